@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::{self, Hooks, Observer};
-use restante_script::{Host, Loaded, ScriptError};
+use restante_script::{Host, LoadedScript, ScriptError};
 use restante_search::Search;
 use restante_settings::Config;
 use restante_webhook::Webhooks;
@@ -156,7 +156,7 @@ impl Extensions {
         let begun = Instant::now();
         if let Some(host) = self.script.clone() {
             let patience = patience.saturating_sub(FOR_WEBHOOKS).min(PATIENCE);
-            ended("script", patience, spawn_blocking(move || host.end(patience))).await;
+            ended("script", patience, spawn_blocking(move || host.shut_down(patience))).await;
         }
         if let Some(webhooks) = self.webhooks.clone() {
             let patience = patience.saturating_sub(begun.elapsed());
@@ -172,12 +172,12 @@ impl Extensions {
     /// its commands are ended.
     pub fn cut_off(&self) {
         if let Some(host) = &self.script {
-            host.end(Duration::ZERO);
+            host.shut_down(Duration::ZERO);
         }
     }
 
     /// Of the usual files there should be only one. Who lists files says which one goes first.
-    fn tell_of_ignored(&self, loaded: &Loaded) {
+    fn tell_of_ignored(&self, loaded: &LoadedScript) {
         if !are_usual(&self.script_paths) {
             return;
         }
@@ -207,7 +207,7 @@ async fn ended(who: &str, patience: Duration, ending: JoinHandle<()>) {
 }
 
 /// A script in one line: its file, and what it takes part in.
-fn described(Loaded { path, handlers }: &Loaded) -> String {
+fn described(LoadedScript { path, handlers }: &LoadedScript) -> String {
     let names: Vec<&str> = handlers.iter().map(|event| event.name()).collect();
     let names = if names.is_empty() { "no handlers".to_owned() } else { names.join(", ") };
     format!("script {}: {names}", path.display())
@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn scripts_in_one_line() {
-        let mut loaded = Loaded { path: "conf/rules.lua".into(), handlers: vec![Event::MailFrom, Event::AfterStored] };
+        let mut loaded =
+            LoadedScript { path: "conf/rules.lua".into(), handlers: vec![Event::MailFrom, Event::AfterStored] };
         assert_eq!(described(&loaded), "script conf/rules.lua: before.mail_from_accepted, after.message_stored");
         loaded.handlers.clear();
         assert_eq!(described(&loaded), "script conf/rules.lua: no handlers");

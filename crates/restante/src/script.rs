@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
-use restante_script::{Loaded, Settings};
+use restante_script::{LoadedScript, Settings};
 use restante_settings::{Config, LogOutput};
 
 use crate::command_line::{Script, ScriptTask};
@@ -27,7 +27,7 @@ pub fn run(config: &Config, request: &Script) -> ExitCode {
                 true
             })
         }
-        ScriptTask::Test(names) => restante_script::test(&request.file, &settings, names, &mut out),
+        ScriptTask::Test(names) => restante_script::run_tests(&request.file, &settings, names, &mut out),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -46,18 +46,18 @@ pub fn settings(config: &Config) -> Settings {
         paths: scripting.paths.clone(),
         sandbox: scripting.sandbox,
         timeout: scripting.timeout,
-        memory: scripting.memory_bytes,
+        max_memory_bytes: scripting.memory_bytes,
         // A call is short, and threads that wake each other up cost more than they do; `after` hooks mostly wait for others.
-        states: scripting.states.unwrap_or_else(process::network_threads),
+        before_states: scripting.states.unwrap_or_else(process::network_threads),
         after_states: scripting.states.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)),
         max_calls: scripting.max_calls,
-        queue: scripting.queue,
+        max_queued_events: scripting.queue,
         naming: config.mailbox_naming,
     }
 }
 
 /// What is told of a script that can be used.
-fn report(loaded: &Loaded) -> String {
+fn report(loaded: &LoadedScript) -> String {
     let mut lines = vec![loaded.path.display().to_string()];
     lines.extend(loaded.handlers.iter().map(|event| format!("  {event}")));
     if loaded.handlers.is_empty() {
@@ -76,14 +76,14 @@ mod tests {
     #[test]
     fn there_is_a_state_for_each_core_unless_something_else_is_said() {
         let mut config = Config::default();
-        assert!(settings(&config).states > 0);
+        assert!(settings(&config).before_states > 0);
         config.scripting.states = Some(3);
-        assert_eq!(settings(&config).states, 3);
+        assert_eq!(settings(&config).before_states, 3);
     }
 
     #[test]
     fn what_is_told_of_a_script() {
-        let loaded = |handlers| Loaded { path: "rules.lua".into(), handlers };
+        let loaded = |handlers| LoadedScript { path: "rules.lua".into(), handlers };
         let both = loaded(vec![Event::RcptTo, Event::AfterDeleted]);
         assert_eq!(report(&both), "rules.lua\n  before.rcpt_to_accepted\n  after.message_deleted\n");
         assert!(report(&loaded(Vec::new())).starts_with("rules.lua\n  warning: no handlers"));

@@ -17,14 +17,14 @@ pub(crate) struct Commands {
 #[derive(Debug, Default)]
 struct State {
     /// Whether no more are started.
-    is_over: bool,
+    is_closed: bool,
     /// One for each command. As long as it is here, nobody has asked the system how the command has ended, so the number
     /// belongs to no other.
-    groups: Vec<Pid>,
+    process_groups: Vec<Pid>,
 }
 
 /// A command that was started.
-pub(crate) struct Running<'a> {
+pub(crate) struct RunningCommand<'a> {
     commands: &'a Commands,
     child: Child,
     group: Pid,
@@ -32,23 +32,23 @@ pub(crate) struct Running<'a> {
 
 impl Commands {
     /// Starts a command, apart from the server, so that all that it starts can be ended with it.
-    pub(crate) fn start(&self, command: &mut Command) -> io::Result<Running<'_>> {
+    pub(crate) fn start(&self, command: &mut Command) -> io::Result<RunningCommand<'_>> {
         // Who ends all of them meanwhile waits until this one is known.
         let mut state = self.lock();
-        if state.is_over {
+        if state.is_closed {
             return Err(io::Error::other("the server ends"));
         }
         let child = command.process_group(0).spawn()?;
         let group = Pid::from_child(&child);
-        state.groups.push(group);
-        Ok(Running { commands: self, child, group })
+        state.process_groups.push(group);
+        Ok(RunningCommand { commands: self, child, group })
     }
 
     /// Ends all that are running, with what they have started, and starts no more.
-    pub(crate) fn end(&self) {
+    pub(crate) fn kill_all(&self) {
         let mut state = self.lock();
-        state.is_over = true;
-        for group in state.groups.drain(..) {
+        state.is_closed = true;
+        for group in state.process_groups.drain(..) {
             // One that is over already is what was wanted.
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -60,26 +60,26 @@ impl Commands {
 }
 
 impl State {
-    fn forget(&mut self, group: Pid) {
-        self.groups.retain(|other| *other != group);
+    fn remove(&mut self, group: Pid) {
+        self.process_groups.retain(|other| *other != group);
     }
 }
 
-impl Running<'_> {
+impl RunningCommand<'_> {
     /// How it has ended; none while it has not.
     pub(crate) fn status(&mut self) -> io::Result<Option<ExitStatus>> {
         let mut state = self.commands.lock();
         let status = self.child.try_wait();
         if !matches!(status, Ok(None)) {
-            state.forget(self.group);
+            state.remove(self.group);
         }
         status
     }
 
     /// Ends it, with what it has started.
-    pub(crate) fn end(mut self) {
+    pub(crate) fn kill(mut self) {
         let mut state = self.commands.lock();
-        state.forget(self.group);
+        state.remove(self.group);
         let ended = kill_process_group(self.group, Signal::KILL);
         drop(state);
         // When there is no way to end it, there is no sense in waiting for it either.
@@ -106,7 +106,7 @@ mod tests {
         let commands = Commands::default();
         let mut all: Vec<_> =
             ["exec sleep 3600", "sleep 3600 & wait"].map(|line| commands.start(&mut shell(line)).unwrap()).into();
-        commands.end();
+        commands.kill_all();
         for running in &mut all {
             assert_eq!(running.child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
         }
@@ -124,7 +124,7 @@ mod tests {
             std::thread::yield_now();
         };
         assert_eq!(status.code(), Some(3));
-        commands.start(&mut shell("exec sleep 3600")).unwrap().end();
-        assert!(commands.lock().groups.is_empty());
+        commands.start(&mut shell("exec sleep 3600")).unwrap().kill();
+        assert!(commands.lock().process_groups.is_empty());
     }
 }

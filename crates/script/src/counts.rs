@@ -49,29 +49,29 @@ impl Counts {
 
 /// The numbers while they are counted.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Counters {
     calls: [[AtomicU64; Outcome::ALL.len()]; Event::ALL.len()],
     dropped: AtomicU64,
     reloads: AtomicU64,
     failed_reloads: AtomicU64,
 }
 
-impl Tally {
-    pub(crate) fn ended(&self, event: Event, outcome: Outcome) {
+impl Counters {
+    pub(crate) fn count_call(&self, event: Event, outcome: Outcome) {
         self.calls[event as usize][outcome as usize].fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn dropped(&self) {
+    pub(crate) fn count_dropped(&self) {
         self.dropped.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn reloaded(&self, worked: bool) {
+    pub(crate) fn count_reload(&self, worked: bool) {
         let count = if worked { &self.reloads } else { &self.failed_reloads };
         count.fetch_add(1, Relaxed);
     }
 
     /// The numbers at this moment; those that are not counted here are zero.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn snapshot(&self) -> Counts {
         Counts {
             calls: std::array::from_fn(|event| std::array::from_fn(|how| self.calls[event][how].load(Relaxed))),
             dropped: self.dropped.load(Relaxed),

@@ -50,16 +50,16 @@ impl fmt::Display for Event {
 
 /// The call that a Lua state is busy with. Functions that the script calls find it in the app data of the state.
 #[derive(Clone, Debug)]
-pub(crate) struct Context {
+pub(crate) struct CallContext {
     /// The event that is handled; none while the script is loaded.
     pub(crate) event: Option<Event>,
     /// When the call has to be over.
     pub(crate) deadline: Instant,
 }
 
-impl Context {
+impl CallContext {
     /// A call begins.
-    pub(crate) fn put(self, lua: &Lua) {
+    pub(crate) fn set_current(self, lua: &Lua) {
         match lua.app_data_mut::<Self>() {
             Some(mut last) => *last = self,
             None => drop(lua.set_app_data(self)),
@@ -67,7 +67,7 @@ impl Context {
     }
 
     /// The context of the call that this state is busy with.
-    pub(crate) fn of(lua: &Lua) -> mlua::Result<Self> {
+    pub(crate) fn current(lua: &Lua) -> mlua::Result<Self> {
         lua.app_data_ref::<Self>()
             .map(|context| context.clone())
             .ok_or_else(|| mlua::Error::runtime("there is no call under way"))

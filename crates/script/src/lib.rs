@@ -3,12 +3,14 @@
 //! [`Host`] is the way in: it implements the mailroom's hooks. Scripts run on threads of their own (`pool`), each in a Lua
 //! state (`engine`) that knows the objects (`objects`) and modules (`modules`) of `docs/scripting.md`.
 
+mod call_error;
 mod calls;
 mod commands;
 mod counts;
 mod engine;
 mod event;
-mod failure;
+#[cfg(test)]
+mod fake_mail;
 mod host;
 mod limits;
 mod loaded;
@@ -18,17 +20,15 @@ mod objects;
 mod pool;
 mod scripts;
 mod services;
-#[cfg(test)]
-mod shelf;
 mod stored_mail;
 mod testing;
 
 pub use counts::{Counts, Outcome};
 pub use event::Event;
 pub use host::Host;
-pub use loaded::{Loaded, ScriptError};
+pub use loaded::{LoadedScript, ScriptError};
 pub use scripts::check;
-pub use testing::test;
+pub use testing::run_tests;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,16 +45,16 @@ pub struct Settings {
     /// How long one call may take.
     pub timeout: Duration,
     /// How many bytes a Lua state may hold.
-    pub memory: usize,
+    pub max_memory_bytes: usize,
     /// How many states, each with a thread, are kept ready for `before` hooks.
-    pub states: usize,
+    pub before_states: usize,
     /// How many there are for `after` hooks.
     pub after_states: usize,
     /// The most calls of `before` hooks at the same time. Beyond the states that are kept ready, one is made for each while
     /// calls are slow.
     pub max_calls: usize,
     /// How many events may wait for `after` hooks.
-    pub queue: usize,
+    pub max_queued_events: usize,
     /// How addresses become mailbox names.
     pub naming: Naming,
 }

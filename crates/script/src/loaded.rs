@@ -7,7 +7,7 @@ use crate::event::Event;
 
 /// A script that was loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadedScript {
     /// Its file.
     pub path: PathBuf,
     /// The events it has functions for.
@@ -17,19 +17,19 @@ pub struct Loaded {
 /// Why a script cannot be used. Displayed as a sentence that names the file and, where it can, the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
-    sentence: String,
+    message: String,
     is_permanent: bool,
 }
 
 impl ScriptError {
     /// Something is wrong with the script itself.
     pub(crate) fn permanent(sentence: String) -> Self {
-        Self { sentence, is_permanent: true }
+        Self { message: sentence, is_permanent: true }
     }
 
     /// It did not work this time.
-    pub(crate) fn passing(sentence: String) -> Self {
-        Self { sentence, is_permanent: false }
+    pub(crate) fn transient(sentence: String) -> Self {
+        Self { message: sentence, is_permanent: false }
     }
 
     /// Whether it will not help to try again with the same script.
@@ -40,7 +40,7 @@ impl ScriptError {
 
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence)
+        f.write_str(&self.message)
     }
 }
 

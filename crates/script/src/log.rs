@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::services::{Field, Level, Log};
+use crate::services::{Level, Log, LogField};
 
 /// The log of one script.
 pub(crate) struct ScriptLog {
@@ -11,7 +11,7 @@ pub(crate) struct ScriptLog {
 }
 
 impl Log for ScriptLog {
-    fn takes(&self, level: Level) -> bool {
+    fn is_enabled(&self, level: Level) -> bool {
         match level {
             Level::Debug => tracing::enabled!(target: "script", tracing::Level::DEBUG),
             Level::Info => tracing::enabled!(target: "script", tracing::Level::INFO),
@@ -20,13 +20,13 @@ impl Log for ScriptLog {
         }
     }
 
-    fn write(&self, level: Level, text: &str, fields: &[Field]) {
+    fn write(&self, level: Level, text: &str, fields: &[LogField]) {
         macro_rules! entry {
             ($level:ident) => {
                 if fields.is_empty() {
                     tracing::$level!(target: "script", script = self.script, "{text}")
                 } else {
-                    tracing::$level!(target: "script", script = self.script, lua.fields = %Object(fields), "{text}")
+                    tracing::$level!(target: "script", script = self.script, lua.fields = %JsonFields(fields), "{text}")
                 }
             };
         }
@@ -40,9 +40,9 @@ impl Log for ScriptLog {
 }
 
 /// Fields as one JSON object.
-struct Object<'a>(&'a [Field]);
+struct JsonFields<'a>(&'a [LogField]);
 
-impl fmt::Display for Object<'_> {
+impl fmt::Display for JsonFields<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields: serde_json::Map<_, _> = self.0.iter().cloned().collect();
         f.write_str(&serde_json::Value::Object(fields).to_string())
@@ -79,13 +79,13 @@ mod tests {
     fn the_level_of_the_log_decides_what_is_taken() {
         let log = ScriptLog { script: "rules.lua".to_owned() };
         let levels = [Level::Debug, Level::Info, Level::Warn, Level::Error];
-        let taken = tracing::subscriber::with_default(Warnings, || levels.map(|level| log.takes(level)));
+        let taken = tracing::subscriber::with_default(Warnings, || levels.map(|level| log.is_enabled(level)));
         assert_eq!(taken, [false, false, true, true]);
     }
 
     #[test]
     fn fields_become_one_object() {
         let fields = [("id", 17.into()), ("subject", "a \"b\"\n".into())].map(|(name, value)| (name.to_owned(), value));
-        assert_eq!(Object(&fields).to_string(), r#"{"id":17,"subject":"a \"b\"\n"}"#);
+        assert_eq!(JsonFields(&fields).to_string(), r#"{"id":17,"subject":"a \"b\"\n"}"#);
     }
 }

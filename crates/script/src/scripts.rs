@@ -14,21 +14,21 @@ use crate::Settings;
 use crate::commands::Commands;
 use crate::engine::{Engine, Program};
 use crate::event::Event;
-use crate::limits::{GRACE, STACK};
-use crate::loaded::{Loaded, ScriptError};
+use crate::limits::{THREAD_STACK_BYTES, TIMEOUT_GRACE};
+use crate::loaded::{LoadedScript, ScriptError};
 use crate::log::ScriptLog;
-use crate::modules::Shared;
-use crate::services::{RealTime, Services};
+use crate::modules::SharedDict;
+use crate::services::{Services, SystemClock};
 use crate::stored_mail::StoredMail;
 
 /// The longest answer to a script's request, in bytes. Until the script has it, no limit of its state counts it.
-const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
+const MAX_RESPONSE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How many redirects a script's request follows.
-const REDIRECTS: u32 = 10;
+const MAX_REDIRECTS: u32 = 10;
 
 /// How many scripts that do not come to the end of their loading are borne.
-const STRAYS: usize = 4;
+const MAX_ABANDONED_LOADS: usize = 4;
 
 /// The script in use, and what the next one is loaded with.
 pub(crate) struct Scripts {
@@ -37,49 +37,50 @@ pub(crate) struct Scripts {
     http: Arc<HttpClient>,
     commands: Arc<Commands>,
     /// What scripts remember, across calls and reloads.
-    shared: Arc<Shared>,
+    shared: Arc<SharedDict>,
     current: RwLock<Option<Arc<Script>>>,
     /// That of the current script; zero when there is none.
     generation: AtomicU64,
     /// A bit for each event that the current script has a function for.
     handlers: AtomicU8,
     /// Threads that did not come to the end of their loading in time.
-    strays: Mutex<Vec<JoinHandle<()>>>,
+    abandoned_loads: Mutex<Vec<JoinHandle<()>>>,
     /// Held by whoever loads.
-    turn: Mutex<()>,
+    load_lock: Mutex<()>,
 }
 
 /// A script that works.
 struct Script {
-    loaded: Loaded,
+    loaded: LoadedScript,
     program: Program,
     generation: u64,
     /// The state that has shown that it works, for the first worker that needs one.
-    first: Mutex<Option<Engine>>,
+    first_engine: Mutex<Option<Engine>>,
 }
 
 /// A state of a script, and of which one.
-pub(crate) struct State {
+pub(crate) struct ScriptState {
     pub(crate) engine: Engine,
     generation: u64,
 }
 
 /// Loads a script as the server would at its start, and says which events it has functions for. Blocking.
-pub fn check(path: &Path, settings: &Settings) -> Result<Loaded, ScriptError> {
-    let (_, engine) = Scripts::new(settings.clone()).try_out(path)?;
-    Ok(Loaded { path: path.to_owned(), handlers: engine.handlers() })
+pub fn check(path: &Path, settings: &Settings) -> Result<LoadedScript, ScriptError> {
+    let (_, engine) = Scripts::new(settings.clone()).load_in_thread(path)?;
+    Ok(LoadedScript { path: path.to_owned(), handlers: engine.handlers() })
 }
 
 impl Scripts {
     pub(crate) fn new(settings: Settings) -> Self {
         // A script sees what an answer holds only in its memory.
-        let answers =
-            BodyMode::Full { max_bytes: u64::try_from(settings.memory).unwrap_or(u64::MAX).min(LONGEST_ANSWER) };
+        let answers = BodyMode::Full {
+            max_bytes: u64::try_from(settings.max_memory_bytes).unwrap_or(u64::MAX).min(MAX_RESPONSE_BYTES),
+        };
         // The operator's own script may ask the operator's own machines.
         let rules = ClientPolicy {
             allow_private_addresses: true,
             use_proxies: true,
-            max_redirects: REDIRECTS,
+            max_redirects: MAX_REDIRECTS,
             body_mode: answers,
             retry_all_methods: false,
         };
@@ -88,12 +89,12 @@ impl Scripts {
             settings,
             http: Arc::new(HttpClient::new(rules)),
             commands: Arc::default(),
-            shared: Arc::new(Shared::new()),
+            shared: Arc::new(SharedDict::new()),
             current: RwLock::default(),
             generation: AtomicU64::new(0),
             handlers: AtomicU8::new(0),
-            strays: Mutex::default(),
-            turn: Mutex::default(),
+            abandoned_loads: Mutex::default(),
+            load_lock: Mutex::default(),
         }
     }
 
@@ -103,36 +104,36 @@ impl Scripts {
 
     /// Takes from the calls that go on what they could do to others: they do not reach the stored mail any more, and
     /// their commands are ended.
-    pub(crate) fn cut(&self) {
-        self.mail.cut();
-        self.commands.end();
+    pub(crate) fn disconnect(&self) {
+        self.mail.disconnect();
+        self.commands.kill_all();
     }
 
     /// Whether the script has a function for this event.
     pub(crate) fn handles(&self, event: Event) -> bool {
-        self.handlers.load(Ordering::Relaxed) & bit(event) != 0
+        self.handlers.load(Ordering::Relaxed) & event_bit(event) != 0
     }
 
     pub(crate) fn is_loaded(&self) -> bool {
         self.generation.load(Ordering::Relaxed) > 0
     }
 
-    pub(crate) fn loaded(&self) -> Option<Loaded> {
+    pub(crate) fn loaded(&self) -> Option<LoadedScript> {
         self.current().map(|script| script.loaded.clone())
     }
 
     /// Threads that are still busy with loading although nobody waits for them.
-    pub(crate) fn strays(&self) -> usize {
-        let mut strays = self.strays.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn abandoned_loads(&self) -> usize {
+        let mut strays = self.abandoned_loads.lock().unwrap_or_else(PoisonError::into_inner);
         strays.retain(|stray| !stray.is_finished());
         strays.len()
     }
 
     /// Loads the script that there is now. When that fails, the one before stays.
-    pub(crate) fn load(&self) -> Result<Option<Loaded>, ScriptError> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn load(&self) -> Result<Option<LoadedScript>, ScriptError> {
+        let _turn = self.load_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.loaded();
-        let Some(path) = find(&self.settings.paths) else {
+        let Some(path) = find_script(&self.settings.paths) else {
             return match before {
                 Some(gone) => {
                     Err(ScriptError::permanent(format!("{}: there is no such file any more", gone.path.display())))
@@ -140,13 +141,13 @@ impl Scripts {
                 None => Ok(None),
             };
         };
-        let (program, engine) = self.try_out(path)?;
-        let loaded = Loaded { path: path.to_owned(), handlers: engine.handlers() };
+        let (program, engine) = self.load_in_thread(path)?;
+        let loaded = LoadedScript { path: path.to_owned(), handlers: engine.handlers() };
         let generation = self.generation.load(Ordering::Relaxed) + 1;
         let first = Mutex::new(Some(engine));
-        let script = Arc::new(Script { loaded: loaded.clone(), program, generation, first });
+        let script = Arc::new(Script { loaded: loaded.clone(), program, generation, first_engine: first });
         let old = self.current.write().unwrap_or_else(PoisonError::into_inner).replace(script);
-        self.handlers.store(loaded.handlers.iter().copied().map(bit).sum(), Ordering::Relaxed);
+        self.handlers.store(loaded.handlers.iter().copied().map(event_bit).sum(), Ordering::Relaxed);
         // Who sees the new number finds the new script.
         self.generation.store(generation, Ordering::Release);
         // To take down a state may take a while, so it does not happen under the lock.
@@ -155,15 +156,15 @@ impl Scripts {
     }
 
     /// A state of the current script; none when there is no script.
-    pub(crate) fn state(&self) -> Result<Option<State>, ScriptError> {
+    pub(crate) fn new_state(&self) -> Result<Option<ScriptState>, ScriptError> {
         let Some(script) = self.current() else { return Ok(None) };
-        let first = script.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let first = script.first_engine.lock().unwrap_or_else(PoisonError::into_inner).take();
         let engine = first.map_or_else(|| script.program.engine(), Ok)?;
-        Ok(Some(State { engine, generation: script.generation }))
+        Ok(Some(ScriptState { engine, generation: script.generation }))
     }
 
     /// Whether a state can handle one more event.
-    pub(crate) fn is_fit(&self, state: &State) -> bool {
+    pub(crate) fn is_reusable(&self, state: &ScriptState) -> bool {
         state.generation == self.generation.load(Ordering::Acquire) && !state.engine.is_spent()
     }
 
@@ -172,13 +173,13 @@ impl Scripts {
     }
 
     /// Reads and runs a script, on a thread of its own: a script that never ends must not hold up who loads it.
-    fn try_out(&self, path: &Path) -> Result<(Program, Engine), ScriptError> {
-        let failed = |what: &str| ScriptError::passing(format!("{}: {what}", path.display()));
-        if self.strays() >= STRAYS {
+    fn load_in_thread(&self, path: &Path) -> Result<(Program, Engine), ScriptError> {
+        let failed = |what: &str| ScriptError::transient(format!("{}: {what}", path.display()));
+        if self.abandoned_loads() >= MAX_ABANDONED_LOADS {
             return Err(failed("too many scripts are still busy with their loading"));
         }
         let log = Arc::new(ScriptLog { script: path.display().to_string() });
-        let (http, mail, clock) = (self.http.clone(), self.mail.clone(), Arc::new(RealTime));
+        let (http, mail, clock) = (self.http.clone(), self.mail.clone(), Arc::new(SystemClock));
         let services = Services { http, mail, log, clock, commands: self.commands.clone() };
         let (settings, shared) = (self.settings.clone(), self.shared.clone());
         let file = path.to_owned();
@@ -189,12 +190,13 @@ impl Scripts {
             // When nobody waits any more, what was loaded is dropped here.
             drop(sender.send(result));
         };
-        let thread = thread::Builder::new().name("script loading".to_owned()).stack_size(STACK).spawn(load);
+        let thread =
+            thread::Builder::new().name("script loading".to_owned()).stack_size(THREAD_STACK_BYTES).spawn(load);
         let thread = thread.map_err(|error| failed(&error.to_string()))?;
-        match receiver.recv_timeout(self.settings.timeout.saturating_add(GRACE)) {
+        match receiver.recv_timeout(self.settings.timeout.saturating_add(TIMEOUT_GRACE)) {
             Ok(result) => result,
             Err(RecvTimeoutError::Timeout) => {
-                self.strays.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+                self.abandoned_loads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
                 Err(failed("it takes too long to load"))
             }
             Err(RecvTimeoutError::Disconnected) => {
@@ -206,7 +208,7 @@ impl Scripts {
 
 /// The first of these files that exists; a directory is none. One that cannot be looked at is taken too, so that the
 /// reason is told.
-fn find(paths: &[PathBuf]) -> Option<&Path> {
+fn find_script(paths: &[PathBuf]) -> Option<&Path> {
     let exists = |path: &&PathBuf| match path.metadata() {
         Ok(metadata) => !metadata.is_dir(),
         Err(error) => error.kind() != ErrorKind::NotFound,
@@ -214,6 +216,6 @@ fn find(paths: &[PathBuf]) -> Option<&Path> {
     paths.iter().find(exists).map(PathBuf::as_path)
 }
 
-const fn bit(event: Event) -> u8 {
+const fn event_bit(event: Event) -> u8 {
     1 << event as u8
 }

@@ -17,7 +17,7 @@ pub(crate) struct Services {
     /// The way out, for the module `http`.
     pub(crate) http: Arc<dyn HttpService>,
     /// The mail, for `restante.store` and what metadata can tell of a stored message.
-    pub(crate) mail: Arc<dyn Mail>,
+    pub(crate) mail: Arc<dyn MailAccess>,
     /// Where `print` and the module `logger` write.
     pub(crate) log: Arc<dyn Log>,
     /// The time that passes, for `restante.sleep`.
@@ -27,7 +27,7 @@ pub(crate) struct Services {
 }
 
 /// The stored mail, for threads that may block. Errors are sentences for the log.
-pub(crate) trait Mail: Send + Sync {
+pub(crate) trait MailAccess: Send + Sync {
     /// The mailbox that is meant by a name or an address.
     fn mailbox(&self, text: &str) -> Result<MailboxName, String>;
     /// Newest last; at most `limit` of them, those after the given one.
@@ -51,13 +51,13 @@ pub(crate) trait Mail: Send + Sync {
 /// Takes what scripts write to the log.
 pub(crate) trait Log: Send + Sync {
     /// Whether entries of this level are written at all.
-    fn takes(&self, level: Level) -> bool;
+    fn is_enabled(&self, level: Level) -> bool;
     /// One entry: the text, and fields in their order.
-    fn write(&self, level: Level, text: &str, fields: &[Field]);
+    fn write(&self, level: Level, text: &str, fields: &[LogField]);
 }
 
 /// A field of an entry: its name, and what it holds.
-pub(crate) type Field = (String, serde_json::Value);
+pub(crate) type LogField = (String, serde_json::Value);
 
 /// How important an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,9 +75,9 @@ pub(crate) trait Clock: Send + Sync {
 }
 
 /// The time of the real world.
-pub(crate) struct RealTime;
+pub(crate) struct SystemClock;
 
-impl Clock for RealTime {
+impl Clock for SystemClock {
     fn sleep(&self, time: Duration) {
         thread::sleep(time);
     }

@@ -12,58 +12,58 @@ use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::{Mailroom, MessageSelector, Page, StoreError};
 use tokio::runtime::Handle;
 
-use crate::services::Mail;
+use crate::services::MailAccess;
 
 /// What scripts are told after the end.
-const GONE: &str = "the stored mail cannot be reached any more";
+const UNREACHABLE: &str = "the stored mail cannot be reached any more";
 
 /// The stored mail, as long as the mailroom is there.
 pub(crate) struct StoredMail {
     naming: Naming,
-    way: RwLock<Way>,
+    connection: RwLock<Connection>,
 }
 
 /// The way to the mailroom.
 #[derive(Clone)]
-enum Way {
+enum Connection {
     /// There is no mailroom yet.
-    Unknown,
+    NotConnected,
     /// The mailroom holds those who take part in its work, so it is not held here.
-    Open(Weak<Mailroom>, Handle),
+    Connected(Weak<Mailroom>, Handle),
     /// It has ended, or is about to.
-    Cut,
+    Closed,
 }
 
 impl StoredMail {
     pub(crate) fn new(naming: Naming) -> Self {
-        Self { naming, way: RwLock::new(Way::Unknown) }
+        Self { naming, connection: RwLock::new(Connection::NotConnected) }
     }
 
     /// Shows the way to the mailroom. Called within the runtime.
     pub(crate) fn connect(&self, mailroom: &Arc<Mailroom>) {
-        self.turn(Way::Open(Arc::downgrade(mailroom), Handle::current()));
+        self.set_connection(Connection::Connected(Arc::downgrade(mailroom), Handle::current()));
     }
 
     /// Nothing is asked of the mailroom from now on.
-    pub(crate) fn cut(&self) {
-        self.turn(Way::Cut);
+    pub(crate) fn disconnect(&self) {
+        self.set_connection(Connection::Closed);
     }
 
-    fn turn(&self, way: Way) {
-        *self.way.write().unwrap_or_else(PoisonError::into_inner) = way;
+    fn set_connection(&self, way: Connection) {
+        *self.connection.write().unwrap_or_else(PoisonError::into_inner) = way;
     }
 
-    fn way(&self) -> Result<(Weak<Mailroom>, Handle), String> {
-        match &*self.way.read().unwrap_or_else(PoisonError::into_inner) {
-            Way::Unknown => Err("the stored mail cannot be reached while the server starts".to_owned()),
-            Way::Open(mailroom, runtime) => Ok((mailroom.clone(), runtime.clone())),
-            Way::Cut => Err(GONE.to_owned()),
+    fn connection(&self) -> Result<(Weak<Mailroom>, Handle), String> {
+        match &*self.connection.read().unwrap_or_else(PoisonError::into_inner) {
+            Connection::NotConnected => Err("the stored mail cannot be reached while the server starts".to_owned()),
+            Connection::Connected(mailroom, runtime) => Ok((mailroom.clone(), runtime.clone())),
+            Connection::Closed => Err(UNREACHABLE.to_owned()),
         }
     }
 
     /// Waits for what the mailroom does, for as long as the script has time. When the runtime ends meanwhile, so does the
     /// task, and with it the wait.
-    fn wait_for<T, F>(
+    fn block_on<T, F>(
         &self,
         patience: Duration,
         act: impl FnOnce(Arc<Mailroom>) -> F + Send + 'static,
@@ -72,7 +72,7 @@ impl StoredMail {
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send,
     {
-        let (mailroom, runtime) = self.way()?;
+        let (mailroom, runtime) = self.connection()?;
         let (sender, receiver) = sync_channel(1);
         let task = runtime.spawn(async move {
             let Some(mailroom) = mailroom.upgrade() else { return };
@@ -80,20 +80,20 @@ impl StoredMail {
             drop(sender.send(act(mailroom).await));
         });
         match receiver.recv_timeout(patience) {
-            Ok(answer) => answer.map_err(sentence),
+            Ok(answer) => answer.map_err(to_message),
             Err(RecvTimeoutError::Timeout) => {
                 task.abort();
                 Err("the stored mail did not answer in time".to_owned())
             }
-            Err(RecvTimeoutError::Disconnected) => Err(GONE.to_owned()),
+            Err(RecvTimeoutError::Disconnected) => Err(UNREACHABLE.to_owned()),
         }
     }
 }
 
-impl Mail for StoredMail {
+impl MailAccess for StoredMail {
     fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
-        self.way()?;
-        self.naming.parse_mailbox(text).map_err(sentence)
+        self.connection()?;
+        self.naming.parse_mailbox(text).map_err(to_message)
     }
 
     fn list(
@@ -104,33 +104,33 @@ impl Mail for StoredMail {
         patience: Duration,
     ) -> Result<Vec<Summary>, String> {
         let (mailbox, page) = (mailbox.clone(), Page { limit: Some(limit), before: None, after });
-        let listing = self.wait_for(patience, move |mailroom| async move { mailroom.list(&mailbox, page).await })?;
+        let listing = self.block_on(patience, move |mailroom| async move { mailroom.list(&mailbox, page).await })?;
         Ok(listing.messages)
     }
 
     fn find(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Summary>, String> {
         let mailbox = mailbox.clone();
-        self.wait_for(patience, move |mailroom| async move { mailroom.find(&mailbox, MessageSelector::Id(id)).await })
+        self.block_on(patience, move |mailroom| async move { mailroom.find(&mailbox, MessageSelector::Id(id)).await })
     }
 
     fn latest(&self, mailbox: &MailboxName, patience: Duration) -> Result<Option<Summary>, String> {
         let mailbox = mailbox.clone();
-        self.wait_for(patience, move |mailroom| async move { mailroom.find(&mailbox, MessageSelector::Latest).await })
+        self.block_on(patience, move |mailroom| async move { mailroom.find(&mailbox, MessageSelector::Latest).await })
     }
 
     fn source(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Bytes>, String> {
         let mailbox = mailbox.clone();
-        let source = self.wait_for(patience, move |mailroom| async move { mailroom.source(&mailbox, id).await })?;
+        let source = self.block_on(patience, move |mailroom| async move { mailroom.source(&mailbox, id).await })?;
         Ok(source.as_ref().map(Source::to_bytes))
     }
 
     fn delete(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<bool, String> {
         let mailbox = mailbox.clone();
-        self.wait_for(patience, move |mailroom| async move { mailroom.remove(&mailbox, id).await })
+        self.block_on(patience, move |mailroom| async move { mailroom.remove(&mailbox, id).await })
     }
 }
 
-fn sentence(error: impl Display) -> String {
+fn to_message(error: impl Display) -> String {
     error.to_string()
 }
 
@@ -184,9 +184,9 @@ mod tests {
             mail
         });
         let mail = elsewhere.await.unwrap();
-        mail.cut();
-        assert_eq!(mail.mailbox("bob"), Err(GONE.to_owned()));
-        assert_eq!(mail.latest(&"bob".to_owned().into(), PATIENCE), Err(GONE.to_owned()));
+        mail.disconnect();
+        assert_eq!(mail.mailbox("bob"), Err(UNREACHABLE.to_owned()));
+        assert_eq!(mail.latest(&"bob".to_owned().into(), PATIENCE), Err(UNREACHABLE.to_owned()));
     }
 
     #[test]
@@ -200,23 +200,23 @@ mod tests {
         }
         let bob: MailboxName = "bob".to_owned().into();
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| mail.wait_for(PATIENCE, never));
+            let waiting = scope.spawn(|| mail.block_on(PATIENCE, never));
             // The task has the mailroom, and the thread waits.
             while Arc::strong_count(&mailroom) == 1 {
                 thread::yield_now();
             }
             runtime.shutdown_timeout(PATIENCE);
-            assert_eq!(waiting.join().unwrap(), Err(GONE.to_owned()));
+            assert_eq!(waiting.join().unwrap(), Err(UNREACHABLE.to_owned()));
         });
         assert_eq!(Arc::strong_count(&mailroom), 1);
-        assert_eq!(mail.list(&bob, None, 1, PATIENCE), Err(GONE.to_owned()), "there is no runtime");
+        assert_eq!(mail.list(&bob, None, 1, PATIENCE), Err(UNREACHABLE.to_owned()), "there is no runtime");
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn who_does_not_wait_any_longer_leaves_nothing_behind() {
         let (mail, mailroom) = (StoredMail::new(Naming::Local), Arc::new(empty()));
         mail.connect(&mailroom);
-        let answer = tokio::task::block_in_place(|| mail.wait_for(Duration::from_millis(1), never));
+        let answer = tokio::task::block_in_place(|| mail.block_on(Duration::from_millis(1), never));
         assert_eq!(answer, Err("the stored mail did not answer in time".to_owned()));
         while Arc::strong_count(&mailroom) > 1 {
             tokio::task::yield_now().await;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use restante_mail::naming::Naming;
-use restante_script::{Event, Settings, check, test};
+use restante_script::{Event, Settings, check, run_tests};
 
 fn settings() -> Settings {
     Settings {
@@ -13,11 +13,11 @@ fn settings() -> Settings {
         sandbox: false,
         // As it is where nobody has set it: the examples have to work there.
         timeout: Duration::from_secs(10),
-        memory: 64 * 1024 * 1024,
-        states: 1,
+        max_memory_bytes: 64 * 1024 * 1024,
+        before_states: 1,
         after_states: 1,
         max_calls: 1,
-        queue: 1,
+        max_queued_events: 1,
         naming: Naming::Local,
     }
 }
@@ -37,7 +37,7 @@ fn every_example_passes_its_tests() {
     assert!(examples.len() >= 12, "a dozen of them was promised, and there are {}", examples.len());
     for path in examples {
         let mut said = Vec::new();
-        let passed = test(&path, &settings(), &[], &mut said).expect("the script can be loaded");
+        let passed = run_tests(&path, &settings(), &[], &mut said).expect("the script can be loaded");
         assert!(passed, "{}\n{}", path.display(), String::from_utf8_lossy(&said));
     }
 }

@@ -8,29 +8,29 @@ use mlua::{Error, Function, Lua, LuaString, MultiValue, StdLib, Table, Value};
 use super::execute::execute;
 use super::raised;
 use super::sources::Sources;
-use crate::failure::PRELUDE;
-use crate::limits::Watch;
+use crate::call_error::PRELUDE_NAME;
+use crate::limits::Limiter;
 use crate::modules;
 use crate::services::{Level, Services};
 
 /// What is opened. Without the library `jit` the compiler stays off: compiled loops would not run hooks.
-pub(super) fn standard() -> StdLib {
+pub(super) fn standard_libraries() -> StdLib {
     StdLib::TABLE | StdLib::IO | StdLib::OS | StdLib::STRING | StdLib::BIT | StdLib::MATH | StdLib::PACKAGE
 }
 
 /// How long a printed text may be, in bytes.
-const LONGEST_PRINT: usize = 8192;
+const MAX_PRINT_BYTES: usize = 8192;
 
 /// Changes the library, and gives back the globals that every function loaded from now on sees.
 pub(super) fn install(
     lua: &Lua,
-    watch: &Watch,
+    watch: &Limiter,
     sources: &Arc<Sources>,
     services: &Services,
     sandbox: bool,
 ) -> mlua::Result<Globals> {
     let globals = lua.globals();
-    let debug = debug(lua)?;
+    let debug = debug_table(lua)?;
     globals.get::<Table>("package")?.get::<Table>("loaded")?.set("debug", &debug)?;
     globals.set("debug", debug)?;
 
@@ -40,12 +40,12 @@ pub(super) fn install(
     host.set("sandbox", sandbox)?;
     host.set("raised", raised::install(lua)?)?;
     let watch = watch.clone();
-    host.set("settle", lua.create_function(move |lua, caught: Value| watch.settle(lua, caught))?)?;
+    host.set("settle", lua.create_function(move |lua, caught: Value| watch.convert_caught(lua, caught))?)?;
     let sources = Arc::clone(sources);
     host.set("module_text", lua.create_function(move |lua, name: LuaString| module_text(lua, &sources, &name))?)?;
     let log = Arc::clone(&services.log);
     let write = move |_: &Lua, text: LuaString| {
-        log.write(Level::Info, &modules::beginning(&text, LONGEST_PRINT), &[]);
+        log.write(Level::Info, &modules::text_prefix(&text, MAX_PRINT_BYTES), &[]);
         Ok(())
     };
     host.set("write", lua.create_function(write)?)?;
@@ -53,14 +53,14 @@ pub(super) fn install(
     let execute = move |lua: &Lua, command: Option<LuaString>| execute(lua, &commands, command.as_ref());
     host.set("execute", lua.create_function(execute)?)?;
 
-    lua.load(include_str!("prelude.lua")).set_name(format!("={PRELUDE}")).call::<()>(host)?;
+    lua.load(include_str!("prelude.lua")).set_name(format!("={PRELUDE_NAME}")).call::<()>(host)?;
     lua.set_globals(own.clone())?;
-    Ok(Globals { own, kept: globals })
+    Ok(Globals { call_globals: own, script_globals: globals })
 }
 
 /// Takes from calls what the script may still change while it is loaded: how texts behave. What they get to see of it is a
 /// table of its own, which they cannot change either.
-pub(super) fn seal(lua: &Lua) -> mlua::Result<()> {
+pub(super) fn seal_string_metatable(lua: &Lua) -> mlua::Result<()> {
     let Some(texts) = lua.type_metatable::<LuaString>() else { return Ok(()) };
     let seen = lua.create_table()?;
     seen.raw_set("__index", texts.raw_get::<Value>("__index")?)?;
@@ -86,10 +86,10 @@ fn module_text(lua: &Lua, sources: &Sources, name: &LuaString) -> mlua::Result<(
     }
 }
 
-fn debug(lua: &Lua) -> mlua::Result<Table> {
+fn debug_table(lua: &Lua) -> mlua::Result<Table> {
     let debug = lua.create_table()?;
     debug.set("traceback", lua.create_function(traceback)?)?;
-    debug.set("getinfo", lua.create_function(info)?)?;
+    debug.set("getinfo", lua.create_function(getinfo)?)?;
     Ok(debug)
 }
 
@@ -118,9 +118,9 @@ fn traceback(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Value> {
 }
 
 /// `debug.getinfo(level or function)`: where it was written, and the line that is executed.
-fn info(lua: &Lua, subject: Value) -> mlua::Result<Option<Table>> {
+fn getinfo(lua: &Lua, subject: Value) -> mlua::Result<Option<Table>> {
     if let Value::Function(function) = subject {
-        return of_function(lua, &function).map(Some);
+        return function_info(lua, &function).map(Some);
     }
     let Some(level) = lua.coerce_integer(subject)?.and_then(|level| usize::try_from(level).ok()) else {
         return Err(Error::runtime("bad argument #1 to 'getinfo' (function or level expected)"));
@@ -138,26 +138,26 @@ fn info(lua: &Lua, subject: Value) -> mlua::Result<Option<Table>> {
     table.set("source", source)?;
     table.set("short_src", short_src)?;
     table.set("what", what)?;
-    table.set("linedefined", number(line_defined))?;
-    table.set("currentline", number(line))?;
+    table.set("linedefined", line_number(line_defined))?;
+    table.set("currentline", line_number(line))?;
     table.set("name", name)?;
     Ok(Some(table))
 }
 
-fn of_function(lua: &Lua, function: &Function) -> mlua::Result<Table> {
+fn function_info(lua: &Lua, function: &Function) -> mlua::Result<Table> {
     let info = function.info();
     let table = lua.create_table()?;
     table.set("source", info.source)?;
     table.set("short_src", info.short_src)?;
     table.set("what", info.what)?;
-    table.set("linedefined", number(info.line_defined))?;
+    table.set("linedefined", line_number(info.line_defined))?;
     table.set("currentline", -1)?;
     table.set("func", function)?;
     Ok(table)
 }
 
 /// Lua's way to say that there is no line.
-fn number(line: Option<usize>) -> i64 {
+fn line_number(line: Option<usize>) -> i64 {
     line.and_then(|line| i64::try_from(line).ok()).unwrap_or(-1)
 }
 
@@ -165,32 +165,32 @@ fn number(line: Option<usize>) -> i64 {
 /// that no call sees what another one has left.
 pub(super) struct Globals {
     /// Takes every assignment, and is empty between calls. This is what scripts know as `_G`.
-    pub(super) own: Table,
+    pub(super) call_globals: Table,
     /// Shines through it: the library and what the script has defined.
-    pub(super) kept: Table,
+    pub(super) script_globals: Table,
 }
 
 impl Globals {
     /// Keeps what was assigned since the last time; says which functions are among it.
-    pub(super) fn keep(&self) -> mlua::Result<Vec<String>> {
+    pub(super) fn persist(&self) -> mlua::Result<Vec<String>> {
         let mut functions = Vec::new();
-        for pair in self.own.pairs::<Value, Value>() {
+        for pair in self.call_globals.pairs::<Value, Value>() {
             let (name, value) = pair?;
             if let (Value::String(name), Value::Function(_)) = (&name, &value) {
                 functions.push(name.to_string_lossy());
             }
-            self.kept.raw_set(name, value)?;
+            self.script_globals.raw_set(name, value)?;
         }
-        self.own.clear()?;
+        self.call_globals.clear()?;
         functions.sort();
         Ok(functions)
     }
 
     /// Forgets what was assigned since the last time.
-    pub(super) fn forget(&self) -> mlua::Result<()> {
-        if self.own.is_empty() {
+    pub(super) fn clear(&self) -> mlua::Result<()> {
+        if self.call_globals.is_empty() {
             return Ok(());
         }
-        self.own.clear()
+        self.call_globals.clear()
     }
 }

@@ -3,13 +3,13 @@
 
 mod execute;
 mod library;
+mod location;
+mod log_quota;
 mod program;
-mod quota;
 mod raised;
 mod sources;
 #[cfg(test)]
 mod tests;
-mod whereabouts;
 
 use std::sync::Arc;
 
@@ -21,29 +21,29 @@ use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
+pub(crate) use location::CallLocation;
 pub(crate) use program::Program;
-pub(crate) use whereabouts::Whereabouts;
 
-use crate::event::{Context, Event};
-use crate::failure::{self, CallError, Kind, Place};
-use crate::limits::{Breach, Watch};
+use crate::call_error::{self, CallError, CallErrorKind, SourceLocation};
+use crate::event::{CallContext, Event};
+use crate::limits::{LimitExceeded, Limiter};
 use crate::services::{Log, Services};
 use crate::{modules, objects};
 use library::Globals;
-use quota::Quota;
+use log_quota::LogQuota;
 use sources::Sources;
 
 /// A Lua state in which the script has run.
 pub(crate) struct Engine {
     lua: Lua,
-    watch: Watch,
-    quota: Arc<Quota>,
+    limiter: Limiter,
+    log_quota: Arc<LogQuota>,
     sources: Arc<Sources>,
     naming: Naming,
     globals: Globals,
     /// What it has defined for each event, in the order of [`Event::ALL`].
     handlers: [Option<Function>; 5],
-    whereabouts: Arc<Whereabouts>,
+    location: Arc<CallLocation>,
     /// The functions that it has defined globally.
     functions: Vec<String>,
     is_spent: bool,
@@ -52,33 +52,35 @@ pub(crate) struct Engine {
 impl Engine {
     /// Makes a state and runs the script in it.
     fn new(program: &Program) -> Result<Self, CallError> {
-        let watch = Watch::new(&program.settings);
-        let quota = Arc::new(Quota::new(Arc::clone(&program.services.log)));
-        let (lua, globals) = state(program, &watch, &quota).map_err(|error| failed(&program.sources, &error))?;
-        let whereabouts = Whereabouts::new(watch.clone(), &program.sources, Default::default());
+        let watch = Limiter::new(&program.settings);
+        let quota = Arc::new(LogQuota::new(Arc::clone(&program.services.log)));
+        let (lua, globals) =
+            new_state(program, &watch, &quota).map_err(|error| to_call_error(&program.sources, &error))?;
+        let whereabouts = CallLocation::new(watch.clone(), &program.sources, Default::default());
         let mut engine = Self {
             lua,
-            watch,
-            quota,
+            limiter: watch,
+            log_quota: quota,
             sources: Arc::clone(&program.sources),
             naming: program.settings.naming,
             globals,
             handlers: Default::default(),
-            whereabouts: Arc::new(whereabouts),
+            location: Arc::new(whereabouts),
             functions: Vec::new(),
             is_spent: false,
         };
         engine.load()?;
         engine.check_globals()?;
-        engine.functions = engine.globals.keep().map_err(|error| engine.failed(None, &error))?;
-        library::seal(&engine.lua).map_err(|error| engine.failed(None, &error))?;
+        engine.functions = engine.globals.persist().map_err(|error| engine.fail(None, &error))?;
+        library::seal_string_metatable(&engine.lua).map_err(|error| engine.fail(None, &error))?;
         engine.handlers = Event::ALL.map(|event| objects::handler(&engine.lua, event));
-        objects::set_final(&engine.lua, true);
+        objects::set_handlers_frozen(&engine.lua, true);
         let definitions = engine.handlers.each_ref().map(|handler| definition(handler.as_ref()?));
-        engine.whereabouts = Arc::new(Whereabouts::new(engine.watch.clone(), &engine.sources, definitions));
+        engine.location = Arc::new(CallLocation::new(engine.limiter.clone(), &engine.sources, definitions));
         for event in [Event::MailFrom, Event::RcptTo] {
             let Some(handler) = engine.handlers[event as usize].take() else { continue };
-            engine.handlers[event as usize] = Some(engine.within_limits(None, |lua| objects::judge(lua, handler))?);
+            engine.handlers[event as usize] =
+                Some(engine.within_limits(None, |lua| objects::wrap_handler(lua, handler))?);
         }
         Ok(engine)
     }
@@ -89,46 +91,49 @@ impl Engine {
     }
 
     /// A sender was named.
-    pub(crate) fn mail_from(&mut self, envelope: &Envelope) -> Result<Verdict, CallError> {
+    pub(crate) fn before_mail_from(&mut self, envelope: &Envelope) -> Result<Verdict, CallError> {
         self.handle(
             Event::MailFrom,
             |lua| objects::session_text(lua, envelope, None),
-            |value| verdict(Event::MailFrom, value),
+            |value| parse_verdict(Event::MailFrom, value),
         )
     }
 
     /// A recipient was named.
-    pub(crate) fn rcpt_to(&mut self, envelope: &Envelope, candidate: &Address) -> Result<Verdict, CallError> {
+    pub(crate) fn before_rcpt_to(&mut self, envelope: &Envelope, candidate: &Address) -> Result<Verdict, CallError> {
         self.handle(
             Event::RcptTo,
             |lua| objects::session_text(lua, envelope, Some(candidate)),
-            |value| verdict(Event::RcptTo, value),
+            |value| parse_verdict(Event::RcptTo, value),
         )
     }
 
     /// A message is about to be stored; says what is to be stored instead, if the script has changed something.
-    pub(crate) fn message(&mut self, message: &IncomingMessage) -> Result<Option<IncomingMessage>, CallError> {
+    pub(crate) fn before_message_stored(
+        &mut self,
+        message: &IncomingMessage,
+    ) -> Result<Option<IncomingMessage>, CallError> {
         let naming = self.naming;
         self.handle(
             Event::BeforeStored,
             |lua| objects::inbound(lua, message),
-            |value| objects::changed(value, message, naming),
+            |value| objects::parse_inbound_result(value, message, naming),
         )
     }
 
     /// A message was stored.
-    pub(crate) fn stored(&mut self, summary: &Summary) -> Result<(), CallError> {
+    pub(crate) fn after_message_stored(&mut self, summary: &Summary) -> Result<(), CallError> {
         self.handle(Event::AfterStored, |lua| objects::metadata(lua, summary, true), |_| Ok(()))
     }
 
     /// A message was deleted.
-    pub(crate) fn deleted(&mut self, summary: &Summary) -> Result<(), CallError> {
+    pub(crate) fn after_message_deleted(&mut self, summary: &Summary) -> Result<(), CallError> {
         self.handle(Event::AfterDeleted, |lua| objects::metadata(lua, summary, false), |_| Ok(()))
     }
 
     /// Where the script is while a call is under way, for other threads.
-    pub(crate) fn whereabouts(&self) -> Arc<Whereabouts> {
-        Arc::clone(&self.whereabouts)
+    pub(crate) fn location(&self) -> Arc<CallLocation> {
+        Arc::clone(&self.location)
     }
 
     /// Whether a limit was passed: then the state is to be thrown away.
@@ -143,7 +148,7 @@ impl Engine {
 
     /// A global of the script.
     pub(crate) fn global(&self, name: &str) -> Option<Value> {
-        self.globals.own.get::<Option<Value>>(name).ok().flatten()
+        self.globals.call_globals.get::<Option<Value>>(name).ok().flatten()
     }
 
     /// The names of the functions that the script has defined globally, in alphabetical order.
@@ -170,10 +175,10 @@ impl Engine {
         let Some(handler) = self.handlers[event as usize].clone() else {
             return meaning(&Value::Nil).map_err(|text| self.bad_result(event, text));
         };
-        let argument = argument(&self.lua).map_err(|error| self.failed(Some(event), &error))?;
+        let argument = argument(&self.lua).map_err(|error| self.fail(Some(event), &error))?;
         let result = self.within_limits(Some(event), |_| handler.call(argument));
         let result = result.and_then(|value| meaning(&value).map_err(|text| self.bad_result(event, text)));
-        objects::forget(&self.lua);
+        objects::clear_message_cache(&self.lua);
         result
     }
 
@@ -189,11 +194,13 @@ impl Engine {
     /// What a script puts in the place of `inbucket` hides the events from it: its functions would never be called.
     fn check_globals(&self) -> Result<(), CallError> {
         for name in ["inbucket", "restante"] {
-            let value = self.globals.own.raw_get(name).unwrap_or(Value::Nil);
+            let value = self.globals.call_globals.raw_get(name).unwrap_or(Value::Nil);
             if !value.is_nil() && !objects::is_inbucket(&value) {
-                let text =
-                    format!("the global {name} is replaced by {}; its fields are to be set", objects::kind_of(&value));
-                return Err(CallError { kind: Kind::Script, place: None, text });
+                let text = format!(
+                    "the global {name} is replaced by {}; its fields are to be set",
+                    objects::describe_type(&value)
+                );
+                return Err(CallError { kind: CallErrorKind::Script, location: None, text });
             }
         }
         Ok(())
@@ -204,47 +211,47 @@ impl Engine {
         event: Option<Event>,
         work: impl FnOnce(&Lua) -> mlua::Result<T>,
     ) -> Result<T, CallError> {
-        let deadline = self.watch.begin(&self.lua).map_err(|error| self.failed(event, &error))?;
-        Context { event, deadline }.put(&self.lua);
-        self.quota.renew();
+        let deadline = self.limiter.start_call(&self.lua).map_err(|error| self.fail(event, &error))?;
+        CallContext { event, deadline }.set_current(&self.lua);
+        self.log_quota.reset();
         let result = work(&self.lua);
-        let breach = self.watch.end(&self.lua).map_err(|error| self.failed(event, &error))?;
+        let breach = self.limiter.finish_call(&self.lua).map_err(|error| self.fail(event, &error))?;
         if let Some(breach) = breach {
             self.is_spent = true;
-            return Err(self.breached(event, breach));
+            return Err(self.fail_limit(event, breach));
         }
-        let forgotten = if event.is_some() { self.globals.forget() } else { Ok(()) };
+        let forgotten = if event.is_some() { self.globals.clear() } else { Ok(()) };
         let result = result.and_then(|value| forgotten.map(|()| value));
-        result.map_err(|error| self.failed(event, &error))
+        result.map_err(|error| self.fail(event, &error))
     }
 
-    fn failed(&mut self, event: Option<Event>, error: &mlua::Error) -> CallError {
-        let mut failure = failed(&self.sources, error);
-        failure.text = raised::told(&self.lua, failure.text);
-        if failure.kind != Kind::Memory {
+    fn fail(&mut self, event: Option<Event>, error: &mlua::Error) -> CallError {
+        let mut failure = to_call_error(&self.sources, error);
+        failure.text = raised::describe(&self.lua, failure.text);
+        if failure.kind != CallErrorKind::Memory {
             // `return smtp.deny(...)` is a tail call: what fails in it has no line any more.
-            let place = failure.place.or_else(|| self.whereabouts.definition(event?));
-            return CallError { place, ..failure };
+            let place = failure.location.or_else(|| self.location.definition(event?));
+            return CallError { location: place, ..failure };
         }
         self.is_spent = true;
-        self.breached(event, Breach { kind: Kind::Memory, place: failure.place })
+        self.fail_limit(event, LimitExceeded { kind: CallErrorKind::Memory, location: failure.location })
     }
 
-    fn breached(&self, event: Option<Event>, breach: Breach) -> CallError {
-        let Breach { kind, place } = breach;
-        let place = place.map(|(file, line)| (self.sources.whole_name(file), line));
-        let place = place.or_else(|| self.whereabouts.seen()).or_else(|| self.whereabouts.definition(event?));
-        CallError { kind, place, text: self.watch.words(kind) }
+    fn fail_limit(&self, event: Option<Event>, breach: LimitExceeded) -> CallError {
+        let LimitExceeded { kind, location: place } = breach;
+        let place = place.map(|(file, line)| (self.sources.full_name(file), line));
+        let place = place.or_else(|| self.location.last_seen()).or_else(|| self.location.definition(event?));
+        CallError { kind, location: place, text: self.limiter.describe(kind) }
     }
 
     fn bad_result(&self, event: Event, text: String) -> CallError {
-        CallError { kind: Kind::Result, place: self.whereabouts.definition(event), text }
+        CallError { kind: CallErrorKind::InvalidResult, location: self.location.definition(event), text }
     }
 }
 
 /// A state that is ready for the script.
-fn state(program: &Program, watch: &Watch, quota: &Arc<Quota>) -> mlua::Result<(Lua, Globals)> {
-    let lua = Lua::new_with(library::standard(), LuaOptions::default())?;
+fn new_state(program: &Program, watch: &Limiter, quota: &Arc<LogQuota>) -> mlua::Result<(Lua, Globals)> {
+    let lua = Lua::new_with(library::standard_libraries(), LuaOptions::default())?;
     let log: Arc<dyn Log> = Arc::clone(quota) as Arc<dyn Log>;
     let services = &Services { log, ..program.services.clone() };
     modules::install(&lua, services, &program.shared)?;
@@ -254,18 +261,18 @@ fn state(program: &Program, watch: &Watch, quota: &Arc<Quota>) -> mlua::Result<(
     Ok((lua, globals))
 }
 
-fn verdict(event: Event, value: &Value) -> Result<Verdict, String> {
-    objects::verdict(value).map_err(|text| format!("{event} {text}"))
+fn parse_verdict(event: Event, value: &Value) -> Result<Verdict, String> {
+    objects::parse_verdict(value).map_err(|text| format!("{event} {text}"))
 }
 
 /// Where a function begins.
-fn definition(function: &Function) -> Option<Place> {
+fn definition(function: &Function) -> Option<SourceLocation> {
     let info = function.info();
     Some((info.short_src?, u32::try_from(info.line_defined?).ok()?))
 }
 
-fn failed(sources: &Sources, error: &mlua::Error) -> CallError {
-    let (kind, place, text) = failure::describe(error);
-    let place = place.map(|(file, line)| (sources.whole_name(file), line));
-    CallError { kind, place, text }
+fn to_call_error(sources: &Sources, error: &mlua::Error) -> CallError {
+    let (kind, place, text) = call_error::describe(error);
+    let place = place.map(|(file, line)| (sources.full_name(file), line));
+    CallError { kind, location: place, text }
 }

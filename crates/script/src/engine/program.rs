@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::Engine;
 use super::sources::Sources;
 use crate::Settings;
-use crate::failure::Kind;
+use crate::call_error::CallErrorKind;
 use crate::loaded::ScriptError;
-use crate::modules::Shared;
+use crate::modules::SharedDict;
 use crate::services::Services;
 
 /// A script that was read, with everything that its states need.
@@ -16,7 +16,7 @@ pub(crate) struct Program {
     pub(super) sources: Arc<Sources>,
     pub(super) settings: Settings,
     pub(super) services: Services,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedDict>,
 }
 
 impl Program {
@@ -25,7 +25,7 @@ impl Program {
         path: &Path,
         settings: &Settings,
         services: Services,
-        shared: Arc<Shared>,
+        shared: Arc<SharedDict>,
     ) -> Result<Self, ScriptError> {
         let sources =
             Sources::read(path).map_err(|error| ScriptError::permanent(format!("{}: {error}", path.display())))?;
@@ -35,12 +35,16 @@ impl Program {
     /// Makes a state and runs the script in it.
     pub(crate) fn engine(&self) -> Result<Engine, ScriptError> {
         Engine::new(self).map_err(|error| {
-            let sentence = match error.place {
+            let sentence = match error.location {
                 Some(_) => error.to_string(),
                 None => format!("{}: {error}", self.sources.main().name),
             };
             // What it waits for may be quicker another time.
-            if error.kind == Kind::Time { ScriptError::passing(sentence) } else { ScriptError::permanent(sentence) }
+            if error.kind == CallErrorKind::Timeout {
+                ScriptError::transient(sentence)
+            } else {
+                ScriptError::permanent(sentence)
+            }
         })
     }
 }

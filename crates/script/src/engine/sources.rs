@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How large a file of a script may be.
-const LARGEST: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// The files of one script.
 pub(super) struct Sources {
@@ -41,7 +41,7 @@ impl Sources {
     /// What `require` means by a name, if there is such a file beside the script. Only what exists is remembered: names may
     /// come out of mail.
     pub(super) fn required(&self, name: &str) -> io::Result<Option<Arc<Source>>> {
-        let Some(stem) = relative(name) else {
+        let Some(stem) = module_path(name) else {
             return Ok(None);
         };
         let mut required = self.required.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +63,7 @@ impl Sources {
     }
 
     /// The whole name of a file that Lua has shortened to `...` and the end of it. Never waits for a file that is read.
-    pub(super) fn whole_name(&self, name: String) -> String {
+    pub(super) fn full_name(&self, name: String) -> String {
         let Some(end) = name.strip_prefix("...") else {
             return name;
         };
@@ -81,8 +81,8 @@ impl Sources {
 impl Source {
     fn read(path: &Path) -> io::Result<Self> {
         let mut text = Vec::new();
-        File::open(path)?.take(LARGEST + 1).read_to_end(&mut text)?;
-        if text.len() as u64 > LARGEST {
+        File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut text)?;
+        if text.len() as u64 > MAX_FILE_BYTES {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{} is too large", path.display())));
         }
         Ok(Self { name: path.display().to_string(), text })
@@ -90,7 +90,7 @@ impl Source {
 }
 
 /// A name with dots as a path below the folder; none when it would lead elsewhere.
-fn relative(name: &str) -> Option<String> {
+fn module_path(name: &str) -> Option<String> {
     let is_plain = |part: &str| !part.is_empty() && !part.contains(['/', '\\', ':', '\0']);
     name.split('.').all(is_plain).then(|| name.replace('.', "/"))
 }
@@ -124,7 +124,7 @@ mod tests {
             ("a\0b", None),
         ];
         for (name, path) in table {
-            assert_eq!(relative(name).as_deref(), path, "{name:?}");
+            assert_eq!(module_path(name).as_deref(), path, "{name:?}");
         }
     }
 }

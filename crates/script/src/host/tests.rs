@@ -48,11 +48,11 @@ impl Folder {
             paths: vec![self.path("restante.lua"), self.path("inbucket.lua")],
             sandbox: false,
             timeout: LONG,
-            memory: 16 << 20,
-            states: 2,
+            max_memory_bytes: 16 << 20,
+            before_states: 2,
             after_states: 2,
             max_calls: 64,
-            queue: 100,
+            max_queued_events: 100,
             naming: Naming::Local,
         }
     }
@@ -131,7 +131,7 @@ async fn without_a_script_nothing_is_asked_until_one_appears() {
     assert!(!host.has_hook(HookPoint::MailFrom));
     assert_eq!(host.counts(), Counts::default());
     folder.write("inbucket.lua", &denying(451));
-    let loaded = Loaded { path: folder.path("inbucket.lua"), handlers: vec![Event::MailFrom] };
+    let loaded = LoadedScript { path: folder.path("inbucket.lua"), handlers: vec![Event::MailFrom] };
     assert_eq!(host.reload(), Ok(Some(loaded.clone())));
     assert_eq!(host.loaded(), Some(loaded));
     assert!(host.has_hook(HookPoint::MailFrom) && !host.has_hook(HookPoint::RcptTo));
@@ -154,7 +154,7 @@ async fn every_hook_is_asked_and_told() {
             seen.display()
         ),
     );
-    let host = started(Settings { states: 1, after_states: 1, ..folder.settings() }).unwrap();
+    let host = started(Settings { before_states: 1, after_states: 1, ..folder.settings() }).unwrap();
     assert_eq!(host.loaded().unwrap().handlers, Event::ALL);
     assert_eq!(host.before_mail_from_accepted(&envelope()).await, deny(551));
     let candidate = Address::from_parts("bob", "example.org");
@@ -163,7 +163,7 @@ async fn every_hook_is_asked_and_told() {
     assert_eq!(changed.mailboxes, ["other".to_owned().into()]);
     host.message_stored(&summary());
     host.message_deleted(&summary());
-    host.end(LONG);
+    host.shut_down(LONG);
     assert_eq!(fs::read_to_string(seen).unwrap(), "stored Hello\ndeleted 7\n");
     let counts = host.counts();
     assert!(counts.loaded);
@@ -198,7 +198,7 @@ fn the_first_of_two_scripts_is_used() {
     let folder = Folder::new();
     folder.write("inbucket.lua", &denying(451));
     folder.write("restante.lua", "");
-    assert_eq!(folder.host().loaded(), Some(Loaded { path: folder.path("restante.lua"), handlers: Vec::new() }));
+    assert_eq!(folder.host().loaded(), Some(LoadedScript { path: folder.path("restante.lua"), handlers: Vec::new() }));
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_script_is_checked_as_the_server_would_load_it() {
     let folder = Folder::new();
     let (path, settings) = (folder.path("inbucket.lua"), folder.settings());
     folder.write("inbucket.lua", &denying(451));
-    assert_eq!(check(&path, &settings), Ok(Loaded { path: path.clone(), handlers: vec![Event::MailFrom] }));
+    assert_eq!(check(&path, &settings), Ok(LoadedScript { path: path.clone(), handlers: vec![Event::MailFrom] }));
     let table = [
         ("restante.store.list('bob')", ":1: restante.store can be used in after hooks only"),
         // A world that is made up would say that there is none.
@@ -382,7 +382,8 @@ fn a_full_queue_drops_events_and_so_does_the_end() {
     let folder = Folder::new();
     let (begun, go) = (folder.path("begun"), folder.path("go"));
     folder.write("inbucket.lua", &busy(&begun, &go));
-    let host = started(Settings { states: 1, after_states: 1, queue: 3, ..folder.settings() }).unwrap();
+    let host =
+        started(Settings { before_states: 1, after_states: 1, max_queued_events: 3, ..folder.settings() }).unwrap();
     host.message_stored(&summary());
     wait_until(|| begun.exists());
     for _ in 0..5 {
@@ -391,9 +392,9 @@ fn a_full_queue_drops_events_and_so_does_the_end() {
     }
     let Counts { waiting, dropped, .. } = host.counts();
     assert_eq!((waiting, dropped), (3, 2), "the script has no function for what was deleted");
-    host.end(Duration::ZERO);
+    host.shut_down(Duration::ZERO);
     host.message_stored(&summary());
-    host.end(LONG);
+    host.shut_down(LONG);
     let Counts { waiting, dropped, .. } = host.counts();
     assert_eq!((waiting, dropped), (0, 6));
     fs::write(go, "").unwrap();
@@ -405,12 +406,12 @@ fn what_waits_has_its_turn_before_the_end() {
     let folder = Folder::new();
     let (begun, go) = (folder.path("begun"), folder.path("go"));
     folder.write("inbucket.lua", &busy(&begun, &go));
-    let host = started(Settings { states: 1, after_states: 1, ..folder.settings() }).unwrap();
+    let host = started(Settings { before_states: 1, after_states: 1, ..folder.settings() }).unwrap();
     for _ in 0..4 {
         host.message_stored(&summary());
     }
     thread::scope(|scope| {
-        scope.spawn(|| host.end(LONG));
+        scope.spawn(|| host.shut_down(LONG));
         fs::write(go, "").unwrap();
     });
     let counts = host.counts();
@@ -422,7 +423,7 @@ async fn after_the_end_sessions_go_on_without_the_script() {
     let folder = Folder::new();
     folder.write("inbucket.lua", &denying(451));
     let host = folder.host();
-    host.end(LONG);
+    host.shut_down(LONG);
     assert_eq!(host.before_mail_from_accepted(&envelope()).await, Verdict::Defer);
     assert_eq!(host.counts().calls(Event::MailFrom, Outcome::Busy), 1);
 }
@@ -447,7 +448,7 @@ fn a_call_that_outlives_the_runtime_does_not_reach_the_mail() {
     runtime.block_on(async { host.connect(&mailroom) });
     host.message_stored(&summary());
     wait_until(|| begun.exists());
-    host.end(Duration::ZERO);
+    host.shut_down(Duration::ZERO);
     drop(runtime);
     assert_eq!(Arc::strong_count(&mailroom), 1);
     fs::write(go, "").unwrap();
@@ -465,7 +466,7 @@ fn no_command_outlives_the_end() {
     let host = folder.host();
     host.message_stored(&summary());
     wait_until(|| begun.exists());
-    host.end(Duration::ZERO);
+    host.shut_down(Duration::ZERO);
     wait_until(|| host.counts().calls(Event::AfterStored, Outcome::Ok) == 1);
 }
 
@@ -484,7 +485,7 @@ async fn the_script_is_not_called_for_sessions_that_have_left() {
     let (begun, go) = (folder.path("begun"), folder.path("go"));
     let script = busy(&begun, &go).replace("after.message_stored", "before.mail_from_accepted");
     folder.write("inbucket.lua", &script);
-    let host = started(Settings { states: 1, after_states: 1, max_calls: 1, ..folder.settings() }).unwrap();
+    let host = started(Settings { before_states: 1, after_states: 1, max_calls: 1, ..folder.settings() }).unwrap();
     let first = host.clone();
     let first = tokio::spawn(async move { first.before_mail_from_accepted(&envelope()).await });
     while !begun.exists() {
@@ -513,7 +514,8 @@ async fn as_many_calls_as_there_may_be_hold_up_nobody_else() {
          end";
     let script = script.replace("BEGUN", &begun.display().to_string()).replace("GO", &go.display().to_string());
     folder.write("inbucket.lua", &script);
-    let host = started(Settings { states: 1, after_states: 1, max_calls: HELD + 1, ..folder.settings() }).unwrap();
+    let host =
+        started(Settings { before_states: 1, after_states: 1, max_calls: HELD + 1, ..folder.settings() }).unwrap();
     let session = |_| {
         let host = host.clone();
         tokio::spawn(async move { host.before_mail_from_accepted(&envelope()).await })
@@ -535,9 +537,9 @@ async fn as_many_calls_as_there_may_be_hold_up_nobody_else() {
 fn the_bounds_of_calls_are_those_of_the_settings() {
     let folder = Folder::new();
     for (states, max_calls, core, most) in [(2, 256, 2, 256), (8, 4, 4, 4), (0, 0, 1, 1)] {
-        let settings = Settings { states, after_states: states, max_calls, ..folder.settings() };
-        let limits = before(&settings);
-        assert_eq!((limits.core, limits.most), (core, most), "{states} {max_calls}");
-        assert_eq!(after(&settings).most, states.max(1), "there is a queue for the others");
+        let settings = Settings { before_states: states, after_states: states, max_calls, ..folder.settings() };
+        let limits = before_limits(&settings);
+        assert_eq!((limits.core_workers, limits.max_workers), (core, most), "{states} {max_calls}");
+        assert_eq!(after_limits(&settings).max_workers, states.max(1), "there is a queue for the others");
     }
 }

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use mlua::{Lua, Table, Value};
 use serde_json::Value as Json;
 
-use super::convert::{beginning_of, number_of};
+use super::convert::{to_number, to_text_prefix};
 use super::json;
-use crate::services::{Field, Level, Log};
+use crate::services::{Level, Log, LogField};
 
 /// The longest text, field name and field value, in bytes.
-const LENGTH: usize = 8 * 1024;
+const MAX_TEXT_BYTES: usize = 8 * 1024;
 
 /// How many fields an entry may have; more are left out.
-const FIELDS: usize = 64;
+const MAX_FIELDS: usize = 64;
 
 /// How many fields are looked at to find the first ones.
-const LOOKED_AT: usize = 1000;
+const MAX_EXAMINED_FIELDS: usize = 1000;
 
 /// The module.
 pub(super) fn module(lua: &Lua, log: &Arc<dyn Log>) -> mlua::Result<Table> {
@@ -27,8 +27,8 @@ pub(super) fn module(lua: &Lua, log: &Arc<dyn Log>) -> mlua::Result<Table> {
     for (name, level) in levels {
         let log = Arc::clone(log);
         let write = move |lua: &Lua, (text, fields): (Value, Option<Table>)| {
-            let text = beginning_of(lua, &text, LENGTH)?;
-            let fields = fields.map(|fields| sorted(lua, &fields)).transpose()?.unwrap_or_default();
+            let text = to_text_prefix(lua, &text, MAX_TEXT_BYTES)?;
+            let fields = fields.map(|fields| sorted_fields(lua, &fields)).transpose()?.unwrap_or_default();
             log.write(level, &text, &fields);
             Ok(())
         };
@@ -38,48 +38,48 @@ pub(super) fn module(lua: &Lua, log: &Arc<dyn Log>) -> mlua::Result<Table> {
 }
 
 /// The fields in the order of their names; the first ones when there are too many.
-fn sorted(lua: &Lua, fields: &Table) -> mlua::Result<Vec<Field>> {
+fn sorted_fields(lua: &Lua, fields: &Table) -> mlua::Result<Vec<LogField>> {
     let mut sorted = BTreeMap::new();
-    for pair in fields.pairs::<Value, Value>().take(LOOKED_AT) {
+    for pair in fields.pairs::<Value, Value>().take(MAX_EXAMINED_FIELDS) {
         let (name, value) = pair?;
-        sorted.insert(beginning_of(lua, &name, LENGTH)?, value);
-        if sorted.len() > FIELDS {
+        sorted.insert(to_text_prefix(lua, &name, MAX_TEXT_BYTES)?, value);
+        if sorted.len() > MAX_FIELDS {
             sorted.pop_last();
         }
     }
-    sorted.into_iter().map(|(name, value)| Ok((name, held(lua, &value)?))).collect()
+    sorted.into_iter().map(|(name, value)| Ok((name, field_value(lua, &value)?))).collect()
 }
 
 /// What a field holds: numbers, booleans and texts as they are, and tables as far as they have a form in JSON and are
 /// short; of the rest, what `tostring` says.
-fn held(lua: &Lua, value: &Value) -> mlua::Result<Json> {
+fn field_value(lua: &Lua, value: &Value) -> mlua::Result<Json> {
     match value {
         Value::Boolean(held) => return Ok(Json::Bool(*held)),
         Value::Integer(number) => return Ok((*number).into()),
         Value::Number(_) => {
-            if let Some(number) = number_of(value).and_then(number) {
+            if let Some(number) = to_number(value).and_then(json_number) {
                 return Ok(number);
             }
         }
-        Value::Table(table) if !speaks_for_itself(table)? => {
-            if let Some(text) = json::encoded(lua, value, LENGTH)? {
+        Value::Table(table) if !has_tostring(table)? => {
+            if let Some(text) = json::try_encode(lua, value, MAX_TEXT_BYTES)? {
                 return serde_json::from_slice(&text).map_err(mlua::Error::external);
             }
         }
         _ => {}
     }
-    beginning_of(lua, value, LENGTH).map(Json::String)
+    to_text_prefix(lua, value, MAX_TEXT_BYTES).map(Json::String)
 }
 
 /// Whole numbers as such: 1700000000000000, not 1.7e15.
 #[expect(clippy::cast_possible_truncation, reason = "whole numbers of this size are exact in both")]
-fn number(number: f64) -> Option<Json> {
-    let is_whole = number.fract() == 0.0 && number.abs() <= json::EXACT;
+fn json_number(number: f64) -> Option<Json> {
+    let is_whole = number.fract() == 0.0 && number.abs() <= json::MAX_EXACT_INTEGER;
     if is_whole { Some((number as i64).into()) } else { serde_json::Number::from_f64(number).map(Json::Number) }
 }
 
 /// Whether `tostring` says more of a table than its address.
-fn speaks_for_itself(table: &Table) -> mlua::Result<bool> {
+fn has_tostring(table: &Table) -> mlua::Result<bool> {
     table.metatable().map_or(Ok(false), |metatable| Ok(!metatable.raw_get::<Value>("__tostring")?.is_nil()))
 }
 
@@ -94,11 +94,11 @@ mod tests {
     struct Lines(Mutex<Vec<String>>);
 
     impl Log for Lines {
-        fn takes(&self, _: Level) -> bool {
+        fn is_enabled(&self, _: Level) -> bool {
             true
         }
 
-        fn write(&self, level: Level, text: &str, fields: &[Field]) {
+        fn write(&self, level: Level, text: &str, fields: &[LogField]) {
             let mut line = format!("{level:?} {text}");
             for (name, value) in fields {
                 write!(line, " {name}={value}").unwrap();
@@ -147,10 +147,10 @@ mod tests {
              logger.info(string.rep('x', 100000), many)
              logger.info('', {long = string.rep('y', 100000)})",
         );
-        assert_eq!(lines[0].matches('x').count(), LENGTH);
-        assert_eq!(lines[0].matches("=\"v\"").count(), FIELDS);
+        assert_eq!(lines[0].matches('x').count(), MAX_TEXT_BYTES);
+        assert_eq!(lines[0].matches("=\"v\"").count(), MAX_FIELDS);
         assert!(lines[0].contains(" 0064=") && !lines[0].contains(" 0065="));
-        assert_eq!(lines[1].matches('y').count(), LENGTH);
+        assert_eq!(lines[1].matches('y').count(), MAX_TEXT_BYTES);
     }
 
     #[test]

@@ -14,23 +14,23 @@ use std::sync::Arc;
 
 use mlua::{Lua, Table};
 
-pub(crate) use convert::beginning;
-pub(crate) use shared::Shared;
+pub(crate) use convert::text_prefix;
+pub(crate) use shared::SharedDict;
 
-use crate::objects::{SHARED, SLEEP, STORE};
+use crate::objects::{SHARED_KEY, SLEEP_KEY, STORE_KEY};
 use crate::services::Services;
 
 /// Lets `require` find the modules, and puts the tables into the registry. A module is made when it is asked for, since
 /// most scripts use few of them and there are many states.
-pub(crate) fn install(lua: &Lua, services: &Services, shared: &Arc<Shared>) -> mlua::Result<()> {
+pub(crate) fn install(lua: &Lua, services: &Services, shared: &Arc<SharedDict>) -> mlua::Result<()> {
     let log = Arc::clone(&services.log);
     let client = Arc::clone(&services.http);
     lua.preload_module("logger", lua.create_function(move |lua, ()| logger::module(lua, &log))?)?;
     lua.preload_module("json", lua.create_function(|lua, ()| json::module(lua))?)?;
     lua.preload_module("http", lua.create_function(move |lua, ()| http::module(lua, &client))?)?;
-    lua.set_named_registry_value(STORE, store(lua, services)?)?;
-    lua.set_named_registry_value(SHARED, self::shared(lua, shared)?)?;
-    lua.set_named_registry_value(SLEEP, sleep::function(lua, &services.clock)?)
+    lua.set_named_registry_value(STORE_KEY, store(lua, services)?)?;
+    lua.set_named_registry_value(SHARED_KEY, self::shared(lua, shared)?)?;
+    lua.set_named_registry_value(SLEEP_KEY, sleep::function(lua, &services.clock)?)
 }
 
 /// The table `restante.store`.
@@ -39,6 +39,6 @@ pub(crate) fn store(lua: &Lua, services: &Services) -> mlua::Result<Table> {
 }
 
 /// The table `restante.shared`.
-pub(crate) fn shared(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
+pub(crate) fn shared(lua: &Lua, shared: &Arc<SharedDict>) -> mlua::Result<Table> {
     shared::table(lua, shared)
 }

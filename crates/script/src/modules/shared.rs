@@ -9,89 +9,89 @@ use std::time::{Duration, Instant};
 
 use mlua::{FromLua, Lua, LuaString, Table, Value};
 
-use super::convert::number_of;
+use super::convert::to_number;
 
 /// The longest key, in bytes.
-const KEY: usize = 256;
+const MAX_KEY_BYTES: usize = 256;
 
 /// The longest text that is a value, in bytes.
-const TEXT: usize = 64 * 1024;
+const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// The highest number of entries.
-const ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// The most that keys and values take together, in bytes.
-const BYTES: usize = 16 * 1024 * 1024;
+const MAX_TOTAL_BYTES: usize = 16 * 1024 * 1024;
 
 /// What an entry takes beside its key and text.
-const OVERHEAD: usize = 64;
+const ENTRY_OVERHEAD_BYTES: usize = 64;
 
 /// The dictionary.
-pub(crate) struct Shared {
+pub(crate) struct SharedDict {
     clock: Box<dyn Fn() -> Instant + Send + Sync>,
-    held: Mutex<Held>,
+    contents: Mutex<Contents>,
 }
 
-impl Shared {
+impl SharedDict {
     /// An empty one.
     pub(crate) fn new() -> Self {
-        Self::timed_by(Instant::now)
+        Self::with_clock(Instant::now)
     }
 
     /// An empty one that reads this clock.
-    pub(crate) fn timed_by(clock: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
-        Self { clock: Box::new(clock), held: Mutex::default() }
+    pub(crate) fn with_clock(clock: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
+        Self { clock: Box::new(clock), contents: Mutex::default() }
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Held, Instant) -> T) -> T {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+    fn lock<T>(&self, act: impl FnOnce(&mut Contents, Instant) -> T) -> T {
+        let mut held = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
         act(&mut held, (self.clock)())
     }
 }
 
 /// The table with the functions.
-pub(super) fn table(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
+pub(super) fn table(lua: &Lua, shared: &Arc<SharedDict>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
 
     let here = Arc::clone(shared);
-    let get = move |lua: &Lua, key: Key| match here.with(|held, now| held.get(&key, now).cloned()) {
+    let get = move |lua: &Lua, key: Key| match here.lock(|held, now| held.get(&key, now).cloned()) {
         None => Ok(Value::Nil),
-        Some(Item::Boolean(value)) => Ok(Value::Boolean(value)),
-        Some(Item::Number(value)) => Ok(Value::Number(value)),
-        Some(Item::Text(value)) => lua.create_string(&*value).map(Value::String),
+        Some(SharedValue::Boolean(value)) => Ok(Value::Boolean(value)),
+        Some(SharedValue::Number(value)) => Ok(Value::Number(value)),
+        Some(SharedValue::Text(value)) => lua.create_string(&*value).map(Value::String),
     };
     table.raw_set("get", lua.create_function(get)?)?;
 
     let here = Arc::clone(shared);
-    let set = move |_: &Lua, (key, value, life): (Key, Option<Item>, Life)| {
-        here.with(|held, now| {
+    let set = move |_: &Lua, (key, value, life): (Key, Option<SharedValue>, Ttl)| {
+        here.lock(|held, now| {
             let Some(value) = value else {
                 held.remove(&key);
                 return Ok(());
             };
-            held.put(key, value, life.end(now), now)
+            held.put(key, value, life.expires_at(now), now)
         })
     };
     table.raw_set("set", lua.create_function(set)?)?;
 
     let here = Arc::clone(shared);
-    let add = move |_: &Lua, (key, value, life): (Key, Item, Life)| {
-        here.with(|held, now| match held.get(&key, now) {
+    let add = move |_: &Lua, (key, value, life): (Key, SharedValue, Ttl)| {
+        here.lock(|held, now| match held.get(&key, now) {
             Some(_) => Ok(false),
-            None => held.put(key, value, life.end(now), now).map(|()| true),
+            None => held.put(key, value, life.expires_at(now), now).map(|()| true),
         })
     };
     table.raw_set("add", lua.create_function(add)?)?;
 
     let here = Arc::clone(shared);
-    let incr = move |_: &Lua, (key, by, life): (Key, Option<f64>, Life)| {
-        here.with(|held, now| held.increase(key, by.unwrap_or(1.0), life, now))
+    let incr = move |_: &Lua, (key, by, life): (Key, Option<f64>, Ttl)| {
+        here.lock(|held, now| held.increment(key, by.unwrap_or(1.0), life, now))
     };
     table.raw_set("incr", lua.create_function(incr)?)?;
 
     let here = Arc::clone(shared);
     let delete = move |_: &Lua, key: Key| {
-        here.with(|held, _| held.remove(&key));
+        here.lock(|held, _| held.remove(&key));
         Ok(())
     };
     table.raw_set("delete", lua.create_function(delete)?)?;
@@ -99,7 +99,7 @@ pub(super) fn table(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
     let here = Arc::clone(shared);
     let keys = move |lua: &Lua, prefix: Option<LuaString>| {
         let prefix = prefix.map(|prefix| prefix.as_bytes().to_vec()).unwrap_or_default();
-        let keys = here.with(|held, now| held.keys(&prefix, now));
+        let keys = here.lock(|held, now| held.keys(&prefix, now));
         lua.create_sequence_from(keys.into_iter().map(LuaString::wrap))
     };
     table.raw_set("keys", lua.create_function(keys)?)?;
@@ -109,34 +109,34 @@ pub(super) fn table(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
 
 /// What is held. An entry that is over is not there, whether it was removed yet or not.
 #[derive(Default)]
-struct Held {
+struct Contents {
     entries: BTreeMap<Key, Entry>,
     bytes: usize,
     /// Before this, nothing is over.
-    soonest: Option<Instant>,
+    next_expiry: Option<Instant>,
 }
 
 struct Entry {
-    item: Item,
-    end: Option<Instant>,
+    value: SharedValue,
+    expires_at: Option<Instant>,
 }
 
 impl Entry {
-    fn is_over(&self, now: Instant) -> bool {
-        self.end.is_some_and(|end| end <= now)
+    fn is_expired(&self, now: Instant) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
     }
 }
 
-impl Held {
-    fn get(&self, key: &Key, now: Instant) -> Option<&Item> {
-        self.entries.get(key).filter(|entry| !entry.is_over(now)).map(|entry| &entry.item)
+impl Contents {
+    fn get(&self, key: &Key, now: Instant) -> Option<&SharedValue> {
+        self.entries.get(key).filter(|entry| !entry.is_expired(now)).map(|entry| &entry.value)
     }
 
-    fn put(&mut self, key: Key, item: Item, end: Option<Instant>, now: Instant) -> mlua::Result<()> {
-        let old = self.entries.get(&key).map(|entry| cost(&key, &entry.item));
-        let more = cost(&key, &item);
+    fn put(&mut self, key: Key, item: SharedValue, end: Option<Instant>, now: Instant) -> mlua::Result<()> {
+        let old = self.entries.get(&key).map(|entry| entry_bytes(&key, &entry.value));
+        let more = entry_bytes(&key, &item);
         if !self.has_room(old, more) {
-            self.sweep(now);
+            self.remove_expired(now);
             // What is replaced may have been swept.
             let old = old.filter(|_| self.entries.contains_key(&key));
             if !self.has_room(old, more) {
@@ -145,29 +145,29 @@ impl Held {
         }
         self.remove(&key);
         self.bytes += more;
-        self.soonest = self.soonest.into_iter().chain(end).min();
-        self.entries.insert(key, Entry { item, end });
+        self.next_expiry = self.next_expiry.into_iter().chain(end).min();
+        self.entries.insert(key, Entry { value: item, expires_at: end });
         Ok(())
     }
 
     fn has_room(&self, old: Option<usize>, more: usize) -> bool {
         let entries = self.entries.len() + usize::from(old.is_none());
-        entries <= ENTRIES && self.bytes - old.unwrap_or(0) + more <= BYTES
+        entries <= MAX_ENTRIES && self.bytes - old.unwrap_or(0) + more <= MAX_TOTAL_BYTES
     }
 
-    fn increase(&mut self, key: Key, by: f64, life: Life, now: Instant) -> mlua::Result<f64> {
-        let (old, end) = match self.entries.get(&key).filter(|entry| !entry.is_over(now)) {
-            None => (0.0, life.end(now)),
-            Some(Entry { item: Item::Number(number), end }) => (*number, *end),
+    fn increment(&mut self, key: Key, by: f64, life: Ttl, now: Instant) -> mlua::Result<f64> {
+        let (old, end) = match self.entries.get(&key).filter(|entry| !entry.is_expired(now)) {
+            None => (0.0, life.expires_at(now)),
+            Some(Entry { value: SharedValue::Number(number), expires_at: end }) => (*number, *end),
             Some(_) => return Err(mlua::Error::runtime("restante.shared.incr: the value is no number")),
         };
-        self.put(key, Item::Number(old + by), end, now)?;
+        self.put(key, SharedValue::Number(old + by), end, now)?;
         Ok(old + by)
     }
 
     fn remove(&mut self, key: &Key) {
         if let Some(entry) = self.entries.remove(key) {
-            self.bytes -= cost(key, &entry.item);
+            self.bytes -= entry_bytes(key, &entry.value);
         }
     }
 
@@ -176,25 +176,25 @@ impl Held {
         self.entries
             .range::<[u8], _>(from)
             .take_while(|(key, _)| key.0.starts_with(prefix))
-            .filter(|(_, entry)| !entry.is_over(now))
+            .filter(|(_, entry)| !entry.is_expired(now))
             .map(|(key, _)| key.0.clone())
             .collect()
     }
 
     /// Removes what is over.
-    fn sweep(&mut self, now: Instant) {
-        if self.soonest.is_none_or(|soonest| now < soonest) {
+    fn remove_expired(&mut self, now: Instant) {
+        if self.next_expiry.is_none_or(|soonest| now < soonest) {
             return;
         }
-        self.entries.retain(|_, entry| !entry.is_over(now));
-        self.bytes = self.entries.iter().map(|(key, entry)| cost(key, &entry.item)).sum();
-        self.soonest = self.entries.values().filter_map(|entry| entry.end).min();
+        self.entries.retain(|_, entry| !entry.is_expired(now));
+        self.bytes = self.entries.iter().map(|(key, entry)| entry_bytes(key, &entry.value)).sum();
+        self.next_expiry = self.entries.values().filter_map(|entry| entry.expires_at).min();
     }
 }
 
-fn cost(key: &Key, item: &Item) -> usize {
-    let text = if let Item::Text(text) = item { text.len() } else { 0 };
-    OVERHEAD + key.0.len() + text
+fn entry_bytes(key: &Key, item: &SharedValue) -> usize {
+    let text = if let SharedValue::Text(text) = item { text.len() } else { 0 };
+    ENTRY_OVERHEAD_BYTES + key.0.len() + text
 }
 
 /// A key: a text that is not too long.
@@ -211,8 +211,8 @@ impl FromLua for Key {
     fn from_lua(value: Value, lua: &Lua) -> mlua::Result<Self> {
         let text = LuaString::from_lua(value, lua)?;
         let text = text.as_bytes();
-        if text.len() > KEY {
-            return Err(mlua::Error::runtime(format!("a key of restante.shared has at most {KEY} bytes")));
+        if text.len() > MAX_KEY_BYTES {
+            return Err(mlua::Error::runtime(format!("a key of restante.shared has at most {MAX_KEY_BYTES} bytes")));
         }
         Ok(Self(text.to_vec().into()))
     }
@@ -220,21 +220,21 @@ impl FromLua for Key {
 
 /// A value that can be kept.
 #[derive(Clone)]
-enum Item {
+enum SharedValue {
     Boolean(bool),
     Number(f64),
     Text(Arc<[u8]>),
 }
 
-impl FromLua for Item {
+impl FromLua for SharedValue {
     fn from_lua(value: Value, _: &Lua) -> mlua::Result<Self> {
         match value {
             Value::Boolean(value) => Ok(Self::Boolean(value)),
-            Value::String(text) if text.as_bytes().len() > TEXT => {
-                Err(mlua::Error::runtime(format!("a text in restante.shared has at most {TEXT} bytes")))
+            Value::String(text) if text.as_bytes().len() > MAX_TEXT_BYTES => {
+                Err(mlua::Error::runtime(format!("a text in restante.shared has at most {MAX_TEXT_BYTES} bytes")))
             }
             Value::String(text) => Ok(Self::Text(Arc::from(&*text.as_bytes()))),
-            other => match number_of(&other) {
+            other => match to_number(&other) {
                 Some(number) => Ok(Self::Number(number)),
                 None => Err(mlua::Error::runtime(format!("restante.shared cannot keep a {}", other.type_name()))),
             },
@@ -244,16 +244,16 @@ impl FromLua for Item {
 
 /// How long an entry is kept; for good when nothing is said.
 #[derive(Clone, Copy)]
-struct Life(Option<Duration>);
+struct Ttl(Option<Duration>);
 
-impl Life {
+impl Ttl {
     /// When it is over. What ends beyond all clocks does not end.
-    fn end(self, now: Instant) -> Option<Instant> {
+    fn expires_at(self, now: Instant) -> Option<Instant> {
         self.0.and_then(|life| now.checked_add(life))
     }
 }
 
-impl FromLua for Life {
+impl FromLua for Ttl {
     fn from_lua(value: Value, lua: &Lua) -> mlua::Result<Self> {
         let Some(seconds) = Option::<f64>::from_lua(value, lua)? else { return Ok(Self(None)) };
         if seconds.is_nan() || seconds <= 0.0 {

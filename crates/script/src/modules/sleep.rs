@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use mlua::{Function, Lua};
 
-use crate::event::Context;
-use crate::failure::PRELUDE;
+use crate::call_error::PRELUDE_NAME;
+use crate::event::CallContext;
 use crate::services::Clock;
 
 /// When the time of the call is up, this goes on until the limit of the call ends it, as it ends every call. It has the
 /// name of the code whose lines are not shown to scripts.
-const SLEEP: &str = "local sleep = ... return function(seconds) while sleep(seconds) do end end";
+const SLEEP_CHUNK: &str = "local sleep = ... return function(seconds) while sleep(seconds) do end end";
 
 /// The function.
 pub(super) fn function(lua: &Lua, clock: &Arc<dyn Clock>) -> mlua::Result<Function> {
     let clock = Arc::clone(clock);
     let sleep = lua.create_function(move |lua, seconds: f64| sleep(lua, &*clock, seconds))?;
     // Scripts can get hold of its environment, so that is not the one of the host.
-    lua.load(SLEEP).set_name(format!("={PRELUDE}")).set_environment(lua.create_table()?).call(sleep)
+    lua.load(SLEEP_CHUNK).set_name(format!("={PRELUDE_NAME}")).set_environment(lua.create_table()?).call(sleep)
 }
 
 /// Says whether the time of the call was up before that of the sleep.
@@ -26,7 +26,7 @@ fn sleep(lua: &Lua, clock: &dyn Clock, seconds: f64) -> mlua::Result<bool> {
     if seconds.is_nan() || seconds < 0.0 {
         return Err(mlua::Error::runtime("restante.sleep takes a number of seconds, 0 or more"));
     }
-    let context = Context::of(lua)?;
+    let context = CallContext::current(lua)?;
     let left = context.remaining();
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) if time < left => {
@@ -53,9 +53,9 @@ mod tests {
 
     /// A clock that notes for how long it was asked to wait.
     #[derive(Default)]
-    struct Notes(Mutex<Vec<Duration>>);
+    struct RecordingClock(Mutex<Vec<Duration>>);
 
-    impl Clock for Notes {
+    impl Clock for RecordingClock {
         fn sleep(&self, time: Duration) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(time);
         }
@@ -63,9 +63,9 @@ mod tests {
 
     /// What a script says with so much time left, and how long it has slept.
     fn slept(left: Duration, code: &str) -> (String, Duration) {
-        let (lua, notes) = (Lua::new(), Arc::new(Notes::default()));
+        let (lua, notes) = (Lua::new(), Arc::new(RecordingClock::default()));
         let clock: Arc<dyn Clock> = Arc::clone(&notes) as Arc<dyn Clock>;
-        lua.set_app_data(Context { event: None, deadline: Instant::now() + left });
+        lua.set_app_data(CallContext { event: None, deadline: Instant::now() + left });
         lua.globals().set("sleep", function(&lua, &clock).unwrap()).unwrap();
         let said: String =
             lua.load(format!("return tostring((select(2, pcall(function() {code} end))))")).eval().unwrap();

@@ -8,28 +8,28 @@ use mlua::{Lua, LuaString, Table, Value};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 
-use super::convert::{beginning_of, number_of};
-use crate::event::{Context, Event};
+use super::convert::{to_number, to_text_prefix};
+use crate::event::{CallContext, Event};
 use crate::objects;
-use crate::services::Mail;
+use crate::services::MailAccess;
 
 /// How many messages are listed when nothing is said.
-const USUAL: usize = 100;
+const DEFAULT_LIMIT: usize = 100;
 
 /// How many messages are listed at most.
-const MOST: usize = 1000;
+const MAX_LIMIT: usize = 1000;
 
 /// How much of an id is looked at and shown; those that exist are shorter.
-const SHOWN: usize = 100;
+const MAX_ID_BYTES: usize = 100;
 
 /// The table with the functions.
-pub(super) fn table(lua: &Lua, mail: &Arc<dyn Mail>) -> mlua::Result<Table> {
+pub(super) fn table(lua: &Lua, mail: &Arc<dyn MailAccess>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
 
     let here = Arc::clone(mail);
     let list = move |lua: &Lua, (mailbox, options): (LuaString, Option<Table>)| {
         let (mailbox, patience) = prepare(lua, &*here, &mailbox)?;
-        let (after, limit) = options.map_or(Ok((None, USUAL)), |options| page(lua, &options))?;
+        let (after, limit) = options.map_or(Ok((None, DEFAULT_LIMIT)), |options| parse_page(lua, &options))?;
         let found = here.list(&mailbox, after, limit, patience).map_err(mlua::Error::runtime)?;
         let list = lua.create_table_with_capacity(found.len(), 0)?;
         for summary in &found {
@@ -50,7 +50,7 @@ pub(super) fn table(lua: &Lua, mail: &Arc<dyn Mail>) -> mlua::Result<Table> {
     let here = Arc::clone(mail);
     let delete = move |lua: &Lua, (mailbox, id): (LuaString, Value)| {
         let (mailbox, patience) = prepare(lua, &*here, &mailbox)?;
-        let Some(id) = parse(lua, &id)? else { return Ok(false) };
+        let Some(id) = parse_id(lua, &id)? else { return Ok(false) };
         here.delete(&mailbox, id, patience).map_err(mlua::Error::runtime)
     };
     table.raw_set("delete", lua.create_function(delete)?)?;
@@ -59,8 +59,8 @@ pub(super) fn table(lua: &Lua, mail: &Arc<dyn Mail>) -> mlua::Result<Table> {
 }
 
 /// The mailbox that is meant, and how long the store may take. An error when the store may not be used now.
-fn prepare(lua: &Lua, mail: &dyn Mail, mailbox: &LuaString) -> mlua::Result<(MailboxName, Duration)> {
-    let context = Context::of(lua)?;
+fn prepare(lua: &Lua, mail: &dyn MailAccess, mailbox: &LuaString) -> mlua::Result<(MailboxName, Duration)> {
+    let context = CallContext::current(lua)?;
     if context.event.is_none_or(Event::is_before) {
         return Err(mlua::Error::runtime("restante.store can be used in after hooks only"));
     }
@@ -68,38 +68,38 @@ fn prepare(lua: &Lua, mail: &dyn Mail, mailbox: &LuaString) -> mlua::Result<(Mai
     Ok((mailbox, context.remaining()))
 }
 
-fn page(lua: &Lua, options: &Table) -> mlua::Result<(Option<MessageId>, usize)> {
-    let limit = options.raw_get::<Option<usize>>("limit")?.map_or(USUAL, |limit| limit.min(MOST));
+fn parse_page(lua: &Lua, options: &Table) -> mlua::Result<(Option<MessageId>, usize)> {
+    let limit = options.raw_get::<Option<usize>>("limit")?.map_or(DEFAULT_LIMIT, |limit| limit.min(MAX_LIMIT));
     let after: Value = options.raw_get("after")?;
     if after.is_nil() {
         return Ok((None, limit));
     }
-    match parse(lua, &after)? {
+    match parse_id(lua, &after)? {
         Some(after) => Ok((Some(after), limit)),
-        None => Err(mlua::Error::runtime(format!("{:?} is no message id", beginning_of(lua, &after, SHOWN)?))),
+        None => Err(mlua::Error::runtime(format!("{:?} is no message id", to_text_prefix(lua, &after, MAX_ID_BYTES)?))),
     }
 }
 
 fn find(
     lua: &Lua,
-    mail: &dyn Mail,
+    mail: &dyn MailAccess,
     mailbox: &MailboxName,
     id: &Value,
     patience: Duration,
 ) -> mlua::Result<Option<Summary>> {
-    if beginning_of(lua, id, SHOWN)? == "latest" {
+    if to_text_prefix(lua, id, MAX_ID_BYTES)? == "latest" {
         return mail.latest(mailbox, patience).map_err(mlua::Error::runtime);
     }
-    let Some(id) = parse(lua, id)? else { return Ok(None) };
+    let Some(id) = parse_id(lua, id)? else { return Ok(None) };
     mail.find(mailbox, id, patience).map_err(mlua::Error::runtime)
 }
 
 /// The id that is meant, which may be a text or a number; none when it cannot be one.
-fn parse(lua: &Lua, id: &Value) -> mlua::Result<Option<MessageId>> {
+fn parse_id(lua: &Lua, id: &Value) -> mlua::Result<Option<MessageId>> {
     // A number as text would lose its last digits.
-    let text = match number_of(id) {
+    let text = match to_number(id) {
         Some(number) => format!("{number:.0}"),
-        None => beginning_of(lua, id, SHOWN)?,
+        None => to_text_prefix(lua, id, MAX_ID_BYTES)?,
     };
     Ok(text.parse().ok())
 }

@@ -12,7 +12,7 @@ pub(super) enum Class {
 impl UserData for Class {}
 
 /// What a table is, if it is one of the objects.
-pub(super) fn class(table: &Table) -> Option<Class> {
+pub(super) fn class_of(table: &Table) -> Option<Class> {
     let marker: Option<AnyUserData> = table.metatable()?.raw_get("class").ok()?;
     marker?.borrow::<Class>().ok().map(|class| *class)
 }

@@ -12,63 +12,63 @@ use restante_mail::message::MessageId;
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 
-use super::field::{Field, Kind};
+use super::field::{Field, FieldKind};
 use super::headers;
-use super::values::fault;
-use crate::event::Context;
-use crate::services::Mail;
+use super::values::script_error;
+use crate::event::CallContext;
+use crate::services::MailAccess;
 
 /// The fields that every object with a mail has.
-pub(super) const HEADERS: Field = Field("headers", Kind::Content);
+pub(super) const HEADERS: Field = Field("headers", FieldKind::Content);
 /// The same under the name that newer scripts for Inbucket use.
-pub(super) const HEADER: Field = Field("header", Kind::Content);
-pub(super) const TEXT: Field = Field("text", Kind::Content);
-pub(super) const HTML: Field = Field("html", Kind::Content);
-pub(super) const ATTACHMENTS: Field = Field("attachments", Kind::Content);
-pub(super) const SOURCE: Field = Field("source", Kind::Source);
+pub(super) const HEADER: Field = Field("header", FieldKind::Content);
+pub(super) const TEXT: Field = Field("text", FieldKind::Content);
+pub(super) const HTML: Field = Field("html", FieldKind::Content);
+pub(super) const ATTACHMENTS: Field = Field("attachments", FieldKind::Content);
+pub(super) const SOURCE: Field = Field("source", FieldKind::Source);
 
 /// Where the mail of an object comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// It is on its way to the store, the n-th that this state has seen. It can be read until the next one comes.
-    Passing(u64),
+    InDelivery(u64),
     /// It is in the store.
     Stored(MailboxName, MessageId),
     /// It was deleted.
-    Gone,
+    Deleted,
     /// A script has made the object and may give it a source.
-    Made,
+    Created,
 }
 
 /// The mails that a state holds; lies in its app data.
-pub(super) struct Mails {
-    mail: Arc<dyn Mail>,
-    passed: u64,
-    passing: Option<Held>,
-    last: Option<Held>,
+pub(super) struct MessageCache {
+    access: Arc<dyn MailAccess>,
+    delivery_count: u64,
+    in_delivery: Option<CachedMessage>,
+    last_read: Option<CachedMessage>,
 }
 
-struct Held {
+struct CachedMessage {
     origin: Origin,
     source: Bytes,
     mime: Option<Arc<Mime>>,
 }
 
-impl Mails {
-    pub(super) fn new(mail: Arc<dyn Mail>) -> Self {
-        Self { mail, passed: 0, passing: None, last: None }
+impl MessageCache {
+    pub(super) fn new(mail: Arc<dyn MailAccess>) -> Self {
+        Self { access: mail, delivery_count: 0, in_delivery: None, last_read: None }
     }
 
-    fn holds(&self, origin: &Origin) -> bool {
-        [&self.passing, &self.last].into_iter().flatten().any(|held| held.origin == *origin)
+    fn contains(&self, origin: &Origin) -> bool {
+        [&self.in_delivery, &self.last_read].into_iter().flatten().any(|held| held.origin == *origin)
     }
 
-    fn held(&mut self, origin: &Origin) -> Option<&mut Held> {
-        [&mut self.passing, &mut self.last].into_iter().flatten().find(|held| held.origin == *origin)
+    fn get_mut(&mut self, origin: &Origin) -> Option<&mut CachedMessage> {
+        [&mut self.in_delivery, &mut self.last_read].into_iter().flatten().find(|held| held.origin == *origin)
     }
 }
 
-impl Held {
+impl CachedMessage {
     fn new(origin: Origin, source: Bytes) -> Self {
         Self { origin, source, mime: None }
     }
@@ -79,24 +79,24 @@ impl Held {
 }
 
 /// Takes in the mail that is being delivered.
-pub(super) fn pass(lua: &Lua, source: Bytes) -> Origin {
-    let Some(mut mails) = lua.app_data_mut::<Mails>() else { return Origin::Gone };
-    mails.passed += 1;
-    let origin = Origin::Passing(mails.passed);
-    mails.passing = Some(Held::new(origin.clone(), source));
+pub(super) fn cache_inbound(lua: &Lua, source: Bytes) -> Origin {
+    let Some(mut mails) = lua.app_data_mut::<MessageCache>() else { return Origin::Deleted };
+    mails.delivery_count += 1;
+    let origin = Origin::InDelivery(mails.delivery_count);
+    mails.in_delivery = Some(CachedMessage::new(origin.clone(), source));
     origin
 }
 
 /// Lets go of all mails.
-pub(super) fn forget(lua: &Lua) {
-    if let Some(mut mails) = lua.app_data_mut::<Mails>() {
-        mails.passing = None;
-        mails.last = None;
+pub(super) fn clear_cache(lua: &Lua) {
+    if let Some(mut mails) = lua.app_data_mut::<MessageCache>() {
+        mails.in_delivery = None;
+        mails.last_read = None;
     }
 }
 
 /// The value of one of the fields above; nil when the mail is gone.
-pub(super) fn field(lua: &Lua, object: &AnyUserData, origin: &Origin, name: &str) -> mlua::Result<Value> {
+pub(super) fn field_value(lua: &Lua, object: &AnyUserData, origin: &Origin, name: &str) -> mlua::Result<Value> {
     if name == SOURCE.0 {
         let source = source(lua, object, origin)?;
         return source.map_or(Ok(Value::Nil), |source| lua.create_string(&source).map(Value::String));
@@ -111,38 +111,38 @@ pub(super) fn field(lua: &Lua, object: &AnyUserData, origin: &Origin, name: &str
 }
 
 fn source(lua: &Lua, object: &AnyUserData, origin: &Origin) -> mlua::Result<Option<Bytes>> {
-    if *origin == Origin::Made {
-        return made(object).map(Some);
+    if *origin == Origin::Created {
+        return created_source(object).map(Some);
     }
-    fetch(lua, origin)?;
-    Ok(lua.app_data_mut::<Mails>().and_then(|mut mails| Some(mails.held(origin)?.source.clone())))
+    load(lua, origin)?;
+    Ok(lua.app_data_mut::<MessageCache>().and_then(|mut mails| Some(mails.get_mut(origin)?.source.clone())))
 }
 
 fn mime(lua: &Lua, object: &AnyUserData, origin: &Origin) -> mlua::Result<Option<Arc<Mime>>> {
-    if *origin == Origin::Made {
-        return Ok(Some(Arc::new(Mime::parse(made(object)?))));
+    if *origin == Origin::Created {
+        return Ok(Some(Arc::new(Mime::parse(created_source(object)?))));
     }
-    fetch(lua, origin)?;
-    Ok(lua.app_data_mut::<Mails>().and_then(|mut mails| Some(mails.held(origin)?.mime())))
+    load(lua, origin)?;
+    Ok(lua.app_data_mut::<MessageCache>().and_then(|mut mails| Some(mails.get_mut(origin)?.mime())))
 }
 
 /// The source that a script has given to its object. The object keeps it, so it is not held here as well.
-fn made(object: &AnyUserData) -> mlua::Result<Bytes> {
+fn created_source(object: &AnyUserData) -> mlua::Result<Bytes> {
     let source: Option<LuaString> = object.named_user_value(SOURCE.0)?;
     Ok(source.map(|source| Bytes::copy_from_slice(&source.as_bytes())).unwrap_or_default())
 }
 
 /// Sees to it that a stored mail is held, if it still exists.
-fn fetch(lua: &Lua, origin: &Origin) -> mlua::Result<()> {
+fn load(lua: &Lua, origin: &Origin) -> mlua::Result<()> {
     let Origin::Stored(mailbox, id) = origin else { return Ok(()) };
-    let mail = match lua.app_data_ref::<Mails>() {
-        Some(mails) if !mails.holds(origin) => mails.mail.clone(),
+    let mail = match lua.app_data_ref::<MessageCache>() {
+        Some(mails) if !mails.contains(origin) => mails.access.clone(),
         _ => return Ok(()),
     };
-    let patience = Context::of(lua)?.remaining();
-    let found = mail.source(mailbox, *id, patience).map_err(|error| fault(lua, error))?;
-    if let (Some(source), Some(mut mails)) = (found, lua.app_data_mut::<Mails>()) {
-        mails.last = Some(Held::new(origin.clone(), source));
+    let patience = CallContext::current(lua)?.remaining();
+    let found = mail.source(mailbox, *id, patience).map_err(|error| script_error(lua, error))?;
+    if let (Some(source), Some(mut mails)) = (found, lua.app_data_mut::<MessageCache>()) {
+        mails.last_read = Some(CachedMessage::new(origin.clone(), source));
     }
     Ok(())
 }
@@ -170,7 +170,7 @@ mod tests {
         let (lua, _) = state();
         with_message(&lua);
         let is_parsed =
-            || lua.app_data_ref::<Mails>().unwrap().passing.as_ref().is_some_and(|held| held.mime.is_some());
+            || lua.app_data_ref::<MessageCache>().unwrap().in_delivery.as_ref().is_some_and(|held| held.mime.is_some());
         shown(&lua, "return msg.size .. msg.subject .. msg.from.name .. #msg.to .. #msg.mailboxes .. #msg.source");
         assert!(!is_parsed());
         shown(&lua, "return msg.headers.subject");

@@ -4,10 +4,10 @@
 use mlua::{BString, Lua, LuaString, Table, Value};
 use restante_mail::mime::Mime;
 
-use super::values::{expect_text, fault, name};
+use super::values::{expect_text, field_name, script_error};
 
 /// Where a header's metatable keeps the values of each field, by names in lower case.
-const VALUES: &str = "values";
+const VALUES_KEY: &str = "values";
 
 /// The header of a mail.
 pub(super) fn table(lua: &Lua, mime: &Mime) -> mlua::Result<Table> {
@@ -30,12 +30,12 @@ pub(super) fn table(lua: &Lua, mime: &Mime) -> mlua::Result<Table> {
 
 fn metatable(lua: &Lua, values: Table) -> mlua::Result<Table> {
     let metatable = lua.create_table()?;
-    metatable.raw_set(VALUES, values)?;
+    metatable.raw_set(VALUES_KEY, values)?;
     metatable.raw_set("__metatable", false)?;
     metatable.raw_set(
         "__index",
         lua.create_function(|lua, (header, key): (Table, Value)| {
-            let Some(name) = name(&key) else { return Ok(Value::Nil) };
+            let Some(name) = field_name(&key) else { return Ok(Value::Nil) };
             if &*name == b"all" {
                 return lua.create_function(all).map(Value::Function);
             }
@@ -43,8 +43,9 @@ fn metatable(lua: &Lua, values: Table) -> mlua::Result<Table> {
             first.unwrap_or(Ok(Value::Nil))
         })?,
     )?;
-    let read_only =
-        |lua: &Lua, _: (Table, Value, Value)| -> mlua::Result<()> { Err(fault(lua, "message headers are read-only")) };
+    let read_only = |lua: &Lua, _: (Table, Value, Value)| -> mlua::Result<()> {
+        Err(script_error(lua, "message headers are read-only"))
+    };
     metatable.raw_set("__newindex", lua.create_function(read_only)?)?;
     metatable
         .raw_set("__tostring", lua.create_function(|_, header: Table| Ok(format!("headers({})", header.raw_len())))?)?;
@@ -65,6 +66,6 @@ fn all(lua: &Lua, (header, name): (Table, Value)) -> mlua::Result<Table> {
 
 fn values_of(header: &Table, name: &[u8]) -> mlua::Result<Option<Table>> {
     let Some(metatable) = header.metatable() else { return Ok(None) };
-    let values: Option<Table> = metatable.raw_get(VALUES)?;
+    let values: Option<Table> = metatable.raw_get(VALUES_KEY)?;
     values.map_or(Ok(None), |values| values.raw_get(BString::from(name.to_ascii_lowercase())))
 }

@@ -7,9 +7,9 @@ use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::hooks::IncomingMessage;
 
 use super::content::{self, ATTACHMENTS, HEADER, HEADERS, HTML, Origin, SOURCE, TEXT};
-use super::field::{Field, Kind};
-use super::record::{self, Kept, Record};
-use super::values::kind_of;
+use super::field::{Field, FieldKind};
+use super::record::{self, FieldSet, Record};
+use super::values::describe_type;
 use super::{address, lists};
 
 /// A message in a script's hands.
@@ -18,7 +18,7 @@ pub(super) struct InboundMessage {
     headline: Headline,
     size: usize,
     origin: Origin,
-    kept: Kept,
+    cached_fields: FieldSet,
 }
 
 impl InboundMessage {
@@ -28,33 +28,33 @@ impl InboundMessage {
             mailboxes: message.mailboxes.clone(),
             headline: message.headline.clone(),
             size: message.body.len(),
-            origin: content::pass(lua, message.body.clone()),
-            kept: Kept::default(),
+            origin: content::cache_inbound(lua, message.body.clone()),
+            cached_fields: FieldSet::default(),
         }
     }
 
     /// A message that a script makes up.
     pub(super) fn empty() -> Self {
         let (mailboxes, headline) = (Vec::new(), Headline::new("", [], ""));
-        Self { mailboxes, headline, size: 0, origin: Origin::Made, kept: Kept::default() }
+        Self { mailboxes, headline, size: 0, origin: Origin::Created, cached_fields: FieldSet::default() }
     }
 }
 
 impl UserData for InboundMessage {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         record::add_fields(methods);
-        record::add_title(methods, "subject");
+        record::add_tostring(methods, "subject");
     }
 }
 
 impl Record for InboundMessage {
     const NAME: &'static str = "inbound_message";
     const FIELDS: &'static [Field] = &[
-        Field("mailboxes", Kind::Mailboxes),
-        Field("from", Kind::Address),
-        Field("to", Kind::Addresses),
-        Field("subject", Kind::Text),
-        Field("size", Kind::Fixed),
+        Field("mailboxes", FieldKind::Mailboxes),
+        Field("from", FieldKind::Address),
+        Field("to", FieldKind::Addresses),
+        Field("subject", FieldKind::Text),
+        Field("size", FieldKind::ReadOnly),
         HEADERS,
         HEADER,
         TEXT,
@@ -63,11 +63,11 @@ impl Record for InboundMessage {
         SOURCE,
     ];
 
-    fn initial(&self, lua: &Lua, field: &str) -> mlua::Result<Value> {
+    fn default_value(&self, lua: &Lua, field: &str) -> mlua::Result<Value> {
         match field {
             "mailboxes" => lua.create_sequence_from(self.mailboxes.iter().map(MailboxName::as_str)).map(Value::Table),
-            "size" => Ok(number(self.size)),
-            field => headline(lua, &self.headline, field),
+            "size" => Ok(to_integer(self.size)),
+            field => headline_field(lua, &self.headline, field),
         }
     }
 
@@ -75,13 +75,13 @@ impl Record for InboundMessage {
         &self.origin
     }
 
-    fn kept(&self) -> &Kept {
-        &self.kept
+    fn cached_fields(&self) -> &FieldSet {
+        &self.cached_fields
     }
 }
 
 /// The message that a script has returned, if it has; the mail itself stays that of `original`.
-pub(super) fn changed(
+pub(super) fn parse_result(
     value: &Value,
     original: &IncomingMessage,
     naming: Naming,
@@ -89,11 +89,13 @@ pub(super) fn changed(
     let object = match value {
         Value::Nil | Value::Boolean(false) => return Ok(None),
         Value::UserData(object) if object.is::<InboundMessage>() => object,
-        other => return Err(format!("must return the message, nil or false, not {}", kind_of(other))),
+        other => return Err(format!("must return the message, nil or false, not {}", describe_type(other))),
     };
     let message = object.borrow::<InboundMessage>().map_err(|error| error.to_string())?;
-    let mailboxes = match kept::<Table>(object, "mailboxes")? {
-        Some(list) => lists::mailboxes(&list, naming).map_err(|error| format!("inbound_message.mailboxes {error}"))?,
+    let mailboxes = match cached_value::<Table>(object, "mailboxes")? {
+        Some(list) => {
+            lists::parse_mailboxes(&list, naming).map_err(|error| format!("inbound_message.mailboxes {error}"))?
+        }
         None => message.mailboxes.clone(),
     };
     let headline = changed_headline(object, &message.headline)?;
@@ -101,36 +103,36 @@ pub(super) fn changed(
 }
 
 /// A sender, recipient or subject, as objects for messages show them.
-pub(super) fn headline(lua: &Lua, headline: &Headline, field: &str) -> mlua::Result<Value> {
+pub(super) fn headline_field(lua: &Lua, headline: &Headline, field: &str) -> mlua::Result<Value> {
     match field {
-        "from" => address::object(lua, &NamedAddress::from_display(headline.from())),
-        "to" => address::list(lua, headline.to().map(NamedAddress::from_display)),
+        "from" => address::to_object(lua, &NamedAddress::from_display(headline.from())),
+        "to" => address::to_list(lua, headline.to().map(NamedAddress::from_display)),
         _ => lua.create_string(headline.subject()).map(Value::String),
     }
 }
 
 /// Numbers of Lua have 53 bits, which is more than any mail needs.
-pub(super) fn number(n: impl TryInto<mlua::Integer>) -> Value {
+pub(super) fn to_integer(n: impl TryInto<mlua::Integer>) -> Value {
     Value::Integer(n.try_into().unwrap_or(mlua::Integer::MAX))
 }
 
 /// The headline with the changes of the script. What did not change stays as it is, to the letter.
 fn changed_headline(object: &AnyUserData, old: &Headline) -> Result<Headline, String> {
-    let from = match kept::<Option<Value>>(object, "from")?.flatten() {
-        Some(from) => Some(address::mailbox(&from).ok_or("inbound_message.from is no address any more")?),
+    let from = match cached_value::<Option<Value>>(object, "from")?.flatten() {
+        Some(from) => Some(address::to_mailbox(&from).ok_or("inbound_message.from is no address any more")?),
         None => None,
     };
     let from = from
         .filter(|from| *from != NamedAddress::from_display(old.from()))
         .map(|from| NamedAddress::new(&from.name, &from.address).display());
-    let to = match kept::<Table>(object, "to")? {
-        Some(list) => Some(lists::addresses(&list).map_err(|error| format!("inbound_message.to {error}"))?),
+    let to = match cached_value::<Table>(object, "to")? {
+        Some(list) => Some(lists::parse_addresses(&list).map_err(|error| format!("inbound_message.to {error}"))?),
         None => None,
     };
     let to = to
         .filter(|to| !old.to().map(NamedAddress::from_display).eq(to.iter().cloned()))
         .map(|to| summarize_recipients(to.iter().map(|to| NamedAddress::new(&to.name, &to.address))));
-    let subject = kept::<LuaString>(object, "subject")?
+    let subject = cached_value::<LuaString>(object, "subject")?
         .map(|subject| subject.to_string_lossy())
         .filter(|subject| subject != old.subject())
         .map(|subject| summarize_subject(&subject));
@@ -142,6 +144,6 @@ fn changed_headline(object: &AnyUserData, old: &Headline) -> Result<Headline, St
 }
 
 /// What a field holds, when the script has read or written it.
-fn kept<V: mlua::FromLua>(object: &AnyUserData, field: &str) -> Result<Option<V>, String> {
+fn cached_value<V: mlua::FromLua>(object: &AnyUserData, field: &str) -> Result<Option<V>, String> {
     object.named_user_value(field).map_err(|error| error.to_string())
 }

@@ -2,41 +2,41 @@
 
 use mlua::{AnyUserData, Function, Lua, MetaMethod, UserData, UserDataMethods, Value};
 
-use super::values::{fault, kind_of, name, shown};
+use super::values::{describe_type, display_key, field_name, script_error};
 use crate::event::Event;
 
 /// The name in the registry under which the table `restante.store` lies.
-pub(crate) const STORE: &str = "restante.store";
+pub(crate) const STORE_KEY: &str = "restante.store";
 
 /// The name in the registry under which the table `restante.shared` lies.
-pub(crate) const SHARED: &str = "restante.shared";
+pub(crate) const SHARED_KEY: &str = "restante.shared";
 
 /// The name in the registry under which the function `restante.sleep` lies.
-pub(crate) const SLEEP: &str = "restante.sleep";
+pub(crate) const SLEEP_KEY: &str = "restante.sleep";
 
 /// The fields that hold functions.
-const MOMENTS: [&str; 2] = ["before", "after"];
+const PHASES: [&str; 2] = ["before", "after"];
 
 /// The object itself.
 struct Inbucket;
 
 /// One of its [`MOMENTS`].
-struct Moment(&'static str);
+struct Phase(&'static str);
 
 /// The functions that the script has defined, by event; lies in the app data of a state.
 #[derive(Default)]
 struct Handlers {
     functions: [Option<Function>; Event::ALL.len()],
     /// Whether they are final.
-    are_final: bool,
+    are_frozen: bool,
 }
 
 /// The object for a new state.
 pub(super) fn object(lua: &Lua) -> mlua::Result<AnyUserData> {
     lua.set_app_data(Handlers::default());
     let object = lua.create_userdata(Inbucket)?;
-    for moment in MOMENTS {
-        object.set_named_user_value(moment, Moment(moment))?;
+    for moment in PHASES {
+        object.set_named_user_value(moment, Phase(moment))?;
     }
     // Scripts for newer versions of Inbucket put settings there; nothing here depends on them.
     object.set_named_user_value("config", lua.create_table()?)?;
@@ -49,9 +49,9 @@ pub(super) fn handler(lua: &Lua, event: Event) -> Option<Function> {
 }
 
 /// From now on the script may, or may not, define functions for events.
-pub(super) fn set_final(lua: &Lua, are_final: bool) {
+pub(super) fn set_handlers_frozen(lua: &Lua, are_final: bool) {
     if let Some(mut handlers) = lua.app_data_mut::<Handlers>() {
-        handlers.are_final = are_final;
+        handlers.are_frozen = are_final;
     }
 }
 
@@ -63,68 +63,68 @@ pub(super) fn is_inbucket(value: &Value) -> bool {
 impl UserData for Inbucket {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_meta_function(MetaMethod::Index, |lua, (object, key): (AnyUserData, Value)| {
-            match name(&key).as_deref() {
+            match field_name(&key).as_deref() {
                 Some(b"before") => object.named_user_value("before"),
                 Some(b"after") => object.named_user_value("after"),
                 Some(b"config") => object.named_user_value("config"),
                 // Whoever makes a state puts these into its registry.
-                Some(b"store") => lua.named_registry_value(STORE),
-                Some(b"shared") => lua.named_registry_value(SHARED),
-                Some(b"sleep") => lua.named_registry_value(SLEEP),
+                Some(b"store") => lua.named_registry_value(STORE_KEY),
+                Some(b"shared") => lua.named_registry_value(SHARED_KEY),
+                Some(b"sleep") => lua.named_registry_value(SLEEP_KEY),
                 Some(b"version") => lua.create_string(env!("CARGO_PKG_VERSION")).map(Value::String),
                 _ => Ok(Value::Nil),
             }
         });
         let write = |lua: &Lua, (object, key, value): (AnyUserData, Value, Value)| {
-            if let (Some(b"config"), Value::Table(config)) = (name(&key).as_deref(), value) {
+            if let (Some(b"config"), Value::Table(config)) = (field_name(&key).as_deref(), value) {
                 return object.set_named_user_value("config", config);
             }
-            let key = shown(&key);
-            Err(fault(lua, format_args!("attempt to set field '{key}' of inbucket; {}", known_events())))
+            let key = display_key(&key);
+            Err(script_error(lua, format_args!("attempt to set field '{key}' of inbucket; {}", known_events())))
         };
         methods.add_meta_function(MetaMethod::NewIndex, write);
         methods.add_meta_method(MetaMethod::ToString, |_, _, ()| Ok("inbucket"));
     }
 }
 
-impl Moment {
+impl Phase {
     fn event(&self, key: &Value) -> Option<Event> {
-        let name = name(key)?;
+        let name = field_name(key)?;
         Event::ALL.into_iter().find(|event| {
             event.name().strip_prefix(self.0).and_then(|rest| rest.strip_prefix('.')).map(str::as_bytes) == Some(&*name)
         })
     }
 
-    fn no_event(&self, lua: &Lua, key: &Value) -> mlua::Error {
-        if self.0 == "before" && name(key).as_deref() == Some(b"mail_accepted") {
+    fn unknown_event(&self, lua: &Lua, key: &Value) -> mlua::Error {
+        if self.0 == "before" && field_name(key).as_deref() == Some(b"mail_accepted") {
             let text = "there is no event before.mail_accepted any more; it is now inbucket.before.mail_from_accepted(session)";
-            return fault(lua, text);
+            return script_error(lua, text);
         }
-        fault(lua, format_args!("there is no event {}.{}; {}", self.0, shown(key), known_events()))
+        script_error(lua, format_args!("there is no event {}.{}; {}", self.0, display_key(key), known_events()))
     }
 }
 
-impl UserData for Moment {
+impl UserData for Phase {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_meta_method(MetaMethod::Index, |lua, this, key: Value| {
             Ok(this.event(&key).and_then(|event| handler(lua, event)))
         });
         methods.add_meta_method(MetaMethod::NewIndex, |lua, this, (key, value): (Value, Value)| {
             let Some(event) = this.event(&key) else {
-                return Err(this.no_event(lua, &key));
+                return Err(this.unknown_event(lua, &key));
             };
             let function = match value {
                 Value::Nil => None,
                 Value::Function(function) => Some(function),
                 other => {
-                    let kind = kind_of(&other);
-                    return Err(fault(lua, format_args!("inbucket.{event} must be a function, not {kind}")));
+                    let kind = describe_type(&other);
+                    return Err(script_error(lua, format_args!("inbucket.{event} must be a function, not {kind}")));
                 }
             };
             match lua.app_data_mut::<Handlers>() {
-                Some(handlers) if handlers.are_final => {
+                Some(handlers) if handlers.are_frozen => {
                     let text = format_args!("inbucket.{event} has to be defined while the script is loaded");
-                    return Err(fault(lua, text));
+                    return Err(script_error(lua, text));
                 }
                 Some(mut handlers) => handlers.functions[event as usize] = function,
                 None => {}

@@ -7,8 +7,8 @@ use mlua::{Table, Value};
 use restante_mail::mime::NamedAddress;
 use restante_mail::naming::{MailboxName, Naming};
 
-use super::address::{is_address, mailbox};
-use super::values::{kind_of, short, shown};
+use super::address::{is_address, to_mailbox};
+use super::values::{describe_type, display_key, truncate};
 
 /// How many mailboxes a script may send one message to.
 const MAX_MAILBOXES: usize = 1000;
@@ -16,14 +16,14 @@ const MAX_MAILBOXES: usize = 1000;
 const MAX_ADDRESSES: usize = 1001;
 
 /// The mailboxes that are meant by a list of names or addresses.
-pub(super) fn mailboxes(list: &Table, naming: Naming) -> Result<Vec<MailboxName>, String> {
+pub(super) fn parse_mailboxes(list: &Table, naming: Naming) -> Result<Vec<MailboxName>, String> {
     let mut names = BTreeMap::new();
-    visit(list, |place, item| {
+    for_each_item(list, |place, item| {
         if names.len() == MAX_MAILBOXES {
             return Err(format!("holds more than {MAX_MAILBOXES} names"));
         }
-        let text = text(item).ok_or_else(|| misfit("texts", &place, item))?;
-        let name = naming.parse_mailbox(&text).map_err(|error| format!("holds '{}': {error}", short(&text)))?;
+        let text = item_text(item).ok_or_else(|| type_error("texts", &place, item))?;
+        let name = naming.parse_mailbox(&text).map_err(|error| format!("holds '{}': {error}", truncate(&text)))?;
         names.insert(place, name);
         Ok(())
     })?;
@@ -31,15 +31,15 @@ pub(super) fn mailboxes(list: &Table, naming: Naming) -> Result<Vec<MailboxName>
 }
 
 /// The contents of a list of addresses, as many of them as can be of interest.
-pub(super) fn addresses(list: &Table) -> Result<Vec<NamedAddress>, String> {
+pub(super) fn parse_addresses(list: &Table) -> Result<Vec<NamedAddress>, String> {
     let mut found = BTreeMap::new();
-    visit(list, |place, item| {
+    for_each_item(list, |place, item| {
         // Far behind the others, it would be dropped again.
         let is_far = found.len() == MAX_ADDRESSES && found.last_key_value().is_some_and(|(last, _)| *last < place);
         if is_far && is_address(item) {
             return Ok(());
         }
-        let address = mailbox(item).ok_or_else(|| misfit("addresses", &place, item))?;
+        let address = to_mailbox(item).ok_or_else(|| type_error("addresses", &place, item))?;
         found.insert(place, address);
         if found.len() > MAX_ADDRESSES {
             found.pop_last();
@@ -51,28 +51,31 @@ pub(super) fn addresses(list: &Table) -> Result<Vec<NamedAddress>, String> {
 
 /// Whether all is well with a list of addresses.
 pub(super) fn check_addresses(list: &Table) -> Result<(), String> {
-    visit(list, |place, item| if is_address(item) { Ok(()) } else { Err(misfit("addresses", &place, item)) })
+    for_each_item(
+        list,
+        |place, item| if is_address(item) { Ok(()) } else { Err(type_error("addresses", &place, item)) },
+    )
 }
 
 /// Where in a list an item stands: numbers first, whatever gaps there are between them, then names. Names are cut short, so
 /// they have a number as well.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    Number(i64),
+enum ItemKey {
+    Index(i64),
     Name(String, usize),
 }
 
 /// Hands over all values of a list, in no order, without any magic of the table's own. Booleans hold no place in it: they
 /// are what is left of an `x and y` that did not apply.
-fn visit(list: &Table, mut take: impl FnMut(Place, &Value) -> Result<(), String>) -> Result<(), String> {
+fn for_each_item(list: &Table, mut take: impl FnMut(ItemKey, &Value) -> Result<(), String>) -> Result<(), String> {
     for (visited, pair) in list.pairs::<Value, Value>().enumerate() {
         let (key, item) = pair.map_err(|error| error.to_string())?;
         if item.is_boolean() {
             continue;
         }
         let place = match key {
-            Value::Integer(number) => Place::Number(number),
-            other => Place::Name(shown(&other), visited),
+            Value::Integer(number) => ItemKey::Index(number),
+            other => ItemKey::Name(display_key(&other), visited),
         };
         take(place, &item)?;
     }
@@ -80,7 +83,7 @@ fn visit(list: &Table, mut take: impl FnMut(Place, &Value) -> Result<(), String>
 }
 
 /// Bytes that are no UTF-8 become U+FFFD, which no name can hold; a number is taken for its digits.
-fn text(item: &Value) -> Option<String> {
+fn item_text(item: &Value) -> Option<String> {
     match item {
         Value::String(text) => Some(text.to_string_lossy()),
         Value::Integer(_) | Value::Number(_) => item.to_string().ok(),
@@ -88,10 +91,10 @@ fn text(item: &Value) -> Option<String> {
     }
 }
 
-fn misfit(wanted: &str, place: &Place, item: &Value) -> String {
-    let kind = kind_of(item);
+fn type_error(wanted: &str, place: &ItemKey, item: &Value) -> String {
+    let kind = describe_type(item);
     match place {
-        Place::Number(number) => format!("must be a list of {wanted}, but item {number} is {kind}"),
-        Place::Name(name, _) => format!("must be a list of {wanted}, but item '{name}' is {kind}"),
+        ItemKey::Index(number) => format!("must be a list of {wanted}, but item {number} is {kind}"),
+        ItemKey::Name(name, _) => format!("must be a list of {wanted}, but item '{name}' is {kind}"),
     }
 }

@@ -4,47 +4,47 @@ use mlua::{Lua, UserData, UserDataMethods, Value};
 use restante_mail::message::{Headline, Summary};
 
 use super::content::{ATTACHMENTS, HEADER, HEADERS, HTML, Origin, SOURCE, TEXT};
-use super::field::{Field, Kind};
-use super::inbound::{headline, number};
-use super::record::{self, Kept, Record};
+use super::field::{Field, FieldKind};
+use super::inbound::{headline_field, to_integer};
+use super::record::{self, FieldSet, Record};
 
 /// Metadata in a script's hands.
 pub(super) struct Metadata {
     summary: Option<Summary>,
     origin: Origin,
-    kept: Kept,
+    cached_fields: FieldSet,
 }
 
 impl Metadata {
     /// That of a message which is, or was, in the store.
     pub(super) fn new(summary: &Summary, is_stored: bool) -> Self {
-        let origin = if is_stored { Origin::Stored(summary.mailbox.clone(), summary.id) } else { Origin::Gone };
-        Self { summary: Some(summary.clone()), origin, kept: Kept::default() }
+        let origin = if is_stored { Origin::Stored(summary.mailbox.clone(), summary.id) } else { Origin::Deleted };
+        Self { summary: Some(summary.clone()), origin, cached_fields: FieldSet::default() }
     }
 
     /// Metadata that a script makes up.
     pub(super) fn empty() -> Self {
-        Self { summary: None, origin: Origin::Made, kept: Kept::default() }
+        Self { summary: None, origin: Origin::Created, cached_fields: FieldSet::default() }
     }
 }
 
 impl UserData for Metadata {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         record::add_fields(methods);
-        record::add_title(methods, "subject");
+        record::add_tostring(methods, "subject");
     }
 }
 
 impl Record for Metadata {
     const NAME: &'static str = "message_metadata";
     const FIELDS: &'static [Field] = &[
-        Field("mailbox", Kind::Text),
-        Field("id", Kind::Text),
-        Field("from", Kind::Address),
-        Field("to", Kind::Addresses),
-        Field("date", Kind::Number),
-        Field("subject", Kind::Text),
-        Field("size", Kind::Number),
+        Field("mailbox", FieldKind::Text),
+        Field("id", FieldKind::Text),
+        Field("from", FieldKind::Address),
+        Field("to", FieldKind::Addresses),
+        Field("date", FieldKind::Number),
+        Field("subject", FieldKind::Text),
+        Field("size", FieldKind::Number),
         HEADERS,
         HEADER,
         TEXT,
@@ -53,20 +53,20 @@ impl Record for Metadata {
         SOURCE,
     ];
 
-    fn initial(&self, lua: &Lua, field: &str) -> mlua::Result<Value> {
+    fn default_value(&self, lua: &Lua, field: &str) -> mlua::Result<Value> {
         let Some(summary) = &self.summary else {
             return match field {
                 "mailbox" | "id" => lua.create_string("").map(Value::String),
-                "date" | "size" => Ok(number(0)),
-                field => headline(lua, &Headline::new("", [], ""), field),
+                "date" | "size" => Ok(to_integer(0)),
+                field => headline_field(lua, &Headline::new("", [], ""), field),
             };
         };
         match field {
             "mailbox" => lua.create_string(summary.mailbox.as_str()).map(Value::String),
             "id" => lua.create_string(summary.id.to_string()).map(Value::String),
-            "date" => Ok(number(summary.received.as_second())),
-            "size" => Ok(number(summary.size)),
-            field => headline(lua, &summary.headline, field),
+            "date" => Ok(to_integer(summary.received.as_second())),
+            "size" => Ok(to_integer(summary.size)),
+            field => headline_field(lua, &summary.headline, field),
         }
     }
 
@@ -74,7 +74,7 @@ impl Record for Metadata {
         &self.origin
     }
 
-    fn kept(&self) -> &Kept {
-        &self.kept
+    fn cached_fields(&self) -> &FieldSet {
+        &self.cached_fields
     }
 }

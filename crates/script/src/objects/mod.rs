@@ -3,19 +3,19 @@
 //! scripts get by `require` is made elsewhere.
 
 mod address;
-mod checked;
 mod class;
+mod constructors;
 mod content;
 mod field;
 mod headers;
 mod inbound;
 mod inbucket;
 mod lists;
-mod makers;
 mod metadata;
 mod record;
 mod session;
 mod tables;
+mod validate;
 mod values;
 mod verdict;
 
@@ -28,16 +28,16 @@ use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
-pub(crate) use address::mailbox;
-pub(crate) use inbucket::{SHARED, SLEEP, STORE};
-pub(crate) use values::kind_of;
+pub(crate) use address::to_mailbox;
+pub(crate) use inbucket::{SHARED_KEY, SLEEP_KEY, STORE_KEY};
+pub(crate) use values::describe_type;
 
 use crate::event::Event;
 use crate::services::Services;
 
 /// Puts the globals into a new state.
 pub(crate) fn install(lua: &Lua, services: &Services, naming: Naming) -> mlua::Result<()> {
-    lua.set_app_data(content::Mails::new(services.mail.clone()));
+    lua.set_app_data(content::MessageCache::new(services.mail.clone()));
     lua.set_app_data(naming);
     tables::install(lua)?;
     let globals = lua.globals();
@@ -57,8 +57,8 @@ pub(crate) fn handler(lua: &Lua, event: Event) -> Option<Function> {
 }
 
 /// From now on the script may, or may not, define functions for events: once it is loaded, all its states have to agree.
-pub(crate) fn set_final(lua: &Lua, are_final: bool) {
-    inbucket::set_final(lua, are_final);
+pub(crate) fn set_handlers_frozen(lua: &Lua, are_final: bool) {
+    inbucket::set_handlers_frozen(lua, are_final);
 }
 
 /// Whether a value is the global `inbucket` as scripts find it.
@@ -68,23 +68,23 @@ pub(crate) fn is_inbucket(value: &Value) -> bool {
 
 /// Creates the argument for functions that judge a sender or a recipient. The recipient to judge is the last of `to`.
 pub(crate) fn session(lua: &Lua, from: &ReversePath, ip: Option<IpAddr>, to: &[Address]) -> mlua::Result<Value> {
-    makers::new_session(lua, &session::text(from, ip, to.iter())).map(Value::Table)
+    constructors::new_session(lua, &session::to_text(from, ip, to.iter())).map(Value::Table)
 }
 
 /// Creates the same argument as text. The function that [`judge`] returns makes a session of it.
 pub(crate) fn session_text(lua: &Lua, envelope: &Envelope, candidate: Option<&Address>) -> mlua::Result<Value> {
     let to = envelope.recipients.iter().map(|recipient| &recipient.address).chain(candidate);
-    lua.create_string(session::text(&envelope.from, envelope.peer.ip, to)).map(Value::String)
+    lua.create_string(session::to_text(&envelope.from, envelope.peer.ip, to)).map(Value::String)
 }
 
 /// The function with [`session_text`] for its argument, in place of [`session()`].
-pub(crate) fn judge(lua: &Lua, handler: Function) -> mlua::Result<Function> {
-    makers::judge(lua, handler)
+pub(crate) fn wrap_handler(lua: &Lua, handler: Function) -> mlua::Result<Function> {
+    constructors::wrap_handler(lua, handler)
 }
 
 /// Whether a table is one of the objects, which are not for looking into.
 pub(crate) fn is_object(table: &Table) -> bool {
-    class::class(table).is_some()
+    class::class_of(table).is_some()
 }
 
 /// The argument for functions that see a message before it is stored. Its mail can be read until [`forget`] is called, or
@@ -99,22 +99,22 @@ pub(crate) fn metadata(lua: &Lua, summary: &Summary, is_stored: bool) -> mlua::R
 }
 
 /// What a function has decided about a sender or recipient. Errors are the end of a sentence that begins with its name.
-pub(crate) fn verdict(value: &Value) -> Result<Verdict, String> {
-    verdict::of(value)
+pub(crate) fn parse_verdict(value: &Value) -> Result<Verdict, String> {
+    verdict::parse(value)
 }
 
 /// What a function wants to be stored; none when it changes nothing. Errors are sentences for the log.
-pub(crate) fn changed(
+pub(crate) fn parse_inbound_result(
     value: &Value,
     original: &IncomingMessage,
     naming: Naming,
 ) -> Result<Option<IncomingMessage>, String> {
-    inbound::changed(value, original, naming)
+    inbound::parse_result(value, original, naming)
 }
 
 /// Lets go of the mails that were read during a call, when it is over.
-pub(crate) fn forget(lua: &Lua) {
-    content::forget(lua);
+pub(crate) fn clear_message_cache(lua: &Lua) {
+    content::clear_cache(lua);
 }
 
 /// A table with the function `new`.

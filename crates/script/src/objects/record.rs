@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use mlua::{AnyUserData, IntoLua, Lua, MetaMethod, UserData, UserDataMethods, Value};
 
-use super::checked::checked;
 use super::content::{self, Origin};
-use super::field::{Field, Kind};
-use super::values::{expect_text, fault, name, unknown_field};
+use super::field::{Field, FieldKind};
+use super::validate::validate;
+use super::values::{expect_text, field_name, script_error, unknown_field};
 
 /// An object with fields.
 pub(super) trait Record: UserData + Send + 'static {
@@ -20,21 +20,21 @@ pub(super) trait Record: UserData + Send + 'static {
     /// Its fields.
     const FIELDS: &'static [Field];
     /// What a field holds before anybody writes to it.
-    fn initial(&self, lua: &Lua, field: &str) -> mlua::Result<Value>;
+    fn default_value(&self, lua: &Lua, field: &str) -> mlua::Result<Value>;
 
     /// Where its mail comes from.
     fn origin(&self) -> &Origin;
 
     /// Which of its fields Lua keeps.
-    fn kept(&self) -> &Kept;
+    fn cached_fields(&self) -> &FieldSet;
 }
 
 /// A set of fields: a bit for each, in the order of [`Record::FIELDS`].
 #[derive(Default)]
-pub(super) struct Kept(AtomicU16);
+pub(super) struct FieldSet(AtomicU16);
 
-impl Kept {
-    fn holds(&self, at: usize) -> bool {
+impl FieldSet {
+    fn contains(&self, at: usize) -> bool {
         self.0.load(Ordering::Relaxed) & (1 << at) != 0
     }
 
@@ -45,86 +45,89 @@ impl Kept {
 
 /// Lets scripts read and write the fields of such objects.
 pub(super) fn add_fields<T: Record>(methods: &mut impl UserDataMethods<T>) {
-    methods.add_meta_function(MetaMethod::Index, |lua, (object, key): (AnyUserData, Value)| match find::<T>(&key) {
-        Some(at) => read::<T>(lua, &object, at),
-        None => Ok(Value::Nil),
+    methods.add_meta_function(MetaMethod::Index, |lua, (object, key): (AnyUserData, Value)| {
+        match find_field::<T>(&key) {
+            Some(at) => read_field::<T>(lua, &object, at),
+            None => Ok(Value::Nil),
+        }
     });
     methods.add_meta_function(MetaMethod::NewIndex, |lua, (object, key, value): (AnyUserData, Value, Value)| {
-        let at = find::<T>(&key).ok_or_else(|| unknown_field(lua, T::NAME, &key))?;
-        write::<T>(lua, &object, at, value)
+        let at = find_field::<T>(&key).ok_or_else(|| unknown_field(lua, T::NAME, &key))?;
+        write_field::<T>(lua, &object, at, value)
     });
 }
 
 /// Lets scripts print such objects: their name, and the text in the field that tells them apart.
-pub(super) fn add_title<T: Record>(methods: &mut impl UserDataMethods<T>, field: &'static str) {
+pub(super) fn add_tostring<T: Record>(methods: &mut impl UserDataMethods<T>, field: &'static str) {
     methods.add_meta_function(MetaMethod::ToString, move |lua, object: AnyUserData| {
-        let title = place::<T>(field.as_bytes()).map_or(Ok(Value::Nil), |at| read::<T>(lua, &object, at))?;
+        let title =
+            field_index::<T>(field.as_bytes()).map_or(Ok(Value::Nil), |at| read_field::<T>(lua, &object, at))?;
         Ok(format!("{}({})", T::NAME, title.to_string()?))
     });
 }
 
 /// Lets Lua keep the value of a field.
-pub(super) fn keep<T: Record>(object: &AnyUserData, field: &str, value: impl IntoLua) -> mlua::Result<()> {
-    if let Some(at) = place::<T>(field.as_bytes()) {
-        object.borrow::<T>()?.kept().add(at);
+pub(super) fn set_value<T: Record>(object: &AnyUserData, field: &str, value: impl IntoLua) -> mlua::Result<()> {
+    if let Some(at) = field_index::<T>(field.as_bytes()) {
+        object.borrow::<T>()?.cached_fields().add(at);
     }
     object.set_named_user_value(field, value)
 }
 
-fn find<T: Record>(key: &Value) -> Option<usize> {
-    place::<T>(&name(key)?)
+fn find_field<T: Record>(key: &Value) -> Option<usize> {
+    field_index::<T>(&field_name(key)?)
 }
 
-fn place<T: Record>(name: &[u8]) -> Option<usize> {
+fn field_index<T: Record>(name: &[u8]) -> Option<usize> {
     T::FIELDS.iter().position(|field| field.0.as_bytes() == name)
 }
 
-fn read<T: Record>(lua: &Lua, object: &AnyUserData, at: usize) -> mlua::Result<Value> {
+fn read_field<T: Record>(lua: &Lua, object: &AnyUserData, at: usize) -> mlua::Result<Value> {
     let Field(name, kind) = T::FIELDS[at];
     let record = object.borrow::<T>()?;
-    if record.kept().holds(at) {
+    if record.cached_fields().contains(at) {
         let kept: Value = object.named_user_value(name)?;
         if !kept.is_nil() {
             return Ok(kept);
         }
     }
     let value = match kind {
-        Kind::Content | Kind::Source => content::field(lua, object, record.origin(), name)?,
-        _ => without_limit(lua, || record.initial(lua, name))?,
+        FieldKind::Content | FieldKind::Source => content::field_value(lua, object, record.origin(), name)?,
+        _ => without_memory_limit(lua, || record.default_value(lua, name))?,
     };
-    if !matches!(kind, Kind::Text | Kind::Number | Kind::Fixed) {
-        record.kept().add(at);
+    if !matches!(kind, FieldKind::Text | FieldKind::Number | FieldKind::ReadOnly) {
+        record.cached_fields().add(at);
         object.set_named_user_value(name, &value)?;
     }
     Ok(value)
 }
 
 /// Makes a value that is small, without a limit to the memory of the state: each step costs less then, as none can fail.
-fn without_limit<T>(lua: &Lua, make: impl FnOnce() -> mlua::Result<T>) -> mlua::Result<T> {
+fn without_memory_limit<T>(lua: &Lua, make: impl FnOnce() -> mlua::Result<T>) -> mlua::Result<T> {
     let limit = lua.set_memory_limit(0)?;
     let value = make();
     lua.set_memory_limit(limit)?;
     value
 }
 
-fn write<T: Record>(lua: &Lua, object: &AnyUserData, at: usize, value: Value) -> mlua::Result<()> {
+fn write_field<T: Record>(lua: &Lua, object: &AnyUserData, at: usize, value: Value) -> mlua::Result<()> {
     let Field(name, kind) = T::FIELDS[at];
     let what = format!("{}.{name}", T::NAME);
     match kind {
-        Kind::Source => write_source::<T>(lua, object, &what, value),
-        _ => keep::<T>(object, name, checked(lua, &what, kind, value)?),
+        FieldKind::Source => write_source::<T>(lua, object, &what, value),
+        _ => set_value::<T>(object, name, validate(lua, &what, kind, value)?),
     }
 }
 
 /// Gives an object a mail: whatever can be read from a mail follows from it.
 fn write_source<T: Record>(lua: &Lua, object: &AnyUserData, what: &str, value: Value) -> mlua::Result<()> {
-    if *object.borrow::<T>()?.origin() != Origin::Made {
-        return Err(fault(lua, format_args!("{what} is read-only but in a new {}", T::NAME)));
+    if *object.borrow::<T>()?.origin() != Origin::Created {
+        return Err(script_error(lua, format_args!("{what} is read-only but in a new {}", T::NAME)));
     }
     let source = expect_text(lua, what, value)?;
-    for Field(name, _) in T::FIELDS.iter().filter(|field| matches!(field.1, Kind::Content)) {
-        keep::<T>(object, name, Value::Nil)?;
+    for Field(name, _) in T::FIELDS.iter().filter(|field| matches!(field.1, FieldKind::Content)) {
+        set_value::<T>(object, name, Value::Nil)?;
     }
-    keep::<T>(object, "size", source.as_bytes().len())?;
-    keep::<T>(object, "source", source)
+    set_value::<T>(object, "size", source.as_bytes().len())?;
+    set_value::<T>(object, "source", source)
 }

@@ -7,24 +7,24 @@ use mlua::{Lua, Table};
 use restante_mail::address::Address;
 use restante_mail::envelope::ReversePath;
 
-use super::field::{Field, Kind};
-use super::makers;
+use super::constructors;
+use super::field::{Field, FieldKind};
 
 /// What scripts may write to.
 pub(super) const FIELDS: &[Field] =
-    &[Field("from", Kind::Address), Field("to", Kind::Addresses), Field("remote_addr", Kind::Text)];
+    &[Field("from", FieldKind::Address), Field("to", FieldKind::Addresses), Field("remote_addr", FieldKind::Text)];
 
 /// The table `smtp_session`.
 pub(super) fn constructor(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     // Lines as below, with nothing in them.
-    table.raw_set("new", lua.create_function(|lua, ()| makers::new_session(lua, "\n\n"))?)?;
+    table.raw_set("new", lua.create_function(|lua, ()| constructors::new_session(lua, "\n\n"))?)?;
     Ok(table)
 }
 
 /// Writes a session as text: a line each for the sender, the peer and every recipient. There are no line breaks in
 /// addresses.
-pub(super) fn text<'a>(from: &ReversePath, ip: Option<IpAddr>, to: impl Iterator<Item = &'a Address>) -> String {
+pub(super) fn to_text<'a>(from: &ReversePath, ip: Option<IpAddr>, to: impl Iterator<Item = &'a Address>) -> String {
     let mut text = String::with_capacity(128);
     add_line(&mut text, from.as_ref());
     add_line(&mut text, ip);

@@ -6,27 +6,29 @@ use mlua::{AnyUserData, Function, Lua, MetaMethod, Table, UserData, UserDataMeth
 use restante_mail::envelope::Refusal;
 use restante_mailroom::hooks::Verdict;
 
-use super::values::{expect_text, fault, kind_of, name, unknown_field};
+use super::values::{describe_type, expect_text, field_name, script_error, unknown_field};
 
 /// What a peer is told when the script does not say.
-const DENIED: (u16, &str) = (550, "Mail denied by policy");
+const DEFAULT_REFUSAL: (u16, &str) = (550, "Mail denied by policy");
 /// How long a text may be, in bytes.
-const MAX_TEXT: usize = 400;
+const MAX_TEXT_BYTES: usize = 400;
 
 /// A verdict in a script's hands.
-struct Judged(Verdict);
+struct VerdictObject(Verdict);
 
-impl UserData for Judged {
+impl UserData for VerdictObject {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        methods.add_meta_method(MetaMethod::Index, |lua, this, key: Value| match (name(&key).as_deref(), &this.0) {
-            (Some(b"action"), verdict) => lua.create_string(action(verdict)).map(Value::String),
-            (Some(b"code"), Verdict::Deny(refusal)) => Ok(Value::Integer(refusal.code.into())),
-            (Some(b"text"), Verdict::Deny(refusal)) => lua.create_string(&refusal.text).map(Value::String),
-            _ => Ok(Value::Nil),
+        methods.add_meta_method(MetaMethod::Index, |lua, this, key: Value| {
+            match (field_name(&key).as_deref(), &this.0) {
+                (Some(b"action"), verdict) => lua.create_string(action(verdict)).map(Value::String),
+                (Some(b"code"), Verdict::Deny(refusal)) => Ok(Value::Integer(refusal.code.into())),
+                (Some(b"text"), Verdict::Deny(refusal)) => lua.create_string(&refusal.text).map(Value::String),
+                _ => Ok(Value::Nil),
+            }
         });
         methods.add_meta_method(MetaMethod::NewIndex, |lua, _, (key, _): (Value, Value)| -> mlua::Result<()> {
-            Err(match name(&key).as_deref() {
-                Some(b"action" | b"code" | b"text") => fault(lua, "a verdict of smtp is read-only"),
+            Err(match field_name(&key).as_deref() {
+                Some(b"action" | b"code" | b"text") => script_error(lua, "a verdict of smtp is read-only"),
                 _ => unknown_field(lua, "a verdict of smtp", &key),
             })
         });
@@ -47,32 +49,32 @@ impl UserData for Judged {
 /// The table `smtp`.
 pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    table.raw_set("allow", constant(lua, Verdict::Allow)?)?;
-    table.raw_set("defer", constant(lua, Verdict::Defer)?)?;
+    table.raw_set("allow", constant_function(lua, Verdict::Allow)?)?;
+    table.raw_set("defer", constant_function(lua, Verdict::Defer)?)?;
     let deny = lua.create_function(|lua, (code, text): (Value, Value)| {
-        let refusal = Refusal { code: self::code(lua, code)?, text: self::text(lua, text)? };
-        Ok(Judged(Verdict::Deny(refusal)))
+        let refusal = Refusal { code: self::parse_code(lua, code)?, text: self::parse_text(lua, text)? };
+        Ok(VerdictObject(Verdict::Deny(refusal)))
     })?;
     table.raw_set("deny", deny)?;
     Ok(table)
 }
 
 /// What a function of the script has returned; nothing leaves the decision to the policy.
-pub(super) fn of(value: &Value) -> Result<Verdict, String> {
+pub(super) fn parse(value: &Value) -> Result<Verdict, String> {
     if value.is_nil() {
         return Ok(Verdict::Defer);
     }
-    let judged = value.as_userdata().and_then(|object| object.borrow::<Judged>().ok());
+    let judged = value.as_userdata().and_then(|object| object.borrow::<VerdictObject>().ok());
     judged
         .map(|judged| judged.0.clone())
-        .ok_or_else(|| format!("must return smtp.allow(), smtp.defer() or smtp.deny(), not {}", kind_of(value)))
+        .ok_or_else(|| format!("must return smtp.allow(), smtp.defer() or smtp.deny(), not {}", describe_type(value)))
 }
 
 /// A function that always gives the same verdict. It is one of Lua, which is quicker to call, and verdicts never change.
-fn constant(lua: &Lua, verdict: Verdict) -> mlua::Result<Function> {
+fn constant_function(lua: &Lua, verdict: Verdict) -> mlua::Result<Function> {
     let chunk = lua.load("local verdict = ... return function() return verdict end").set_name("=smtp");
     // Scripts can get hold of its environment, so that is not the one of the host.
-    chunk.set_environment(lua.create_table()?).call(Judged(verdict))
+    chunk.set_environment(lua.create_table()?).call(VerdictObject(verdict))
 }
 
 fn action(verdict: &Verdict) -> &'static str {
@@ -83,23 +85,23 @@ fn action(verdict: &Verdict) -> &'static str {
     }
 }
 
-fn code(lua: &Lua, value: Value) -> mlua::Result<u16> {
+fn parse_code(lua: &Lua, value: Value) -> mlua::Result<u16> {
     if value.is_nil() {
-        return Ok(DENIED.0);
+        return Ok(DEFAULT_REFUSAL.0);
     }
     let number = lua.coerce_number(value)?.filter(|number| number.fract() == 0.0);
     (400..=599)
         .find(|code| number == Some(f64::from(*code)))
-        .ok_or_else(|| fault(lua, "the code in smtp.deny(code, text) must be a whole number from 400 to 599"))
+        .ok_or_else(|| script_error(lua, "the code in smtp.deny(code, text) must be a whole number from 400 to 599"))
 }
 
 /// One line of text. Characters that a reply cannot hold are replaced where replies are written.
-fn text(lua: &Lua, value: Value) -> mlua::Result<String> {
+fn parse_text(lua: &Lua, value: Value) -> mlua::Result<String> {
     if value.is_nil() {
-        return Ok(DENIED.1.to_owned());
+        return Ok(DEFAULT_REFUSAL.1.to_owned());
     }
     let text = expect_text(lua, "the text in smtp.deny(code, text)", value)?.to_string_lossy();
-    let mut line: String = text.chars().take(MAX_TEXT).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    line.truncate(line.floor_char_boundary(MAX_TEXT));
-    Ok(if line.trim().is_empty() { DENIED.1.to_owned() } else { line })
+    let mut line: String = text.chars().take(MAX_TEXT_BYTES).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    line.truncate(line.floor_char_boundary(MAX_TEXT_BYTES));
+    Ok(if line.trim().is_empty() { DEFAULT_REFUSAL.1.to_owned() } else { line })
 }

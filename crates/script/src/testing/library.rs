@@ -12,45 +12,45 @@ use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::NamedAddress;
 use restante_mailroom::hooks::IncomingMessage;
 
-use super::world::World;
-use super::{draft, said};
-use crate::event::{Context, Event};
-use crate::failure::PRELUDE;
+use super::environment::TestEnvironment;
+use super::{arguments, fixtures};
+use crate::call_error::PRELUDE_NAME;
+use crate::event::{CallContext, Event};
 use crate::objects;
 
 /// The event that tests count as, outside of the functions that they call: the store can be used.
-pub(super) const BETWEEN: Event = Event::AfterStored;
+pub(super) const TEST_EVENT: Event = Event::AfterStored;
 
 /// What a Rust function says to `t.lua`: a value, or nil and a sentence.
-type Told = mlua::Result<(Value, Option<String>)>;
+type NativeResult = mlua::Result<(Value, Option<String>)>;
 
 /// A function for `t.lua`.
-type Native = fn(&Lua, &World, &Value) -> Told;
+type NativeFunction = fn(&Lua, &TestEnvironment, &Value) -> NativeResult;
 
 /// What `t.lua` calls with one value; there are two more, below.
-const NATIVE: [(&str, Native); 16] = [
+const NATIVE_FUNCTIONS: [(&str, NativeFunction); 16] = [
     ("session", session),
     ("sender", sender),
     ("candidate", candidate),
     ("message", message),
-    ("passing", passing),
+    ("passing", inbound_object),
     ("metadata", metadata),
-    ("put", put),
-    ("arrival", arrival),
-    ("departure", departure),
-    ("mails", mails),
+    ("put", store_message),
+    ("arrival", stored_object),
+    ("departure", deleted_object),
+    ("mails", list_messages),
     ("enter", enter),
     ("leave", leave),
     ("advance", advance),
     ("logs", logs),
-    ("respond_by", respond_by),
-    ("note_fault", note_fault),
+    ("respond_by", set_responder),
+    ("note_fault", record_error),
 ];
 
 /// The object `t` for a state.
-pub(super) fn install(lua: &Lua, world: &Arc<World>) -> mlua::Result<Value> {
+pub(super) fn install(lua: &Lua, world: &Arc<TestEnvironment>) -> mlua::Result<Value> {
     let native = lua.create_table()?;
-    for (name, function) in NATIVE {
+    for (name, function) in NATIVE_FUNCTIONS {
         let world = world.clone();
         native.raw_set(name, lua.create_function(move |lua, value: Value| function(lua, &world, &value))?)?;
     }
@@ -62,49 +62,52 @@ pub(super) fn install(lua: &Lua, world: &Arc<World>) -> mlua::Result<Value> {
         let new: Function = lua.globals().get::<Table>(class)?.get("new")?;
         lua.set_named_registry_value(class, new)?;
     }
-    lua.load(include_str!("t.lua")).set_name(format!("={PRELUDE}")).call(native)
+    lua.load(include_str!("t.lua")).set_name(format!("={PRELUDE_NAME}")).call(native)
 }
 
-fn session(lua: &Lua, _: &World, value: &Value) -> Told {
-    told(draft::session(value), |draft| objects::session(lua, &draft.from, draft.ip, &draft.to))
+fn session(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
+    to_native_result(fixtures::parse_session(value), |draft| objects::session(lua, &draft.from, draft.ip, &draft.to))
 }
 
 /// The session as it is when its sender is judged: there are no recipients yet.
-fn sender(lua: &Lua, _: &World, value: &Value) -> Told {
-    told(draft::session(value), |draft| objects::session(lua, &draft.from, draft.ip, &[]))
+fn sender(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
+    to_native_result(fixtures::parse_session(value), |draft| objects::session(lua, &draft.from, draft.ip, &[]))
 }
 
 /// The session as it is when its last recipient is judged.
-fn candidate(lua: &Lua, _: &World, value: &Value) -> Told {
-    let draft = draft::session(value).and_then(|draft| {
+fn candidate(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
+    let draft = fixtures::parse_session(value).and_then(|draft| {
         if draft.to.is_empty() { Err("the session has no recipient to judge".to_owned()) } else { Ok(draft) }
     });
-    told(draft, |draft| objects::session(lua, &draft.from, draft.ip, &draft.to))
+    to_native_result(draft, |draft| objects::session(lua, &draft.from, draft.ip, &draft.to))
 }
 
 /// A message for a test.
-fn message(lua: &Lua, world: &World, value: &Value) -> Told {
-    told(draft::inbound(value, world.naming), |message| new_message(lua, &message))
+fn message(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
+    to_native_result(fixtures::parse_inbound(value, world.naming), |message| new_message(lua, &message))
 }
 
 /// A message for the script.
-fn passing(lua: &Lua, world: &World, value: &Value) -> Told {
-    told(draft::inbound(value, world.naming), |message| objects::inbound(lua, &message))
+fn inbound_object(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
+    to_native_result(fixtures::parse_inbound(value, world.naming), |message| objects::inbound(lua, &message))
 }
 
 /// What would be stored of a message when the script's function has returned this; nil when nothing would be.
-fn outcome(lua: &Lua, world: &World, (message, result): &(Value, Value)) -> Told {
-    let outcome = draft::inbound(message, world.naming).and_then(|message| {
-        let changed = objects::changed(result, &message, world.naming);
+fn outcome(lua: &Lua, world: &TestEnvironment, (message, result): &(Value, Value)) -> NativeResult {
+    let outcome = fixtures::parse_inbound(message, world.naming).and_then(|message| {
+        let changed = objects::parse_inbound_result(result, &message, world.naming);
         let changed = changed.map_err(|text| format!("{} {text}", Event::BeforeStored))?;
         Ok(changed.unwrap_or(message))
     });
-    told(outcome, |message| if message.mailboxes.is_empty() { Ok(Value::Nil) } else { new_message(lua, &message) })
+    to_native_result(
+        outcome,
+        |message| if message.mailboxes.is_empty() { Ok(Value::Nil) } else { new_message(lua, &message) },
+    )
 }
 
 /// A message that keeps its mail for as long as a test wants, unlike one that is being delivered.
 fn new_message(lua: &Lua, message: &IncomingMessage) -> mlua::Result<Value> {
-    let object: AnyUserData = made(lua, "inbound_message", ())?;
+    let object: AnyUserData = construct(lua, "inbound_message", ())?;
     let mut mailboxes: Vec<&str> = Vec::new();
     for mailbox in &message.mailboxes {
         if !mailboxes.contains(&mailbox.as_str()) {
@@ -118,9 +121,9 @@ fn new_message(lua: &Lua, message: &IncomingMessage) -> mlua::Result<Value> {
 }
 
 /// Metadata that keeps its mail, though that is not in the store.
-fn metadata(lua: &Lua, world: &World, value: &Value) -> Told {
-    told(described(world, value), |(summary, source)| {
-        let object: AnyUserData = made(lua, "message_metadata", ())?;
+fn metadata(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
+    to_native_result(parse_stored(world, value), |(summary, source)| {
+        let object: AnyUserData = construct(lua, "message_metadata", ())?;
         object.set("mailbox", summary.mailbox.as_str())?;
         object.set("id", summary.id.to_string())?;
         object.set("date", summary.received.as_second())?;
@@ -133,7 +136,7 @@ fn metadata(lua: &Lua, world: &World, value: &Value) -> Told {
 fn set_headline(lua: &Lua, object: &AnyUserData, headline: &Headline) -> mlua::Result<()> {
     let address = |text: &str| {
         let NamedAddress { name, address } = NamedAddress::from_display(text);
-        made::<Value>(lua, "address", (name, address))
+        construct::<Value>(lua, "address", (name, address))
     };
     let to = headline.to().map(address).collect::<mlua::Result<Vec<_>>>()?;
     object.set("from", address(headline.from())?)?;
@@ -142,103 +145,103 @@ fn set_headline(lua: &Lua, object: &AnyUserData, headline: &Headline) -> mlua::R
 }
 
 /// What a constructor makes. It lies in the registry, because a test may well have a global variable `address`.
-fn made<T: FromLuaMulti>(lua: &Lua, class: &str, arguments: impl IntoLuaMulti) -> mlua::Result<T> {
+fn construct<T: FromLuaMulti>(lua: &Lua, class: &str, arguments: impl IntoLuaMulti) -> mlua::Result<T> {
     lua.named_registry_value::<Function>(class)?.call(arguments)
 }
 
 /// A stored message.
-fn put(lua: &Lua, world: &World, value: &Value) -> Told {
-    told(described(world, value), |(summary, source)| {
+fn store_message(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
+    to_native_result(parse_stored(world, value), |(summary, source)| {
         let object = objects::metadata(lua, &summary, true)?;
-        world.put(summary, source);
+        world.add_message(summary, source);
         Ok(object)
     })
 }
 
 /// What was stored just now: described by a table, or there already.
-fn arrival(lua: &Lua, world: &World, value: &Value) -> Told {
+fn stored_object(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     if !value.is_userdata() {
-        return put(lua, world, value);
+        return store_message(lua, world, value);
     }
-    let described = described(world, value).map(|_| ());
-    told(described, |()| Ok(value.clone()))
+    let described = parse_stored(world, value).map(|_| ());
+    to_native_result(described, |()| Ok(value.clone()))
 }
 
 /// What was stored and is not any more.
-fn departure(lua: &Lua, world: &World, value: &Value) -> Told {
-    told(described(world, value), |(summary, _)| {
+fn deleted_object(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
+    to_native_result(parse_stored(world, value), |(summary, _)| {
         world.remove(&summary.mailbox, summary.id);
         objects::metadata(lua, &summary, false)
     })
 }
 
-fn described(world: &World, value: &Value) -> Result<(Summary, Bytes), String> {
-    draft::stored(value, world.naming, world.next_id(), world.now())
+fn parse_stored(world: &TestEnvironment, value: &Value) -> Result<(Summary, Bytes), String> {
+    fixtures::parse_stored(value, world.naming, world.next_id(), world.now())
 }
 
-fn mails(lua: &Lua, world: &World, value: &Value) -> Told {
-    let mailbox = said::text("the mailbox", value).and_then(|name| draft::mailbox(world.naming, &name));
-    told(mailbox, |mailbox| {
-        let mails = world.mails(&mailbox);
+fn list_messages(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
+    let mailbox = arguments::text("the mailbox", value).and_then(|name| fixtures::parse_mailbox(world.naming, &name));
+    to_native_result(mailbox, |mailbox| {
+        let mails = world.messages(&mailbox);
         let mails = mails.iter().map(|mail| objects::metadata(lua, mail, true)).collect::<mlua::Result<Vec<_>>>()?;
         lua.create_sequence_from(mails).map(Value::Table)
     })
 }
 
-fn advance(lua: &Lua, world: &World, value: &Value) -> Told {
+fn advance(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     let seconds = f64::from_lua(value.clone(), lua).ok();
     let by = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    told(by.ok_or_else(|| "the clock goes forward, by a number of seconds".to_owned()), |by| {
+    to_native_result(by.ok_or_else(|| "the clock goes forward, by a number of seconds".to_owned()), |by| {
         world.advance(by);
         Ok(Value::Nil)
     })
 }
 
 /// It is the turn of the script's function for an event. What the test had before is kept in the table that is returned.
-fn enter(lua: &Lua, _: &World, value: &Value) -> Told {
+fn enter(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     let name = value.to_string()?;
     let event = Event::ALL.into_iter().find(|event| event.name() == name);
     let event = event.ok_or_else(|| mlua::Error::runtime(format!("there is no event {name}")))?;
     let turn = lua.create_table()?;
     turn.raw_set("handler", objects::handler(lua, event))?;
     let globals = lua.create_table()?;
-    fill(&globals, &lua.globals())?;
+    copy_table(&globals, &lua.globals())?;
     turn.raw_set("globals", globals)?;
     set_event(lua, event)?;
-    objects::set_final(lua, true);
+    objects::set_handlers_frozen(lua, true);
     Ok((Value::Table(turn), None))
 }
 
 /// It is the turn of the test again. What the function has left behind is gone, as it is when the server calls it.
-fn leave(lua: &Lua, _: &World, value: &Value) -> Told {
-    set_event(lua, BETWEEN)?;
-    objects::set_final(lua, false);
-    objects::forget(lua);
+fn leave(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
+    set_event(lua, TEST_EVENT)?;
+    objects::set_handlers_frozen(lua, false);
+    objects::clear_message_cache(lua);
     if let Value::Table(turn) = value {
         let globals = lua.globals();
         globals.clear()?;
-        fill(&globals, &turn.raw_get("globals")?)?;
+        copy_table(&globals, &turn.raw_get("globals")?)?;
     }
     Ok((Value::Nil, None))
 }
 
 fn set_event(lua: &Lua, event: Event) -> mlua::Result<()> {
-    let context = Context::of(lua)?;
-    lua.set_app_data(Context { event: Some(event), ..context });
+    let context = CallContext::current(lua)?;
+    lua.set_app_data(CallContext { event: Some(event), ..context });
     Ok(())
 }
 
-fn fill(table: &Table, from: &Table) -> mlua::Result<()> {
+fn copy_table(table: &Table, from: &Table) -> mlua::Result<()> {
     from.for_each(|key: Value, value: Value| table.raw_set(key, value))
 }
 
 /// What the function for an event must not return, if it has.
 fn judge(event: &str, result: &Value) -> Option<String> {
-    objects::verdict(result).err().map(|text| format!("{event} {text}"))
+    objects::parse_verdict(result).err().map(|text| format!("{event} {text}"))
 }
 
 /// Adds to a list what the log holds beyond it.
-fn logs(lua: &Lua, world: &World, value: &Value) -> Told {
+fn logs(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     let Value::Table(list) = value else { return Ok((Value::Nil, None)) };
     for entry in world.log_after(list.raw_len()) {
         let table = lua.create_table()?;
@@ -265,18 +268,18 @@ fn json_value(lua: &Lua, held: &serde_json::Value) -> mlua::Result<Value> {
 }
 
 /// The function of the test that answers requests.
-fn respond_by(lua: &Lua, world: &World, value: &Value) -> Told {
+fn set_responder(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     world.set_responder(Function::from_lua(value.clone(), lua)?);
     Ok((Value::Nil, None))
 }
 
 /// What went wrong where the script was not told.
-fn note_fault(_: &Lua, world: &World, value: &Value) -> Told {
-    world.set_fault(value.to_string()?);
+fn record_error(_: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
+    world.set_error(value.to_string()?);
     Ok((Value::Nil, None))
 }
 
-fn told<T>(result: Result<T, String>, make: impl FnOnce(T) -> mlua::Result<Value>) -> Told {
+fn to_native_result<T>(result: Result<T, String>, make: impl FnOnce(T) -> mlua::Result<Value>) -> NativeResult {
     match result {
         Ok(value) => Ok((make(value)?, None)),
         Err(problem) => Ok((Value::Nil, Some(problem))),

@@ -2,14 +2,14 @@
 //! a global function whose name begins with `test_`; it gets the object `t` of `t.lua`, with which it makes up sessions and
 //! mail, calls the script's functions as the server would, and says what it expects.
 
+mod arguments;
 mod case;
-mod draft;
-mod letter;
+mod environment;
+mod fixtures;
 mod library;
-mod said;
+mod message_builder;
 #[cfg(test)]
 mod tests;
-mod world;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,36 +19,37 @@ use mlua::Value;
 use crate::Settings;
 use crate::engine::Engine;
 use crate::loaded::ScriptError;
-use case::Failure;
-use world::World;
+use case::TestFailure;
+use environment::TestEnvironment;
 
 /// What the names of tests begin with.
-const PREFIX: &str = "test_";
+const TEST_PREFIX: &str = "test_";
 
 /// How many lines of the log are shown for a test that has failed.
-const MAX_LOG: usize = 100;
+const MAX_LOG_LINES: usize = 100;
 
 /// Runs the tests of a script that are named, or all of them, and writes what has become of each. A name may end in `*`.
 /// Says whether there were tests and all have passed.
-pub fn test(path: &Path, settings: &Settings, names: &[String], out: &mut dyn Write) -> Result<bool, ScriptError> {
-    let tests = tests_of(path, settings)?;
+pub fn run_tests(path: &Path, settings: &Settings, names: &[String], out: &mut dyn Write) -> Result<bool, ScriptError> {
+    let tests = list_tests(path, settings)?;
     let unwritten =
-        |error: io::Error| ScriptError::passing(format!("cannot write what has become of the tests: {error}"));
+        |error: io::Error| ScriptError::transient(format!("cannot write what has become of the tests: {error}"));
     if tests.is_empty() {
-        writeln!(out, "{} has no tests: no global function is named {PREFIX}...", path.display()).map_err(unwritten)?;
+        writeln!(out, "{} has no tests: no global function is named {TEST_PREFIX}...", path.display())
+            .map_err(unwritten)?;
         return Ok(false);
     }
-    let unknown: Vec<_> = names.iter().filter(|name| !tests.iter().any(|test| is_named(test, name))).collect();
+    let unknown: Vec<_> = names.iter().filter(|name| !tests.iter().any(|test| matches_name(test, name))).collect();
     for name in &unknown {
         writeln!(out, "{} has no test {name}", path.display()).map_err(unwritten)?;
     }
-    let is_chosen = |test: &&String| names.is_empty() || names.iter().any(|name| is_named(test, name));
+    let is_chosen = |test: &&String| names.is_empty() || names.iter().any(|name| matches_name(test, name));
     let (mut count, mut failed) = (0, 0);
     for test in tests.iter().filter(is_chosen) {
         let result = case::run(path, settings, test);
         count += 1;
         failed += usize::from(result.is_err());
-        report(out, test, &result).map_err(unwritten)?;
+        print_result(out, test, &result).map_err(unwritten)?;
     }
     let tests = if count == 1 { "test" } else { "tests" };
     writeln!(out, "{count} {tests}, {failed} failed").map_err(unwritten)?;
@@ -57,39 +58,39 @@ pub fn test(path: &Path, settings: &Settings, names: &[String], out: &mut dyn Wr
 
 /// The names of the tests, in the order in which they stand in the file. Those of other files, which it requires, come
 /// behind.
-fn tests_of(path: &Path, settings: &Settings) -> Result<Vec<String>, ScriptError> {
+fn list_tests(path: &Path, settings: &Settings) -> Result<Vec<String>, ScriptError> {
     let main = format!("@{}", path.display());
-    let mut tests = case::apart(path, settings, &World::new(settings.naming), move |engine| {
-        let names = engine.functions().iter().filter(|name| name.starts_with(PREFIX));
-        names.map(|name| (place_of(engine, name, &main), name.clone())).collect::<Vec<_>>()
+    let mut tests = case::run_in_thread(path, settings, &TestEnvironment::new(settings.naming), move |engine| {
+        let names = engine.functions().iter().filter(|name| name.starts_with(TEST_PREFIX));
+        names.map(|name| (definition_order(engine, name, &main), name.clone())).collect::<Vec<_>>()
     })?;
     tests.sort();
     Ok(tests.into_iter().map(|(_, name)| name).collect())
 }
 
 /// Where a function stands: in another file, in which, in which line.
-fn place_of(engine: &Engine, name: &str, main: &str) -> (bool, String, usize) {
+fn definition_order(engine: &Engine, name: &str, main: &str) -> (bool, String, usize) {
     let Some(Value::Function(function)) = engine.global(name) else { return (true, String::new(), 0) };
     let info = function.info();
     let source = info.source.unwrap_or_default();
     (source != main, source, info.line_defined.unwrap_or(0))
 }
 
-fn is_named(test: &str, name: &str) -> bool {
+fn matches_name(test: &str, name: &str) -> bool {
     match name.strip_suffix('*') {
         Some(beginning) => test.starts_with(beginning),
         None => test == name,
     }
 }
 
-fn report(out: &mut dyn Write, test: &str, result: &Result<(), Failure>) -> io::Result<()> {
+fn print_result(out: &mut dyn Write, test: &str, result: &Result<(), TestFailure>) -> io::Result<()> {
     let Err(failure) = result else { return writeln!(out, "ok    {test}") };
     writeln!(out, "FAIL  {test}")?;
     writeln!(out, "      {}", failure.text)?;
-    for entry in failure.log.iter().take(MAX_LOG) {
+    for entry in failure.log.iter().take(MAX_LOG_LINES) {
         writeln!(out, "      log: {entry}")?;
     }
-    match failure.log.len().checked_sub(MAX_LOG) {
+    match failure.log.len().checked_sub(MAX_LOG_LINES) {
         None | Some(0) => Ok(()),
         Some(more) => writeln!(out, "      log: and {more} more"),
     }

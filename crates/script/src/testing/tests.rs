@@ -24,7 +24,7 @@ impl Folder {
     fn test(&self, settings: &Settings, names: &[&str]) -> (bool, String) {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut out = Vec::new();
-        let passed = test(&self.0.path().join("rules.lua"), settings, &names, &mut out);
+        let passed = run_tests(&self.0.path().join("rules.lua"), settings, &names, &mut out);
         let said = match &passed {
             Ok(_) => String::from_utf8(out).unwrap(),
             Err(error) => error.to_string(),
@@ -38,11 +38,11 @@ fn settings() -> Settings {
         paths: Vec::new(),
         sandbox: false,
         timeout: Duration::from_mins(1),
-        memory: 32 * 1024 * 1024,
-        states: 1,
+        max_memory_bytes: 32 * 1024 * 1024,
+        before_states: 1,
         after_states: 1,
         max_calls: 1,
-        queue: 1,
+        max_queued_events: 1,
         naming: Naming::Local,
     }
 }

@@ -10,8 +10,8 @@ use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
 use super::Stage;
+use crate::call_error::{CallError, CallErrorKind};
 use crate::event::Event;
-use crate::failure::{CallError, Kind};
 
 pub(super) fn envelope() -> Envelope {
     Envelope {
@@ -30,8 +30,8 @@ fn message() -> IncomingMessage {
 }
 
 /// The kind, the line and the text.
-fn parts(error: &CallError) -> (Kind, Option<u32>, &str) {
-    let place = error.place.as_ref();
+fn parts(error: &CallError) -> (CallErrorKind, Option<u32>, &str) {
+    let place = error.location.as_ref();
     if let Some((file, _)) = place {
         assert!(file.ends_with("/rules.lua"), "{file}");
     }
@@ -42,9 +42,9 @@ fn parts(error: &CallError) -> (Kind, Option<u32>, &str) {
 fn a_script_without_functions_changes_nothing() {
     let mut engine = Stage::script("").engine().unwrap();
     assert!(engine.handlers().is_empty());
-    assert_eq!(engine.mail_from(&envelope()), Ok(Verdict::Defer));
-    assert_eq!(engine.rcpt_to(&envelope(), &Address::from_parts("x", "y")), Ok(Verdict::Defer));
-    assert!(engine.message(&message()).unwrap().is_none());
+    assert_eq!(engine.before_mail_from(&envelope()), Ok(Verdict::Defer));
+    assert_eq!(engine.before_rcpt_to(&envelope(), &Address::from_parts("x", "y")), Ok(Verdict::Defer));
+    assert!(engine.before_message_stored(&message()).unwrap().is_none());
 }
 
 #[test]
@@ -63,38 +63,43 @@ fn functions_decide_by_what_they_return() {
     );
     let mut engine = stage.engine().unwrap();
     assert_eq!(engine.handlers(), [Event::MailFrom, Event::RcptTo, Event::BeforeStored]);
-    assert_eq!(engine.mail_from(&envelope()), Ok(Verdict::Deny(Refusal::new(451, "later"))));
-    assert_eq!(engine.rcpt_to(&envelope(), &Address::from_parts("eve", "example.org")), Ok(Verdict::Allow));
-    assert_eq!(engine.rcpt_to(&envelope(), &Address::from_parts("bob", "example.org")), Ok(Verdict::Defer));
-    let changed = engine.message(&message()).unwrap().unwrap();
+    assert_eq!(engine.before_mail_from(&envelope()), Ok(Verdict::Deny(Refusal::new(451, "later"))));
+    assert_eq!(engine.before_rcpt_to(&envelope(), &Address::from_parts("eve", "example.org")), Ok(Verdict::Allow));
+    assert_eq!(engine.before_rcpt_to(&envelope(), &Address::from_parts("bob", "example.org")), Ok(Verdict::Defer));
+    let changed = engine.before_message_stored(&message()).unwrap().unwrap();
     assert_eq!(changed.mailboxes, [Naming::Local.parse_mailbox("else").unwrap()]);
     let other = IncomingMessage { headline: Headline::new("", [], "Other"), ..message() };
-    assert!(engine.message(&other).unwrap().is_none());
+    assert!(engine.before_message_stored(&other).unwrap().is_none());
 }
 
 #[test]
 fn failures_are_told_with_their_lines_and_the_state_goes_on() {
     let table = [
-        ("error('no way')", Kind::Script, Some(3), "no way"),
-        ("error('no way', 0)", Kind::Script, Some(3), "no way"),
-        ("local x = nil\n return x.y", Kind::Script, Some(4), "attempt to index local 'x' (a nil value)"),
-        ("error({})", Kind::Script, Some(3), "{}"),
-        ("error({code = 3})", Kind::Script, Some(3), "{code=3}"),
+        ("error('no way')", CallErrorKind::Script, Some(3), "no way"),
+        ("error('no way', 0)", CallErrorKind::Script, Some(3), "no way"),
+        ("local x = nil\n return x.y", CallErrorKind::Script, Some(4), "attempt to index local 'x' (a nil value)"),
+        ("error({})", CallErrorKind::Script, Some(3), "{}"),
+        ("error({code = 3})", CallErrorKind::Script, Some(3), "{code=3}"),
         (
             "error({7, code = 3, why = 'no \"no\"', more = {}})",
-            Kind::Script,
+            CallErrorKind::Script,
             Some(3),
             r#"{[1]=7, code=3, more={...}, why="no \"no\""}"#,
         ),
-        ("error(setmetatable({}, {__tostring = function() return 'mine' end}))", Kind::Script, Some(3), "mine"),
-        ("pcall(error, {caught = 1}) error('later')", Kind::Script, Some(3), "later"),
-        ("coroutine.wrap(function() error({inside = true}) end)()", Kind::Script, Some(3), "{inside=true}"),
-        ("error()", Kind::Script, Some(3), "nil"),
-        ("session.nonsense = 1", Kind::Script, Some(3), ""),
-        ("error('two\\nlines')", Kind::Script, Some(3), "two lines"),
-        ("return 5", Kind::Result, Some(2), "before.mail_from_accepted must return"),
-        ("coroutine.wrap(function() error('inside') end)()", Kind::Script, Some(3), "inside"),
-        ("os.exit()", Kind::Script, Some(3), "os.exit is not there"),
+        (
+            "error(setmetatable({}, {__tostring = function() return 'mine' end}))",
+            CallErrorKind::Script,
+            Some(3),
+            "mine",
+        ),
+        ("pcall(error, {caught = 1}) error('later')", CallErrorKind::Script, Some(3), "later"),
+        ("coroutine.wrap(function() error({inside = true}) end)()", CallErrorKind::Script, Some(3), "{inside=true}"),
+        ("error()", CallErrorKind::Script, Some(3), "nil"),
+        ("session.nonsense = 1", CallErrorKind::Script, Some(3), ""),
+        ("error('two\\nlines')", CallErrorKind::Script, Some(3), "two lines"),
+        ("return 5", CallErrorKind::InvalidResult, Some(2), "before.mail_from_accepted must return"),
+        ("coroutine.wrap(function() error('inside') end)()", CallErrorKind::Script, Some(3), "inside"),
+        ("os.exit()", CallErrorKind::Script, Some(3), "os.exit is not there"),
     ];
     for (body, kind, line, text) in table {
         let script = format!(
@@ -102,12 +107,12 @@ fn failures_are_told_with_their_lines_and_the_state_goes_on() {
         );
         let stage = Stage::script(&script);
         let mut engine = stage.engine().unwrap();
-        let error = engine.mail_from(&envelope()).unwrap_err();
+        let error = engine.before_mail_from(&envelope()).unwrap_err();
         let (is_kind, is_line, is_text) = parts(&error);
         assert_eq!((is_kind, is_line), (kind, line), "{body}: {error}");
         assert!(is_text.starts_with(text) && !is_text.contains('\n'), "{body}: {error}");
         assert!(!engine.is_spent());
-        assert_eq!(engine.mail_from(&envelope()), Ok(Verdict::Allow));
+        assert_eq!(engine.before_mail_from(&envelope()), Ok(Verdict::Allow));
     }
 }
 
@@ -119,17 +124,17 @@ fn functions_are_defined_while_the_script_is_loaded() {
          end",
     );
     let mut engine = stage.engine().unwrap();
-    let error = engine.mail_from(&envelope()).unwrap_err();
+    let error = engine.before_mail_from(&envelope()).unwrap_err();
     let told = "inbucket.after.message_stored has to be defined while the script is loaded";
-    assert_eq!(parts(&error), (Kind::Script, Some(2), told));
+    assert_eq!(parts(&error), (CallErrorKind::Script, Some(2), told));
 }
 
 #[test]
 fn a_call_that_runs_out_of_memory_at_once_names_its_function() {
     let stage = Stage::script("\nfunction inbucket.before.mail_from_accepted()\n  return ('x'):rep(1e9)\nend");
     let mut engine = stage.engine().unwrap();
-    let error = engine.mail_from(&envelope()).unwrap_err();
-    assert_eq!(parts(&error), (Kind::Memory, Some(2), "needs more than 16384 KiB of memory"));
+    let error = engine.before_mail_from(&envelope()).unwrap_err();
+    assert_eq!(parts(&error), (CallErrorKind::Memory, Some(2), "needs more than 16384 KiB of memory"));
     assert!(engine.is_spent());
 }
 
@@ -168,6 +173,6 @@ fn an_error_that_cannot_say_what_it_is_has_a_place() {
   error(silent)
 end";
     let mut engine = Stage::script(script).engine().unwrap();
-    let error = engine.mail_from(&envelope()).unwrap_err();
-    assert_eq!(parts(&error), (Kind::Script, Some(1), "error in error handling"));
+    let error = engine.before_mail_from(&envelope()).unwrap_err();
+    assert_eq!(parts(&error), (CallErrorKind::Script, Some(1), "error in error handling"));
 }

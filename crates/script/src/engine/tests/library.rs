@@ -117,7 +117,7 @@ fn calls_are_told_that_they_cannot_change_how_texts_behave() {
         let f = engine.lua().globals().get(name).unwrap();
         let error = engine.call(None, &f, ()).unwrap_err();
         assert_eq!(error.text, "the string metatable is sealed once the script is loaded", "{name}");
-        assert_eq!(error.place.unwrap().1, line, "{name}");
+        assert_eq!(error.location.unwrap().1, line, "{name}");
     }
     let see = engine.lua().globals().get("see").unwrap();
     engine.call(None, &see, ()).unwrap();

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::Stage;
 use super::calls::envelope;
+use crate::call_error::CallErrorKind;
 use crate::event::Event;
-use crate::failure::Kind;
-use crate::limits::STACK;
+use crate::limits::THREAD_STACK_BYTES;
 
 /// Ways to go on for ever; the first line is the one that is named.
 const ENDLESS: &[&str] = &[
@@ -78,7 +78,7 @@ fn calls_that_nest_without_end_do_not_end_the_process() {
         for script in NESTED {
             let mut stage = Stage::script(script);
             stage.settings.timeout = Duration::from_mins(1);
-            stage.settings.memory = 256 * 1024 * 1024;
+            stage.settings.max_memory_bytes = 256 * 1024 * 1024;
             assert_eq!(stage.result(), "rules.lua:1: nests its calls too deeply", "{script}");
         }
     });
@@ -120,7 +120,7 @@ fn chains_of_functions_do_not_end_the_process() {
                 let link = link.replace("WRAP", wrap);
                 let mut stage = Stage::script(&CHAIN.replace("LINK", &link));
                 stage.settings.timeout = Duration::from_secs(1);
-                stage.settings.memory = 1024 * 1024 * 1024;
+                stage.settings.max_memory_bytes = 1024 * 1024 * 1024;
                 let result = stage.result();
                 assert!(ENDS.iter().any(|end| result.ends_with(end)), "{link}: {result}");
             }
@@ -129,7 +129,7 @@ fn chains_of_functions_do_not_end_the_process() {
 }
 
 fn on_the_stack_of_a_worker(work: impl FnOnce() + Send + 'static) {
-    let thread = thread::Builder::new().stack_size(STACK).spawn(work).unwrap();
+    let thread = thread::Builder::new().stack_size(THREAD_STACK_BYTES).spawn(work).unwrap();
     if let Err(panic) = thread.join() {
         resume_unwind(panic);
     }
@@ -144,8 +144,8 @@ fn the_line_of_an_endless_loop_is_named_and_the_state_is_spent() {
     let busy = engine.lua().globals().get("busy").unwrap();
     assert!(!engine.is_spent());
     let error = engine.call(Some(Event::AfterStored), &busy, ()).unwrap_err();
-    assert_eq!(error.kind, Kind::Time);
-    let (file, line) = error.place.unwrap();
+    assert_eq!(error.kind, CallErrorKind::Timeout);
+    let (file, line) = error.location.unwrap();
     assert!(file.ends_with("/rules.lua") && (3..=4).contains(&line), "{file}:{line}");
     assert!(engine.is_spent());
 }
@@ -163,14 +163,14 @@ fn other_threads_can_know_where_a_call_is() {
     for (script, lines, why) in table {
         let stage = Stage::script(&format!("\n{script}"));
         let mut engine = stage.engine().unwrap();
-        let whereabouts = engine.whereabouts();
-        engine.mail_from(&envelope()).unwrap();
-        let place = thread::spawn(move || whereabouts.place(Event::MailFrom)).join().unwrap();
+        let whereabouts = engine.location();
+        engine.before_mail_from(&envelope()).unwrap();
+        let place = thread::spawn(move || whereabouts.best_known(Event::MailFrom)).join().unwrap();
         let (file, line) = place.unwrap();
         assert!(file.ends_with("/rules.lua") && lines.contains(&line), "{why}: {file}:{line}");
     }
     let engine = Stage::script("").engine().unwrap();
-    assert_eq!(engine.whereabouts().place(Event::MailFrom), None);
+    assert_eq!(engine.location().best_known(Event::MailFrom), None);
 }
 
 /// Ways to fill the memory, in small pieces and in large ones, and what does not help against the limit.
@@ -207,8 +207,8 @@ fn a_memory_error_that_was_caught_ends_the_call_with_the_line() {
     let mut engine = stage.engine().unwrap();
     let f = engine.lua().globals().get("f").unwrap();
     let error = engine.call(None, &f, ()).unwrap_err();
-    assert_eq!(error.kind, Kind::Memory);
-    assert_eq!(error.place.unwrap().1, 2);
+    assert_eq!(error.kind, CallErrorKind::Memory);
+    assert_eq!(error.location.unwrap().1, 2);
     assert!(engine.is_spent());
 }
 
@@ -240,7 +240,7 @@ fn what_calls_leave_behind_is_collected_in_time() {
     for _ in 0..2000 {
         engine.call(Some(Event::AfterStored), &f, ()).unwrap();
         let used = engine.lua().used_memory();
-        assert!(used < stage.settings.memory / 4, "{used}");
+        assert!(used < stage.settings.max_memory_bytes / 4, "{used}");
     }
 }
 

@@ -19,9 +19,9 @@ use restante_testdir::TestDir;
 
 use super::{Engine, Program};
 use crate::Settings;
-use crate::modules::Shared;
-use crate::services::{Field, Level, Log, RealTime, Services};
-use crate::shelf::Shelf;
+use crate::fake_mail::FakeMail;
+use crate::modules::SharedDict;
+use crate::services::{Level, Log, LogField, Services, SystemClock};
 
 /// A folder with a script and what lies beside it, and how the script is run.
 struct Stage {
@@ -45,11 +45,11 @@ impl Stage {
             paths: Vec::new(),
             sandbox: false,
             timeout: Duration::from_secs(20),
-            memory: 16 << 20,
-            states: 1,
+            max_memory_bytes: 16 << 20,
+            before_states: 1,
             after_states: 1,
             max_calls: 1,
-            queue: 1,
+            max_queued_events: 1,
             naming: Naming::Local,
         };
         Self { folder, _dir: dir, settings, log: Arc::default() }
@@ -67,9 +67,9 @@ impl Stage {
 
     fn program(&self) -> Result<Program, String> {
         let log: Arc<dyn Log> = Arc::clone(&self.log) as _;
-        let (http, mail, clock) = (Arc::new(Nothing), Arc::new(Shelf::default()), Arc::new(RealTime));
+        let (http, mail, clock) = (Arc::new(Nothing), Arc::new(FakeMail::default()), Arc::new(SystemClock));
         let services = Services { http, mail, log, clock, commands: Arc::default() };
-        Program::read(&self.folder.join("rules.lua"), &self.settings, services, Arc::new(Shared::new()))
+        Program::read(&self.folder.join("rules.lua"), &self.settings, services, Arc::new(SharedDict::new()))
             .map_err(|error| error.to_string())
     }
 
@@ -103,11 +103,11 @@ fn all_give(table: &[(&str, &str)]) {
 struct Memory(Mutex<Vec<(Level, String)>>);
 
 impl Log for Memory {
-    fn takes(&self, level: Level) -> bool {
+    fn is_enabled(&self, level: Level) -> bool {
         level != Level::Debug
     }
 
-    fn write(&self, level: Level, text: &str, _: &[Field]) {
+    fn write(&self, level: Level, text: &str, _: &[LogField]) {
         self.0.lock().unwrap().push((level, text.to_owned()));
     }
 }

@@ -9,48 +9,48 @@ use std::time::Instant;
 use mlua::{Lua, Table, Value};
 use restante_http_client::{HttpService, Request, Response};
 
+use super::budget::{RequestBudget, RequestError};
 use super::options;
-use super::room::{Room, Trouble};
-use super::{answer, in_time};
-use crate::event::Context;
+use super::{send_within, to_lua_result};
+use crate::event::CallContext;
 
 /// How many requests are under way at the same time.
-const IN_FLIGHT: usize = 8;
+const MAX_IN_FLIGHT: usize = 8;
 
 /// How many requests a batch may have.
-const REQUESTS: usize = 100;
+const MAX_REQUESTS: usize = 100;
 
 /// How long the answers of a batch may be together, in bytes.
-const INCOMING: usize = 32 * 1024 * 1024;
+const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Sends the requests of a table. Gives a table of answers, and one of errors when there are any; each stands where its
 /// request does.
 pub(super) fn send(lua: &Lua, client: &dyn HttpService, requests: &Table) -> mlua::Result<(Table, Option<Table>)> {
     let count = requests.raw_len();
-    if count > REQUESTS {
-        return Err(mlua::Error::runtime(format!("a batch has at most {REQUESTS} requests")));
+    if count > MAX_REQUESTS {
+        return Err(mlua::Error::runtime(format!("a batch has at most {MAX_REQUESTS} requests")));
     }
-    let deadline = Context::of(lua)?.deadline;
+    let deadline = CallContext::current(lua)?.deadline;
     let answers = lua.create_table()?;
     let errors = lua.create_table()?;
     let mut queue = Vec::with_capacity(count);
-    let mut room = Room::new(lua);
+    let mut room = RequestBudget::new(lua);
     for place in 1..=count {
-        match parse(&mut room, &requests.raw_get(place)?) {
+        match parse_entry(&mut room, &requests.raw_get(place)?) {
             Ok(request) => queue.push((place, request)),
-            Err(Trouble::Data(why)) => errors.raw_set(place, why)?,
-            Err(Trouble::TooLong) => return Err(mlua::Error::runtime("the requests of the batch are too long")),
-            Err(Trouble::Lua(error)) => return Err(error),
+            Err(RequestError::Invalid(why)) => errors.raw_set(place, why)?,
+            Err(RequestError::TooLarge) => return Err(mlua::Error::runtime("the requests of the batch are too long")),
+            Err(RequestError::Lua(error)) => return Err(error),
         }
     }
-    let mut left = INCOMING;
-    all(client, queue, deadline, |place, response| {
+    let mut left = MAX_RESPONSE_BYTES;
+    send_all(client, queue, deadline, |place, response| {
         let response = response.and_then(|response| {
             // Those that are shorter may still fit.
-            left = left.checked_sub(size(&response)).ok_or("the answers of the batch are too long")?;
+            left = left.checked_sub(response_size(&response)).ok_or("the answers of the batch are too long")?;
             Ok(response)
         });
-        match answer(lua, response)? {
+        match to_lua_result(lua, response)? {
             Ok(response) => answers.raw_set(place, response),
             Err(why) => errors.raw_set(place, why),
         }
@@ -59,36 +59,36 @@ pub(super) fn send(lua: &Lua, client: &dyn HttpService, requests: &Table) -> mlu
     Ok((answers, errors))
 }
 
-fn parse(room: &mut Room<'_>, entry: &Value) -> Result<Request, Trouble> {
+fn parse_entry(room: &mut RequestBudget<'_>, entry: &Value) -> Result<Request, RequestError> {
     let Value::Table(entry) = entry else {
-        return Err(Trouble::Data("a request is a table {method, url, options}".to_owned()));
+        return Err(RequestError::Invalid("a request is a table {method, url, options}".to_owned()));
     };
-    options::request(room, &entry.raw_get(1)?, &entry.raw_get(2)?, &entry.raw_get(3)?)
+    options::parse_request(room, &entry.raw_get(1)?, &entry.raw_get(2)?, &entry.raw_get(3)?)
 }
 
-fn size(response: &Response) -> usize {
+fn response_size(response: &Response) -> usize {
     let headers: usize = response.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
     headers + response.url.len() + response.body.len()
 }
 
 /// Sends all of them, and hands over what comes back; ends early when that fails.
-fn all(
+fn send_all(
     client: &dyn HttpService,
     queue: Vec<(usize, Request)>,
     deadline: Instant,
     mut take: impl FnMut(usize, Result<Response, String>) -> mlua::Result<()>,
 ) -> mlua::Result<()> {
     if client.requires_caller_thread() {
-        return queue.into_iter().try_for_each(|(place, request)| take(place, in_time(client, request, deadline)));
+        return queue.into_iter().try_for_each(|(place, request)| take(place, send_within(client, request, deadline)));
     }
-    let workers = queue.len().min(IN_FLIGHT);
+    let workers = queue.len().min(MAX_IN_FLIGHT);
     let queue = Mutex::new(queue.into_iter());
     let (sender, receiver) = mpsc::sync_channel(0);
     let work = |sender: mpsc::SyncSender<_>| {
         let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
         while let Some((place, request)) = next() {
             // When nobody takes the answer, nobody wants the others.
-            if sender.send((place, in_time(client, request, deadline))).is_err() {
+            if sender.send((place, send_within(client, request, deadline))).is_err() {
                 return;
             }
         }

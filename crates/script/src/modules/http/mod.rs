@@ -3,9 +3,9 @@
 //! a script.
 
 mod batch;
+mod budget;
 mod options;
 mod response;
-mod room;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,8 +13,8 @@ use std::time::Instant;
 use mlua::{AnyUserData, Lua, Table, Value};
 use restante_http_client::{HttpService, Request, Response};
 
-use self::room::{Room, Trouble};
-use crate::event::Context;
+use self::budget::{RequestBudget, RequestError};
+use crate::event::CallContext;
 
 /// The module.
 pub(super) fn module(lua: &Lua, client: &Arc<dyn HttpService>) -> mlua::Result<Table> {
@@ -22,13 +22,14 @@ pub(super) fn module(lua: &Lua, client: &Arc<dyn HttpService>) -> mlua::Result<T
     for method in ["get", "post", "put", "patch", "delete", "head"] {
         let client = Arc::clone(client);
         let send = move |lua: &Lua, (url, options): (Value, Value)| {
-            exchange(lua, &*client, &Value::String(lua.create_string(method)?), &url, &options)
+            send_request(lua, &*client, &Value::String(lua.create_string(method)?), &url, &options)
         };
         module.raw_set(method, lua.create_function(send)?)?;
     }
     let here = Arc::clone(client);
-    let request =
-        move |lua: &Lua, (method, url, options): (Value, Value, Value)| exchange(lua, &*here, &method, &url, &options);
+    let request = move |lua: &Lua, (method, url, options): (Value, Value, Value)| {
+        send_request(lua, &*here, &method, &url, &options)
+    };
     module.raw_set("request", lua.create_function(request)?)?;
     let here = Arc::clone(client);
     let batch = move |lua: &Lua, requests: Table| batch::send(lua, &*here, &requests);
@@ -36,27 +37,33 @@ pub(super) fn module(lua: &Lua, client: &Arc<dyn HttpService>) -> mlua::Result<T
     Ok(module)
 }
 
-type Answer = Result<AnyUserData, String>;
+type ResponseResult = Result<AnyUserData, String>;
 
-fn exchange(lua: &Lua, client: &dyn HttpService, method: &Value, url: &Value, options: &Value) -> mlua::Result<Answer> {
-    let deadline = Context::of(lua)?.deadline;
-    match options::request(&mut Room::new(lua), method, url, options) {
-        Ok(request) => answer(lua, in_time(client, request, deadline)),
-        Err(Trouble::TooLong) => Ok(Err("the request is too long".to_owned())),
-        Err(Trouble::Data(why)) => Ok(Err(why)),
-        Err(Trouble::Lua(error)) => Err(error),
+fn send_request(
+    lua: &Lua,
+    client: &dyn HttpService,
+    method: &Value,
+    url: &Value,
+    options: &Value,
+) -> mlua::Result<ResponseResult> {
+    let deadline = CallContext::current(lua)?.deadline;
+    match options::parse_request(&mut RequestBudget::new(lua), method, url, options) {
+        Ok(request) => to_lua_result(lua, send_within(client, request, deadline)),
+        Err(RequestError::TooLarge) => Ok(Err("the request is too long".to_owned())),
+        Err(RequestError::Invalid(why)) => Ok(Err(why)),
+        Err(RequestError::Lua(error)) => Err(error),
     }
 }
 
 /// Sends a request, which takes no longer than it says and than the call may.
-fn in_time(client: &dyn HttpService, mut request: Request, deadline: Instant) -> Result<Response, String> {
+fn send_within(client: &dyn HttpService, mut request: Request, deadline: Instant) -> Result<Response, String> {
     request.timeout = request.timeout.min(deadline.saturating_duration_since(Instant::now()));
     client.send(&request).map_err(|failure| failure.to_string())
 }
 
-fn answer(lua: &Lua, answer: Result<Response, String>) -> mlua::Result<Answer> {
+fn to_lua_result(lua: &Lua, answer: Result<Response, String>) -> mlua::Result<ResponseResult> {
     match answer {
-        Ok(response) => response::object(lua, &response).map(Ok),
+        Ok(response) => response::to_object(lua, &response).map(Ok),
         Err(why) => Ok(Err(why)),
     }
 }

@@ -8,23 +8,28 @@ use base64::engine::general_purpose::STANDARD;
 use mlua::{Lua, Table, Value};
 use restante_http_client::Request;
 
-use super::room::{Room, Trouble};
-use crate::modules::convert::{beginning_of, number_of};
+use super::budget::{RequestBudget, RequestError};
+use crate::modules::convert::{to_number, to_text_prefix};
 
 /// How many header fields and how many cookies a request may have.
-const PAIRS: usize = 1000;
+const MAX_PAIRS: usize = 1000;
 
 /// How much of what is wrong is shown.
-const SHOWN: usize = 100;
+const MAX_SHOWN_BYTES: usize = 100;
 
 /// The request that is meant. Without an option its time is not limited.
-pub(super) fn request(room: &mut Room<'_>, method: &Value, url: &Value, options: &Value) -> Result<Request, Trouble> {
+pub(super) fn parse_request(
+    room: &mut RequestBudget<'_>,
+    method: &Value,
+    url: &Value,
+    options: &Value,
+) -> Result<Request, RequestError> {
     let method = room.text(method)?.to_uppercase();
     let url = if url.is_nil() { String::new() } else { room.text(url)? };
     let mut request = Request { method, url, timeout: Duration::MAX, ..Request::default() };
     let Value::Table(options) = options else { return Ok(request) };
 
-    if let Some(query) = encoded(room, &options.raw_get("query")?)? {
+    if let Some(query) = parse_form(room, &options.raw_get("query")?)? {
         request.url = with_query(&request.url, &String::from_utf8_lossy(&query));
     }
     if let Value::Table(cookies) = options.raw_get("cookies")? {
@@ -32,20 +37,20 @@ pub(super) fn request(room: &mut Room<'_>, method: &Value, url: &Value, options:
     }
     if let Value::String(body) = options.raw_get("body")? {
         request.body = Some(room.bytes(&body)?);
-    } else if let Some(form) = encoded(room, &options.raw_get("form")?)? {
+    } else if let Some(form) = parse_form(room, &options.raw_get("form")?)? {
         request.headers.push(("Content-Type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
         request.body = Some(form);
     }
     if let Value::Table(auth) = options.raw_get("auth")? {
-        request.headers.push(("Authorization".to_owned(), basic(room, &auth)?));
+        request.headers.push(("Authorization".to_owned(), basic_authorization(room, &auth)?));
     }
     let timeout: Value = options.raw_get("timeout")?;
     if !timeout.is_nil() {
-        request.timeout = self::timeout(room.lua, &timeout)?;
+        request.timeout = self::parse_timeout(room.lua, &timeout)?;
     }
     // Last, because what is said here counts more than what follows from other options.
     if let Value::Table(headers) = options.raw_get("headers")? {
-        for (name, value) in sorted(room, &headers)? {
+        for (name, value) in sorted_pairs(room, &headers)? {
             request.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(&name));
             request.headers.push((name, value));
         }
@@ -54,21 +59,21 @@ pub(super) fn request(room: &mut Room<'_>, method: &Value, url: &Value, options:
 }
 
 /// A text as it is, or a table as a form; none when it is neither.
-fn encoded(room: &mut Room<'_>, value: &Value) -> Result<Option<Vec<u8>>, Trouble> {
+fn parse_form(room: &mut RequestBudget<'_>, value: &Value) -> Result<Option<Vec<u8>>, RequestError> {
     match value {
         Value::String(text) => room.bytes(text).map(Some),
         Value::Table(table) => {
             let mut form = String::new();
-            for (name, value) in fields(room, table)? {
+            for (name, value) in form_fields(room, table)? {
                 let before = form.len();
                 if !form.is_empty() {
                     form.push('&');
                 }
-                escape(&mut form, &name);
+                push_escaped(&mut form, &name);
                 form.push('=');
-                escape(&mut form, &value);
+                push_escaped(&mut form, &value);
                 // What it is made of is there until all of it is made.
-                room.take(form.len() - before)?;
+                room.reserve(form.len() - before)?;
             }
             Ok(Some(form.into_bytes()))
         }
@@ -77,7 +82,7 @@ fn encoded(room: &mut Room<'_>, value: &Value) -> Result<Option<Vec<u8>>, Troubl
 }
 
 /// The fields of a form, sorted by name; a list is a field for each of its values.
-fn fields(room: &mut Room<'_>, table: &Table) -> Result<Vec<(String, String)>, Trouble> {
+fn form_fields(room: &mut RequestBudget<'_>, table: &Table) -> Result<Vec<(String, String)>, RequestError> {
     let mut fields = Vec::new();
     for pair in table.pairs::<Value, Value>() {
         let (name, value) = pair?;
@@ -94,12 +99,12 @@ fn fields(room: &mut Room<'_>, table: &Table) -> Result<Vec<(String, String)>, T
 }
 
 /// The pairs of a table as texts, sorted by name.
-fn sorted(room: &mut Room<'_>, table: &Table) -> Result<Vec<(String, String)>, Trouble> {
+fn sorted_pairs(room: &mut RequestBudget<'_>, table: &Table) -> Result<Vec<(String, String)>, RequestError> {
     let mut pairs = Vec::new();
     for pair in table.pairs::<Value, Value>() {
         let (name, value) = pair?;
-        if pairs.len() == PAIRS {
-            return Err(Trouble::Data(format!("a request has at most {PAIRS} header fields and cookies")));
+        if pairs.len() == MAX_PAIRS {
+            return Err(RequestError::Invalid(format!("a request has at most {MAX_PAIRS} header fields and cookies")));
         }
         pairs.push((room.text(&name)?, room.text(&value)?));
     }
@@ -108,7 +113,7 @@ fn sorted(room: &mut Room<'_>, table: &Table) -> Result<Vec<(String, String)>, T
 }
 
 /// Escapes for a form: all but letters, digits and a few marks; a blank is a plus.
-fn escape(out: &mut String, text: &str) {
+fn push_escaped(out: &mut String, text: &str) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {
         match byte {
@@ -131,36 +136,36 @@ fn with_query(url: &str, query: &str) -> String {
 }
 
 /// The header field for cookies. What would end a cookie early is left out.
-fn cookie_header(room: &mut Room<'_>, cookies: &Table) -> Result<String, Trouble> {
+fn cookie_header(room: &mut RequestBudget<'_>, cookies: &Table) -> Result<String, RequestError> {
     let clean = |text: &str| text.replace(|c: char| c == ';' || c.is_control(), "");
-    let cookies = sorted(room, cookies)?;
+    let cookies = sorted_pairs(room, cookies)?;
     let cookies: Vec<_> = cookies.iter().map(|(name, value)| format!("{}={}", clean(name), clean(value))).collect();
     Ok(cookies.join("; "))
 }
 
-fn basic(room: &mut Room<'_>, auth: &Table) -> Result<String, Trouble> {
+fn basic_authorization(room: &mut RequestBudget<'_>, auth: &Table) -> Result<String, RequestError> {
     let (user, pass): (Value, Value) = (auth.raw_get("user")?, auth.raw_get("pass")?);
     if user.is_nil() || pass.is_nil() {
-        return Err(Trouble::Data("auth needs the fields user and pass".to_owned()));
+        return Err(RequestError::Invalid("auth needs the fields user and pass".to_owned()));
     }
     let secret = format!("{}:{}", room.text(&user)?, room.text(&pass)?);
     Ok(format!("Basic {}", STANDARD.encode(secret)))
 }
 
 /// Seconds, or a text such as `1m30s`.
-fn timeout(lua: &Lua, value: &Value) -> Result<Duration, Trouble> {
+fn parse_timeout(lua: &Lua, value: &Value) -> Result<Duration, RequestError> {
     let time = match value {
-        Value::String(_) => duration(&beginning_of(lua, value, SHOWN)?),
+        Value::String(_) => parse_duration(&to_text_prefix(lua, value, MAX_SHOWN_BYTES)?),
         // Too much for a duration is as good as no limit.
-        other => number_of(other).filter(|seconds| *seconds >= 0.0).map(seconds),
+        other => to_number(other).filter(|seconds| *seconds >= 0.0).map(from_seconds),
     };
     match time {
         Some(time) => Ok(time),
-        None => Err(Trouble::Data(format!("{:?} is no timeout", beginning_of(lua, value, SHOWN)?))),
+        None => Err(RequestError::Invalid(format!("{:?} is no timeout", to_text_prefix(lua, value, MAX_SHOWN_BYTES)?))),
     }
 }
 
-fn duration(text: &str) -> Option<Duration> {
+fn parse_duration(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut sum = 0.0;
     while !rest.is_empty() {
@@ -180,10 +185,10 @@ fn duration(text: &str) -> Option<Duration> {
         sum += number.parse::<f64>().ok()? * factor;
         rest = tail;
     }
-    (!text.is_empty()).then(|| seconds(sum))
+    (!text.is_empty()).then(|| from_seconds(sum))
 }
 
-fn seconds(seconds: f64) -> Duration {
+fn from_seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
@@ -208,9 +213,9 @@ mod tests {
             ("1..5s", None),
         ];
         for (text, expected) in table {
-            assert_eq!(duration(text), expected.map(Duration::from_millis), "{text}");
+            assert_eq!(parse_duration(text), expected.map(Duration::from_millis), "{text}");
         }
-        assert_eq!(duration(&format!("{}h", "9".repeat(99))), Some(Duration::MAX));
+        assert_eq!(parse_duration(&format!("{}h", "9".repeat(99))), Some(Duration::MAX));
     }
 
     #[test]

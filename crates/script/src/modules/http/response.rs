@@ -5,21 +5,21 @@ use mlua::{AnyUserData, Lua, LuaString, MetaMethod, Table, UserData, UserDataFie
 use restante_http_client::Response;
 
 /// Makes the object of an answer.
-pub(super) fn object(lua: &Lua, response: &Response) -> mlua::Result<AnyUserData> {
+pub(super) fn to_object(lua: &Lua, response: &Response) -> mlua::Result<AnyUserData> {
     let headers = lua.create_table()?;
     let cookies = lua.create_table()?;
     for (name, value) in &response.headers {
-        let canonical = canonical(name);
+        let canonical = canonical_name(name);
         if !headers.contains_key(canonical.as_str())? {
             headers.raw_set(canonical, value.as_str())?;
         }
         if name.eq_ignore_ascii_case("set-cookie")
-            && let Some((name, value)) = cookie(value)
+            && let Some((name, value)) = parse_cookie(value)
         {
             cookies.raw_set(name, value)?;
         }
     }
-    lua.create_userdata(Answer {
+    lua.create_userdata(ResponseObject {
         status: response.status,
         headers,
         cookies,
@@ -28,7 +28,7 @@ pub(super) fn object(lua: &Lua, response: &Response) -> mlua::Result<AnyUserData
     })
 }
 
-struct Answer {
+struct ResponseObject {
     status: u16,
     headers: Table,
     cookies: Table,
@@ -36,7 +36,7 @@ struct Answer {
     url: LuaString,
 }
 
-impl UserData for Answer {
+impl UserData for ResponseObject {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
         fields.add_field_method_get("status_code", |_, this| Ok(this.status));
         fields.add_field_method_get("headers", |_, this| Ok(this.headers.clone()));
@@ -53,7 +53,7 @@ impl UserData for Answer {
 }
 
 /// The name of a header field as Go writes it: `Content-Type`.
-fn canonical(name: &str) -> String {
+fn canonical_name(name: &str) -> String {
     let mut begins = true;
     let mut letter = |c: char| {
         let c = if begins { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
@@ -64,7 +64,7 @@ fn canonical(name: &str) -> String {
 }
 
 /// Name and value of a cookie that a server sets.
-fn cookie(text: &str) -> Option<(&str, &str)> {
+fn parse_cookie(text: &str) -> Option<(&str, &str)> {
     let (name, value) = text.split(';').next()?.split_once('=')?;
     let value = value.trim();
     let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);

@@ -57,7 +57,7 @@ fn state(patience: Duration) -> (Lua, Arc<Mirror>) {
     let mirror = Arc::new(Mirror::default());
     let client: Arc<dyn HttpService> = Arc::clone(&mirror) as Arc<dyn HttpService>;
     lua.globals().set("http", module(&lua, &client).unwrap()).unwrap();
-    lua.set_app_data(Context { event: Some(Event::AfterStored), deadline: Instant::now() + patience });
+    lua.set_app_data(CallContext { event: Some(Event::AfterStored), deadline: Instant::now() + patience });
     (lua, mirror)
 }
 

@@ -14,7 +14,7 @@ pub(super) fn decode(lua: &Lua, text: &[u8]) -> mlua::Result<Result<Value, Strin
     let text: Cow<'_, str> = String::from_utf8_lossy(text);
     let trouble = Cell::new(None);
     let mut parser = serde_json::Deserializer::from_str(&text);
-    let value = Builder { lua, trouble: &trouble }.deserialize(&mut parser);
+    let value = Builder { lua, lua_error: &trouble }.deserialize(&mut parser);
     let value = value.and_then(|value| parser.end().map(|()| value));
     if let Some(error) = trouble.take() {
         return Err(error);
@@ -26,14 +26,14 @@ pub(super) fn decode(lua: &Lua, text: &[u8]) -> mlua::Result<Result<Value, Strin
 #[derive(Clone, Copy)]
 struct Builder<'a> {
     lua: &'a Lua,
-    trouble: &'a Cell<Option<mlua::Error>>,
+    lua_error: &'a Cell<Option<mlua::Error>>,
 }
 
 impl Builder<'_> {
-    fn checked<T, E: Error>(self, result: mlua::Result<T>) -> Result<T, E> {
+    fn keep_error<T, E: Error>(self, result: mlua::Result<T>) -> Result<T, E> {
         result.map_err(|error| {
             let text = E::custom(&error);
-            self.trouble.set(Some(error));
+            self.lua_error.set(Some(error));
             text
         })
     }
@@ -77,24 +77,24 @@ impl<'de> Visitor<'de> for Builder<'_> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        self.checked(self.lua.create_string(value)).map(Value::String)
+        self.keep_error(self.lua.create_string(value)).map(Value::String)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
-        let table = self.checked(self.lua.create_table())?;
+        let table = self.keep_error(self.lua.create_table())?;
         while let Some(element) = elements.next_element_seed(self)? {
             if !element.is_nil() {
-                self.checked(table.raw_push(element))?;
+                self.keep_error(table.raw_push(element))?;
             }
         }
         Ok(Value::Table(table))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let table = self.checked(self.lua.create_table())?;
+        let table = self.keep_error(self.lua.create_table())?;
         while let Some(key) = entries.next_key::<Cow<'_, str>>()? {
             let value = entries.next_value_seed(self)?;
-            self.checked(table.raw_set(LuaString::wrap(key.as_bytes()), value))?;
+            self.keep_error(table.raw_set(LuaString::wrap(key.as_bytes()), value))?;
         }
         Ok(Value::Table(table))
     }

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use mlua::{Lua, Table, Value};
 
-use super::{DEPTH, EXACT};
-use crate::event::Context;
-use crate::modules::convert::number_of;
+use super::{MAX_DEPTH, MAX_EXACT_INTEGER};
+use crate::event::CallContext;
+use crate::modules::convert::to_number;
 use crate::objects;
 
 /// What is said when a text would be longer than it may.
@@ -18,24 +18,31 @@ const TOO_LONG: &str = "the JSON text is too long";
 
 /// The text for a value, of so many bytes at most, or why there is none.
 pub(super) fn encode(lua: &Lua, value: &Value, longest: usize) -> mlua::Result<Result<Vec<u8>, String>> {
-    let deadline = Context::of(lua).ok().map(|context| context.deadline);
-    let mut encoder = Encoder { out: Vec::new(), longest, awaited: 0, path: Vec::new(), tables: 0, deadline };
+    let deadline = CallContext::current(lua).ok().map(|context| context.deadline);
+    let mut encoder = Encoder {
+        out: Vec::new(),
+        max_bytes: longest,
+        pending_key_bytes: 0,
+        parents: Vec::new(),
+        visited_tables: 0,
+        deadline,
+    };
     match encoder.value(value) {
         Ok(()) => Ok(Ok(encoder.out)),
-        Err(Trouble::Data(why)) => Ok(Err(why)),
-        Err(Trouble::Lua(error)) => Err(error),
+        Err(EncodeError::Unsupported(why)) => Ok(Err(why)),
+        Err(EncodeError::Lua(error)) => Err(error),
     }
 }
 
 /// Why encoding ends early.
-enum Trouble {
+enum EncodeError {
     /// The value has no form in JSON.
-    Data(String),
+    Unsupported(String),
     /// Lua itself failed.
     Lua(mlua::Error),
 }
 
-impl From<mlua::Error> for Trouble {
+impl From<mlua::Error> for EncodeError {
     fn from(error: mlua::Error) -> Self {
         Self::Lua(error)
     }
@@ -43,18 +50,18 @@ impl From<mlua::Error> for Trouble {
 
 struct Encoder {
     out: Vec<u8>,
-    longest: usize,
+    max_bytes: usize,
     /// How long the keys are together that are known and not written yet.
-    awaited: usize,
+    pending_key_bytes: usize,
     /// The tables that the present one lies in.
-    path: Vec<*const c_void>,
+    parents: Vec<*const c_void>,
     /// How many tables were looked at, each as often as it occurs.
-    tables: u32,
+    visited_tables: u32,
     deadline: Option<Instant>,
 }
 
 impl Encoder {
-    fn value(&mut self, value: &Value) -> Result<(), Trouble> {
+    fn value(&mut self, value: &Value) -> Result<(), EncodeError> {
         match value {
             Value::Nil => self.push(b"null"),
             Value::Boolean(true) => self.push(b"true"),
@@ -64,51 +71,51 @@ impl Encoder {
             Value::String(text) => self.text(&text.as_bytes()),
             Value::Table(table) if !objects::is_object(table) => self.table(table),
             // Whether an object is a table or not makes no difference to a script.
-            Value::Table(_) => Err(data("cannot encode userdata to JSON")),
-            other => Err(data(&format!("cannot encode {} to JSON", other.type_name()))),
+            Value::Table(_) => Err(unsupported("cannot encode userdata to JSON")),
+            other => Err(unsupported(&format!("cannot encode {} to JSON", other.type_name()))),
         }
     }
 
-    fn number(&mut self, number: f64) -> Result<(), Trouble> {
+    fn number(&mut self, number: f64) -> Result<(), EncodeError> {
         if !number.is_finite() {
-            return Err(data("cannot encode a number that is not finite to JSON"));
+            return Err(unsupported("cannot encode a number that is not finite to JSON"));
         }
-        if number.fract() == 0.0 && number.abs() <= EXACT {
+        if number.fract() == 0.0 && number.abs() <= MAX_EXACT_INTEGER {
             return self.push(format!("{number:.0}").as_bytes());
         }
         self.push(format!("{number:?}").as_bytes())
     }
 
-    fn text(&mut self, text: &[u8]) -> Result<(), Trouble> {
-        self.room(text.len())?;
+    fn text(&mut self, text: &[u8]) -> Result<(), EncodeError> {
+        self.check_room(text.len())?;
         let text = String::from_utf8_lossy(text);
-        let out = Bounded { out: &mut self.out, longest: self.longest };
-        serde_json::to_writer(out, text.as_ref()).map_err(|_| data(TOO_LONG))
+        let out = BoundedWriter { out: &mut self.out, max_bytes: self.max_bytes };
+        serde_json::to_writer(out, text.as_ref()).map_err(|_| unsupported(TOO_LONG))
     }
 
-    fn table(&mut self, table: &Table) -> Result<(), Trouble> {
+    fn table(&mut self, table: &Table) -> Result<(), EncodeError> {
         let place = table.to_pointer();
-        if self.path.contains(&place) {
-            return Err(data("cannot encode recursively nested tables to JSON"));
+        if self.parents.contains(&place) {
+            return Err(unsupported("cannot encode recursively nested tables to JSON"));
         }
         // Nobody else looks at the clock while this runs.
-        self.tables = self.tables.wrapping_add(1);
-        if self.tables.is_multiple_of(256) && self.deadline.is_some_and(|deadline| deadline < Instant::now()) {
-            return Err(Trouble::Lua(mlua::Error::runtime("json.encode takes too long")));
+        self.visited_tables = self.visited_tables.wrapping_add(1);
+        if self.visited_tables.is_multiple_of(256) && self.deadline.is_some_and(|deadline| deadline < Instant::now()) {
+            return Err(EncodeError::Lua(mlua::Error::runtime("json.encode takes too long")));
         }
-        if self.path.len() == DEPTH {
-            return Err(data("cannot encode tables this deep to JSON"));
+        if self.parents.len() == MAX_DEPTH {
+            return Err(unsupported("cannot encode tables this deep to JSON"));
         }
-        self.path.push(place);
+        self.parents.push(place);
         match self.shape(table)? {
             Shape::Array(length) => self.array(table, length)?,
             Shape::Object(keys) => self.object(table, &keys)?,
         }
-        self.path.pop();
+        self.parents.pop();
         Ok(())
     }
 
-    fn array(&mut self, table: &Table, length: u32) -> Result<(), Trouble> {
+    fn array(&mut self, table: &Table, length: u32) -> Result<(), EncodeError> {
         self.push(b"[")?;
         for place in 1..=length {
             if place > 1 {
@@ -119,13 +126,13 @@ impl Encoder {
         self.push(b"]")
     }
 
-    fn object(&mut self, table: &Table, keys: &[Vec<u8>]) -> Result<(), Trouble> {
+    fn object(&mut self, table: &Table, keys: &[Vec<u8>]) -> Result<(), EncodeError> {
         self.push(b"{")?;
         for (index, key) in keys.iter().enumerate() {
             if index > 0 {
                 self.push(b",")?;
             }
-            self.awaited -= key.len();
+            self.pending_key_bytes -= key.len();
             self.text(key)?;
             self.push(b":")?;
             self.value(&table.raw_get(mlua::LuaString::wrap(key))?)?;
@@ -133,17 +140,21 @@ impl Encoder {
         self.push(b"}")
     }
 
-    fn push(&mut self, text: &[u8]) -> Result<(), Trouble> {
-        self.room(text.len())?;
+    fn push(&mut self, text: &[u8]) -> Result<(), EncodeError> {
+        self.check_room(text.len())?;
         self.out.extend_from_slice(text);
         Ok(())
     }
 
-    fn room(&self, more: usize) -> Result<(), Trouble> {
-        if self.out.len() + self.awaited + more > self.longest { Err(data(TOO_LONG)) } else { Ok(()) }
+    fn check_room(&self, more: usize) -> Result<(), EncodeError> {
+        if self.out.len() + self.pending_key_bytes + more > self.max_bytes {
+            Err(unsupported(TOO_LONG))
+        } else {
+            Ok(())
+        }
     }
 
-    fn shape(&mut self, table: &Table) -> Result<Shape, Trouble> {
+    fn shape(&mut self, table: &Table) -> Result<Shape, EncodeError> {
         let mut keys = Vec::new();
         let mut length = 0_u32;
         let mut highest = 0.0_f64;
@@ -151,21 +162,21 @@ impl Encoder {
             match pair?.0 {
                 Value::String(key) if length == 0 => {
                     let key = key.as_bytes();
-                    self.room(key.len())?;
-                    self.awaited += key.len();
+                    self.check_room(key.len())?;
+                    self.pending_key_bytes += key.len();
                     keys.push(key.to_vec());
                 }
-                key => match number_of(&key) {
+                key => match to_number(&key) {
                     Some(key) if keys.is_empty() => {
                         if key < 1.0 || key.fract() != 0.0 {
-                            return Err(data("cannot encode sparse array"));
+                            return Err(unsupported("cannot encode sparse array"));
                         }
                         length += 1;
                         // Each of them takes a byte at least, and a comma.
-                        self.room(2 * length as usize)?;
+                        self.check_room(2 * length as usize)?;
                         highest = highest.max(key);
                     }
-                    _ => return Err(data("cannot encode mixed or invalid key types")),
+                    _ => return Err(unsupported("cannot encode mixed or invalid key types")),
                 },
             }
         }
@@ -175,21 +186,21 @@ impl Encoder {
         }
         // Different whole numbers from 1 on leave no gap exactly when the highest is their count.
         if f64::from(length) < highest {
-            return Err(data("cannot encode sparse array"));
+            return Err(unsupported("cannot encode sparse array"));
         }
         Ok(Shape::Array(length))
     }
 }
 
 /// Takes no more than the text may be long: escapes can make it much longer than it was.
-struct Bounded<'a> {
+struct BoundedWriter<'a> {
     out: &'a mut Vec<u8>,
-    longest: usize,
+    max_bytes: usize,
 }
 
-impl Write for Bounded<'_> {
+impl Write for BoundedWriter<'_> {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        if self.out.len() + text.len() > self.longest {
+        if self.out.len() + text.len() > self.max_bytes {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.out.write(text)
@@ -208,6 +219,6 @@ enum Shape {
     Object(Vec<Vec<u8>>),
 }
 
-fn data(why: &str) -> Trouble {
-    Trouble::Data(why.to_owned())
+fn unsupported(why: &str) -> EncodeError {
+    EncodeError::Unsupported(why.to_owned())
 }

@@ -7,23 +7,23 @@ mod encode;
 use mlua::{Lua, LuaString, Table, Value};
 
 /// How deep arrays and objects may lie in each other, in both directions.
-const DEPTH: usize = 127;
+const MAX_DEPTH: usize = 127;
 
 /// Whole numbers up to here are exact, and written as such.
-pub(super) const EXACT: f64 = 9_007_199_254_740_992.0;
+pub(super) const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// The longest text. A small table can contain another one so often that its text would never end.
-const LENGTH: usize = 16 * 1024 * 1024;
+const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// The JSON text for a value; none when it has no form in JSON, or a longer one than this.
-pub(super) fn encoded(lua: &Lua, value: &Value, longest: usize) -> mlua::Result<Option<Vec<u8>>> {
+pub(super) fn try_encode(lua: &Lua, value: &Value, longest: usize) -> mlua::Result<Option<Vec<u8>>> {
     encode::encode(lua, value, longest).map(Result::ok)
 }
 
 /// The module.
 pub(super) fn module(lua: &Lua) -> mlua::Result<Table> {
     let module = lua.create_table()?;
-    let encode = lua.create_function(|lua, value: Value| match encode::encode(lua, &value, LENGTH)? {
+    let encode = lua.create_function(|lua, value: Value| match encode::encode(lua, &value, MAX_TEXT_BYTES)? {
         Ok(text) => lua.create_string(text).map(Ok),
         Err(why) => Ok(Err(why)),
     })?;
@@ -38,7 +38,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::event::Context;
+    use crate::event::CallContext;
 
     /// What the code gives back, as text; errors behind an exclamation mark.
     fn eval(code: &str) -> String {
@@ -131,7 +131,7 @@ mod tests {
     fn a_value_that_goes_on_for_ever_costs_no_more_than_the_time_of_the_call() {
         let lua = Lua::new();
         lua.globals().set("json", module(&lua).unwrap()).unwrap();
-        lua.set_app_data(Context { event: None, deadline: Instant::now() + Duration::from_millis(50) });
+        lua.set_app_data(CallContext { event: None, deadline: Instant::now() + Duration::from_millis(50) });
         let code = "local t = {} for _ = 1, 100 do t = {t, t} end json.encode(t)";
         let error = lua.load(code).exec().unwrap_err();
         assert!(error.to_string().contains("json.encode takes too long"), "{error}");

@@ -8,7 +8,7 @@ use super::*;
 fn state() -> Lua {
     let (start, passed) = (Instant::now(), Arc::new(AtomicU64::new(0)));
     let clock = Arc::clone(&passed);
-    let shared = Shared::timed_by(move || start + Duration::from_secs(clock.load(Ordering::Relaxed)));
+    let shared = SharedDict::with_clock(move || start + Duration::from_secs(clock.load(Ordering::Relaxed)));
     let lua = Lua::new();
     lua.globals().set("shared", table(&lua, &Arc::new(shared)).unwrap()).unwrap();
     let advance = lua.create_function(move |_, seconds: u64| {
@@ -94,13 +94,13 @@ fn a_full_dictionary_keeps_what_it_has_and_takes_more_when_something_is_over() {
 #[test]
 fn what_is_counted_is_what_is_held() {
     let now = Instant::now();
-    let mut held = Held::default();
+    let mut held = Contents::default();
     let key = |name: &str| Key(name.as_bytes().to_vec().into());
     for (name, text) in [("a", "one"), ("b", "two"), ("a", "three"), ("c", "")] {
-        held.put(key(name), Item::Text(Arc::from(text.as_bytes())), None, now).unwrap();
+        held.put(key(name), SharedValue::Text(Arc::from(text.as_bytes())), None, now).unwrap();
     }
     held.remove(&key("b"));
     held.remove(&key("b"));
-    assert_eq!(held.bytes, held.entries.iter().map(|(key, entry)| cost(key, &entry.item)).sum::<usize>());
-    assert_eq!(held.bytes, 2 * OVERHEAD + "a".len() + "three".len() + "c".len());
+    assert_eq!(held.bytes, held.entries.iter().map(|(key, entry)| entry_bytes(key, &entry.value)).sum::<usize>());
+    assert_eq!(held.bytes, 2 * ENTRY_OVERHEAD_BYTES + "a".len() + "three".len() + "c".len());
 }

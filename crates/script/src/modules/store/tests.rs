@@ -6,7 +6,7 @@ use bytes::Bytes;
 use restante_mail::message::Headline;
 
 use super::*;
-use crate::shelf::Shelf;
+use crate::fake_mail::FakeMail;
 
 /// A message of mailbox `anna`.
 fn summary(id: u64) -> Summary {
@@ -24,9 +24,9 @@ fn state(event: Option<Event>) -> Lua {
     let lua = Lua::new();
     // The last one has more digits than Lua writes by itself.
     let ids = (1..=1500).chain([1_794_733_000_000_001]);
-    let mail: Arc<dyn Mail> = Arc::new(Shelf::with(ids.map(|id| (summary(id), Bytes::new()))));
+    let mail: Arc<dyn MailAccess> = Arc::new(FakeMail::with_messages(ids.map(|id| (summary(id), Bytes::new()))));
     lua.globals().set("store", table(&lua, &mail).unwrap()).unwrap();
-    lua.set_app_data(Context { event, deadline: Instant::now() + Duration::from_mins(1) });
+    lua.set_app_data(CallContext { event, deadline: Instant::now() + Duration::from_mins(1) });
     lua
 }
 

@@ -2,7 +2,7 @@
 
 use mlua::Lua;
 
-use super::super::{forget, inbound, metadata};
+use super::super::{clear_message_cache, inbound, metadata};
 use super::{MAIL, check, message, shown, state, summary, with_message};
 
 /// What is true of [`MAIL`] in the global `mail`, wherever it comes from.
@@ -101,7 +101,7 @@ fn a_store_that_is_out_of_order() {
 #[test]
 fn stored_mail_is_fetched_once_and_only_when_it_is_touched() {
     let (lua, shelf) = state();
-    let fetched = || shelf.fetched();
+    let fetched = || shelf.fetch_count();
     lua.globals().set("meta", metadata(&lua, &summary("jane"), true).unwrap()).unwrap();
     shown(
         &lua,
@@ -112,7 +112,7 @@ fn stored_mail_is_fetched_once_and_only_when_it_is_touched() {
     assert_eq!(shown(&lua, "return meta.html"), "<p>Hi</p>");
     assert_eq!(fetched(), 1);
     // What was read stays readable; what was not has to be fetched again.
-    forget(&lua);
+    clear_message_cache(&lua);
     assert_eq!(shown(&lua, "return meta.text"), "Hello");
     assert_eq!(fetched(), 1);
     assert_eq!(shown(&lua, "return #meta.attachments"), "1");
@@ -128,6 +128,6 @@ fn a_state_holds_on_to_no_mail_that_has_passed() {
     assert_eq!(shown(&lua, "return msg.html"), "<p>Hi</p>");
     assert_eq!(shown(&lua, "return first.html"), "nil");
     assert_eq!(shown(&lua, "return first.text .. first.subject"), "HelloHello");
-    forget(&lua);
+    clear_message_cache(&lua);
     assert_eq!(shown(&lua, "return msg.source"), "nil");
 }

@@ -6,7 +6,7 @@ use restante_mail::message::Headline;
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
-use super::super::{changed, verdict};
+use super::super::{parse_inbound_result, parse_verdict};
 use super::{message, state, with_message};
 
 /// What a function makes of the message in the global `msg`.
@@ -14,7 +14,7 @@ fn outcome(script: &str, naming: Naming) -> Result<Option<IncomingMessage>, Stri
     let (lua, _) = state();
     with_message(&lua);
     let value: Value = lua.load(script).eval().unwrap();
-    changed(&value, &message(), naming)
+    parse_inbound_result(&value, &message(), naming)
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn verdicts() {
     ];
     for (script, expected) in table {
         let (lua, _) = state();
-        assert_eq!(verdict(&lua.load(script).eval().unwrap()), expected, "{script}");
+        assert_eq!(parse_verdict(&lua.load(script).eval().unwrap()), expected, "{script}");
     }
 }
 

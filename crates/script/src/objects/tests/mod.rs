@@ -18,9 +18,9 @@ use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::hooks::IncomingMessage;
 
 use super::{inbound, install};
-use crate::event::Context;
-use crate::services::{Field, Level, Log, RealTime, Services};
-use crate::shelf::Shelf;
+use crate::event::CallContext;
+use crate::fake_mail::FakeMail;
+use crate::services::{Level, Log, LogField, Services, SystemClock};
 
 /// A mail with a bit of everything.
 const MAIL: &str = "From: Jane <jane@x.org>\r\n\
@@ -43,20 +43,21 @@ impl HttpService for Nobody {
 }
 
 impl Log for Nobody {
-    fn takes(&self, _: Level) -> bool {
+    fn is_enabled(&self, _: Level) -> bool {
         true
     }
 
-    fn write(&self, _: Level, _: &str, _: &[Field]) {}
+    fn write(&self, _: Level, _: &str, _: &[LogField]) {}
 }
 
 /// A state with the globals in it, and its store, which holds [`MAIL`] in mailbox `jane`.
-pub(super) fn state() -> (Lua, Arc<Shelf>) {
-    let (lua, shelf) = (Lua::new(), Arc::new(Shelf::with([(summary("jane"), Bytes::from_static(MAIL.as_bytes()))])));
-    let (mail, clock) = (shelf.clone(), Arc::new(RealTime));
+pub(super) fn state() -> (Lua, Arc<FakeMail>) {
+    let (lua, shelf) =
+        (Lua::new(), Arc::new(FakeMail::with_messages([(summary("jane"), Bytes::from_static(MAIL.as_bytes()))])));
+    let (mail, clock) = (shelf.clone(), Arc::new(SystemClock));
     let services = Services { http: Arc::new(Nobody), mail, log: Arc::new(Nobody), clock, commands: Arc::default() };
     install(&lua, &services, Naming::Local).unwrap();
-    lua.set_app_data(Context { event: None, deadline: Instant::now() + Duration::from_mins(10) });
+    lua.set_app_data(CallContext { event: None, deadline: Instant::now() + Duration::from_mins(10) });
     (lua, shelf)
 }
 

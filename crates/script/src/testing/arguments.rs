@@ -5,13 +5,13 @@
 use mlua::{AnyUserData, ObjectLike, Table, Value};
 use restante_mail::mime::NamedAddress;
 
-use crate::objects::{is_object, kind_of, mailbox};
+use crate::objects::{describe_type, is_object, to_mailbox};
 
 /// How long a list may be.
 const MAX_ITEMS: usize = 10_000;
 
 /// The fields of what a test has handed over.
-pub(super) enum Said<'a> {
+pub(super) enum Arguments<'a> {
     /// Nothing was.
     Nothing,
     /// A table that describes something, or an object that is a table.
@@ -20,20 +20,22 @@ pub(super) enum Said<'a> {
     Object(&'a AnyUserData),
 }
 
-impl<'a> Said<'a> {
+impl<'a> Arguments<'a> {
     /// A field that is not known is a slip of the test's author, and so is an object that lacks the first of the known
     /// ones: it is of another kind.
     pub(super) fn new(value: &'a Value, what: &str, known: &[&str]) -> Result<Self, String> {
         let table = match value {
             Value::Nil => return Ok(Self::Nothing),
-            Value::UserData(object) if is_like(object, known) => return Ok(Self::Object(object)),
-            Value::Table(object) if is_object(object) && is_like(object, known) => return Ok(Self::Table(object)),
+            Value::UserData(object) if has_first_field(object, known) => return Ok(Self::Object(object)),
+            Value::Table(object) if is_object(object) && has_first_field(object, known) => {
+                return Ok(Self::Table(object));
+            }
             Value::Table(table) if !is_object(table) => table,
-            other => return Err(format!("{what} is made of a table, not of {}", kind_of(other))),
+            other => return Err(format!("{what} is made of a table, not of {}", describe_type(other))),
         };
         for pair in table.pairs::<Value, Value>() {
-            let (key, _) = pair.map_err(sentence)?;
-            let key = key.to_string().map_err(sentence)?;
+            let (key, _) = pair.map_err(to_message)?;
+            let key = key.to_string().map_err(to_message)?;
             if !known.contains(&key.as_str()) {
                 return Err(format!("{what} has no field '{key}'; it is made of {}", known.join(", ")));
             }
@@ -63,7 +65,7 @@ impl<'a> Said<'a> {
             Value::Integer(seconds) => Ok(Some(seconds)),
             #[expect(clippy::cast_possible_truncation, reason = "beyond all dates it does not matter how far")]
             Value::Number(seconds) => Ok(Some(seconds as i64)),
-            other => Err(misfit(name, "a number", &other)),
+            other => Err(type_error(name, "a number", &other)),
         }
     }
 
@@ -71,7 +73,7 @@ impl<'a> Said<'a> {
         match self.value(name)? {
             Value::Nil => Ok(None),
             Value::Table(table) => Ok(Some(table)),
-            other => Err(misfit(name, "a table", &other)),
+            other => Err(type_error(name, "a table", &other)),
         }
     }
 
@@ -79,28 +81,28 @@ impl<'a> Said<'a> {
         self.table(name)?.map(|table| items(name, &table)).transpose()
     }
 
-    pub(super) fn person(&self, name: &str) -> Result<Option<NamedAddress>, String> {
+    pub(super) fn mailbox(&self, name: &str) -> Result<Option<NamedAddress>, String> {
         match self.value(name)? {
             Value::Nil => Ok(None),
-            value => person(name, &value).map(Some),
+            value => parse_mailbox(name, &value).map(Some),
         }
     }
 
     /// A list of people, or one of them.
-    pub(super) fn people(&self, name: &str) -> Result<Option<Vec<NamedAddress>>, String> {
+    pub(super) fn mailboxes(&self, name: &str) -> Result<Option<Vec<NamedAddress>>, String> {
         let people = match self.value(name)? {
             Value::Nil => return Ok(None),
             Value::Table(list) if !is_object(&list) => items(name, &list)?,
             one => vec![one],
         };
-        people.iter().map(|value| person(name, value)).collect::<Result<_, _>>().map(Some)
+        people.iter().map(|value| parse_mailbox(name, value)).collect::<Result<_, _>>().map(Some)
     }
 
     fn value(&self, name: &str) -> Result<Value, String> {
         match self {
             Self::Nothing => Ok(Value::Nil),
-            Self::Table(table) => table.get(name).map_err(sentence),
-            Self::Object(object) => object.get(name).map_err(sentence),
+            Self::Table(table) => table.get(name).map_err(to_message),
+            Self::Object(object) => object.get(name).map_err(to_message),
         }
     }
 }
@@ -109,8 +111,8 @@ impl<'a> Said<'a> {
 pub(super) fn text(name: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.to_string_lossy()),
-        Value::Integer(_) | Value::Number(_) => value.to_string().map_err(sentence),
-        other => Err(misfit(name, "a text", other)),
+        Value::Integer(_) | Value::Number(_) => value.to_string().map_err(to_message),
+        other => Err(type_error(name, "a text", other)),
     }
 }
 
@@ -118,7 +120,7 @@ pub(super) fn text(name: &str, value: &Value) -> Result<String, String> {
 pub(super) fn items(name: &str, list: &Table) -> Result<Vec<Value>, String> {
     let mut items = Vec::new();
     loop {
-        match list.raw_get(items.len() + 1).map_err(sentence)? {
+        match list.raw_get(items.len() + 1).map_err(to_message)? {
             Value::Nil => return Ok(items),
             _ if items.len() == MAX_ITEMS => return Err(format!("{name} has more than {MAX_ITEMS} items")),
             item => items.push(item),
@@ -126,25 +128,25 @@ pub(super) fn items(name: &str, list: &Table) -> Result<Vec<Value>, String> {
     }
 }
 
-fn is_like(object: &impl ObjectLike, known: &[&str]) -> bool {
+fn has_first_field(object: &impl ObjectLike, known: &[&str]) -> bool {
     let first = known.first().map(|name| object.get::<Value>(*name));
     matches!(first, Some(Ok(value)) if !value.is_nil())
 }
 
 /// An address object, or a text such as `ann@example.org` or `Ann <ann@example.org>`.
-fn person(name: &str, value: &Value) -> Result<NamedAddress, String> {
-    if let Some(NamedAddress { name, address }) = mailbox(value) {
+fn parse_mailbox(name: &str, value: &Value) -> Result<NamedAddress, String> {
+    if let Some(NamedAddress { name, address }) = to_mailbox(value) {
         return Ok(NamedAddress::new(&name, &address));
     }
-    let text = text(name, value).map_err(|_| misfit(name, "a text or an address", value))?;
+    let text = text(name, value).map_err(|_| type_error(name, "a text or an address", value))?;
     Ok(NamedAddress::from_display(&text))
 }
 
-fn misfit(name: &str, wanted: &str, value: &Value) -> String {
-    format!("{name} must be {wanted}, not {}", kind_of(value))
+fn type_error(name: &str, wanted: &str, value: &Value) -> String {
+    format!("{name} must be {wanted}, not {}", describe_type(value))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "made for map_err")]
-fn sentence(error: mlua::Error) -> String {
+fn to_message(error: mlua::Error) -> String {
     error.to_string()
 }

@@ -13,43 +13,43 @@ use restante_http_client::{HttpError, HttpService, Request, Response};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 
-use crate::modules::Shared;
-use crate::services::{Clock, Field, Level, Log, Mail, Services};
+use crate::modules::SharedDict;
+use crate::services::{Clock, Level, Log, LogField, MailAccess, Services};
 
 /// How many entries of the log are kept.
-const MAX_ENTRIES: usize = 1000;
+const MAX_LOG_ENTRIES: usize = 1000;
 
 /// What a request is told when the test has nothing to answer with.
 const NO_NETWORK: &str = "there is no network in tests: set t.http";
 
 /// Everything around a script, made up.
-pub(super) struct World {
+pub(super) struct TestEnvironment {
     pub(super) naming: Naming,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    log: Vec<Entry>,
-    mails: BTreeMap<(MailboxName, MessageId), (Summary, Bytes)>,
+    log: Vec<LogEntry>,
+    messages: BTreeMap<(MailboxName, MessageId), (Summary, Bytes)>,
     last_id: u64,
     /// How far the clock was moved.
-    moved: Duration,
+    clock_offset: Duration,
     /// Answers requests.
     responder: Option<Function>,
     /// What went wrong in the test's own part of the world.
-    fault: Option<String>,
+    error: Option<String>,
 }
 
 /// An entry of the log.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     pub(super) level: Level,
     pub(super) text: String,
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<LogField>,
 }
 
-impl World {
+impl TestEnvironment {
     pub(super) fn new(naming: Naming) -> Arc<Self> {
         Arc::new(Self { naming, state: Mutex::default() })
     }
@@ -61,85 +61,85 @@ impl World {
     }
 
     /// A dictionary that keeps to the clock of this world.
-    pub(super) fn shared(self: &Arc<Self>) -> Shared {
+    pub(super) fn shared(self: &Arc<Self>) -> SharedDict {
         let world = self.clone();
-        Shared::timed_by(move || {
+        SharedDict::with_clock(move || {
             let now = Instant::now();
-            now.checked_add(world.state().moved).unwrap_or(now)
+            now.checked_add(world.lock().clock_offset).unwrap_or(now)
         })
     }
 
     /// The log behind its first entries.
-    pub(super) fn log_after(&self, known: usize) -> Vec<Entry> {
-        self.state().log.get(known..).map(<[Entry]>::to_vec).unwrap_or_default()
+    pub(super) fn log_after(&self, known: usize) -> Vec<LogEntry> {
+        self.lock().log.get(known..).map(<[LogEntry]>::to_vec).unwrap_or_default()
     }
 
     /// An id for the next mail.
     pub(super) fn next_id(&self) -> MessageId {
-        MessageId::from(self.state().last_id + 1)
+        MessageId::from(self.lock().last_id + 1)
     }
 
-    pub(super) fn put(&self, summary: Summary, source: Bytes) {
-        let mut state = self.state();
+    pub(super) fn add_message(&self, summary: Summary, source: Bytes) {
+        let mut state = self.lock();
         state.last_id = state.last_id.max(summary.id.number());
-        state.mails.insert((summary.mailbox.clone(), summary.id), (summary, source));
+        state.messages.insert((summary.mailbox.clone(), summary.id), (summary, source));
     }
 
     pub(super) fn remove(&self, mailbox: &MailboxName, id: MessageId) -> bool {
-        self.state().mails.remove(&(mailbox.clone(), id)).is_some()
+        self.lock().messages.remove(&(mailbox.clone(), id)).is_some()
     }
 
     /// The mails of a mailbox, the oldest first.
-    pub(super) fn mails(&self, mailbox: &MailboxName) -> Vec<Summary> {
-        let state = self.state();
+    pub(super) fn messages(&self, mailbox: &MailboxName) -> Vec<Summary> {
+        let state = self.lock();
         let from = (mailbox.clone(), MessageId::ZERO);
         let to = (mailbox.clone(), MessageId::MAX);
-        state.mails.range(from..=to).map(|(_, (summary, _))| summary.clone()).collect()
+        state.messages.range(from..=to).map(|(_, (summary, _))| summary.clone()).collect()
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        let moved = self.state().moved;
+        let moved = self.lock().clock_offset;
         let now = Timestamp::now();
         now.checked_add(moved).unwrap_or(now)
     }
 
     pub(super) fn advance(&self, by: Duration) {
-        let mut state = self.state();
-        state.moved = state.moved.saturating_add(by);
+        let mut state = self.lock();
+        state.clock_offset = state.clock_offset.saturating_add(by);
     }
 
     pub(super) fn set_responder(&self, responder: Function) {
-        self.state().responder = Some(responder);
+        self.lock().responder = Some(responder);
     }
 
     /// Notes what went wrong where the script would not be told.
-    pub(super) fn set_fault(&self, text: String) {
-        self.state().fault.get_or_insert(text);
+    pub(super) fn set_error(&self, text: String) {
+        self.lock().error.get_or_insert(text);
     }
 
-    pub(super) fn fault(&self) -> Option<String> {
-        self.state().fault.clone()
+    pub(super) fn error(&self) -> Option<String> {
+        self.lock().error.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Log for World {
-    fn takes(&self, _: Level) -> bool {
+impl Log for TestEnvironment {
+    fn is_enabled(&self, _: Level) -> bool {
         true
     }
 
-    fn write(&self, level: Level, text: &str, fields: &[Field]) {
-        let mut state = self.state();
-        if state.log.len() < MAX_ENTRIES {
-            state.log.push(Entry { level, text: text.to_owned(), fields: fields.to_vec() });
+    fn write(&self, level: Level, text: &str, fields: &[LogField]) {
+        let mut state = self.lock();
+        if state.log.len() < MAX_LOG_ENTRIES {
+            state.log.push(LogEntry { level, text: text.to_owned(), fields: fields.to_vec() });
         }
     }
 }
 
-impl Mail for World {
+impl MailAccess for TestEnvironment {
     fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
         self.naming.parse_mailbox(text).map_err(|error| error.to_string())
     }
@@ -151,22 +151,22 @@ impl Mail for World {
         limit: usize,
         _: Duration,
     ) -> Result<Vec<Summary>, String> {
-        let mut mails = self.mails(mailbox);
+        let mut mails = self.messages(mailbox);
         mails.retain(|mail| after.is_none_or(|after| mail.id > after));
         mails.truncate(limit);
         Ok(mails)
     }
 
     fn find(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<Option<Summary>, String> {
-        Ok(self.state().mails.get(&(mailbox.clone(), id)).map(|(summary, _)| summary.clone()))
+        Ok(self.lock().messages.get(&(mailbox.clone(), id)).map(|(summary, _)| summary.clone()))
     }
 
     fn latest(&self, mailbox: &MailboxName, _: Duration) -> Result<Option<Summary>, String> {
-        Ok(self.mails(mailbox).pop())
+        Ok(self.messages(mailbox).pop())
     }
 
     fn source(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<Option<Bytes>, String> {
-        Ok(self.state().mails.get(&(mailbox.clone(), id)).map(|(_, source)| source.clone()))
+        Ok(self.lock().messages.get(&(mailbox.clone(), id)).map(|(_, source)| source.clone()))
     }
 
     fn delete(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<bool, String> {
@@ -174,18 +174,18 @@ impl Mail for World {
     }
 }
 
-impl Clock for World {
+impl Clock for TestEnvironment {
     fn sleep(&self, time: Duration) {
         self.advance(time);
     }
 }
 
-impl HttpService for World {
+impl HttpService for TestEnvironment {
     fn send(&self, request: &Request) -> Result<Response, HttpError> {
         // The responder is a function of the script, which may come back here.
-        let responder = self.state().responder.clone();
+        let responder = self.lock().responder.clone();
         let responder = responder.ok_or_else(|| HttpError::Network(NO_NETWORK.to_owned()))?;
-        let answer = answer(&responder, request).unwrap_or_else(|error| Err(error.to_string()));
+        let answer = call_responder(&responder, request).unwrap_or_else(|error| Err(error.to_string()));
         answer.map_err(HttpError::Network)
     }
 
@@ -196,7 +196,7 @@ impl HttpService for World {
 }
 
 /// Asks the test for an answer.
-fn answer(responder: &Function, request: &Request) -> mlua::Result<Result<Response, String>> {
+fn call_responder(responder: &Function, request: &Request) -> mlua::Result<Result<Response, String>> {
     let headers: HashMap<&str, &str> =
         request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let body = request.body.clone().map(BString::from);
@@ -218,7 +218,7 @@ fn answer(responder: &Function, request: &Request) -> mlua::Result<Result<Respon
     }))
 }
 
-impl Entry {
+impl LogEntry {
     pub(super) fn level(&self) -> &'static str {
         match self.level {
             Level::Debug => "debug",
@@ -230,7 +230,7 @@ impl Entry {
 }
 
 /// On one line: `info a bounce mailbox=ann subject="Hello you"`.
-impl fmt::Display for Entry {
+impl fmt::Display for LogEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.level(), self.text.escape_debug())?;
         for (name, value) in &self.fields {

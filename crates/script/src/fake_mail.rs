@@ -8,37 +8,37 @@ use bytes::Bytes;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 
-use crate::services::Mail;
+use crate::services::MailAccess;
 
 /// The mailbox that is out of order.
-const BROKEN: &str = "broken";
+const BROKEN_MAILBOX: &str = "broken";
 
 /// Messages with their sources, the oldest first.
 #[derive(Default)]
-pub(crate) struct Shelf {
-    mails: Mutex<Vec<(Summary, Bytes)>>,
-    fetched: AtomicUsize,
+pub(crate) struct FakeMail {
+    messages: Mutex<Vec<(Summary, Bytes)>>,
+    fetch_count: AtomicUsize,
 }
 
-impl Shelf {
-    pub(crate) fn with(mails: impl IntoIterator<Item = (Summary, Bytes)>) -> Self {
-        Self { mails: Mutex::new(mails.into_iter().collect()), fetched: AtomicUsize::new(0) }
+impl FakeMail {
+    pub(crate) fn with_messages(mails: impl IntoIterator<Item = (Summary, Bytes)>) -> Self {
+        Self { messages: Mutex::new(mails.into_iter().collect()), fetch_count: AtomicUsize::new(0) }
     }
 
     /// How often somebody has asked for a source.
-    pub(crate) fn fetched(&self) -> usize {
-        self.fetched.load(Ordering::Relaxed)
+    pub(crate) fn fetch_count(&self) -> usize {
+        self.fetch_count.load(Ordering::Relaxed)
     }
 
-    fn mails(&self, mailbox: &MailboxName) -> Result<MutexGuard<'_, Vec<(Summary, Bytes)>>, String> {
-        if mailbox.as_str() == BROKEN {
+    fn messages(&self, mailbox: &MailboxName) -> Result<MutexGuard<'_, Vec<(Summary, Bytes)>>, String> {
+        if mailbox.as_str() == BROKEN_MAILBOX {
             return Err("the store does not answer".to_owned());
         }
-        Ok(self.mails.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(self.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Mail for Shelf {
+impl MailAccess for FakeMail {
     fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
         Naming::Local.parse_mailbox(text).map_err(|error| error.to_string())
     }
@@ -50,7 +50,7 @@ impl Mail for Shelf {
         limit: usize,
         _: Duration,
     ) -> Result<Vec<Summary>, String> {
-        let mails = self.mails(mailbox)?;
+        let mails = self.messages(mailbox)?;
         let summaries = mails.iter().map(|(summary, _)| summary).filter(|summary| summary.mailbox == *mailbox);
         Ok(summaries.filter(|summary| Some(summary.id) > after).take(limit).cloned().collect())
     }
@@ -65,15 +65,15 @@ impl Mail for Shelf {
     }
 
     fn source(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Bytes>, String> {
-        self.fetched.fetch_add(1, Ordering::Relaxed);
+        self.fetch_count.fetch_add(1, Ordering::Relaxed);
         assert!(!patience.is_zero(), "the patience is what the call has left");
-        let mails = self.mails(mailbox)?;
+        let mails = self.messages(mailbox)?;
         let found = mails.iter().find(|(summary, _)| (&summary.mailbox, summary.id) == (mailbox, id));
         Ok(found.map(|(_, source)| source.clone()))
     }
 
     fn delete(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<bool, String> {
-        let mut mails = self.mails(mailbox)?;
+        let mut mails = self.messages(mailbox)?;
         let before = mails.len();
         mails.retain(|(summary, _)| (&summary.mailbox, summary.id) != (mailbox, id));
         Ok(mails.len() < before)

@@ -6,11 +6,11 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 /// How long a line of base64 is (RFC 2045 section 6.8).
-const BASE64_LINE: usize = 76;
+const BASE64_LINE_CHARS: usize = 76;
 
 /// What a mail is written from.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Letter {
+pub(super) struct MessageBuilder {
     /// Header fields in their order, without those about its content.
     pub(super) fields: Vec<(String, String)>,
     /// Its plain text.
@@ -32,27 +32,27 @@ pub(super) struct Attachment {
     pub(super) content: Vec<u8>,
 }
 
-impl Letter {
+impl MessageBuilder {
     /// The mail, with lines that end in CRLF. Texts are sent as they are (8bit), attachments in base64.
-    pub(super) fn write(&self) -> Bytes {
+    pub(super) fn build(&self) -> Bytes {
         let mut mail = Vec::new();
         for (name, value) in &self.fields {
-            field(&mut mail, name, value);
+            push_field(&mut mail, name, value);
         }
-        field(&mut mail, "MIME-Version", "1.0");
+        push_field(&mut mail, "MIME-Version", "1.0");
         if self.attachments.is_empty() {
             self.write_texts(&mut mail);
             return mail.into();
         }
         let boundary = self.boundary("mixed");
-        field(&mut mail, "Content-Type", &format!("multipart/mixed; boundary=\"{boundary}\""));
-        open(&mut mail, &boundary);
+        push_field(&mut mail, "Content-Type", &format!("multipart/mixed; boundary=\"{boundary}\""));
+        push_boundary(&mut mail, &boundary);
         self.write_texts(&mut mail);
         for attachment in &self.attachments {
-            open(&mut mail, &boundary);
+            push_boundary(&mut mail, &boundary);
             attachment.write(&mut mail);
         }
-        close(&mut mail, &boundary);
+        push_closing_boundary(&mut mail, &boundary);
         mail.into()
     }
 
@@ -60,22 +60,22 @@ impl Letter {
     fn write_texts(&self, mail: &mut Vec<u8>) {
         let (text, html) = match (&self.text, &self.html) {
             (Some(text), Some(html)) => (text, html),
-            (None, Some(html)) => return text_part(mail, "html", html),
-            (text, None) => return text_part(mail, "plain", text.as_deref().unwrap_or_default()),
+            (None, Some(html)) => return push_text_part(mail, "html", html),
+            (text, None) => return push_text_part(mail, "plain", text.as_deref().unwrap_or_default()),
         };
         let boundary = self.boundary("alternative");
-        field(mail, "Content-Type", &format!("multipart/alternative; boundary=\"{boundary}\""));
-        open(mail, &boundary);
-        text_part(mail, "plain", text);
-        open(mail, &boundary);
-        text_part(mail, "html", html);
-        close(mail, &boundary);
+        push_field(mail, "Content-Type", &format!("multipart/alternative; boundary=\"{boundary}\""));
+        push_boundary(mail, &boundary);
+        push_text_part(mail, "plain", text);
+        push_boundary(mail, &boundary);
+        push_text_part(mail, "html", html);
+        push_closing_boundary(mail, &boundary);
     }
 
     /// A boundary that no text holds; base64 cannot hold it.
     fn boundary(&self, kind: &str) -> String {
         let mut boundary = format!("=_{kind}");
-        while [&self.text, &self.html].into_iter().flatten().any(|text| holds(text, &boundary)) {
+        while [&self.text, &self.html].into_iter().flatten().any(|text| contains(text, &boundary)) {
             boundary.push('_');
         }
         boundary
@@ -85,28 +85,28 @@ impl Letter {
 impl Attachment {
     fn write(&self, mail: &mut Vec<u8>) {
         let name = self.filename.replace('\\', "\\\\").replace('"', "\\\"");
-        field(mail, "Content-Type", &self.content_type);
-        field(mail, "Content-Disposition", &format!("attachment; filename=\"{name}\""));
-        field(mail, "Content-Transfer-Encoding", "base64");
+        push_field(mail, "Content-Type", &self.content_type);
+        push_field(mail, "Content-Disposition", &format!("attachment; filename=\"{name}\""));
+        push_field(mail, "Content-Transfer-Encoding", "base64");
         mail.extend_from_slice(b"\r\n");
-        for line in STANDARD.encode(&self.content).as_bytes().chunks(BASE64_LINE) {
+        for line in STANDARD.encode(&self.content).as_bytes().chunks(BASE64_LINE_CHARS) {
             mail.extend_from_slice(line);
             mail.extend_from_slice(b"\r\n");
         }
     }
 }
 
-fn holds(text: &[u8], part: &str) -> bool {
+fn contains(text: &[u8], part: &str) -> bool {
     text.windows(part.len()).any(|window| window == part.as_bytes())
 }
 
-fn field(mail: &mut Vec<u8>, name: &str, value: &str) {
+fn push_field(mail: &mut Vec<u8>, name: &str, value: &str) {
     mail.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
 }
 
-fn text_part(mail: &mut Vec<u8>, subtype: &str, text: &[u8]) {
-    field(mail, "Content-Type", &format!("text/{subtype}; charset=utf-8"));
-    field(mail, "Content-Transfer-Encoding", "8bit");
+fn push_text_part(mail: &mut Vec<u8>, subtype: &str, text: &[u8]) {
+    push_field(mail, "Content-Type", &format!("text/{subtype}; charset=utf-8"));
+    push_field(mail, "Content-Transfer-Encoding", "8bit");
     mail.extend_from_slice(b"\r\n");
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         let ends = line.ends_with(b"\n");
@@ -118,11 +118,11 @@ fn text_part(mail: &mut Vec<u8>, subtype: &str, text: &[u8]) {
     }
 }
 
-fn open(mail: &mut Vec<u8>, boundary: &str) {
+fn push_boundary(mail: &mut Vec<u8>, boundary: &str) {
     mail.extend_from_slice(format!("\r\n--{boundary}\r\n").as_bytes());
 }
 
-fn close(mail: &mut Vec<u8>, boundary: &str) {
+fn push_closing_boundary(mail: &mut Vec<u8>, boundary: &str) {
     mail.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_is_written_can_be_read() {
-        let letter = Letter {
+        let letter = MessageBuilder {
             fields: vec![("Subject".to_owned(), "Grüße".to_owned())],
             text: Some("first\nsecond: =_alternative, --=_mixed_".into()),
             html: Some("<p>Hallö</p>".into()),
@@ -147,7 +147,7 @@ mod tests {
                 Attachment { filename: "empty".to_owned(), content_type: "text/plain".to_owned(), content: vec![] },
             ],
         };
-        let mime = Mime::parse(letter.write());
+        let mime = Mime::parse(letter.build());
         assert_eq!(mime.defects(), vec![]);
         assert_eq!(mime.text(), "first\nsecond: =_alternative, --=_mixed_");
         assert_eq!(mime.html(), "<p>Hallö</p>");
@@ -161,14 +161,14 @@ mod tests {
 
     #[test]
     fn a_mail_has_the_parts_that_it_needs() {
-        let written = |letter: &Letter| String::from_utf8(letter.write().to_vec()).unwrap();
-        let plain = Letter { text: Some("one\ntwo\r\n".into()), ..Letter::default() };
+        let written = |letter: &MessageBuilder| String::from_utf8(letter.build().to_vec()).unwrap();
+        let plain = MessageBuilder { text: Some("one\ntwo\r\n".into()), ..MessageBuilder::default() };
         assert_eq!(
             written(&plain),
             "MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n\
              one\r\ntwo\r\n"
         );
-        let html = Letter { html: Some("<p>".into()), ..Letter::default() };
+        let html = MessageBuilder { html: Some("<p>".into()), ..MessageBuilder::default() };
         assert!(written(&html).contains("Content-Type: text/html; charset=utf-8"));
         assert!(!written(&html).contains("multipart"));
     }

@@ -13,8 +13,8 @@ use restante_mail::mime::{NamedAddress, header_summary};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::hooks::IncomingMessage;
 
-use super::letter::{Attachment, Letter};
-use super::said::{Said, items, text};
+use super::arguments::{Arguments, items, text};
+use super::message_builder::{Attachment, MessageBuilder};
 
 const SENDER: &str = "sender@example.com";
 const RECIPIENT: &str = "recipient@example.org";
@@ -30,12 +30,12 @@ pub(super) struct Session {
 }
 
 /// Reads the session that a test describes.
-pub(super) fn session(value: &Value) -> Result<Session, String> {
-    let said = Said::new(value, "a session", &["remote_addr", "from", "to"])?;
-    let from = said.person("from")?.unwrap_or_else(|| NamedAddress::new("", SENDER));
-    let from = if from.address.is_empty() { None } else { Some(address("from", &from)?) };
-    let to = said.people("to")?.unwrap_or_else(|| vec![NamedAddress::new("", RECIPIENT)]);
-    let to = to.iter().map(|to| address("to", to)).collect::<Result<_, _>>()?;
+pub(super) fn parse_session(value: &Value) -> Result<Session, String> {
+    let said = Arguments::new(value, "a session", &["remote_addr", "from", "to"])?;
+    let from = said.mailbox("from")?.unwrap_or_else(|| NamedAddress::new("", SENDER));
+    let from = if from.address.is_empty() { None } else { Some(parse_address("from", &from)?) };
+    let to = said.mailboxes("to")?.unwrap_or_else(|| vec![NamedAddress::new("", RECIPIENT)]);
+    let to = to.iter().map(|to| parse_address("to", to)).collect::<Result<_, _>>()?;
     let ip = match said.text("remote_addr")?.as_deref().unwrap_or(REMOTE_ADDR) {
         "" => None,
         text => Some(text.parse().map_err(|_| format!("remote_addr is no IP address: {text:?}"))?),
@@ -44,17 +44,17 @@ pub(super) fn session(value: &Value) -> Result<Session, String> {
 }
 
 /// The message on its way to the store that a test describes.
-pub(super) fn inbound(value: &Value, naming: Naming) -> Result<IncomingMessage, String> {
+pub(super) fn parse_inbound(value: &Value, naming: Naming) -> Result<IncomingMessage, String> {
     let known = ["mailboxes", "from", "to", "subject", "source", "text", "html", "headers", "attachments"];
-    let said = Said::new(value, "a message", &known)?;
-    let mail = mail(&said)?;
+    let said = Arguments::new(value, "a message", &known)?;
+    let mail = parse_message(&said)?;
     let names = match said.list("mailboxes")? {
         Some(names) => names.iter().map(|name| text("mailboxes", name)).collect::<Result<_, _>>()?,
         None => mail.to.iter().map(|to| to.address.clone()).collect::<Vec<_>>(),
     };
     let mut mailboxes = Vec::new();
     for name in names {
-        let name = mailbox(naming, &name)?;
+        let name = parse_mailbox(naming, &name)?;
         if !mailboxes.contains(&name) {
             mailboxes.push(name);
         }
@@ -64,10 +64,15 @@ pub(super) fn inbound(value: &Value, naming: Naming) -> Result<IncomingMessage, 
 
 /// The stored message that a test describes, and its source. When the test does not say so, it has got this id, and has
 /// come at this time.
-pub(super) fn stored(value: &Value, naming: Naming, id: MessageId, now: Timestamp) -> Result<(Summary, Bytes), String> {
+pub(super) fn parse_stored(
+    value: &Value,
+    naming: Naming,
+    id: MessageId,
+    now: Timestamp,
+) -> Result<(Summary, Bytes), String> {
     let known = ["mailbox", "id", "date", "from", "to", "subject", "source", "text", "html", "headers", "attachments"];
-    let said = Said::new(value, "metadata", &known)?;
-    let mail = mail(&said)?;
+    let said = Arguments::new(value, "metadata", &known)?;
+    let mail = parse_message(&said)?;
     let name = said.text("mailbox")?.filter(|name| !name.is_empty());
     let name = name.as_deref().or(mail.to.first().map(|to| to.address.as_str())).unwrap_or(RECIPIENT);
     let id = match said.text("id")?.filter(|id| !id.is_empty()) {
@@ -78,24 +83,24 @@ pub(super) fn stored(value: &Value, naming: Naming, id: MessageId, now: Timestam
         Some(date) => Timestamp::from_second(date).map_err(|_| format!("date is out of range: {date}"))?,
         None => now,
     };
-    let (mailbox, size) = (mailbox(naming, name)?, mail.source.len() as u64);
+    let (mailbox, size) = (parse_mailbox(naming, name)?, mail.source.len() as u64);
     Ok((Summary { mailbox, id, headline: mail.headline(), received, size, seen: false }, mail.source))
 }
 
 /// The mailbox that a test means.
-pub(super) fn mailbox(naming: Naming, name: &str) -> Result<MailboxName, String> {
+pub(super) fn parse_mailbox(naming: Naming, name: &str) -> Result<MailboxName, String> {
     naming.parse_mailbox(name).map_err(|error| format!("no mailbox can be named after {name:?}: {error}"))
 }
 
 /// A mail as the server would see it.
-struct Mail {
+struct FixtureMessage {
     from: NamedAddress,
     to: Vec<NamedAddress>,
     subject: String,
     source: Bytes,
 }
 
-impl Mail {
+impl FixtureMessage {
     fn headline(&self) -> Headline {
         let to: Vec<String> = self.to.iter().map(NamedAddress::display).collect();
         Headline::new(&self.from.display(), to.iter().map(String::as_str), &self.subject)
@@ -103,12 +108,12 @@ impl Mail {
 }
 
 /// The mail: what its header says, unless the test says something else.
-fn mail(said: &Said<'_>) -> Result<Mail, String> {
-    let (from, to, subject) = (said.person("from")?, said.people("to")?, said.text("subject")?);
+fn parse_message(said: &Arguments<'_>) -> Result<FixtureMessage, String> {
+    let (from, to, subject) = (said.mailbox("from")?, said.mailboxes("to")?, said.text("subject")?);
     if let Some(source) = said.bytes("source")?.filter(|source| !source.is_empty()) {
         let header = header_summary(&source);
         let in_header = || header.to.iter().flatten().map(|to| NamedAddress::from_display(to)).collect();
-        return Ok(Mail {
+        return Ok(FixtureMessage {
             from: from.unwrap_or_else(|| NamedAddress::from_display(header.from.as_deref().unwrap_or_default())),
             to: to.unwrap_or_else(in_header),
             subject: subject.unwrap_or(header.subject),
@@ -119,15 +124,20 @@ fn mail(said: &Said<'_>) -> Result<Mail, String> {
     let to = to.unwrap_or_else(|| vec![NamedAddress::new("", RECIPIENT)]);
     let subject = subject.unwrap_or_else(|| SUBJECT.to_owned());
     // An object without a source has no content either; its fields of that name are made from a source.
-    let content = if matches!(said, Said::Object(_)) { &Said::Nothing } else { said };
-    let source = letter(content, &from, &to, &subject)?.write();
-    Ok(Mail { from, to, subject, source })
+    let content = if matches!(said, Arguments::Object(_)) { &Arguments::Nothing } else { said };
+    let source = message_builder(content, &from, &to, &subject)?.build();
+    Ok(FixtureMessage { from, to, subject, source })
 }
 
-fn letter(said: &Said<'_>, from: &NamedAddress, to: &[NamedAddress], subject: &str) -> Result<Letter, String> {
+fn message_builder(
+    said: &Arguments<'_>,
+    from: &NamedAddress,
+    to: &[NamedAddress],
+    subject: &str,
+) -> Result<MessageBuilder, String> {
     let more = header_fields(said)?;
-    let to: Vec<String> = to.iter().map(in_header).collect();
-    let mut fields = vec![("From", in_header(from)), ("To", to.join(", ")), ("Subject", subject.to_owned())];
+    let to: Vec<String> = to.iter().map(header_address).collect();
+    let mut fields = vec![("From", header_address(from)), ("To", to.join(", ")), ("Subject", subject.to_owned())];
     fields.retain(|(name, _)| !more.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)));
     let fields: Vec<_> = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(more).collect();
     for (name, value) in &fields {
@@ -140,11 +150,11 @@ fn letter(said: &Said<'_>, from: &NamedAddress, to: &[NamedAddress], subject: &s
     if text.is_none() && html.is_none() {
         text = Some(TEXT.into());
     }
-    Ok(Letter { fields, text, html, attachments: attachments(said)? })
+    Ok(MessageBuilder { fields, text, html, attachments: attachments(said)? })
 }
 
 /// The table `headers`: names and values, or lists of values. Lua knows no order, so it is that of the names.
-fn header_fields(said: &Said<'_>) -> Result<Vec<(String, String)>, String> {
+fn header_fields(said: &Arguments<'_>) -> Result<Vec<(String, String)>, String> {
     let Some(table) = said.table("headers")? else { return Ok(Vec::new()) };
     let mut fields = Vec::new();
     for pair in table.pairs::<Value, Value>() {
@@ -163,9 +173,9 @@ fn header_fields(said: &Said<'_>) -> Result<Vec<(String, String)>, String> {
     Ok(fields)
 }
 
-fn attachments(said: &Said<'_>) -> Result<Vec<Attachment>, String> {
+fn attachments(said: &Arguments<'_>) -> Result<Vec<Attachment>, String> {
     let attachment = |value: &Value| {
-        let said = Said::new(value, "an attachment", &["filename", "content_type", "content"])?;
+        let said = Arguments::new(value, "an attachment", &["filename", "content_type", "content"])?;
         let attachment = Attachment {
             filename: said.text("filename")?.unwrap_or_else(|| "attachment.bin".to_owned()),
             content_type: said.text("content_type")?.unwrap_or_else(|| "application/octet-stream".to_owned()),
@@ -179,12 +189,12 @@ fn attachments(said: &Said<'_>) -> Result<Vec<Attachment>, String> {
     said.list("attachments")?.unwrap_or_default().iter().map(attachment).collect()
 }
 
-fn address(field: &str, mailbox: &NamedAddress) -> Result<Address, String> {
+fn parse_address(field: &str, mailbox: &NamedAddress) -> Result<Address, String> {
     Address::parse(&mailbox.address, Alphabet::Utf8).map_err(|error| format!("{field}: {error}: {:?}", mailbox.address))
 }
 
 /// A mailbox as header fields write it.
-fn in_header(mailbox: &NamedAddress) -> String {
+fn header_address(mailbox: &NamedAddress) -> String {
     if mailbox.name.is_empty() {
         return mailbox.address.clone();
     }

@@ -5,26 +5,26 @@ use std::fmt;
 use mlua::{Error, Lua};
 
 /// A file and a line in it.
-pub(crate) type Place = (String, u32);
+pub(crate) type SourceLocation = (String, u32);
 
 /// A call that did not do what it should. Displayed as one line: `rules.lua:12: text`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallError {
-    pub(crate) kind: Kind,
+    pub(crate) kind: CallErrorKind,
     /// Where in the script, as far as it is known.
-    pub(crate) place: Option<Place>,
+    pub(crate) location: Option<SourceLocation>,
     pub(crate) text: String,
 }
 
 /// What kind of failure it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CallErrorKind {
     /// The script raised an error.
     Script,
     /// The function returned something that makes no sense.
-    Result,
+    InvalidResult,
     /// It took too long.
-    Time,
+    Timeout,
     /// It needed too much memory.
     Memory,
     /// Its calls were nested too deeply.
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
 
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
+        match &self.location {
             Some((file, line)) => write!(f, "{file}:{line}: {}", self.text),
             None => f.write_str(&self.text),
         }
@@ -41,71 +41,71 @@ impl fmt::Display for CallError {
 }
 
 /// How many frames are looked at to find a line of the script.
-const FRAMES: usize = 16;
+const MAX_FRAMES: usize = 16;
 
 /// How long a text may be, in bytes: scripts make texts out of mail.
-const LONGEST: usize = 2048;
+const MAX_TEXT_BYTES: usize = 2048;
 
 /// The name that the prelude has in places; nobody looks for an error there.
-pub(crate) const PRELUDE: &str = "restante";
+pub(crate) const PRELUDE_NAME: &str = "restante";
 
 /// The line of the script that is executed, or that has called what is executed.
-pub(crate) fn place(lua: &Lua) -> Option<Place> {
-    at_place(lua, |file, line| (file.to_owned(), line))
+pub(crate) fn current_location(lua: &Lua) -> Option<SourceLocation> {
+    with_current_location(lua, |file, line| (file.to_owned(), line))
 }
 
 /// Does something with the file and the line that [`place`] would name.
-pub(crate) fn at_place<T>(lua: &Lua, mut act: impl FnMut(&str, u32) -> T) -> Option<T> {
-    (0..FRAMES).find_map(|level| {
+pub(crate) fn with_current_location<T>(lua: &Lua, mut act: impl FnMut(&str, u32) -> T) -> Option<T> {
+    (0..MAX_FRAMES).find_map(|level| {
         lua.inspect_stack(level, |frame| {
             let line = u32::try_from(frame.current_line()?).ok()?;
             let file = frame.source().short_src?;
-            (file != PRELUDE).then(|| act(&file, line))
+            (file != PRELUDE_NAME).then(|| act(&file, line))
         })?
     })
 }
 
 /// What an error says: the kind, the place if it names one, and the bare text.
-pub(crate) fn describe(error: &Error) -> (Kind, Option<Place>, String) {
+pub(crate) fn describe(error: &Error) -> (CallErrorKind, Option<SourceLocation>, String) {
     let mut error = error;
     let mut frames = "";
     while let Error::CallbackError { traceback, cause } = error {
         frames = traceback;
         error = cause;
     }
-    let kind = if is_memory(error) { Kind::Memory } else { Kind::Script };
+    let kind = if is_out_of_memory(error) { CallErrorKind::Memory } else { CallErrorKind::Script };
     let said = match error {
         Error::SyntaxError { message, .. } => message.clone(),
         Error::RuntimeError(text) | Error::MemoryError(text) | Error::SafetyError(text) => text.clone(),
         other => other.to_string(),
     };
     let (text, frames) = said.split_once("\nstack traceback:").unwrap_or((&said, frames));
-    let Some((mut place, mut text)) = split_place(text) else {
-        return (kind, first_place(frames), one_line(text));
+    let Some((mut place, mut text)) = split_location(text) else {
+        return (kind, first_location(frames), to_one_line(text));
     };
     // Lua says it again for every `coroutine.wrap` on the way out; the first place comes last.
-    while let Some((inner, rest)) = split_place(text).filter(|((file, _), _)| *file == place.0) {
+    while let Some((inner, rest)) = split_location(text).filter(|((file, _), _)| *file == place.0) {
         (place, text) = (inner, rest);
     }
-    if place.0 == PRELUDE {
-        return (kind, first_place(frames), one_line(text));
+    if place.0 == PRELUDE_NAME {
+        return (kind, first_location(frames), to_one_line(text));
     }
-    (kind, Some(place), one_line(text))
+    (kind, Some(place), to_one_line(text))
 }
 
 /// Whether the state has run out of memory.
-pub(crate) fn is_memory(error: &Error) -> bool {
+pub(crate) fn is_out_of_memory(error: &Error) -> bool {
     match error {
         Error::MemoryError(_) => true,
         Error::CallbackError { cause, .. } | Error::BadArgument { cause, .. } | Error::WithContext { cause, .. } => {
-            is_memory(cause)
+            is_out_of_memory(cause)
         }
         _ => false,
     }
 }
 
 /// `rules.lua:12: text` in its parts.
-fn split_place(text: &str) -> Option<(Place, &str)> {
+fn split_location(text: &str) -> Option<(SourceLocation, &str)> {
     let (place, rest) = text.split_once(": ")?;
     let (file, line) = place.rsplit_once(':')?;
     let line = line.parse().ok()?;
@@ -116,12 +116,12 @@ fn split_place(text: &str) -> Option<(Place, &str)> {
 }
 
 /// The innermost line of a script in a traceback.
-fn first_place(frames: &str) -> Option<Place> {
-    let places = frames.lines().filter_map(|frame| split_place(frame.trim_start()));
-    places.map(|(place, _)| place).find(|(file, _)| file != PRELUDE)
+fn first_location(frames: &str) -> Option<SourceLocation> {
+    let places = frames.lines().filter_map(|frame| split_location(frame.trim_start()));
+    places.map(|(place, _)| place).find(|(file, _)| file != PRELUDE_NAME)
 }
 
-fn one_line(text: &str) -> String {
+fn to_one_line(text: &str) -> String {
     let mut line = String::new();
     for word in text.split(|c: char| c.is_control()).map(str::trim).filter(|word| !word.is_empty()) {
         if !line.is_empty() {
@@ -129,7 +129,7 @@ fn one_line(text: &str) -> String {
         }
         line.push_str(word);
     }
-    line.truncate(line.floor_char_boundary(LONGEST));
+    line.truncate(line.floor_char_boundary(MAX_TEXT_BYTES));
     line
 }
 
@@ -170,7 +170,7 @@ mod tests {
         ];
         for (error, place, text) in table {
             let place = place.map(|(file, line): (&str, u32)| (file.to_owned(), line));
-            assert_eq!(describe(&error), (Kind::Script, place, text.to_owned()));
+            assert_eq!(describe(&error), (CallErrorKind::Script, place, text.to_owned()));
         }
     }
 
@@ -180,8 +180,8 @@ mod tests {
             traceback: String::new(),
             cause: Arc::new(Error::MemoryError("not enough memory".to_owned())),
         };
-        assert_eq!(describe(&error), (Kind::Memory, None, "not enough memory".to_owned()));
-        let (_, _, text) = describe(&Error::RuntimeError("ä".repeat(LONGEST)));
-        assert_eq!(text.len(), LONGEST);
+        assert_eq!(describe(&error), (CallErrorKind::Memory, None, "not enough memory".to_owned()));
+        let (_, _, text) = describe(&Error::RuntimeError("ä".repeat(MAX_TEXT_BYTES)));
+        assert_eq!(text.len(), MAX_TEXT_BYTES);
     }
 }
