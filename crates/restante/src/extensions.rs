@@ -80,11 +80,11 @@ impl Extensions {
             private_addresses: webhooks.private_addresses,
             timeout: webhooks.timeout,
             give_up_after: webhooks.give_up_after,
-            queue: webhooks.queue,
+            max_queued: webhooks.queue,
             directory: config.storage.path.clone(),
         };
         let webhooks = Webhooks::start(settings)?;
-        tracing::info!("webhooks that are told of mail: {}", webhooks.targets());
+        tracing::info!("webhooks that are told of mail: {}", webhooks.target_count());
         self.webhooks = Some(webhooks);
         Ok(())
     }
@@ -116,7 +116,7 @@ impl Extensions {
             host.connect(mailroom);
         }
         if let Some(webhooks) = self.webhooks.clone() {
-            webhooks.begin(mailroom).await;
+            webhooks.activate(mailroom).await;
             let mailroom = mailroom.clone();
             // That may take its time, in which mail arrives, or somebody wants to end the server.
             tokio::spawn(async move { webhooks.catch_up(&mailroom).await });
@@ -160,7 +160,7 @@ impl Extensions {
         }
         if let Some(webhooks) = self.webhooks.clone() {
             let patience = patience.saturating_sub(begun.elapsed());
-            ended("webhooks", patience, spawn_blocking(move || webhooks.end(patience, in_good_order))).await;
+            ended("webhooks", patience, spawn_blocking(move || webhooks.shut_down(patience, in_good_order))).await;
         }
         if let Some(search) = self.search.clone() {
             let patience = patience.saturating_sub(begun.elapsed()).min(FOR_SEARCH);

@@ -38,7 +38,7 @@ fn target(entry: &str) -> Result<Target, String> {
     }
     let (events, mailboxes) = (events.unwrap_or_default(), mailboxes.unwrap_or_default());
     let target = Target { url: url.to_owned(), events, mailboxes };
-    target.check().map_err(|_| "has a URL that no request can be sent to".to_owned())?;
+    target.validate().map_err(|_| "has a URL that no request can be sent to".to_owned())?;
     Ok(target)
 }
 

@@ -21,17 +21,17 @@ pub struct Counts {
 
 /// The numbers of one target while they change.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Counters {
     pub(crate) waiting: AtomicU64,
     /// What waits, in bytes.
-    pub(crate) bytes: AtomicU64,
+    pub(crate) queued_bytes: AtomicU64,
     pub(crate) delivered: AtomicU64,
     pub(crate) retried: AtomicU64,
     pub(crate) failed: AtomicU64,
     pub(crate) dropped: AtomicU64,
 }
 
-impl Tally {
+impl Counters {
     /// Adds the numbers to those of another target that is shown under the same name.
     pub(crate) fn add_to(&self, counts: &mut Counts) {
         counts.waiting += self.waiting.load(Relaxed);

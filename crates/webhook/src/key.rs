@@ -9,11 +9,11 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 
 /// What a key in base64 begins with.
-const PREFIX: &str = "whsec_";
+const BASE64_PREFIX: &str = "whsec_";
 /// Shorter keys can be guessed.
-const SHORTEST: usize = 16;
+const MIN_KEY_BYTES: usize = 16;
 /// Keys are copied by hand, and the padding is easily lost.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
+const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
@@ -25,12 +25,16 @@ pub struct Key(hmac::Key);
 impl Key {
     /// A key as the operator writes it: `whsec_` and base64, or any other text, which is taken as it is.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let bytes = match text.strip_prefix(PREFIX) {
-            Some(encoded) => LENIENT.decode(encoded).map_err(|_| format!("{PREFIX} must be followed by base64"))?,
+        let bytes = match text.strip_prefix(BASE64_PREFIX) {
+            Some(encoded) => {
+                LENIENT_BASE64.decode(encoded).map_err(|_| format!("{BASE64_PREFIX} must be followed by base64"))?
+            }
             None => text.as_bytes().to_vec(),
         };
-        if bytes.len() < SHORTEST {
-            return Err(format!("must be a key of at least {SHORTEST} bytes, or {PREFIX} and the base64 of one"));
+        if bytes.len() < MIN_KEY_BYTES {
+            return Err(format!(
+                "must be a key of at least {MIN_KEY_BYTES} bytes, or {BASE64_PREFIX} and the base64 of one"
+            ));
         }
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
     }

@@ -5,23 +5,23 @@
 //! a data directory, and puts it into the `line` of each lane. A lane has threads of its own that make the attempts, so that a
 //! dead target delays no other. Everything that waits is bounded. After a crash, `search` finds what nobody was told of.
 
-mod clerk;
+mod attempt_result;
+mod backoff;
 mod counts;
+mod endpoint;
 mod filter;
-mod intake;
+mod inbox;
 mod key;
-mod lane;
-mod line;
-mod notice;
+mod missed_messages;
 mod outbox;
-mod pace;
-mod place;
-mod search;
+mod outbox_file;
+mod payload;
+mod persist_worker;
+mod retry_schedule;
 mod settings;
-mod shelf;
+mod target_queue;
 #[cfg(test)]
 mod tests;
-mod verdict;
 mod webhooks;
 
 pub use counts::Counts;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use restante_http_client::{has_private_host, parse_url};
 
 use crate::Key;
-use crate::place::Place;
+use crate::endpoint::Endpoint;
 
 /// What webhooks are told at their start.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Settings {
     /// How long it is tried to tell a target of one event.
     pub give_up_after: Duration,
     /// How many events may wait for one target.
-    pub queue: usize,
+    pub max_queued: usize,
     /// The data directory, where the store has one: what waits there survives a restart.
     pub directory: Option<PathBuf>,
 }
@@ -40,8 +40,8 @@ pub struct Target {
 
 impl Target {
     /// Whether the URL is one that can be told anything. The error is a sentence without the URL, which may hold a secret.
-    pub fn check(&self) -> Result<(), String> {
-        Place::parse(&self.url).map(|_| ())
+    pub fn validate(&self) -> Result<(), String> {
+        Endpoint::parse(&self.url).map(|_| ())
     }
 
     /// Whether one can tell by the URL alone that its host is not one of the public internet.

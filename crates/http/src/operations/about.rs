@@ -126,7 +126,7 @@ pub(crate) async fn about(
 ) -> Result<Response, Problem> {
     let Settings { extensions, locks, .. } = &server.settings;
     let (script, webhooks) =
-        (extensions.script_name(), extensions.webhooks.as_ref().map_or(0, |webhooks| webhooks.targets()));
+        (extensions.script_name(), extensions.webhooks.as_ref().map_or(0, |webhooks| webhooks.target_count()));
     success::current(&Answer { about: &about, script, webhooks, user: grant.name(), locked: locks.is_some() })
 }
 

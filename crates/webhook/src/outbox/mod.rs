@@ -5,7 +5,7 @@
 //! Opening the file changes nothing in it. That it is in use is noted with the first change, so that a server that fails
 //! before it serves leaves it as it was.
 
-mod opening;
+mod open;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -14,13 +14,13 @@ use std::sync::Arc;
 use restante_mail::naming::MailboxName;
 use rusqlite::{Connection, Transaction, params};
 
-use crate::notice::Notice;
-use crate::place::Digest;
+use crate::endpoint::Digest;
+use crate::payload::Payload;
 
 /// Messages are announced in about the order of their ids, which are microseconds: none comes later than this behind others.
-const DISORDER: u64 = 10_000_000;
+const MAX_ID_DISORDER_MICROS: u64 = 10_000_000;
 /// How many messages are remembered as dealt with. When it is reached, the older half goes.
-pub(crate) const MAX_TAKEN: usize = 100_000;
+pub(crate) const MAX_PROCESSED: usize = 100_000;
 
 /// The file, open for its one writer.
 pub(crate) struct Outbox {
@@ -28,24 +28,24 @@ pub(crate) struct Outbox {
     /// The targets in the order of the lanes.
     targets: Vec<i64>,
     /// How many messages are remembered, about.
-    taken: usize,
+    processed: usize,
     /// What is written with the first change.
-    novelty: Option<Novelty>,
+    target_changes: Option<TargetChanges>,
 }
 
 /// How the targets differ from those that the file knows.
-struct Novelty {
+struct TargetChanges {
     /// Those that it does not know, with the number they get.
-    come: Vec<(i64, Digest)>,
+    added: Vec<(i64, Digest)>,
     /// Those that are no longer told.
-    gone: Vec<i64>,
+    removed: Vec<i64>,
 }
 
 /// What the file said when it was opened.
 #[derive(Default)]
-pub(crate) struct Past {
+pub(crate) struct Backlog {
     /// What waits: the lane, the row, and the event, in the order of arrival.
-    pub(crate) waiting: Vec<(usize, i64, Notice)>,
+    pub(crate) waiting: Vec<(usize, i64, Payload)>,
     /// What may have been missed, after an end that was not in good order.
     pub(crate) missed: Option<Missed>,
 }
@@ -54,22 +54,22 @@ pub(crate) struct Past {
 #[derive(Default)]
 pub(crate) struct Missed {
     /// They have ids above this one.
-    pub(crate) above: u64,
+    pub(crate) floor: u64,
     /// These are none of them.
-    pub(crate) taken: HashSet<(u64, String)>,
+    pub(crate) processed: HashSet<(u64, String)>,
     /// Lanes that the file did not know. They are told of nothing that happened before.
-    pub(crate) new: HashSet<usize>,
+    pub(crate) new_targets: HashSet<usize>,
 }
 
 /// What is to be written.
 #[derive(Default)]
 pub(crate) struct Changes {
     /// Events that wait now, by row, with their lane.
-    pub(crate) waiting: BTreeMap<i64, (usize, Arc<Notice>)>,
+    pub(crate) waiting: BTreeMap<i64, (usize, Arc<Payload>)>,
     /// Rows that are done with. They go before others come, which may have the same number.
-    pub(crate) settled: Vec<i64>,
+    pub(crate) finished_rows: Vec<i64>,
     /// Stored messages that were dealt with.
-    pub(crate) taken: Vec<(u64, MailboxName)>,
+    pub(crate) processed: Vec<(u64, MailboxName)>,
     /// Nothing can be missing up to this id.
     pub(crate) floor: Option<u64>,
     /// The highest id heard of. Nothing can be missing that is far below, unless something is still to be caught up with.
@@ -79,7 +79,7 @@ pub(crate) struct Changes {
 impl Changes {
     /// Whether there is nothing to write.
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { waiting, settled, taken, floor, highest } = self;
+        let Self { waiting, finished_rows: settled, processed: taken, floor, highest } = self;
         waiting.is_empty() && settled.is_empty() && taken.is_empty() && floor.is_none() && highest.is_none()
     }
 }
@@ -87,35 +87,35 @@ impl Changes {
 impl Outbox {
     /// Opens the file of a data directory for targets with these digests. A file that cannot be used is moved aside, and a
     /// new one begun.
-    pub(crate) fn open(directory: &Path, digests: &[Digest]) -> Result<(Self, Past), String> {
-        opening::open(directory, digests)
+    pub(crate) fn open(directory: &Path, digests: &[Digest]) -> Result<(Self, Backlog), String> {
+        open::open(directory, digests)
     }
 
     /// Writes everything, or nothing.
     pub(crate) fn write(&mut self, changes: &Changes) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
-        let dropped = self.novelty.as_ref().map(|novelty| begin(&transaction, novelty)).transpose()?;
+        let dropped = self.target_changes.as_ref().map(|novelty| record_start(&transaction, novelty)).transpose()?;
         {
             let mut delete = transaction.prepare_cached("DELETE FROM waiting WHERE id = ?1")?;
-            for row in &changes.settled {
+            for row in &changes.finished_rows {
                 delete.execute([row])?;
             }
             let mut insert =
                 transaction.prepare_cached("INSERT OR REPLACE INTO waiting VALUES (?1, ?2, ?3, ?4, ?5)")?;
             for (row, (lane, notice)) in &changes.waiting {
                 let Some(target) = self.targets.get(*lane) else { continue };
-                insert.execute(params![row, target, notice.name, notice.since, notice.body])?;
+                insert.execute(params![row, target, notice.webhook_id, notice.occurred_at_millis, notice.body])?;
             }
             let mut take = transaction.prepare_cached("INSERT OR IGNORE INTO taken VALUES (?1, ?2)")?;
-            for (id, mailbox) in &changes.taken {
+            for (id, mailbox) in &changes.processed {
                 take.execute(params![id, mailbox.as_str()])?;
             }
         }
-        let taken = self.taken + changes.taken.len();
-        let forgotten = forget(&transaction, changes, taken)?;
+        let taken = self.processed + changes.processed.len();
+        let forgotten = prune_processed(&transaction, changes, taken)?;
         transaction.commit()?;
-        self.taken = taken.saturating_sub(forgotten);
-        self.novelty = None;
+        self.processed = taken.saturating_sub(forgotten);
+        self.target_changes = None;
         if let Some(events @ 1..) = dropped {
             tracing::info!(events, "dropped events for webhooks that are no longer configured");
         }
@@ -130,13 +130,13 @@ impl Outbox {
 }
 
 /// Notes that the file is in use, and by whom. How many events were dropped for that.
-fn begin(transaction: &Transaction<'_>, novelty: &Novelty) -> rusqlite::Result<usize> {
+fn record_start(transaction: &Transaction<'_>, novelty: &TargetChanges) -> rusqlite::Result<usize> {
     transaction.execute("UPDATE state SET clean = 0", [])?;
-    for (target, digest) in &novelty.come {
+    for (target, digest) in &novelty.added {
         transaction.execute("INSERT INTO targets VALUES (?1, ?2)", params![target, digest])?;
     }
     let mut dropped = 0;
-    for target in &novelty.gone {
+    for target in &novelty.removed {
         dropped += transaction.execute("DELETE FROM waiting WHERE target = ?1", [target])?;
         transaction.execute("DELETE FROM targets WHERE id = ?1", [target])?;
     }
@@ -144,20 +144,20 @@ fn begin(transaction: &Transaction<'_>, novelty: &Novelty) -> rusqlite::Result<u
 }
 
 /// What need not be looked for after a crash need not be remembered, nor what is too much.
-fn forget(transaction: &Transaction<'_>, changes: &Changes, taken: usize) -> rusqlite::Result<usize> {
+fn prune_processed(transaction: &Transaction<'_>, changes: &Changes, taken: usize) -> rusqlite::Result<usize> {
     if let Some(floor) = changes.floor {
         transaction.execute("UPDATE state SET floor = ?1", [floor])?;
     }
     if let Some(highest) = changes.highest {
         transaction
             .prepare_cached("UPDATE state SET floor = max(floor, ?1)")?
-            .execute([highest.saturating_sub(DISORDER)])?;
+            .execute([highest.saturating_sub(MAX_ID_DISORDER_MICROS)])?;
     }
-    if taken > MAX_TAKEN {
+    if taken > MAX_PROCESSED {
         transaction.execute(
             "UPDATE state SET floor = max(floor, coalesce(
                 (SELECT id FROM taken ORDER BY id DESC LIMIT 1 OFFSET ?1), 0))",
-            [MAX_TAKEN / 2],
+            [MAX_PROCESSED / 2],
         )?;
     }
     transaction.prepare_cached("DELETE FROM taken WHERE id <= (SELECT floor FROM state)")?.execute([])
@@ -177,15 +177,15 @@ mod tests {
         assert!(past.missed.is_none(), "this is the first start");
         let first = 1 << 52;
         let mailbox = Naming::Local.parse_mailbox("james").unwrap();
-        let last = first + u64::try_from(MAX_TAKEN).unwrap();
+        let last = first + u64::try_from(MAX_PROCESSED).unwrap();
         let taken = (first..=last).map(|id| (id, mailbox.clone())).collect();
-        outbox.write(&Changes { taken, highest: Some(last), ..Changes::default() }).unwrap();
+        outbox.write(&Changes { processed: taken, highest: Some(last), ..Changes::default() }).unwrap();
         drop(outbox);
 
         let missed = Outbox::open(dir.path(), &[]).unwrap().1.missed.unwrap();
-        assert_eq!(missed.taken.len(), MAX_TAKEN / 2);
-        let half = u64::try_from(MAX_TAKEN / 2).unwrap();
-        assert_eq!(missed.above, last - half, "what is forgotten is not looked for either");
+        assert_eq!(missed.processed.len(), MAX_PROCESSED / 2);
+        let half = u64::try_from(MAX_PROCESSED / 2).unwrap();
+        assert_eq!(missed.floor, last - half, "what is forgotten is not looked for either");
     }
 
     #[test]
@@ -194,13 +194,14 @@ mod tests {
         let (mut outbox, _) = Outbox::open(dir.path(), &[]).unwrap();
         let highest = 1 << 52;
         let mailbox = Naming::Local.parse_mailbox("james").unwrap();
-        let taken = vec![(highest - DISORDER, mailbox.clone()), (highest - DISORDER + 1, mailbox)];
-        outbox.write(&Changes { taken, highest: Some(highest), ..Changes::default() }).unwrap();
+        let taken =
+            vec![(highest - MAX_ID_DISORDER_MICROS, mailbox.clone()), (highest - MAX_ID_DISORDER_MICROS + 1, mailbox)];
+        outbox.write(&Changes { processed: taken, highest: Some(highest), ..Changes::default() }).unwrap();
         drop(outbox);
 
         let missed = Outbox::open(dir.path(), &[]).unwrap().1.missed.unwrap();
-        assert_eq!(missed.above, highest - DISORDER);
-        assert_eq!(missed.taken, HashSet::from([(highest - DISORDER + 1, "james".to_owned())]));
+        assert_eq!(missed.floor, highest - MAX_ID_DISORDER_MICROS);
+        assert_eq!(missed.processed, HashSet::from([(highest - MAX_ID_DISORDER_MICROS + 1, "james".to_owned())]));
     }
 
     #[test]
@@ -217,6 +218,6 @@ mod tests {
         outbox.write(&Changes { floor: Some(8), ..Changes::default() }).unwrap();
         drop(outbox);
         let missed = Outbox::open(dir.path(), &[[1; 32], [2; 32]]).unwrap().1.missed.unwrap();
-        assert_eq!((missed.above, missed.new), (8, HashSet::from([0])));
+        assert_eq!((missed.floor, missed.new_targets), (8, HashSet::from([0])));
     }
 }

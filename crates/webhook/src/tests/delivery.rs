@@ -10,15 +10,15 @@ use restante_http_client::HttpError;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mailroom::hooks::Observer as _;
 
-use super::support::{FAST, Targets, counts, eventually, message, settings, start, target};
-use crate::intake::{News, Refused};
+use super::support::{FAST, FakeTargets, counts, message, settings, start, target, wait_until};
+use crate::inbox::{DropReason, InboxEvent};
 use crate::{Counts, Event, Key, Settings, Target};
 
 const HOOK: &str = "http://x.org/hook";
 
 #[test]
 fn targets_are_told_of_what_they_want() {
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     let all = target("http://x.org/all");
     let some =
         Target { events: vec![Event::Deleted], mailboxes: vec!["ci-*".to_owned()], ..target("http://x.org/some") };
@@ -28,10 +28,10 @@ fn targets_are_told_of_what_they_want() {
         webhooks.message_stored(&summary);
         webhooks.message_deleted(&summary);
     }
-    eventually("all are told", || targets.told().len() == 5);
-    webhooks.end(Duration::from_mins(1), true);
+    wait_until("all are told", || targets.requests().len() == 5);
+    webhooks.shut_down(Duration::from_mins(1), true);
     let mut told: Vec<_> = targets
-        .told()
+        .requests()
         .iter()
         .map(|told| format!("{} {} {}", told.url, told.body["event"].as_str().unwrap(), told.mailbox()))
         .collect();
@@ -50,14 +50,14 @@ fn targets_are_told_of_what_they_want() {
 
 #[test]
 fn a_request_says_what_it_is_and_who_sends_it() {
-    let targets = Targets::new(|_, _| Ok(204));
+    let targets = FakeTargets::new(|_, _| Ok(204));
     let key = Key::parse("0123456789abcdef").unwrap();
     let url = "https://ann:secret@x.org/hook?token=1";
     let webhooks = start(Settings { secret: Some(key.clone()), ..settings(&[url]) }, &targets);
     let summary = message("james");
     webhooks.message_stored(&summary);
-    eventually("it is told", || counts(&webhooks).delivered == 1);
-    let told = &targets.told()[0];
+    wait_until("it is told", || counts(&webhooks).delivered == 1);
+    let told = &targets.requests()[0];
     assert_eq!(told.url, "https://x.org/hook?token=1");
     let record = serde_json::to_value(MessageRecord::from(&summary)).unwrap();
     assert_eq!(told.body, serde_json::json!({ "event": "message-stored", "message": record }));
@@ -72,23 +72,23 @@ fn a_request_says_what_it_is_and_who_sends_it() {
 
 #[test]
 fn without_a_key_nothing_is_signed() {
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     let webhooks = start(settings(&[HOOK]), &targets);
     webhooks.message_stored(&message("james"));
-    eventually("it is told", || counts(&webhooks).delivered == 1);
-    assert_eq!(targets.told()[0].header("webhook-signature"), None);
+    wait_until("it is told", || counts(&webhooks).delivered == 1);
+    assert_eq!(targets.requests()[0].header("webhook-signature"), None);
 }
 
 #[test]
 fn an_event_that_is_not_taken_does_not_hold_up_the_others() {
-    let targets = Targets::new(|told, before| Ok(if told.mailbox() == "poison" && before < 4 { 500 } else { 200 }));
+    let targets = FakeTargets::new(|told, before| Ok(if told.mailbox() == "poison" && before < 4 { 500 } else { 200 }));
     let webhooks = start(settings(&[HOOK]), &targets);
     webhooks.message_stored(&message("poison"));
     for _ in 0..20 {
         webhooks.message_stored(&message("james"));
     }
-    eventually("all are taken in the end", || counts(&webhooks).delivered == 21);
-    let told = targets.told();
+    wait_until("all are taken in the end", || counts(&webhooks).delivered == 21);
+    let told = targets.requests();
     let names: Vec<_> =
         told.iter().filter(|told| told.mailbox() == "poison").map(|told| told.header("webhook-id")).collect();
     assert_eq!(names, [names[0]; 5], "an event keeps its name");
@@ -99,20 +99,20 @@ fn an_event_that_is_not_taken_does_not_hold_up_the_others() {
 fn a_target_that_comes_back_is_told_of_everything() {
     let failures = [Ok(503), Ok(429), Err(HttpError::Timeout), Err(HttpError::Network("no route".to_owned()))];
     let failures = Mutex::new(failures.into_iter());
-    let targets = Targets::new(move |_, _| failures.lock().unwrap().next().unwrap_or(Ok(200)));
+    let targets = FakeTargets::new(move |_, _| failures.lock().unwrap().next().unwrap_or(Ok(200)));
     let webhooks = start(settings(&[HOOK]), &targets);
     for _ in 0..20 {
         webhooks.message_stored(&message("james"));
     }
-    eventually("all are taken in the end", || counts(&webhooks).delivered == 20);
-    assert_eq!((counts(&webhooks).retried, targets.told().len()), (4, 24));
+    wait_until("all are taken in the end", || counts(&webhooks).delivered == 20);
+    assert_eq!((counts(&webhooks).retried, targets.requests().len()), (4, 24));
 }
 
 #[test]
 fn what_has_gathered_in_a_pause_is_sent_by_several_at_once() {
     let (failures, underway) = (AtomicUsize::new(0), Arc::new((Mutex::new(0), Condvar::new())));
     let together = underway.clone();
-    let targets = Targets::new(move |_, _| {
+    let targets = FakeTargets::new(move |_, _| {
         // Long enough for the threads to leave that have nothing to do.
         if failures.fetch_add(1, Relaxed) < 10 {
             return Ok(503);
@@ -131,15 +131,15 @@ fn what_has_gathered_in_a_pause_is_sent_by_several_at_once() {
     for _ in 0..20 {
         webhooks.message_stored(&message("james"));
     }
-    eventually("four are under way at once", || *underway.0.lock().unwrap() >= 5);
-    eventually("all are taken in the end", || counts(&webhooks).delivered == 20);
+    wait_until("four are under way at once", || *underway.0.lock().unwrap() >= 5);
+    wait_until("all are taken in the end", || counts(&webhooks).delivered == 20);
 }
 
 #[test]
 fn a_dead_target_delays_no_other() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
-    let targets = Targets::new(move |told, _| {
+    let targets = FakeTargets::new(move |told, _| {
         if told.url.contains("dead") {
             // Until the other end is dropped.
             let _ = released.lock().unwrap().recv();
@@ -150,10 +150,10 @@ fn a_dead_target_delays_no_other() {
     for _ in 0..20 {
         webhooks.message_stored(&message("james"));
     }
-    eventually("the other is told of everything", || webhooks.counts()[1].delivered == 20);
+    wait_until("the other is told of everything", || webhooks.counts()[1].delivered == 20);
     assert_eq!(webhooks.counts()[0].waiting, 20);
     let begun = Instant::now();
-    webhooks.end(Duration::from_millis(20), true);
+    webhooks.shut_down(Duration::from_millis(20), true);
     assert!(begun.elapsed() < Duration::from_secs(30), "the end does not wait for what is stuck");
     drop(release);
 }
@@ -162,7 +162,7 @@ fn a_dead_target_delays_no_other() {
 fn an_event_does_not_wait_for_the_answer_to_another() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
-    let targets = Targets::new(move |told, _| {
+    let targets = FakeTargets::new(move |told, _| {
         if told.mailbox() == "slow" {
             // Until the other end is dropped.
             let _ = released.lock().unwrap().recv();
@@ -171,9 +171,9 @@ fn an_event_does_not_wait_for_the_answer_to_another() {
     });
     let webhooks = start(settings(&[HOOK]), &targets);
     webhooks.message_stored(&message("slow"));
-    eventually("the first is under way", || targets.mailboxes() == ["slow"]);
+    wait_until("the first is under way", || targets.mailboxes() == ["slow"]);
     webhooks.message_stored(&message("quick"));
-    eventually("the second is taken meanwhile", || counts(&webhooks).delivered == 1);
+    wait_until("the second is taken meanwhile", || counts(&webhooks).delivered == 1);
     drop(release);
 }
 
@@ -185,20 +185,20 @@ fn hopeless_events_are_given_up_at_once() {
         || Err(HttpError::InvalidRequest("no".to_owned())),
     ];
     for answer in table {
-        let targets = Targets::new(move |_, _| answer());
+        let targets = FakeTargets::new(move |_, _| answer());
         let webhooks = start(settings(&[HOOK]), &targets);
         webhooks.message_stored(&message("james"));
-        eventually("it is given up", || counts(&webhooks).failed == 1);
-        assert_eq!((targets.told().len(), counts(&webhooks).waiting), (1, 0), "{:?}", answer());
+        wait_until("it is given up", || counts(&webhooks).failed == 1);
+        assert_eq!((targets.requests().len(), counts(&webhooks).waiting), (1, 0), "{:?}", answer());
     }
 }
 
 #[test]
 fn events_are_given_up_when_their_time_is_over() {
-    let targets = Targets::new(|_, _| Ok(500));
+    let targets = FakeTargets::new(|_, _| Ok(500));
     let webhooks = start(Settings { give_up_after: Duration::ZERO, ..settings(&[HOOK]) }, &targets);
     webhooks.message_stored(&message("james"));
-    eventually("it is given up", || counts(&webhooks).failed == 1);
+    wait_until("it is given up", || counts(&webhooks).failed == 1);
     let Counts { waiting, delivered, retried, .. } = counts(&webhooks);
     assert_eq!((waiting, delivered), (0, 0));
     assert!(retried > 0, "it was tried more than once within the shortest time");
@@ -206,34 +206,35 @@ fn events_are_given_up_when_their_time_is_over() {
 
 #[test]
 fn what_finds_the_queue_full_is_dropped() {
-    let targets = Targets::new(|_, _| Ok(503));
-    let webhooks = start(Settings { queue: 3, ..settings(&[HOOK]) }, &targets);
+    let targets = FakeTargets::new(|_, _| Ok(503));
+    let webhooks = start(Settings { max_queued: 3, ..settings(&[HOOK]) }, &targets);
     for _ in 0..10 {
         webhooks.message_stored(&message("james"));
     }
-    eventually("the rest is dropped", || counts(&webhooks).dropped == 7);
+    wait_until("the rest is dropped", || counts(&webhooks).dropped == 7);
     assert_eq!(counts(&webhooks).waiting, 3);
 }
 
 #[test]
 fn a_flood_that_the_queue_can_hold_is_held() {
-    let targets = Targets::new(|_, _| Ok(200));
-    let webhooks = crate::Webhooks::start_with(Settings { queue: 10_000, ..settings(&[HOOK]) }, targets, FAST).unwrap();
+    let targets = FakeTargets::new(|_, _| Ok(200));
+    let webhooks =
+        crate::Webhooks::start_with(Settings { max_queued: 10_000, ..settings(&[HOOK]) }, targets, FAST).unwrap();
     // The clerk does not even look yet.
     let summary = message("james");
     for _ in 0..10_001 {
         webhooks.message_deleted(&summary);
     }
     assert_eq!((counts(&webhooks).waiting, counts(&webhooks).dropped), (10_000, 1));
-    webhooks.begin_behind(summary.id);
-    eventually("all are told", || counts(&webhooks).delivered == 10_000);
+    webhooks.activate_after(summary.id);
+    wait_until("all are told", || counts(&webhooks).delivered == 10_000);
 }
 
 #[test]
 fn what_nobody_wants_takes_no_room() {
-    let targets = Targets::new(|_, _| Ok(503));
+    let targets = FakeTargets::new(|_, _| Ok(503));
     let entry = Target { mailboxes: vec!["james".to_owned()], ..target(HOOK) };
-    let webhooks = start(Settings { targets: vec![entry], queue: 2, ..settings(&[]) }, &targets);
+    let webhooks = start(Settings { targets: vec![entry], max_queued: 2, ..settings(&[]) }, &targets);
     for mailbox in ["ann", "bob", "ann", "james"] {
         webhooks.message_stored(&message(mailbox));
     }
@@ -242,55 +243,55 @@ fn what_nobody_wants_takes_no_room() {
 
 #[test]
 fn a_flood_is_bounded_in_bytes_before_the_clerk_sees_it() {
-    let intake = crate::intake::Intake::default();
+    let intake = crate::inbox::EventInbox::default();
     let summary = Summary { headline: Headline::new("", [""; 0], &"x".repeat(1 << 20)), ..message("james") };
-    let news = || News { event: Event::Stored, summary: summary.clone(), lanes: vec![0] };
-    let taken = (0..100).filter(|_| intake.put(news()).is_ok()).count();
+    let news = || InboxEvent { event: Event::Stored, summary: summary.clone(), targets: vec![0] };
+    let taken = (0..100).filter(|_| intake.push(news()).is_ok()).count();
     assert_eq!(taken, 63);
-    assert_eq!(intake.put(news()), Err(Refused::Full));
-    intake.begin(MessageId::ZERO);
-    assert_eq!(intake.next(None).news.len(), taken);
-    assert_eq!(intake.put(news()), Ok(()));
+    assert_eq!(intake.push(news()), Err(DropReason::Full));
+    intake.start(MessageId::ZERO);
+    assert_eq!(intake.next_batch(None).events.len(), taken);
+    assert_eq!(intake.push(news()), Ok(()));
 }
 
 #[test]
 fn a_client_that_panics_costs_an_attempt_and_nothing_else() {
-    let targets = Targets::new(|_, before| if before == 0 { panic!("chewed on something") } else { Ok(200) });
+    let targets = FakeTargets::new(|_, before| if before == 0 { panic!("chewed on something") } else { Ok(200) });
     let webhooks = start(settings(&[HOOK]), &targets);
     webhooks.message_stored(&message("james"));
-    eventually("it is taken the second time", || counts(&webhooks).delivered == 1);
+    wait_until("it is taken the second time", || counts(&webhooks).delivered == 1);
 }
 
 #[test]
 fn entries_with_the_same_url_are_one_target() {
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     let one = Target { events: vec![Event::Stored], ..target("HTTP://X.org:80/a/../hook#top") };
     let other = Target { mailboxes: vec!["james".to_owned()], ..target(HOOK) };
     let webhooks = start(Settings { targets: vec![one, other], ..settings(&[]) }, &targets);
     webhooks.message_stored(&message("james"));
     webhooks.message_deleted(&message("james"));
     webhooks.message_deleted(&message("ann"));
-    webhooks.end(Duration::from_mins(1), true);
+    webhooks.shut_down(Duration::from_mins(1), true);
     assert_eq!(counts(&webhooks).delivered, 2);
 }
 
 #[test]
 fn targets_that_look_the_same_are_counted_together() {
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     let webhooks = start(settings(&["http://x.org/hook?a", "http://x.org/hook?b"]), &targets);
     webhooks.message_stored(&message("james"));
-    eventually("both are told", || counts(&webhooks).delivered == 2);
+    wait_until("both are told", || counts(&webhooks).delivered == 2);
 }
 
 #[test]
 fn what_is_in_memory_is_told_before_the_end() {
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     let webhooks = start(settings(&[HOOK]), &targets);
     for _ in 0..100 {
         webhooks.message_stored(&message("james"));
     }
-    webhooks.end(Duration::from_mins(1), true);
-    assert_eq!((targets.told().len(), counts(&webhooks).waiting), (100, 0));
+    webhooks.shut_down(Duration::from_mins(1), true);
+    assert_eq!((targets.requests().len(), counts(&webhooks).waiting), (100, 0));
     webhooks.message_stored(&message("james"));
     let expected = Counts { target: "http://x.org".to_owned(), delivered: 100, dropped: 1, ..Counts::default() };
     assert_eq!(counts(&webhooks), expected, "what comes too late is dropped");
@@ -298,19 +299,19 @@ fn what_is_in_memory_is_told_before_the_end() {
 
 #[test]
 fn threads_leave_when_there_is_nothing_to_do_and_come_back() {
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     let webhooks = start(settings(&[HOOK]), &targets);
     for round in 1..=2 {
         webhooks.message_stored(&message("james"));
-        eventually("it is told", || counts(&webhooks).delivered == round);
+        wait_until("it is told", || counts(&webhooks).delivered == round);
         // The rest of the time only the clerk knows the lane too.
-        eventually("the threads leave", || Arc::strong_count(&webhooks.lanes[0]) == 2);
+        wait_until("the threads leave", || Arc::strong_count(&webhooks.queues[0]) == 2);
     }
 }
 
 #[test]
 fn a_url_that_is_none_stops_the_start() {
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     let started = crate::Webhooks::start_with(settings(&["x.org/hook"]), targets, FAST);
     assert!(started.is_err_and(|error| error.contains("https://")));
 }

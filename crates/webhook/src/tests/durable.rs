@@ -19,8 +19,8 @@ use restante_testdir::TestDir;
 use restante_teststore::SharedStore;
 use rusqlite::Connection;
 
-use super::support::{FAST, Targets, counts, eventually, message, settings, start, target};
-use crate::intake::{Intake, News, Refused};
+use super::support::{FAST, FakeTargets, counts, message, settings, start, target, wait_until};
+use crate::inbox::{DropReason, EventInbox, InboxEvent};
 use crate::{Event, Settings, Target, Webhooks};
 
 const HOOK: &str = "http://x.org/hook";
@@ -31,7 +31,7 @@ fn kept_in(dir: &TestDir, urls: &[&str]) -> Settings {
 }
 
 fn run_in_vain_with(settings: Settings) -> Arc<Webhooks> {
-    start(settings, &Targets::new(|_, _| Ok(503)))
+    start(settings, &FakeTargets::new(|_, _| Ok(503)))
 }
 
 /// A run of the server whose target takes nothing.
@@ -41,14 +41,14 @@ fn run_in_vain(dir: &TestDir, mailboxes: &[&str]) -> Arc<Webhooks> {
         webhooks.message_stored(&message(mailbox));
     }
     let count = u64::try_from(mailboxes.len()).unwrap();
-    eventually("they wait", || counts(&webhooks).waiting == count);
+    wait_until("they wait", || counts(&webhooks).waiting == count);
     webhooks
 }
 
 /// A server that has not caught up yet.
-async fn serve(settings: Settings, targets: &Arc<Targets>, mailroom: &Mailroom) -> Arc<Webhooks> {
+async fn serve(settings: Settings, targets: &Arc<FakeTargets>, mailroom: &Mailroom) -> Arc<Webhooks> {
     let webhooks = Webhooks::start_with(settings, targets.clone(), FAST).unwrap();
-    webhooks.begin(mailroom).await;
+    webhooks.activate(mailroom).await;
     webhooks
 }
 
@@ -61,15 +61,15 @@ fn floor(dir: &TestDir) -> u64 {
 
 /// A run whose target takes everything, up to an end in good order: the mailboxes that it was told of.
 async fn run(settings: Settings, mailroom: &Mailroom) -> Vec<String> {
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     let webhooks = serve(settings, &targets, mailroom).await;
     webhooks.catch_up(mailroom).await;
     webhooks.message_stored(&message("end"));
-    eventually("everything is told", || {
+    wait_until("everything is told", || {
         targets.mailboxes().iter().any(|mailbox| mailbox == "end")
             && webhooks.counts().iter().all(|counts| counts.waiting == 0)
     });
-    webhooks.end(LONG, true);
+    webhooks.shut_down(LONG, true);
     targets.mailboxes().into_iter().filter(|mailbox| mailbox != "end").collect()
 }
 
@@ -94,7 +94,7 @@ async fn deliver(mailroom: &Mailroom, mailbox: &str) -> Summary {
 #[tokio::test]
 async fn what_waits_is_told_after_a_restart() {
     let dir = TestDir::new();
-    run_in_vain(&dir, &["a", "b", "c"]).end(LONG, true);
+    run_in_vain(&dir, &["a", "b", "c"]).shut_down(LONG, true);
     let mode = fs::metadata(dir.path().join("webhooks.db")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom()).await, ["a", "b", "c"]);
@@ -111,22 +111,22 @@ async fn what_waits_is_told_after_a_crash() {
 #[tokio::test]
 async fn events_keep_their_name_over_a_restart_and_their_age() {
     let dir = TestDir::new();
-    run_in_vain(&dir, &["a"]).end(LONG, true);
+    run_in_vain(&dir, &["a"]).shut_down(LONG, true);
     let file = Connection::open(dir.path().join("webhooks.db")).unwrap();
     let name: String = file.query_row("SELECT name FROM waiting", [], |row| row.get(0)).unwrap();
-    let targets = Targets::new(|_, _| Ok(503));
+    let targets = FakeTargets::new(|_, _| Ok(503));
     let webhooks = start(kept_in(&dir, &[HOOK]), &targets);
-    eventually("it is tried again", || !targets.told().is_empty());
-    assert_eq!(targets.told()[0].header("webhook-id"), Some(name.as_str()));
-    webhooks.end(LONG, true);
+    wait_until("it is tried again", || !targets.requests().is_empty());
+    assert_eq!(targets.requests()[0].header("webhook-id"), Some(name.as_str()));
+    webhooks.shut_down(LONG, true);
     drop(webhooks);
 
     file.execute("UPDATE waiting SET since = since - 86400000", []).unwrap();
-    let before = targets.told().len();
+    let before = targets.requests().len();
     let webhooks = start(kept_in(&dir, &[HOOK]), &targets);
-    eventually("it is given up", || counts(&webhooks).failed == 1);
-    assert!(targets.told().len() > before, "after another attempt: the clock may have been wrong");
-    webhooks.end(LONG, true);
+    wait_until("it is given up", || counts(&webhooks).failed == 1);
+    assert!(targets.requests().len() > before, "after another attempt: the clock may have been wrong");
+    webhooks.shut_down(LONG, true);
     let left: i64 = file.query_row("SELECT count(*) FROM waiting", [], |row| row.get(0)).unwrap();
     assert_eq!(left, 0);
 }
@@ -137,7 +137,7 @@ async fn after_a_crash_it_is_told_of_messages_that_nobody_heard_of() {
     deliver(&mailroom, "before").await;
     let webhooks = run_in_vain(&dir, &[]);
     webhooks.message_stored(&deliver(&mailroom, "waits").await);
-    eventually("it waits", || counts(&webhooks).waiting == 1);
+    wait_until("it waits", || counts(&webhooks).waiting == 1);
     drop(webhooks);
     deliver(&mailroom, "unheard").await;
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["unheard", "waits"]);
@@ -150,7 +150,7 @@ async fn after_a_crash_it_is_told_of_what_waits_and_of_nothing_else_in_a_shared_
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
     let webhooks = run_in_vain(&dir, &[]);
     webhooks.message_stored(&deliver(&mailroom, "waits").await);
-    eventually("it waits", || counts(&webhooks).waiting == 1);
+    wait_until("it waits", || counts(&webhooks).waiting == 1);
     drop(webhooks);
     let last = deliver(&mailroom, "elsewhere").await;
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["waits"]);
@@ -160,10 +160,10 @@ async fn after_a_crash_it_is_told_of_what_waits_and_of_nothing_else_in_a_shared_
 #[tokio::test]
 async fn after_a_crash_it_is_not_told_again_of_what_was_taken() {
     let (dir, mailroom) = (TestDir::new(), mailroom());
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     let webhooks = start(kept_in(&dir, &[HOOK]), &targets);
     webhooks.message_stored(&deliver(&mailroom, "taken").await);
-    eventually("it is taken", || counts(&webhooks).delivered == 1);
+    wait_until("it is taken", || counts(&webhooks).delivered == 1);
     drop(webhooks);
     assert!(run(kept_in(&dir, &[HOOK]), &mailroom).await.is_empty());
 }
@@ -175,10 +175,10 @@ async fn of_too_many_missed_messages_the_newest_are_told() {
     for number in 0..8 {
         deliver(&mailroom, &format!("m{}", 9 - number)).await;
     }
-    let targets = Targets::new(|_, _| Ok(200));
-    let webhooks = serve(Settings { queue: 5, ..kept_in(&dir, &[HOOK]) }, &targets, &mailroom).await;
+    let targets = FakeTargets::new(|_, _| Ok(200));
+    let webhooks = serve(Settings { max_queued: 5, ..kept_in(&dir, &[HOOK]) }, &targets, &mailroom).await;
     webhooks.catch_up(&mailroom).await;
-    eventually("they are told", || counts(&webhooks).delivered == 5);
+    wait_until("they are told", || counts(&webhooks).delivered == 5);
     assert_eq!(targets.mailboxes(), ["m2", "m3", "m4", "m5", "m6"]);
     assert_eq!(counts(&webhooks).dropped, 3);
 }
@@ -198,16 +198,16 @@ async fn after_an_end_in_good_order_and_at_the_first_start_nothing_is_told_again
 async fn what_may_be_missing_begins_with_the_last_id_that_the_store_has_given() {
     let (dir, mailroom) = (TestDir::new(), mailroom());
     let last = deliver(&mailroom, "before").await.id.number();
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     drop(serve(kept_in(&dir, &[HOOK]), &targets, &mailroom).await);
-    eventually("it is written", || floor(&dir) == last);
+    wait_until("it is written", || floor(&dir) == last);
 
     let later = deliver(&mailroom, "unheard").await.id.number();
     let webhooks = serve(kept_in(&dir, &[HOOK]), &targets, &mailroom).await;
     assert_eq!(floor(&dir), last, "as long as nobody has looked");
     webhooks.catch_up(&mailroom).await;
-    eventually("it is written", || floor(&dir) == later);
-    eventually("it is told", || targets.mailboxes() == ["unheard"]);
+    wait_until("it is written", || floor(&dir) == later);
+    wait_until("it is told", || targets.mailboxes() == ["unheard"]);
 }
 
 #[tokio::test]
@@ -217,11 +217,11 @@ async fn nothing_is_looked_for_twice() {
     let webhooks = run_in_vain_with(Settings { targets: vec![deleted("http://a.org/")], ..kept_in(&dir, &[]) });
     deliver(&mailroom, "before").await;
     drop(webhooks);
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     let webhooks = serve(kept_in(&dir, &[HOOK]), &targets, &mailroom).await;
     webhooks.catch_up(&mailroom).await;
     let last = mailroom.last_id().await.unwrap().number();
-    eventually("it has looked", || floor(&dir) == last);
+    wait_until("it has looked", || floor(&dir) == last);
     drop(webhooks);
     assert!(run(kept_in(&dir, &[HOOK]), &mailroom).await.is_empty(), "it was not there then");
 }
@@ -229,24 +229,24 @@ async fn nothing_is_looked_for_twice() {
 #[tokio::test]
 async fn events_that_nobody_wants_are_dealt_with_too() {
     let dir = TestDir::new();
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     let entry = Target { mailboxes: vec!["other".to_owned()], ..target(HOOK) };
     let webhooks = start(Settings { targets: vec![entry], ..kept_in(&dir, &[]) }, &targets);
     let mut summary = message("james");
     summary.id = (summary.id.number() + 100_000_000).into();
     webhooks.message_stored(&summary);
-    eventually("it is noted", || floor(&dir) > summary.id.number() - 20_000_000);
+    wait_until("it is noted", || floor(&dir) > summary.id.number() - 20_000_000);
 }
 
 #[tokio::test]
 async fn a_start_that_fails_leaves_the_file_as_it_was() {
     let (dir, mailroom) = (TestDir::new(), mailroom());
     let fail = || {
-        let targets = Targets::new(|_, _| Ok(200));
+        let targets = FakeTargets::new(|_, _| Ok(200));
         drop(Webhooks::start_with(kept_in(&dir, &["http://other.org/"]), targets.clone(), FAST).unwrap());
-        assert!(targets.told().is_empty());
+        assert!(targets.requests().is_empty());
     };
-    run_in_vain(&dir, &["waits"]).end(LONG, true);
+    run_in_vain(&dir, &["waits"]).shut_down(LONG, true);
     fail();
     deliver(&mailroom, "imported").await;
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["waits"]);
@@ -261,11 +261,11 @@ async fn what_is_found_after_the_end_is_left_to_the_next_start() {
     let (dir, mailroom) = (TestDir::new(), mailroom());
     drop(run_in_vain(&dir, &[]));
     deliver(&mailroom, "unheard").await;
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     let webhooks = serve(kept_in(&dir, &[HOOK]), &targets, &mailroom).await;
-    webhooks.end(LONG, true);
+    webhooks.shut_down(LONG, true);
     webhooks.catch_up(&mailroom).await;
-    assert_eq!((targets.told().len(), counts(&webhooks).waiting, counts(&webhooks).dropped), (0, 0, 0));
+    assert_eq!((targets.requests().len(), counts(&webhooks).waiting, counts(&webhooks).dropped), (0, 0, 0));
     drop(webhooks);
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["unheard"]);
 }
@@ -275,7 +275,7 @@ async fn whether_an_end_is_in_good_order_does_not_depend_on_the_time_that_is_lef
     for patience in [Duration::ZERO, LONG] {
         for (in_good_order, expected) in [(true, &[][..]), (false, &["unheard"])] {
             let (dir, mailroom) = (TestDir::new(), mailroom());
-            run_in_vain(&dir, &[]).end(patience, in_good_order);
+            run_in_vain(&dir, &[]).shut_down(patience, in_good_order);
             deliver(&mailroom, "unheard").await;
             assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, expected, "{patience:?} {in_good_order}");
         }
@@ -285,16 +285,16 @@ async fn whether_an_end_is_in_good_order_does_not_depend_on_the_time_that_is_lef
 #[test]
 fn an_end_that_comes_too_early_for_some_news_is_none_in_good_order() {
     for (is_late, expected) in [(false, true), (true, false)] {
-        let intake = Intake::default();
-        intake.begin(MessageId::ZERO);
+        let intake = EventInbox::default();
+        intake.start(MessageId::ZERO);
         intake.close(Instant::now());
         if is_late {
-            let news = News { event: Event::Stored, summary: message("james"), lanes: vec![0] };
-            assert_eq!(intake.put(news), Err(Refused::Closed));
+            let news = InboxEvent { event: Event::Stored, summary: message("james"), targets: vec![0] };
+            assert_eq!(intake.push(news), Err(DropReason::Closed));
         }
-        intake.finish(true, Instant::now());
-        let batch = intake.next(None);
-        assert_eq!((batch.is_over, batch.is_clean), (true, expected));
+        intake.stop(true, Instant::now());
+        let batch = intake.next_batch(None);
+        assert_eq!((batch.is_stopping, batch.is_clean), (true, expected));
     }
 }
 
@@ -303,19 +303,19 @@ async fn the_end_waits_for_answers() {
     let dir = TestDir::new();
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
-    let targets = Targets::new(move |_, _| {
+    let targets = FakeTargets::new(move |_, _| {
         // Until the other end is dropped.
         let _ = released.lock().unwrap().recv();
         Ok(200)
     });
     let webhooks = start(kept_in(&dir, &[HOOK]), &targets);
     webhooks.message_stored(&message("james"));
-    eventually("it is under way", || targets.told().len() == 1);
+    wait_until("it is under way", || targets.requests().len() == 1);
     let slow = thread::spawn(move || {
         thread::sleep(Duration::from_millis(50));
         drop(release);
     });
-    webhooks.end(LONG, true);
+    webhooks.shut_down(LONG, true);
     slow.join().unwrap();
     assert_eq!(counts(&webhooks).delivered, 1);
     drop(webhooks);
@@ -325,29 +325,29 @@ async fn the_end_waits_for_answers() {
 #[tokio::test]
 async fn a_target_is_the_same_however_its_url_is_spelled() {
     let dir = TestDir::new();
-    run_in_vain(&dir, &["a"]).end(LONG, true);
+    run_in_vain(&dir, &["a"]).shut_down(LONG, true);
     assert_eq!(run(kept_in(&dir, &["HTTP://X.ORG:80/a/../hook"]), &mailroom()).await, ["a"]);
 }
 
 #[tokio::test]
 async fn a_file_that_cannot_be_opened_for_a_while_is_used_later() {
     let dir = TestDir::new();
-    run_in_vain(&dir, &["a", "b"]).end(LONG, true);
+    run_in_vain(&dir, &["a", "b"]).shut_down(LONG, true);
     let (file, away) = (dir.path().join("webhooks.db"), dir.path().join("away"));
     fs::rename(&file, &away).unwrap();
     fs::create_dir(&file).unwrap();
     let webhooks = run_in_vain(&dir, &["c", "d", "e"]);
     fs::remove_dir(&file).unwrap();
     fs::rename(&away, &file).unwrap();
-    eventually("all of them wait", || counts(&webhooks).waiting == 5);
+    wait_until("all of them wait", || counts(&webhooks).waiting == 5);
     let read = || {
         let file = Connection::open(&file).unwrap();
         file.busy_timeout(LONG).unwrap();
         let count = |table| file.query_row(table, [], |row| row.get::<_, i64>(0)).unwrap();
         (count("SELECT count(*) FROM waiting"), count("SELECT clean FROM state"))
     };
-    eventually("they are written, and that the file is in use", || read() == (5, 0));
-    webhooks.end(LONG, true);
+    wait_until("they are written, and that the file is in use", || read() == (5, 0));
+    webhooks.shut_down(LONG, true);
     drop(webhooks);
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom()).await, ["a", "b", "c", "d", "e"]);
 }
@@ -364,7 +364,7 @@ async fn a_new_target_is_not_told_of_what_happened_before() {
 #[tokio::test]
 async fn events_for_targets_that_are_gone_are_dropped() {
     let dir = TestDir::new();
-    run_in_vain(&dir, &["a", "b"]).end(LONG, true);
+    run_in_vain(&dir, &["a", "b"]).shut_down(LONG, true);
     assert!(run(kept_in(&dir, &["http://other.org/"]), &mailroom()).await.is_empty());
     assert!(run(kept_in(&dir, &[HOOK]), &mailroom()).await.is_empty(), "for good");
 }
@@ -379,7 +379,7 @@ async fn a_file_that_makes_no_sense_is_moved_aside() {
     for spoil in table {
         let dir = TestDir::new();
         spoil(&dir.path().join("webhooks.db"));
-        run_in_vain(&dir, &["a"]).end(LONG, true);
+        run_in_vain(&dir, &["a"]).shut_down(LONG, true);
         assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom()).await, ["a"], "the new file is used");
         let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
         assert_eq!(names.filter(|name| name.to_string_lossy().starts_with("webhooks.db.unusable-")).count(), 1);
@@ -390,28 +390,28 @@ async fn a_file_that_makes_no_sense_is_moved_aside() {
 async fn without_a_usable_file_events_are_told_from_memory() {
     let dir = TestDir::new();
     fs::create_dir(dir.path().join("webhooks.db")).unwrap();
-    let targets = Targets::new(|_, _| Ok(200));
+    let targets = FakeTargets::new(|_, _| Ok(200));
     let webhooks = start(kept_in(&dir, &[HOOK]), &targets);
     webhooks.message_stored(&message("a"));
-    webhooks.end(LONG, true);
+    webhooks.shut_down(LONG, true);
     assert_eq!(targets.mailboxes(), ["a"]);
 }
 
 #[tokio::test]
 async fn a_file_that_cannot_be_written_for_a_while_delays_nothing_and_loses_nothing() {
     let dir = TestDir::new();
-    let targets = Targets::new(|told, _| Ok(if told.mailbox() == "taken" { 200 } else { 500 }));
+    let targets = FakeTargets::new(|told, _| Ok(if told.mailbox() == "taken" { 200 } else { 500 }));
     let webhooks = start(kept_in(&dir, &[HOOK]), &targets);
-    eventually("the file is there", || dir.path().join("webhooks.db").exists());
+    wait_until("the file is there", || dir.path().join("webhooks.db").exists());
     let file = Connection::open(dir.path().join("webhooks.db")).unwrap();
     file.busy_timeout(LONG).unwrap();
     file.execute_batch("BEGIN IMMEDIATE").unwrap();
     webhooks.message_stored(&message("taken"));
     webhooks.message_stored(&message("waits"));
-    eventually("both are tried", || counts(&webhooks).delivered == 1 && counts(&webhooks).retried > 0);
+    wait_until("both are tried", || counts(&webhooks).delivered == 1 && counts(&webhooks).retried > 0);
     file.execute_batch("ROLLBACK").unwrap();
     let written = || file.query_row("SELECT count(*) FROM waiting", [], |row| row.get::<_, i64>(0)).unwrap();
-    eventually("what still waits is written in the end", || written() == 1);
+    wait_until("what still waits is written in the end", || written() == 1);
     drop(webhooks);
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom()).await, ["waits"]);
 }
@@ -421,6 +421,6 @@ async fn a_start_that_ends_before_it_caught_up_leaves_that_to_the_next() {
     let (dir, mailroom) = (TestDir::new(), mailroom());
     drop(run_in_vain(&dir, &[]));
     deliver(&mailroom, "unheard").await;
-    run_in_vain(&dir, &[]).end(LONG, true);
+    run_in_vain(&dir, &[]).shut_down(LONG, true);
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["unheard"]);
 }

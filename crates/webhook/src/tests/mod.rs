@@ -2,5 +2,5 @@
 
 mod delivery;
 mod durable;
+mod http;
 pub(crate) mod support;
-mod wire;

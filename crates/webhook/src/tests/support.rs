@@ -11,60 +11,62 @@ use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::Naming;
 use serde_json::Value;
 
-use crate::pace::Pace;
+use crate::backoff::Backoff;
 use crate::{Counts, Settings, Target, Webhooks};
 
 /// What is waited for comes long before this.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// As usual, but a thousand times as fast.
-pub(crate) const FAST: Pace = Pace {
-    first: Duration::from_millis(1),
-    longest: Duration::from_millis(600),
-    longest_wish: Duration::from_secs(4),
-    idle: Duration::from_millis(30),
-    outbox: Duration::from_millis(10),
+pub(crate) const FAST: Backoff = Backoff {
+    first_delay: Duration::from_millis(1),
+    max_delay: Duration::from_millis(600),
+    max_retry_after: Duration::from_secs(4),
+    idle_timeout: Duration::from_millis(30),
+    outbox_retry_delay: Duration::from_millis(10),
 };
 
-type Manner = dyn Fn(&Told, usize) -> Result<u16, HttpError> + Send + Sync;
+type Responder = dyn Fn(&ReceivedRequest, usize) -> Result<u16, HttpError> + Send + Sync;
 
 /// Stands in for all targets, and remembers what they were told.
-pub(crate) struct Targets {
-    told: Mutex<Vec<Told>>,
+pub(crate) struct FakeTargets {
+    requests: Mutex<Vec<ReceivedRequest>>,
     /// How often each event was sent to each URL. Looking through all requests for it takes too long in a flood.
-    times: Mutex<HashMap<(String, String), usize>>,
-    manner: Box<Manner>,
+    attempts: Mutex<HashMap<(String, String), usize>>,
+    responder: Box<Responder>,
 }
 
 /// What a target was told in one request.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct ReceivedRequest {
     pub(crate) url: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) text: String,
     pub(crate) body: Value,
 }
 
-impl Targets {
+impl FakeTargets {
     /// Targets that answer with what this says of a request and how often they were sent the same event before.
-    pub(crate) fn new(manner: impl Fn(&Told, usize) -> Result<u16, HttpError> + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { told: Mutex::default(), times: Mutex::default(), manner: Box::new(manner) })
+    pub(crate) fn new(
+        manner: impl Fn(&ReceivedRequest, usize) -> Result<u16, HttpError> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { requests: Mutex::default(), attempts: Mutex::default(), responder: Box::new(manner) })
     }
 
     /// All that they were told so far.
-    pub(crate) fn told(&self) -> Vec<Told> {
-        self.told.lock().unwrap().clone()
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
     /// The mailboxes they were told of so far, in order.
     pub(crate) fn mailboxes(&self) -> Vec<String> {
-        let mut mailboxes: Vec<_> = self.told().iter().map(Told::mailbox).collect();
+        let mut mailboxes: Vec<_> = self.requests().iter().map(ReceivedRequest::mailbox).collect();
         mailboxes.sort();
         mailboxes
     }
 }
 
-impl Told {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -74,19 +76,19 @@ impl Told {
     }
 }
 
-impl HttpService for Targets {
+impl HttpService for FakeTargets {
     fn send(&self, request: &Request) -> Result<Response, HttpError> {
         let text = String::from_utf8(request.body.clone().unwrap()).unwrap();
         let body = serde_json::from_str(&text).unwrap();
-        let told = Told { url: request.url.clone(), headers: request.headers.clone(), text, body };
-        self.told.lock().unwrap().push(told.clone());
+        let told = ReceivedRequest { url: request.url.clone(), headers: request.headers.clone(), text, body };
+        self.requests.lock().unwrap().push(told.clone());
         let event = (told.url.clone(), told.header("webhook-id").unwrap_or_default().to_owned());
-        let mut all = self.times.lock().unwrap();
+        let mut all = self.attempts.lock().unwrap();
         let times = all.entry(event).or_default();
         let before = *times;
         *times += 1;
         drop(all);
-        (self.manner)(&told, before).map(|status| Response { status, ..Response::default() })
+        (self.responder)(&told, before).map(|status| Response { status, ..Response::default() })
     }
 }
 
@@ -98,7 +100,7 @@ pub(crate) fn settings(urls: &[&str]) -> Settings {
         private_addresses: false,
         timeout: Duration::from_secs(5),
         give_up_after: Duration::from_hours(24),
-        queue: 100,
+        max_queued: 100,
         directory: None,
     }
 }
@@ -108,9 +110,9 @@ pub(crate) fn target(url: &str) -> Target {
 }
 
 /// A server that serves from now on, and has nothing to catch up with.
-pub(crate) fn start(settings: Settings, targets: &Arc<Targets>) -> Arc<Webhooks> {
+pub(crate) fn start(settings: Settings, targets: &Arc<FakeTargets>) -> Arc<Webhooks> {
     let webhooks = Webhooks::start_with(settings, targets.clone(), FAST).unwrap();
-    webhooks.begin_behind(MessageId::next_after(MessageId::ZERO, Timestamp::now()));
+    webhooks.activate_after(MessageId::next_after(MessageId::ZERO, Timestamp::now()));
     webhooks
 }
 
@@ -130,10 +132,10 @@ pub(crate) fn message(mailbox: &str) -> Summary {
 }
 
 /// Waits until something is true; how long that takes does not matter.
-pub(crate) fn eventually(what: &str, is_true: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_true() {
-        assert!(start.elapsed() < PATIENCE, "it never happened: {what}");
+        assert!(start.elapsed() < TIMEOUT, "it never happened: {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }

@@ -7,40 +7,40 @@ use jiff::fmt::rfc2822::DateTimeParser;
 
 /// The times that attempts keep.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct Backoff {
     /// The wait after the first failure, which doubles with each further one.
-    pub(crate) first: Duration,
+    pub(crate) first_delay: Duration,
     /// The longest wait.
-    pub(crate) longest: Duration,
+    pub(crate) max_delay: Duration,
     /// The longest wait that a target may ask for.
-    pub(crate) longest_wish: Duration,
+    pub(crate) max_retry_after: Duration,
     /// How long a thread without work stays.
-    pub(crate) idle: Duration,
+    pub(crate) idle_timeout: Duration,
     /// How long an outbox that cannot be written to is left alone.
-    pub(crate) outbox: Duration,
+    pub(crate) outbox_retry_delay: Duration,
 }
 
-impl Pace {
-    pub(crate) const USUAL: Self = Self {
-        first: Duration::from_secs(1),
-        longest: Duration::from_mins(10),
-        longest_wish: Duration::from_hours(1),
-        idle: Duration::from_secs(30),
-        outbox: Duration::from_secs(10),
+impl Backoff {
+    pub(crate) const DEFAULT: Self = Self {
+        first_delay: Duration::from_secs(1),
+        max_delay: Duration::from_mins(10),
+        max_retry_after: Duration::from_hours(1),
+        idle_timeout: Duration::from_secs(30),
+        outbox_retry_delay: Duration::from_secs(10),
     };
 
     /// The wait after so many failures. The `spread` makes it shorter by up to a quarter, so that what failed together is
     /// not tried again together. A target that names a longer wait gets it.
-    pub(crate) fn wait(&self, failures: u32, spread: u8, wish: Option<Duration>) -> Duration {
+    pub(crate) fn delay(&self, failures: u32, spread: u8, wish: Option<Duration>) -> Duration {
         let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
-        let wait = self.first.saturating_mul(doubled).min(self.longest);
+        let wait = self.first_delay.saturating_mul(doubled).min(self.max_delay);
         let wait = wait.saturating_sub(wait / 1024 * u32::from(spread));
-        wait.max(wish.unwrap_or_default().min(self.longest_wish))
+        wait.max(wish.unwrap_or_default().min(self.max_retry_after))
     }
 }
 
 /// How long a target asks to be left alone (RFC 9110 section 10.2.3): a number of seconds, or a date.
-pub(crate) fn retry_after(headers: &[(String, String)], now: Timestamp) -> Option<Duration> {
+pub(crate) fn parse_retry_after(headers: &[(String, String)], now: Timestamp) -> Option<Duration> {
     let (_, value) = headers.iter().find(|(name, _)| name == "retry-after")?;
     let value = value.trim();
     if let Ok(seconds) = value.parse() {
@@ -51,7 +51,7 @@ pub(crate) fn retry_after(headers: &[(String, String)], now: Timestamp) -> Optio
 }
 
 /// A number that nobody can foresee.
-pub(crate) fn spread() -> u8 {
+pub(crate) fn random_jitter() -> u8 {
     let mut byte = [0];
     // Without it attempts are just as good, only less scattered.
     let _ = aws_lc_rs::rand::fill(&mut byte);
@@ -68,8 +68,8 @@ mod tests {
     fn waits_double_up_to_a_bound() {
         let table = [(1, 1), (2, 2), (3, 4), (10, 512), (11, 600), (12, 600), (u32::MAX, 600)];
         for (failures, seconds) in table {
-            assert_eq!(Pace::USUAL.wait(failures, 0, None), SECOND * seconds);
-            let least = Pace::USUAL.wait(failures, u8::MAX, None);
+            assert_eq!(Backoff::DEFAULT.delay(failures, 0, None), SECOND * seconds);
+            let least = Backoff::DEFAULT.delay(failures, u8::MAX, None);
             assert!(least < SECOND * seconds && least > SECOND * seconds * 74 / 100, "{least:?}");
         }
     }
@@ -78,7 +78,7 @@ mod tests {
     fn a_wish_makes_it_longer_and_never_shorter() {
         let table = [(1, 30, 30), (6, 30, 32), (1, 10_000, 3600)];
         for (failures, wish, seconds) in table {
-            assert_eq!(Pace::USUAL.wait(failures, 0, Some(SECOND * wish)), SECOND * seconds);
+            assert_eq!(Backoff::DEFAULT.delay(failures, 0, Some(SECOND * wish)), SECOND * seconds);
         }
     }
 
@@ -96,8 +96,8 @@ mod tests {
         ];
         for (value, expected) in table {
             let headers = [("date".to_owned(), "x".to_owned()), ("retry-after".to_owned(), value.to_owned())];
-            assert_eq!(retry_after(&headers, now), expected.map(Duration::from_secs), "{value}");
+            assert_eq!(parse_retry_after(&headers, now), expected.map(Duration::from_secs), "{value}");
         }
-        assert_eq!(retry_after(&[], now), None);
+        assert_eq!(parse_retry_after(&[], now), None);
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use restante_mail::message::MessageId;
 use restante_mailroom::hooks::Observer as _;
 
-use super::support::{counts, eventually, message, settings};
+use super::support::{counts, message, settings, wait_until};
 use crate::{Key, Settings, Webhooks};
 
 /// A server that writes down the requests it gets, and gives all of them the same answer. It ends with the process.
@@ -56,9 +56,9 @@ fn field<'a>(head: &'a str, name: &str) -> &'a str {
     head.split_once(&format!("\r\n{name}: ")).unwrap().1.split_once('\r').unwrap().0
 }
 
-fn begun(settings: Settings) -> Arc<Webhooks> {
+fn start_webhooks(settings: Settings) -> Arc<Webhooks> {
     let webhooks = Webhooks::start(settings).unwrap();
-    webhooks.begin_behind(MessageId::ZERO);
+    webhooks.activate_after(MessageId::ZERO);
     webhooks
 }
 
@@ -71,10 +71,10 @@ fn an_event_is_a_signed_post() {
     let server = Server::start("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
     let key = Key::parse("0123456789abcdef").unwrap();
     let url = format!("http://{}/hook?a=b", server.address);
-    let webhooks = begun(Settings { secret: Some(key.clone()), ..to_loopback(&url) });
+    let webhooks = start_webhooks(Settings { secret: Some(key.clone()), ..to_loopback(&url) });
     let summary = message("james");
     webhooks.message_stored(&summary);
-    eventually("it is told", || counts(&webhooks).delivered == 1);
+    wait_until("it is told", || counts(&webhooks).delivered == 1);
     let requests = server.requests();
     let [(head, body)] = requests.as_slice() else { panic!("{requests:?}") };
     assert!(head.starts_with("post /hook?a=b http/1.1\r\n"), "{head}");
@@ -89,9 +89,9 @@ fn an_event_is_a_signed_post() {
 fn a_long_answer_is_an_answer() {
     let answer = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{}", "x".repeat(1 << 20));
     let server = Server::start(answer.leak());
-    let webhooks = begun(to_loopback(&format!("http://{}/", server.address)));
+    let webhooks = start_webhooks(to_loopback(&format!("http://{}/", server.address)));
     webhooks.message_stored(&message("james"));
-    eventually("it is taken", || counts(&webhooks).delivered == 1);
+    wait_until("it is taken", || counts(&webhooks).delivered == 1);
     assert_eq!(counts(&webhooks).retried, 0);
 }
 
@@ -103,9 +103,9 @@ fn redirects_are_not_followed() {
         elsewhere.address
     );
     let server = Server::start(answer.leak());
-    let webhooks = begun(to_loopback(&format!("http://{}/", server.address)));
+    let webhooks = start_webhooks(to_loopback(&format!("http://{}/", server.address)));
     webhooks.message_stored(&message("james"));
-    eventually("it is not taken", || counts(&webhooks).retried > 0);
+    wait_until("it is not taken", || counts(&webhooks).retried > 0);
     assert!(elsewhere.requests().is_empty());
 }
 
@@ -114,9 +114,9 @@ fn addresses_that_are_not_public_are_refused_unless_they_are_allowed() {
     let server = Server::start("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     let port = server.address.port();
     for host in ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "[::ffff:127.0.0.1]", "0x7f.1"] {
-        let webhooks = begun(settings(&[&format!("http://{host}:{port}/")]));
+        let webhooks = start_webhooks(settings(&[&format!("http://{host}:{port}/")]));
         webhooks.message_stored(&message("james"));
-        eventually(host, || counts(&webhooks).failed == 1);
+        wait_until(host, || counts(&webhooks).failed == 1);
     }
     assert!(server.requests().is_empty());
 }
@@ -124,9 +124,9 @@ fn addresses_that_are_not_public_are_refused_unless_they_are_allowed() {
 #[test]
 fn a_target_that_is_not_there_is_tried_again() {
     // Only root could listen on this port, and nothing does.
-    let webhooks = begun(to_loopback("http://127.0.0.1:1/"));
+    let webhooks = start_webhooks(to_loopback("http://127.0.0.1:1/"));
     webhooks.message_stored(&message("james"));
-    eventually("it is tried", || counts(&webhooks).retried == 1);
-    webhooks.end(Duration::from_secs(5), true);
+    wait_until("it is tried", || counts(&webhooks).retried == 1);
+    webhooks.shut_down(Duration::from_secs(5), true);
     assert_eq!(counts(&webhooks).waiting, 1);
 }

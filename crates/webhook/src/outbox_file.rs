@@ -2,22 +2,22 @@
 
 use std::path::PathBuf;
 
-use crate::outbox::{Changes, Outbox, Past};
-use crate::place::Digest;
+use crate::endpoint::Digest;
+use crate::outbox::{Backlog, Changes, Outbox};
 
 /// See the file's documentation.
-pub(crate) struct Shelf {
+pub(crate) struct OutboxFile {
     directory: PathBuf,
     digests: Vec<Digest>,
     outbox: Option<Outbox>,
     /// What the outbox said when it was opened, until somebody asks.
-    past: Option<Past>,
+    backlog: Option<Backlog>,
 }
 
-impl Shelf {
+impl OutboxFile {
     /// Opens the outbox for targets with these digests, or leaves that for later. Mail is more important.
     pub(crate) fn new(directory: PathBuf, digests: Vec<Digest>) -> Self {
-        let mut shelf = Self { directory, digests, outbox: None, past: None };
+        let mut shelf = Self { directory, digests, outbox: None, backlog: None };
         if let Err(problem) = shelf.try_open() {
             tracing::error!(
                 problem,
@@ -29,14 +29,14 @@ impl Shelf {
     }
 
     /// What the outbox said when it was opened; once.
-    pub(crate) fn past(&mut self) -> Option<Past> {
-        self.past.take()
+    pub(crate) fn take_backlog(&mut self) -> Option<Backlog> {
+        self.backlog.take()
     }
 
     /// Opens the outbox if it is not open, and returns what it says then.
-    pub(crate) fn open(&mut self) -> Result<Option<Past>, String> {
+    pub(crate) fn open(&mut self) -> Result<Option<Backlog>, String> {
         self.try_open()?;
-        Ok(self.past())
+        Ok(self.take_backlog())
     }
 
     /// Writes everything, or nothing.
@@ -53,7 +53,7 @@ impl Shelf {
     fn try_open(&mut self) -> Result<(), String> {
         if self.outbox.is_none() {
             let (outbox, past) = Outbox::open(&self.directory, &self.digests)?;
-            (self.outbox, self.past) = (Some(outbox), Some(past));
+            (self.outbox, self.backlog) = (Some(outbox), Some(past));
         }
         Ok(())
     }

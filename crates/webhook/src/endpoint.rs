@@ -7,7 +7,7 @@ use restante_http_client::parse_url;
 
 /// A target's URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Endpoint {
     /// What is asked for: the URL without user and fragment.
     pub(crate) url: String,
     /// What logs and metrics show: scheme, host and port. Path and query are often secrets that let anybody in.
@@ -16,13 +16,13 @@ pub(crate) struct Place {
     pub(crate) authorization: Option<String>,
 }
 
-impl Place {
+impl Endpoint {
     /// Takes a URL apart. Spellings that mean the same give the same. The error does not repeat the URL.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         let mut url = parse_url(url)
             .map_err(|_| "no request can be sent to the URL, which must be as in https://x.org/hook".to_owned())?;
         let is_named = !url.username().is_empty() || url.password().is_some();
-        let authorization = is_named.then(|| basic(url.username(), url.password().unwrap_or_default()));
+        let authorization = is_named.then(|| basic_authorization(url.username(), url.password().unwrap_or_default()));
         // These fail only where there is no host, and here is one.
         let _ = url.set_username("").and_then(|()| url.set_password(None));
         Ok(Self { label: url.origin().ascii_serialization(), url: url.into(), authorization })
@@ -45,13 +45,13 @@ impl Place {
 pub(crate) type Digest = [u8; 32];
 
 /// RFC 7617: user and password as they are meant, not as they are written in a URL.
-fn basic(name: &str, password: &str) -> String {
-    let plain = [&percent_decoded(name)[..], b":", &percent_decoded(password)].concat();
+fn basic_authorization(name: &str, password: &str) -> String {
+    let plain = [&percent_decode(name)[..], b":", &percent_decode(password)].concat();
     format!("Basic {}", STANDARD.encode(plain))
 }
 
 /// A `%` that is not followed by two hexadecimal digits stands for itself.
-fn percent_decoded(text: &str) -> Vec<u8> {
+fn percent_decode(text: &str) -> Vec<u8> {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
@@ -86,8 +86,8 @@ mod tests {
         ];
         for (text, url, label, user) in table {
             let authorization = user.map(|user| format!("Basic {}", STANDARD.encode(user)));
-            let expected = Place { url: url.to_owned(), label: label.to_owned(), authorization };
-            assert_eq!(Place::parse(text), Ok(expected), "{text}");
+            let expected = Endpoint { url: url.to_owned(), label: label.to_owned(), authorization };
+            assert_eq!(Endpoint::parse(text), Ok(expected), "{text}");
         }
     }
 
@@ -96,7 +96,7 @@ mod tests {
         let table =
             ["", "secret.org/hook", "ftp://secret.org", "http://", "http://secret:x/", "http://secret@", "http://a b"];
         for text in table {
-            let error = Place::parse(text).unwrap_err();
+            let error = Endpoint::parse(text).unwrap_err();
             assert!(!error.contains("secret"), "{error}");
         }
     }

@@ -5,39 +5,39 @@ use std::time::Duration;
 use jiff::Timestamp;
 use restante_http_client::{HttpError, Response};
 
-use crate::pace::retry_after;
+use crate::backoff::parse_retry_after;
 
 /// What becomes of an event after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum AttemptResult {
     /// The target has taken it.
     Delivered,
     /// No further attempt can help.
-    Hopeless(String),
+    PermanentFailure(String),
     /// It is to be tried again.
-    Again {
+    Retry {
         /// Whose trouble it is.
-        whose: Whose,
+        scope: FailureScope,
         /// How long the target asks to be left alone.
-        wish: Option<Duration>,
+        retry_after: Option<Duration>,
         /// What happened, for the log.
         cause: String,
     },
 }
 
-impl Verdict {
+impl AttemptResult {
     /// What happened, for the log; nothing of a target's URL is in it but the host. Empty when all went well.
     pub(crate) fn cause(&self) -> &str {
         match self {
             Self::Delivered => "",
-            Self::Hopeless(cause) | Self::Again { cause, .. } => cause,
+            Self::PermanentFailure(cause) | Self::Retry { cause, .. } => cause,
         }
     }
 }
 
 /// Whose trouble a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum FailureScope {
     /// The target's: no other event would fare better now.
     Target,
     /// The event's: another one may well be taken.
@@ -45,29 +45,31 @@ pub(crate) enum Whose {
 }
 
 /// Judges the end of an attempt.
-pub(crate) fn judge(ended: Result<Response, HttpError>, now: Timestamp) -> Verdict {
+pub(crate) fn classify(ended: Result<Response, HttpError>, now: Timestamp) -> AttemptResult {
     match ended {
-        Ok(response) => judge_answer(&response, now),
-        Err(HttpError::ForbiddenAddress(cause)) => {
-            Verdict::Hopeless(format!("{cause} (webhook.private=true allows targets that are not public)"))
-        }
+        Ok(response) => classify_response(&response, now),
+        Err(HttpError::ForbiddenAddress(cause)) => AttemptResult::PermanentFailure(format!(
+            "{cause} (webhook.private=true allows targets that are not public)"
+        )),
         // The failure may repeat the URL, which may be a secret.
-        Err(HttpError::InvalidRequest(_)) => Verdict::Hopeless("no request can be sent to its URL".to_owned()),
+        Err(HttpError::InvalidRequest(_)) => {
+            AttemptResult::PermanentFailure("no request can be sent to its URL".to_owned())
+        }
         Err(failure @ (HttpError::Timeout | HttpError::ResponseTooLarge | HttpError::Network(_))) => {
-            Verdict::Again { whose: Whose::Target, wish: None, cause: failure.to_string() }
+            AttemptResult::Retry { scope: FailureScope::Target, retry_after: None, cause: failure.to_string() }
         }
     }
 }
 
-fn judge_answer(response: &Response, now: Timestamp) -> Verdict {
+fn classify_response(response: &Response, now: Timestamp) -> AttemptResult {
     let whose = match response.status {
-        200..=299 => return Verdict::Delivered,
-        410 => return Verdict::Hopeless("the target answered 410: it is gone".to_owned()),
-        429 | 503 => Whose::Target,
-        _ => Whose::Event,
+        200..=299 => return AttemptResult::Delivered,
+        410 => return AttemptResult::PermanentFailure("the target answered 410: it is gone".to_owned()),
+        429 | 503 => FailureScope::Target,
+        _ => FailureScope::Event,
     };
-    let wish = retry_after(&response.headers, now);
-    Verdict::Again { whose, wish, cause: format!("the target answered {}", response.status) }
+    let wish = parse_retry_after(&response.headers, now);
+    AttemptResult::Retry { scope: whose, retry_after: wish, cause: format!("the target answered {}", response.status) }
 }
 
 #[cfg(test)]
@@ -89,7 +91,7 @@ mod tests {
         for (status, wish, expected) in table {
             let headers = wish.map(|wish| ("retry-after".to_owned(), wish.to_owned())).into_iter().collect();
             let response = Response { status, headers, ..Response::default() };
-            assert_eq!(short(&judge(Ok(response), Timestamp::UNIX_EPOCH)), expected, "{status}");
+            assert_eq!(short(&classify(Ok(response), Timestamp::UNIX_EPOCH)), expected, "{status}");
         }
     }
 
@@ -103,22 +105,22 @@ mod tests {
             (HttpError::Network("x".to_owned()), "target"),
         ];
         for (failure, expected) in table {
-            assert_eq!(short(&judge(Err(failure.clone()), Timestamp::UNIX_EPOCH)), expected, "{failure:?}");
+            assert_eq!(short(&classify(Err(failure.clone()), Timestamp::UNIX_EPOCH)), expected, "{failure:?}");
         }
     }
 
     #[test]
     fn what_the_log_is_told_does_not_repeat_the_url() {
         let failure = HttpError::InvalidRequest("http://x.org/?secret is no URL".to_owned());
-        let verdict = judge(Err(failure), Timestamp::UNIX_EPOCH);
-        assert!(matches!(&verdict, Verdict::Hopeless(cause) if !cause.contains("secret")), "{verdict:?}");
+        let verdict = classify(Err(failure), Timestamp::UNIX_EPOCH);
+        assert!(matches!(&verdict, AttemptResult::PermanentFailure(cause) if !cause.contains("secret")), "{verdict:?}");
     }
 
-    fn short(verdict: &Verdict) -> String {
+    fn short(verdict: &AttemptResult) -> String {
         match verdict {
-            Verdict::Delivered => "taken".to_owned(),
-            Verdict::Hopeless(_) => "hopeless".to_owned(),
-            Verdict::Again { whose, wish, .. } => {
+            AttemptResult::Delivered => "taken".to_owned(),
+            AttemptResult::PermanentFailure(_) => "hopeless".to_owned(),
+            AttemptResult::Retry { scope: whose, retry_after: wish, .. } => {
                 let wish = wish.map(|wish| format!(" {}", wish.as_secs())).unwrap_or_default();
                 format!("{whose:?}{wish}").to_lowercase()
             }

@@ -10,43 +10,47 @@ use restante_http_client::Request;
 use restante_mail::message::Summary;
 use serde::Serialize;
 
-use crate::place::Place;
+use crate::endpoint::Endpoint;
 use crate::{Event, Key};
 
 const USER_AGENT: &str = concat!("Restante/", env!("CARGO_PKG_VERSION"));
 
 /// An event as it is told. All targets are told the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Notice {
+pub(crate) struct Payload {
     /// The `webhook-id`: by it a target knows what it was told before.
-    pub(crate) name: String,
+    pub(crate) webhook_id: String,
     /// When it happened, in Unix milliseconds.
-    pub(crate) since: i64,
+    pub(crate) occurred_at_millis: i64,
     /// JSON.
     pub(crate) body: String,
 }
 
-impl Notice {
+impl Payload {
     pub(crate) fn new(event: Event, summary: &Summary, now: Timestamp) -> Self {
-        Self { name: name(event, summary), since: now.as_millisecond(), body: Payload::new(event, summary).to_json() }
+        Self {
+            webhook_id: webhook_id(event, summary),
+            occurred_at_millis: now.as_millisecond(),
+            body: PayloadBody::new(event, summary).to_json(),
+        }
     }
 
     /// How much memory it takes, about.
-    pub(crate) fn bytes(&self) -> u64 {
-        u64::try_from(self.name.len() + self.body.len()).unwrap_or(u64::MAX)
+    pub(crate) fn size_bytes(&self) -> u64 {
+        u64::try_from(self.webhook_id.len() + self.body.len()).unwrap_or(u64::MAX)
     }
 
     /// The request that tells a target of it now.
-    pub(crate) fn request(&self, place: &Place, key: Option<&Key>, now: Timestamp, timeout: Duration) -> Request {
+    pub(crate) fn to_request(&self, place: &Endpoint, key: Option<&Key>, now: Timestamp, timeout: Duration) -> Request {
         let timestamp = now.as_second();
         let mut headers = vec![
             ("Content-Type".to_owned(), "application/json".to_owned()),
             ("User-Agent".to_owned(), USER_AGENT.to_owned()),
-            ("webhook-id".to_owned(), self.name.clone()),
+            ("webhook-id".to_owned(), self.webhook_id.clone()),
             ("webhook-timestamp".to_owned(), timestamp.to_string()),
         ];
         if let Some(key) = key {
-            headers.push(("webhook-signature".to_owned(), key.sign(&self.name, timestamp, &self.body)));
+            headers.push(("webhook-signature".to_owned(), key.sign(&self.webhook_id, timestamp, &self.body)));
         }
         if let Some(authorization) = &place.authorization {
             headers.push(("Authorization".to_owned(), authorization.clone()));
@@ -58,12 +62,12 @@ impl Notice {
 
 /// The body of a request: what happened, and to which message.
 #[derive(Serialize)]
-struct Payload<'a> {
+struct PayloadBody<'a> {
     event: &'static str,
     message: MessageRecord<'a>,
 }
 
-impl<'a> Payload<'a> {
+impl<'a> PayloadBody<'a> {
     fn new(event: Event, summary: &'a Summary) -> Self {
         let event = match event {
             Event::Stored => "message-stored",
@@ -80,7 +84,7 @@ impl<'a> Payload<'a> {
 
 /// An id is unique within its mailbox only. The mailbox is hashed, because its name may hold what a header field, or the
 /// full stop that separates what is signed, does not allow.
-fn name(event: Event, summary: &Summary) -> String {
+fn webhook_id(event: Event, summary: &Summary) -> String {
     let mut name = format!("{}-{}-", event.name(), summary.id);
     let mailbox = digest::digest(&digest::SHA256, summary.mailbox.as_str().as_bytes());
     for byte in mailbox.as_ref().iter().take(8) {
@@ -107,7 +111,7 @@ mod tests {
             seen: true,
         };
         for (event, name) in [(Event::Stored, "stored"), (Event::Deleted, "deleted")] {
-            let notice = Notice::new(event, &summary, Timestamp::UNIX_EPOCH);
+            let notice = Payload::new(event, &summary, Timestamp::UNIX_EPOCH);
             let message = r#"{"mailbox":"bob","id":"1794699770123456","from":"Ann <ann@x.org>","to":["<bob@x.org>"],"subject":"\"Hi\"\u0008","date":"2026-11-14T23:42:50.123456+00:00","posix-millis":1794699770123,"size":100,"seen":true}"#;
             assert_eq!(notice.body, format!(r#"{{"event":"message-{name}","message":{message}}}"#));
         }

@@ -7,12 +7,12 @@ use std::time::Duration;
 use restante_sqlite::{Migration, OpenError, Schema, Synchronous, Unusable};
 use rusqlite::Connection;
 
-use super::{Missed, Novelty, Outbox, Past};
-use crate::notice::Notice;
-use crate::place::Digest;
+use super::{Backlog, Missed, Outbox, TargetChanges};
+use crate::endpoint::Digest;
+use crate::payload::Payload;
 
 /// The name of the file.
-const FILE: &str = "webhooks.db";
+const FILE_NAME: &str = "webhooks.db";
 
 /// The file. One of another version is not read: what it holds is of use for hours, not for years.
 const SCHEMA: Schema = Schema {
@@ -55,8 +55,8 @@ const TABLES: &str = "
 ";
 
 /// See [`Outbox::open`].
-pub(super) fn open(directory: &Path, digests: &[Digest]) -> Result<(Outbox, Past), String> {
-    let path = directory.join(FILE);
+pub(super) fn open(directory: &Path, digests: &[Digest]) -> Result<(Outbox, Backlog), String> {
+    let path = directory.join(FILE_NAME);
     let problem = |error: OpenError| format!("{} cannot be used: {error}", path.display());
     let error = match read(&path, digests) {
         Ok(opened) => return Ok(opened),
@@ -71,17 +71,18 @@ pub(super) fn open(directory: &Path, digests: &[Digest]) -> Result<(Outbox, Past
     read(&path, digests).map_err(problem)
 }
 
-fn read(path: &Path, digests: &[Digest]) -> Result<(Outbox, Past), OpenError> {
+fn read(path: &Path, digests: &[Digest]) -> Result<(Outbox, Backlog), OpenError> {
     let connection = SCHEMA.open(path)?;
     let (targets, novelty) = compare_targets(&connection, digests)?;
     let mut missed = read_missed(&connection)?;
     if let Some(missed) = &mut missed {
-        let is_new = |target: &i64| novelty.come.iter().any(|(come, _)| come == target);
-        missed.new = targets.iter().enumerate().filter(|(_, target)| is_new(target)).map(|(lane, _)| lane).collect();
+        let is_new = |target: &i64| novelty.added.iter().any(|(come, _)| come == target);
+        missed.new_targets =
+            targets.iter().enumerate().filter(|(_, target)| is_new(target)).map(|(lane, _)| lane).collect();
     }
-    let past = Past { waiting: read_waiting(&connection, &targets)?, missed };
+    let past = Backlog { waiting: read_waiting(&connection, &targets)?, missed };
     let taken = connection.query_row("SELECT count(*) FROM taken", [], |row| row.get(0))?;
-    Ok((Outbox { connection, targets, taken, novelty: Some(novelty) }, past))
+    Ok((Outbox { connection, targets, processed: taken, target_changes: Some(novelty) }, past))
 }
 
 /// What may have been missed, unless the last end was in good order. Mail that was imported since then is none that somebody
@@ -94,11 +95,11 @@ fn read_missed(connection: &Connection) -> rusqlite::Result<Option<Missed>> {
     }
     let mut taken = connection.prepare("SELECT id, mailbox FROM taken WHERE id > ?1")?;
     let taken = taken.query_map([above], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
-    Ok(Some(Missed { above, taken, ..Missed::default() }))
+    Ok(Some(Missed { floor: above, processed: taken, ..Missed::default() }))
 }
 
 /// Finds the number of each target in the file, and who has come and gone.
-fn compare_targets(connection: &Connection, digests: &[Digest]) -> rusqlite::Result<(Vec<i64>, Novelty)> {
+fn compare_targets(connection: &Connection, digests: &[Digest]) -> rusqlite::Result<(Vec<i64>, TargetChanges)> {
     let mut known: HashMap<Vec<u8>, i64> = connection
         .prepare("SELECT digest, id FROM targets")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
@@ -112,14 +113,14 @@ fn compare_targets(connection: &Connection, digests: &[Digest]) -> rusqlite::Res
             last
         }));
     }
-    Ok((targets, Novelty { come, gone: known.into_values().collect() }))
+    Ok((targets, TargetChanges { added: come, removed: known.into_values().collect() }))
 }
 
-fn read_waiting(connection: &Connection, targets: &[i64]) -> rusqlite::Result<Vec<(usize, i64, Notice)>> {
+fn read_waiting(connection: &Connection, targets: &[i64]) -> rusqlite::Result<Vec<(usize, i64, Payload)>> {
     let lanes: HashMap<i64, usize> = targets.iter().enumerate().map(|(lane, target)| (*target, lane)).collect();
     let mut rows = connection.prepare("SELECT target, id, name, since, body FROM waiting ORDER BY id")?;
     let rows = rows.query_map([], |row| {
-        let notice = Notice { name: row.get(2)?, since: row.get(3)?, body: row.get(4)? };
+        let notice = Payload { webhook_id: row.get(2)?, occurred_at_millis: row.get(3)?, body: row.get(4)? };
         Ok((row.get::<_, i64>(0)?, row.get(1)?, notice))
     })?;
     let found = rows.filter_map(|row| match row {

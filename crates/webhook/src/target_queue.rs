@@ -1,0 +1,330 @@
+//! One target: the line of events that wait for it, and the threads that send them. The threads come when there is something
+//! to do and leave when there is not; what is tried when is the line's to say.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use restante_http_client::{HttpError, HttpService};
+use restante_logging::LogThrottle;
+
+use crate::attempt_result::{AttemptResult, FailureScope, classify};
+use crate::backoff::{Backoff, random_jitter};
+use crate::counts::Counters;
+use crate::endpoint::Endpoint;
+use crate::filter::Filter;
+use crate::inbox::{DropReason, EventInbox};
+use crate::payload::Payload;
+use crate::retry_schedule::{Attempt, AttemptReport, NextAction, Outcome, QueuedEvent, RetrySchedule, TargetChange};
+use crate::{Event, Key};
+
+/// How many requests to one target are under way at once.
+const MAX_THREADS: usize = 4;
+/// How much may wait for one target, in bytes. A summary is small as a rule, and a megabyte when its sender wants that.
+const MAX_QUEUED_BYTES: u64 = 64 << 20;
+
+/// See the file's documentation.
+pub(crate) struct TargetQueue {
+    pub(crate) endpoint: Endpoint,
+    /// Who any of these suits wants to be told.
+    filters: Vec<Filter>,
+    pub(crate) counters: Counters,
+    dependencies: Dependencies,
+    state: Mutex<State>,
+    wakeup: Condvar,
+    log_throttles: LogThrottles,
+}
+
+/// What all lanes work with.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) http: Arc<dyn HttpService>,
+    pub(crate) key: Option<Key>,
+    pub(crate) timeout: Duration,
+    pub(crate) backoff: Backoff,
+    /// How many events may wait.
+    pub(crate) max_queued: u64,
+    /// Who hears of what is done with.
+    pub(crate) inbox: Arc<EventInbox>,
+}
+
+#[derive(Default)]
+struct State {
+    schedule: RetrySchedule,
+    threads: usize,
+    /// Those of them that wait for something to do.
+    idle_threads: usize,
+    shutdown: Option<ShutdownMode>,
+}
+
+/// What is done with the line at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShutdownMode {
+    /// It is kept: only what is under way is finished.
+    KeepQueue,
+    /// It is lost: what can be sent now is sent.
+    DrainQueue,
+}
+
+/// What is logged seldom.
+#[derive(Default)]
+struct LogThrottles {
+    dropped: LogThrottle,
+    paused: LogThrottle,
+    /// Whether the log says last that the target is in trouble.
+    is_pause_logged: AtomicBool,
+    rejected: LogThrottle,
+    given_up: LogThrottle,
+    thread_failed: LogThrottle,
+}
+
+impl TargetQueue {
+    pub(crate) fn new(place: Endpoint, filters: Vec<Filter>, means: Dependencies) -> Self {
+        Self {
+            endpoint: place,
+            filters,
+            counters: Counters::default(),
+            dependencies: means,
+            state: Mutex::default(),
+            wakeup: Condvar::new(),
+            log_throttles: LogThrottles::default(),
+        }
+    }
+
+    /// Whether the target wants to be told.
+    pub(crate) fn matches(&self, event: Event, mailbox: &str) -> bool {
+        self.filters.iter().any(|filter| filter.matches(event, mailbox))
+    }
+
+    /// Takes a place for an event, if there is one, which is cheap. Otherwise the event is dropped.
+    pub(crate) fn reserve_slot(&self) -> bool {
+        let queue = self.dependencies.max_queued;
+        let taken =
+            self.counters.waiting.fetch_update(Relaxed, Relaxed, |waiting| (waiting < queue).then_some(waiting + 1));
+        if taken.is_err() {
+            self.count_dropped(DropReason::Full);
+        }
+        taken.is_ok()
+    }
+
+    /// The event that a place was taken for does not come now.
+    pub(crate) fn release_slot(&self) {
+        self.counters.waiting.fetch_sub(1, Relaxed);
+    }
+
+    /// The event that a place was taken for never comes.
+    pub(crate) fn drop_reserved(&self, why: DropReason) {
+        self.release_slot();
+        self.count_dropped(why);
+    }
+
+    /// Fills a place with an event, if there is room for its bytes. Otherwise it is dropped. Only one thread does so.
+    pub(crate) fn reserve_bytes(&self, notice: &Payload) -> bool {
+        let has_room = self.counters.queued_bytes.load(Relaxed).saturating_add(notice.size_bytes()) <= MAX_QUEUED_BYTES;
+        if has_room {
+            self.counters.queued_bytes.fetch_add(notice.size_bytes(), Relaxed);
+        } else {
+            self.drop_reserved(DropReason::Full);
+        }
+        has_room
+    }
+
+    /// An event of which the target is never told.
+    fn count_dropped(&self, why: DropReason) {
+        self.counters.dropped.fetch_add(1, Relaxed);
+        let webhook = &self.endpoint.label;
+        let Some(count) = self.log_throttles.dropped.due(Instant::now()) else { return };
+        match why {
+            DropReason::Full => {
+                tracing::warn!(webhook, count, "too many events wait for a webhook, new ones are dropped")
+            }
+            DropReason::Closed => {
+                tracing::warn!(webhook, count, "events came too late to tell a webhook, they are dropped");
+            }
+        }
+    }
+
+    /// Lets events wait that a place was filled with. Whether somebody is there to send them.
+    pub(crate) fn push(self: &Arc<Self>, items: Vec<QueuedEvent>) -> bool {
+        let mut desk = self.lock();
+        for item in items {
+            desk.schedule.push(item);
+        }
+        let free = desk.idle_threads;
+        let is_staffed = self.ensure_threads(&mut desk, free);
+        drop(desk);
+        self.wakeup.notify_all();
+        is_staffed
+    }
+
+    /// Calls threads for what can be sent now, when so many are free; and one, if there is none, for what comes later. Whether
+    /// there is one then.
+    fn ensure_threads(self: &Arc<Self>, desk: &mut State, mut free: usize) -> bool {
+        let wanted = desk.schedule.ready_count(Instant::now());
+        let is_alone = |desk: &State| desk.threads == 0 && desk.schedule.len() > 0;
+        while desk.shutdown.is_none() && desk.threads < MAX_THREADS && (free < wanted || is_alone(desk)) {
+            let lane = self.clone();
+            match thread::Builder::new().name("webhook".to_owned()).spawn(move || lane.run_thread()) {
+                Ok(_) => {
+                    desk.threads += 1;
+                    free += 1;
+                }
+                Err(error) => {
+                    if self.log_throttles.thread_failed.due(Instant::now()).is_some() {
+                        tracing::error!(webhook = self.endpoint.label, %error, "no thread for a webhook; its events wait");
+                    }
+                    break;
+                }
+            }
+        }
+        !is_alone(desk)
+    }
+
+    /// Sends nothing more, apart from what the ending says.
+    pub(crate) fn stop(&self, ending: ShutdownMode) {
+        self.lock().shutdown = Some(ending);
+        self.wakeup.notify_all();
+    }
+
+    /// Waits until everything under way has come to its end. Whether it has in time.
+    pub(crate) fn wait_until_stopped(&self, deadline: Instant) -> bool {
+        let mut desk = self.lock();
+        while desk.threads > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            desk = self.wakeup.wait_timeout(desk, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    fn run_thread(self: &Arc<Self>) {
+        while let Some(attempt) = self.next_attempt() {
+            let verdict = self.send(&attempt.item.payload);
+            self.finish_attempt(attempt, &verdict);
+        }
+    }
+
+    /// What this thread sends next; none when it leaves, which it has done then.
+    fn next_attempt(&self) -> Option<Attempt> {
+        let mut desk = self.lock();
+        let mut idle_since = Instant::now();
+        loop {
+            let now = Instant::now();
+            let mut overdue = Vec::new();
+            let next = if desk.shutdown == Some(ShutdownMode::KeepQueue) {
+                NextAction::Idle
+            } else {
+                desk.schedule.next_action(now, &mut overdue)
+            };
+            for item in overdue {
+                self.give_up(&item, "its time is over");
+            }
+            let wake = match next {
+                NextAction::Send(attempt) => return Some(attempt),
+                NextAction::WaitUntil(at) => Some(at),
+                NextAction::Idle => None,
+            };
+            let is_idle = now.saturating_duration_since(idle_since) >= self.dependencies.backoff.idle_timeout;
+            // Somebody must be there when the time of something comes that waits.
+            let is_needed = wake.is_some() && desk.threads == 1;
+            if desk.shutdown.is_some() || is_idle && !is_needed {
+                desk.threads -= 1;
+                self.wakeup.notify_all();
+                return None;
+            }
+            if is_idle {
+                idle_since = now;
+            }
+            let leave = idle_since + self.dependencies.backoff.idle_timeout;
+            let left = wake.unwrap_or(leave).min(leave).saturating_duration_since(now);
+            desk.idle_threads += 1;
+            desk = self.wakeup.wait_timeout(desk, left).unwrap_or_else(PoisonError::into_inner).0;
+            desk.idle_threads -= 1;
+        }
+    }
+
+    fn send(&self, notice: &Payload) -> AttemptResult {
+        let Dependencies { http, key, timeout, .. } = &self.dependencies;
+        let request = notice.to_request(&self.endpoint, key.as_ref(), Timestamp::now(), *timeout);
+        // Whoever answers decides what the client has to chew on. A thread that dies over it would leave its event behind.
+        let ended = catch_unwind(AssertUnwindSafe(|| http.send(&request)))
+            .unwrap_or_else(|_| Err(HttpError::Network("the client failed".to_owned())));
+        classify(ended, Timestamp::now())
+    }
+
+    fn finish_attempt(self: &Arc<Self>, attempt: Attempt, verdict: &AttemptResult) {
+        let now = Instant::now();
+        let mut desk = self.lock();
+        let report = desk.schedule.record_result(attempt, verdict, now, &self.dependencies.backoff, random_jitter());
+        // The others may have left in a pause that is over now. This one is free.
+        let free = desk.idle_threads + 1;
+        self.ensure_threads(&mut desk, free);
+        drop(desk);
+        // Others can have something to do now.
+        self.wakeup.notify_all();
+        let cause = verdict.cause();
+        let AttemptReport { outcome, target_change: turn } = report;
+        self.log_target_change(turn, cause, now);
+        match outcome {
+            Outcome::Delivered(item) => {
+                self.counters.delivered.fetch_add(1, Relaxed);
+                self.remove_event(&item);
+            }
+            Outcome::GivenUp(item) => self.give_up(&item, cause),
+            Outcome::Requeued => {
+                self.counters.retried.fetch_add(1, Relaxed);
+                tracing::debug!(webhook = self.endpoint.label, cause, "a webhook did not take an event; trying again");
+                if let AttemptResult::Retry { scope: FailureScope::Event, .. } = verdict
+                    && let Some(count) = self.log_throttles.rejected.due(now)
+                {
+                    tracing::warn!(
+                        webhook = self.endpoint.label,
+                        count,
+                        cause,
+                        "a webhook does not take events; trying again"
+                    );
+                }
+            }
+        }
+    }
+
+    fn log_target_change(&self, turn: Option<TargetChange>, cause: &str, now: Instant) {
+        match turn {
+            Some(TargetChange::Paused) => {
+                if self.log_throttles.paused.due(now).is_some() {
+                    self.log_throttles.is_pause_logged.store(true, Relaxed);
+                    tracing::warn!(webhook = self.endpoint.label, cause, "a webhook is in trouble; its events wait");
+                }
+            }
+            Some(TargetChange::Resumed) if self.log_throttles.is_pause_logged.swap(false, Relaxed) => {
+                tracing::info!(webhook = self.endpoint.label, "a webhook answers again");
+            }
+            Some(TargetChange::Resumed) | None => {}
+        }
+    }
+
+    fn give_up(&self, item: &QueuedEvent, cause: &str) {
+        self.counters.failed.fetch_add(1, Relaxed);
+        if let Some(count) = self.log_throttles.given_up.due(Instant::now()) {
+            let (webhook, event) = (&self.endpoint.label, &item.payload.webhook_id);
+            tracing::warn!(webhook, count, event, cause, "a webhook was not told of events; they are given up");
+        }
+        self.remove_event(item);
+    }
+
+    /// The event is done with.
+    fn remove_event(&self, item: &QueuedEvent) {
+        self.counters.waiting.fetch_sub(1, Relaxed);
+        self.counters.queued_bytes.fetch_sub(item.payload.size_bytes(), Relaxed);
+        self.dependencies.inbox.finish_row(item.row_id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
