@@ -10,7 +10,7 @@ use restante_settings::Config;
 use restante_store::Store;
 use restante_store::disk::DiskStore;
 use restante_store::postgres::Access;
-use restante_transfer::{Export, INTERRUPTED, Import, ImportSettings, Refused};
+use restante_transfer::{ExportRequest, INTERRUPTED_EXIT_CODE, ImportRequest, ImportSettings, TransferError};
 use tokio::sync::watch;
 
 use crate::process::Signals;
@@ -20,18 +20,18 @@ use crate::storage::{self, OpenError};
 const EXPORT_CACHE: usize = 4 << 20;
 
 /// Writes mail of the store to files.
-pub fn export(config: &Config, request: &Export) -> ExitCode {
+pub fn export(config: &Config, request: &ExportRequest) -> ExitCode {
     finish(run(async |stop| {
-        let mailboxes = restante_transfer::mailboxes_of(request, config.mailbox_naming)?;
+        let mailboxes = restante_transfer::requested_mailboxes(request, config.mailbox_naming)?;
         let store = open_to_read(config).await?;
         restante_transfer::export(&*store, &mailboxes, request, stop).await
     }))
 }
 
 /// Takes mail from files into the store.
-pub fn import(config: &Config, request: &Import) -> ExitCode {
+pub fn import(config: &Config, request: &ImportRequest) -> ExitCode {
     finish(run(async |stop| {
-        let mailbox = restante_transfer::mailbox_of(request, config.mailbox_naming)?;
+        let mailbox = restante_transfer::requested_mailbox(request, config.mailbox_naming)?;
         if config.storage.database.is_none() {
             data_dir(config)?;
         }
@@ -45,34 +45,36 @@ pub fn import(config: &Config, request: &Import) -> ExitCode {
     }))
 }
 
-fn cannot_open(error: &OpenError) -> Refused {
-    if error.is_permanent() { Refused::usage(error.to_string()) } else { Refused::trouble(error) }
+fn cannot_open(error: &OpenError) -> TransferError {
+    if error.is_permanent() { TransferError::usage(error.to_string()) } else { TransferError::failed(error) }
 }
 
-fn finish(outcome: Result<ExitCode, Refused>) -> ExitCode {
+fn finish(outcome: Result<ExitCode, TransferError>) -> ExitCode {
     outcome.unwrap_or_else(|refused| {
         // If standard error is closed, the exit code still reports the failure.
-        let _ = writeln!(io::stderr(), "restante: {}", terminal_text::escape_line(&refused.text));
-        ExitCode::from(refused.code)
+        let _ = writeln!(io::stderr(), "restante: {}", terminal_text::escape_line(&refused.message));
+        ExitCode::from(refused.exit_code)
     })
 }
 
 /// Runs a transfer on a runtime of its own. The value that it gets becomes true after the first signal.
-fn run(work: impl AsyncFnOnce(watch::Receiver<bool>) -> Result<ExitCode, Refused>) -> Result<ExitCode, Refused> {
+fn run(
+    work: impl AsyncFnOnce(watch::Receiver<bool>) -> Result<ExitCode, TransferError>,
+) -> Result<ExitCode, TransferError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
-        .map_err(|error| Refused::trouble(&format!("cannot start the runtime: {error}")))?;
+        .map_err(|error| TransferError::failed(&format!("cannot start the runtime: {error}")))?;
     let outcome = runtime.block_on(async {
-        let mut signals = Signals::listen().map_err(|error| Refused::trouble(&error))?;
+        let mut signals = Signals::listen().map_err(|error| TransferError::failed(&error))?;
         let (sign, stop) = watch::channel(false);
         tokio::spawn(async move {
             signals.next().await;
             sign.send_replace(true);
             // Told twice, it does not wait for what is under way. A directory can be left at any moment.
             signals.next().await;
-            std::process::exit(i32::from(INTERRUPTED));
+            std::process::exit(i32::from(INTERRUPTED_EXIT_CODE));
         });
         work(stop).await
     });
@@ -82,7 +84,7 @@ fn run(work: impl AsyncFnOnce(watch::Receiver<bool>) -> Result<ExitCode, Refused
 }
 
 /// A database is opened as for a server, beside which it is read; of a data directory nothing is touched.
-async fn open_to_read(config: &Config) -> Result<Arc<dyn Store>, Refused> {
+async fn open_to_read(config: &Config) -> Result<Arc<dyn Store>, TransferError> {
     if config.storage.database.is_some() {
         return Ok(storage::open_for(&config.storage, Access::ReadOnly)
             .await
@@ -93,9 +95,9 @@ async fn open_to_read(config: &Config) -> Result<Arc<dyn Store>, Refused> {
     Ok(Arc::new(opened.map_err(|error| cannot_open(&OpenError::Directory(error)))?))
 }
 
-fn data_dir(config: &Config) -> Result<&Path, Refused> {
+fn data_dir(config: &Config) -> Result<&Path, TransferError> {
     config.storage.path.as_deref().ok_or_else(|| {
-        Refused::usage(
+        TransferError::usage(
             "which data directory? Name it by --data DIR, or by storage.path in the configuration; or a database by storage.url",
         )
     })

@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 use restante_mail::terminal_text;
 
 /// Problems that are told one by one; more are only counted.
-const MAX_SHOWN: u64 = 20;
+const MAX_REPORTED_PROBLEMS: u64 = 20;
 /// How often the bar is drawn.
-const INTERVAL: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// The length of the bar, in characters.
-const BAR: usize = 20;
+const BAR_CHARS: usize = 20;
 
 /// Standard error, and what has been told there.
 pub(super) struct Console {
     out: Box<dyn Write + Send>,
     /// Whether there is a bar.
-    terminal: bool,
-    begun: Instant,
-    drawn: Option<Instant>,
-    problems: u64,
+    is_terminal: bool,
+    started: Instant,
+    last_drawn: Option<Instant>,
+    problem_count: u64,
 }
 
 /// How far a transfer is.
@@ -42,55 +42,55 @@ impl Console {
     }
 
     pub(super) fn new(out: Box<dyn Write + Send>, terminal: bool) -> Self {
-        Self { out, terminal, begun: Instant::now(), drawn: None, problems: 0 }
+        Self { out, is_terminal: terminal, started: Instant::now(), last_drawn: None, problem_count: 0 }
     }
 
     /// Whether it is worth finding out how much there is to do.
     pub(super) fn has_bar(&self) -> bool {
-        self.terminal
+        self.is_terminal
     }
 
     /// How many problems there were.
-    pub(super) fn problems(&self) -> u64 {
-        self.problems
+    pub(super) fn problem_count(&self) -> u64 {
+        self.problem_count
     }
 
     /// Draws the bar, if it is time to.
-    pub(super) fn progress(&mut self, progress: Progress) {
-        if !self.terminal || self.drawn.is_some_and(|drawn| drawn.elapsed() < INTERVAL) {
+    pub(super) fn show_progress(&mut self, progress: Progress) {
+        if !self.is_terminal || self.last_drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL) {
             return;
         }
-        self.drawn = Some(Instant::now());
-        let _ = write!(self.out, "\r{}\x1b[K", bar(progress, self.begun.elapsed()));
+        self.last_drawn = Some(Instant::now());
+        let _ = write!(self.out, "\r{}\x1b[K", format_bar(progress, self.started.elapsed()));
         let _ = self.out.flush();
     }
 
     /// Tells of something that could not be transferred.
-    pub(super) fn problem(&mut self, what: &str) {
-        self.problems += 1;
-        if self.problems <= MAX_SHOWN {
-            self.line(what);
+    pub(super) fn report_problem(&mut self, what: &str) {
+        self.problem_count += 1;
+        if self.problem_count <= MAX_REPORTED_PROBLEMS {
+            self.write_line(what);
         }
     }
 
     /// Ends the bar, and tells what came of it all.
-    pub(super) fn close(&mut self, lines: &[String]) {
-        if self.problems > MAX_SHOWN {
-            self.line(&format!("and {} more", thousands(self.problems - MAX_SHOWN)));
+    pub(super) fn finish(&mut self, lines: &[String]) {
+        if self.problem_count > MAX_REPORTED_PROBLEMS {
+            self.write_line(&format!("and {} more", format_thousands(self.problem_count - MAX_REPORTED_PROBLEMS)));
         }
         for line in lines {
-            self.line(line);
+            self.write_line(line);
         }
     }
 
-    fn line(&mut self, text: &str) {
-        let clear = if self.drawn.is_some() { "\r\x1b[K" } else { "" };
+    fn write_line(&mut self, text: &str) {
+        let clear = if self.last_drawn.is_some() { "\r\x1b[K" } else { "" };
         let _ = writeln!(self.out, "{clear}restante: {}", terminal_text::escape_line(text));
     }
 }
 
 /// A number that can be read: `1,234,567`.
-pub(super) fn thousands(number: u64) -> String {
+pub(super) fn format_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -103,12 +103,12 @@ pub(super) fn thousands(number: u64) -> String {
 }
 
 /// `1 message`, `2 messages`.
-pub(super) fn messages(count: u64) -> String {
-    format!("{} message{}", thousands(count), if count == 1 { "" } else { "s" })
+pub(super) fn format_messages(count: u64) -> String {
+    format!("{} message{}", format_thousands(count), if count == 1 { "" } else { "s" })
 }
 
 /// A number of bytes in the unit that suits it.
-pub(super) fn size(bytes: u64) -> String {
+pub(super) fn format_size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
         return format!("{bytes} bytes");
@@ -121,7 +121,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// A length of time in the largest unit that divides it: `24h`, `90m`, `45s`.
-pub(super) fn period(length: Duration) -> String {
+pub(super) fn format_period(length: Duration) -> String {
     match length.as_secs() {
         seconds if seconds % 3600 == 0 => format!("{}h", seconds / 3600),
         seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),
@@ -130,29 +130,32 @@ pub(super) fn period(length: Duration) -> String {
 }
 
 /// Fits into 80 columns.
-fn bar(progress: Progress, elapsed: Duration) -> String {
+fn format_bar(progress: Progress, elapsed: Duration) -> String {
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
     let rate = progress.messages.saturating_mul(1000) / millis;
-    let told = format!("{}  {}/s", messages(progress.messages), thousands(rate));
+    let told = format!("{}  {}/s", format_messages(progress.messages), format_thousands(rate));
     let Progress { done, total, .. } = progress;
     if total == 0 {
         return told;
     }
     // What was estimated can be exceeded: mail may arrive meanwhile.
     let done = done.min(total);
-    let percent = part(done, total, 100);
-    let filled = usize::try_from(part(done, total, BAR as u64)).unwrap_or(BAR);
-    let left =
-        if done == 0 { String::new() } else { format!("  {} left", clock(part(total - done, done, millis) / 1000)) };
-    format!("[{}{}] {percent:3}%  {told}{left}", "#".repeat(filled), " ".repeat(BAR - filled))
+    let percent = scale(done, total, 100);
+    let filled = usize::try_from(scale(done, total, BAR_CHARS as u64)).unwrap_or(BAR_CHARS);
+    let left = if done == 0 {
+        String::new()
+    } else {
+        format!("  {} left", format_clock(scale(total - done, done, millis) / 1000))
+    };
+    format!("[{}{}] {percent:3}%  {told}{left}", "#".repeat(filled), " ".repeat(BAR_CHARS - filled))
 }
 
 /// `scale * part / whole`, wide enough not to overflow.
-fn part(part: u64, whole: u64, scale: u64) -> u64 {
+fn scale(part: u64, whole: u64, scale: u64) -> u64 {
     u64::try_from(u128::from(part) * u128::from(scale) / u128::from(whole)).unwrap_or(u64::MAX)
 }
 
-fn clock(seconds: u64) -> String {
+fn format_clock(seconds: u64) -> String {
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
@@ -187,9 +190,9 @@ mod tests {
     #[test]
     fn without_a_terminal_there_is_no_bar() {
         let text = told(false, |console| {
-            console.progress(Progress { messages: 1, done: 1, total: 2 });
-            console.problem("a.eml: is empty");
-            console.close(&["imported 1 message".to_owned()]);
+            console.show_progress(Progress { messages: 1, done: 1, total: 2 });
+            console.report_problem("a.eml: is empty");
+            console.finish(&["imported 1 message".to_owned()]);
         });
         assert_eq!(text, "restante: a.eml: is empty\nrestante: imported 1 message\n");
     }
@@ -197,8 +200,8 @@ mod tests {
     #[test]
     fn the_bar_is_gone_before_a_line_is_told() {
         let text = told(true, |console| {
-            console.progress(Progress::default());
-            console.close(&["done".to_owned()]);
+            console.show_progress(Progress::default());
+            console.finish(&["done".to_owned()]);
         });
         assert_eq!(text, "\r0 messages  0/s\x1b[K\r\x1b[Krestante: done\n");
     }
@@ -214,8 +217,8 @@ mod tests {
         ];
         for (text, expected) in table {
             let shown = told(false, |console| {
-                console.problem(text);
-                console.close(&[text.to_owned()]);
+                console.report_problem(text);
+                console.finish(&[text.to_owned()]);
             });
             assert_eq!(shown, format!("restante: {expected}\n").repeat(2));
         }
@@ -224,8 +227,8 @@ mod tests {
     #[test]
     fn only_so_many_problems_are_told() {
         let text = told(false, |console| {
-            (0..25).for_each(|number| console.problem(&number.to_string()));
-            console.close(&[]);
+            (0..25).for_each(|number| console.report_problem(&number.to_string()));
+            console.finish(&[]);
         });
         assert_eq!(text.lines().count(), 21);
         assert!(text.ends_with("restante: 19\nrestante: and 5 more\n"));
@@ -241,10 +244,10 @@ mod tests {
             ((1, 1, 10_000), 1, "[                    ]   0%  1 message  1/s  2:46:39 left"),
         ];
         for ((messages, done, total), seconds, expected) in table {
-            let line = bar(Progress { messages, done, total }, Duration::from_secs(seconds));
+            let line = format_bar(Progress { messages, done, total }, Duration::from_secs(seconds));
             assert_eq!(line, expected);
         }
-        let longest = bar(Progress { messages: 999_999_999, done: 1, total: 300_000 }, Duration::from_secs(1));
+        let longest = format_bar(Progress { messages: 999_999_999, done: 1, total: 300_000 }, Duration::from_secs(1));
         assert!(longest.len() < 80, "{longest}");
     }
 
@@ -253,15 +256,15 @@ mod tests {
         let table =
             [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1_572_864, "1.5 MiB"), (5 << 30, "5.0 GiB")];
         for (bytes, expected) in table {
-            assert_eq!(size(bytes), expected);
+            assert_eq!(format_size(bytes), expected);
         }
-        assert!(size(u64::MAX).ends_with("TiB"));
+        assert!(format_size(u64::MAX).ends_with("TiB"));
     }
 
     #[test]
     fn periods() {
         for (seconds, expected) in [(86_400, "24h"), (5400, "90m"), (45, "45s")] {
-            assert_eq!(period(Duration::from_secs(seconds)), expected);
+            assert_eq!(format_period(Duration::from_secs(seconds)), expected);
         }
     }
 }

@@ -12,11 +12,11 @@ use super::console::{Console, Progress};
 use super::output::Output;
 
 /// Summaries or mailboxes that are asked for at once.
-const PAGE: usize = 500;
+const PAGE_SIZE: usize = 500;
 
 /// What was exported.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Exported {
+pub(super) struct ExportCounts {
     pub(super) mailboxes: u64,
     pub(super) messages: u64,
     pub(super) bytes: u64,
@@ -24,7 +24,7 @@ pub(super) struct Exported {
 
 /// Why an export ended before its end.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum ExportError {
     /// Somebody asked for it.
     Interrupted,
     /// The mail cannot be read.
@@ -33,13 +33,13 @@ pub(super) enum Failure {
     Output(io::Error),
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for ExportError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for ExportError {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }
@@ -52,22 +52,22 @@ pub(super) async fn export(
     output: &mut dyn Output,
     console: &mut Console,
     stop: &watch::Receiver<bool>,
-) -> Result<Exported, Failure> {
+) -> Result<ExportCounts, ExportError> {
     let total = if mailboxes.is_empty() { store.usage().await?.messages } else { 0 };
-    let mut run = Run { store, output, console, stop, total, exported: Exported::default() };
+    let mut run = ExportRun { store, output, console, stop, total, exported: ExportCounts::default() };
     for mailbox in mailboxes {
-        if !run.mailbox(mailbox).await? {
-            run.console.problem(&format!("mailbox {mailbox} holds nothing"));
+        if !run.export_mailbox(mailbox).await? {
+            run.console.report_problem(&format!("mailbox {mailbox} holds nothing"));
         }
     }
-    let mut page = MailboxPage { limit: PAGE, ..MailboxPage::ALL };
+    let mut page = MailboxPage { limit: PAGE_SIZE, ..MailboxPage::ALL };
     while mailboxes.is_empty() {
         let found = store.mailboxes(page.clone()).await?;
         let Some(last) = found.last() else { break };
         last.name.as_str().clone_into(&mut page.after);
         for mailbox in &found {
             // Nobody asked for this one by name: when it is empty by now, its mail went in the normal course of things.
-            run.mailbox(&mailbox.name).await?;
+            run.export_mailbox(&mailbox.name).await?;
         }
     }
     run.output.finish()?;
@@ -75,29 +75,29 @@ pub(super) async fn export(
 }
 
 /// An export under way.
-struct Run<'a> {
+struct ExportRun<'a> {
     store: &'a dyn Store,
     output: &'a mut dyn Output,
     console: &'a mut Console,
     stop: &'a watch::Receiver<bool>,
     /// Messages that there were at the beginning; zero when nobody counted.
     total: u64,
-    exported: Exported,
+    exported: ExportCounts,
 }
 
-impl Run<'_> {
+impl ExportRun<'_> {
     /// Writes what a mailbox holds; false when there was nothing. A mailbox begins with the first message that can be
     /// read, so that one whose mail goes meanwhile leaves nothing behind.
-    async fn mailbox(&mut self, mailbox: &MailboxName) -> Result<bool, Failure> {
+    async fn export_mailbox(&mut self, mailbox: &MailboxName) -> Result<bool, ExportError> {
         let (mut after, mut begun, mut damaged) = (MessageId::ZERO, false, false);
         loop {
-            let page = Page { limit: Some(PAGE), after: Some(after), before: None };
+            let page = Page { limit: Some(PAGE_SIZE), after: Some(after), before: None };
             let messages = self.store.list(mailbox, page).await?.messages;
             let Some(last) = messages.last() else { return Ok(begun || damaged) };
             after = last.id;
             for message in &messages {
                 if *self.stop.borrow() {
-                    return Err(Failure::Interrupted);
+                    return Err(ExportError::Interrupted);
                 }
                 let source = match self.store.source(mailbox, message.id).await {
                     Ok(Some(source)) => source,
@@ -106,27 +106,27 @@ impl Run<'_> {
                     // One damaged message does not keep the others from being saved.
                     Err(StoreError::Broken(cause)) => {
                         damaged = true;
-                        self.console.problem(&format!("message {} of mailbox {mailbox}: {cause}", message.id));
+                        self.console.report_problem(&format!("message {} of mailbox {mailbox}: {cause}", message.id));
                         continue;
                     }
                     Err(error) => return Err(error.into()),
                 };
                 if !begun {
                     begun = true;
-                    self.output.begin(mailbox)?;
+                    self.output.start_mailbox(mailbox)?;
                     self.exported.mailboxes += 1;
                 }
-                self.write(message, &source)?;
+                self.write_message(message, &source)?;
             }
         }
     }
 
-    fn write(&mut self, message: &Summary, source: &Source) -> Result<(), Failure> {
+    fn write_message(&mut self, message: &Summary, source: &Source) -> Result<(), ExportError> {
         self.output.write(message, source)?;
         self.exported.messages += 1;
         self.exported.bytes += source.len() as u64;
         let messages = self.exported.messages;
-        self.console.progress(Progress { messages, done: messages, total: self.total });
+        self.console.show_progress(Progress { messages, done: messages, total: self.total });
         Ok(())
     }
 }

@@ -14,16 +14,16 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::console::{Console, Progress};
-use super::flight::Flight;
-use super::letters::{Letter, News};
+use super::message_reader::{InputMessage, ReaderEvent};
+use super::ordered_futures::OrderedFutures;
 use super::trace::Trace;
 
 /// Appends under way at the same time.
-const AT_ONCE: usize = 256;
+const MAX_CONCURRENT_APPENDS: usize = 256;
 
 /// How mail is taken in.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(super) struct ImportOptions {
     /// How names become mailboxes.
     pub(super) naming: Naming,
     /// The mailbox for everything.
@@ -38,7 +38,7 @@ pub(super) struct Rules {
 
 /// What was imported.
 #[derive(Debug, Default)]
-pub(super) struct Imported {
+pub(super) struct ImportOutcome {
     pub(super) messages: u64,
     pub(super) bytes: u64,
     /// Messages that went to keep the cap per mailbox.
@@ -48,12 +48,12 @@ pub(super) struct Imported {
     /// Files that are no mail.
     pub(super) ignored: u64,
     /// Why it ended before its end.
-    pub(super) failure: Option<Failure>,
+    pub(super) error: Option<ImportError>,
 }
 
 /// Why an import ended before its end. What was counted until then is stored.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum ImportError {
     /// Somebody asked for it.
     Interrupted,
     /// The store takes no more.
@@ -63,84 +63,90 @@ pub(super) enum Failure {
 /// Takes in everything that the reader has.
 pub(super) async fn import(
     store: &Arc<dyn Store>,
-    rules: &Rules,
-    mut news: Receiver<News>,
+    rules: &ImportOptions,
+    mut news: Receiver<ReaderEvent>,
     console: &mut Console,
     mut stop: watch::Receiver<bool>,
-) -> Imported {
-    let mut run = Run { rules, console, imported: Imported::default(), under_way: Flight::new(), read: 0 };
-    while run.imported.failure.is_none() {
+) -> ImportOutcome {
+    let mut run = ImportRun {
+        options: rules,
+        console,
+        imported: ImportOutcome::default(),
+        appends: OrderedFutures::new(),
+        bytes_read: 0,
+    };
+    while run.imported.error.is_none() {
         let next = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => {
-                run.imported.failure = Some(Failure::Interrupted);
+                run.imported.error = Some(ImportError::Interrupted);
                 break;
             }
             next = news.recv() => next,
             // The reader waits for the room that these have: nothing may wait for the reader alone.
-            Some(outcome) = run.under_way.next() => {
-                run.landed(outcome);
+            Some(outcome) = run.appends.next() => {
+                run.record_outcome(outcome);
                 continue;
             }
         };
         match next {
-            Some(News::Letter(letter, room)) => run.letter(store, letter, room).await,
-            Some(News::Problem(problem)) => run.console.problem(&problem),
-            Some(News::End { ignored }) => run.imported.ignored = ignored,
+            Some(ReaderEvent::Message(letter, room)) => run.store_message(store, letter, room).await,
+            Some(ReaderEvent::Problem(problem)) => run.console.report_problem(&problem),
+            Some(ReaderEvent::End { ignored }) => run.imported.ignored = ignored,
             None => break,
         }
     }
     // The reader may be waiting for room; it need not wait any longer.
     drop(news);
-    while let Some(outcome) = run.under_way.next().await {
-        run.landed(outcome);
+    while let Some(outcome) = run.appends.next().await {
+        run.record_outcome(outcome);
     }
     run.imported
 }
 
 /// How an append ended, and what is needed to count it.
-struct Outcome {
+struct AppendOutcome {
     appended: Result<Appended, StoreError>,
     bytes: u64,
     expired: bool,
 }
 
 /// An import under way.
-struct Run<'a> {
-    rules: &'a Rules,
+struct ImportRun<'a> {
+    options: &'a ImportOptions,
     console: &'a mut Console,
-    imported: Imported,
-    under_way: Flight<Outcome>,
+    imported: ImportOutcome,
+    appends: OrderedFutures<AppendOutcome>,
     /// Bytes that were read.
-    read: u64,
+    bytes_read: u64,
 }
 
-impl Run<'_> {
-    async fn letter(&mut self, store: &Arc<dyn Store>, letter: Letter, room: OwnedSemaphorePermit) {
+impl ImportRun<'_> {
+    async fn store_message(&mut self, store: &Arc<dyn Store>, letter: InputMessage, room: OwnedSemaphorePermit) {
         let now = Timestamp::now();
-        self.read += letter.source.len() as u64;
+        self.bytes_read += letter.source.len() as u64;
         let seen = letter.seen;
-        let message = match self.rules.message(letter, now) {
+        let message = match self.options.new_message(letter, now) {
             Ok(message) => message,
-            Err(problem) => return self.console.problem(&problem),
+            Err(problem) => return self.console.report_problem(&problem),
         };
-        if self.under_way.len() >= AT_ONCE
-            && let Some(outcome) = self.under_way.next().await
+        if self.appends.len() >= MAX_CONCURRENT_APPENDS
+            && let Some(outcome) = self.appends.next().await
         {
-            self.landed(outcome);
+            self.record_outcome(outcome);
         }
-        let expired = self.rules.is_expired(message.received, now);
+        let expired = self.options.is_expired(message.received, now);
         let store = store.clone();
         let append = async move {
             let bytes = (message.body.len() + message.copies.iter().map(|copy| copy.trace.len()).sum::<usize>()) as u64;
             let appended = append(&*store, message, seen).await;
             drop(room);
-            Outcome { appended, bytes, expired }
+            AppendOutcome { appended, bytes, expired }
         };
-        self.under_way.add(append).await;
+        self.appends.add(append).await;
     }
 
-    fn landed(&mut self, Outcome { appended, bytes, expired }: Outcome) {
+    fn record_outcome(&mut self, AppendOutcome { appended, bytes, expired }: AppendOutcome) {
         match appended {
             Ok(appended) => {
                 self.imported.messages += 1;
@@ -148,15 +154,15 @@ impl Run<'_> {
                 self.imported.evicted += appended.evicted.len() as u64;
                 // What went for the cap does not go again for its age.
                 let gone =
-                    appended.evicted.iter().filter(|gone| self.rules.is_expired(gone.received, Timestamp::now()));
+                    appended.evicted.iter().filter(|gone| self.options.is_expired(gone.received, Timestamp::now()));
                 let expired = self.imported.expired + u64::from(expired);
                 self.imported.expired = expired.saturating_sub(gone.count() as u64);
             }
             // One that says no will say no to the next as well. The first reason is the one to tell.
-            Err(error) => _ = self.imported.failure.get_or_insert(Failure::Store(error)),
+            Err(error) => _ = self.imported.error.get_or_insert(ImportError::Store(error)),
         }
-        let Imported { messages, .. } = self.imported;
-        self.console.progress(Progress { messages, done: self.read, total: self.rules.total });
+        let ImportOutcome { messages, .. } = self.imported;
+        self.console.show_progress(Progress { messages, done: self.bytes_read, total: self.options.total });
     }
 }
 
@@ -168,12 +174,12 @@ async fn append(store: &dyn Store, message: NewMessage, seen: bool) -> Result<Ap
     Ok(appended)
 }
 
-impl Rules {
+impl ImportOptions {
     /// Makes of a letter what the store takes, or says why that cannot be.
-    fn message(&self, letter: Letter, now: Timestamp) -> Result<NewMessage, String> {
-        let trace = Trace::of(&letter.source);
-        let mailbox = self.mailbox_of(&letter, trace.as_ref())?;
-        let received = if self.received_now { now } else { received(&letter, trace.as_ref()).unwrap_or(now) };
+    fn new_message(&self, letter: InputMessage, now: Timestamp) -> Result<NewMessage, String> {
+        let trace = Trace::parse(&letter.source);
+        let mailbox = self.mailbox_for(&letter, trace.as_ref())?;
+        let received = if self.received_now { now } else { received_time(&letter, trace.as_ref()).unwrap_or(now) };
         let length = trace.as_ref().map_or(0, |trace| trace.len);
         let header = header_summary(&letter.source[length..]);
         let sender = trace.and_then(|trace| trace.return_path).unwrap_or_default();
@@ -188,12 +194,12 @@ impl Rules {
     }
 
     /// The mailbox that was asked for, or else the first good name of those that the place and the trace give.
-    fn mailbox_of(&self, letter: &Letter, trace: Option<&Trace<'_>>) -> Result<MailboxName, String> {
+    fn mailbox_for(&self, letter: &InputMessage, trace: Option<&Trace<'_>>) -> Result<MailboxName, String> {
         if let Some(mailbox) = &self.mailbox {
             return Ok(mailbox.clone());
         }
-        let (place, trace) = (letter.place.as_deref(), trace.map(|trace| trace.mailbox));
-        let candidates = if letter.place_first { [place, trace] } else { [trace, place] };
+        let (place, trace) = (letter.suggested_mailbox.as_deref(), trace.map(|trace| trace.mailbox));
+        let candidates = if letter.prefers_suggested_mailbox { [place, trace] } else { [trace, place] };
         let mut names = candidates.into_iter().flatten().map(|name| (name, self.naming.parse_mailbox(name)));
         let mut reason = "nothing says which mailbox it belongs to".to_owned();
         names
@@ -210,8 +216,8 @@ impl Rules {
 }
 
 /// When a mail arrived. The trace knows it to the second; the time of a file that was exported with it knows the rest.
-fn received(letter: &Letter, trace: Option<&Trace<'_>>) -> Option<Timestamp> {
-    let told = trace.map(|trace| trace.received).or(letter.postmark);
+fn received_time(letter: &InputMessage, trace: Option<&Trace<'_>>) -> Option<Timestamp> {
+    let told = trace.map(|trace| trace.received).or(letter.from_line_time);
     match (told, letter.file_time) {
         (Some(told), Some(file)) if file.as_second() == told.as_second() => Some(file),
         (told, file) => told.or(file),

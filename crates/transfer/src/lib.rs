@@ -10,18 +10,18 @@
 
 mod console;
 mod export;
-mod flight;
+mod file_walker;
+mod from_line;
 mod import;
-mod letters;
 mod mbox;
+mod message_reader;
 mod names;
+mod ordered_futures;
 mod output;
-mod postmark;
 mod request;
 #[cfg(test)]
 mod tests;
 mod trace;
-mod walk;
 
 use std::io;
 use std::process::ExitCode;
@@ -32,44 +32,44 @@ use restante_mail::naming::{MailboxName, Naming};
 use restante_store::Store;
 use tokio::sync::watch;
 
-use console::{Console, messages, period, size, thousands};
-use export::Exported;
-use import::{Imported, Rules};
-use walk::Walk;
+use console::{Console, format_messages, format_period, format_size, format_thousands};
+use export::ExportCounts;
+use file_walker::FileWalker;
+use import::{ImportOptions, ImportOutcome};
 
-pub use request::{Export, ExportFormat, Import, ImportFormat};
+pub use request::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
 
 /// The largest message that is imported, unless the server itself takes larger ones.
-const MAX_MESSAGE: usize = 64 << 20;
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// The exit code for a command that cannot be carried out as it was given.
-const USAGE: u8 = 2;
+const USAGE_EXIT_CODE: u8 = 2;
 /// The exit code after Ctrl-C, as shells have it.
-pub const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED_EXIT_CODE: u8 = 130;
 
 /// Why nothing was exported or imported; the text is a sentence for the operator.
 #[derive(Debug)]
-pub struct Refused {
+pub struct TransferError {
     /// The reason.
-    pub text: String,
+    pub message: String,
     /// The exit code.
-    pub code: u8,
+    pub exit_code: u8,
 }
 
-impl Refused {
+impl TransferError {
     /// The command cannot be carried out as it was given.
     pub fn usage(text: impl Into<String>) -> Self {
-        Self { text: text.into(), code: USAGE }
+        Self { message: text.into(), exit_code: USAGE_EXIT_CODE }
     }
 
     /// Something failed; the same command may succeed later.
-    pub fn trouble(text: &impl ToString) -> Self {
-        Self { text: text.to_string(), code: 1 }
+    pub fn failed(text: &impl ToString) -> Self {
+        Self { message: text.to_string(), exit_code: 1 }
     }
 }
 
 /// Returns the mailboxes that a request names, or an empty list if it names none, which means all.
-pub fn mailboxes_of(request: &Export, naming: Naming) -> Result<Vec<MailboxName>, Refused> {
-    let mailboxes: Result<Vec<_>, _> = request.mailboxes.iter().map(|name| mailbox(naming, name)).collect();
+pub fn requested_mailboxes(request: &ExportRequest, naming: Naming) -> Result<Vec<MailboxName>, TransferError> {
+    let mailboxes: Result<Vec<_>, _> = request.mailboxes.iter().map(|name| parse_mailbox(naming, name)).collect();
     let mut mailboxes = mailboxes?;
     mailboxes.sort();
     mailboxes.dedup();
@@ -81,34 +81,34 @@ pub fn mailboxes_of(request: &Export, naming: Naming) -> Result<Vec<MailboxName>
 pub async fn export(
     store: &dyn Store,
     mailboxes: &[MailboxName],
-    request: &Export,
+    request: &ExportRequest,
     stop: watch::Receiver<bool>,
-) -> Result<ExitCode, Refused> {
-    let mut output = output::open(request).map_err(Refused::usage)?;
+) -> Result<ExitCode, TransferError> {
+    let mut output = output::open(request).map_err(TransferError::usage)?;
     let mut console = Console::stderr();
     let out = request.out.display();
     let (told, code) = match export::export(store, mailboxes, &mut *output, &mut console, &stop).await {
-        Ok(Exported { mailboxes, messages: count, bytes }) => {
+        Ok(ExportCounts { mailboxes, messages: count, bytes }) => {
             let plural = if mailboxes == 1 { "mailbox" } else { "mailboxes" };
-            let (count, mailboxes, bytes) = (messages(count), thousands(mailboxes), size(bytes));
+            let (count, mailboxes, bytes) = (format_messages(count), format_thousands(mailboxes), format_size(bytes));
             let told = format!("exported {count} of {mailboxes} {plural} ({bytes}) to {out}");
-            (told, u8::from(console.problems() > 0))
+            (told, u8::from(console.problem_count() > 0))
         }
         // Whoever closed the pipe has seen enough.
-        Err(export::Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+        Err(export::ExportError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             return Ok(ExitCode::SUCCESS);
         }
         Err(failure) => {
             drop(output);
-            let remains = output::remains(&request.out);
+            let remains = output::describe_leftovers(&request.out);
             match failure {
-                export::Failure::Interrupted => (format!("interrupted: {remains}"), INTERRUPTED),
-                export::Failure::Output(error) => (format!("cannot write to {out}: {error}; {remains}"), 1),
-                export::Failure::Store(error) => (format!("{error}; {remains}"), 1),
+                export::ExportError::Interrupted => (format!("interrupted: {remains}"), INTERRUPTED_EXIT_CODE),
+                export::ExportError::Output(error) => (format!("cannot write to {out}: {error}; {remains}"), 1),
+                export::ExportError::Store(error) => (format!("{error}; {remains}"), 1),
             }
         }
     };
-    console.close(&[told]);
+    console.finish(&[told]);
     Ok(ExitCode::from(code))
 }
 
@@ -124,8 +124,8 @@ pub struct ImportSettings {
 }
 
 /// Returns the mailbox that a request names for all messages.
-pub fn mailbox_of(request: &Import, naming: Naming) -> Result<Option<MailboxName>, Refused> {
-    request.mailbox.as_deref().map(|name| mailbox(naming, name)).transpose()
+pub fn requested_mailbox(request: &ImportRequest, naming: Naming) -> Result<Option<MailboxName>, TransferError> {
+    request.mailbox.as_deref().map(|name| parse_mailbox(naming, name)).transpose()
 }
 
 /// Stores the messages in the files of a request, until all are stored or `stop` becomes true. Reports progress and problems on
@@ -133,51 +133,51 @@ pub fn mailbox_of(request: &Import, naming: Naming) -> Result<Option<MailboxName
 pub async fn import(
     store: &Arc<dyn Store>,
     mailbox: Option<MailboxName>,
-    request: &Import,
+    request: &ImportRequest,
     settings: ImportSettings,
     stop: watch::Receiver<bool>,
 ) -> ExitCode {
     let ImportSettings { naming, retention, max_message_bytes } = settings;
     let mut console = Console::stderr();
     let total = if console.has_bar() { total_bytes(request) } else { 0 };
-    let rules = Rules { naming, mailbox, received_now: request.received_now, retention, total };
-    let limit = MAX_MESSAGE.max(max_message_bytes);
-    let news = letters::read(Walk::new(request.format, &request.paths), limit);
+    let rules = ImportOptions { naming, mailbox, received_now: request.received_now, retention, total };
+    let limit = MAX_MESSAGE_BYTES.max(max_message_bytes);
+    let news = message_reader::spawn_reader(FileWalker::new(request.format, &request.paths), limit);
     let imported = import::import(store, &rules, news, &mut console, stop).await;
-    let problems = console.problems();
-    console.close(&closing(&imported, problems, retention));
-    match imported.failure {
-        Some(import::Failure::Interrupted) => ExitCode::from(INTERRUPTED),
-        Some(import::Failure::Store(_)) => ExitCode::FAILURE,
+    let problems = console.problem_count();
+    console.finish(&summary_lines(&imported, problems, retention));
+    match imported.error {
+        Some(import::ImportError::Interrupted) => ExitCode::from(INTERRUPTED_EXIT_CODE),
+        Some(import::ImportError::Store(_)) => ExitCode::FAILURE,
         None => ExitCode::from(u8::from(problems > 0)),
     }
 }
 
 /// What an operator should know about an import that is over.
-fn closing(imported: &Imported, problems: u64, retention: Option<Duration>) -> Vec<String> {
+fn summary_lines(imported: &ImportOutcome, problems: u64, retention: Option<Duration>) -> Vec<String> {
     let mut lines = Vec::new();
-    match &imported.failure {
-        Some(import::Failure::Interrupted) => lines.push("interrupted: the rest was not imported".to_owned()),
-        Some(import::Failure::Store(error)) => lines.push(format!("{error}; the rest was not imported")),
+    match &imported.error {
+        Some(import::ImportError::Interrupted) => lines.push("interrupted: the rest was not imported".to_owned()),
+        Some(import::ImportError::Store(error)) => lines.push(format!("{error}; the rest was not imported")),
         None => {}
     }
-    let mut counts = vec![format!("imported {} ({})", messages(imported.messages), size(imported.bytes))];
+    let mut counts = vec![format!("imported {} ({})", format_messages(imported.messages), format_size(imported.bytes))];
     if problems > 0 {
-        counts.push(format!("{} could not be taken", thousands(problems)));
+        counts.push(format!("{} could not be taken", format_thousands(problems)));
     }
     if imported.ignored > 0 {
-        counts.push(format!("{} other files were left alone", thousands(imported.ignored)));
+        counts.push(format!("{} other files were left alone", format_thousands(imported.ignored)));
     }
     lines.push(counts.join(", "));
     if imported.evicted > 0 {
-        let went = messages(imported.evicted);
+        let went = format_messages(imported.evicted);
         lines.push(format!(
             "{went} went to keep the limits, see storage.mailboxmsgcap and storage.params; of a mailbox that is full, \
              those that were in it first"
         ));
     }
     if let (Some(kept), 1..) = (retention, imported.expired) {
-        let (old, kept) = (messages(imported.expired), period(kept));
+        let (old, kept) = (format_messages(imported.expired), format_period(kept));
         let are = if imported.expired == 1 { "is" } else { "are" };
         lines.push(format!(
             "{old} {are} older than the retention period of {kept} and will go when the server starts; \
@@ -187,12 +187,12 @@ fn closing(imported: &Imported, problems: u64, retention: Option<Duration>) -> V
     lines
 }
 
-fn mailbox(naming: Naming, name: &str) -> Result<MailboxName, Refused> {
-    naming.parse_mailbox(name).map_err(|error| Refused::usage(format!("--mailbox {name}: {error}")))
+fn parse_mailbox(naming: Naming, name: &str) -> Result<MailboxName, TransferError> {
+    naming.parse_mailbox(name).map_err(|error| TransferError::usage(format!("--mailbox {name}: {error}")))
 }
 
 /// What there is to read, for the bar.
-fn total_bytes(request: &Import) -> u64 {
-    let files = Walk::new(request.format, &request.paths).flatten();
+fn total_bytes(request: &ImportRequest) -> u64 {
+    let files = FileWalker::new(request.format, &request.paths).flatten();
     files.filter_map(|item| Some(item.path.metadata().ok()?.len())).sum()
 }

@@ -7,21 +7,21 @@ use std::io::{self, BufRead, Read as _};
 use jiff::Timestamp;
 use restante_mail::mbox::is_quoted_from_line;
 
-use super::postmark;
+use super::from_line;
 
 /// Lines are read in pieces of at most this size: a hostile file need not have any line ends.
-const PIECE: u64 = 64 * 1024;
+const MAX_CHUNK_BYTES: u64 = 64 * 1024;
 
 /// Reads the mails of an mbox one after the other.
 #[derive(Debug)]
-pub(super) struct Mbox<R> {
+pub(super) struct MboxReader<R> {
     input: R,
     /// The largest mail that is kept in memory.
     limit: usize,
     /// The part of a line that was read last.
-    piece: Vec<u8>,
+    chunk: Vec<u8>,
     /// Whether the next piece is the beginning of a line.
-    line_starts: bool,
+    is_at_line_start: bool,
     state: State,
 }
 
@@ -30,7 +30,7 @@ enum State {
     /// Nothing was read yet.
     Start,
     /// The line in front of a mail was read; this is its time.
-    Postmark(Option<Timestamp>),
+    FromLine(Option<Timestamp>),
     End,
 }
 
@@ -43,32 +43,32 @@ pub(super) struct Entry {
     pub(super) source: Option<Vec<u8>>,
 }
 
-impl<R: BufRead> Mbox<R> {
+impl<R: BufRead> MboxReader<R> {
     pub(super) fn new(input: R, limit: usize) -> Self {
-        Self { input, limit, piece: Vec::new(), line_starts: true, state: State::Start }
+        Self { input, limit, chunk: Vec::new(), is_at_line_start: true, state: State::Start }
     }
 
     /// The next mail; none at the end of the file.
     pub(super) fn next(&mut self) -> io::Result<Option<Entry>> {
         if matches!(self.state, State::Start) {
-            self.state = self.first_postmark()?;
+            self.state = self.read_first_from_line()?;
         }
         match std::mem::replace(&mut self.state, State::End) {
-            State::Postmark(date) => self.source().map(|source| Some(Entry { date, source })),
+            State::FromLine(date) => self.read_source().map(|source| Some(Entry { date, source })),
             State::Start | State::End => Ok(None),
         }
     }
 
-    fn first_postmark(&mut self) -> io::Result<State> {
-        while self.read_piece()? {
-            if is_blank(&self.piece) {
+    fn read_first_from_line(&mut self) -> io::Result<State> {
+        while self.read_chunk()? {
+            if is_blank(&self.chunk) {
                 continue;
             }
             // A first line that only begins like one is good enough: there is nothing else that it could be.
-            let Some(line) = self.piece.strip_prefix(b"From ") else {
+            let Some(line) = self.chunk.strip_prefix(b"From ") else {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "is no mbox: it does not begin with \"From \""));
             };
-            return Ok(State::Postmark(postmark::time(line)));
+            return Ok(State::FromLine(from_line::parse_time(line)));
         }
         Ok(State::End)
     }
@@ -76,32 +76,32 @@ impl<R: BufRead> Mbox<R> {
     /// Reads up to the next line in front of a mail. Behind a blank line every `From ` is one: whoever writes an mbox
     /// quotes those of the text, and two mails taken for one would be a mail lost. Elsewhere it has to look like one, since
     /// there are files in which nothing was quoted.
-    fn source(&mut self) -> io::Result<Option<Vec<u8>>> {
+    fn read_source(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut source = Some(Vec::new());
         // The blank line before the next mail separates, and belongs to neither.
         let mut blank = false;
         loop {
-            let starts = self.line_starts;
-            if !self.read_piece()? {
+            let starts = self.is_at_line_start;
+            if !self.read_chunk()? {
                 return Ok(source);
             }
             if starts
-                && let Some(line) = self.piece.strip_prefix(b"From ")
-                && (blank || postmark::is_one(line))
+                && let Some(line) = self.chunk.strip_prefix(b"From ")
+                && (blank || from_line::is_from_line(line))
             {
-                self.state = State::Postmark(postmark::time(line));
+                self.state = State::FromLine(from_line::parse_time(line));
                 return Ok(source);
             }
             let Some(kept) = &mut source else {
-                blank = starts && is_blank(&self.piece);
+                blank = starts && is_blank(&self.chunk);
                 continue;
             };
             if blank {
                 kept.extend_from_slice(b"\r\n");
             }
-            blank = starts && is_blank(&self.piece);
+            blank = starts && is_blank(&self.chunk);
             if !blank {
-                append(kept, &self.piece, starts);
+                append_line(kept, &self.chunk, starts);
             }
             if kept.len() > self.limit {
                 source = None;
@@ -110,16 +110,16 @@ impl<R: BufRead> Mbox<R> {
     }
 
     /// Reads a line, or a part of it; false at the end of the file.
-    fn read_piece(&mut self) -> io::Result<bool> {
-        self.piece.clear();
-        self.input.by_ref().take(PIECE).read_until(b'\n', &mut self.piece)?;
-        self.line_starts = self.piece.ends_with(b"\n");
-        Ok(!self.piece.is_empty())
+    fn read_chunk(&mut self) -> io::Result<bool> {
+        self.chunk.clear();
+        self.input.by_ref().take(MAX_CHUNK_BYTES).read_until(b'\n', &mut self.chunk)?;
+        self.is_at_line_start = self.chunk.ends_with(b"\n");
+        Ok(!self.chunk.is_empty())
     }
 }
 
 /// Adds a piece with its quoting undone and CRLF as its end.
-fn append(source: &mut Vec<u8>, piece: &[u8], starts: bool) {
+fn append_line(source: &mut Vec<u8>, piece: &[u8], starts: bool) {
     let piece = if starts && is_quoted_from_line(piece) { &piece[1..] } else { piece };
     let Some(text) = piece.strip_suffix(b"\n") else {
         source.extend_from_slice(piece);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     fn read(file: &str) -> io::Result<Vec<Entry>> {
-        let mut mbox = Mbox::new(file.as_bytes(), LIMIT);
+        let mut mbox = MboxReader::new(file.as_bytes(), LIMIT);
         std::iter::from_fn(|| mbox.next().transpose()).collect()
     }
 
@@ -220,9 +220,9 @@ mod tests {
     #[test]
     fn long_lines_come_in_pieces_and_stay_whole() {
         // The CR of the line end falls on the border of a piece.
-        let line = format!("{}\r\n", "x".repeat(usize::try_from(PIECE).unwrap() - 1));
+        let line = format!("{}\r\n", "x".repeat(usize::try_from(MAX_CHUNK_BYTES).unwrap() - 1));
         let file = format!("From a\n{line}y\n");
-        let mut mbox = Mbox::new(file.as_bytes(), 1 << 20);
+        let mut mbox = MboxReader::new(file.as_bytes(), 1 << 20);
         assert_eq!(mbox.next().unwrap().unwrap().source.unwrap(), format!("{line}y\r\n").into_bytes());
     }
 

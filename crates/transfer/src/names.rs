@@ -9,37 +9,37 @@ use std::fmt::Write as _;
 use restante_mail::naming::MailboxName;
 
 /// Leaves room for a suffix below the 255 bytes that file systems give a name.
-const MAX_BYTES: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 /// Marks a name that was cut, because no encoding gives this.
-const CUT: &str = "%~";
+const TRUNCATION_MARK: &str = "%~";
 /// What the folders inside a Maildir are called; a mailbox of such a name would make its parent look like one.
-const MAILDIR: [&str; 3] = ["cur", "new", "tmp"];
+const MAILDIR_FOLDERS: [&str; 3] = ["cur", "new", "tmp"];
 
 /// Gives every mailbox of an export a name that no other one has.
 #[derive(Debug, Default)]
 pub(super) struct FileNames {
     /// How many names were cut so far.
-    cut: u64,
+    truncated_count: u64,
 }
 
 impl FileNames {
     /// A name that is safe on any file system. [`mailbox_text`] makes it a mailbox again, unless it had to be cut: then a
     /// number keeps it apart from others that begin alike.
-    pub(super) fn name(&mut self, mailbox: &MailboxName) -> String {
-        let mut name = encode(mailbox.as_str());
-        if name.len() > MAX_BYTES {
-            self.cut += 1;
-            let end = name.floor_char_boundary(MAX_BYTES - 30);
+    pub(super) fn assign(&mut self, mailbox: &MailboxName) -> String {
+        let mut name = encode_mailbox_name(mailbox.as_str());
+        if name.len() > MAX_NAME_BYTES {
+            self.truncated_count += 1;
+            let end = name.floor_char_boundary(MAX_NAME_BYTES - 30);
             name.truncate(end);
             // Writing to a string cannot fail.
-            let _ = write!(name, "{CUT}{}", self.cut);
+            let _ = write!(name, "{TRUNCATION_MARK}{}", self.truncated_count);
         }
         name
     }
 }
 
 /// The text that a file name stands for, where it stands for one.
-pub(super) fn mailbox_text(name: &str) -> Option<String> {
+pub(super) fn decode_mailbox_name(name: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut pieces = name.split('%');
     bytes.extend_from_slice(pieces.next()?.as_bytes());
@@ -55,7 +55,7 @@ pub(super) fn mailbox_text(name: &str) -> Option<String> {
 }
 
 /// Compares file names so that runs of digits count as numbers: `9.eml` stands before `10.eml`.
-pub(super) fn in_order(a: &[u8], b: &[u8]) -> Ordering {
+pub(super) fn natural_order(a: &[u8], b: &[u8]) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
         let (Some(one), Some(other)) = (left.first(), right.first()) else {
@@ -85,8 +85,8 @@ fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     &number[zeros..]
 }
 
-fn encode(text: &str) -> String {
-    let reserved = MAILDIR.contains(&text);
+fn encode_mailbox_name(text: &str) -> String {
+    let reserved = MAILDIR_FOLDERS.contains(&text);
     let mut name = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         let harmless = c.is_alphanumeric() || matches!(c, '_' | '@' | '=' | '+') || (at > 0 && matches!(c, '.' | '-'));
@@ -126,10 +126,10 @@ mod tests {
             ("a\u{200b}b", "a%E2%80%8Bb"),
         ];
         for (mailbox, expected) in table {
-            let name = FileNames::default().name(&mailbox.to_owned().into());
+            let name = FileNames::default().assign(&mailbox.to_owned().into());
             assert_eq!(name, expected.replace("/..", "%2F..").replace("/etc/", "%2Fetc%2F"), "{mailbox}");
             assert!(!name.contains('/'));
-            assert_eq!(mailbox_text(&name).as_deref(), Some(mailbox));
+            assert_eq!(decode_mailbox_name(&name).as_deref(), Some(mailbox));
         }
     }
 
@@ -137,16 +137,16 @@ mod tests {
     fn long_names_are_cut_and_stay_apart() {
         let mut names = FileNames::default();
         let long = |last: char| MailboxName::from(format!("{}{last}", "ж".repeat(127)));
-        let (one, other) = (names.name(&long('a')), names.name(&long('b')));
+        let (one, other) = (names.assign(&long('a')), names.assign(&long('b')));
         assert_ne!(one, other);
-        assert!(one.len() <= MAX_BYTES && one.starts_with("жж"));
-        assert_eq!(mailbox_text(&one), None);
+        assert!(one.len() <= MAX_NAME_BYTES && one.starts_with("жж"));
+        assert_eq!(decode_mailbox_name(&one), None);
     }
 
     #[test]
     fn what_no_mailbox_is_called() {
         for name in ["100%", "%4", "%zz", "%+1", "%FF", "a%~1", "%é"] {
-            assert_eq!(mailbox_text(name), None, "{name}");
+            assert_eq!(decode_mailbox_name(name), None, "{name}");
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
     fn numbers_in_names_count_as_numbers() {
         let mut names =
             vec!["10.eml", "9.eml", "a", "009.eml", "20160829T214536-0001.raw", "20160829T214536-0000.raw", "1"];
-        names.sort_by(|a, b| in_order(a.as_bytes(), b.as_bytes()));
+        names.sort_by(|a, b| natural_order(a.as_bytes(), b.as_bytes()));
         let sorted = ["1", "009.eml", "9.eml", "10.eml", "20160829T214536-0000.raw", "20160829T214536-0001.raw", "a"];
         assert_eq!(names, sorted);
     }
@@ -162,10 +162,10 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn names_come_back(text in "[a-z0-9./%~\\-@é\u{300}-\u{310} ]{1,40}|.{1,20}") {
-            let name = FileNames::default().name(&text.clone().into());
+            let name = FileNames::default().assign(&text.clone().into());
             proptest::prop_assert!(!name.contains(['/', '\0']) && !name.starts_with('.') && name.len() < 230);
-            if !name.contains(CUT) {
-                proptest::prop_assert_eq!(mailbox_text(&name), Some(text));
+            if !name.contains(TRUNCATION_MARK) {
+                proptest::prop_assert_eq!(decode_mailbox_name(&name), Some(text));
             }
         }
     }

@@ -13,13 +13,13 @@ use restante_mail::message::{Source, Summary};
 use restante_mail::naming::MailboxName;
 
 use super::names::FileNames;
-use super::request::{Export, ExportFormat};
+use super::request::{ExportFormat, ExportRequest};
 use super::trace::Trace;
 
 /// Takes the mail of an export, mailbox by mailbox.
 pub(super) trait Output {
     /// What follows belongs to this mailbox.
-    fn begin(&mut self, mailbox: &MailboxName) -> io::Result<()>;
+    fn start_mailbox(&mut self, mailbox: &MailboxName) -> io::Result<()>;
 
     /// Writes a message.
     fn write(&mut self, message: &Summary, source: &Source) -> io::Result<()>;
@@ -30,19 +30,19 @@ pub(super) trait Output {
 }
 
 /// Makes what the request asks for. The error is a sentence for the operator.
-pub(super) fn open(request: &Export) -> Result<Box<dyn Output>, String> {
+pub(super) fn open(request: &ExportRequest) -> Result<Box<dyn Output>, String> {
     let out = &request.out;
     let (stdout, one_file) = (out == Path::new("-"), out.extension().is_some_and(|extension| extension == "mbox"));
     let suggested = if stdout || one_file { ExportFormat::Mbox } else { ExportFormat::Maildir };
     match request.format.unwrap_or(suggested) {
-        ExportFormat::Mbox if stdout => Ok(Box::new(Stream(BufWriter::new(io::stdout())))),
+        ExportFormat::Mbox if stdout => Ok(Box::new(StdoutMbox(BufWriter::new(io::stdout())))),
         ExportFormat::Mbox if one_file => {
-            let file = OneMbox::create(out).map_err(|error| format!("cannot write {}: {error}", out.display()))?;
+            let file = SingleMbox::create(out).map_err(|error| format!("cannot write {}: {error}", out.display()))?;
             Ok(Box::new(file))
         }
         _ if stdout => Err("only mbox can be written to standard output".to_owned()),
         format => {
-            let root = Root::make(out)?;
+            let root = ExportRoot::create(out)?;
             let folder = out.clone();
             Ok(match format {
                 ExportFormat::Mbox => Box::new(MboxFiles { root, open: None }),
@@ -54,7 +54,7 @@ pub(super) fn open(request: &Export) -> Result<Box<dyn Output>, String> {
 }
 
 /// What there is of an export that did not come to its end, for the operator; the output must be gone.
-pub(super) fn remains(out: &Path) -> String {
+pub(super) fn describe_leftovers(out: &Path) -> String {
     let shown = out.display();
     match out.exists() {
         _ if out == Path::new("-") => "what was written is not everything".to_owned(),
@@ -64,42 +64,42 @@ pub(super) fn remains(out: &Path) -> String {
 }
 
 /// The folder that everything is put into.
-struct Root {
+struct ExportRoot {
     path: PathBuf,
     names: FileNames,
-    disk: Disk,
+    file_system: FileSystem,
 }
 
-impl Root {
+impl ExportRoot {
     /// A folder with nothing in it, so that nothing is overwritten and no two exports are mixed.
-    fn make(path: &Path) -> Result<Self, String> {
+    fn create(path: &Path) -> Result<Self, String> {
         let shown = path.display();
-        make_folder(path).map_err(|error| format!("cannot make the folder {shown}: {error}"))?;
+        create_folder(path).map_err(|error| format!("cannot make the folder {shown}: {error}"))?;
         let unreadable = |error| format!("cannot read the folder {shown}: {error}");
         if fs::read_dir(path).map_err(unreadable)?.next().is_some() {
             return Err(format!("{shown} is not empty; name a folder that is, or that does not exist yet"));
         }
-        let disk = Disk::of(path).map_err(unreadable)?;
-        Ok(Self { path: path.to_owned(), names: FileNames::default(), disk })
+        let disk = FileSystem::containing(path).map_err(unreadable)?;
+        Ok(Self { path: path.to_owned(), names: FileNames::default(), file_system: disk })
     }
 
     /// The place of a mailbox.
-    fn place(&mut self, mailbox: &MailboxName, suffix: &str) -> PathBuf {
-        self.path.join(format!("{}{suffix}", self.names.name(mailbox)))
+    fn path_for(&mut self, mailbox: &MailboxName, suffix: &str) -> PathBuf {
+        self.path.join(format!("{}{suffix}", self.names.assign(mailbox)))
     }
 }
 
 /// `MAILBOX/{cur,new,tmp}`.
 struct Maildirs {
-    root: Root,
+    root: ExportRoot,
     /// The Maildir of the mailbox.
     folder: PathBuf,
 }
 
 impl Output for Maildirs {
-    fn begin(&mut self, mailbox: &MailboxName) -> io::Result<()> {
-        self.folder = self.root.place(mailbox, "");
-        ["cur", "new", "tmp"].iter().try_for_each(|name| make_folder(&self.folder.join(name)))
+    fn start_mailbox(&mut self, mailbox: &MailboxName) -> io::Result<()> {
+        self.folder = self.root.path_for(mailbox, "");
+        ["cur", "new", "tmp"].iter().try_for_each(|name| create_folder(&self.folder.join(name)))
     }
 
     fn write(&mut self, message: &Summary, source: &Source) -> io::Result<()> {
@@ -111,21 +111,21 @@ impl Output for Maildirs {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.root.disk.sync()
+        self.root.file_system.sync()
     }
 }
 
 /// `MAILBOX/ID.eml`.
 struct EmlFolders {
-    root: Root,
+    root: ExportRoot,
     /// The folder of the mailbox.
     folder: PathBuf,
 }
 
 impl Output for EmlFolders {
-    fn begin(&mut self, mailbox: &MailboxName) -> io::Result<()> {
-        self.folder = self.root.place(mailbox, "");
-        make_folder(&self.folder)
+    fn start_mailbox(&mut self, mailbox: &MailboxName) -> io::Result<()> {
+        self.folder = self.root.path_for(mailbox, "");
+        create_folder(&self.folder)
     }
 
     fn write(&mut self, message: &Summary, source: &Source) -> io::Result<()> {
@@ -134,20 +134,20 @@ impl Output for EmlFolders {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.root.disk.sync()
+        self.root.file_system.sync()
     }
 }
 
 /// `MAILBOX.mbox`.
 struct MboxFiles {
-    root: Root,
+    root: ExportRoot,
     open: Option<MboxFile>,
 }
 
 impl Output for MboxFiles {
-    fn begin(&mut self, mailbox: &MailboxName) -> io::Result<()> {
+    fn start_mailbox(&mut self, mailbox: &MailboxName) -> io::Result<()> {
         self.open.take().map_or(Ok(()), MboxFile::close)?;
-        self.open = Some(MboxFile::create(&self.root.place(mailbox, ".mbox"))?);
+        self.open = Some(MboxFile::create(&self.root.path_for(mailbox, ".mbox"))?);
         Ok(())
     }
 
@@ -157,25 +157,25 @@ impl Output for MboxFiles {
 
     fn finish(&mut self) -> io::Result<()> {
         self.open.take().map_or(Ok(()), MboxFile::close)?;
-        self.root.disk.sync()
+        self.root.file_system.sync()
     }
 }
 
 /// The only file of an export.
-struct OneMbox {
+struct SingleMbox {
     open: Option<MboxFile>,
-    disk: Disk,
+    file_system: FileSystem,
 }
 
-impl OneMbox {
+impl SingleMbox {
     fn create(path: &Path) -> io::Result<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Ok(Self { disk: Disk::of(folder)?, open: Some(MboxFile::create(path)?) })
+        Ok(Self { file_system: FileSystem::containing(folder)?, open: Some(MboxFile::create(path)?) })
     }
 }
 
-impl Output for OneMbox {
-    fn begin(&mut self, _: &MailboxName) -> io::Result<()> {
+impl Output for SingleMbox {
+    fn start_mailbox(&mut self, _: &MailboxName) -> io::Result<()> {
         Ok(())
     }
 
@@ -189,7 +189,7 @@ impl Output for OneMbox {
             open.file.get_ref().sync_all()?;
             open.close()?;
         }
-        self.disk.sync()
+        self.file_system.sync()
     }
 }
 
@@ -225,10 +225,10 @@ impl Drop for MboxFile {
 }
 
 /// Standard output.
-struct Stream(BufWriter<io::Stdout>);
+struct StdoutMbox(BufWriter<io::Stdout>);
 
-impl Output for Stream {
-    fn begin(&mut self, _: &MailboxName) -> io::Result<()> {
+impl Output for StdoutMbox {
+    fn start_mailbox(&mut self, _: &MailboxName) -> io::Result<()> {
         Ok(())
     }
 
@@ -242,7 +242,7 @@ impl Output for Stream {
 }
 
 fn write_mbox(out: &mut dyn Write, message: &Summary, source: &Source) -> io::Result<()> {
-    let sender = Trace::of(&source.trace).and_then(|trace| trace.return_path).unwrap_or_default();
+    let sender = Trace::parse(&source.trace).and_then(|trace| trace.return_path).unwrap_or_default();
     mbox::write_message(out, sender, message.received, &source.to_bytes())
 }
 
@@ -289,17 +289,17 @@ fn create_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-fn make_folder(path: &Path) -> io::Result<()> {
+fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// A file system that is written to. It is synced as a whole: with a sync for each of many small files, an export takes ten
 /// times as long and more.
-struct Disk(File);
+struct FileSystem(File);
 
-impl Disk {
+impl FileSystem {
     /// The one that a folder is on. Linux tells later what it could not write since now.
-    fn of(folder: &Path) -> io::Result<Self> {
+    fn containing(folder: &Path) -> io::Result<Self> {
         File::open(folder).map(Self)
     }
 

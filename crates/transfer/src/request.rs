@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// `restante export`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Export {
+pub struct ExportRequest {
     /// The form to write; none means what the name of `out` suggests.
     pub format: Option<ExportFormat>,
     /// The mailboxes to write, as names or addresses; none means all.
@@ -26,7 +26,7 @@ pub enum ExportFormat {
 
 /// `restante import`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Import {
+pub struct ImportRequest {
     /// The form to expect.
     pub format: ImportFormat,
     /// The mailbox for everything, as a name or an address; none means that names and contents tell.

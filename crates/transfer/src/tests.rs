@@ -14,18 +14,18 @@ use restante_testdir::TestDir;
 use tokio::sync::watch;
 
 use super::console::Console;
-use super::export::{self, Exported};
-use super::import::{self, Imported, Rules};
-use super::request::{Export, ExportFormat, Import, ImportFormat};
-use super::walk::Walk;
-use super::{letters, output};
+use super::export::{self, ExportCounts};
+use super::file_walker::FileWalker;
+use super::import::{self, ImportOptions, ImportOutcome};
+use super::request::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
+use super::{message_reader, output};
 
 const LIMIT: usize = 100_000;
 
 /// A folder of our own, gone when this is dropped.
-struct Folder(TestDir);
+struct TestFolder(TestDir);
 
-impl Folder {
+impl TestFolder {
     fn new() -> Self {
         Self(TestDir::new())
     }
@@ -46,33 +46,33 @@ fn store() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(Limits::default()))
 }
 
-fn silence() -> Console {
+fn silent_console() -> Console {
     Console::new(Box::new(std::io::sink()), false)
 }
 
-async fn export_to(store: &dyn Store, format: Option<ExportFormat>, mailboxes: &[&str], out: PathBuf) -> Exported {
+async fn export_to(store: &dyn Store, format: Option<ExportFormat>, mailboxes: &[&str], out: PathBuf) -> ExportCounts {
     let names: Vec<MailboxName> = mailboxes.iter().map(|name| (*name).to_owned().into()).collect();
-    let mut output = output::open(&Export { format, mailboxes: Vec::new(), out }).unwrap();
-    export::export(store, &names, &mut *output, &mut silence(), &watch::channel(false).1).await.unwrap()
+    let mut output = output::open(&ExportRequest { format, mailboxes: Vec::new(), out }).unwrap();
+    export::export(store, &names, &mut *output, &mut silent_console(), &watch::channel(false).1).await.unwrap()
 }
 
 /// Imports by name and content, and returns what came of it with the number of problems.
-async fn import_from(store: &Arc<dyn Store>, naming: Naming, request: Import) -> (Imported, u64) {
+async fn import_from(store: &Arc<dyn Store>, naming: Naming, request: ImportRequest) -> (ImportOutcome, u64) {
     let mailbox = request.mailbox.map(|name| naming.parse_mailbox(&name).unwrap());
-    let rules = Rules { naming, mailbox, received_now: request.received_now, retention: None, total: 0 };
-    let news = letters::read(Walk::new(request.format, &request.paths), LIMIT);
-    let mut console = silence();
+    let rules = ImportOptions { naming, mailbox, received_now: request.received_now, retention: None, total: 0 };
+    let news = message_reader::spawn_reader(FileWalker::new(request.format, &request.paths), LIMIT);
+    let mut console = silent_console();
     let (_sign, stop) = watch::channel(false);
     let imported = import::import(store, &rules, news, &mut console, stop).await;
-    (imported, console.problems())
+    (imported, console.problem_count())
 }
 
-fn everything(path: &Path) -> Import {
-    Import { format: ImportFormat::Auto, mailbox: None, received_now: false, paths: vec![path.to_owned()] }
+fn import_everything(path: &Path) -> ImportRequest {
+    ImportRequest { format: ImportFormat::Auto, mailbox: None, received_now: false, paths: vec![path.to_owned()] }
 }
 
 /// All of a mailbox: what is listed, with its source.
-async fn held(store: &dyn Store, mailbox: &str) -> Vec<(Summary, String)> {
+async fn stored_messages(store: &dyn Store, mailbox: &str) -> Vec<(Summary, String)> {
     let mailbox = MailboxName::from(mailbox.to_owned());
     let mut held = Vec::new();
     for summary in store.list(&mailbox, Page::ALL).await.unwrap().messages {
@@ -89,7 +89,7 @@ async fn mailboxes(store: &dyn Store) -> Vec<MailboxName> {
 
 /// The sources of a mailbox.
 async fn sources(store: &dyn Store, mailbox: &str) -> Vec<String> {
-    held(store, mailbox).await.into_iter().map(|(_, source)| source).collect()
+    stored_messages(store, mailbox).await.into_iter().map(|(_, source)| source).collect()
 }
 
 /// Some time ago, so that nothing is in the future.
@@ -134,35 +134,35 @@ async fn deliver(store: &dyn Store, mail: &Mail) {
     store.set_seen(&stored.mailbox, stored.id, mail.seen).await.unwrap();
 }
 
-async fn there_and_back(mails: &[Mail], format: ExportFormat) -> (Arc<dyn Store>, Arc<dyn Store>) {
-    let (one, other, folder) = (store(), store(), Folder::new());
+async fn export_and_import(mails: &[Mail], format: ExportFormat) -> (Arc<dyn Store>, Arc<dyn Store>) {
+    let (one, other, folder) = (store(), store(), TestFolder::new());
     for mail in mails {
         deliver(&*one, mail).await;
     }
     let exported = export_to(&*one, Some(format), &[], folder.join("out")).await;
-    let (imported, problems) = import_from(&other, Naming::Full, everything(&folder.join("out"))).await;
+    let (imported, problems) = import_from(&other, Naming::Full, import_everything(&folder.join("out"))).await;
     assert_eq!((exported.messages, imported.messages, problems), (mails.len() as u64, mails.len() as u64, 0));
     (one, other)
 }
 
 /// Each case writes folders, so there are few unless somebody asks for more.
-fn few() -> ProptestConfig {
+fn proptest_config() -> ProptestConfig {
     let default = ProptestConfig::default();
     if std::env::var_os("PROPTEST_CASES").is_some() { default } else { ProptestConfig { cases: 16, ..default } }
 }
 
 proptest! {
-    #![proptest_config(few())]
+    #![proptest_config(proptest_config())]
 
     #[test]
     fn everything_comes_back(mails in prop::collection::vec(mail(), 0..12)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             for format in [ExportFormat::Maildir, ExportFormat::Eml] {
-                let (one, other) = there_and_back(&mails, format).await;
+                let (one, other) = export_and_import(&mails, format).await;
                 prop_assert_eq!(mailboxes(&*one).await, mailboxes(&*other).await);
                 for mailbox in mailboxes(&*one).await {
-                    let (before, after) = (held(&*one, mailbox.as_str()).await, held(&*other, mailbox.as_str()).await);
+                    let (before, after) = (stored_messages(&*one, mailbox.as_str()).await, stored_messages(&*other, mailbox.as_str()).await);
                     prop_assert_eq!(before.len(), after.len());
                     for ((before, source), (after, came_back)) in before.into_iter().zip(after) {
                         prop_assert_eq!(source, came_back);
@@ -178,7 +178,7 @@ proptest! {
 
 #[tokio::test]
 async fn one_mbox_for_all_mailboxes() {
-    let (one, other, folder) = (store(), store(), Folder::new());
+    let (one, other, folder) = (store(), store(), TestFolder::new());
     for (mailbox, text) in [("bob", "one"), ("ann", "two"), ("bob", "From three")] {
         let body = format!("Subject: {text}\r\n\r\n{text}\r\n");
         let mail = Mail { mailbox: mailbox.to_owned(), trace: true, body, seen: false, micros: 0 };
@@ -189,17 +189,17 @@ async fn one_mbox_for_all_mailboxes() {
     assert_eq!((exported.mailboxes, exported.messages), (2, 3));
     assert!(fs::read_to_string(&out).unwrap().starts_with("From ann@x.org Thu Jan 15 12:00:00 2026\nReturn-Path: "));
     assert!(!folder.join("all.mbox.part").exists());
-    import_from(&other, Naming::Local, everything(&out)).await;
+    import_from(&other, Naming::Local, import_everything(&out)).await;
     for mailbox in ["bob", "ann"] {
         assert_eq!(sources(&*one, mailbox).await, sources(&*other, mailbox).await);
     }
-    let first = &held(&*other, "bob").await[0].0;
+    let first = &stored_messages(&*other, "bob").await[0].0;
     assert_eq!((first.received, first.headline.subject()), (noon(), "one"));
 }
 
 #[tokio::test]
 async fn some_mailboxes_as_an_mbox_each() {
-    let (one, folder) = (store(), Folder::new());
+    let (one, folder) = (store(), TestFolder::new());
     for mailbox in ["a/b", "bob", "carl"] {
         let mail = Mail { mailbox: mailbox.to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
         deliver(&*one, &mail).await;
@@ -228,7 +228,7 @@ async fn which_mailbox_a_mail_goes_to() {
         ("81fe8bfe87576c3ecb22426f8e57847382917acf/1.raw", "", ""),
     ];
     for (file, delivered_to, expected) in table {
-        let (folder, store) = (Folder::new(), store());
+        let (folder, store) = (TestFolder::new(), store());
         let source = if delivered_to.is_empty() { "X: y\r\n\r\n".to_owned() } else { trace(delivered_to) };
         let maildir = file.split_once("/cur/").or(file.split_once("/new/")).map_or("x", |(maildir, _)| maildir);
         for name in [maildir, maildir.split('/').next().unwrap()] {
@@ -236,12 +236,12 @@ async fn which_mailbox_a_mail_goes_to() {
             fs::create_dir_all(folder.join(name).join("new")).unwrap();
         }
         folder.file(file, &source);
-        let (imported, problems) = import_from(&store, Naming::Local, everything(folder.0.path())).await;
+        let (imported, problems) = import_from(&store, Naming::Local, import_everything(folder.0.path())).await;
         let mailboxes = mailboxes(&*store).await;
         let mailbox = mailboxes.first().map_or("", MailboxName::as_str);
         assert_eq!((mailbox, imported.messages + problems), (*expected, 1), "{file} for <{delivered_to}>");
         if !mailbox.is_empty() {
-            let (summary, came_back) = held(&*store, mailbox).await.remove(0);
+            let (summary, came_back) = stored_messages(&*store, mailbox).await.remove(0);
             assert_eq!((summary.seen, came_back), (file.ends_with('S'), source));
         }
     }
@@ -273,12 +273,12 @@ async fn what_else_lies_in_a_maildir() {
         (ImportFormat::Mbox, (0, 0, 12)),
     ];
     for (format, expected) in table {
-        let (folder, store) = (Folder::new(), store());
+        let (folder, store) = (TestFolder::new(), store());
         for (file, content) in files {
             folder.file(file, content);
         }
         let (imported, problems) =
-            import_from(&store, Naming::Local, Import { format, ..everything(folder.0.path()) }).await;
+            import_from(&store, Naming::Local, ImportRequest { format, ..import_everything(folder.0.path()) }).await;
         assert_eq!((imported.messages, imported.ignored, problems), expected, "{format:?}");
         assert_eq!(sources(&*store, "mail").await.len() as u64, imported.messages, "{format:?}");
     }
@@ -287,7 +287,7 @@ async fn what_else_lies_in_a_maildir() {
 /// A shell gives a pipe a name, as in `import <(cat Inbox)`, which says nothing about whose mail it is.
 #[tokio::test]
 async fn a_pipe_names_no_mailbox() {
-    let (folder, store) = (Folder::new(), store());
+    let (folder, store) = (TestFolder::new(), store());
     let path = folder.join("63");
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
     for (mailbox, expected) in [(None, (0, 1)), (Some("bob".to_owned()), (1, 0))] {
@@ -295,7 +295,8 @@ async fn a_pipe_names_no_mailbox() {
             let path = path.clone();
             move || fs::write(path, "From a Thu Jan 15 12:00:00 2026\nX: y\n\n").unwrap()
         });
-        let (imported, problems) = import_from(&store, Naming::Local, Import { mailbox, ..everything(&path) }).await;
+        let (imported, problems) =
+            import_from(&store, Naming::Local, ImportRequest { mailbox, ..import_everything(&path) }).await;
         assert_eq!((imported.messages, problems), expected);
         writer.join().unwrap();
     }
@@ -316,9 +317,9 @@ async fn files_that_are_named_themselves() {
         ("nothing.mbox", "From a\n\n", ""),
     ];
     for (file, content, expected) in table {
-        let (folder, store) = (Folder::new(), store());
+        let (folder, store) = (TestFolder::new(), store());
         folder.file(file, content);
-        let (imported, problems) = import_from(&store, Naming::Local, everything(&folder.join(file))).await;
+        let (imported, problems) = import_from(&store, Naming::Local, import_everything(&folder.join(file))).await;
         let mailboxes = mailboxes(&*store).await;
         assert_eq!(mailboxes.first().map_or("", MailboxName::as_str), *expected, "{file}");
         assert_eq!(imported.messages + problems, 1, "{file}");
@@ -327,7 +328,7 @@ async fn files_that_are_named_themselves() {
 
 #[tokio::test]
 async fn what_is_no_mail_is_passed_over_or_told() {
-    let (folder, store) = (Folder::new(), store());
+    let (folder, store) = (TestFolder::new(), store());
     folder.file("bob/1.eml", "X: 1\r\n\r\n");
     folder.file("bob/2.eml", "");
     folder.file("bob/3.eml", "x".repeat(LIMIT + 1));
@@ -336,21 +337,25 @@ async fn what_is_no_mail_is_passed_over_or_told() {
     folder.file("bob/.4.part", "half a mail");
     folder.file("broken.mbox", "X: this is no mbox\n");
     std::os::unix::fs::symlink("/", folder.join("loop")).unwrap();
-    let (imported, problems) = import_from(&store, Naming::Local, everything(folder.0.path())).await;
+    let (imported, problems) = import_from(&store, Naming::Local, import_everything(folder.0.path())).await;
     assert_eq!((imported.messages, imported.ignored, problems), (1, 1, 4));
-    let missing = everything(&folder.join("nowhere"));
+    let missing = import_everything(&folder.join("nowhere"));
     let (imported, problems) = import_from(&store, Naming::Local, missing).await;
     assert_eq!((imported.messages, problems), (0, 1));
 }
 
 #[tokio::test]
 async fn what_the_operator_says_wins() {
-    let (folder, store) = (Folder::new(), store());
+    let (folder, store) = (TestFolder::new(), store());
     folder.file("1.eml", trace("ann") + "\r\nhello\r\n");
     let before = Timestamp::now();
-    let request = Import { mailbox: Some("Carl@x.org".to_owned()), received_now: true, ..everything(folder.0.path()) };
+    let request = ImportRequest {
+        mailbox: Some("Carl@x.org".to_owned()),
+        received_now: true,
+        ..import_everything(folder.0.path())
+    };
     import_from(&store, Naming::Full, request).await;
-    let (summary, source) = held(&*store, "carl@x.org").await.remove(0);
+    let (summary, source) = stored_messages(&*store, "carl@x.org").await.remove(0);
     assert!(summary.received >= before);
     assert_eq!(source, trace("ann") + "\r\nhello\r\n");
     // What no header tells, the envelope does.
@@ -360,38 +365,38 @@ async fn what_the_operator_says_wins() {
 
 #[tokio::test]
 async fn times_to_come_are_not_believed() {
-    let (folder, store) = (Folder::new(), store());
+    let (folder, store) = (TestFolder::new(), store());
     folder.file("1.eml", trace("bob").replace("2026", "9999"));
-    import_from(&store, Naming::Local, everything(folder.0.path())).await;
-    assert!(held(&*store, "bob").await[0].0.received <= Timestamp::now());
+    import_from(&store, Naming::Local, import_everything(folder.0.path())).await;
+    assert!(stored_messages(&*store, "bob").await[0].0.received <= Timestamp::now());
 }
 
 #[tokio::test]
 async fn many_mails_keep_their_order() {
-    let (folder, store) = (Folder::new(), store());
+    let (folder, store) = (TestFolder::new(), store());
     let numbers: Vec<String> = (1..=300).map(|number| format!("X: {number}\r\n\r\n")).collect();
     for (number, mail) in numbers.iter().enumerate() {
         folder.file(&format!("bob/{number}.eml"), mail);
     }
-    import_from(&store, Naming::Local, everything(folder.0.path())).await;
+    import_from(&store, Naming::Local, import_everything(folder.0.path())).await;
     assert_eq!(sources(&*store, "bob").await, numbers);
 }
 
 #[tokio::test]
 async fn an_import_that_is_stopped_has_what_it_has_counted() {
-    let (folder, store) = (Folder::new(), store());
+    let (folder, store) = (TestFolder::new(), store());
     folder.file("bob/1.eml", "X: 1\r\n\r\n");
-    let rules = Rules { naming: Naming::Local, mailbox: None, received_now: false, retention: None, total: 0 };
-    let news = letters::read(Walk::new(ImportFormat::Auto, &[folder.0.path().to_owned()]), LIMIT);
+    let rules = ImportOptions { naming: Naming::Local, mailbox: None, received_now: false, retention: None, total: 0 };
+    let news = message_reader::spawn_reader(FileWalker::new(ImportFormat::Auto, &[folder.0.path().to_owned()]), LIMIT);
     let (_sign, stop) = watch::channel(true);
-    let imported = import::import(&store, &rules, news, &mut silence(), stop).await;
-    assert!(matches!(imported.failure, Some(import::Failure::Interrupted)));
+    let imported = import::import(&store, &rules, news, &mut silent_console(), stop).await;
+    assert!(matches!(imported.error, Some(import::ImportError::Interrupted)));
     assert_eq!(imported.messages, store.usage().await.unwrap().messages);
 }
 
 #[test]
 fn nothing_is_overwritten() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.file("full/x", "precious");
     folder.file("there.mbox", "precious");
     let table = [
@@ -401,7 +406,7 @@ fn nothing_is_overwritten() {
         (Some(ExportFormat::Maildir), PathBuf::from("-"), "only mbox"),
     ];
     for (format, out, expected) in table {
-        let refused = output::open(&Export { format, mailboxes: Vec::new(), out }).err().unwrap();
+        let refused = output::open(&ExportRequest { format, mailboxes: Vec::new(), out }).err().unwrap();
         assert!(refused.contains(expected), "{refused}");
     }
     assert_eq!(fs::read_to_string(folder.join("there.mbox")).unwrap(), "precious");
@@ -409,7 +414,7 @@ fn nothing_is_overwritten() {
 
 #[tokio::test]
 async fn what_a_killed_export_has_left_is_replaced() {
-    let (one, folder) = (store(), Folder::new());
+    let (one, folder) = (store(), TestFolder::new());
     let mail = Mail { mailbox: "bob".to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
     deliver(&*one, &mail).await;
     folder.file("all.mbox.part", "half a mail that is longer than the whole of it".repeat(9));
@@ -421,8 +426,8 @@ async fn what_a_killed_export_has_left_is_replaced() {
 
 #[tokio::test]
 async fn two_exports_do_not_share_a_file() {
-    let folder = Folder::new();
-    let request = Export { format: None, mailboxes: Vec::new(), out: folder.join("all.mbox") };
+    let folder = TestFolder::new();
+    let request = ExportRequest { format: None, mailboxes: Vec::new(), out: folder.join("all.mbox") };
     let _first = output::open(&request).unwrap();
     let refused = output::open(&request).err().unwrap();
     assert!(refused.ends_with("all.mbox.part is there, perhaps of another export"), "{refused}");
@@ -431,19 +436,20 @@ async fn two_exports_do_not_share_a_file() {
 /// Stopped before the first message, or before the last file has its name.
 #[tokio::test]
 async fn what_remains_of_an_export_that_is_stopped() {
-    let (one, folder) = (store(), Folder::new());
+    let (one, folder) = (store(), TestFolder::new());
     let mail = Mail { mailbox: "bob".to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
     deliver(&*one, &mail).await;
     for (name, expected) in [("all.mbox", "all.mbox was not made"), ("out", "out does not hold everything")] {
         let out = folder.join(name);
-        let mut output = output::open(&Export { format: None, mailboxes: Vec::new(), out: out.clone() }).unwrap();
+        let mut output =
+            output::open(&ExportRequest { format: None, mailboxes: Vec::new(), out: out.clone() }).unwrap();
         let (_sign, stop) = watch::channel(true);
-        let exported = export::export(&*one, &[], &mut *output, &mut silence(), &stop).await;
-        assert!(matches!(exported, Err(export::Failure::Interrupted)));
+        let exported = export::export(&*one, &[], &mut *output, &mut silent_console(), &stop).await;
+        assert!(matches!(exported, Err(export::ExportError::Interrupted)));
         drop(output);
-        assert!(output::remains(&out).ends_with(expected), "{}", output::remains(&out));
+        assert!(output::describe_leftovers(&out).ends_with(expected), "{}", output::describe_leftovers(&out));
     }
-    assert_eq!(output::remains(Path::new("-")), "what was written is not everything");
+    assert_eq!(output::describe_leftovers(Path::new("-")), "what was written is not everything");
     let names: Vec<_> = fs::read_dir(folder.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["out"]);
 }

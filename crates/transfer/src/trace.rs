@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 
 /// No line of ours is longer: it holds two names and two addresses.
-const MAX_LINE: usize = 4096;
+const MAX_LINE_BYTES: usize = 4096;
 
 /// The trace lines in front of a mail.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) struct Trace<'a> {
 
 impl<'a> Trace<'a> {
     /// Finds the trace lines at the beginning of a mail. Their lines may end in LF alone: tools rewrite line ends.
-    pub(super) fn of(source: &'a [u8]) -> Option<Self> {
+    pub(super) fn parse(source: &'a [u8]) -> Option<Self> {
         let mut rest = source;
         let mut line = next_line(&mut rest)?;
         let return_path = line.strip_prefix("Return-Path: <").and_then(|path| path.strip_suffix('>'));
@@ -44,7 +44,7 @@ impl<'a> Trace<'a> {
 
 /// Takes a line off the front, without its end.
 fn next_line<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
-    let end = rest.iter().take(MAX_LINE).position(|byte| *byte == b'\n')?;
+    let end = rest.iter().take(MAX_LINE_BYTES).position(|byte| *byte == b'\n')?;
     let (line, behind) = (&rest[..end], &rest[end + 1..]);
     *rest = behind;
     std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)).ok()
@@ -91,7 +91,7 @@ mod tests {
         for (lines, return_path, mailbox) in table {
             let whole = format!("{lines}Subject: x\r\n\r\nhello");
             let expected = Trace { len: lines.len(), return_path, mailbox, received: noon };
-            assert_eq!(Trace::of(whole.as_bytes()), Some(expected), "{lines}");
+            assert_eq!(Trace::parse(whole.as_bytes()), Some(expected), "{lines}");
         }
     }
 
@@ -107,11 +107,11 @@ mod tests {
             format!("Received: from a ([::1]) by b\r\nfor <bob>; {NOON}\r\n"),
             "Received: from a ([::1]) by b\r\n  for <bob>; yesterday\r\n".to_owned(),
             format!("Received: from a ([::1]) by b\r\n  for <bob>; {NOON}"),
-            format!("Received: from {} ([::1]) by b\r\n  for <bob>; {NOON}\r\n", "a".repeat(MAX_LINE)),
+            format!("Received: from {} ([::1]) by b\r\n  for <bob>; {NOON}\r\n", "a".repeat(MAX_LINE_BYTES)),
         ];
         for source in table {
-            assert_eq!(Trace::of(source.as_bytes()), None, "{source}");
+            assert_eq!(Trace::parse(source.as_bytes()), None, "{source}");
         }
-        assert_eq!(Trace::of(b"Received: from \xff ([::1]) by b\r\n  for <b>; x\r\n"), None);
+        assert_eq!(Trace::parse(b"Received: from \xff ([::1]) by b\r\n  for <b>; x\r\n"), None);
     }
 }

@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use restante_auth::Scopes;
 use restante_cli::Errand;
 use restante_settings::{Flags, SETTINGS, Setting, Status, Value, boolean};
-use restante_transfer::{Export, ExportFormat, Import, ImportFormat};
+use restante_transfer::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
 
 use super::Exit;
 use super::manual::{self, Manual};
@@ -32,8 +32,8 @@ pub(super) enum Task {
     Serve,
     Health,
     ConfigCheck,
-    Export(Export),
-    Import(Import),
+    Export(ExportRequest),
+    Import(ImportRequest),
     Script(Script),
     Token(TokenTask),
     User(UserTask),
@@ -121,16 +121,16 @@ fn add_flags(flags: &mut Flags, matches: &ArgMatches) {
     }
 }
 
-fn export(matches: &ArgMatches) -> Export {
-    Export {
+fn export(matches: &ArgMatches) -> ExportRequest {
+    ExportRequest {
         format: matches.get_one::<ExportFormat>("format").copied(),
         mailboxes: matches.get_many::<String>("mailbox").into_iter().flatten().cloned().collect(),
         out: matches.get_one::<PathBuf>("out").cloned().unwrap_or_default(),
     }
 }
 
-fn import(matches: &ArgMatches) -> Import {
-    Import {
+fn import(matches: &ArgMatches) -> ImportRequest {
+    ImportRequest {
         format: matches.get_one::<ImportFormat>("format").copied().unwrap_or(ImportFormat::Auto),
         mailbox: matches.get_one::<String>("mailbox").cloned(),
         received_now: matches.get_flag("received-now"),

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use restante_cli::Errand;
 use restante_settings::{self, Loaded, Purpose, ReadFile};
-use restante_transfer::{Export, Import};
+use restante_transfer::{ExportRequest, ImportRequest};
 
 use arguments::{Request, Task};
 
@@ -28,9 +28,9 @@ pub enum Command {
     /// Ask the server that runs with this configuration whether it is well.
     Health(Box<Loaded>),
     /// Write mail of the data directory to files.
-    Export(Box<Loaded>, Export),
+    Export(Box<Loaded>, ExportRequest),
     /// Take mail from files into the data directory.
-    Import(Box<Loaded>, Import),
+    Import(Box<Loaded>, ImportRequest),
     /// Try a script without serving.
     Script(Box<Loaded>, Script),
     /// Ask something of a server, or send it a mail.

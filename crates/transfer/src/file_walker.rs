@@ -6,41 +6,41 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::names::{in_order, mailbox_text};
+use super::names::{decode_mailbox_name, natural_order};
 use super::request::ImportFormat;
 
 /// Folders inside folders; more is a loop or a mistake.
-const MAX_DEPTH: usize = 32;
+const MAX_FOLDER_DEPTH: usize = 32;
 
 /// A file with mail in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Item {
+pub(super) struct InputFile {
     /// Where it is; `-` is standard input.
     pub(super) path: PathBuf,
     /// What is in it.
-    pub(super) holds: Holds,
+    pub(super) content: FileContent,
     /// The mailbox that the place of the file suggests; with [`Holds::Unknown`], if it is an mbox.
-    pub(super) place: Option<String>,
+    pub(super) suggested_mailbox: Option<String>,
     /// Whether the place knows better than the mail itself.
-    pub(super) place_first: bool,
+    pub(super) prefers_suggested_mailbox: bool,
     /// Whether somebody has read it.
     pub(super) seen: bool,
 }
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(super) enum FileContent {
     /// One mail.
-    One,
+    SingleMessage,
     /// An mbox.
-    Many,
+    Mbox,
     /// Its first bytes tell.
     Unknown,
 }
 
 /// Goes through the paths of an import.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(super) struct FileWalker {
     format: ImportFormat,
     /// What is still to do, the next at the end.
     steps: Vec<Step>,
@@ -50,8 +50,8 @@ pub(super) struct Walk {
 
 #[derive(Debug)]
 enum Step {
-    Path(PathBuf),
-    File(Item),
+    Argument(PathBuf),
+    File(InputFile),
     Folder {
         path: PathBuf,
         depth: usize,
@@ -61,9 +61,9 @@ enum Step {
     Problem(String),
 }
 
-impl Walk {
+impl FileWalker {
     pub(super) fn new(format: ImportFormat, paths: &[PathBuf]) -> Self {
-        Self { format, steps: paths.iter().rev().cloned().map(Step::Path).collect(), ignored: 0 }
+        Self { format, steps: paths.iter().rev().cloned().map(Step::Argument).collect(), ignored: 0 }
     }
 
     /// Files that were passed over because nothing says that they are mail.
@@ -71,106 +71,136 @@ impl Walk {
         self.ignored
     }
 
-    fn given(&self, path: PathBuf) -> Step {
+    fn classify_argument(&self, path: PathBuf) -> Step {
         let holds = match (self.format, extension(&path)) {
-            (ImportFormat::Mbox, _) | (ImportFormat::Auto, Some("mbox" | "mbx")) => Holds::Many,
-            (ImportFormat::Auto, extension) if extension != Some("eml") => Holds::Unknown,
-            _ => Holds::One,
+            (ImportFormat::Mbox, _) | (ImportFormat::Auto, Some("mbox" | "mbx")) => FileContent::Mbox,
+            (ImportFormat::Auto, extension) if extension != Some("eml") => FileContent::Unknown,
+            _ => FileContent::SingleMessage,
         };
         if path == Path::new("-") {
-            return Step::File(Item { path, holds, place: None, place_first: false, seen: false });
+            return Step::File(InputFile {
+                path,
+                content: holds,
+                suggested_mailbox: None,
+                prefers_suggested_mailbox: false,
+                seen: false,
+            });
         }
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => Step::Folder { path, depth: 0, inherited: None },
             Ok(found) => {
                 // An mbox is named after its mailbox. A single mail is not, and its folder was not given; a pipe is
                 // named by a shell.
-                let named = found.is_file() && holds != Holds::One;
-                let place = if named { mbox_text(&path) } else { None };
-                Step::File(Item { path, holds, place, place_first: false, seen: false })
+                let named = found.is_file() && holds != FileContent::SingleMessage;
+                let place = if named { mailbox_of_mbox_file(&path) } else { None };
+                Step::File(InputFile {
+                    path,
+                    content: holds,
+                    suggested_mailbox: place,
+                    prefers_suggested_mailbox: false,
+                    seen: false,
+                })
             }
             Err(error) => Step::Problem(format!("{}: {error}", path.display())),
         }
     }
 
-    fn open(&mut self, path: &Path, depth: usize, inherited: Option<String>) -> io::Result<()> {
-        let entries = entries(path)?;
+    fn expand_folder(&mut self, path: &Path, depth: usize, inherited: Option<String>) -> io::Result<()> {
+        let entries = read_entries(path)?;
         let is_folder =
-            |name: &str| entries.iter().any(|entry| entry.kind == Kind::Folder && entry.name == OsStr::new(name));
+            |name: &str| entries.iter().any(|entry| entry.kind == EntryKind::Folder && entry.name == OsStr::new(name));
         let takes_files_of_any_name =
             matches!(self.format, ImportFormat::Auto | ImportFormat::Maildir | ImportFormat::Eml);
         let steps = if takes_files_of_any_name && is_folder("cur") && is_folder("new") {
-            self.maildir(path, depth, inherited, &entries)?
+            self.expand_maildir(path, depth, inherited, &entries)?
         } else {
-            entries.iter().filter_map(|entry| self.entry(path, depth, inherited.as_deref(), entry)).collect()
+            entries.iter().filter_map(|entry| self.classify_entry(path, depth, inherited.as_deref(), entry)).collect()
         };
         self.steps.extend(steps.into_iter().rev());
         Ok(())
     }
 
     /// Mails of `new` and `cur` in one order, then whatever else is there: it is the same person's.
-    fn maildir(&mut self, path: &Path, depth: usize, name: Option<String>, entries: &[Entry]) -> io::Result<Vec<Step>> {
-        let place = name.or_else(|| folder_text(path));
+    fn expand_maildir(
+        &mut self,
+        path: &Path,
+        depth: usize,
+        name: Option<String>,
+        entries: &[FolderEntry],
+    ) -> io::Result<Vec<Step>> {
+        let place = name.or_else(|| mailbox_of_folder(path));
         let mut mails = Vec::new();
         for folder in ["new", "cur"] {
             let folder = path.join(folder);
-            let found = self::entries(&folder)?.into_iter().filter(|mail| !mail.is_hidden());
+            let found = self::read_entries(&folder)?.into_iter().filter(|mail| !mail.is_hidden());
             mails.extend(found.map(|mail| (folder.join(&mail.name), mail)));
         }
-        mails.sort_by(|(_, a), (_, b)| in_order(a.name.as_encoded_bytes(), b.name.as_encoded_bytes()));
+        mails.sort_by(|(_, a), (_, b)| natural_order(a.name.as_encoded_bytes(), b.name.as_encoded_bytes()));
         let mut steps = Vec::with_capacity(mails.len());
         for (path, mail) in mails {
             let place = place.clone();
             match mail.kind {
-                Kind::File => {
+                EntryKind::File => {
                     let seen = is_seen(&mail.name);
-                    steps.push(Step::File(Item { path, holds: Holds::One, place, place_first: true, seen }));
+                    steps.push(Step::File(InputFile {
+                        path,
+                        content: FileContent::SingleMessage,
+                        suggested_mailbox: place,
+                        prefers_suggested_mailbox: true,
+                        seen,
+                    }));
                 }
-                Kind::Folder => steps.push(Step::Folder { path, depth: depth + 1, inherited: place }),
-                Kind::Link => steps.push(link(&path)),
-                Kind::Other => self.ignored += 1,
+                EntryKind::Folder => steps.push(Step::Folder { path, depth: depth + 1, inherited: place }),
+                EntryKind::Link => steps.push(symlink_problem(&path)),
+                EntryKind::Other => self.ignored += 1,
             }
         }
         for entry in entries {
             match entry.name.to_str() {
                 Some("cur" | "new") => {}
                 // What is there never became mail.
-                Some("tmp") if entry.kind == Kind::Folder => {
-                    self.ignored += self::entries(&path.join("tmp"))?.len() as u64;
+                Some("tmp") if entry.kind == EntryKind::Folder => {
+                    self.ignored += self::read_entries(&path.join("tmp"))?.len() as u64;
                 }
-                _ => steps.extend(self.entry(path, depth, place.as_deref(), entry)),
+                _ => steps.extend(self.classify_entry(path, depth, place.as_deref(), entry)),
             }
         }
         Ok(steps)
     }
 
     /// What to do about something in a folder. Inside a Maildir, mail that does not say otherwise is that mailbox's.
-    fn entry(&mut self, folder: &Path, depth: usize, inherited: Option<&str>, entry: &Entry) -> Option<Step> {
+    fn classify_entry(
+        &mut self,
+        folder: &Path,
+        depth: usize,
+        inherited: Option<&str>,
+        entry: &FolderEntry,
+    ) -> Option<Step> {
         let path = folder.join(&entry.name);
         // Programs hide what is none of our business, but Maildir++ puts a dot before the folders that a person makes.
-        if entry.is_hidden() && !(entry.kind == Kind::Folder && path.join("cur").is_dir()) {
+        if entry.is_hidden() && !(entry.kind == EntryKind::Folder && path.join("cur").is_dir()) {
             return None;
         }
         match entry.kind {
-            Kind::File => {}
-            Kind::Folder => {
+            EntryKind::File => {}
+            EntryKind::Folder => {
                 let inherited = inherited.map(str::to_owned);
                 return Some(Step::Folder { path, depth: depth + 1, inherited });
             }
-            Kind::Link => return Some(link(&path)),
-            Kind::Other => {
+            EntryKind::Link => return Some(symlink_problem(&path)),
+            EntryKind::Other => {
                 self.ignored += 1;
                 return None;
             }
         }
-        let one = |place| Some((Holds::One, place));
+        let one = |place| Some((FileContent::SingleMessage, place));
         let found = match (self.format, extension(&path)) {
             (ImportFormat::Auto | ImportFormat::Inbucket, Some("raw")) => one(None),
             (ImportFormat::Auto, Some("eml")) | (ImportFormat::Eml, _) => {
-                one(inherited.map(str::to_owned).or_else(|| folder_text(folder)))
+                one(inherited.map(str::to_owned).or_else(|| mailbox_of_folder(folder)))
             }
             (ImportFormat::Auto, Some("mbox" | "mbx")) | (ImportFormat::Mbox, _) => {
-                Some((Holds::Many, mbox_text(&path)))
+                Some((FileContent::Mbox, mailbox_of_mbox_file(&path)))
             }
             _ => None,
         };
@@ -179,28 +209,34 @@ impl Walk {
             self.ignored += u64::from(entry.name != OsStr::new("index.gob"));
             return None;
         };
-        Some(Step::File(Item { path, holds, place, place_first: false, seen: false }))
+        Some(Step::File(InputFile {
+            path,
+            content: holds,
+            suggested_mailbox: place,
+            prefers_suggested_mailbox: false,
+            seen: false,
+        }))
     }
 }
 
-impl Iterator for Walk {
+impl Iterator for FileWalker {
     /// A file, or a sentence about a place that cannot be looked into.
-    type Item = Result<Item, String>;
+    type Item = Result<InputFile, String>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             match self.steps.pop()? {
-                Step::Path(path) => {
-                    let step = self.given(path);
+                Step::Argument(path) => {
+                    let step = self.classify_argument(path);
                     self.steps.push(step);
                 }
                 Step::File(item) => return Some(Ok(item)),
                 Step::Problem(problem) => return Some(Err(problem)),
-                Step::Folder { path, depth, .. } if depth > MAX_DEPTH => {
+                Step::Folder { path, depth, .. } if depth > MAX_FOLDER_DEPTH => {
                     return Some(Err(format!("{}: lies too deep", path.display())));
                 }
                 Step::Folder { path, depth, inherited } => {
-                    if let Err(error) = self.open(&path, depth, inherited) {
+                    if let Err(error) = self.expand_folder(&path, depth, inherited) {
                         return Some(Err(format!("{}: {error}", path.display())));
                     }
                 }
@@ -210,13 +246,13 @@ impl Iterator for Walk {
 }
 
 /// What a folder lists.
-struct Entry {
+struct FolderEntry {
     name: OsString,
-    kind: Kind,
+    kind: EntryKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EntryKind {
     File,
     Folder,
     Link,
@@ -224,30 +260,30 @@ enum Kind {
     Other,
 }
 
-impl Entry {
+impl FolderEntry {
     fn is_hidden(&self) -> bool {
         self.name.as_encoded_bytes().starts_with(b".")
     }
 }
 
-fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
+fn read_entries(folder: &Path) -> io::Result<Vec<FolderEntry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let kind = match entry.file_type()? {
-            kind if kind.is_file() => Kind::File,
-            kind if kind.is_dir() => Kind::Folder,
-            kind if kind.is_symlink() => Kind::Link,
-            _ => Kind::Other,
+            kind if kind.is_file() => EntryKind::File,
+            kind if kind.is_dir() => EntryKind::Folder,
+            kind if kind.is_symlink() => EntryKind::Link,
+            _ => EntryKind::Other,
         };
-        entries.push(Entry { name: entry.file_name(), kind });
+        entries.push(FolderEntry { name: entry.file_name(), kind });
     }
-    entries.sort_by(|a, b| in_order(a.name.as_encoded_bytes(), b.name.as_encoded_bytes()));
+    entries.sort_by(|a, b| natural_order(a.name.as_encoded_bytes(), b.name.as_encoded_bytes()));
     Ok(entries)
 }
 
 /// Links could lead round in circles, or out of what the operator meant.
-fn link(path: &Path) -> Step {
+fn symlink_problem(path: &Path) -> Step {
     Step::Problem(format!("{}: is a symbolic link; import what it points to", path.display()))
 }
 
@@ -258,18 +294,18 @@ fn is_seen(name: &OsStr) -> bool {
 }
 
 /// The mailbox that a folder is named after. `.` and `..` have a name too.
-fn folder_text(folder: &Path) -> Option<String> {
+fn mailbox_of_folder(folder: &Path) -> Option<String> {
     let whole = match folder.file_name() {
         Some(name) => name.to_owned(),
         None => fs::canonicalize(folder).ok()?.file_name()?.to_owned(),
     };
-    mailbox_text(whole.to_str()?)
+    decode_mailbox_name(whole.to_str()?)
 }
 
 /// The mailbox that an mbox is named after, as `bob.mbox` and `/var/mail/bob` are.
-fn mbox_text(path: &Path) -> Option<String> {
+fn mailbox_of_mbox_file(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
-    mailbox_text(name.strip_suffix(".mbox").or(name.strip_suffix(".mbx")).unwrap_or(name))
+    decode_mailbox_name(name.strip_suffix(".mbox").or(name.strip_suffix(".mbx")).unwrap_or(name))
 }
 
 fn extension(path: &Path) -> Option<&str> {

@@ -7,16 +7,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// Futures under way.
-pub(super) struct Flight<T> {
+pub(super) struct OrderedFutures<T> {
     slots: VecDeque<Slot<T>>,
 }
 
 enum Slot<T> {
-    UnderWay(Pin<Box<dyn Future<Output = T> + Send>>),
+    Pending(Pin<Box<dyn Future<Output = T> + Send>>),
     Done(T),
 }
 
-impl<T> Flight<T> {
+impl<T> OrderedFutures<T> {
     pub(super) fn new() -> Self {
         Self { slots: VecDeque::new() }
     }
@@ -27,7 +27,7 @@ impl<T> Flight<T> {
 
     /// Begins something: when this returns it has been polled, after everything that was added before.
     pub(super) async fn add(&mut self, work: impl Future<Output = T> + Send + 'static) {
-        let mut slot = Slot::UnderWay(Box::pin(work));
+        let mut slot = Slot::Pending(Box::pin(work));
         poll_fn(|context| {
             slot.poll(context);
             Poll::Ready(())
@@ -39,7 +39,7 @@ impl<T> Flight<T> {
     /// Waits for the oldest to end; none when nothing is under way. Nothing is lost when the wait is given up.
     pub(super) async fn next(&mut self) -> Option<T> {
         poll_fn(|context| {
-            if let Some(Slot::UnderWay(_)) = self.slots.front() {
+            if let Some(Slot::Pending(_)) = self.slots.front() {
                 self.poll_all(context);
             }
             match self.slots.pop_front() {
@@ -62,7 +62,7 @@ impl<T> Flight<T> {
 
 impl<T> Slot<T> {
     fn poll(&mut self, context: &mut Context<'_>) {
-        if let Self::UnderWay(work) = self
+        if let Self::Pending(work) = self
             && let Poll::Ready(result) = work.as_mut().poll(context)
         {
             *self = Self::Done(result);
@@ -79,7 +79,7 @@ mod tests {
     #[tokio::test]
     async fn work_begins_and_ends_in_order() {
         let begun = Arc::new(Mutex::new(Vec::new()));
-        let mut flight = Flight::new();
+        let mut flight = OrderedFutures::new();
         for number in 0..10_u32 {
             let begun = begun.clone();
             flight

@@ -12,23 +12,23 @@ const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Au
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 /// Whether what follows `From ` can hardly be text: it begins with an address, is one word, or has a time at its end.
-pub(super) fn is_one(line: &[u8]) -> bool {
+pub(super) fn is_from_line(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let Some(first) = words.next() else { return false };
-    first.contains(&b'@') || words.next().is_none() || time(line).is_some()
+    first.contains(&b'@') || words.next().is_none() || parse_time(line).is_some()
 }
 
 /// The time at the end of a `From ` line. UUCP has the name of a machine behind it.
-pub(super) fn time(line: &[u8]) -> Option<Timestamp> {
+pub(super) fn parse_time(line: &[u8]) -> Option<Timestamp> {
     let line = std::str::from_utf8(line).ok()?;
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let words = if let [words @ .., "remote", "from", _] = words.as_slice() { words } else { &words };
-    plain(words).or_else(|| of_header(words))
+    parse_asctime(words).or_else(|| parse_header_date(words))
 }
 
 /// The form of `asctime`. A zone may stand before or behind the year, as several programs write it; one that is a name is
 /// taken as UTC.
-fn plain(words: &[&str]) -> Option<Timestamp> {
+fn parse_asctime(words: &[&str]) -> Option<Timestamp> {
     let day = words.iter().rposition(|word| DAYS.contains(word))?;
     let [month, day, time, rest @ ..] = &words[day + 1..] else { return None };
     let month = i8::try_from(MONTHS.iter().position(|name| name == month)? + 1).ok()?;
@@ -49,7 +49,7 @@ fn plain(words: &[&str]) -> Option<Timestamp> {
 }
 
 /// The form that the header of a mail has (RFC 5322 section 3.3), with the name of the day.
-fn of_header(words: &[&str]) -> Option<Timestamp> {
+fn parse_header_date(words: &[&str]) -> Option<Timestamp> {
     let day = words.iter().rposition(|word| word.strip_suffix(',').is_some_and(|day| DAYS.contains(&day)))?;
     DateTimeParser::new().relaxed_weekday(true).parse_timestamp(words[day..].join(" ")).ok()
 }
@@ -97,7 +97,7 @@ mod tests {
             ("a@x Thu, 35 Nov 2026 03:52:50 +0100", None),
         ];
         for (line, expected) in table {
-            assert_eq!(time(line.as_bytes()), expected.map(|at| at.parse().unwrap()), "{line}");
+            assert_eq!(parse_time(line.as_bytes()), expected.map(|at| at.parse().unwrap()), "{line}");
         }
     }
 }

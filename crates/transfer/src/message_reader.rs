@@ -1,0 +1,192 @@
+//! Reads the files of an import, on a thread of its own and a bounded number of bytes ahead of the store. What a mail
+//! says about itself is not looked at here.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::console::format_size;
+use super::file_walker::{FileContent, FileWalker, InputFile};
+use super::mbox::MboxReader;
+
+/// Mail that was read and is not stored yet, in units of KiB. A larger mail waits until it is alone.
+const MAX_UNSTORED_KIB: u32 = 16 * 1024;
+/// Messages that were read and not taken yet.
+const QUEUE_CAPACITY: usize = 256;
+
+/// A mail and where it comes from.
+#[derive(Debug)]
+pub(super) struct InputMessage {
+    /// The file it is from, and where in it.
+    pub(super) origin: String,
+    /// The mail.
+    pub(super) source: Vec<u8>,
+    /// The time that the file gives.
+    pub(super) file_time: Option<Timestamp>,
+    /// The time that stands in front of the mail in an mbox.
+    pub(super) from_line_time: Option<Timestamp>,
+    /// Whether somebody has read it.
+    pub(super) seen: bool,
+    /// The mailbox that the place of the file suggests.
+    pub(super) suggested_mailbox: Option<String>,
+    /// Whether the place knows better than the mail itself.
+    pub(super) prefers_suggested_mailbox: bool,
+}
+
+/// What the reader has to tell.
+#[derive(Debug)]
+pub(super) enum ReaderEvent {
+    /// A mail, and its share of the memory for mail that is under way.
+    Message(InputMessage, OwnedSemaphorePermit),
+    /// A mail or a file that cannot be taken, in a sentence.
+    Problem(String),
+    /// All is read; so many files were passed over.
+    End {
+        /// Files that are no mail.
+        ignored: u64,
+    },
+}
+
+/// Starts to read everything that the walk finds. Mails of more than `limit` bytes are problems.
+pub(super) fn spawn_reader(walk: FileWalker, limit: usize) -> Receiver<ReaderEvent> {
+    let (sender, receiver) = channel(QUEUE_CAPACITY);
+    let runtime = Handle::current();
+    tokio::task::spawn_blocking(move || {
+        let reader = Reader { sender, runtime, limit, budget: Arc::new(Semaphore::new(MAX_UNSTORED_KIB as usize)) };
+        // Whoever stops listening has seen enough.
+        let _ = reader.read_all(walk);
+    });
+    receiver
+}
+
+/// Nobody listens any more.
+struct ReceiverClosed;
+
+struct Reader {
+    sender: Sender<ReaderEvent>,
+    runtime: Handle,
+    limit: usize,
+    budget: Arc<Semaphore>,
+}
+
+impl Reader {
+    fn read_all(&self, mut walk: FileWalker) -> Result<(), ReceiverClosed> {
+        for item in walk.by_ref() {
+            match item {
+                Ok(item) => self.read_file(&item)?,
+                Err(problem) => self.send(ReaderEvent::Problem(problem))?,
+            }
+        }
+        self.send(ReaderEvent::End { ignored: walk.ignored() })
+    }
+
+    fn read_file(&self, item: &InputFile) -> Result<(), ReceiverClosed> {
+        let (input, file_time): (Box<dyn Read>, _) = if item.path == Path::new("-") {
+            (Box::new(io::stdin()), None)
+        } else {
+            match File::open(&item.path) {
+                Ok(file) => {
+                    let modified = file.metadata().and_then(|found| found.modified()).ok();
+                    (Box::new(file), modified.and_then(|time| Timestamp::try_from(time).ok()))
+                }
+                Err(error) => return self.send_problem(item, &error.to_string()),
+            }
+        };
+        let mut input = BufReader::with_capacity(64 * 1024, input);
+        match item.content {
+            FileContent::SingleMessage => self.read_single(item, input, file_time),
+            FileContent::Mbox => self.read_mbox(item, input, file_time),
+            FileContent::Unknown => match input.fill_buf() {
+                Ok(bytes) if bytes.starts_with(b"From ") => self.read_mbox(item, input, file_time),
+                Ok(_) => self.read_single(&InputFile { suggested_mailbox: None, ..item.clone() }, input, file_time),
+                Err(error) => self.send_problem(item, &error.to_string()),
+            },
+        }
+    }
+
+    fn read_single(
+        &self,
+        item: &InputFile,
+        input: impl Read,
+        file_time: Option<Timestamp>,
+    ) -> Result<(), ReceiverClosed> {
+        let mut source = Vec::new();
+        if let Err(error) = input.take(self.limit as u64 + 1).read_to_end(&mut source) {
+            return self.send_problem(item, &error.to_string());
+        }
+        if source.is_empty() {
+            return self.send_problem(item, "is empty");
+        }
+        if source.len() > self.limit {
+            return self.send_problem(item, &self.too_large());
+        }
+        self.send_message(item, item.path.display().to_string(), source, file_time, None)
+    }
+
+    fn read_mbox(
+        &self,
+        item: &InputFile,
+        input: impl BufRead,
+        file_time: Option<Timestamp>,
+    ) -> Result<(), ReceiverClosed> {
+        let mut mbox = MboxReader::new(input, self.limit);
+        for number in 1_u64.. {
+            let origin = || format!("{}, message {number}", item.path.display());
+            match mbox.next() {
+                Ok(Some(entry)) => match entry.source {
+                    Some(source) if source.is_empty() => {
+                        self.send(ReaderEvent::Problem(format!("{}: is empty", origin())))?
+                    }
+                    Some(source) => self.send_message(item, origin(), source, file_time, entry.date)?,
+                    None => self.send(ReaderEvent::Problem(format!("{}: {}", origin(), self.too_large())))?,
+                },
+                Ok(None) => break,
+                Err(error) => return self.send_problem(item, &error.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    fn send_message(
+        &self,
+        item: &InputFile,
+        origin: String,
+        source: Vec<u8>,
+        file_time: Option<Timestamp>,
+        postmark: Option<Timestamp>,
+    ) -> Result<(), ReceiverClosed> {
+        let kib = u32::try_from(source.len() / 1024).unwrap_or(MAX_UNSTORED_KIB).clamp(1, MAX_UNSTORED_KIB);
+        let room = self.runtime.block_on(self.budget.clone().acquire_many_owned(kib)).map_err(|_| ReceiverClosed)?;
+        let InputFile { suggested_mailbox: place, prefers_suggested_mailbox: place_first, seen, .. } = item.clone();
+        self.send(ReaderEvent::Message(
+            InputMessage {
+                origin,
+                source,
+                file_time,
+                from_line_time: postmark,
+                seen,
+                suggested_mailbox: place,
+                prefers_suggested_mailbox: place_first,
+            },
+            room,
+        ))
+    }
+
+    fn send_problem(&self, item: &InputFile, what: &str) -> Result<(), ReceiverClosed> {
+        self.send(ReaderEvent::Problem(format!("{}: {what}", item.path.display())))
+    }
+
+    fn too_large(&self) -> String {
+        format!("is larger than {} (smtp.maxmessagebytes can allow more)", format_size(self.limit as u64))
+    }
+
+    fn send(&self, news: ReaderEvent) -> Result<(), ReceiverClosed> {
+        self.sender.blocking_send(news).map_err(|_| ReceiverClosed)
+    }
+}
