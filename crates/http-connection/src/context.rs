@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use restante_net::{Admission, GRACE, Shutdown};
+use restante_net::{Admission, SHUTDOWN_GRACE_PERIOD, Shutdown};
 
 use crate::write_timeout::Patience;
 
@@ -89,16 +89,16 @@ impl Tenure {
 
     /// Waits until the server begins to end.
     pub async fn ending(&self) {
-        self.0.shutdown.clone().begun().await;
+        self.0.shutdown.clone().triggered().await;
     }
 
     /// Waits until the server has been ending for so long that the client should have taken the rest of its answer. Of
     /// one that does not end by itself nobody expects a certain rest.
     pub(crate) async fn overdue(&self, is_endless: impl Fn() -> bool) {
         let mut shutdown = self.0.shutdown.clone();
-        shutdown.going_on_for(FAREWELL).await;
+        shutdown.triggered_for(FAREWELL).await;
         if !is_endless() {
-            shutdown.going_on_for(GRACE).await;
+            shutdown.triggered_for(SHUTDOWN_GRACE_PERIOD).await;
         }
     }
 }

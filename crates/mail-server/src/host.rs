@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use restante_mailroom::Mailroom;
 use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_metrics::{Ending, Metrics, Protocol};
-use restante_net::{Shutdown, Stream, Tls, Wire};
+use restante_net::{LineStream, Shutdown, Stream, Tls};
 use restante_proto::{RecordedLine, Speaker, TranscriptBuffer, TranscriptScope};
 use restante_store::StoreError;
 
@@ -50,7 +50,7 @@ pub struct Call<'a> {
     /// What the log calls it.
     pub name: &'a str,
     /// What it is carried by.
-    pub wire: Wire,
+    pub wire: LineStream,
     /// The end of the server.
     pub shutdown: Shutdown,
 }
@@ -93,7 +93,7 @@ impl Host {
             Some(tls) if self.implicit_tls => self.handshake(name, tls.accept(stream), &mut shutdown).await?,
             _ => stream,
         };
-        Ok(Call { host: self, name, wire: Wire::new(stream, self.timeout), shutdown })
+        Ok(Call { host: self, name, wire: LineStream::new(stream, self.timeout), shutdown })
     }
 
     /// Takes note of how a session has ended, be it that its connection broke.
@@ -120,7 +120,7 @@ impl Host {
         let outcome = tokio::select! {
             biased;
             outcome = handshake => outcome,
-            () = shutdown.begun() => return Err(Ending::Shutdown.into()),
+            () = shutdown.triggered() => return Err(Ending::Shutdown.into()),
         };
         self.metrics.handshake(self.protocol, outcome).map_err(|error| {
             tracing::debug!(session = name, %error, "TLS handshake failed");
@@ -176,7 +176,7 @@ impl Call<'_> {
     /// Closes the connection behind the last words, for this reason. It stays the reason when the peer has closed before us.
     pub async fn part(&mut self, ending: Ending) -> Ending {
         let closed = match ending {
-            Ending::Quit => self.wire.quit().await,
+            Ending::Quit => self.wire.close_after_quit().await,
             _ => self.wire.close().await,
         };
         if let Err(error) = closed {

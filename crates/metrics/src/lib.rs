@@ -20,7 +20,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 use restante_mail::envelope::RefusalReason;
-use restante_net::Tally;
+use restante_net::ConnectionCounters;
 
 use denials::Denials;
 use history::History;
@@ -79,7 +79,7 @@ pub struct Monitors {
 /// What is counted for one protocol.
 #[derive(Debug, Default)]
 struct Counters {
-    connections: Arc<Tally>,
+    connections: Arc<ConnectionCounters>,
     handshakes: Attempts,
     logins: Attempts,
     endings: Endings,
@@ -141,7 +141,7 @@ impl Metrics {
     }
 
     /// The connections of a protocol, to be counted where they are accepted.
-    pub fn connections(&self, protocol: Protocol) -> &Arc<Tally> {
+    pub fn connections(&self, protocol: Protocol) -> &Arc<ConnectionCounters> {
         &self.of(protocol).connections
     }
 

@@ -11,7 +11,7 @@ use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::registry::Registry;
 use restante_mail::envelope::RefusalReason;
 use restante_mailroom::{Counts, DeletionCause, Mailroom};
-use restante_net::Header;
+use restante_net::ProxyHeaderOutcome;
 use restante_script::{Event, Outcome};
 use restante_store::Usage;
 
@@ -144,7 +144,7 @@ impl Scrape {
             Protocol::ALL.into_iter().flat_map(|protocol| {
                 let connections = self.metrics.connections(protocol);
                 let labels = |header| [("protocol", protocol.label()), ("outcome", header_label(header))];
-                Header::ALL.map(|header| (labels(header), connections.headers_total(header)))
+                ProxyHeaderOutcome::ALL.map(|header| (labels(header), connections.proxy_headers_total(header)))
             }),
         )?;
         page.counters(
@@ -318,12 +318,12 @@ fn mail_protocols() -> impl Iterator<Item = Protocol> {
     Protocol::ALL.into_iter().filter(|protocol| *protocol != Protocol::Http)
 }
 
-fn header_label(header: Header) -> &'static str {
+fn header_label(header: ProxyHeaderOutcome) -> &'static str {
     match header {
-        Header::Good => "ok",
-        Header::Malformed => "malformed",
-        Header::Late => "late",
-        Header::Left => "left",
+        ProxyHeaderOutcome::Valid => "ok",
+        ProxyHeaderOutcome::Malformed => "malformed",
+        ProxyHeaderOutcome::TimedOut => "late",
+        ProxyHeaderOutcome::Disconnected => "left",
     }
 }
 

@@ -9,97 +9,103 @@ use restante_logging::LogThrottle;
 use tokio::time::sleep;
 use tracing::field::display;
 
-use super::{Admission, Gate, Header, Listener, Shutdown, Stream, Tally, TooMany};
+use super::{Admission, AdmissionControl, ConnectionCounters, Listener, ProxyHeaderOutcome, Shutdown, Stream, TooMany};
 
 /// How long to wait after the system could not accept, for instance because it has no file descriptors left.
-const PAUSE: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Accepts connections until the shutdown begins and runs `serve` for each in a task of its own, with the client's
 /// address. A connection beyond the limits is handed over without admission, so that the protocol can refuse in its own
 /// words.
-pub async fn accept<F, S>(listener: Listener, gate: Arc<Gate>, tally: Arc<Tally>, mut shutdown: Shutdown, serve: F)
-where
+pub async fn accept<F, S>(
+    listener: Listener,
+    gate: Arc<AdmissionControl>,
+    tally: Arc<ConnectionCounters>,
+    mut shutdown: Shutdown,
+    serve: F,
+) where
     F: Fn(Stream, Option<IpAddr>, Result<Admission, TooMany>, Shutdown) -> S + Clone + Send + 'static,
     S: Future<Output = ()> + Send + 'static,
 {
-    let mut report = gate.readiness.report();
-    let told = Arc::new(Told::new(&listener));
+    let mut report = gate.readiness.register_listener();
+    let told = Arc::new(RefusalLog::new(&listener));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = shutdown.begun() => return,
+            () = shutdown.triggered() => return,
             // To wait for a connection is not to fail.
-            () = sleep(PAUSE), if report.is_failing() => {
-                report.set(false);
+            () = sleep(RETRY_DELAY), if report.is_failing() => {
+                report.set_failing(false);
                 continue;
             }
         };
         match accepted {
             Ok((stream, peer)) => {
-                report.set(false);
+                report.set_failing(false);
                 // A place among all is taken before anything else is done for a connection.
                 let admission = gate.limits.admit();
-                let arrival = Arrival { stream, peer, admission, tally: tally.clone(), shutdown: shutdown.clone() };
-                tokio::spawn(arrival.let_in(gate.clone(), told.clone(), serve.clone()));
+                let arrival =
+                    NewConnection { stream, peer, admission, counters: tally.clone(), shutdown: shutdown.clone() };
+                tokio::spawn(arrival.admit_and_serve(gate.clone(), told.clone(), serve.clone()));
             }
-            Err(error) if concerns_one_peer(&error) => {}
+            Err(error) if is_peer_error(&error) => {}
             Err(error) => {
                 // Said once, not ten times a second.
-                if report.set(true) {
+                if report.set_failing(true) {
                     tracing::error!(%error, %listener, "cannot accept connections; trying again");
                 }
-                sleep(PAUSE).await;
+                sleep(RETRY_DELAY).await;
             }
         }
     }
 }
 
 /// A connection whose client is not known yet.
-struct Arrival {
+struct NewConnection {
     stream: Stream,
     peer: Option<IpAddr>,
     admission: Result<Admission, TooMany>,
-    tally: Arc<Tally>,
+    counters: Arc<ConnectionCounters>,
     shutdown: Shutdown,
 }
 
-impl Arrival {
+impl NewConnection {
     /// Finds out who the client is and takes a place for it; then the protocol has its turn.
-    async fn let_in<F, S>(self, gate: Arc<Gate>, told: Arc<Told>, serve: F)
+    async fn admit_and_serve<F, S>(self, gate: Arc<AdmissionControl>, told: Arc<RefusalLog>, serve: F)
     where
         F: Fn(Stream, Option<IpAddr>, Result<Admission, TooMany>, Shutdown) -> S,
         S: Future<Output = ()>,
     {
-        let Self { mut stream, peer, admission, tally, mut shutdown } = self;
+        let Self { mut stream, peer, admission, counters: tally, mut shutdown } = self;
         let (ip, admission) = match admission {
             Ok(admission) => {
                 let client = tokio::select! {
                     biased;
-                    client = gate.client(&mut stream, peer) => client,
-                    () = shutdown.begun() => return,
+                    client = gate.identify_client(&mut stream, peer) => client,
+                    () = shutdown.triggered() => return,
                 };
                 match client {
                     Ok(client) => {
-                        if client.by_proxy {
-                            tally.header(Header::Good);
+                        if client.is_proxied {
+                            tally.count_proxy_header(ProxyHeaderOutcome::Valid);
                         }
-                        (client.ip, Gate::admit(admission, client))
+                        (client.ip, AdmissionControl::assign_to_client(admission, client))
                     }
                     Err(header) => {
-                        tally.header(header);
-                        return told.no_header(header, peer);
+                        tally.count_proxy_header(header);
+                        return told.log_bad_header(header, peer);
                     }
                 }
             }
             Err(too_many) => (peer, Err(too_many)),
         };
-        let admission = tally.count(admission);
+        let admission = tally.count_admission(admission);
         let _refusal = match admission {
             Ok(_) => None,
             Err(too_many) => {
-                told.too_many(too_many, ip);
+                told.log_too_many(too_many, ip);
                 // Without the right to say so, the connection just ends.
-                let Some(refusal) = gate.limits.refusal() else { return };
+                let Some(refusal) = gate.limits.acquire_refusal_slot() else { return };
                 Some(refusal)
             }
         };
@@ -108,24 +114,24 @@ impl Arrival {
 }
 
 /// What the operator is told about connections that are not served, each thing seldom.
-struct Told {
+struct RefusalLog {
     listener: String,
     in_total: LogThrottle,
     from_peer: LogThrottle,
-    no_header: LogThrottle,
+    bad_header: LogThrottle,
 }
 
-impl Told {
+impl RefusalLog {
     fn new(listener: &Listener) -> Self {
         Self {
             listener: listener.to_string(),
             in_total: LogThrottle::default(),
             from_peer: LogThrottle::default(),
-            no_header: LogThrottle::default(),
+            bad_header: LogThrottle::default(),
         }
     }
 
-    fn too_many(&self, too_many: TooMany, ip: Option<IpAddr>) {
+    fn log_too_many(&self, too_many: TooMany, ip: Option<IpAddr>) {
         let Self { listener, in_total, from_peer, .. } = self;
         match too_many {
             TooMany::InTotal if in_total.is_due() => {
@@ -139,14 +145,16 @@ impl Told {
         }
     }
 
-    fn no_header(&self, header: Header, proxy: Option<IpAddr>) {
-        let Self { listener, no_header, .. } = self;
+    fn log_bad_header(&self, header: ProxyHeaderOutcome, proxy: Option<IpAddr>) {
+        let Self { listener, bad_header: no_header, .. } = self;
         let proxy = proxy.map(display);
         let why = match header {
-            Header::Malformed => "something else came",
-            Header::Late => "nothing came in time",
+            ProxyHeaderOutcome::Malformed => "something else came",
+            ProxyHeaderOutcome::TimedOut => "nothing came in time",
             // Nothing was asked for, so nobody misses anything.
-            Header::Good | Header::Left => return tracing::debug!(%listener, proxy, "closed before its PROXY header"),
+            ProxyHeaderOutcome::Valid | ProxyHeaderOutcome::Disconnected => {
+                return tracing::debug!(%listener, proxy, "closed before its PROXY header");
+            }
         };
         if no_header.is_due() {
             tracing::warn!(%listener, proxy, "a connection without a good PROXY header was closed: {why}");
@@ -155,7 +163,7 @@ impl Told {
 }
 
 /// The peer was gone before it was accepted.
-fn concerns_one_peer(error: &io::Error) -> bool {
+fn is_peer_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, InvalidInput, NotConnected};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | NotConnected | InvalidInput)
 }
@@ -167,7 +175,7 @@ mod tests {
     use tokio::task::JoinSet;
 
     use super::*;
-    use crate::{Limits, Readiness, ShutdownTrigger, bind};
+    use crate::{ConnectionLimits, Readiness, ShutdownTrigger, bind};
 
     /// What a server of the tests says to a client.
     async fn tell(mut stream: Stream, ip: Option<IpAddr>, admission: Result<Admission, TooMany>, _: Shutdown) {
@@ -178,22 +186,22 @@ mod tests {
     }
 
     /// A listener on loopback whose server says who the client is and whether it was admitted.
-    fn listen(limits: Arc<Limits>, proxies: &[&str], shutdown: Shutdown) -> std::net::SocketAddr {
+    fn listen(limits: Arc<ConnectionLimits>, proxies: &[&str], shutdown: Shutdown) -> std::net::SocketAddr {
         listen_and_count(limits, proxies, shutdown, Arc::default())
     }
 
     fn listen_and_count(
-        limits: Arc<Limits>,
+        limits: Arc<ConnectionLimits>,
         proxies: &[&str],
         shutdown: Shutdown,
-        tally: Arc<Tally>,
+        tally: Arc<ConnectionCounters>,
     ) -> std::net::SocketAddr {
         let mut listeners = bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
         let listener = listeners.remove(0);
         let Listener::Tcp(tcp) = &listener else { panic!("TCP was asked for") };
         let address = tcp.local_addr().unwrap();
         let proxies = proxies.iter().map(|network| network.parse().unwrap()).collect();
-        let gate = Gate { limits, proxies, exempt: Vec::new(), readiness: Arc::<Readiness>::default() };
+        let gate = AdmissionControl { limits, proxies, exempt: Vec::new(), readiness: Arc::<Readiness>::default() };
         tokio::spawn(accept(listener, Arc::new(gate), tally, shutdown, tell));
         address
     }
@@ -213,7 +221,7 @@ mod tests {
     #[tokio::test]
     async fn clients_of_a_proxy_have_limits_of_their_own() {
         let (_trigger, shutdown) = ShutdownTrigger::new();
-        let address = listen(Limits::new(3, Some(1)), &["127.0.0.0/8"], shutdown);
+        let address = listen(ConnectionLimits::new(3, Some(1)), &["127.0.0.0/8"], shutdown);
         let mut here = Vec::new();
         for (client, words) in [
             ("192.0.2.1", "192.0.2.1 None\n"),
@@ -233,7 +241,7 @@ mod tests {
     #[tokio::test]
     async fn a_flood_of_refused_connections_is_not_answered_for_ever() {
         let (_trigger, shutdown) = ShutdownTrigger::new();
-        let address = listen(Limits::new(0, None), &[], shutdown);
+        let address = listen(ConnectionLimits::new(0, None), &[], shutdown);
         let mut flood = JoinSet::new();
         for _ in 0..300 {
             flood.spawn(async move {
@@ -250,25 +258,25 @@ mod tests {
     #[tokio::test]
     async fn headers_are_counted_by_what_becomes_of_them() {
         let (_trigger, shutdown) = ShutdownTrigger::new();
-        let tally = Arc::new(Tally::default());
-        let address = listen_and_count(Limits::new(10, None), &["127.0.0.1"], shutdown, tally.clone());
+        let tally = Arc::new(ConnectionCounters::default());
+        let address = listen_and_count(ConnectionLimits::new(10, None), &["127.0.0.1"], shutdown, tally.clone());
         for words in ["PROXY UNKNOWN\r\n", "EHLO client.test\r\n", "PROXY nonsense\r\n", "PROXY "] {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(words.as_bytes()).await.unwrap();
             stream.shutdown().await.unwrap();
             hear(&mut stream).await;
         }
-        assert_eq!(Header::ALL.map(|header| tally.headers_total(header)), [1, 2, 0, 1]);
+        assert_eq!(ProxyHeaderOutcome::ALL.map(|header| tally.proxy_headers_total(header)), [1, 2, 0, 1]);
         assert_eq!((tally.accepted_total(), tally.refused_total()), (1, 0));
     }
 
     #[tokio::test]
     async fn the_end_does_not_wait_for_a_header() {
         let (trigger, shutdown) = ShutdownTrigger::new();
-        let address = listen(Limits::new(10, None), &["127.0.0.1"], shutdown);
+        let address = listen(ConnectionLimits::new(10, None), &["127.0.0.1"], shutdown);
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(b"PROXY ").await.unwrap();
-        assert!(trigger.run(Duration::from_secs(4)).await);
+        assert!(trigger.trigger_and_wait(Duration::from_secs(4)).await);
         assert_eq!(hear(&mut stream).await, "");
     }
 }

@@ -19,10 +19,10 @@ pub enum ListenAddr {
 }
 
 /// What an address may look like, for error messages.
-const ALLOWED: &str = "IP:PORT, localhost:PORT, :PORT (every address) or unix:/PATH";
+const ACCEPTED_FORMS: &str = "IP:PORT, localhost:PORT, :PORT (every address) or unix:/PATH";
 
 /// The longest path that fits into a `sockaddr_un` with its final zero byte.
-const MAX_UNIX_PATH: usize = 107;
+const MAX_UNIX_PATH_BYTES: usize = 107;
 
 impl ListenAddr {
     /// Whether only processes of this machine can reach it.
@@ -65,12 +65,12 @@ impl FromStr for ListenAddr {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let not_allowed = || format!("{text:?} is no address: {ALLOWED}");
+        let not_allowed = || format!("{text:?} is no address: {ACCEPTED_FORMS}");
         if let Some(path) = text.strip_prefix("unix:") {
             return match path.len() {
                 0 => Err(not_allowed()),
-                1..=MAX_UNIX_PATH => Ok(Self::Unix(PathBuf::from(path))),
-                _ => Err(format!("{text:?} is too long: a socket's path has at most {MAX_UNIX_PATH} bytes")),
+                1..=MAX_UNIX_PATH_BYTES => Ok(Self::Unix(PathBuf::from(path))),
+                _ => Err(format!("{text:?} is too long: a socket's path has at most {MAX_UNIX_PATH_BYTES} bytes")),
             };
         }
         if let Ok(addr) = text.parse() {
@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(addr.to_string(), text);
             assert_eq!(addr.is_loopback(), loopback, "{text}");
         }
-        let long = format!("unix:/{}", "x".repeat(MAX_UNIX_PATH));
+        let long = format!("unix:/{}", "x".repeat(MAX_UNIX_PATH_BYTES));
         let bad = [
             "",
             ":",

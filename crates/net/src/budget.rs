@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What is granted at once; asking for every few bytes would be a waste.
-const STEP: usize = 64 * 1024;
+const STEP_BYTES: usize = 64 * 1024;
 
 /// The memory that all messages under way may take together.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct Reservation {
 impl Budget {
     /// A budget of so many bytes.
     pub fn new(bytes: usize) -> Arc<Self> {
-        let steps = (bytes / STEP).clamp(1, Semaphore::MAX_PERMITS);
+        let steps = (bytes / STEP_BYTES).clamp(1, Semaphore::MAX_PERMITS);
         Arc::new(Self { steps: Arc::new(Semaphore::new(steps)), overdraft: Arc::new(Semaphore::new(1)) })
     }
 
@@ -49,7 +49,7 @@ impl Reservation {
             return;
         }
         let held = self.steps.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let missing = bytes.div_ceil(STEP).saturating_sub(held);
+        let missing = bytes.div_ceil(STEP_BYTES).saturating_sub(held);
         if missing == 0 || self.overdraft.is_some() {
             return;
         }
@@ -80,26 +80,26 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_budget_makes_wait_until_something_is_given_back() {
-        let budget = Budget::new(4 * STEP);
+        let budget = Budget::new(4 * STEP_BYTES);
         let (mut first, mut second, mut third) = (budget.reservation(), budget.reservation(), budget.reservation());
-        first.adjust_to(4 * STEP).await;
-        second.adjust_to(STEP).await;
+        first.adjust_to(4 * STEP_BYTES).await;
+        second.adjust_to(STEP_BYTES).await;
         assert!(second.overdraft.is_some(), "one may overdraw");
-        assert!(timeout(SOON, third.adjust_to(STEP)).await.is_err(), "a second one may not");
+        assert!(timeout(SOON, third.adjust_to(STEP_BYTES)).await.is_err(), "a second one may not");
         first.adjust_to(0).await;
-        timeout(LONG, third.adjust_to(STEP)).await.unwrap();
+        timeout(LONG, third.adjust_to(STEP_BYTES)).await.unwrap();
         assert!(third.overdraft.is_none());
     }
 
     #[tokio::test]
     async fn everybody_holding_something_and_wanting_more_is_no_deadlock() {
-        let budget = Budget::new(8 * STEP);
+        let budget = Budget::new(8 * STEP_BYTES);
         let mut tasks = Vec::new();
         for _ in 0..8 {
             let mut reservation = budget.reservation();
             tasks.push(tokio::spawn(async move {
                 for steps in 1..=8 {
-                    reservation.adjust_to(steps * STEP).await;
+                    reservation.adjust_to(steps * STEP_BYTES).await;
                     tokio::task::yield_now().await;
                 }
             }));

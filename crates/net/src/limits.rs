@@ -8,52 +8,52 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::tally::Open;
+use super::counters::OpenGuard;
 
 /// How many connections that are sent away may be told so at the same time. It takes each up to half a second, and under
 /// a flood that would be as good as letting them in.
-const MAX_REFUSALS: usize = 256;
+const MAX_CONCURRENT_REFUSALS: usize = 256;
 
 /// The limits of one protocol, shared by its listeners.
 #[derive(Debug)]
-pub struct Limits {
-    connections: Count,
-    refusals: Count,
-    clients: Arc<Clients>,
+pub struct ConnectionLimits {
+    connections: Slots,
+    refusals: Slots,
+    clients: Arc<ClientLimits>,
 }
 
 /// How much each client has: connections, and for HTTP behind a proxy requests.
 #[derive(Debug, Default)]
-pub struct Clients {
+pub struct ClientLimits {
     limit: Option<usize>,
     /// Only filled when there is a limit; holds nobody who is not here.
-    present: Mutex<HashMap<Client, usize>>,
+    active: Mutex<HashMap<ClientKey, usize>>,
 }
 
 /// Who counts as one client: an IPv4 address, or an IPv6 network of 64 bits. Of the latter a single machine usually has a
 /// whole one to choose its addresses from (RFC 7421 section 1), so an address alone would limit nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Client(IpAddr);
+struct ClientKey(IpAddr);
 
 /// A connection's place.
 #[derive(Debug)]
 pub struct Admission {
-    limits: Arc<Limits>,
-    place: Option<Place>,
+    limits: Arc<ConnectionLimits>,
+    client_slot: Option<ClientSlot>,
     /// Counted as open for as long as it has its place.
-    open: Option<Open>,
+    open_guard: Option<OpenGuard>,
 }
 
 /// A place of one client's.
 #[derive(Debug)]
-pub struct Place {
-    clients: Arc<Clients>,
-    client: Client,
+pub struct ClientSlot {
+    clients: Arc<ClientLimits>,
+    client: ClientKey,
 }
 
 /// The right to tell a connection that there are too many.
 #[derive(Debug)]
-pub(super) struct Refusal(Arc<Limits>);
+pub(super) struct RefusalSlot(Arc<ConnectionLimits>);
 
 /// Which limit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,43 +64,43 @@ pub enum TooMany {
     FromPeer,
 }
 
-impl Limits {
+impl ConnectionLimits {
     /// Limits of so many connections in total and, if wanted, from one client.
     pub fn new(total: usize, per_client: Option<usize>) -> Arc<Self> {
-        let clients = Arc::new(Clients::new(per_client));
-        Arc::new(Self { connections: Count::new(total), refusals: Count::new(MAX_REFUSALS), clients })
+        let clients = Arc::new(ClientLimits::new(per_client));
+        Arc::new(Self { connections: Slots::new(total), refusals: Slots::new(MAX_CONCURRENT_REFUSALS), clients })
     }
 
     /// The part of the limits that concerns single clients.
-    pub fn clients(&self) -> &Arc<Clients> {
+    pub fn clients(&self) -> &Arc<ClientLimits> {
         &self.clients
     }
 
     /// A place among all connections, if there is one.
     pub fn admit(self: &Arc<Self>) -> Result<Admission, TooMany> {
-        if self.connections.take() {
-            Ok(Admission { limits: self.clone(), place: None, open: None })
+        if self.connections.try_acquire() {
+            Ok(Admission { limits: self.clone(), client_slot: None, open_guard: None })
         } else {
             Err(TooMany::InTotal)
         }
     }
 
     /// The right to tell one more connection that there are too many, unless that is being told to too many.
-    pub(super) fn refusal(self: &Arc<Self>) -> Option<Refusal> {
-        self.refusals.take().then(|| Refusal(self.clone()))
+    pub(super) fn acquire_refusal_slot(self: &Arc<Self>) -> Option<RefusalSlot> {
+        self.refusals.try_acquire().then(|| RefusalSlot(self.clone()))
     }
 }
 
 impl Admission {
     /// Counts the connection as this client's.
-    pub fn of(mut self, client: IpAddr) -> Result<Self, TooMany> {
-        self.place = self.limits.clients.admit(client)?;
+    pub fn for_client(mut self, client: IpAddr) -> Result<Self, TooMany> {
+        self.client_slot = self.limits.clients.admit(client)?;
         Ok(self)
     }
 
     /// The same place, counted.
-    pub(super) fn counted(mut self, open: Open) -> Self {
-        self.open = Some(open);
+    pub(super) fn with_open_guard(mut self, open: OpenGuard) -> Self {
+        self.open_guard = Some(open);
         self
     }
 }
@@ -108,40 +108,40 @@ impl Admission {
 impl Drop for Admission {
     fn drop(&mut self) {
         // First its own, so that nobody finds a place among all and none of its own.
-        self.place = None;
-        self.limits.connections.give_back();
+        self.client_slot = None;
+        self.limits.connections.release();
     }
 }
 
-impl Drop for Refusal {
+impl Drop for RefusalSlot {
     fn drop(&mut self) {
-        self.0.refusals.give_back();
+        self.0.refusals.release();
     }
 }
 
-impl Clients {
+impl ClientLimits {
     /// A limit of so many for each, or none.
     pub fn new(limit: Option<usize>) -> Self {
-        Self { limit, present: Mutex::default() }
+        Self { limit, active: Mutex::default() }
     }
 
     /// A place of this client's, if it has one left. Without a limit nothing is counted, and there is no place to hold.
-    pub fn admit(self: &Arc<Self>, ip: IpAddr) -> Result<Option<Place>, TooMany> {
+    pub fn admit(self: &Arc<Self>, ip: IpAddr) -> Result<Option<ClientSlot>, TooMany> {
         let Some(limit) = self.limit else { return Ok(None) };
-        let client = Client::from(ip);
-        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        let client = ClientKey::from(ip);
+        let mut present = self.active.lock().unwrap_or_else(PoisonError::into_inner);
         let count = present.get(&client).copied().unwrap_or(0);
         if count >= limit {
             return Err(TooMany::FromPeer);
         }
         present.insert(client, count + 1);
-        Ok(Some(Place { clients: self.clone(), client }))
+        Ok(Some(ClientSlot { clients: self.clone(), client }))
     }
 }
 
-impl Drop for Place {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
-        let mut present = self.clients.present.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut present = self.clients.active.lock().unwrap_or_else(PoisonError::into_inner);
         if let Entry::Occupied(mut count) = present.entry(self.client) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -151,7 +151,7 @@ impl Drop for Place {
     }
 }
 
-impl From<IpAddr> for Client {
+impl From<IpAddr> for ClientKey {
     fn from(ip: IpAddr) -> Self {
         Self(match ip.to_canonical() {
             IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
@@ -162,23 +162,23 @@ impl From<IpAddr> for Client {
 
 /// So many of something, and how many are taken.
 #[derive(Debug)]
-struct Count {
+struct Slots {
     limit: usize,
-    taken: AtomicUsize,
+    used: AtomicUsize,
 }
 
-impl Count {
+impl Slots {
     fn new(limit: usize) -> Self {
-        Self { limit, taken: AtomicUsize::new(0) }
+        Self { limit, used: AtomicUsize::new(0) }
     }
 
-    fn take(&self) -> bool {
+    fn try_acquire(&self) -> bool {
         let one_more = |taken| (taken < self.limit).then_some(taken + 1);
-        self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_ok()
+        self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_ok()
     }
 
-    fn give_back(&self) {
-        self.taken.fetch_sub(1, Ordering::AcqRel);
+    fn release(&self) {
+        self.used.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -191,13 +191,13 @@ mod tests {
     }
 
     /// A connection's way in, in one step.
-    fn admit(limits: &Arc<Limits>, client: &str) -> Result<Admission, TooMany> {
-        limits.admit()?.of(ip(client))
+    fn admit(limits: &Arc<ConnectionLimits>, client: &str) -> Result<Admission, TooMany> {
+        limits.admit()?.for_client(ip(client))
     }
 
     #[test]
     fn places_are_counted_and_come_back() {
-        let limits = Limits::new(3, Some(2));
+        let limits = ConnectionLimits::new(3, Some(2));
         let (a, b) = ("192.0.2.1", "192.0.2.2");
         let first = admit(&limits, a).unwrap();
         let _second = admit(&limits, a).unwrap();
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn who_is_not_counted_has_no_limit_of_its_own() {
-        let limits = Limits::new(3, Some(1));
+        let limits = ConnectionLimits::new(3, Some(1));
         let _three = [limits.admit().unwrap(), limits.admit().unwrap(), limits.admit().unwrap()];
         assert_eq!(limits.admit().unwrap_err(), TooMany::InTotal);
     }
@@ -231,7 +231,7 @@ mod tests {
             ("::1", "127.0.0.1", false),
         ];
         for (one, other, same) in table {
-            let clients = Arc::new(Clients::new(Some(1)));
+            let clients = Arc::new(ClientLimits::new(Some(1)));
             let _place = clients.admit(ip(one)).unwrap();
             assert_eq!(clients.admit(ip(other)).is_err(), same, "{one} {other}");
         }
@@ -239,22 +239,23 @@ mod tests {
 
     #[test]
     fn nothing_is_remembered_of_clients_that_left() {
-        let limits = Limits::new(10, Some(10));
+        let limits = ConnectionLimits::new(10, Some(10));
         for last in 0..=255 {
             drop(admit(&limits, &format!("192.0.2.{last}")).unwrap());
         }
-        assert!(limits.clients.present.lock().unwrap().is_empty());
-        let unlimited = Limits::new(10, None);
+        assert!(limits.clients.active.lock().unwrap().is_empty());
+        let unlimited = ConnectionLimits::new(10, None);
         let _here = admit(&unlimited, "192.0.2.1").unwrap();
-        assert!(unlimited.clients.present.lock().unwrap().is_empty());
+        assert!(unlimited.clients.active.lock().unwrap().is_empty());
     }
 
     #[test]
     fn refusals_are_bounded_too() {
-        let limits = Limits::new(0, None);
-        let mut refusals: Vec<_> = (0..MAX_REFUSALS).map(|_| limits.refusal().unwrap()).collect();
-        assert!(limits.refusal().is_none());
+        let limits = ConnectionLimits::new(0, None);
+        let mut refusals: Vec<_> =
+            (0..MAX_CONCURRENT_REFUSALS).map(|_| limits.acquire_refusal_slot().unwrap()).collect();
+        assert!(limits.acquire_refusal_slot().is_none());
         refusals.pop();
-        assert!(limits.refusal().is_some());
+        assert!(limits.acquire_refusal_slot().is_some());
     }
 }

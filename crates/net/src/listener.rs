@@ -37,10 +37,10 @@ impl Drop for SocketFile {
 /// Listens on a configured address. `localhost` and "every address" mean IPv4 and, where the machine has it, IPv6.
 pub fn bind(addr: &ListenAddr) -> io::Result<Vec<Listener>> {
     match addr {
-        ListenAddr::Tcp(addr) => Ok(vec![Listener::Tcp(tcp(*addr)?)]),
-        ListenAddr::Localhost(port) => both(Ipv4Addr::LOCALHOST, Ipv6Addr::LOCALHOST, *port),
-        ListenAddr::Any(port) => both(Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED, *port),
-        ListenAddr::Unix(path) => Ok(vec![unix(path)?]),
+        ListenAddr::Tcp(addr) => Ok(vec![Listener::Tcp(bind_tcp(*addr)?)]),
+        ListenAddr::Localhost(port) => bind_both_families(Ipv4Addr::LOCALHOST, Ipv6Addr::LOCALHOST, *port),
+        ListenAddr::Any(port) => bind_both_families(Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED, *port),
+        ListenAddr::Unix(path) => Ok(vec![bind_unix(path)?]),
     }
 }
 
@@ -81,11 +81,11 @@ impl fmt::Display for Listener {
 
 /// IPv4 must work. IPv6 on the same port is left out where the machine has none, and where the port was ours to choose
 /// and somebody else has it on IPv6.
-fn both(v4: Ipv4Addr, v6: Ipv6Addr, port: u16) -> io::Result<Vec<Listener>> {
-    let first = tcp((v4, port).into())?;
+fn bind_both_families(v4: Ipv4Addr, v6: Ipv6Addr, port: u16) -> io::Result<Vec<Listener>> {
+    let first = bind_tcp((v4, port).into())?;
     let chosen = first.local_addr()?.port();
     let mut listeners = vec![Listener::Tcp(first)];
-    match tcp((v6, chosen).into()) {
+    match bind_tcp((v6, chosen).into()) {
         Ok(second) => listeners.push(Listener::Tcp(second)),
         Err(error) if error.kind() == ErrorKind::AddrInUse && port != 0 => return Err(error),
         Err(error) => tracing::debug!(%error, port = chosen, "no IPv6"),
@@ -93,7 +93,7 @@ fn both(v4: Ipv4Addr, v6: Ipv6Addr, port: u16) -> io::Result<Vec<Listener>> {
     Ok(listeners)
 }
 
-fn tcp(addr: SocketAddr) -> io::Result<TcpListener> {
+fn bind_tcp(addr: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if addr.is_ipv6() {
@@ -113,9 +113,9 @@ fn tcp(addr: SocketAddr) -> io::Result<TcpListener> {
 const SOCKET_MODE: u32 = 0o666;
 
 /// A socket file that nobody listens on is what a killed server leaves behind: it is replaced. Any other file is not.
-fn unix(path: &Path) -> io::Result<Listener> {
+fn bind_unix(path: &Path) -> io::Result<Listener> {
     let listener = match UnixListener::bind(path) {
-        Err(error) if error.kind() == ErrorKind::AddrInUse && is_abandoned(path) => {
+        Err(error) if error.kind() == ErrorKind::AddrInUse && is_stale_socket(path) => {
             std::fs::remove_file(path)?;
             UnixListener::bind(path)?
         }
@@ -126,7 +126,7 @@ fn unix(path: &Path) -> io::Result<Listener> {
     Ok(Listener::Unix(listener, file))
 }
 
-fn is_abandoned(path: &Path) -> bool {
+fn is_stale_socket(path: &Path) -> bool {
     let is_socket = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
     is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
 }

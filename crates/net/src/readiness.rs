@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[derive(Debug, Default)]
 pub struct Readiness {
     /// How many listeners cannot accept.
-    failing: AtomicUsize,
-    ending: AtomicBool,
+    failing_listeners: AtomicUsize,
+    is_shutting_down: AtomicBool,
 }
 
 /// Why no new work is welcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotReady {
     /// The server is about to end.
-    Ending,
+    ShuttingDown,
     /// At least one listener cannot accept connections.
     NotAccepting,
 }
@@ -23,49 +23,49 @@ pub enum NotReady {
 impl Readiness {
     /// Says whether new work is welcome.
     pub fn check(&self) -> Result<(), NotReady> {
-        if self.ending.load(Ordering::Relaxed) {
-            return Err(NotReady::Ending);
+        if self.is_shutting_down.load(Ordering::Relaxed) {
+            return Err(NotReady::ShuttingDown);
         }
-        if self.failing.load(Ordering::Relaxed) > 0 { Err(NotReady::NotAccepting) } else { Ok(()) }
+        if self.failing_listeners.load(Ordering::Relaxed) > 0 { Err(NotReady::NotAccepting) } else { Ok(()) }
     }
 
     /// From now on there is no new work.
-    pub fn end(&self) {
-        self.ending.store(true, Ordering::Relaxed);
+    pub fn start_shutdown(&self) {
+        self.is_shutting_down.store(true, Ordering::Relaxed);
     }
 
     /// One listener's part.
-    pub(super) fn report(self: &Arc<Self>) -> Report {
-        Report { readiness: self.clone(), failing: false }
+    pub(super) fn register_listener(self: &Arc<Self>) -> ListenerStatus {
+        ListenerStatus { readiness: self.clone(), is_failing: false }
     }
 }
 
 /// How one listener does. When it is gone, it does not fail any more.
-pub(super) struct Report {
+pub(super) struct ListenerStatus {
     readiness: Arc<Readiness>,
-    failing: bool,
+    is_failing: bool,
 }
 
-impl Report {
+impl ListenerStatus {
     pub(super) fn is_failing(&self) -> bool {
-        self.failing
+        self.is_failing
     }
 
     /// Reports that the listener fails or works. Whether that is news.
-    pub(super) fn set(&mut self, failing: bool) -> bool {
-        let news = std::mem::replace(&mut self.failing, failing) != failing;
+    pub(super) fn set_failing(&mut self, failing: bool) -> bool {
+        let news = std::mem::replace(&mut self.is_failing, failing) != failing;
         match (news, failing) {
-            (true, true) => _ = self.readiness.failing.fetch_add(1, Ordering::Relaxed),
-            (true, false) => _ = self.readiness.failing.fetch_sub(1, Ordering::Relaxed),
+            (true, true) => _ = self.readiness.failing_listeners.fetch_add(1, Ordering::Relaxed),
+            (true, false) => _ = self.readiness.failing_listeners.fetch_sub(1, Ordering::Relaxed),
             (false, _) => {}
         }
         news
     }
 }
 
-impl Drop for Report {
+impl Drop for ListenerStatus {
     fn drop(&mut self) {
-        self.set(false);
+        self.set_failing(false);
     }
 }
 
@@ -76,16 +76,16 @@ mod tests {
     #[test]
     fn one_failing_listener_is_enough() {
         let readiness = Arc::new(Readiness::default());
-        let (mut one, mut other) = (readiness.report(), readiness.report());
+        let (mut one, mut other) = (readiness.register_listener(), readiness.register_listener());
         assert_eq!(readiness.check(), Ok(()));
-        assert!(one.set(true));
-        assert!(!one.set(true));
-        assert!(other.set(true));
-        assert!(one.set(false));
+        assert!(one.set_failing(true));
+        assert!(!one.set_failing(true));
+        assert!(other.set_failing(true));
+        assert!(one.set_failing(false));
         assert_eq!(readiness.check(), Err(NotReady::NotAccepting));
         drop(other);
         assert_eq!(readiness.check(), Ok(()));
-        readiness.end();
-        assert_eq!(readiness.check(), Err(NotReady::Ending));
+        readiness.start_shutdown();
+        assert_eq!(readiness.check(), Err(NotReady::ShuttingDown));
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 /// How long what is under way when the server stops may take; a little less than the server waits.
-pub const GRACE: Duration = Duration::from_secs(13);
+pub const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(13);
 
 /// Starts the end and waits for it.
 pub struct ShutdownTrigger {
@@ -33,7 +33,7 @@ impl ShutdownTrigger {
     }
 
     /// Tells every holder, and waits until none is left or the time is over; false means that some were left.
-    pub async fn run(mut self, patience: Duration) -> bool {
+    pub async fn trigger_and_wait(mut self, patience: Duration) -> bool {
         self.signal.send_replace(Some(Instant::now()));
         // Nothing can ever be received: the channel only ends.
         tokio::time::timeout(patience, self.holders.recv()).await.is_ok()
@@ -42,18 +42,18 @@ impl ShutdownTrigger {
 
 impl Shutdown {
     /// Whether the end has begun.
-    pub fn has_begun(&self) -> bool {
+    pub fn is_triggered(&self) -> bool {
         self.signal.borrow().is_some()
     }
 
     /// Waits until the end begins.
-    pub async fn begun(&mut self) {
+    pub async fn triggered(&mut self) {
         // An error says that the trigger is gone, which is an end too.
         let _ = self.signal.wait_for(Option::is_some).await;
     }
 
     /// Waits until the end has been going on for so long.
-    pub async fn going_on_for(&mut self, time: Duration) {
+    pub async fn triggered_for(&mut self, time: Duration) {
         let begun = self.signal.wait_for(Option::is_some).await.map_or(None, |begun| *begun);
         if let Some(begun) = begun {
             sleep_until(begun + time).await;
@@ -69,17 +69,17 @@ mod tests {
     async fn the_end_waits_for_its_holders() {
         let (trigger, mut shutdown) = ShutdownTrigger::new();
         let holder = tokio::spawn(async move {
-            shutdown.begun().await;
-            assert!(shutdown.has_begun());
+            shutdown.triggered().await;
+            assert!(shutdown.is_triggered());
         });
-        assert!(trigger.run(Duration::from_secs(10)).await);
+        assert!(trigger.trigger_and_wait(Duration::from_secs(10)).await);
         holder.await.unwrap();
     }
 
     #[tokio::test]
     async fn the_end_does_not_wait_for_ever() {
         let (trigger, shutdown) = ShutdownTrigger::new();
-        assert!(!trigger.run(Duration::from_millis(10)).await);
+        assert!(!trigger.trigger_and_wait(Duration::from_millis(10)).await);
         drop(shutdown);
     }
 }

@@ -24,7 +24,7 @@ pub enum Stream {
 
 /// What was agreed upon in a TLS handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Agreed {
+pub struct TlsInfo {
     /// The version, such as `TLSv1.3`.
     pub version: &'static str,
     /// The cipher suite by the name that is registered for it.
@@ -33,7 +33,7 @@ pub struct Agreed {
 
 impl Stream {
     /// How the connection is encrypted, where it is.
-    pub fn tls(&self) -> Option<Agreed> {
+    pub fn tls_info(&self) -> Option<TlsInfo> {
         let Self::Tls(stream) = self else { return None };
         let (_, connection) = stream.get_ref();
         let version = match connection.protocol_version() {
@@ -48,7 +48,7 @@ impl Stream {
             Some(name) => Cow::Owned(format!("TLS_{name}")),
             None => Cow::Borrowed(cipher),
         };
-        Some(Agreed { version, cipher })
+        Some(TlsInfo { version, cipher })
     }
 
     /// Whether the connection is encrypted.
@@ -57,16 +57,16 @@ impl Stream {
     }
 
     /// The address of the other end, which may be a proxy; `None` on a unix socket, and when the peer is gone.
-    pub fn remote(&self) -> Option<IpAddr> {
+    pub fn peer_ip(&self) -> Option<IpAddr> {
         match self {
             Self::Tcp(stream) => stream.peer_addr().ok().map(|peer| peer.ip().to_canonical()),
             Self::Unix(_) => None,
-            Self::Tls(stream) => stream.get_ref().0.remote(),
+            Self::Tls(stream) => stream.get_ref().0.peer_ip(),
         }
     }
 
     /// The protocol that was agreed on in the TLS handshake, if any (RFC 7301).
-    pub fn protocol(&self) -> Option<&[u8]> {
+    pub fn alpn_protocol(&self) -> Option<&[u8]> {
         match self {
             Self::Tcp(_) | Self::Unix(_) => None,
             Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),

@@ -43,9 +43,9 @@ pub struct Tls {
 }
 
 /// What a client of a listener with TLS from the first byte has begun with.
-pub enum Opening {
+pub enum AcceptedStream {
     /// A handshake, which is done.
-    Handshake(Stream),
+    Tls(Stream),
     /// Something else, of which nothing was read.
     Plain(Stream),
 }
@@ -60,15 +60,15 @@ impl Tls {
     ) -> Result<Self, String> {
         let (config, files) = match certificate {
             Certificate::SelfSigned => (self_signed(names)?, None),
-            Certificate::Files { cert, key } => (from_files(cert, key)?, Some((cert.clone(), key.clone()))),
+            Certificate::Files { cert, key } => (load_files(cert, key)?, Some((cert.clone(), key.clone()))),
         };
-        Ok(Self { files, protocols, current: RwLock::new(offering(config, protocols)) })
+        Ok(Self { files, protocols, current: RwLock::new(with_alpn(config, protocols)) })
     }
 
     /// Reads the files again. When they are no good, the old certificate stays.
     pub fn reload(&self) -> Result<(), String> {
         if let Some((cert, key)) = &self.files {
-            let fresh = offering(from_files(cert, key)?, self.protocols);
+            let fresh = with_alpn(load_files(cert, key)?, self.protocols);
             *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
         }
         Ok(())
@@ -80,11 +80,11 @@ impl Tls {
     }
 
     /// The same, unless the client begins with something else.
-    pub async fn open(&self, stream: Stream) -> io::Result<Opening> {
+    pub async fn accept_or_plain(&self, stream: Stream) -> io::Result<AcceptedStream> {
         let opening = async {
             match stream.peek().await? {
-                HANDSHAKE_RECORD => self.handshake(stream).await.map(Opening::Handshake),
-                _ => Ok(Opening::Plain(stream)),
+                HANDSHAKE_RECORD => self.handshake(stream).await.map(AcceptedStream::Tls),
+                _ => Ok(AcceptedStream::Plain(stream)),
             }
         };
         timeout(HANDSHAKE_TIMEOUT, opening).await?
@@ -96,7 +96,7 @@ impl Tls {
     }
 
     /// The certificates in a PEM file. The error says what is wrong with the file.
-    pub fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    pub fn parse_chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(pem)
             .collect::<Result<_, _>>()
             .map_err(|error| format!("is no PEM: {error}"))?;
@@ -107,7 +107,7 @@ impl Tls {
     }
 
     /// The private key in a PEM file. The error says what is wrong with the file.
-    pub fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
+    pub fn parse_private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
         PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
             pem::Error::NoItemsFound => "holds no private key".to_owned(),
             error => format!("is no PEM: {error}"),
@@ -127,15 +127,15 @@ impl Tls {
     }
 }
 
-fn offering(mut config: ServerConfig, protocols: &[&str]) -> Arc<ServerConfig> {
+fn with_alpn(mut config: ServerConfig, protocols: &[&str]) -> Arc<ServerConfig> {
     config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     Arc::new(config)
 }
 
-fn from_files(cert: &Path, key: &Path) -> Result<ServerConfig, String> {
+fn load_files(cert: &Path, key: &Path) -> Result<ServerConfig, String> {
     let read = |path: &Path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
-    let chain = Tls::chain(&read(cert)?).map_err(|error| format!("{} {error}", cert.display()))?;
-    let private = Tls::private_key(&read(key)?).map_err(|error| format!("{} {error}", key.display()))?;
+    let chain = Tls::parse_chain(&read(cert)?).map_err(|error| format!("{} {error}", cert.display()))?;
+    let private = Tls::parse_private_key(&read(key)?).map_err(|error| format!("{} {error}", key.display()))?;
     let unusable = |error| format!("cannot use {} with {}: {error}", cert.display(), key.display());
     Tls::server_config(chain, private).map_err(unusable)
 }

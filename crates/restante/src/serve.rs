@@ -193,7 +193,7 @@ async fn serve(
         extensions.reload();
         locks.authenticator.reload().await;
     }
-    readiness.end();
+    readiness.start_shutdown();
     tracing::info!("shutting down");
     let begun = Instant::now();
     let (in_good_order, patience) = tokio::select! {
@@ -238,8 +238,8 @@ fn start(bound: Vec<Bound>) -> ShutdownTrigger {
 /// server ends, instead of finding nobody. Whether all sessions have ended in time.
 async fn end(mail: ShutdownTrigger, web: ShutdownTrigger) -> bool {
     let begun = Instant::now();
-    let mail_ended = mail.run(PATIENCE_WITH_MAIL).await;
-    let web_ended = web.run(PATIENCE.saturating_sub(begun.elapsed())).await;
+    let mail_ended = mail.trigger_and_wait(PATIENCE_WITH_MAIL).await;
+    let web_ended = web.trigger_and_wait(PATIENCE.saturating_sub(begun.elapsed())).await;
     mail_ended && web_ended
 }
 

@@ -311,8 +311,8 @@ impl Found<'_> {
             return;
         }
         let read = |path| read_file(path).map_err(|error| format!("cannot be read: {error}"));
-        let chain = read(cert).and_then(|pem| restante_net::Tls::chain(&pem));
-        let private = read(key).and_then(|pem| restante_net::Tls::private_key(&pem));
+        let chain = read(cert).and_then(|pem| restante_net::Tls::parse_chain(&pem));
+        let private = read(key).and_then(|pem| restante_net::Tls::parse_private_key(&pem));
         for (setting, error) in [(rows.cert, chain.as_ref().err()), (rows.key, private.as_ref().err())] {
             if let Some(error) = error {
                 self.add(setting, error);

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, LengthLimitError};
 use restante_http_connection::memory::SMALL;
-use restante_net::{Patience, Reservation};
+use restante_net::{Deadline, Reservation};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -61,9 +61,9 @@ pub(crate) async fn upload(
 ) -> Result<Vec<u8>, Problem> {
     let mut body = of_fitting_length(headers, body, most).await?;
     let (mut read, mut end) = (Vec::new(), Instant::now() + TIMEOUT);
-    let mut patience = Patience::new(SILENCE, MIN_RATE, Instant::now());
+    let mut patience = Deadline::new(SILENCE, MIN_RATE, Instant::now());
     loop {
-        let deadline = patience.deadline(Instant::now(), read.len() as u64).min(end);
+        let deadline = patience.expires_at(Instant::now(), read.len() as u64).min(end);
         let frame = timeout_at(deadline, body.frame()).await.map_err(|_| Problem::TooSlow)?;
         let Some(frame) = frame else { return Ok(read) };
         let Ok(piece) = frame.map_err(|_| unreadable())?.into_data() else { continue };
@@ -75,7 +75,7 @@ pub(crate) async fn upload(
         make_room(room, read.len() + piece.len()).await?;
         read.extend_from_slice(&piece);
         // That others take the room is not the client's fault.
-        patience.forgive(asked.elapsed());
+        patience.extend(asked.elapsed());
         end += asked.elapsed();
     }
 }

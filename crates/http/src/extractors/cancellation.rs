@@ -40,7 +40,7 @@ impl Attendance {
         let done = tokio::select! {
             done = work => done?,
             denied = lost(self.admitted.as_ref()) => return Err(denied),
-            () = ending(self.tenure.as_ref()) => return Err(Problem::NotReady(NotReady::Ending)),
+            () = ending(self.tenure.as_ref()) => return Err(Problem::NotReady(NotReady::ShuttingDown)),
             () = departed(self.departure.as_ref()) => return Err(Problem::Departed),
         };
         // Files are looked at now and then only, and nothing is answered in between.

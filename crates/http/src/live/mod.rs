@@ -18,7 +18,7 @@ use restante_http_connection::context::Tenure;
 use restante_http_connection::disconnect::Departure;
 use restante_mail::naming::MailboxName;
 use restante_metrics::Monitors;
-use restante_net::Place;
+use restante_net::ClientSlot;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::extractors::cancellation;
@@ -66,7 +66,7 @@ pub(crate) struct Listener {
     admitted: Option<Admitted>,
     tenure: Option<Tenure>,
     /// Its place among the requests of a client behind a proxy, where these are limited.
-    place: Option<Arc<Place>>,
+    place: Option<Arc<ClientSlot>>,
     departure: Option<Departure>,
     /// Its place among all who listen, where these are limited.
     seat: Option<OwnedSemaphorePermit>,

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use restante_http_connection::context::Peer;
 use restante_metrics::Protocol;
-use restante_net::Place;
+use restante_net::ClientSlot;
 
 use crate::response::problem::Problem;
 use crate::state::Server;
@@ -26,7 +26,7 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) struct Forwarded {
     ip: IpAddr,
     /// Its place among the requests of the same client, where these are limited.
-    place: Option<Arc<Place>>,
+    place: Option<Arc<ClientSlot>>,
 }
 
 impl Forwarded {
@@ -46,7 +46,7 @@ impl Forwarded {
         match settings.clients.admit(ip) {
             Ok(place) => Ok(Some(Self { ip, place: place.map(Arc::new) })),
             Err(too_many) => {
-                settings.metrics.connections(Protocol::Http).refuse();
+                settings.metrics.connections(Protocol::Http).count_refused();
                 if server.told.requests.is_due() {
                     tracing::warn!(%ip, "too many requests of one client behind a proxy: its new ones are refused");
                 }
@@ -97,7 +97,7 @@ fn address(text: &str) -> Option<IpAddr> {
 /// A body that holds a client's place until it is dropped.
 struct Holding {
     body: Body,
-    _place: Arc<Place>,
+    _place: Arc<ClientSlot>,
 }
 
 impl http_body::Body for Holding {

@@ -316,7 +316,7 @@ impl Problem {
             Self::TooManyUploads => {
                 "Other clients hand in large mails at the moment, and there is no room for this one."
             }
-            Self::NotReady(NotReady::Ending) => "The server is about to end.",
+            Self::NotReady(NotReady::ShuttingDown) => "The server is about to end.",
             Self::NotReady(NotReady::NotAccepting) => "The server cannot accept connections at the moment.",
             Self::Busy(_) => "Other clients are taking large answers at the moment, and there is no room for this one.",
             Self::Crowded => "Large messages are being read by others at the moment, and this one's turn did not come.",

@@ -25,7 +25,7 @@ use restante_logging::LogThrottle;
 use restante_mailroom::Mailroom;
 use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_metrics::{ExtensionCounts, Metrics};
-use restante_net::{Clients, Network, Readiness};
+use restante_net::{ClientLimits, Network, Readiness};
 use restante_script::Host;
 use restante_search::Search;
 use restante_settings::{Hosts, Origins};
@@ -69,7 +69,7 @@ pub struct Settings {
     /// The largest message that is taken, in bytes, as over SMTP.
     pub max_message_bytes: usize,
     /// How many requests a client behind a trusted proxy may have open, beside its connections from elsewhere.
-    pub clients: Arc<Clients>,
+    pub clients: Arc<ClientLimits>,
     /// Whether new work is welcome.
     pub readiness: Arc<Readiness>,
     /// What the server counts.

@@ -21,7 +21,7 @@ fn connect(house: &House, end: impl Future<Output = ()> + Send + 'static) -> (Du
     let (trigger, shutdown) = ShutdownTrigger::new();
     tokio::spawn(async move {
         end.await;
-        trigger.run(Duration::MAX).await
+        trigger.trigger_and_wait(Duration::MAX).await
     });
     let tenure = Tenure::new(None, shutdown);
     (client, tokio::spawn(serve_connection(server, Peer::default(), Version::Http1, house.router.clone(), tenure)))

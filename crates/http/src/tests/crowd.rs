@@ -1,7 +1,7 @@
 //! How many requests a client may have open when it asks through a proxy.
 
 use restante_metrics::{Metrics, Protocol};
-use restante_net::Clients;
+use restante_net::ClientLimits;
 
 use super::*;
 
@@ -11,7 +11,7 @@ const LIST: &str = "GET /api/v1/mailbox/test";
 pub(super) fn house(limit: Option<usize>) -> House {
     House::with(Settings {
         trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
-        clients: Arc::new(Clients::new(limit)),
+        clients: Arc::new(ClientLimits::new(limit)),
         ..Settings::default()
     })
 }
@@ -59,7 +59,7 @@ async fn a_request_too_many_is_counted() {
     let metrics = Arc::new(Metrics::default());
     let house = House::with(Settings {
         trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
-        clients: Arc::new(Clients::new(Some(1))),
+        clients: Arc::new(ClientLimits::new(Some(1))),
         metrics: metrics.clone(),
         ..Settings::default()
     });

@@ -25,7 +25,7 @@ fn connect(house: &House, end: impl Future<Output = ()> + Send + 'static) -> (Du
     let (trigger, shutdown) = ShutdownTrigger::new();
     tokio::spawn(async move {
         end.await;
-        trigger.run(Duration::MAX).await
+        trigger.trigger_and_wait(Duration::MAX).await
     });
     let (peer, tenure) = (Peer { tls: true, ..Peer::default() }, Tenure::new(None, shutdown));
     (client, tokio::spawn(serve_connection(server, peer, Version::Http2, house.router.clone(), tenure)))

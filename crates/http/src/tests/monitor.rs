@@ -11,7 +11,7 @@ use restante_mail::naming::Naming;
 use restante_mailroom::DeliveryOutcome;
 use restante_mailroom::hooks::Extensions;
 use restante_metrics::Monitors;
-use restante_net::{Clients, Limits as Connections, Shutdown, ShutdownTrigger};
+use restante_net::{ClientLimits, ConnectionLimits as Connections, Shutdown, ShutdownTrigger};
 use restante_store::Store;
 use restante_teststore::SharedStore;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
@@ -546,7 +546,7 @@ async fn monitors_keep_their_place_until_the_server_ends() {
     let Office { trigger, shutdown, router, monitors, .. } = office;
     drop((shutdown, router));
     let start = Instant::now();
-    let end = tokio::spawn(trigger.run(Duration::from_secs(15)));
+    let end = tokio::spawn(trigger.trigger_and_wait(Duration::from_secs(15)));
     let mut texts = 0;
     while ear.subject().await == "hello" {
         texts += 1;
@@ -577,7 +577,7 @@ async fn the_end_does_not_wait_for_stalled_clients() {
         }
         sleep(Duration::from_millis(100)).await;
         let start = Instant::now();
-        assert!(trigger.run(Duration::from_secs(15)).await, "{path}");
+        assert!(trigger.trigger_and_wait(Duration::from_secs(15)).await, "{path}");
         assert_eq!(start.elapsed().as_secs(), seconds, "{path}");
     }
 }
@@ -586,7 +586,7 @@ async fn the_end_does_not_wait_for_stalled_clients() {
 async fn a_websocket_keeps_the_place_of_a_client_behind_a_proxy() {
     let office = Office::with(Settings {
         trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
-        clients: Arc::new(Clients::new(Some(1))),
+        clients: Arc::new(ClientLimits::new(Some(1))),
         ..Settings::default()
     });
     let (mut client, server) = duplex(1 << 16);
@@ -609,7 +609,7 @@ async fn the_end_of_the_server_is_told() {
     let office = Office::new();
     let mut ear = office.listen(V2).await;
     let (trigger, _) = (office.trigger, office.shutdown);
-    tokio::spawn(trigger.run(Duration::from_secs(15)));
+    tokio::spawn(trigger.trigger_and_wait(Duration::from_secs(15)));
     assert_eq!(ear.next().await, format!("closed {}", u16::from(CloseCode::Away)));
     assert_eq!(ear.next().await, "ended");
 }

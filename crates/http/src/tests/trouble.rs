@@ -136,7 +136,7 @@ async fn a_server_that_ends_is_not_ready_but_lives() {
     let readiness = settings.readiness.clone();
     let house = House::with(settings);
     assert_eq!(house.ask("GET /readyz").await.text(), "ok\n");
-    readiness.end();
+    readiness.start_shutdown();
     assert_eq!(house.ask("GET /readyz").await.problem(503), "The server is about to end.");
     assert_eq!(house.ask("GET /livez").await.text(), "ok\n");
 }

@@ -254,7 +254,7 @@ async fn the_end_of_the_server_ends_every_wait() {
     client.write_all(request).await.unwrap();
     sleep(Duration::from_secs(1)).await;
     let began = tokio::time::Instant::now();
-    tokio::spawn(async move { trigger.run(Duration::MAX).await });
+    tokio::spawn(async move { trigger.trigger_and_wait(Duration::MAX).await });
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{answer}");

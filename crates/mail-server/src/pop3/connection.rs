@@ -11,7 +11,7 @@ use restante_mail::message::{MessageId, Source};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::DeletionCause;
 use restante_metrics::Ending;
-use restante_net::{GRACE, Heard, Patience, Reservation};
+use restante_net::{Deadline, ReadOutcome, Reservation, SHUTDOWN_GRACE_PERIOD};
 use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session};
 use restante_store::{MessageSelector, Page, StoreError};
 use tokio::task::yield_now;
@@ -46,14 +46,14 @@ pub(super) struct Connection<'a> {
     maildrop: Reservation,
     /// The memory that the message under way has been granted.
     message: Reservation,
-    patience: Patience,
+    patience: Deadline,
     /// How much the peer has taken of the answers since its last command; none while a command is due.
     taken: Option<u64>,
 }
 
 /// What a wait for input ended with.
 enum Read {
-    Heard(Heard),
+    Heard(ReadOutcome),
     Shutdown,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Connection<'a> {
             session.start_recording(scope);
         }
         let (maildrop, message) = (server.maildrops.reservation(), server.messages.reservation());
-        let patience = Patience::new(server.host.timeout, MIN_RATE, Instant::now());
+        let patience = Deadline::new(server.host.timeout, MIN_RATE, Instant::now());
         Self { server, call, session, ip, mailbox: None, maildrop, message, patience, taken: None }
     }
 
@@ -78,7 +78,7 @@ impl<'a> Connection<'a> {
         self.session.greet();
         let ending = loop {
             // What is answered in part is finished first, but nothing is begun any more.
-            if self.call.shutdown.has_begun() && self.session.is_idle() {
+            if self.call.shutdown.is_triggered() && self.session.is_idle() {
                 self.session.shut_down();
                 break Ending::Shutdown;
             }
@@ -92,9 +92,9 @@ impl<'a> Connection<'a> {
                 Action::Read => {
                     self.flush().await?;
                     match self.read().await? {
-                        Read::Heard(Heard::Something) => {}
-                        Read::Heard(Heard::End) => return Ok(Ending::Left),
-                        Read::Heard(Heard::Silence) => {
+                        Read::Heard(ReadOutcome::Data) => {}
+                        Read::Heard(ReadOutcome::Closed) => return Ok(Ending::Left),
+                        Read::Heard(ReadOutcome::TimedOut) => {
                             self.session.time_out();
                             break Ending::Timeout;
                         }
@@ -113,7 +113,7 @@ impl<'a> Connection<'a> {
                     let before = Instant::now();
                     let answer = self.fetch(id).await;
                     self.session.fetched(answer);
-                    self.patience.forgive(before.elapsed());
+                    self.patience.extend(before.elapsed());
                 }
                 Action::Delete(ids) => {
                     let answer = self.delete(ids).await;
@@ -170,7 +170,7 @@ impl<'a> Connection<'a> {
         let checked = tokio::select! {
             biased;
             checked = login.check(&visitor, own.as_ref()) => checked,
-            () = self.call.shutdown.begun() => return Err(Refusal::Unavailable),
+            () = self.call.shutdown.triggered() => return Err(Refusal::Unavailable),
         };
         checked.map_err(|denied| self.denied(proof, &denied))
     }
@@ -202,7 +202,7 @@ impl<'a> Connection<'a> {
             let shutdown = &mut self.call.shutdown;
             tokio::select! {
                 () = sleep(PENALTY) => {}
-                () = shutdown.begun() => {}
+                () = shutdown.triggered() => {}
             }
         }
     }
@@ -271,12 +271,12 @@ impl<'a> Connection<'a> {
         if self.taken.take().is_some() {
             self.patience.restart(now);
         }
-        let deadline = self.patience.deadline(now, 0);
-        self.call.wire.make_little_room(BUFFER);
+        let deadline = self.patience.expires_at(now, 0);
+        self.call.wire.reserve_idle_input(BUFFER);
         tokio::select! {
             biased;
             heard = self.call.wire.read(deadline) => heard.map(Read::Heard),
-            () = self.call.shutdown.begun() => Ok(Read::Shutdown),
+            () = self.call.shutdown.triggered() => Ok(Read::Shutdown),
         }
     }
 
@@ -295,11 +295,11 @@ impl<'a> Connection<'a> {
                 self.patience.restart(now);
             }
             let taken = self.taken.unwrap_or(0);
-            let deadline = self.patience.deadline(now, taken);
+            let deadline = self.patience.expires_at(now, taken);
             tokio::select! {
                 biased;
                 written = self.call.wire.write_until(deadline, replies) => written?,
-                () = self.call.shutdown.going_on_for(GRACE) => return Err(io::ErrorKind::TimedOut.into()),
+                () = self.call.shutdown.triggered_for(SHUTDOWN_GRACE_PERIOD) => return Err(io::ErrorKind::TimedOut.into()),
             }
             self.taken = Some(taken + length);
         }
@@ -323,7 +323,7 @@ async fn granted(reservation: &mut Reservation, bytes: usize, call: &mut Call<'_
         biased;
         () = reservation.adjust_to(bytes) => true,
         () = sleep(timeout.min(WAIT_FOR_MEMORY)) => false,
-        () = call.wire.peer_left(BUFFER) => false,
-        () = call.shutdown.begun() => false,
+        () = call.wire.peer_disconnected(BUFFER) => false,
+        () = call.shutdown.triggered() => false,
     }
 }

@@ -10,7 +10,7 @@ use restante_mail::naming::Naming;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Extensions;
 use restante_metrics::Protocol;
-use restante_net::{Certificate, Limits, ShutdownTrigger, Tls};
+use restante_net::{Certificate, ConnectionLimits, ShutdownTrigger, Tls};
 use restante_proto::Secret;
 use restante_settings::Key;
 use restante_store::Limits as StoreLimits;
@@ -77,7 +77,7 @@ fn settled(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) ->
 /// A client, and the end of its session.
 fn connect(server: &Arc<Server>, shutdown: &Shutdown) -> (BufReader<UnixStream>, JoinHandle<()>) {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let admission = Limits::new(1, None).admit();
+    let admission = ConnectionLimits::new(1, None).admit();
     let ended = tokio::spawn(server.clone().serve(Stream::Unix(theirs), None, admission, shutdown.clone()));
     (BufReader::new(ours), ended)
 }
@@ -148,7 +148,7 @@ async fn large_mailboxes_that_are_open_do_not_add_up() {
     waiting.write_all(b"PASS x\r\n").await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     drop(shutdown);
-    assert!(trigger.run(Duration::from_secs(8)).await);
+    assert!(trigger.trigger_and_wait(Duration::from_secs(8)).await);
     let mut fifth = String::new();
     waiting.read_line(&mut fifth).await.unwrap();
     assert!(fifth.starts_with("-ERR [SYS/TEMP] "), "{fifth}");
@@ -250,7 +250,7 @@ async fn the_end_does_not_wait_for_handshakes() {
         }
         sleep(SOON).await;
         drop(shutdown);
-        assert!(trigger.run(SOON).await, "{implicit_tls}");
+        assert!(trigger.trigger_and_wait(SOON).await, "{implicit_tls}");
     }
 }
 
@@ -265,7 +265,7 @@ async fn the_end_does_not_wait_for_wrong_passwords() {
     sleep(SOON / 2).await;
     drop(shutdown);
     // It is told, and then there is half a second for the client to close.
-    assert!(trigger.run(SOON).await);
+    assert!(trigger.trigger_and_wait(SOON).await);
     let mut lines = client.lines();
     for answer in ["+OK Restante ", "+OK Now ", "-ERR [AUTH] ", "-ERR [SYS/TEMP] "] {
         let line = lines.next_line().await.unwrap().unwrap();

@@ -12,7 +12,7 @@ use restante_mail::envelope::{Envelope, RecipientRefusal};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::{DeliveryOutcome, StoreError};
 use restante_metrics::Ending;
-use restante_net::{GRACE, Heard, Patience, Reservation};
+use restante_net::{Deadline, ReadOutcome, Reservation, SHUTDOWN_GRACE_PERIOD};
 use restante_proto::smtp::{Action, LoginRefusal, Proof, Session, StoreRefusal};
 use tokio::time::{Instant, timeout_at};
 
@@ -37,14 +37,14 @@ pub(super) struct Connection<'a> {
     grant: Option<Grant>,
     /// The memory that the message under way has been granted.
     reservation: Reservation,
-    patience: Patience,
+    patience: Deadline,
     /// Whether a mail is coming in, so that its bytes are waited for and no command.
     in_mail: bool,
 }
 
 /// What a wait for input ended with.
 enum Read {
-    Heard(Heard),
+    Heard(ReadOutcome),
     NoMemory,
     Shutdown,
 }
@@ -62,10 +62,10 @@ impl<'a> Connection<'a> {
             session.start_recording(scope);
         }
         if let Some(scribe) = &mut scribe {
-            scribe.encrypted(call.wire.tls());
+            scribe.encrypted(call.wire.tls_info());
         }
         let reservation = server.budget.reservation();
-        let patience = Patience::new(server.host.timeout, MIN_RATE, Instant::now());
+        let patience = Deadline::new(server.host.timeout, MIN_RATE, Instant::now());
         Self { server, call, session, scribe, ip, grant: None, reservation, patience, in_mail: false }
     }
 
@@ -85,9 +85,9 @@ impl<'a> Connection<'a> {
                 Action::Read => {
                     self.flush().await?;
                     match self.read().await? {
-                        Read::Heard(Heard::Something) => {}
-                        Read::Heard(Heard::End) => return Ok(Ending::Left),
-                        Read::Heard(Heard::Silence) => {
+                        Read::Heard(ReadOutcome::Data) => {}
+                        Read::Heard(ReadOutcome::Closed) => return Ok(Ending::Left),
+                        Read::Heard(ReadOutcome::TimedOut) => {
                             self.session.time_out();
                             break Ending::Timeout;
                         }
@@ -146,7 +146,7 @@ impl<'a> Connection<'a> {
                         }
                     };
                     if let Some(scribe) = &mut self.scribe {
-                        scribe.encrypted(self.call.wire.tls());
+                        scribe.encrypted(self.call.wire.tls_info());
                     }
                     self.session.tls_started();
                     self.grant = None;
@@ -164,7 +164,7 @@ impl<'a> Connection<'a> {
         let checked = tokio::select! {
             biased;
             checked = login.check(user, proof, self.ip) => checked,
-            () = self.call.shutdown.begun() => return None,
+            () = self.call.shutdown.triggered() => return None,
         };
         host.metrics.login(host.protocol, checked.is_ok());
         let denied = match checked {
@@ -236,13 +236,13 @@ impl<'a> Connection<'a> {
     /// it has: that is the back-pressure on all the messages that come in at the same time.
     async fn read(&mut self) -> io::Result<Read> {
         let between_mails = self.session.envelope().is_none();
-        if between_mails && self.call.shutdown.has_begun() {
+        if between_mails && self.call.shutdown.is_triggered() {
             return Ok(Read::Shutdown);
         }
         let before = Instant::now();
         let receiving = self.session.buffered_bytes();
         // A mail under way may be finished, but not at any price.
-        let grace = if between_mails { Duration::ZERO } else { GRACE };
+        let grace = if between_mails { Duration::ZERO } else { SHUTDOWN_GRACE_PERIOD };
         tokio::select! {
             biased;
             granted = timeout_at(before + self.server.host.timeout, self.reservation.adjust_to(receiving)) => {
@@ -250,26 +250,26 @@ impl<'a> Connection<'a> {
                     return Ok(Read::NoMemory);
                 }
             }
-            () = self.call.shutdown.going_on_for(grace) => return Ok(Read::Shutdown),
+            () = self.call.shutdown.triggered_for(grace) => return Ok(Read::Shutdown),
         }
         let now = Instant::now();
-        self.patience.forgive(now - before);
+        self.patience.extend(now - before);
         let transferred = self.session.transferred_bytes();
         if transferred.is_some() != self.in_mail {
             // A mail has a time of its own, and so has the command behind it.
             self.in_mail = transferred.is_some();
             self.patience.restart(now);
         }
-        let deadline = self.patience.deadline(now, transferred.unwrap_or(0));
+        let deadline = self.patience.expires_at(now, transferred.unwrap_or(0));
         if receiving > 0 {
-            self.call.wire.make_room(MESSAGE_BUFFER);
+            self.call.wire.reserve_input(MESSAGE_BUFFER);
         } else {
-            self.call.wire.make_little_room(COMMAND_BUFFER);
+            self.call.wire.reserve_idle_input(COMMAND_BUFFER);
         }
         tokio::select! {
             biased;
             heard = self.call.wire.read(deadline) => heard.map(Read::Heard),
-            () = self.call.shutdown.going_on_for(grace) => Ok(Read::Shutdown),
+            () = self.call.shutdown.triggered_for(grace) => Ok(Read::Shutdown),
         }
     }
 

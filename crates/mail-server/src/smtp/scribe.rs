@@ -17,7 +17,7 @@ use restante_mail::envelope::{ReversePath, reverse_path_text};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_metrics::Ending;
-use restante_net::Agreed;
+use restante_net::TlsInfo;
 use restante_proto::smtp::{self, Session};
 use restante_proto::{RecordedLine, Speaker, TransactionStage};
 use tokio::time::Instant;
@@ -75,8 +75,8 @@ impl Scribe {
     }
 
     /// How the connection is encrypted from now on.
-    pub(super) fn encrypted(&mut self, agreed: Option<Agreed>) {
-        if let Some(Agreed { version, cipher }) = agreed {
+    pub(super) fn encrypted(&mut self, agreed: Option<TlsInfo>) {
+        if let Some(TlsInfo { version, cipher }) = agreed {
             self.cover().tls = Some(Tls { version: Cow::Borrowed(version), cipher });
         }
     }

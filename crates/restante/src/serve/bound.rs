@@ -5,14 +5,14 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use restante_net::{Admission, Gate, ListenAddr, Listener, Shutdown, Stream, Tally, TooMany};
+use restante_net::{Admission, AdmissionControl, ConnectionCounters, ListenAddr, Listener, Shutdown, Stream, TooMany};
 
 /// A bound listener, and how its connections are served.
 pub(super) struct Bound {
     name: &'static str,
     listener: Listener,
-    gate: Arc<Gate>,
-    tally: Arc<Tally>,
+    gate: Arc<AdmissionControl>,
+    tally: Arc<ConnectionCounters>,
     serve: Serve,
 }
 
@@ -25,8 +25,8 @@ impl Bound {
     pub(super) fn all<F, S>(
         name: &'static str,
         addrs: &[ListenAddr],
-        gate: &Arc<Gate>,
-        tally: &Arc<Tally>,
+        gate: &Arc<AdmissionControl>,
+        tally: &Arc<ConnectionCounters>,
         serve: F,
         problems: &mut Vec<String>,
     ) -> Vec<Self>

@@ -7,7 +7,7 @@ use restante_mail_server::Host;
 use restante_mail_server::pop3::{Login, Server};
 use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_metrics::Protocol;
-use restante_net::{Budget, Gate, Limits, Tls};
+use restante_net::{AdmissionControl, Budget, ConnectionLimits, Tls};
 use restante_proto::pop3::Settings;
 use restante_settings::Config;
 
@@ -26,8 +26,8 @@ pub(super) const WITH_TLS: &str = "POP3 with TLS";
 /// Binds every listener: plain ones with STLS, and those with TLS from the first byte.
 pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec<String>) -> Vec<Bound> {
     let Config { pop3, log, .. } = parts.config;
-    let gate = Arc::new(Gate {
-        limits: Limits::new(pop3.max_connections, pop3.max_connections_per_ip),
+    let gate = Arc::new(AdmissionControl {
+        limits: ConnectionLimits::new(pop3.max_connections, pop3.max_connections_per_ip),
         proxies: pop3.proxies.clone(),
         exempt: Vec::new(),
         readiness: parts.readiness.clone(),

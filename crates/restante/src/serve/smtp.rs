@@ -7,7 +7,7 @@ use restante_mail_server::Host;
 use restante_mail_server::smtp::{Login, Server};
 use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_metrics::Protocol;
-use restante_net::{Budget, Gate, Limits, Tls};
+use restante_net::{AdmissionControl, Budget, ConnectionLimits, Tls};
 use restante_proto::smtp::{Dialect, Settings};
 use restante_settings::Config;
 
@@ -21,8 +21,8 @@ pub(super) const WITH_TLS: &str = "SMTP with TLS";
 /// Binds every listener that takes mail in: plain ones with STARTTLS, those with TLS from the first byte, and LMTP.
 pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec<String>) -> Vec<Bound> {
     let Config { smtp, lmtp, log, .. } = parts.config;
-    let gate = Arc::new(Gate {
-        limits: Limits::new(smtp.max_connections, smtp.max_connections_per_ip),
+    let gate = Arc::new(AdmissionControl {
+        limits: ConnectionLimits::new(smtp.max_connections, smtp.max_connections_per_ip),
         proxies: smtp.proxies.clone(),
         exempt: Vec::new(),
         readiness: parts.readiness.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use restante_metrics::{Metrics, Protocol};
-use restante_net::{Admission, Gate, Limits, Opening, Shutdown, Stream, Tls, TooMany};
+use restante_net::{AcceptedStream, Admission, AdmissionControl, ConnectionLimits, Shutdown, Stream, Tls, TooMany};
 
 use super::{Bound, Parts, pop3, smtp};
 
@@ -22,8 +22,8 @@ pub(super) fn bind(
     problems: &mut Vec<String>,
 ) -> Vec<Bound> {
     let web = &parts.config.web;
-    let gate = Arc::new(Gate {
-        limits: Limits::new(web.max_connections, web.max_connections_per_ip),
+    let gate = Arc::new(AdmissionControl {
+        limits: ConnectionLimits::new(web.max_connections, web.max_connections_per_ip),
         proxies: web.proxies.clone(),
         exempt: web.trusted_proxies.clone(),
         readiness: parts.readiness.clone(),
@@ -56,15 +56,15 @@ impl Secure {
     async fn open(&self, stream: Stream, ip: Option<IpAddr>, mut shutdown: Shutdown) -> Option<Stream> {
         let opening = tokio::select! {
             biased;
-            opening = self.tls.open(stream) => opening,
-            () = shutdown.begun() => return None,
+            opening = self.tls.accept_or_plain(stream) => opening,
+            () = shutdown.triggered() => return None,
         };
         let opened = match opening {
-            Ok(Opening::Plain(stream)) => {
+            Ok(AcceptedStream::Plain(stream)) => {
                 restante_http::refuse_plain(stream).await;
                 return None;
             }
-            Ok(Opening::Handshake(stream)) => Ok(stream),
+            Ok(AcceptedStream::Tls(stream)) => Ok(stream),
             Err(error) => Err(error),
         };
         match self.metrics.handshake(Protocol::Http, opened) {
@@ -77,7 +77,7 @@ impl Secure {
     }
 }
 
-fn settings(parts: &Parts<'_>, gate: &Gate) -> restante_http::Settings {
+fn settings(parts: &Parts<'_>, gate: &AdmissionControl) -> restante_http::Settings {
     let web = &parts.config.web;
     restante_http::Settings {
         base_path: web.base_path.clone(),
@@ -138,8 +138,8 @@ async fn serve(
         },
         None => stream,
     };
-    let peer = restante_http::Peer { ip, via: stream.remote(), tls: stream.is_tls() };
-    let version = restante_http::Version::agreed(stream.protocol());
+    let peer = restante_http::Peer { ip, via: stream.peer_ip(), tls: stream.is_tls() };
+    let version = restante_http::Version::agreed(stream.alpn_protocol());
     restante_http::serve_connection(
         stream,
         peer,

@@ -10,16 +10,16 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::timeout;
 
 use super::Network;
-use super::{Admission, Limits, Readiness, TooMany};
+use super::{Admission, ConnectionLimits, Readiness, TooMany};
 
 /// How long a proxy may take for its header. It knows what to say when it connects.
-const HEADER_TIME: Duration = Duration::from_secs(5);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the listeners of one protocol share.
 #[derive(Debug)]
-pub struct Gate {
+pub struct AdmissionControl {
     /// How many may come in.
-    pub limits: Arc<Limits>,
+    pub limits: Arc<ConnectionLimits>,
     /// The proxies whose connections begin with a PROXY header.
     pub proxies: Vec<Network>,
     /// Those whose connections are not counted one by one, because they speak for many.
@@ -30,54 +30,58 @@ pub struct Gate {
 
 /// Who is at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Client {
+pub(super) struct ClientInfo {
     /// The address; `None` on a unix socket.
     pub(super) ip: Option<IpAddr>,
     /// Whether its connections are counted.
-    counted: bool,
+    is_counted: bool,
     /// Whether a PROXY header was due.
-    pub(super) by_proxy: bool,
+    pub(super) is_proxied: bool,
 }
 
 /// What became of a PROXY header that was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Header {
+pub enum ProxyHeaderOutcome {
     /// It was good.
-    Good,
+    Valid,
     /// What came was none, or a bad one.
     Malformed,
     /// It did not come in time.
-    Late,
+    TimedOut,
     /// The proxy closed before it was complete, as those do that only look whether somebody listens.
-    Left,
+    Disconnected,
 }
 
-impl Header {
+impl ProxyHeaderOutcome {
     /// All that can become of one.
-    pub const ALL: [Self; 4] = [Self::Good, Self::Malformed, Self::Late, Self::Left];
+    pub const ALL: [Self; 4] = [Self::Valid, Self::Malformed, Self::TimedOut, Self::Disconnected];
 }
 
-impl Gate {
+impl AdmissionControl {
     /// Finds out who the client is. An error says what is wrong with the header in which a proxy has to tell.
-    pub(super) async fn client<S>(&self, stream: &mut S, peer: Option<IpAddr>) -> Result<Client, Header>
+    pub(super) async fn identify_client<S>(
+        &self,
+        stream: &mut S,
+        peer: Option<IpAddr>,
+    ) -> Result<ClientInfo, ProxyHeaderOutcome>
     where
         S: AsyncRead + Unpin,
     {
-        let Some(peer) = peer else { return Ok(Client { ip: None, counted: false, by_proxy: false }) };
+        let Some(peer) = peer else { return Ok(ClientInfo { ip: None, is_counted: false, is_proxied: false }) };
         // Whoever speaks for many does so whichever of them a header names.
         let counted = !contains(&self.exempt, peer);
         if !contains(&self.proxies, peer) {
-            return Ok(Client { ip: Some(peer), counted, by_proxy: false });
+            return Ok(ClientInfo { ip: Some(peer), is_counted: counted, is_proxied: false });
         }
-        let source = timeout(HEADER_TIME, read_header(stream)).await.unwrap_or(Err(Header::Late))?;
+        let source = timeout(HEADER_TIMEOUT, read_header(stream)).await.unwrap_or(Err(ProxyHeaderOutcome::TimedOut))?;
         // A proxy that names nobody speaks for itself, for instance to see how we are.
-        Ok(Client { ip: source.or(Some(peer)), counted: counted && source.is_some(), by_proxy: true })
+        Ok(ClientInfo { ip: source.or(Some(peer)), is_counted: counted && source.is_some(), is_proxied: true })
     }
 
     /// Counts an admitted connection as its client's.
-    pub(super) fn admit(admission: Admission, client: Client) -> Result<Admission, TooMany> {
+    pub(super) fn assign_to_client(admission: Admission, client: ClientInfo) -> Result<Admission, TooMany> {
         match client.ip {
-            Some(ip) if client.counted => admission.of(ip),
+            Some(ip) if client.is_counted => admission.for_client(ip),
             _ => Ok(admission),
         }
     }
@@ -88,17 +92,17 @@ fn contains(networks: &[Network], ip: IpAddr) -> bool {
 }
 
 /// Reads a PROXY header and not a byte more.
-async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Option<IpAddr>, Header> {
+async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Option<IpAddr>, ProxyHeaderOutcome> {
     let mut header = Vec::new();
     loop {
         let more = match proxy::parse(&header) {
             Ok(Progress::NeedMore(more)) => more,
             Ok(Progress::Complete(header)) => return Ok(header.source),
-            Err(proxy::MalformedHeader) => return Err(Header::Malformed),
+            Err(proxy::MalformedHeader) => return Err(ProxyHeaderOutcome::Malformed),
         };
         header.reserve(more);
         if !matches!((&mut *stream).take(more as u64).read_buf(&mut header).await, Ok(1..)) {
-            return Err(Header::Left);
+            return Err(ProxyHeaderOutcome::Disconnected);
         }
     }
 }
@@ -118,21 +122,21 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn gate() -> Gate {
-        Gate {
-            limits: Limits::new(10, Some(1)),
+    fn gate() -> AdmissionControl {
+        AdmissionControl {
+            limits: ConnectionLimits::new(10, Some(1)),
             proxies: vec!["10.0.0.0/8".parse().unwrap()],
             exempt: vec!["192.168.0.0/16".parse().unwrap(), "10.9.0.0/16".parse().unwrap()],
             readiness: Arc::default(),
         }
     }
 
-    fn direct(client: &str, counted: bool) -> Client {
-        Client { ip: Some(ip(client)), counted, by_proxy: false }
+    fn direct(client: &str, counted: bool) -> ClientInfo {
+        ClientInfo { ip: Some(ip(client)), is_counted: counted, is_proxied: false }
     }
 
-    fn named(client: &str, counted: bool) -> Client {
-        Client { ip: Some(ip(client)), counted, by_proxy: true }
+    fn named(client: &str, counted: bool) -> ClientInfo {
+        ClientInfo { ip: Some(ip(client)), is_counted: counted, is_proxied: true }
     }
 
     #[tokio::test]
@@ -140,7 +144,7 @@ mod tests {
         let from_exempt = b"PROXY TCP4 192.168.0.1 198.51.100.7 56324 25\r\n";
         let local = b"\r\n\r\n\0\r\nQUIT\n\x20\x00\x00\x00";
         let table: [(_, &[u8], _); 11] = [
-            ("unix", LINE, Ok(Client { ip: None, counted: false, by_proxy: false })),
+            ("unix", LINE, Ok(ClientInfo { ip: None, is_counted: false, is_proxied: false })),
             ("203.0.113.1", LINE, Ok(direct("203.0.113.1", true))),
             ("192.168.0.1", LINE, Ok(direct("192.168.0.1", false))),
             ("10.0.0.1", LINE, Ok(named("192.0.2.1", true))),
@@ -149,12 +153,12 @@ mod tests {
             ("10.9.0.1", LINE, Ok(named("192.0.2.1", false))),
             ("10.0.0.1", b"PROXY UNKNOWN\r\n", Ok(named("10.0.0.1", false))),
             ("10.0.0.1", local, Ok(named("10.0.0.1", false))),
-            ("10.0.0.1", b"EHLO client.test\r\n", Err(Header::Malformed)),
-            ("10.0.0.1", b"", Err(Header::Left)),
-            ("10.0.0.1", &LINE[..20], Err(Header::Left)),
+            ("10.0.0.1", b"EHLO client.test\r\n", Err(ProxyHeaderOutcome::Malformed)),
+            ("10.0.0.1", b"", Err(ProxyHeaderOutcome::Disconnected)),
+            ("10.0.0.1", &LINE[..20], Err(ProxyHeaderOutcome::Disconnected)),
         ];
         for (peer, sent, expected) in table {
-            let client = gate().client(&mut Cursor::new(sent), peer.parse().ok()).await;
+            let client = gate().identify_client(&mut Cursor::new(sent), peer.parse().ok()).await;
             assert_eq!(client, expected, "{peer} {sent:?}");
         }
     }
@@ -162,13 +166,13 @@ mod tests {
     #[tokio::test]
     async fn what_follows_the_header_is_left_alone() {
         let mut stream = Cursor::new([LINE, b"EHLO client.test\r\n"].concat());
-        gate().client(&mut stream, Some(ip("10.0.0.1"))).await.unwrap();
+        gate().identify_client(&mut stream, Some(ip("10.0.0.1"))).await.unwrap();
         assert_eq!(stream.position(), LINE.len() as u64);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_header_may_come_in_pieces_but_not_for_ever() {
-        for (pause, expected) in [(100, Ok(Some(ip("192.0.2.1")))), (200, Err(Header::Late))] {
+        for (pause, expected) in [(100, Ok(Some(ip("192.0.2.1")))), (200, Err(ProxyHeaderOutcome::TimedOut))] {
             let (mut proxy, mut server) = duplex(1);
             let start = Instant::now();
             let drip = tokio::spawn(async move {
@@ -179,9 +183,9 @@ mod tests {
                     }
                 }
             });
-            let client = gate().client(&mut server, Some(ip("10.0.0.1"))).await;
+            let client = gate().identify_client(&mut server, Some(ip("10.0.0.1"))).await;
             assert_eq!(client.map(|client| client.ip), expected, "{pause}");
-            assert!(start.elapsed() <= HEADER_TIME);
+            assert!(start.elapsed() <= HEADER_TIMEOUT);
             drop(server);
             drip.await.unwrap();
         }

@@ -8,17 +8,17 @@ use bytes::BytesMut;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Agreed, Stream, Tls};
+use super::{Stream, Tls, TlsInfo};
 
 /// How much room for replies an idle connection keeps.
-const REPLY_BUFFER: usize = 1024;
+const IDLE_REPLY_CAPACITY: usize = 1024;
 /// How long a peer has to close when we have.
-const LINGER: Duration = Duration::from_millis(500);
+const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
 /// How many more reads of what it sends meanwhile are thrown away.
-const LINGER_READS: usize = 256;
+const MAX_LINGER_READS: usize = 256;
 
 /// See the file's documentation.
-pub struct Wire {
+pub struct LineStream {
     stream: Stream,
     /// What was read and not yet used.
     pub input: BytesMut,
@@ -28,16 +28,16 @@ pub struct Wire {
 
 /// What a wait for input ended with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum ReadOutcome {
     /// There is more input.
-    Something,
+    Data,
     /// The peer has closed.
-    End,
+    Closed,
     /// Nothing came in time.
-    Silence,
+    TimedOut,
 }
 
-impl Wire {
+impl LineStream {
     /// A connection whose peer takes what is written within the time.
     pub fn new(stream: Stream, timeout: Duration) -> Self {
         Self { stream, input: BytesMut::new(), timeout }
@@ -49,18 +49,18 @@ impl Wire {
     }
 
     /// How it is encrypted, where it is.
-    pub fn tls(&self) -> Option<Agreed> {
-        self.stream.tls()
+    pub fn tls_info(&self) -> Option<TlsInfo> {
+        self.stream.tls_info()
     }
 
     /// Makes sure that so many bytes can be read at once.
-    pub fn make_room(&mut self, bytes: usize) {
+    pub fn reserve_input(&mut self, bytes: usize) {
         self.input.reserve(bytes);
     }
 
     /// The same for a connection that may be idle from now on: a buffer that has become larger than that is given back when
     /// it is empty.
-    pub fn make_little_room(&mut self, bytes: usize) {
+    pub fn reserve_idle_input(&mut self, bytes: usize) {
         // Only the reservation shows how large the buffer is: what was used of it does not count to its capacity before.
         self.input.reserve(bytes);
         if self.input.is_empty() && self.input.capacity() > bytes {
@@ -69,18 +69,18 @@ impl Wire {
     }
 
     /// Waits for more input until the deadline.
-    pub async fn read(&mut self, deadline: Instant) -> io::Result<Heard> {
+    pub async fn read(&mut self, deadline: Instant) -> io::Result<ReadOutcome> {
         match timeout_at(deadline, self.stream.read_buf(&mut self.input)).await {
-            Err(_) => Ok(Heard::Silence),
-            Ok(Ok(0)) => Ok(Heard::End),
-            Ok(Ok(_)) => Ok(Heard::Something),
+            Err(_) => Ok(ReadOutcome::TimedOut),
+            Ok(Ok(0)) => Ok(ReadOutcome::Closed),
+            Ok(Ok(_)) => Ok(ReadOutcome::Data),
             Ok(Err(error)) => Err(error),
         }
     }
 
     /// Waits until the peer has closed, or the connection breaks. What comes meanwhile is kept as input. When that is so many
     /// bytes, no more is read, so that the end behind it is not noticed.
-    pub async fn peer_left(&mut self, bytes: usize) {
+    pub async fn peer_disconnected(&mut self, bytes: usize) {
         while self.input.len() < bytes {
             self.input.reserve(bytes - self.input.len());
             if self.stream.read_buf(&mut self.input).await.unwrap_or(0) == 0 {
@@ -107,7 +107,7 @@ impl Wire {
         };
         timeout_at(deadline, written).await??;
         replies.clear();
-        replies.shrink_to(REPLY_BUFFER);
+        replies.shrink_to(IDLE_REPLY_CAPACITY);
         Ok(())
     }
 
@@ -118,10 +118,10 @@ impl Wire {
     }
 
     /// Parts with a peer that has said goodbye first.
-    pub async fn quit(&mut self) -> io::Result<()> {
+    pub async fn close_after_quit(&mut self) -> io::Result<()> {
         if self.stream.is_tls() {
             // Without TLS the end of the connection says it all.
-            timeout(LINGER, self.stream.shutdown()).await??;
+            timeout(LINGER_TIMEOUT, self.stream.shutdown()).await??;
         }
         Ok(())
     }
@@ -131,7 +131,7 @@ impl Wire {
     pub async fn close(&mut self) -> io::Result<()> {
         let lingering = async {
             self.stream.shutdown().await?;
-            for _ in 0..LINGER_READS {
+            for _ in 0..MAX_LINGER_READS {
                 self.input.clear();
                 if self.stream.read_buf(&mut self.input).await? == 0 {
                     break;
@@ -139,7 +139,7 @@ impl Wire {
             }
             Ok(())
         };
-        timeout(LINGER, lingering).await.unwrap_or(Ok(()))
+        timeout(LINGER_TIMEOUT, lingering).await.unwrap_or(Ok(()))
     }
 }
 
@@ -152,20 +152,20 @@ mod tests {
     const SOON: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_mins(1);
 
-    fn pair() -> (UnixStream, Wire) {
+    fn pair() -> (UnixStream, LineStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        (ours, Wire::new(Stream::Unix(theirs), LONG))
+        (ours, LineStream::new(Stream::Unix(theirs), LONG))
     }
 
     #[tokio::test]
     async fn a_peer_that_leaves_is_noticed_and_what_it_said_is_kept() {
         let (mut peer, mut wire) = pair();
         peer.write_all(b"NOOP\r\n").await.unwrap();
-        assert!(timeout(SOON, wire.peer_left(100)).await.is_err(), "it is still there");
+        assert!(timeout(SOON, wire.peer_disconnected(100)).await.is_err(), "it is still there");
         assert_eq!(&wire.input[..], b"NOOP\r\n");
         peer.write_all(b"QUIT\r\n").await.unwrap();
         drop(peer);
-        timeout(LONG, wire.peer_left(100)).await.unwrap();
+        timeout(LONG, wire.peer_disconnected(100)).await.unwrap();
         assert_eq!(&wire.input[..], b"NOOP\r\nQUIT\r\n");
     }
 
@@ -174,7 +174,7 @@ mod tests {
         let (mut peer, mut wire) = pair();
         peer.write_all(&[b'x'; 10_000]).await.unwrap();
         drop(peer);
-        assert!(timeout(SOON, wire.peer_left(100)).await.is_err());
+        assert!(timeout(SOON, wire.peer_disconnected(100)).await.is_err());
         assert!(wire.input.len() < 1000, "{}", wire.input.len());
     }
 
@@ -183,12 +183,12 @@ mod tests {
         let (_peer, mut wire) = pair();
         wire.input = BytesMut::with_capacity(1000);
         let buffer = wire.input.as_ptr();
-        wire.make_room(500);
+        wire.reserve_input(500);
         assert_eq!((wire.input.as_ptr(), wire.input.capacity()), (buffer, 1000));
         // All of it but a little has been used.
         wire.input.extend_from_slice(&[0; 990]);
         wire.input.clear();
-        wire.make_little_room(100);
+        wire.reserve_idle_input(100);
         assert_eq!(wire.input.capacity(), 100);
     }
 }

@@ -3,45 +3,45 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{Admission, Header, TooMany};
+use super::{Admission, ProxyHeaderOutcome, TooMany};
 
 /// The connections of one protocol, counted.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct ConnectionCounters {
     open: AtomicU64,
     accepted: AtomicU64,
     refused: AtomicU64,
-    headers: [AtomicU64; Header::ALL.len()],
+    proxy_headers: [AtomicU64; ProxyHeaderOutcome::ALL.len()],
 }
 
 /// A connection that is open; it is not any more when this is dropped.
 #[derive(Debug)]
-pub(super) struct Open(Arc<Tally>);
+pub(super) struct OpenGuard(Arc<ConnectionCounters>);
 
-impl Tally {
+impl ConnectionCounters {
     /// Counts a new connection: as open for as long as it has its place, or as refused when it got none.
-    pub fn count(self: &Arc<Self>, admission: Result<Admission, TooMany>) -> Result<Admission, TooMany> {
+    pub fn count_admission(self: &Arc<Self>, admission: Result<Admission, TooMany>) -> Result<Admission, TooMany> {
         match admission {
             Ok(admission) => {
                 self.accepted.fetch_add(1, Relaxed);
                 self.open.fetch_add(1, Relaxed);
-                Ok(admission.counted(Open(self.clone())))
+                Ok(admission.with_open_guard(OpenGuard(self.clone())))
             }
             Err(too_many) => {
-                self.refuse();
+                self.count_refused();
                 Err(too_many)
             }
         }
     }
 
     /// Counts something that was beyond the limits.
-    pub fn refuse(&self) {
+    pub fn count_refused(&self) {
         self.refused.fetch_add(1, Relaxed);
     }
 
     /// Counts a PROXY header that was due.
-    pub(super) fn header(&self, header: Header) {
-        self.headers[header as usize].fetch_add(1, Relaxed);
+    pub(super) fn count_proxy_header(&self, header: ProxyHeaderOutcome) {
+        self.proxy_headers[header as usize].fetch_add(1, Relaxed);
     }
 
     /// How many are open now.
@@ -60,12 +60,12 @@ impl Tally {
     }
 
     /// What became of the PROXY headers that were due since the start.
-    pub fn headers_total(&self, header: Header) -> u64 {
-        self.headers[header as usize].load(Relaxed)
+    pub fn proxy_headers_total(&self, header: ProxyHeaderOutcome) -> u64 {
+        self.proxy_headers[header as usize].load(Relaxed)
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Relaxed);
     }
@@ -74,14 +74,14 @@ impl Drop for Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Limits;
+    use crate::ConnectionLimits;
 
     #[test]
     fn connections_come_and_go() {
-        let tally = Arc::new(Tally::default());
-        let limits = Limits::new(2, None);
-        let (first, second) = (tally.count(limits.admit()), tally.count(limits.admit()));
-        assert!(tally.count(limits.admit()).is_err());
+        let tally = Arc::new(ConnectionCounters::default());
+        let limits = ConnectionLimits::new(2, None);
+        let (first, second) = (tally.count_admission(limits.admit()), tally.count_admission(limits.admit()));
+        assert!(tally.count_admission(limits.admit()).is_err());
         assert_eq!((tally.open_now(), tally.accepted_total(), tally.refused_total()), (2, 2, 1));
         drop((first, second));
         assert_eq!((tally.open_now(), tally.accepted_total(), tally.refused_total()), (0, 2, 1));
