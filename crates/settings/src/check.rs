@@ -12,7 +12,7 @@ use restante_net::{Certificate, ListenAddr, Network};
 use rustix::fs::{Access, access};
 
 use super::ReadFile;
-use super::credential::Key;
+use super::credential::MailboxPassword;
 use super::problem::{Origin, Problem};
 use super::setting::{Setting, Status};
 use super::sources::Sources;
@@ -51,7 +51,7 @@ const WEB_PROXIES: &Setting = row("web.proxyprotocol");
 const WEB_TRUSTED: &Setting = row("web.trustedproxies");
 
 /// Where the container image looks for a greeting. It is for those who have one; nobody has to.
-const GREETING_OF_IMAGE: &str = "/config/greeting.html";
+const IMAGE_GREETING_FILE: &str = "/config/greeting.html";
 
 /// What a configuration is wanted for. What nobody is going to use need not be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,22 +68,22 @@ pub enum Purpose {
 
 /// Everything that cannot be right about the settings as a whole. Settings that have a problem already are left alone:
 /// what they should have been is not known. What can be understood only together is put into the configuration.
-pub(super) fn problems(
+pub(super) fn find_problems(
     config: &mut Config,
     sources: &Sources,
     known: &[Problem],
     purpose: Purpose,
     read_file: ReadFile<'_>,
 ) -> Vec<Problem> {
-    let mut found = Found { sources, known, problems: Vec::new() };
+    let mut found = Checker { sources, earlier_problems: known, problems: Vec::new() };
     // HTTP has no TLS on demand: there is a use for a certificate where a listener always has it.
     let web = &mut config.web;
     web.tls.enabled = web.tls.force || !web.tls_addr.is_empty();
     if purpose == Purpose::Serve {
-        found.service(config, read_file);
+        found.check_service(config, read_file);
     }
     if purpose != Purpose::Script {
-        found.storage(config, purpose, read_file);
+        found.check_storage(config, purpose, read_file);
     }
     found.problems
 }
@@ -111,7 +111,7 @@ pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
 pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     // Repeating a default or having a host name changes nothing and needs no warning.
     let changed = |setting: &Setting| {
-        let given = sources.strongest(setting)?;
+        let given = sources.effective(setting)?;
         let without_effect = given.origin == Origin::HostName || given.value == setting.default;
         (!without_effect).then_some(given)
     };
@@ -124,27 +124,27 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     if !ignored.is_empty() {
         warnings.push(format!("settings without effect: {}", ignored.join(", ")));
     }
-    for TlsRows { tls, enabled, cert, key } in tls_rows(config) {
+    for TlsSettings { tls, enabled, cert, key } in tls_settings(config) {
         let certificate = [cert, key].into_iter().any(|setting| changed(setting).is_some());
         if !tls.enabled && certificate {
             warnings.push(format!("TLS is off although a certificate is set: see {}", enabled.key));
         }
     }
     warnings.extend(storage::warnings(config, sources));
-    warnings.extend(no_greeting(config, sources));
-    warnings.extend(access::warning(config));
-    warnings.extend(open_to_all(config));
-    warnings.extend(everybody_is_a_proxy(config));
-    warnings.extend(idle_secret(&config.webhooks));
-    warnings.extend(forbidden_webhooks(&config.webhooks));
+    warnings.extend(greeting_warning(config, sources));
+    warnings.extend(access::session_key_warning(config));
+    warnings.extend(open_listeners_warning(config));
+    warnings.extend(open_proxies_warning(config));
+    warnings.extend(unused_secret_warning(&config.webhooks));
+    warnings.extend(private_webhooks_warning(&config.webhooks));
     warnings
 }
 
 /// The warning about a greeting that is not shown as it was meant.
-fn no_greeting(config: &Config, sources: &Sources) -> Option<String> {
+fn greeting_warning(config: &Config, sources: &Sources) -> Option<String> {
     let path = config.web.greeting_file.as_deref()?;
     let error = match std::fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && path == Path::new(GREETING_OF_IMAGE) => return None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path == Path::new(IMAGE_GREETING_FILE) => return None,
         Err(error) => error,
         Ok(found) if !found.is_file() => io::Error::other("it is no file"),
         Ok(_) => access(path, Access::READ_OK).err()?.into(),
@@ -154,7 +154,7 @@ fn no_greeting(config: &Config, sources: &Sources) -> Option<String> {
 }
 
 /// The warning about lists of proxies that leave nobody out.
-fn everybody_is_a_proxy(config: &Config) -> Option<String> {
+fn open_proxies_warning(config: &Config) -> Option<String> {
     let Config { smtp, pop3, web, .. } = config;
     let lists = [
         (SMTP_PROXIES, &smtp.proxies),
@@ -174,13 +174,13 @@ fn everybody_is_a_proxy(config: &Config) -> Option<String> {
 }
 
 /// The warning about a key that there is nothing to sign with.
-fn idle_secret(webhooks: &Webhooks) -> Option<String> {
+fn unused_secret_warning(webhooks: &Webhooks) -> Option<String> {
     let idle = webhooks.secret.is_some() && webhooks.targets.is_empty();
     idle.then(|| format!("{} has no effect without {}", WEBHOOK_SECRET.key, WEBHOOK_URLS.key))
 }
 
 /// The warning about webhooks that will never get through. Where other names lead is known only when they are looked up.
-fn forbidden_webhooks(webhooks: &Webhooks) -> Option<String> {
+fn private_webhooks_warning(webhooks: &Webhooks) -> Option<String> {
     if webhooks.private_addresses {
         return None;
     }
@@ -200,11 +200,11 @@ fn forbidden_webhooks(webhooks: &Webhooks) -> Option<String> {
 }
 
 /// The warning about listeners that other machines reach without having to authenticate.
-fn open_to_all(config: &Config) -> Option<String> {
+fn open_listeners_warning(config: &Config) -> Option<String> {
     let asks_for_credentials = |setting: &Setting| match setting.section() {
         "SMTP" | "LMTP" => config.smtp.require_auth,
-        "POP3" => !config.pop3.credentials.is_empty() || config.auth.is_on(),
-        _ => config.auth.is_on(),
+        "POP3" => !config.pop3.credentials.is_empty() || config.auth.is_enabled(),
+        _ => config.auth.is_enabled(),
     };
     let open: Vec<String> = listeners(config)
         .into_iter()
@@ -233,32 +233,32 @@ fn listeners(config: &Config) -> [(&'static Setting, &[ListenAddr]); 7] {
 }
 
 /// The TLS of a protocol, and the settings it comes from.
-struct TlsRows<'a> {
+struct TlsSettings<'a> {
     tls: &'a Tls,
     enabled: &'static Setting,
     cert: &'static Setting,
     key: &'static Setting,
 }
 
-fn tls_rows(config: &Config) -> [TlsRows<'_>; 3] {
+fn tls_settings(config: &Config) -> [TlsSettings<'_>; 3] {
     [
-        TlsRows { tls: &config.smtp.tls, enabled: SMTP_TLS, cert: SMTP_CERT, key: SMTP_KEY },
-        TlsRows { tls: &config.pop3.tls, enabled: POP3_TLS, cert: POP3_CERT, key: POP3_KEY },
-        TlsRows { tls: &config.web.tls, enabled: WEB_TLS, cert: WEB_CERT, key: WEB_KEY },
+        TlsSettings { tls: &config.smtp.tls, enabled: SMTP_TLS, cert: SMTP_CERT, key: SMTP_KEY },
+        TlsSettings { tls: &config.pop3.tls, enabled: POP3_TLS, cert: POP3_CERT, key: POP3_KEY },
+        TlsSettings { tls: &config.web.tls, enabled: WEB_TLS, cert: WEB_CERT, key: WEB_KEY },
     ]
 }
 
 /// Collects problems and looks up where the value in question came from.
-struct Found<'a> {
+struct Checker<'a> {
     sources: &'a Sources,
     /// What was wrong before.
-    known: &'a [Problem],
+    earlier_problems: &'a [Problem],
     problems: Vec<Problem>,
 }
 
-impl Found<'_> {
+impl Checker<'_> {
     /// What the server needs, wherever it keeps its mail.
-    fn service(&mut self, config: &mut Config, read_file: ReadFile<'_>) {
+    fn check_service(&mut self, config: &mut Config, read_file: ReadFile<'_>) {
         let Config { smtp, pop3, .. } = &*config;
         let needs = [
             (smtp.tls.force, SMTP_FORCE_TLS, smtp.tls.enabled, SMTP_TLS),
@@ -267,47 +267,47 @@ impl Found<'_> {
             (!pop3.tls_addr.is_empty(), POP3_TLS_ADDR, pop3.tls.enabled, POP3_TLS),
         ];
         for (on, setting, needed_on, needed) in needs {
-            if on && !needed_on && self.is_sound(needed) {
+            if on && !needed_on && self.is_valid(needed) {
                 self.add(setting, &format!("needs {}", needed.key));
             }
         }
-        for rows in tls_rows(config) {
-            self.certificate(&rows, read_file);
+        for rows in tls_settings(config) {
+            self.check_certificate(&rows, read_file);
         }
-        match Key::of_list(&config.pop3.credentials, config.mailbox_naming) {
-            Ok(keys) => config.pop3.keys = keys,
+        match MailboxPassword::from_credentials(&config.pop3.credentials, config.mailbox_naming) {
+            Ok(keys) => config.pop3.mailbox_passwords = keys,
             Err(error) => self.add(POP3_CREDENTIALS, &error),
         }
-        self.access(config, read_file);
+        self.check_access(config, read_file);
         if let LogOutput::File(path) = &config.log.output {
-            self.writable(LOG_FILE, path);
+            self.check_writable(LOG_FILE, path);
         }
         if let Some(path) = &config.pidfile {
-            self.writable(PID_FILE, path);
+            self.check_writable(PID_FILE, path);
         }
-        self.listeners(config);
+        self.check_listeners(config);
     }
 
     fn add(&mut self, setting: &Setting, message: &str) {
-        if !self.is_sound(setting) {
+        if !self.is_valid(setting) {
             return;
         }
-        let problem = match self.sources.strongest(setting) {
-            Some(given) => Problem::value(setting, &given.value, &given.origin, message),
-            None => Problem::value(setting, setting.default, &Origin::Default, message),
+        let problem = match self.sources.effective(setting) {
+            Some(given) => Problem::with_value(setting, &given.value, &given.origin, message),
+            None => Problem::with_value(setting, setting.default, &Origin::Default, message),
         };
         self.problems.push(problem);
     }
 
     /// Whether every value given for a setting could be understood.
-    fn is_sound(&self, setting: &Setting) -> bool {
-        !self.known.iter().any(|problem| problem.is_about(setting))
+    fn is_valid(&self, setting: &Setting) -> bool {
+        !self.earlier_problems.iter().any(|problem| problem.is_about(setting))
     }
 
     /// Certificate and key can be read, and belong together.
-    fn certificate(&mut self, rows: &TlsRows<'_>, read_file: ReadFile<'_>) {
+    fn check_certificate(&mut self, rows: &TlsSettings<'_>, read_file: ReadFile<'_>) {
         let Some(Certificate::Files { cert, key }) = rows.tls.certificate() else { return };
-        if ![rows.enabled, rows.cert, rows.key].into_iter().all(|setting| self.is_sound(setting)) {
+        if ![rows.enabled, rows.cert, rows.key].into_iter().all(|setting| self.is_valid(setting)) {
             return;
         }
         let read = |path| read_file(path).map_err(|error| format!("cannot be read: {error}"));
@@ -325,23 +325,23 @@ impl Found<'_> {
         }
     }
 
-    fn writable(&mut self, setting: &Setting, path: &Path) {
-        if let Err(error) = writable(path) {
+    fn check_writable(&mut self, setting: &Setting, path: &Path) {
+        if let Err(error) = check_file_writable(path) {
             self.add(setting, &format!("cannot be written: {error}"));
         }
     }
 
     /// No two listeners at one address, and at least one listener at all.
-    fn listeners(&mut self, config: &Config) {
+    fn check_listeners(&mut self, config: &Config) {
         let lists = listeners(config);
-        let all_sound = lists.iter().all(|(setting, _)| self.is_sound(setting));
+        let all_sound = lists.iter().all(|(setting, _)| self.is_valid(setting));
         if all_sound && lists.iter().all(|(_, addrs)| addrs.is_empty()) {
             let keys = lists.map(|(setting, _)| setting.key).join(", ");
             self.problems.push(Problem::new(format!("nothing to serve: {keys} are all empty")));
         }
         let mut seen: Vec<(&Setting, &ListenAddr)> = Vec::new();
         for (setting, addrs) in lists {
-            if !self.is_sound(setting) {
+            if !self.is_valid(setting) {
                 continue;
             }
             for addr in addrs {
@@ -355,7 +355,7 @@ impl Found<'_> {
 }
 
 /// Whether a file can be written or, where there is none, made. Nothing is opened: a check must not leave traces.
-fn writable(path: &Path) -> io::Result<()> {
+fn check_file_writable(path: &Path) -> io::Result<()> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(_) => Ok(access(path, Access::WRITE_OK)?),

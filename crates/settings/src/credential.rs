@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use restante_mail::naming::{MailboxName, Naming};
 use restante_proto::Secret;
 
-use super::values::every;
+use super::values::collect_all;
 
 /// A user and the password that goes with the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl Credential {
     /// Parses a list of `user:password`; errors count the entries and show none of them.
     pub(super) fn parse_list(items: &[String]) -> Result<Vec<Self>, String> {
         let mut users = HashSet::new();
-        every(items.iter().zip(1..).map(|(item, number)| {
+        collect_all(items.iter().zip(1..).map(|(item, number)| {
             let (user, password) = item
                 .split_once(':')
                 .filter(|(user, password)| !user.is_empty() && !password.is_empty())
@@ -35,20 +35,20 @@ impl Credential {
 
 /// What opens mailboxes over POP3: a credential whose user is known to name one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct MailboxPassword {
     /// What it opens; none means every mailbox.
     pub mailbox: Option<MailboxName>,
     /// The password.
     pub password: Secret,
 }
 
-impl Key {
+impl MailboxPassword {
     /// The user whose password opens all mailboxes.
     const EVERY_MAILBOX: &str = "*";
 
     /// Takes the users for mailboxes, which they name as a client's user does; the error counts them and shows none. Two
     /// users may be two names of one mailbox, which has one password only.
-    pub(super) fn of_list(credentials: &[Credential], naming: Naming) -> Result<Vec<Self>, String> {
+    pub(super) fn from_credentials(credentials: &[Credential], naming: Naming) -> Result<Vec<Self>, String> {
         let mut mailboxes = HashSet::new();
         let key = |(credential, number): (&Credential, usize)| {
             let mailbox = match credential.user.as_str() {
@@ -73,7 +73,7 @@ mod tests {
 
     fn keys(naming: Naming, users: &[&str]) -> Result<Vec<Option<String>>, String> {
         let credential = |user: &&str| Credential { user: (*user).to_owned(), password: Secret::new("secret") };
-        let keys = Key::of_list(&users.iter().map(credential).collect::<Vec<_>>(), naming)?;
+        let keys = MailboxPassword::from_credentials(&users.iter().map(credential).collect::<Vec<_>>(), naming)?;
         Ok(keys.iter().map(|key| key.mailbox.as_ref().map(ToString::to_string)).collect())
     }
 

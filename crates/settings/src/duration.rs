@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-const ALLOWED: &str = "must be a length of time such as 300s, 24h, 50ms, 1h30m or 0";
+const EXPECTED: &str = "must be a length of time such as 300s, 24h, 50ms, 1h30m or 0";
 
 /// Parses `1h30m`, `1.5h`, `50ms`, `0`: numbers, each with its unit, added up.
 pub fn parse(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    sum(text).map(Duration::from_nanos).ok_or_else(|| ALLOWED.to_owned())
+    parse_nanos(text).map(Duration::from_nanos).ok_or_else(|| EXPECTED.to_owned())
 }
 
 /// Writes a length of time as a Go program does: `72h0m0s`, `1m30s`, `1.5s`, `50ms`.
@@ -19,12 +19,12 @@ pub fn text(duration: Duration) -> String {
         return match nanos {
             0 => "0s".to_owned(),
             1..1_000 => format!("{nanos}ns"),
-            1_000..1_000_000 => format!("{}\u{b5}s", decimal((nanos / 1_000).into(), nanos % 1_000, 3)),
-            _ => format!("{}ms", decimal((nanos / 1_000_000).into(), nanos % 1_000_000, 6)),
+            1_000..1_000_000 => format!("{}\u{b5}s", format_decimal((nanos / 1_000).into(), nanos % 1_000, 3)),
+            _ => format!("{}ms", format_decimal((nanos / 1_000_000).into(), nanos % 1_000_000, 6)),
         };
     }
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-    let seconds = decimal(seconds % 60, nanos, 9);
+    let seconds = format_decimal(seconds % 60, nanos, 9);
     match (hours, minutes) {
         (0, 0) => format!("{seconds}s"),
         (0, _) => format!("{minutes}m{seconds}s"),
@@ -33,13 +33,13 @@ pub fn text(duration: Duration) -> String {
 }
 
 /// A number with so many decimal places, without the zeros at its end.
-fn decimal(whole: u64, fraction: u32, places: usize) -> String {
+fn format_decimal(whole: u64, fraction: u32, places: usize) -> String {
     let text = format!("{whole}.{fraction:0places$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// The whole text in nanoseconds; none when it is malformed or does not fit.
-fn sum(mut text: &str) -> Option<u64> {
+fn parse_nanos(mut text: &str) -> Option<u64> {
     if text.is_empty() {
         return None;
     }
@@ -49,7 +49,7 @@ fn sum(mut text: &str) -> Option<u64> {
         let (number, rest) = text.split_at(number_end);
         let unit_end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
         let (unit, rest) = rest.split_at(unit_end);
-        total = total.checked_add(scaled(number, unit_nanos(unit)?)?)?;
+        total = total.checked_add(scale(number, unit_nanos(unit)?)?)?;
         text = rest;
     }
     Some(total)
@@ -69,7 +69,7 @@ fn unit_nanos(unit: &str) -> Option<u64> {
 }
 
 /// A decimal number of units, without going through floating point.
-fn scaled(number: &str, unit: u64) -> Option<u64> {
+fn scale(number: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() {
         return None;

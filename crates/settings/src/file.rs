@@ -6,23 +6,23 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
-use super::problem::{Origin, Problem, hint};
+use super::problem::{Origin, Problem, suggestion};
 use super::setting::{Setting, Value};
-use super::sources::Given;
-use super::table::{SETTINGS, find};
-use super::values::every;
+use super::sources::GivenValue;
+use super::table::{SETTINGS, find_setting};
+use super::values::collect_all;
 
 /// What a file holds: the settings it gives, and everything that is wrong with it.
 #[derive(Default)]
-pub(super) struct Contents {
-    pub(super) given: Vec<(&'static Setting, Given)>,
+pub(super) struct FileContents {
+    pub(super) given: Vec<(&'static Setting, GivenValue)>,
     pub(super) problems: Vec<Problem>,
 }
 
 /// Reads the text of a file.
-pub(super) fn read(path: &Path, text: &str) -> Contents {
+pub(super) fn parse(path: &Path, text: &str) -> FileContents {
     let (document, errors) = DeTable::parse_recoverable(text);
-    let mut contents = Contents::default();
+    let mut contents = FileContents::default();
     // The parser's own rendering quotes the line, which may hold a password: only message and place are told.
     for error in &errors {
         let line = error.span().map_or(1, |span| line_at(text, span.start));
@@ -38,61 +38,61 @@ pub(super) fn read(path: &Path, text: &str) -> Contents {
             let line = line_at(text, name.span().start);
             let key = format!("{prefix}{}", name.get_ref());
             let origin = Origin::File { path: path.to_owned(), line };
-            match (find(&key), value.into_inner()) {
-                (Some(setting), value) => contents.take(setting, value, origin),
+            match (find_setting(&key), value.into_inner()) {
+                (Some(setting), value) => contents.add(setting, value, origin),
                 (None, DeValue::Table(inner)) => sections.push((format!("{key}."), inner)),
-                (None, _) => contents.unknown(&key, &origin),
+                (None, _) => contents.add_unknown(&key, &origin),
             }
         }
     }
     contents
 }
 
-impl Contents {
-    fn take(&mut self, setting: &'static Setting, value: DeValue<'_>, origin: Origin) {
-        match flatten(setting, value) {
-            Ok(value) => self.given.push((setting, Given { value, origin })),
-            Err(message) => self.problems.push(Problem::unreadable(setting, &origin, &message)),
+impl FileContents {
+    fn add(&mut self, setting: &'static Setting, value: DeValue<'_>, origin: Origin) {
+        match value_text(setting, value) {
+            Ok(value) => self.given.push((setting, GivenValue { value, origin })),
+            Err(message) => self.problems.push(Problem::without_value(setting, &origin, &message)),
         }
     }
 
-    fn unknown(&mut self, key: &str, origin: &Origin) {
-        let hint = hint(key, SETTINGS.iter().map(|setting| setting.key.to_owned()));
+    fn add_unknown(&mut self, key: &str, origin: &Origin) {
+        let hint = suggestion(key, SETTINGS.iter().map(|setting| setting.key.to_owned()));
         let key = key.escape_debug();
         self.problems.push(Problem::new(format!("{key} ({origin}): no such setting{hint}")));
     }
 }
 
 /// The text of a value: arrays stand for lists, tables for parameters.
-fn flatten(setting: &Setting, value: DeValue<'_>) -> Result<String, String> {
+fn value_text(setting: &Setting, value: DeValue<'_>) -> Result<String, String> {
     match (setting.value, value) {
-        (Value::List(_), DeValue::Array(items)) => join(items),
+        (Value::List(_), DeValue::Array(items)) => join_items(items),
         (Value::Params, DeValue::Table(pairs)) => {
             let pair = |(key, value): (Spanned<DeString<'_>>, Spanned<DeValue<'_>>)| {
-                Ok(format!("{}:{}", key.get_ref(), item(value.into_inner())?))
+                Ok(format!("{}:{}", key.get_ref(), item_text(value.into_inner())?))
             };
-            every(pairs.into_iter().map(pair)).map(|pairs| pairs.join(","))
+            collect_all(pairs.into_iter().map(pair)).map(|pairs| pairs.join(","))
         }
         (_, DeValue::Array(_)) => Err("takes one value, not an array".to_owned()),
         (_, DeValue::Table(_)) => Err("takes a value, it is no section".to_owned()),
-        (_, value) => scalar(value),
+        (_, value) => scalar_text(value),
     }
 }
 
-fn join(items: DeArray<'_>) -> Result<String, String> {
-    every(items.into_iter().map(|value| item(value.into_inner()))).map(|items| items.join(","))
+fn join_items(items: DeArray<'_>) -> Result<String, String> {
+    collect_all(items.into_iter().map(|value| item_text(value.into_inner()))).map(|items| items.join(","))
 }
 
 /// An entry of an array or table; a comma inside would become a border between two entries.
-fn item(value: DeValue<'_>) -> Result<String, String> {
-    let text = scalar(value)?;
+fn item_text(value: DeValue<'_>) -> Result<String, String> {
+    let text = scalar_text(value)?;
     if text.contains(',') {
         return Err("takes no commas inside an entry".to_owned());
     }
     Ok(text)
 }
 
-fn scalar(value: DeValue<'_>) -> Result<String, String> {
+fn scalar_text(value: DeValue<'_>) -> Result<String, String> {
     match value {
         DeValue::String(text) => Ok(text.into_owned()),
         DeValue::Boolean(truth) => Ok(truth.to_string()),

@@ -24,11 +24,11 @@ use std::io;
 use std::path::Path;
 
 pub use check::Purpose;
-pub use credential::{Credential, Key};
+pub use credential::{Credential, MailboxPassword};
 pub use duration::{parse as parse_duration, text as duration_text};
-pub use load::{Effective, Flags, Loaded, load};
+pub use load::{EffectiveSetting, Flags, Loaded, load};
 pub use problem::{Origin, Problem, report};
-pub use render::{docs, effective};
+pub use render::{render_docs, render_effective};
 pub use restante_logging::{Level, Output as LogOutput};
 pub use setting::{Apply, Setting, Status, Value};
 pub use table::SETTINGS;

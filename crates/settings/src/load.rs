@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use super::ReadFile;
 use super::check::{self, Purpose};
 use super::file;
-use super::problem::{COMPAT_PREFIX, Origin, Problem, hint, shown};
+use super::problem::{COMPAT_PREFIX, Origin, Problem, display_value, suggestion};
 use super::setting::Setting;
-use super::sources::{Given, Sources};
+use super::sources::{GivenValue, Sources};
 use super::table::SETTINGS;
 use super::types::Config;
 use super::values;
@@ -37,16 +37,16 @@ pub struct Loaded {
     /// What the operator should know, one sentence each; to be logged once, at start.
     pub warnings: Vec<String>,
     /// Every setting as text, in the order of the table, with secrets masked.
-    pub effective: Vec<Effective>,
+    pub effective: Vec<EffectiveSetting>,
 }
 
 /// A setting as text.
 #[derive(Debug, Clone)]
-pub struct Effective {
+pub struct EffectiveSetting {
     /// The row of the table.
     pub setting: &'static Setting,
     /// The value, quoted; a secret is masked.
-    pub shown: String,
+    pub display_value: String,
     /// Where it comes from.
     pub origin: Origin,
 }
@@ -67,33 +67,33 @@ pub fn load(
     // The weakest source comes first, each later one wins over those before it.
     let own_name = host_name(read_file);
     if let Some(host_name) = &own_name {
-        for setting in SETTINGS.iter().filter(|setting| setting.host_name) {
-            let given = Given { value: host_name.clone(), origin: Origin::HostName };
+        for setting in SETTINGS.iter().filter(|setting| setting.defaults_to_host_name) {
+            let given = GivenValue { value: host_name.clone(), origin: Origin::HostName };
             sources.add(setting, given);
         }
     }
     if let Some(path) = flags.config.as_deref().or(variables.config.as_deref()) {
-        from_file(path, read_file, &mut sources, &mut problems);
+        load_file(path, read_file, &mut sources, &mut problems);
     }
-    variables.take(COMPAT_PREFIX, &mut sources, &mut problems);
-    variables.take(PREFIX, &mut sources, &mut problems);
-    problems.extend(variables.unknown());
-    warnings.extend(variables.ignored());
+    variables.add_to(COMPAT_PREFIX, &mut sources, &mut problems);
+    variables.add_to(PREFIX, &mut sources, &mut problems);
+    problems.extend(variables.unknown_problems());
+    warnings.extend(variables.ignored_warning());
     for (setting, value) in &flags.given {
-        let given = Given { value: value.clone(), origin: Origin::Flag(setting.flag()) };
+        let given = GivenValue { value: value.clone(), origin: Origin::Flag(setting.flag()) };
         sources.add(setting, given);
     }
 
     let mut config = Config::default();
     for setting in SETTINGS {
         // A value that another one wins over is checked as well: it would count as soon as the other one goes.
-        for Given { value, origin } in sources.all(setting) {
+        for GivenValue { value, origin } in sources.values(setting) {
             if let Err(message) = (setting.apply)(&mut config, value) {
-                problems.push(Problem::value(setting, value, origin, &message));
+                problems.push(Problem::with_value(setting, value, origin, &message));
             }
         }
     }
-    problems.extend(check::problems(&mut config, &sources, &problems, purpose, read_file));
+    problems.extend(check::find_problems(&mut config, &sources, &problems, purpose, read_file));
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -102,17 +102,23 @@ pub fn load(
         config.web.hosts.add(host_name);
     }
     warnings.extend(check::warnings(&config, &sources));
-    Ok(Loaded { config, warnings, effective: effective(&sources) })
+    Ok(Loaded { config, warnings, effective: effective_settings(&sources) })
 }
 
-fn effective(sources: &Sources) -> Vec<Effective> {
+fn effective_settings(sources: &Sources) -> Vec<EffectiveSetting> {
     SETTINGS
         .iter()
-        .map(|setting| match sources.strongest(setting) {
-            Some(given) => {
-                Effective { setting, shown: shown(setting, &given.value, usize::MAX), origin: given.origin.clone() }
-            }
-            None => Effective { setting, shown: shown(setting, setting.default, usize::MAX), origin: Origin::Default },
+        .map(|setting| match sources.effective(setting) {
+            Some(given) => EffectiveSetting {
+                setting,
+                display_value: display_value(setting, &given.value, usize::MAX),
+                origin: given.origin.clone(),
+            },
+            None => EffectiveSetting {
+                setting,
+                display_value: display_value(setting, setting.default, usize::MAX),
+                origin: Origin::Default,
+            },
         })
         .collect()
 }
@@ -125,7 +131,7 @@ fn host_name(read_file: ReadFile<'_>) -> Option<String> {
         .find_map(|name| values::host_name(name.trim()).ok())
 }
 
-fn from_file(path: &Path, read_file: ReadFile<'_>, sources: &mut Sources, problems: &mut Vec<Problem>) {
+fn load_file(path: &Path, read_file: ReadFile<'_>, sources: &mut Sources, problems: &mut Vec<Problem>) {
     let text = match read_file(path).map(String::from_utf8) {
         Ok(Ok(text)) => text,
         Ok(Err(_)) => {
@@ -138,7 +144,7 @@ fn from_file(path: &Path, read_file: ReadFile<'_>, sources: &mut Sources, proble
             return;
         }
     };
-    let contents = file::read(path, &text);
+    let contents = file::parse(path, &text);
     problems.extend(contents.problems);
     for (setting, given) in contents.given {
         sources.add(setting, given);
@@ -150,9 +156,9 @@ struct Variables {
     /// The configuration file.
     config: Option<PathBuf>,
     /// Variables below one of our prefixes, by full name.
-    named: BTreeMap<String, OsString>,
+    by_name: BTreeMap<String, OsString>,
     /// Variables below our prefix that are not settings.
-    others: &'static [&'static str],
+    other_variables: &'static [&'static str],
 }
 
 impl Variables {
@@ -163,52 +169,52 @@ impl Variables {
             .filter(|(name, _)| name.starts_with(PREFIX) || name.starts_with(COMPAT_PREFIX))
             .collect();
         let config = named.remove(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-        Self { config, named, others }
+        Self { config, by_name: named, other_variables: others }
     }
 
-    fn take(&self, prefix: &str, sources: &mut Sources, problems: &mut Vec<Problem>) {
+    fn add_to(&self, prefix: &str, sources: &mut Sources, problems: &mut Vec<Problem>) {
         for setting in SETTINGS {
             let name = format!("{prefix}{}", setting.variable());
-            let Some(value) = self.named.get(&name) else {
+            let Some(value) = self.by_name.get(&name) else {
                 continue;
             };
             let origin = Origin::Variable(name);
             match value.to_str() {
-                Some(value) => sources.add(setting, Given { value: value.to_owned(), origin }),
-                None => problems.push(Problem::unreadable(setting, &origin, "the value is not UTF-8")),
+                Some(value) => sources.add(setting, GivenValue { value: value.to_owned(), origin }),
+                None => problems.push(Problem::without_value(setting, &origin, "the value is not UTF-8")),
             }
         }
     }
 
     /// Variables of our own prefix that no setting has: most likely typing errors.
-    fn unknown(&self) -> impl Iterator<Item = Problem> {
+    fn unknown_problems(&self) -> impl Iterator<Item = Problem> {
         let names = || {
             let own = |setting: &Setting| format!("{PREFIX}{}", setting.variable());
             SETTINGS.iter().map(own).chain([CONFIG_VARIABLE.to_owned()])
         };
-        self.strangers(PREFIX).map(move |name| {
-            let hint = hint(name, names());
+        self.unknown_names(PREFIX).map(move |name| {
+            let hint = suggestion(name, names());
             Problem::new(format!("variable {name}: no such setting{hint}"))
         })
     }
 
     /// One warning about variables of the foreign prefix that no setting has: they belong to a program with more or
     /// other settings, so they are no reason not to start.
-    fn ignored(&self) -> Option<String> {
-        let names: Vec<_> = self.strangers(COMPAT_PREFIX).collect();
+    fn ignored_warning(&self) -> Option<String> {
+        let names: Vec<_> = self.unknown_names(COMPAT_PREFIX).collect();
         (!names.is_empty()).then(|| format!("unknown variables are ignored: {}", names.join(", ")))
     }
 
-    fn strangers(&self, prefix: &'static str) -> impl Iterator<Item = &str> {
+    fn unknown_names(&self, prefix: &'static str) -> impl Iterator<Item = &str> {
         let known = move |name: &str| {
             let is = |setting: &Setting| name.strip_prefix(prefix) == Some(&setting.variable());
             SETTINGS.iter().any(is)
         };
-        self.named
+        self.by_name
             .iter()
             .filter(move |(name, _)| name.starts_with(prefix) && !known(name))
             // A shell that talks to a server may also start one.
-            .filter(|(name, _)| !self.others.contains(&name.as_str()))
+            .filter(|(name, _)| !self.other_variables.contains(&name.as_str()))
             .filter(|(name, value)| !is_service_link(name, value))
             .map(|(name, _)| name.as_str())
     }

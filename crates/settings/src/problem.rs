@@ -10,9 +10,9 @@ use super::setting::Setting;
 pub(super) const COMPAT_PREFIX: &str = "INBUCKET_";
 
 /// The most characters of a bad value that are shown.
-const SHOWN_CHARS: usize = 100;
+const MAX_VALUE_CHARS: usize = 100;
 /// The longest name that is compared with the known ones; typing errors are not that long.
-const MAX_NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
 /// Where a value comes from, in order of precedence, the weakest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,11 +36,11 @@ pub enum Origin {
 
 impl Origin {
     /// Whether a value from here wins over one from there.
-    pub(super) fn is_stronger_than(&self, other: &Self) -> bool {
-        self.strength() > other.strength()
+    pub(super) fn overrides(&self, other: &Self) -> bool {
+        self.precedence() > other.precedence()
     }
 
-    fn strength(&self) -> u8 {
+    fn precedence(&self) -> u8 {
         match self {
             Self::Default => 0,
             Self::HostName => 1,
@@ -79,13 +79,13 @@ impl Problem {
     }
 
     /// A value that cannot even be shown as a text.
-    pub(super) fn unreadable(setting: &Setting, origin: &Origin, message: &str) -> Self {
+    pub(super) fn without_value(setting: &Setting, origin: &Origin, message: &str) -> Self {
         Self { key: Some(setting.key), text: format!("{} ({origin}): {message}", setting.key) }
     }
 
     /// A value that a setting does not take; `message` says what it takes.
-    pub(super) fn value(setting: &Setting, value: &str, origin: &Origin, message: &str) -> Self {
-        let value = shown(setting, value, SHOWN_CHARS);
+    pub(super) fn with_value(setting: &Setting, value: &str, origin: &Origin, message: &str) -> Self {
+        let value = display_value(setting, value, MAX_VALUE_CHARS);
         Self { key: Some(setting.key), text: format!("{} = {value} ({origin}): {message}", setting.key) }
     }
 
@@ -115,8 +115,8 @@ pub fn report(problems: &[Problem]) -> String {
 
 /// A value as it may be shown: quoted, without control characters, cut after `max_chars`, and not at all
 /// when secret.
-pub(super) fn shown(setting: &Setting, value: &str, max_chars: usize) -> String {
-    if setting.secret && !value.is_empty() {
+pub(super) fn display_value(setting: &Setting, value: &str, max_chars: usize) -> String {
+    if setting.is_secret && !value.is_empty() {
         return "\"***\"".to_owned();
     }
     let mut quoted = String::from('"');
@@ -138,8 +138,8 @@ pub(super) fn shown(setting: &Setting, value: &str, max_chars: usize) -> String 
 }
 
 /// `; did you mean "..."?` when one of the names looks much like the given one, else nothing.
-pub(super) fn hint(given: &str, names: impl Iterator<Item = String>) -> String {
-    if given.len() > MAX_NAME {
+pub(super) fn suggestion(given: &str, names: impl Iterator<Item = String>) -> String {
+    if given.len() > MAX_NAME_BYTES {
         return String::new();
     }
     let tolerated = 1 + given.len() / 5;
@@ -191,8 +191,8 @@ mod tests {
     #[test]
     fn hints_only_for_likely_names() {
         let names = || ["smtp.addr", "web.addr"].into_iter().map(str::to_owned);
-        assert_eq!(hint("smpt.addr", names()), "; did you mean smtp.addr?");
-        assert_eq!(hint("storage.quota", names()), "");
-        assert_eq!(hint(&"x".repeat(100_000), names()), "");
+        assert_eq!(suggestion("smpt.addr", names()), "; did you mean smtp.addr?");
+        assert_eq!(suggestion("storage.quota", names()), "");
+        assert_eq!(suggestion(&"x".repeat(100_000), names()), "");
     }
 }

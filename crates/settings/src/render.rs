@@ -38,7 +38,7 @@ each comes from. Secrets are never printed.
 ";
 
 /// The reference page, in Markdown.
-pub fn docs() -> String {
+pub fn render_docs() -> String {
     let mut page = INTRODUCTION.to_owned();
     let mut section = "";
     for setting in SETTINGS {
@@ -59,15 +59,15 @@ fn describe(page: &mut String, setting: &Setting) {
     };
     let alias = setting.alias.map_or_else(String::new, |alias| format!(" or `--{alias}`"));
     let default = match setting.default {
-        default if !default.is_empty() && !setting.host_name => format!("`{default}`"),
-        _ => setting.shown_default().to_owned(),
+        default if !default.is_empty() && !setting.defaults_to_host_name => format!("`{default}`"),
+        _ => setting.default_text().to_owned(),
     };
     let _ = write!(
         page,
         "\n### {}\n\n`{flag}`{alias}, `RESTANTE_{}`; default: {default}{}\n\n{}\n",
         setting.key,
         setting.variable(),
-        if setting.secret { "; secret" } else { "" },
+        if setting.is_secret { "; secret" } else { "" },
         setting.help,
     );
     if !setting.status.note().is_empty() {
@@ -76,13 +76,13 @@ fn describe(page: &mut String, setting: &Setting) {
 }
 
 /// Every setting with its value and origin, in the form of a configuration file.
-pub fn effective(loaded: &Loaded) -> String {
+pub fn render_effective(loaded: &Loaded) -> String {
     let mut text = String::new();
     for warning in &loaded.warnings {
         let _ = writeln!(text, "# warning: {warning}");
     }
     for line in &loaded.effective {
-        let pair = format!("{} = {}", line.setting.key, line.shown);
+        let pair = format!("{} = {}", line.setting.key, line.display_value);
         let _ = writeln!(text, "{pair:<48} # {}", line.origin);
     }
     text

@@ -14,13 +14,13 @@ pub struct Setting {
     /// What it does, in full sentences; the first one is the short help.
     pub help: &'static str,
     /// Whether the value must never be shown.
-    pub secret: bool,
+    pub is_secret: bool,
     /// Whether this version does something with it.
     pub status: Status,
     /// Another name of the flag, without the dashes.
     pub alias: Option<&'static str>,
     /// Whether the name of the machine takes the place of the default.
-    pub host_name: bool,
+    pub defaults_to_host_name: bool,
     /// Parses a value into its typed place; the error says what is allowed.
     pub apply: Apply,
 }
@@ -87,12 +87,22 @@ impl Setting {
         help: &'static str,
         apply: Apply,
     ) -> Self {
-        Self { key, default, value, help, secret: false, status: Status::Active, alias: None, host_name: false, apply }
+        Self {
+            key,
+            default,
+            value,
+            help,
+            is_secret: false,
+            status: Status::Active,
+            alias: None,
+            defaults_to_host_name: false,
+            apply,
+        }
     }
 
     /// Marks the value as one that must never be shown.
     pub(super) const fn secret(mut self) -> Self {
-        self.secret = true;
+        self.is_secret = true;
         self
     }
 
@@ -109,8 +119,8 @@ impl Setting {
     }
 
     /// Puts the name of the machine, where it has a usable one, before the default.
-    pub(super) const fn or_host_name(mut self) -> Self {
-        self.host_name = true;
+    pub(super) const fn default_to_host_name(mut self) -> Self {
+        self.defaults_to_host_name = true;
         self
     }
 
@@ -125,8 +135,8 @@ impl Setting {
     }
 
     /// The default as help shows it.
-    pub fn shown_default(&self) -> &'static str {
-        if self.host_name {
+    pub fn default_text(&self) -> &'static str {
+        if self.defaults_to_host_name {
             "the name of the machine"
         } else if self.default.is_empty() {
             "none"

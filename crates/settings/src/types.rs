@@ -13,7 +13,7 @@ pub use restante_store::disk::Durability;
 use restante_store::postgres::{Address, Url};
 use restante_webhook::Target;
 
-use super::credential::{Credential, Key};
+use super::credential::{Credential, MailboxPassword};
 
 /// Every setting, parsed and checked.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub struct Config {
 
 impl Config {
     /// Empty places for the defaults to be parsed into.
-    pub(super) fn blank() -> Self {
+    pub(super) fn empty() -> Self {
         Self {
             log: restante_logging::Settings::default(),
             pidfile: None,
@@ -65,7 +65,7 @@ impl Config {
 
     /// The most bytes of one message that is taken in. One that the whole store has no room for must not be acknowledged; a
     /// little is left for the lines that are added for each mailbox.
-    pub fn largest_message(&self) -> usize {
+    pub fn effective_max_message_bytes(&self) -> usize {
         let room = match self.storage.max_bytes {
             0 => usize::MAX,
             room => usize::try_from(room - room / 64).unwrap_or(usize::MAX),
@@ -75,7 +75,7 @@ impl Config {
 
     /// The file of tokens: the one that is named, or the one that belongs into the data directory.
     pub fn token_file(&self) -> Option<PathBuf> {
-        let in_data_directory = || self.storage.path.as_ref().map(|dir| dir.join(TOKENS_FILE));
+        let in_data_directory = || self.storage.path.as_ref().map(|dir| dir.join(TOKENS_FILE_NAME));
         self.auth.tokens.clone().or_else(in_data_directory)
     }
 }
@@ -176,7 +176,7 @@ pub struct Pop3 {
     /// STLS and implicit TLS.
     pub tls: Tls,
     /// The passwords of mailboxes; none listed means that anything opens all of them.
-    pub keys: Vec<Key>,
+    pub mailbox_passwords: Vec<MailboxPassword>,
     /// What the keys are made of, as soon as it is known how mailboxes are named.
     pub(super) credentials: Vec<Credential>,
     /// Connections at the same time.
@@ -288,7 +288,7 @@ impl Origins {
 }
 
 /// The file of tokens in a data directory.
-pub(super) const TOKENS_FILE: &str = "tokens.toml";
+pub(super) const TOKENS_FILE_NAME: &str = "tokens.toml";
 
 /// Who is let in.
 #[derive(Debug, Clone, Default)]
@@ -316,7 +316,7 @@ impl Auth {
 
     /// Whether anybody has to say who they are. A file of tokens that is empty, or not there, lets nobody in: to revoke the
     /// last token must not open the doors.
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.users.is_some() || self.tokens.is_some()
     }
 }

@@ -11,11 +11,11 @@ use restante_mailroom::policy::Domains;
 use super::duration;
 
 /// The most characters in a domain name.
-const MAX_DOMAIN: usize = 255;
+const MAX_DOMAIN_CHARS: usize = 255;
 /// The most characters in one label of it.
-const MAX_LABEL: usize = 63;
+const MAX_LABEL_CHARS: usize = 63;
 /// The most characters in a base path.
-const MAX_BASE_PATH: usize = 255;
+const MAX_BASE_PATH_CHARS: usize = 255;
 
 /// A truth value, in all the spellings that configurations in the wild use.
 pub fn boolean(text: &str) -> Result<bool, String> {
@@ -50,7 +50,7 @@ where
 }
 
 /// A number where 0 stands for "no limit".
-pub(super) fn limit(text: &str, max: u64) -> Result<Option<usize>, String> {
+pub(super) fn optional_limit(text: &str, max: u64) -> Result<Option<usize>, String> {
     match number(text, 0..=max)? {
         0 => Ok(None),
         limit => Ok(Some(limit)),
@@ -58,7 +58,7 @@ pub(super) fn limit(text: &str, max: u64) -> Result<Option<usize>, String> {
 }
 
 /// A length of time within bounds, given in seconds.
-pub(super) fn seconds(text: &str, range: RangeInclusive<u64>) -> Result<Duration, String> {
+pub(super) fn duration_in_seconds(text: &str, range: RangeInclusive<u64>) -> Result<Duration, String> {
     let time = duration::parse(text)?;
     let (low, high) = (*range.start(), *range.end());
     if time < Duration::from_secs(low) || time > Duration::from_secs(high) {
@@ -68,7 +68,7 @@ pub(super) fn seconds(text: &str, range: RangeInclusive<u64>) -> Result<Duration
 }
 
 /// A length of time within bounds, which stand here as an operator writes them.
-pub(super) fn time(text: &str, least: &str, most: &str) -> Result<Duration, String> {
+pub(super) fn duration_between(text: &str, least: &str, most: &str) -> Result<Duration, String> {
     let time = duration::parse(text)?;
     if time < duration::parse(least)? || time > duration::parse(most)? {
         return Err(format!("must be a length of time from {least} to {most}"));
@@ -77,20 +77,20 @@ pub(super) fn time(text: &str, least: &str, most: &str) -> Result<Duration, Stri
 }
 
 /// A length of time where 0 stands for "for ever".
-pub(super) fn period(text: &str, range: RangeInclusive<u64>) -> Result<Option<Duration>, String> {
+pub(super) fn optional_duration(text: &str, range: RangeInclusive<u64>) -> Result<Option<Duration>, String> {
     if duration::parse(text)?.is_zero() {
         return Ok(None);
     }
-    seconds(text, range).map(Some).map_err(|allowed| format!("{allowed}, or 0 for no limit"))
+    duration_in_seconds(text, range).map(Some).map_err(|allowed| format!("{allowed}, or 0 for no limit"))
 }
 
 /// The entries of a list: separated by commas, trimmed, empty ones dropped.
-pub(super) fn list(text: &str) -> Vec<String> {
+pub(super) fn split_list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
 /// Every entry, or all that is wrong with them: whoever mends one mistake should not meet the next one then.
-pub(super) fn every<T>(entries: impl IntoIterator<Item = Result<T, String>>) -> Result<Vec<T>, String> {
+pub(super) fn collect_all<T>(entries: impl IntoIterator<Item = Result<T, String>>) -> Result<Vec<T>, String> {
     let (mut good, mut wrong) = (Vec::new(), Vec::new());
     for entry in entries {
         match entry {
@@ -107,12 +107,12 @@ pub(super) fn parsed_list<T>(text: &str) -> Result<Vec<T>, String>
 where
     T: FromStr<Err = String>,
 {
-    every(list(text).iter().map(|item| item.parse()))
+    collect_all(split_list(text).iter().map(|item| item.parse()))
 }
 
 /// The pairs of `key:value,key:value`.
-pub(super) fn params(text: &str) -> impl Iterator<Item = Result<(String, String), String>> {
-    list(text).into_iter().map(|item| match item.split_once(':') {
+pub(super) fn split_params(text: &str) -> impl Iterator<Item = Result<(String, String), String>> {
+    split_list(text).into_iter().map(|item| match item.split_once(':') {
         Some((key, value)) => Ok((key.trim().to_ascii_lowercase(), value.trim().to_owned())),
         None => Err(format!("{item:?} is no KEY:VALUE")),
     })
@@ -128,12 +128,12 @@ pub(super) fn optional_path(text: &str) -> Option<PathBuf> {
 pub(super) fn host_name(text: &str) -> Result<String, String> {
     let label = |label: &str| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        (1..=MAX_LABEL).contains(&label.len())
+        (1..=MAX_LABEL_CHARS).contains(&label.len())
             && label.bytes().all(allowed)
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
-    if text.len() > MAX_DOMAIN || !text.split('.').all(label) {
+    if text.len() > MAX_DOMAIN_CHARS || !text.split('.').all(label) {
         return Err("must be a host name such as mail.example.org".to_owned());
     }
     Ok(text.to_ascii_lowercase())
@@ -142,8 +142,8 @@ pub(super) fn host_name(text: &str) -> Result<String, String> {
 /// A list of domains that may hold the wildcards `*` and `?`.
 pub(super) fn domain_patterns(text: &str) -> Result<Domains, String> {
     let allowed = |c: char| c.is_alphanumeric() || "-_.*?[]:".contains(c);
-    let patterns: Vec<String> = every(list(text).into_iter().map(|item| {
-        if item.len() <= MAX_DOMAIN && item.chars().all(allowed) {
+    let patterns: Vec<String> = collect_all(split_list(text).into_iter().map(|item| {
+        if item.len() <= MAX_DOMAIN_CHARS && item.chars().all(allowed) {
             Ok(item)
         } else {
             Err(format!("{item:?} is no domain (* and ? are wildcards)"))
@@ -162,7 +162,7 @@ pub(super) fn base_path(text: &str) -> Result<String, String> {
     if inner.is_empty() {
         return Ok(String::new());
     }
-    if inner.len() > MAX_BASE_PATH || !inner.split('/').all(segment) {
+    if inner.len() > MAX_BASE_PATH_CHARS || !inner.split('/').all(segment) {
         return Err("must be a path such as /mail, of letters, digits, '-', '.', '_', '~'".to_owned());
     }
     Ok(format!("/{inner}"))
@@ -249,8 +249,8 @@ mod tests {
     #[test]
     fn numbers() {
         assert_eq!(number::<usize>("200", 1..=1000), Ok(200));
-        assert_eq!(limit("0", 10), Ok(None));
-        assert_eq!(limit("7", 10), Ok(Some(7)));
+        assert_eq!(optional_limit("0", 10), Ok(None));
+        assert_eq!(optional_limit("7", 10), Ok(Some(7)));
         assert_eq!(kibibytes::<u64>("2", 0..=10), Ok(2048));
         for text in ["", "0", "1001", "-1", "+1", "1.0", "1k", "99999999999999999999"] {
             let error = number::<usize>(text, 1..=1000).expect_err(text);
@@ -260,31 +260,31 @@ mod tests {
 
     #[test]
     fn periods() {
-        assert_eq!(period("0", 1..=60), Ok(None));
-        assert_eq!(period("0s", 1..=60), Ok(None));
-        assert_eq!(period("1m", 1..=60), Ok(Some(Duration::from_mins(1))));
-        assert!(period("61s", 1..=60).is_err());
-        assert!(period("999ms", 1..=60).is_err());
-        assert!(seconds("0", 1..=60).is_err());
+        assert_eq!(optional_duration("0", 1..=60), Ok(None));
+        assert_eq!(optional_duration("0s", 1..=60), Ok(None));
+        assert_eq!(optional_duration("1m", 1..=60), Ok(Some(Duration::from_mins(1))));
+        assert!(optional_duration("61s", 1..=60).is_err());
+        assert!(optional_duration("999ms", 1..=60).is_err());
+        assert!(duration_in_seconds("0", 1..=60).is_err());
     }
 
     #[test]
     fn times() {
         for (text, expected) in [("100ms", 100), ("1s", 1000), ("1h", 3_600_000)] {
-            assert_eq!(time(text, "100ms", "1h"), Ok(Duration::from_millis(expected)), "{text}");
+            assert_eq!(duration_between(text, "100ms", "1h"), Ok(Duration::from_millis(expected)), "{text}");
         }
         for text in ["0", "99ms", "1h1ns"] {
-            let error = time(text, "100ms", "1h").expect_err(text);
+            let error = duration_between(text, "100ms", "1h").expect_err(text);
             assert_eq!(error, "must be a length of time from 100ms to 1h");
         }
     }
 
     #[test]
     fn lists() {
-        assert_eq!(list(""), Vec::<String>::new());
-        assert_eq!(list(" , ,"), Vec::<String>::new());
-        assert_eq!(list("a"), ["a"]);
-        assert_eq!(list(" a ,b,, c d "), ["a", "b", "c d"]);
+        assert_eq!(split_list(""), Vec::<String>::new());
+        assert_eq!(split_list(" , ,"), Vec::<String>::new());
+        assert_eq!(split_list("a"), ["a"]);
+        assert_eq!(split_list(" a ,b,, c d "), ["a", "b", "c d"]);
         assert_eq!(domain_patterns("Example.ORG, *.spam.?"), Ok(["example.org", "*.spam.?"].into_iter().collect()));
         assert!(domain_patterns("user@example.org").is_err());
         assert!(domain_patterns("a b").is_err());
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn parameters() {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let params = |text: &str| params(text).collect::<Vec<_>>();
+        let params = |text: &str| split_params(text).collect::<Vec<_>>();
         assert_eq!(params("path:/a:b, MaxKB : 10240 ,"), [Ok(pair("path", "/a:b")), Ok(pair("maxkb", "10240"))]);
         assert_eq!(params(""), []);
         assert!(params("maxkb=10240")[0].is_err());

@@ -2,34 +2,37 @@
 
 use restante_webhook::{Event, Key, Target};
 
-use super::values::{every, is_authority, list};
+use super::values::{collect_all, is_authority, split_list};
 
 /// What may stand behind the URL of an entry.
 const EVENTS: &str = "events";
 const MAILBOXES: &str = "mailboxes";
 
 /// Parses a list of `URL [events=stored|deleted] [mailboxes=PATTERN|PATTERN]`.
-pub(super) fn targets(text: &str) -> Result<Vec<Target>, String> {
-    every(
-        list(text).iter().zip(1..).map(|(entry, number)| target(entry).map_err(|why| format!("entry {number} {why}"))),
+pub(super) fn parse_targets(text: &str) -> Result<Vec<Target>, String> {
+    collect_all(
+        split_list(text)
+            .iter()
+            .zip(1..)
+            .map(|(entry, number)| parse_target(entry).map_err(|why| format!("entry {number} {why}"))),
     )
 }
 
 /// The key to sign with, or none when empty.
-pub(super) fn key(text: &str) -> Result<Option<Key>, String> {
+pub(super) fn parse_key(text: &str) -> Result<Option<Key>, String> {
     if text.is_empty() { Ok(None) } else { Key::parse(text).map(Some) }
 }
 
 /// One entry; the error goes on behind its number.
-fn target(entry: &str) -> Result<Target, String> {
+fn parse_target(entry: &str) -> Result<Target, String> {
     let mut words = entry.split_ascii_whitespace();
     let url = words.next().unwrap_or_default();
-    is_url(url)?;
+    check_url(url)?;
     let (mut events, mut mailboxes) = (None, None);
     for word in words {
         let twice = match word.split_once('=') {
-            Some((EVENTS, names)) => events.replace(choices(names, event)?).is_some(),
-            Some((MAILBOXES, patterns)) => mailboxes.replace(choices(patterns, pattern)?).is_some(),
+            Some((EVENTS, names)) => events.replace(parse_choices(names, parse_event)?).is_some(),
+            Some((MAILBOXES, patterns)) => mailboxes.replace(parse_choices(patterns, parse_pattern)?).is_some(),
             _ => return Err(format!("has something behind its URL that is neither {EVENTS}=... nor {MAILBOXES}=...")),
         };
         if twice {
@@ -43,11 +46,11 @@ fn target(entry: &str) -> Result<Target, String> {
 }
 
 /// The parts of `X|Y`.
-fn choices<T>(text: &str, parse: fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+fn parse_choices<T>(text: &str, parse: fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
     text.split('|').map(parse).collect()
 }
 
-fn event(name: &str) -> Result<Event, String> {
+fn parse_event(name: &str) -> Result<Event, String> {
     match name.to_ascii_lowercase().as_str() {
         "stored" => Ok(Event::Stored),
         "deleted" => Ok(Event::Deleted),
@@ -57,7 +60,7 @@ fn event(name: &str) -> Result<Event, String> {
     }
 }
 
-fn pattern(text: &str) -> Result<String, String> {
+fn parse_pattern(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err(format!("has an empty name of a mailbox: {MAILBOXES}=ci-*|qa, where * and ? are wildcards"));
     }
@@ -65,14 +68,14 @@ fn pattern(text: &str) -> Result<String, String> {
 }
 
 /// Whether a request can be sent there; the error goes on behind the number of the entry.
-fn is_url(text: &str) -> Result<(), String> {
+fn check_url(text: &str) -> Result<(), String> {
     let (scheme, rest) = text.split_once("://").unwrap_or_default();
     if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
         return Err("does not begin with http:// or https:// (a comma in a URL is written %2C; alternatives are separated by |, \
                     as in events=stored|deleted)"
             .to_owned());
     }
-    let (user, authority, path) = pieces(rest);
+    let (user, authority, path) = split_url(rest);
     if !is_authority(authority) {
         return Err("has a URL without a good host and port, as in http://ci.example.org:8080/hook".to_owned());
     }
@@ -84,7 +87,7 @@ fn is_url(text: &str) -> Result<(), String> {
 }
 
 /// What stands behind the scheme: user and password, host and port, and all the rest.
-fn pieces(rest: &str) -> (&str, &str, &str) {
+fn split_url(rest: &str) -> (&str, &str, &str) {
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let (user, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
     (user, authority, path)
@@ -108,10 +111,10 @@ mod tests {
         for (text, url, events, mailboxes) in table {
             let mailboxes = mailboxes.iter().map(ToString::to_string).collect();
             let expected = Target { url: url.to_owned(), events: events.to_vec(), mailboxes };
-            assert_eq!(targets(text), Ok(vec![expected]), "{text}");
+            assert_eq!(parse_targets(text), Ok(vec![expected]), "{text}");
         }
-        assert_eq!(targets(""), Ok(Vec::new()));
-        assert_eq!(targets("http://a,https://b events=stored").map(|targets| targets.len()), Ok(2));
+        assert_eq!(parse_targets(""), Ok(Vec::new()));
+        assert_eq!(parse_targets("http://a,https://b events=stored").map(|targets| targets.len()), Ok(2));
     }
 
     #[test]
@@ -139,10 +142,10 @@ mod tests {
             ("http://h events=stored events=deleted", "entry 1 says the same thing twice"),
         ];
         for (text, expected) in table {
-            let error = targets(text).expect_err(text);
+            let error = parse_targets(text).expect_err(text);
             assert!(error.starts_with(expected) && !error.contains("token"), "{text}: {error}");
         }
-        let error = targets("x,http://h,y z").expect_err("two mistakes");
+        let error = parse_targets("x,http://h,y z").expect_err("two mistakes");
         assert!(error.contains("entry 1 ") && error.contains("; entry 3 "), "{error}");
     }
 }

@@ -82,7 +82,7 @@ impl About {
                 domain: config.smtp.domain.clone(),
                 tls: tls(smtp, &config.smtp.tls),
                 auth_required: config.smtp.require_auth,
-                max_message_bytes: config.largest_message(),
+                max_message_bytes: config.effective_max_message_bytes(),
                 max_recipients: config.smtp.max_recipients,
             },
             pop3: Pop3 { port: pop3.map(|port| port.number), tls: tls(pop3, &config.pop3.tls) },

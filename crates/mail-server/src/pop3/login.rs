@@ -9,12 +9,12 @@ use md5::{Digest as _, Md5};
 use restante_auth::{AuthService, ConfiguredLogin, DenialReason, Denied, Grant, Scope};
 use restante_mail::naming::MailboxName;
 use restante_proto::pop3::Proof;
-use restante_settings::Key;
+use restante_settings::MailboxPassword;
 
 /// The mailboxes and passwords of `pop3.credentials`, and the accounts of all protocols.
 #[derive(Debug)]
 pub struct Login {
-    keys: Vec<Key>,
+    keys: Vec<MailboxPassword>,
     locks: Arc<AuthService>,
 }
 
@@ -35,7 +35,7 @@ impl Login {
     const SEPARATOR: char = '*';
 
     /// Checks against these.
-    pub fn new(keys: Vec<Key>, locks: Arc<AuthService>) -> Self {
+    pub fn new(keys: Vec<MailboxPassword>, locks: Arc<AuthService>) -> Self {
         Self { keys, locks }
     }
 
@@ -84,7 +84,7 @@ impl Login {
     /// time whichever character is wrong.
     fn opens(&self, mailbox: &MailboxName, user: Option<&MailboxName>, proof: &Proof) -> bool {
         // Nobody opens another's mailbox by a password of one's own (RFC 4616 section 2: the authorization identity).
-        let fits = |key: &Key| match &key.mailbox {
+        let fits = |key: &MailboxPassword| match &key.mailbox {
             Some(own) => own == mailbox && Some(own) == user,
             None => true,
         };
@@ -92,7 +92,7 @@ impl Login {
     }
 }
 
-fn proves(key: &Key, proof: &Proof) -> bool {
+fn proves(key: &MailboxPassword, proof: &Proof) -> bool {
     let password = key.password.expose().as_bytes();
     match proof {
         Proof::Password(given) => verify_slices_are_equal(password, given.expose().as_bytes()).is_ok(),
@@ -122,7 +122,7 @@ mod tests {
 
     /// Each with the mailbox it opens; `*` opens all of them.
     fn login(keys: &[(&str, &str)]) -> Login {
-        let key = |(mailbox, password): &(&str, &str)| Key {
+        let key = |(mailbox, password): &(&str, &str)| MailboxPassword {
             mailbox: (*mailbox != "*").then(|| named(mailbox)),
             password: Secret::new(*password),
         };

@@ -12,7 +12,7 @@ use restante_mailroom::hooks::Extensions;
 use restante_metrics::Protocol;
 use restante_net::{Certificate, ConnectionLimits, ShutdownTrigger, Tls};
 use restante_proto::Secret;
-use restante_settings::Key;
+use restante_settings::MailboxPassword;
 use restante_store::Limits as StoreLimits;
 use restante_store::memory::MemoryStore;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -257,7 +257,8 @@ async fn the_end_does_not_wait_for_handshakes() {
 #[tokio::test(start_paused = true)]
 async fn the_end_does_not_wait_for_wrong_passwords() {
     let mut server = settled(&mailroom(), &Budget::new(1), Duration::from_mins(1));
-    server.login = Arc::new(Login::new(vec![Key { mailbox: None, password: Secret::new("right") }], locks()));
+    server.login =
+        Arc::new(Login::new(vec![MailboxPassword { mailbox: None, password: Secret::new("right") }], locks()));
     let (trigger, shutdown) = ShutdownTrigger::new();
     let (mut client, _) = connect(&Arc::new(server), &shutdown);
     client.write_all("USER bob\r\nPASS wrong\r\n".repeat(15).as_bytes()).await.unwrap();

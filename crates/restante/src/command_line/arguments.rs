@@ -427,7 +427,7 @@ fn long_help(setting: &Setting) -> String {
         "" => String::new(),
         note => format!(" {note}"),
     };
-    format!("{}{note}\nDefault {}. Variable RESTANTE_{}.", setting.help, setting.shown_default(), setting.variable())
+    format!("{}{note}\nDefault {}. Variable RESTANTE_{}.", setting.help, setting.default_text(), setting.variable())
 }
 
 /// A hint for `--smtp-defaultaccept false`, where the parser sees a flag that is complete and a word too many.

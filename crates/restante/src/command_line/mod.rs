@@ -77,7 +77,7 @@ pub fn parse(
         Ok(Request::Configured(task, flags)) => (task, flags),
         Ok(Request::Client(errand)) => return Command::Client(errand),
         Ok(Request::Manual(manual)) => return Command::Manual(manual),
-        Ok(Request::ConfigDocs) => return Command::Exit(Exit { text: restante_settings::docs(), code: 0 }),
+        Ok(Request::ConfigDocs) => return Command::Exit(Exit { text: restante_settings::render_docs(), code: 0 }),
         Err(exit) => return Command::Exit(exit),
     };
     let purpose = match task {
@@ -98,6 +98,6 @@ pub fn parse(
         Task::Script(request) => Command::Script(loaded, request),
         Task::Token(task) => Command::Token(loaded, task),
         Task::User(task) => Command::User(loaded, task),
-        Task::ConfigCheck => Command::Exit(Exit { text: restante_settings::effective(&loaded), code: 0 }),
+        Task::ConfigCheck => Command::Exit(Exit { text: restante_settings::render_effective(&loaded), code: 0 }),
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
         exempt: Vec::new(),
         readiness: parts.readiness.clone(),
     });
-    let login = Arc::new(Login::new(pop3.keys.clone(), parts.locks.clone()));
+    let login = Arc::new(Login::new(pop3.mailbox_passwords.clone(), parts.locks.clone()));
     let sessions = Arc::new(AtomicU64::new(0));
     let store_errors = Arc::new(StoreErrorLog::default());
     let (maildrops, messages) = (Budget::new(BYTES_OF_MAILDROPS), Budget::new(BYTES_BEING_SENT));

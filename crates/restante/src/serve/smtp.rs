@@ -35,7 +35,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
         let settings = Settings {
             domain: smtp.domain.clone(),
             dialect,
-            max_message_bytes: parts.config.largest_message(),
+            max_message_bytes: parts.config.effective_max_message_bytes(),
             max_recipients: smtp.max_recipients,
             max_bad_commands: smtp.max_bad_commands as usize,
             starttls: tls.is_some() && !implicit_tls,

@@ -88,7 +88,7 @@ fn settings(parts: &Parts<'_>, gate: &AdmissionControl) -> restante_http::Settin
         cache_bytes: web.cache_bytes,
         max_monitors: web.max_monitors,
         mailbox_cap: parts.config.storage.mailbox_msg_cap,
-        max_message_bytes: parts.config.largest_message(),
+        max_message_bytes: parts.config.effective_max_message_bytes(),
         clients: gate.limits.clients().clone(),
         readiness: gate.readiness.clone(),
         metrics: parts.metrics.clone(),

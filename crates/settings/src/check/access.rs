@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use restante_auth::{tokens, users};
 
-use super::Found;
+use super::Checker;
 use crate::ReadFile;
 use crate::setting::Setting;
 use crate::sources::Sources;
 use crate::table::row;
-use crate::types::{Config, Storage, StoreKind, TOKENS_FILE};
+use crate::types::{Config, Storage, StoreKind, TOKENS_FILE_NAME};
 
 const USERS: &Setting = row("auth.users");
 const TOKENS: &Setting = row("auth.tokens");
@@ -19,9 +19,9 @@ const DATA: &Setting = row("storage.path");
 const CREDENTIALS: &Setting = row("smtp.credentials");
 const REQUIRE_AUTH: &Setting = row("smtp.requireauth");
 
-impl Found<'_> {
+impl Checker<'_> {
     /// The files can be read and understood, and there are credentials where they are asked for.
-    pub(super) fn access(&mut self, config: &Config, read_file: ReadFile<'_>) {
+    pub(super) fn check_access(&mut self, config: &Config, read_file: ReadFile<'_>) {
         let Config { auth, smtp, storage, .. } = config;
         if let Some(path) = &auth.users {
             let content = read_file(path).map_err(|error| format!("cannot be read: {error}"));
@@ -36,11 +36,11 @@ impl Found<'_> {
             self.add(TOKENS, &problem);
         }
         let has_credentials = !smtp.credentials.is_empty()
-            || auth.is_on()
-            || in_data_directory(storage).is_some_and(|path| path.exists());
+            || auth.is_enabled()
+            || token_file_in_data_dir(storage).is_some_and(|path| path.exists());
         if smtp.require_auth
             && !has_credentials
-            && [CREDENTIALS, USERS, TOKENS].iter().all(|setting| self.is_sound(setting))
+            && [CREDENTIALS, USERS, TOKENS].iter().all(|setting| self.is_valid(setting))
         {
             self.add(REQUIRE_AUTH, &format!("needs {}, {} or {}", CREDENTIALS.key, USERS.key, TOKENS.key));
         }
@@ -52,16 +52,16 @@ pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
     if config.auth.tokens.is_some() {
         return;
     }
-    if let Some(path) = in_data_directory(&config.storage).filter(|path| path.exists()) {
-        sources.overrule(TOKENS, &path.display().to_string(), DATA);
+    if let Some(path) = token_file_in_data_dir(&config.storage).filter(|path| path.exists()) {
+        sources.override_with(TOKENS, &path.display().to_string(), DATA);
         config.auth.tokens = Some(path);
     }
 }
 
 /// The warning about logins that no other node knows of.
-pub(super) fn warning(config: &Config) -> Option<String> {
+pub(super) fn session_key_warning(config: &Config) -> Option<String> {
     let Config { auth, storage, .. } = config;
-    let is_alone = storage.kind == StoreKind::Postgres && auth.is_on() && auth.secret.is_none();
+    let is_alone = storage.kind == StoreKind::Postgres && auth.is_enabled() && auth.secret.is_none();
     is_alone.then(|| {
         format!(
             "a login on the web page is good at this server only, and not at others with the same store: see {}",
@@ -70,7 +70,7 @@ pub(super) fn warning(config: &Config) -> Option<String> {
     })
 }
 
-fn in_data_directory(storage: &Storage) -> Option<PathBuf> {
+fn token_file_in_data_dir(storage: &Storage) -> Option<PathBuf> {
     let dir = storage.path.as_ref().or(storage.params_path.as_ref())?;
-    Some(dir.join(TOKENS_FILE))
+    Some(dir.join(TOKENS_FILE_NAME))
 }

@@ -1,7 +1,7 @@
 //! What is printed: help, the effective configuration, the reference page. Secrets are not.
 
 use restante_net::ListenAddr;
-use restante_settings::{Level, SETTINGS, Status, docs};
+use restante_settings::{Level, SETTINGS, Status, render_docs};
 
 use super::{World, env, file, flags};
 
@@ -88,7 +88,7 @@ fn help_and_version() {
 #[test]
 fn the_reference_page_is_fresh() {
     let stored = include_str!("../../../../../docs/config.md");
-    assert!(stored == docs(), "docs/config.md is old: write the output of `restante config docs` into it");
+    assert!(stored == render_docs(), "docs/config.md is old: write the output of `restante config docs` into it");
     let printed = flags(&["config", "docs"]).exit();
     assert_eq!((printed.code, printed.text.as_str()), (0, stored));
 }
@@ -100,7 +100,7 @@ fn the_table_is_consistent() {
         assert!(SETTINGS[..index].iter().all(|other| other.flag() != setting.flag()), "{key} twice");
         assert!(setting.help.ends_with('.'), "{key}: help is made of sentences");
         assert!(key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'.'), "{key}");
-        let described = docs().contains(&format!("### {key}\n"));
+        let described = render_docs().contains(&format!("### {key}\n"));
         assert!(described, "{key} is on the reference page");
         if setting.status == Status::Ignored {
             assert_eq!(setting.default, "", "{key} has no effect, so it has no default");
