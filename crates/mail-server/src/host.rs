@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use restante_mailroom::Mailroom;
 use restante_mailroom::store_error_log::StoreErrorLog;
-use restante_metrics::{Ending, Metrics, Protocol};
+use restante_metrics::{Metrics, Protocol, SessionEndReason};
 use restante_net::{LineStream, Shutdown, Stream, Tls};
 use restante_proto::{RecordedLine, Speaker, TranscriptBuffer, TranscriptScope};
 use restante_store::StoreError;
@@ -59,13 +59,13 @@ pub struct Call<'a> {
 #[derive(Debug)]
 pub struct Parting {
     /// How it ends.
-    pub ending: Ending,
+    pub ending: SessionEndReason,
     /// What went wrong, where something has.
     pub why: Option<io::Error>,
 }
 
-impl From<Ending> for Parting {
-    fn from(ending: Ending) -> Self {
+impl From<SessionEndReason> for Parting {
+    fn from(ending: SessionEndReason) -> Self {
         Self { ending, why: None }
     }
 }
@@ -89,7 +89,7 @@ impl Host {
     ) -> Result<Call<'a>, Parting> {
         let stream = match &self.tls {
             // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
-            Some(_) if self.implicit_tls && !admitted => return Err(Ending::Refused.into()),
+            Some(_) if self.implicit_tls && !admitted => return Err(SessionEndReason::Refused.into()),
             Some(tls) if self.implicit_tls => self.handshake(name, tls.accept(stream), &mut shutdown).await?,
             _ => stream,
         };
@@ -97,15 +97,15 @@ impl Host {
     }
 
     /// Takes note of how a session has ended, be it that its connection broke.
-    pub fn ended(&self, name: &str, ended: io::Result<Ending>) -> Ending {
+    pub fn ended(&self, name: &str, ended: io::Result<SessionEndReason>) -> SessionEndReason {
         let ending = ended.unwrap_or_else(|error| {
             tracing::debug!(session = name, %error, "the connection broke");
             match error.kind() {
-                io::ErrorKind::TimedOut => Ending::Timeout,
-                _ => Ending::Left,
+                io::ErrorKind::TimedOut => SessionEndReason::Timeout,
+                _ => SessionEndReason::Disconnected,
             }
         });
-        self.metrics.session_ended(self.protocol, ending);
+        self.metrics.count_session_end(self.protocol, ending);
         tracing::debug!(session = name, ?ending, "ended");
         ending
     }
@@ -120,11 +120,11 @@ impl Host {
         let outcome = tokio::select! {
             biased;
             outcome = handshake => outcome,
-            () = shutdown.triggered() => return Err(Ending::Shutdown.into()),
+            () = shutdown.triggered() => return Err(SessionEndReason::Shutdown.into()),
         };
-        self.metrics.handshake(self.protocol, outcome).map_err(|error| {
+        self.metrics.count_handshake(self.protocol, outcome).map_err(|error| {
             tracing::debug!(session = name, %error, "TLS handshake failed");
-            Parting { ending: Ending::Tls, why: Some(error) }
+            Parting { ending: SessionEndReason::TlsFailed, why: Some(error) }
         })
     }
 }
@@ -174,9 +174,9 @@ impl Call<'_> {
     }
 
     /// Closes the connection behind the last words, for this reason. It stays the reason when the peer has closed before us.
-    pub async fn part(&mut self, ending: Ending) -> Ending {
+    pub async fn part(&mut self, ending: SessionEndReason) -> SessionEndReason {
         let closed = match ending {
-            Ending::Quit => self.wire.close_after_quit().await,
+            SessionEndReason::Quit => self.wire.close_after_quit().await,
             _ => self.wire.close().await,
         };
         if let Err(error) = closed {

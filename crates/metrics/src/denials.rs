@@ -19,7 +19,7 @@ impl Denials {
 }
 
 /// What it is called in a label.
-pub(super) fn label(reason: DenialReason) -> &'static str {
+pub(super) fn reason_label(reason: DenialReason) -> &'static str {
     match reason {
         DenialReason::NoCredentials => "none",
         DenialReason::WrongPassword => "password",

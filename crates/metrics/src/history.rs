@@ -16,9 +16,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::{Metrics, Protocol};
 
 /// How often a sample is taken.
-const INTERVAL: Duration = Duration::from_mins(1);
+const SAMPLE_INTERVAL: Duration = Duration::from_mins(1);
 /// An hour has sixty differences, and they need one sample more.
-const SAMPLES: usize = 61;
+const MAX_SAMPLES: usize = 61;
 
 /// The samples of the last hour, oldest first.
 #[derive(Debug, Default)]
@@ -96,8 +96,8 @@ struct MemoryVars {
 
 impl Metrics {
     /// Takes a sample every minute, for as long as the future is polled.
-    pub async fn keep_history(&self, mailroom: &Mailroom) {
-        let mut ticks = interval_at(Instant::now() + INTERVAL, INTERVAL);
+    pub async fn run_history(&self, mailroom: &Mailroom) {
+        let mut ticks = interval_at(Instant::now() + SAMPLE_INTERVAL, SAMPLE_INTERVAL);
         // A machine that slept has no samples of that time.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
@@ -112,28 +112,28 @@ impl Metrics {
         let counts = mailroom.counts();
         let now = self.sample(&counts, mailroom.usage().await.ok());
         let history = &self.history;
-        let memory = self.sources.resident_bytes().unwrap_or(0);
+        let memory = self.proc_files.resident_bytes().unwrap_or(0);
         Vars {
             smtp: SmtpVars {
                 connects_total: now.connects,
-                connects_current: self.of_smtp_and_lmtp(|metrics, protocol| metrics.connections(protocol).open_now()),
-                connects_hist: history.text(|sample| sample.connects),
+                connects_current: self.sum_smtp_and_lmtp(|metrics, protocol| metrics.connections(protocol).open_now()),
+                connects_hist: history.comma_separated(|sample| sample.connects),
                 received_total: now.received,
-                received_hist: history.text(|sample| sample.received),
+                received_hist: history.comma_separated(|sample| sample.received),
                 errors_total: now.errors,
-                errors_hist: history.text(|sample| sample.errors),
+                errors_hist: history.comma_separated(|sample| sample.errors),
                 warns_total: now.warnings,
-                warns_hist: history.text(|sample| sample.warnings),
+                warns_hist: history.comma_separated(|sample| sample.warnings),
             },
             http: HttpVars { web_socket_connects_current: self.monitors.websockets.load(Relaxed) },
             retention: RetentionVars {
                 deletes_total: now.deletes,
-                deletes_hist: history.text(|sample| sample.deletes),
+                deletes_hist: history.comma_separated(|sample| sample.deletes),
                 period: self.retention_period.map_or(0, |period| period.as_secs()),
                 retained_current: now.retained,
-                retained_hist: history.text(|sample| sample.retained),
+                retained_hist: history.comma_separated(|sample| sample.retained),
                 retained_size: now.size,
-                size_hist: history.text(|sample| sample.size),
+                size_hist: history.comma_separated(|sample| sample.size),
                 scan_completed_millis: counts.retention_completed.map_or(0, Timestamp::as_millisecond),
             },
             memstats: MemoryVars { sys: memory, heap_sys: memory, heap_alloc: memory, heap_objects: 0 },
@@ -145,11 +145,13 @@ impl Metrics {
     /// What cannot be said is as it was last.
     fn sample(&self, counts: &Counts, usage: Option<Usage>) -> Sample {
         let last = self.history.last();
-        let errors =
-            [RefusalReason::StoreFull, RefusalReason::StoreFailed].map(|reason| self.refused_for(reason)).iter().sum();
-        let refusals: u64 = RefusalReason::ALL.map(|reason| self.refused_for(reason)).iter().sum();
+        let errors = [RefusalReason::StoreFull, RefusalReason::StoreFailed]
+            .map(|reason| self.refusal_count(reason))
+            .iter()
+            .sum();
+        let refusals: u64 = RefusalReason::ALL.map(|reason| self.refusal_count(reason)).iter().sum();
         Sample {
-            connects: self.of_smtp_and_lmtp(|metrics, protocol| metrics.connections(protocol).accepted_total()),
+            connects: self.sum_smtp_and_lmtp(|metrics, protocol| metrics.connections(protocol).accepted_total()),
             received: counts.received,
             errors,
             warnings: refusals.saturating_sub(errors),
@@ -159,7 +161,7 @@ impl Metrics {
         }
     }
 
-    fn of_smtp_and_lmtp(&self, count: fn(&Self, Protocol) -> u64) -> u64 {
+    fn sum_smtp_and_lmtp(&self, count: fn(&Self, Protocol) -> u64) -> u64 {
         count(self, Protocol::Smtp) + count(self, Protocol::Lmtp)
     }
 }
@@ -167,7 +169,7 @@ impl Metrics {
 impl History {
     fn push(&self, sample: Sample) {
         let mut samples = self.samples();
-        if samples.len() == SAMPLES {
+        if samples.len() == MAX_SAMPLES {
             samples.pop_front();
         }
         samples.push_back(sample);
@@ -178,7 +180,7 @@ impl History {
     }
 
     /// One number of every sample, separated by commas.
-    fn text(&self, number: fn(&Sample) -> u64) -> String {
+    fn comma_separated(&self, number: fn(&Sample) -> u64) -> String {
         let texts: Vec<String> = self.samples().iter().map(|sample| number(sample).to_string()).collect();
         texts.join(",")
     }
@@ -201,11 +203,11 @@ mod tests {
     #[test]
     fn an_hour_is_remembered() {
         let history = History::default();
-        assert_eq!(history.text(|sample| sample.received), "");
+        assert_eq!(history.comma_separated(|sample| sample.received), "");
         for received in 1..=100 {
             history.push(Sample { received, ..Sample::default() });
         }
-        let text = history.text(|sample| sample.received);
+        let text = history.comma_separated(|sample| sample.received);
         assert_eq!(text.split(',').count(), 61);
         assert!(text.starts_with("40,41,") && text.ends_with(",99,100"), "{text}");
     }
@@ -215,12 +217,12 @@ mod tests {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
         let metrics = Metrics::default();
-        metrics.refusal(RefusalReason::StoreFull);
+        metrics.count_refusal(RefusalReason::StoreFull);
         for _ in 0..3 {
-            metrics.refusal(RefusalReason::Policy);
+            metrics.count_refusal(RefusalReason::Policy);
         }
         let two_and_a_half = Duration::from_secs(150);
-        assert!(tokio::time::timeout(two_and_a_half, metrics.keep_history(&mailroom)).await.is_err());
+        assert!(tokio::time::timeout(two_and_a_half, metrics.run_history(&mailroom)).await.is_err());
         let vars = serde_json::to_value(metrics.vars(&mailroom).await).unwrap();
         assert_eq!(vars["smtp"]["ErrorsHist"], "1,1");
         assert_eq!(vars["smtp"]["WarnsHist"], "3,3");

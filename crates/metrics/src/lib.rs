@@ -5,8 +5,8 @@
 //! Answering over HTTP is not done here.
 
 mod denials;
+mod exposition;
 mod history;
-mod page;
 mod process;
 mod requests;
 mod scrape;
@@ -25,11 +25,11 @@ use restante_net::ConnectionCounters;
 use denials::Denials;
 use history::History;
 pub use history::Vars;
-use process::Sources;
+use process::ProcFiles;
 pub use requests::{Requests, Route, method_label};
 pub use scrape::{ExtensionCounts, Scrape};
-pub use session::Ending;
-use session::Endings;
+use session::SessionEndCounters;
+pub use session::SessionEndReason;
 
 /// The upper bounds of the histograms of delivery and search times, in seconds.
 const BUCKETS: [f64; 16] =
@@ -40,16 +40,16 @@ const BUCKETS: [f64; 16] =
 pub struct Metrics {
     started: Timestamp,
     retention_period: Option<Duration>,
-    protocols: [Counters; Protocol::ALL.len()],
+    protocols: [ProtocolCounters; Protocol::ALL.len()],
     refusals: [AtomicU64; RefusalReason::ALL.len()],
-    delivery: Histogram,
-    searches: Histogram,
+    delivery_seconds: Histogram,
+    search_seconds: Histogram,
     /// The requests over HTTP.
     pub requests: Requests,
     /// The readers of the live monitor.
     pub monitors: Arc<Monitors>,
     history: History,
-    sources: Sources,
+    proc_files: ProcFiles,
 }
 
 /// A protocol that connections speak.
@@ -78,11 +78,11 @@ pub struct Monitors {
 
 /// What is counted for one protocol.
 #[derive(Debug, Default)]
-struct Counters {
+struct ProtocolCounters {
     connections: Arc<ConnectionCounters>,
     handshakes: Attempts,
     logins: Attempts,
-    endings: Endings,
+    session_ends: SessionEndCounters,
     denials: Denials,
 }
 
@@ -126,12 +126,12 @@ impl Metrics {
             retention_period,
             protocols: Default::default(),
             refusals: Default::default(),
-            delivery: Histogram::new(BUCKETS),
-            searches: Histogram::new(BUCKETS),
+            delivery_seconds: Histogram::new(BUCKETS),
+            search_seconds: Histogram::new(BUCKETS),
             requests: Requests::default(),
             monitors: Arc::default(),
             history: History::default(),
-            sources: Sources::open(),
+            proc_files: ProcFiles::open(),
         }
     }
 
@@ -142,50 +142,50 @@ impl Metrics {
 
     /// The connections of a protocol, to be counted where they are accepted.
     pub fn connections(&self, protocol: Protocol) -> &Arc<ConnectionCounters> {
-        &self.of(protocol).connections
+        &self.counters(protocol).connections
     }
 
     /// Counts a TLS handshake by its outcome, and passes that on.
-    pub fn handshake<T>(&self, protocol: Protocol, outcome: io::Result<T>) -> io::Result<T> {
-        self.of(protocol).handshakes.count(outcome.is_ok());
+    pub fn count_handshake<T>(&self, protocol: Protocol, outcome: io::Result<T>) -> io::Result<T> {
+        self.counters(protocol).handshakes.count(outcome.is_ok());
         outcome
     }
 
     /// Counts a login.
-    pub fn login(&self, protocol: Protocol, accepted: bool) {
-        self.of(protocol).logins.count(accepted);
+    pub fn count_login(&self, protocol: Protocol, accepted: bool) {
+        self.counters(protocol).logins.count(accepted);
     }
 
     /// Counts somebody who was not let in, or not allowed something.
-    pub fn denied(&self, protocol: Protocol, reason: restante_auth::DenialReason) {
-        self.of(protocol).denials.count(reason);
+    pub fn count_denial(&self, protocol: Protocol, reason: restante_auth::DenialReason) {
+        self.counters(protocol).denials.count(reason);
     }
 
     /// Counts a session of a mail protocol that has ended.
-    pub fn session_ended(&self, protocol: Protocol, ending: Ending) {
-        self.of(protocol).endings.count(ending);
+    pub fn count_session_end(&self, protocol: Protocol, ending: SessionEndReason) {
+        self.counters(protocol).session_ends.count(ending);
     }
 
     /// Counts one refusal over SMTP or LMTP.
-    pub fn refusal(&self, reason: RefusalReason) {
+    pub fn count_refusal(&self, reason: RefusalReason) {
         self.refusals[reason as usize].fetch_add(1, Relaxed);
     }
 
     /// Counts a search that took so long, whatever was found.
-    pub fn search(&self, took: Duration) {
-        self.searches.observe(took.as_secs_f64());
+    pub fn observe_search(&self, took: Duration) {
+        self.search_seconds.observe(took.as_secs_f64());
     }
 
     /// Counts a delivery that took so long, whatever became of it.
-    pub fn delivery(&self, took: Duration) {
-        self.delivery.observe(took.as_secs_f64());
+    pub fn observe_delivery(&self, took: Duration) {
+        self.delivery_seconds.observe(took.as_secs_f64());
     }
 
-    fn of(&self, protocol: Protocol) -> &Counters {
+    fn counters(&self, protocol: Protocol) -> &ProtocolCounters {
         &self.protocols[protocol as usize]
     }
 
-    fn refused_for(&self, reason: RefusalReason) -> u64 {
+    fn refusal_count(&self, reason: RefusalReason) -> u64 {
         self.refusals[reason as usize].load(Relaxed)
     }
 }

@@ -13,20 +13,20 @@ use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Where the system tells about the process that asks.
-const STATUS: &str = "/proc/self/status";
-const DESCRIPTORS: &str = "/proc/self/fd";
+const STATUS_PATH: &str = "/proc/self/status";
+const DESCRIPTORS_PATH: &str = "/proc/self/fd";
 /// More than the status ever takes.
-const STATUS_SIZE: usize = 8 * 1024;
+const MAX_STATUS_BYTES: usize = 8 * 1024;
 
 /// Where to look. What the system does not have is none.
 #[derive(Debug)]
-pub(super) struct Sources {
+pub(super) struct ProcFiles {
     status: Option<File>,
     descriptors: Option<Mutex<Dir>>,
 }
 
 /// The process at one moment. What the system does not tell is none.
-pub(super) struct Process {
+pub(super) struct ProcessStats {
     /// When it was started, in seconds since 1970.
     pub(super) started: f64,
     /// The processor time that it has taken, in seconds.
@@ -39,19 +39,19 @@ pub(super) struct Process {
     pub(super) max_files: Option<u64>,
 }
 
-impl Sources {
+impl ProcFiles {
     /// Opens them.
     pub(super) fn open() -> Self {
-        let descriptors = File::open(DESCRIPTORS).ok().and_then(|dir| Dir::new(dir).ok());
-        Self { status: File::open(STATUS).ok(), descriptors: descriptors.map(Mutex::new) }
+        let descriptors = File::open(DESCRIPTORS_PATH).ok().and_then(|dir| Dir::new(dir).ok());
+        Self { status: File::open(STATUS_PATH).ok(), descriptors: descriptors.map(Mutex::new) }
     }
 
     /// The memory that the process has, in bytes.
     pub(super) fn resident_bytes(&self) -> Option<u64> {
-        let mut status = [0; STATUS_SIZE];
+        let mut status = [0; MAX_STATUS_BYTES];
         // Read from its beginning, the file is written anew.
         let length = self.status.as_ref()?.read_at(&mut status, 0).ok()?;
-        resident_bytes(&String::from_utf8_lossy(&status[..length]))
+        parse_resident_bytes(&String::from_utf8_lossy(&status[..length]))
     }
 
     /// How many file descriptors are open, those of the sources too.
@@ -67,9 +67,9 @@ impl Sources {
     }
 }
 
-impl Process {
+impl ProcessStats {
     /// Asks the system.
-    pub(super) fn now(started: Timestamp, sources: &Sources) -> Self {
+    pub(super) fn read(started: Timestamp, sources: &ProcFiles) -> Self {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         #[expect(clippy::cast_precision_loss, reason = "seconds since 1970, and the processor's, are far below 2^52")]
         let seconds = |whole: i64, nanos: i64| whole as f64 + nanos as f64 / 1e9;
@@ -84,7 +84,7 @@ impl Process {
 }
 
 /// The line `VmRSS:    5120 kB` (proc_pid_status(5)).
-fn resident_bytes(status: &str) -> Option<u64> {
+fn parse_resident_bytes(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
     kibibytes.checked_mul(1024)
@@ -103,7 +103,7 @@ mod tests {
             ("", None),
         ];
         for (status, expected) in table {
-            assert_eq!(resident_bytes(status), expected, "{status:?}");
+            assert_eq!(parse_resident_bytes(status), expected, "{status:?}");
         }
     }
 }

@@ -18,12 +18,12 @@ const BUCKETS: [f64; 11] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 
 #[derive(Debug)]
 pub struct Requests {
     other: Arc<Route>,
-    known: RwLock<Known>,
+    table: RwLock<RouteTable>,
 }
 
 /// The routes that were asked for so far. There are as many of them as the router has.
 #[derive(Debug, Default)]
-struct Known {
+struct RouteTable {
     routes: Vec<Arc<Route>>,
     /// Several templates lead to one route: with the base path and without it.
     by_template: HashMap<Box<str>, Arc<Route>>,
@@ -34,28 +34,28 @@ struct Known {
 pub struct Route {
     name: Box<str>,
     seconds: Histogram,
-    answers: Mutex<BTreeMap<Answer, u64>>,
+    responses: Mutex<BTreeMap<ResponseKey, u64>>,
 }
 
 /// What is told apart about answers.
-pub(super) type Answer = (&'static str, u16);
+pub(super) type ResponseKey = (&'static str, u16);
 
 impl Requests {
     /// The route of a template below a base path, or the one for requests that no template matches.
     pub fn route(&self, template: Option<&str>, base: &str) -> Arc<Route> {
         let Some(template) = template else { return self.other.clone() };
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.table.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(route) = known.by_template.get(template) {
             return route.clone();
         }
         drop(known);
-        self.known.write().unwrap_or_else(PoisonError::into_inner).learn(template, base)
+        self.table.write().unwrap_or_else(PoisonError::into_inner).get_or_insert(template, base)
     }
 
     /// All routes that were asked for, by name.
     pub(super) fn routes(&self) -> Vec<Arc<Route>> {
-        let mut routes = self.known.read().unwrap_or_else(PoisonError::into_inner).routes.clone();
-        if !self.other.answers().is_empty() {
+        let mut routes = self.table.read().unwrap_or_else(PoisonError::into_inner).routes.clone();
+        if !self.other.responses().is_empty() {
             routes.push(self.other.clone());
         }
         routes.sort_unstable_by(|one, other| one.name.cmp(&other.name));
@@ -65,12 +65,12 @@ impl Requests {
 
 impl Default for Requests {
     fn default() -> Self {
-        Self { other: Arc::new(Route::new(OTHER)), known: RwLock::default() }
+        Self { other: Arc::new(Route::new(OTHER)), table: RwLock::default() }
     }
 }
 
-impl Known {
-    fn learn(&mut self, template: &str, base: &str) -> Arc<Route> {
+impl RouteTable {
+    fn get_or_insert(&mut self, template: &str, base: &str) -> Arc<Route> {
         let name = match template.strip_prefix(base).unwrap_or(template) {
             "" => "/",
             name => name,
@@ -88,13 +88,14 @@ impl Known {
 
 impl Route {
     fn new(name: &str) -> Self {
-        Self { name: name.into(), seconds: Histogram::new(BUCKETS), answers: Mutex::default() }
+        Self { name: name.into(), seconds: Histogram::new(BUCKETS), responses: Mutex::default() }
     }
 
     /// Counts a request that was answered after so long.
-    pub fn answered(&self, method: &'static str, status: StatusCode, after: Duration) {
+    pub fn count_response(&self, method: &'static str, status: StatusCode, after: Duration) {
         self.seconds.observe(after.as_secs_f64());
-        *self.answers.lock().unwrap_or_else(PoisonError::into_inner).entry((method, status.as_u16())).or_default() += 1;
+        *self.responses.lock().unwrap_or_else(PoisonError::into_inner).entry((method, status.as_u16())).or_default() +=
+            1;
     }
 
     /// What the route is called in a label.
@@ -108,8 +109,8 @@ impl Route {
     }
 
     /// How many answers there were of which kind.
-    pub(super) fn answers(&self) -> BTreeMap<Answer, u64> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn responses(&self) -> BTreeMap<ResponseKey, u64> {
+        self.responses.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -128,11 +129,11 @@ mod tests {
         let requests = Requests::default();
         let after = Duration::from_millis(1);
         for template in ["/livez", "/mail/livez", "/mail/livez", "/mail", "/mail/", "/"] {
-            requests.route(Some(template), "/mail").answered("GET", StatusCode::OK, after);
+            requests.route(Some(template), "/mail").count_response("GET", StatusCode::OK, after);
         }
-        requests.route(None, "/mail").answered("GET", StatusCode::NOT_FOUND, after);
-        let counted: Vec<_> = requests.routes().iter().map(|route| (route.name.clone(), route.answers())).collect();
-        let expected: [(Box<str>, BTreeMap<Answer, u64>); 3] = [
+        requests.route(None, "/mail").count_response("GET", StatusCode::NOT_FOUND, after);
+        let counted: Vec<_> = requests.routes().iter().map(|route| (route.name.clone(), route.responses())).collect();
+        let expected: [(Box<str>, BTreeMap<ResponseKey, u64>); 3] = [
             ("/".into(), [(("GET", 200), 3)].into()),
             ("/livez".into(), [(("GET", 200), 3)].into()),
             ("other".into(), [(("GET", 404), 1)].into()),

@@ -16,9 +16,9 @@ use restante_script::{Event, Outcome};
 use restante_store::Usage;
 
 use super::denials;
-use super::page::Page;
-use super::process::Process;
-use super::{Attempts, Counters, Ending, Metrics, Protocol};
+use super::exposition::ExpositionWriter;
+use super::process::ProcessStats;
+use super::{Attempts, Metrics, Protocol, ProtocolCounters, SessionEndReason};
 
 /// What one answer to Prometheus is made from.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Scrape {
     pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
     /// Collects all values. The store is queried, which may take as long as [`Mailroom::usage`].
-    pub async fn take(metrics: Arc<Metrics>, mailroom: &Mailroom, extensions: ExtensionCounts) -> Self {
+    pub async fn collect(metrics: Arc<Metrics>, mailroom: &Mailroom, extensions: ExtensionCounts) -> Self {
         Self { usage: mailroom.usage().await.ok(), counts: mailroom.counts(), extensions, metrics }
     }
 
@@ -58,7 +58,7 @@ impl Scrape {
         Ok(text)
     }
 
-    fn mail(&self, page: &mut Page<'_>) -> Result {
+    fn write_mail(&self, page: &mut ExpositionWriter<'_>) -> Result {
         let counts = &self.counts;
         page.counter(
             "restante_messages_received_total",
@@ -83,7 +83,7 @@ impl Scrape {
         page.counters(
             "restante_messages_rejected_total",
             "Replies that refused a sender, a recipient, a mail or a command over SMTP or LMTP, by reason.",
-            RefusalReason::ALL.map(|reason| ([("reason", reason.label())], self.metrics.refused_for(reason))),
+            RefusalReason::ALL.map(|reason| ([("reason", reason.label())], self.metrics.refusal_count(reason))),
         )?;
         page.counters(
             "restante_messages_deleted_total",
@@ -93,11 +93,11 @@ impl Scrape {
         page.histogram(
             "restante_delivery_seconds",
             "Time from the end of a mail to the store's answer.",
-            &self.metrics.delivery,
+            &self.metrics.delivery_seconds,
         )
     }
 
-    fn store(&self, page: &mut Page<'_>) -> Result {
+    fn write_store(&self, page: &mut ExpositionWriter<'_>) -> Result {
         page.gauge("restante_store_up", "Whether the store answers (1) or not (0).", u64::from(self.usage.is_some()))?;
         if let Some(usage) = &self.usage {
             page.gauge("restante_store_messages", "Messages in all mailboxes.", usage.messages)?;
@@ -119,9 +119,9 @@ impl Scrape {
         )
     }
 
-    fn connections(&self, page: &mut Page<'_>) -> Result {
-        let of_all = |count: fn(&Counters) -> u64| {
-            Protocol::ALL.map(|protocol| ([("protocol", protocol.label())], count(self.metrics.of(protocol))))
+    fn write_connections(&self, page: &mut ExpositionWriter<'_>) -> Result {
+        let of_all = |count: fn(&ProtocolCounters) -> u64| {
+            Protocol::ALL.map(|protocol| ([("protocol", protocol.label())], count(self.metrics.counters(protocol))))
         };
         page.gauges(
             "restante_connections",
@@ -143,7 +143,7 @@ impl Scrape {
             "PROXY headers that were due, by what became of them.",
             Protocol::ALL.into_iter().flat_map(|protocol| {
                 let connections = self.metrics.connections(protocol);
-                let labels = |header| [("protocol", protocol.label()), ("outcome", header_label(header))];
+                let labels = |header| [("protocol", protocol.label()), ("outcome", proxy_header_label(header))];
                 ProxyHeaderOutcome::ALL.map(|header| (labels(header), connections.proxy_headers_total(header)))
             }),
         )?;
@@ -161,8 +161,8 @@ impl Scrape {
             "restante_denials_total",
             "Requests and logins that were denied, by reason.",
             Protocol::ALL.into_iter().flat_map(|protocol| {
-                let denials = &self.metrics.of(protocol).denials;
-                let labels = |reason| [("protocol", protocol.label()), ("reason", denials::label(reason))];
+                let denials = &self.metrics.counters(protocol).denials;
+                let labels = |reason| [("protocol", protocol.label()), ("reason", denials::reason_label(reason))];
                 denials::DenialReason::ALL.map(|reason| (labels(reason), denials.total(reason)))
             }),
         )?;
@@ -170,9 +170,9 @@ impl Scrape {
             "restante_sessions_ended_total",
             "Sessions over SMTP, LMTP and POP3 that have ended, by how.",
             mail_protocols().flat_map(|protocol| {
-                let endings = &self.metrics.of(protocol).endings;
-                let labels = |ending: Ending| [("protocol", protocol.label()), ("outcome", ending.label())];
-                Ending::ALL.map(|ending| (labels(ending), endings.total(ending)))
+                let endings = &self.metrics.counters(protocol).session_ends;
+                let labels = |ending: SessionEndReason| [("protocol", protocol.label()), ("outcome", ending.label())];
+                SessionEndReason::ALL.map(|ending| (labels(ending), endings.total(ending)))
             }),
         )
     }
@@ -180,22 +180,22 @@ impl Scrape {
     fn attempts(
         &self,
         protocols: impl Iterator<Item = Protocol>,
-        of: fn(&Counters) -> &Attempts,
+        of: fn(&ProtocolCounters) -> &Attempts,
     ) -> impl Iterator<Item = ([(&'static str, &'static str); 2], u64)> {
         protocols.flat_map(move |protocol| {
-            let attempts = of(self.metrics.of(protocol));
+            let attempts = of(self.metrics.counters(protocol));
             let labels = |outcome| [("protocol", protocol.label()), ("outcome", outcome)];
             [(labels("ok"), attempts.ok.load(Relaxed)), (labels("failed"), attempts.failed.load(Relaxed))]
         })
     }
 
-    fn http(&self, page: &mut Page<'_>) -> Result {
+    fn write_http(&self, page: &mut ExpositionWriter<'_>) -> Result {
         let routes = self.metrics.requests.routes();
         let answers = routes.iter().flat_map(|route| {
             let labels = |method: &str, status: u16| {
                 [("method", method.to_owned()), ("route", route.name().to_owned()), ("status", status.to_string())]
             };
-            route.answers().into_iter().map(move |((method, status), count)| (labels(method, status), count))
+            route.responses().into_iter().map(move |((method, status), count)| (labels(method, status), count))
         });
         page.counters("restante_http_requests_total", "Requests that were answered.", answers)?;
         page.histograms(
@@ -219,7 +219,7 @@ impl Scrape {
         )
     }
 
-    fn script(&self, page: &mut Page<'_>) -> Result {
+    fn write_script(&self, page: &mut ExpositionWriter<'_>) -> Result {
         let script = &self.extensions.script;
         page.gauge("restante_script_loaded", "Whether there is a script (1) or not (0).", u64::from(script.loaded))?;
         page.counters(
@@ -248,7 +248,7 @@ impl Scrape {
         )
     }
 
-    fn webhooks(&self, page: &mut Page<'_>) -> Result {
+    fn write_webhooks(&self, page: &mut ExpositionWriter<'_>) -> Result {
         page.counters(
             "restante_webhook_deliveries_total",
             "Events that webhooks were to be told of, by outcome; and attempts that are repeated.",
@@ -269,21 +269,21 @@ impl Scrape {
         )
     }
 
-    fn search(&self, page: &mut Page<'_>) -> Result {
+    fn write_search(&self, page: &mut ExpositionWriter<'_>) -> Result {
         let Some(counts) = self.extensions.search else { return Ok(()) };
         page.gauge("restante_search_indexed", "Messages that are in the search index.", counts.indexed)?;
         page.gauge("restante_search_waiting", "Changes that wait to be put into the search index.", counts.waiting)?;
         page.histogram(
             "restante_search_seconds",
             "Time of a search, from its question to what was found.",
-            &self.metrics.searches,
+            &self.metrics.search_seconds,
         )
     }
 
-    fn process(&self, page: &mut Page<'_>) -> Result {
+    fn write_process(&self, page: &mut ExpositionWriter<'_>) -> Result {
         let version = env!("CARGO_PKG_VERSION");
         page.gauges("restante_build_info", "Which version this is; always 1.", [([("version", version)], 1_u64)])?;
-        let process = Process::now(self.metrics.started, &self.metrics.sources);
+        let process = ProcessStats::read(self.metrics.started, &self.metrics.proc_files);
         page.gauge("process_start_time_seconds", "When the process was started, since 1970.", process.started)?;
         page.counter("process_cpu_seconds_total", "Processor time that the process has taken.", process.cpu_seconds)?;
         if let Some(bytes) = process.resident_bytes {
@@ -301,15 +301,15 @@ impl Scrape {
 
 impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result {
-        let mut page = Page(encoder);
-        self.mail(&mut page)?;
-        self.store(&mut page)?;
-        self.connections(&mut page)?;
-        self.http(&mut page)?;
-        self.script(&mut page)?;
-        self.webhooks(&mut page)?;
-        self.search(&mut page)?;
-        self.process(&mut page)
+        let mut page = ExpositionWriter(encoder);
+        self.write_mail(&mut page)?;
+        self.write_store(&mut page)?;
+        self.write_connections(&mut page)?;
+        self.write_http(&mut page)?;
+        self.write_script(&mut page)?;
+        self.write_webhooks(&mut page)?;
+        self.write_search(&mut page)?;
+        self.write_process(&mut page)
     }
 }
 
@@ -318,7 +318,7 @@ fn mail_protocols() -> impl Iterator<Item = Protocol> {
     Protocol::ALL.into_iter().filter(|protocol| *protocol != Protocol::Http)
 }
 
-fn header_label(header: ProxyHeaderOutcome) -> &'static str {
+fn proxy_header_label(header: ProxyHeaderOutcome) -> &'static str {
     match header {
         ProxyHeaderOutcome::Valid => "ok",
         ProxyHeaderOutcome::Malformed => "malformed",

@@ -4,36 +4,36 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Why a session is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum SessionEndReason {
     /// The client said QUIT.
     Quit,
     /// The client closed, or the connection broke.
-    Left,
+    Disconnected,
     /// The client was silent, or too slow.
     Timeout,
     /// The client made too many mistakes.
     Errors,
     /// The TLS handshake failed.
-    Tls,
+    TlsFailed,
     /// There were too many connections, or no memory was left.
     Refused,
     /// The server ended.
     Shutdown,
 }
 
-impl Ending {
+impl SessionEndReason {
     /// All of them.
     pub const ALL: [Self; 7] =
-        [Self::Quit, Self::Left, Self::Timeout, Self::Errors, Self::Tls, Self::Refused, Self::Shutdown];
+        [Self::Quit, Self::Disconnected, Self::Timeout, Self::Errors, Self::TlsFailed, Self::Refused, Self::Shutdown];
 
     /// What it is called, in labels and elsewhere.
     pub fn label(self) -> &'static str {
         match self {
             Self::Quit => "quit",
-            Self::Left => "left",
+            Self::Disconnected => "left",
             Self::Timeout => "timeout",
             Self::Errors => "errors",
-            Self::Tls => "tls",
+            Self::TlsFailed => "tls",
             Self::Refused => "refused",
             Self::Shutdown => "shutdown",
         }
@@ -42,14 +42,14 @@ impl Ending {
 
 /// The sessions of one protocol that have ended.
 #[derive(Debug, Default)]
-pub(super) struct Endings([AtomicU64; Ending::ALL.len()]);
+pub(super) struct SessionEndCounters([AtomicU64; SessionEndReason::ALL.len()]);
 
-impl Endings {
-    pub(super) fn count(&self, ending: Ending) {
+impl SessionEndCounters {
+    pub(super) fn count(&self, ending: SessionEndReason) {
         self.0[ending as usize].fetch_add(1, Relaxed);
     }
 
-    pub(super) fn total(&self, ending: Ending) -> u64 {
+    pub(super) fn total(&self, ending: SessionEndReason) -> u64 {
         self.0[ending as usize].load(Relaxed)
     }
 }
@@ -60,11 +60,11 @@ mod tests {
 
     #[test]
     fn every_ending_is_counted_in_a_place_of_its_own() {
-        let endings = Endings::default();
-        for (index, ending) in Ending::ALL.into_iter().enumerate() {
+        let endings = SessionEndCounters::default();
+        for (index, ending) in SessionEndReason::ALL.into_iter().enumerate() {
             assert_eq!(ending as usize, index);
             endings.count(ending);
         }
-        assert!(Ending::ALL.iter().all(|ending| endings.total(*ending) == 1));
+        assert!(SessionEndReason::ALL.iter().all(|ending| endings.total(*ending) == 1));
     }
 }

@@ -181,7 +181,7 @@ async fn serve(
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.run_retention(period).await })
     });
-    tokio::spawn(async move { metrics.keep_history(&mailroom).await });
+    tokio::spawn(async move { metrics.run_history(&mailroom).await });
     tokio::spawn(extensions.clone().keep_fresh());
     {
         let locks = locks.clone();

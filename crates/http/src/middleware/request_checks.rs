@@ -76,7 +76,7 @@ pub(crate) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
         // A page that opened ours in a window could count the frames in it, and so learn what is in a mailbox.
         headers.insert(OPENER_POLICY, SAME_ORIGIN);
     }
-    route.answered(method, response.status(), start.elapsed());
+    route.count_response(method, response.status(), start.elapsed());
     if let Some(error) = response.extensions().get::<StoreError>() {
         server.told.store_errors.log("HTTP request failed", None, error);
     }
@@ -117,7 +117,7 @@ async fn admitted(server: &Server, mut request: Request, client: Option<Forwarde
     {
         let denied = Denied::new(denied.name.as_deref().or(holder.as_deref()), denied.reason);
         // The query is left out: it may hold a token.
-        server.settings.metrics.denied(Protocol::Http, denied.reason);
+        server.settings.metrics.count_denial(Protocol::Http, denied.reason);
         locks.log_denial(Protocol::Http.name(), ip, &format_args!("{method} {}", uri.path()), &denied);
     }
     response

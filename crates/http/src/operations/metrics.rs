@@ -22,7 +22,7 @@ pub(crate) const VARS: &str = "/debug/vars";
 /// Everything, for Prometheus.
 pub(crate) async fn metrics(_: Administrator, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     let settings = &server.settings;
-    let scrape = Scrape::take(settings.metrics.clone(), &server.mailroom, settings.extensions.counts()).await;
+    let scrape = Scrape::collect(settings.metrics.clone(), &server.mailroom, settings.extensions.counts()).await;
     let text = Turn::away(&server.scrapes).await?.work(move || scrape.into_text()).await?;
     let mut response = Response::new(Body::from(text.map_err(|error| fault(&error))?));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(Scrape::CONTENT_TYPE));

@@ -10,7 +10,7 @@ use restante_auth::{DenialReason, Denied, Grant, Scope};
 use restante_mail::message::{MessageId, Source};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::DeletionCause;
-use restante_metrics::Ending;
+use restante_metrics::SessionEndReason;
 use restante_net::{Deadline, ReadOutcome, Reservation, SHUTDOWN_GRACE_PERIOD};
 use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session};
 use restante_store::{MessageSelector, Page, StoreError};
@@ -68,19 +68,19 @@ impl<'a> Connection<'a> {
     }
 
     /// Says that there is too much to do, and closes.
-    pub(super) async fn refuse(mut self) -> io::Result<Ending> {
+    pub(super) async fn refuse(mut self) -> io::Result<SessionEndReason> {
         self.session.refuse_busy();
-        self.part(Ending::Refused).await
+        self.part(SessionEndReason::Refused).await
     }
 
     /// Talks to the peer until one of the two has enough.
-    pub(super) async fn run(mut self) -> io::Result<Ending> {
+    pub(super) async fn run(mut self) -> io::Result<SessionEndReason> {
         self.session.greet();
         let ending = loop {
             // What is answered in part is finished first, but nothing is begun any more.
             if self.call.shutdown.is_triggered() && self.session.is_idle() {
                 self.session.shut_down();
-                break Ending::Shutdown;
+                break SessionEndReason::Shutdown;
             }
             let (used, action) = self.session.step(&self.call.wire.input);
             self.call.wire.input.advance(used);
@@ -93,14 +93,14 @@ impl<'a> Connection<'a> {
                     self.flush().await?;
                     match self.read().await? {
                         Read::Heard(ReadOutcome::Data) => {}
-                        Read::Heard(ReadOutcome::Closed) => return Ok(Ending::Left),
+                        Read::Heard(ReadOutcome::Closed) => return Ok(SessionEndReason::Disconnected),
                         Read::Heard(ReadOutcome::TimedOut) => {
                             self.session.time_out();
-                            break Ending::Timeout;
+                            break SessionEndReason::Timeout;
                         }
                         Read::Shutdown => {
                             self.session.shut_down();
-                            break Ending::Shutdown;
+                            break SessionEndReason::Shutdown;
                         }
                     }
                 }
@@ -127,8 +127,8 @@ impl<'a> Connection<'a> {
                     };
                     self.session.tls_started();
                 }
-                Action::Quit => break Ending::Quit,
-                Action::Close => break Ending::Errors,
+                Action::Quit => break SessionEndReason::Quit,
+                Action::Close => break SessionEndReason::Errors,
             }
         };
         self.part(ending).await
@@ -142,7 +142,7 @@ impl<'a> Connection<'a> {
             Ok(mailbox) => self.log_in(&mailbox, user, proof).await.map(|grant| (mailbox, grant)),
             Err(error) => Err(Refusal::InvalidName(error.to_string())),
         };
-        host.metrics.login(host.protocol, admitted.is_ok());
+        host.metrics.count_login(host.protocol, admitted.is_ok());
         if admitted.is_err() {
             self.failed(proof).await;
         }
@@ -181,7 +181,7 @@ impl<'a> Connection<'a> {
             Proof::Apop { .. } => "APOP",
         };
         let Server { host, login, .. } = self.server;
-        host.metrics.denied(host.protocol, denied.reason);
+        host.metrics.count_denial(host.protocol, denied.reason);
         login.locks().log_denial(host.protocol.name(), self.ip, &command, denied);
         match denied.reason {
             DenialReason::TooMany => Refusal::Unavailable,
@@ -310,7 +310,7 @@ impl<'a> Connection<'a> {
     }
 
     /// Says what is left to be said, and closes.
-    async fn part(mut self, ending: Ending) -> io::Result<Ending> {
+    async fn part(mut self, ending: SessionEndReason) -> io::Result<SessionEndReason> {
         self.flush().await?;
         Ok(self.call.part(ending).await)
     }

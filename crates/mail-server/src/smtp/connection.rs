@@ -11,7 +11,7 @@ use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, RecipientRefusal};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::{DeliveryOutcome, StoreError};
-use restante_metrics::Ending;
+use restante_metrics::SessionEndReason;
 use restante_net::{Deadline, ReadOutcome, Reservation, SHUTDOWN_GRACE_PERIOD};
 use restante_proto::smtp::{Action, LoginRefusal, Proof, Session, StoreRefusal};
 use tokio::time::{Instant, timeout_at};
@@ -70,13 +70,13 @@ impl<'a> Connection<'a> {
     }
 
     /// Says that there is too much to do, and closes.
-    pub(super) async fn refuse(self) -> io::Result<Ending> {
+    pub(super) async fn refuse(self) -> io::Result<SessionEndReason> {
         self.session.refuse_busy();
-        self.part(Ending::Refused).await
+        self.part(SessionEndReason::Refused).await
     }
 
     /// Talks to the peer until one of the two has enough.
-    pub(super) async fn run(mut self) -> io::Result<Ending> {
+    pub(super) async fn run(mut self) -> io::Result<SessionEndReason> {
         self.session.greet();
         let ending = loop {
             let (used, action) = self.session.step(&self.call.wire.input);
@@ -86,15 +86,15 @@ impl<'a> Connection<'a> {
                     self.flush().await?;
                     match self.read().await? {
                         Read::Heard(ReadOutcome::Data) => {}
-                        Read::Heard(ReadOutcome::Closed) => return Ok(Ending::Left),
+                        Read::Heard(ReadOutcome::Closed) => return Ok(SessionEndReason::Disconnected),
                         Read::Heard(ReadOutcome::TimedOut) => {
                             self.session.time_out();
-                            break Ending::Timeout;
+                            break SessionEndReason::Timeout;
                         }
                         Read::NoMemory => return self.refuse().await,
                         Read::Shutdown => {
                             self.session.shut_down();
-                            break Ending::Shutdown;
+                            break SessionEndReason::Shutdown;
                         }
                     }
                 }
@@ -121,7 +121,7 @@ impl<'a> Connection<'a> {
                 Action::Authenticate { user, proof } => {
                     let Some(answer) = self.log_in(&user, &proof).await else {
                         self.session.shut_down();
-                        break Ending::Shutdown;
+                        break SessionEndReason::Shutdown;
                     };
                     if let (Some(scribe), Ok(())) = (&mut self.scribe, &answer) {
                         scribe.logged_in(user);
@@ -151,8 +151,8 @@ impl<'a> Connection<'a> {
                     self.session.tls_started();
                     self.grant = None;
                 }
-                Action::Quit => break Ending::Quit,
-                Action::Close => break Ending::Errors,
+                Action::Quit => break SessionEndReason::Quit,
+                Action::Close => break SessionEndReason::Errors,
             }
         };
         self.part(ending).await
@@ -166,7 +166,7 @@ impl<'a> Connection<'a> {
             checked = login.check(user, proof, self.ip) => checked,
             () = self.call.shutdown.triggered() => return None,
         };
-        host.metrics.login(host.protocol, checked.is_ok());
+        host.metrics.count_login(host.protocol, checked.is_ok());
         let denied = match checked {
             Ok(grant) => {
                 self.grant = Some(grant);
@@ -174,7 +174,7 @@ impl<'a> Connection<'a> {
             }
             Err(denied) => denied,
         };
-        host.metrics.denied(host.protocol, denied.reason);
+        host.metrics.count_denial(host.protocol, denied.reason);
         login.locks().log_denial(host.protocol.name(), self.ip, &"AUTH", &denied);
         Some(Err(match denied.reason {
             restante_auth::DenialReason::TooMany => LoginRefusal::TooManyFailures,
@@ -199,7 +199,7 @@ impl<'a> Connection<'a> {
             }
             Err(RecipientRefusal::NotPermitted) => {
                 let denied = Denied::new(grant.and_then(Grant::name), restante_auth::DenialReason::Mailbox);
-                host.metrics.denied(host.protocol, denied.reason);
+                host.metrics.count_denial(host.protocol, denied.reason);
                 self.server.login.locks().log_denial(host.protocol.name(), self.ip, &"RCPT", &denied);
             }
             Err(_) => {}
@@ -210,7 +210,7 @@ impl<'a> Connection<'a> {
     async fn deliver(&mut self, envelope: &Envelope, body: Bytes) -> Result<(), StoreRefusal> {
         let begun = Instant::now();
         let outcome = self.server.host.mailroom.deliver(envelope, body).await;
-        self.server.host.metrics.delivery(begun.elapsed());
+        self.server.host.metrics.observe_delivery(begun.elapsed());
         match outcome {
             Ok(DeliveryOutcome::Stored(copies)) => {
                 for copy in &copies {
@@ -288,7 +288,7 @@ impl<'a> Connection<'a> {
             let now = Instant::now();
             self.take_down(now);
             for reason in self.session.take_refusals() {
-                self.server.host.metrics.refusal(reason);
+                self.server.host.metrics.count_refusal(reason);
             }
             self.call.wire.write(now, self.session.replies()).await?;
             // Only a complete command is answered. A line that is too long and never ends is none, although it is read and
@@ -301,7 +301,7 @@ impl<'a> Connection<'a> {
     }
 
     /// Says what is left to be said, and closes.
-    async fn part(mut self, ending: Ending) -> io::Result<Ending> {
+    async fn part(mut self, ending: SessionEndReason) -> io::Result<SessionEndReason> {
         self.flush().await?;
         Ok(self.call.part(ending).await)
     }

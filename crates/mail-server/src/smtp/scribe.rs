@@ -16,7 +16,7 @@ use restante_mail::address::Address;
 use restante_mail::envelope::{ReversePath, reverse_path_text};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
-use restante_metrics::Ending;
+use restante_metrics::SessionEndReason;
 use restante_net::TlsInfo;
 use restante_proto::smtp::{self, Session};
 use restante_proto::{RecordedLine, Speaker, TransactionStage};
@@ -127,7 +127,7 @@ impl Scribe {
         self.micros = micros(self.begun.elapsed());
         let text = match (ending, why) {
             (_, Some(error)) => format!("(the TLS handshake failed: {error})"),
-            (Ending::Refused, None) => "(too many connections: closed before the TLS handshake)".to_owned(),
+            (SessionEndReason::Refused, None) => "(too many connections: closed before the TLS handshake)".to_owned(),
             (_, None) => return,
         };
         self.cover().refusals += 1;
@@ -135,7 +135,7 @@ impl Scribe {
     }
 
     /// The session is over.
-    pub(super) fn end(mut self, ending: Ending) {
+    pub(super) fn end(mut self, ending: SessionEndReason) {
         self.micros = micros(self.begun.elapsed());
         let end = SessionEnd { at: Some(self.moment()), reason: Cow::Borrowed(ending.label()) };
         self.cover().end = Some(end);

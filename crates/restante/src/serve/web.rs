@@ -67,7 +67,7 @@ impl Secure {
             Ok(AcceptedStream::Tls(stream)) => Ok(stream),
             Err(error) => Err(error),
         };
-        match self.metrics.handshake(Protocol::Http, opened) {
+        match self.metrics.count_handshake(Protocol::Http, opened) {
             Ok(stream) => Some(stream),
             Err(error) => {
                 tracing::debug!(%error, ip = ip.map(display), "TLS handshake failed");

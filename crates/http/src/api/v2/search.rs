@@ -37,7 +37,7 @@ pub(crate) async fn search(
     // Who has left does not stand in the way of others.
     let asked = async {
         let answer = search.find(&server.mailroom, question).await;
-        server.settings.metrics.search(begun.elapsed());
+        server.settings.metrics.observe_search(begun.elapsed());
         Ok(Arc::new(answer?))
     };
     let answer = attendance.during(asked).await?;

@@ -11,9 +11,9 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::histogram::Histogram;
 
 /// A page that metrics are written to, each with its help.
-pub(super) struct Page<'a>(pub(super) DescriptorEncoder<'a>);
+pub(super) struct ExpositionWriter<'a>(pub(super) DescriptorEncoder<'a>);
 
-impl Page<'_> {
+impl ExpositionWriter<'_> {
     /// A value that goes up and down.
     pub(super) fn gauge(&mut self, name: &str, help: &str, value: impl EncodeGaugeValue + Copy) -> Result {
         self.value(name, help, MetricType::Gauge, value)
