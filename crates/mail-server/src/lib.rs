@@ -4,9 +4,9 @@
 //! - [`smtp`]: SMTP and LMTP, with logins and transcripts
 //! - [`pop3`]: POP3, with logins
 
-mod host;
+mod context;
 pub mod pop3;
 pub mod smtp;
 
-use host::unique_id;
-pub use host::{Call, Host, Parting};
+use context::unique_id;
+pub use context::{AcceptedConnection, EarlyClose, ListenerContext};

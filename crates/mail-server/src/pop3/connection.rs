@@ -18,59 +18,74 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
 use super::Server;
-use super::login::Visitor;
-use crate::Call;
+use super::login::LoginAttempt;
+use crate::AcceptedConnection;
 
 /// How much is read at once.
-const BUFFER: usize = 4 * 1024;
+const INPUT_BUFFER_BYTES: usize = 4 * 1024;
 /// The rate at which an answer must be taken on average, in bytes per second; any real link is faster.
-const MIN_RATE: u64 = 16 * 1024;
+const MIN_BYTES_PER_SECOND: u64 = 16 * 1024;
 /// How many summaries are held at once while a mailbox is opened.
-const PAGE: usize = 1000;
+const PAGE_SIZE: usize = 1000;
 /// Messages up to this size are sent without asking for memory. They are no more than what a connection takes anyway, and
 /// nobody who wants one has to queue behind those who want large ones.
-const SMALL: usize = 64 * 1024;
+const MAX_UNRESERVED_BYTES: usize = 64 * 1024;
 /// How long a peer waits for memory at most; it should hear of it before it gives up.
-const WAIT_FOR_MEMORY: Duration = Duration::from_secs(10);
+const MEMORY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a failed login waits for its answer if `pop3.credentials` are set. The throttle for failed logins comes on top.
-const PENALTY: Duration = Duration::from_secs(1);
+const FAILED_LOGIN_DELAY: Duration = Duration::from_secs(1);
 
 pub(super) struct Connection<'a> {
     server: &'a Server,
-    call: Call<'a>,
+    connection: AcceptedConnection<'a>,
     session: Session,
     ip: Option<IpAddr>,
     /// The mailbox that was opened.
     mailbox: Option<MailboxName>,
     /// The memory that what is in it has been granted.
-    maildrop: Reservation,
+    maildrop_reservation: Reservation,
     /// The memory that the message under way has been granted.
-    message: Reservation,
-    patience: Deadline,
+    message_reservation: Reservation,
+    deadline: Deadline,
     /// How much the peer has taken of the answers since its last command; none while a command is due.
-    taken: Option<u64>,
+    written_bytes: Option<u64>,
 }
 
 /// What a wait for input ended with.
-enum Read {
-    Heard(ReadOutcome),
+enum WaitOutcome {
+    Read(ReadOutcome),
     Shutdown,
 }
 
 impl<'a> Connection<'a> {
-    pub(super) fn new(server: &'a Server, call: Call<'a>, mut session: Session, ip: Option<IpAddr>) -> Self {
-        if let Some(scope) = call.recorded() {
+    pub(super) fn new(
+        server: &'a Server,
+        call: AcceptedConnection<'a>,
+        mut session: Session,
+        ip: Option<IpAddr>,
+    ) -> Self {
+        if let Some(scope) = call.transcript_scope() {
             session.start_recording(scope);
         }
-        let (maildrop, message) = (server.maildrops.reservation(), server.messages.reservation());
-        let patience = Deadline::new(server.host.timeout, MIN_RATE, Instant::now());
-        Self { server, call, session, ip, mailbox: None, maildrop, message, patience, taken: None }
+        let (maildrop, message) = (server.maildrop_budget.reservation(), server.message_budget.reservation());
+        let patience = Deadline::new(server.context.idle_timeout, MIN_BYTES_PER_SECOND, Instant::now());
+        Self {
+            server,
+            connection: call,
+            session,
+            ip,
+            mailbox: None,
+            maildrop_reservation: maildrop,
+            message_reservation: message,
+            deadline: patience,
+            written_bytes: None,
+        }
     }
 
     /// Says that there is too much to do, and closes.
     pub(super) async fn refuse(mut self) -> io::Result<SessionEndReason> {
         self.session.refuse_busy();
-        self.part(SessionEndReason::Refused).await
+        self.close(SessionEndReason::Refused).await
     }
 
     /// Talks to the peer until one of the two has enough.
@@ -78,12 +93,12 @@ impl<'a> Connection<'a> {
         self.session.greet();
         let ending = loop {
             // What is answered in part is finished first, but nothing is begun any more.
-            if self.call.shutdown.is_triggered() && self.session.is_idle() {
+            if self.connection.shutdown.is_triggered() && self.session.is_idle() {
                 self.session.shut_down();
                 break SessionEndReason::Shutdown;
             }
-            let (used, action) = self.session.step(&self.call.wire.input);
-            self.call.wire.input.advance(used);
+            let (used, action) = self.session.step(&self.connection.stream.input);
+            self.connection.stream.input.advance(used);
             if used > 0 {
                 // A peer that sends faster than it is answered never lets us wait, but others want their turn too.
                 yield_now().await;
@@ -92,13 +107,13 @@ impl<'a> Connection<'a> {
                 Action::Read => {
                     self.flush().await?;
                     match self.read().await? {
-                        Read::Heard(ReadOutcome::Data) => {}
-                        Read::Heard(ReadOutcome::Closed) => return Ok(SessionEndReason::Disconnected),
-                        Read::Heard(ReadOutcome::TimedOut) => {
+                        WaitOutcome::Read(ReadOutcome::Data) => {}
+                        WaitOutcome::Read(ReadOutcome::Closed) => return Ok(SessionEndReason::Disconnected),
+                        WaitOutcome::Read(ReadOutcome::TimedOut) => {
                             self.session.time_out();
                             break SessionEndReason::Timeout;
                         }
-                        Read::Shutdown => {
+                        WaitOutcome::Shutdown => {
                             self.session.shut_down();
                             break SessionEndReason::Shutdown;
                         }
@@ -106,14 +121,14 @@ impl<'a> Connection<'a> {
                 }
                 Action::Write => self.flush().await?,
                 Action::Open { mailbox, user, proof } => {
-                    let answer = self.open(&mailbox, &user, &proof).await;
+                    let answer = self.open_mailbox(&mailbox, &user, &proof).await;
                     self.session.opened(answer);
                 }
                 Action::Fetch(id) => {
                     let before = Instant::now();
                     let answer = self.fetch(id).await;
                     self.session.fetched(answer);
-                    self.patience.extend(before.elapsed());
+                    self.deadline.extend(before.elapsed());
                 }
                 Action::Delete(ids) => {
                     let answer = self.delete(ids).await;
@@ -121,7 +136,7 @@ impl<'a> Connection<'a> {
                 }
                 Action::StartTls => {
                     self.flush().await?;
-                    self.call = match self.call.start_tls().await {
+                    self.connection = match self.connection.start_tls().await {
                         Ok(call) => call,
                         Err(parting) => return Ok(parting.ending),
                     };
@@ -131,58 +146,58 @@ impl<'a> Connection<'a> {
                 Action::Close => break SessionEndReason::Errors,
             }
         };
-        self.part(ending).await
+        self.close(ending).await
     }
 
     /// Opens a mailbox for a user who may: what is in it from now on, for this session.
-    async fn open(&mut self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
-        let Server { host, login, .. } = self.server;
-        let (mailbox, user) = login.parties(mailbox, user);
+    async fn open_mailbox(&mut self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
+        let Server { context: host, login, .. } = self.server;
+        let (mailbox, user) = login.split_mailbox_and_user(mailbox, user);
         let admitted = match host.mailroom.mailbox(mailbox) {
             Ok(mailbox) => self.log_in(&mailbox, user, proof).await.map(|grant| (mailbox, grant)),
             Err(error) => Err(Refusal::InvalidName(error.to_string())),
         };
         host.metrics.count_login(host.protocol, admitted.is_ok());
         if admitted.is_err() {
-            self.failed(proof).await;
+            self.delay_failed_login(proof).await;
         }
         let (mailbox, grant) = admitted?;
-        let mut maildrop = match self.contents(&mailbox).await {
+        let mut maildrop = match self.list_messages(&mailbox).await {
             Ok(maildrop) => maildrop,
             Err(refusal) => {
-                self.maildrop.adjust_to(0).await;
+                self.maildrop_reservation.adjust_to(0).await;
                 return Err(refusal);
             }
         };
         if !grant.allows(Scope::Write, &mailbox) {
             maildrop.set_read_only();
         }
-        tracing::debug!(session = self.call.name, %mailbox, "opened");
+        tracing::debug!(session = self.connection.session_name, %mailbox, "opened");
         self.mailbox = Some(mailbox);
         Ok(maildrop)
     }
 
     /// Checks a login, which may take its time, but not when the server ends.
     async fn log_in(&mut self, mailbox: &MailboxName, user: &str, proof: &Proof) -> Result<Grant, Refusal> {
-        let Server { host, login, .. } = self.server;
+        let Server { context: host, login, .. } = self.server;
         let own = host.mailroom.mailbox(user).ok();
-        let visitor = Visitor { mailbox, user, proof, ip: self.ip };
+        let visitor = LoginAttempt { mailbox, user, proof, ip: self.ip };
         let checked = tokio::select! {
             biased;
             checked = login.check(&visitor, own.as_ref()) => checked,
-            () = self.call.shutdown.triggered() => return Err(Refusal::Unavailable),
+            () = self.connection.shutdown.triggered() => return Err(Refusal::Unavailable),
         };
-        checked.map_err(|denied| self.denied(proof, &denied))
+        checked.map_err(|denied| self.report_denial(proof, &denied))
     }
 
-    fn denied(&self, proof: &Proof, denied: &Denied) -> Refusal {
+    fn report_denial(&self, proof: &Proof, denied: &Denied) -> Refusal {
         let command = match proof {
             Proof::Password(_) => "PASS",
             Proof::Apop { .. } => "APOP",
         };
-        let Server { host, login, .. } = self.server;
+        let Server { context: host, login, .. } = self.server;
         host.metrics.count_denial(host.protocol, denied.reason);
-        login.locks().log_denial(host.protocol.name(), self.ip, &command, denied);
+        login.auth().log_denial(host.protocol.name(), self.ip, &command, denied);
         match denied.reason {
             DenialReason::TooMany => Refusal::Unavailable,
             DenialReason::Scope | DenialReason::Mailbox => Refusal::NotPermitted,
@@ -191,17 +206,17 @@ impl<'a> Connection<'a> {
     }
 
     /// Lets a failed login wait for its answer, unless the keeper has done so.
-    async fn failed(&mut self, proof: &Proof) {
+    async fn delay_failed_login(&mut self, proof: &Proof) {
         let login = &self.server.login;
-        if !login.locks().is_enabled() {
+        if !login.auth().is_enabled() {
             // Not even the name is logged: people type passwords into the wrong field.
-            tracing::info!(session = self.call.name, "login failed");
+            tracing::info!(session = self.connection.session_name, "login failed");
         }
-        let is_paid = login.locks().is_enabled() && matches!(proof, Proof::Password(_));
-        if !login.is_open() && !is_paid {
-            let shutdown = &mut self.call.shutdown;
+        let is_paid = login.auth().is_enabled() && matches!(proof, Proof::Password(_));
+        if !login.accepts_any_login() && !is_paid {
+            let shutdown = &mut self.connection.shutdown;
             tokio::select! {
-                () = sleep(PENALTY) => {}
+                () = sleep(FAILED_LOGIN_DELAY) => {}
                 () = shutdown.triggered() => {}
             }
         }
@@ -210,21 +225,28 @@ impl<'a> Connection<'a> {
     /// The messages of a mailbox, without reading any. They come in pages, because a summary is much larger than what is
     /// kept of it; and memory is waited for behind every full page, because a large mailbox may have many readers. What
     /// follows the last full page, and so the whole of most mailboxes, is no more than a connection takes anyway.
-    async fn contents(&mut self, mailbox: &MailboxName) -> Result<Maildrop, Refusal> {
+    async fn list_messages(&mut self, mailbox: &MailboxName) -> Result<Maildrop, Refusal> {
         let (mut maildrop, mut last) = (Maildrop::default(), MessageId::ZERO);
         loop {
-            let page = Page { limit: Some(PAGE), before: None, after: Some(last) };
-            let listing = self.server.host.mailroom.list(mailbox, page).await;
-            let messages = listing.map_err(|error| self.unavailable(&error))?.messages;
+            let page = Page { limit: Some(PAGE_SIZE), before: None, after: Some(last) };
+            let listing = self.server.context.mailroom.list(mailbox, page).await;
+            let messages = listing.map_err(|error| self.log_and_refuse(&error))?.messages;
             maildrop.extend(messages.iter().map(|message| (message.id, message.size)));
             match messages.last() {
-                Some(message) if messages.len() == PAGE => last = message.id,
+                Some(message) if messages.len() == PAGE_SIZE => last = message.id,
                 _ => return Ok(maildrop),
             }
             // Nobody waits with the page in hand.
             drop(messages);
-            if !granted(&mut self.maildrop, maildrop.memory_bytes(), &mut self.call, self.server.host.timeout).await {
-                tracing::warn!(session = self.call.name, %mailbox, "no memory to open one more large mailbox");
+            if !wait_for_memory(
+                &mut self.maildrop_reservation,
+                maildrop.memory_bytes(),
+                &mut self.connection,
+                self.server.context.idle_timeout,
+            )
+            .await
+            {
+                tracing::warn!(session = self.connection.session_name, %mailbox, "no memory to open one more large mailbox");
                 return Err(Refusal::Unavailable);
             }
         }
@@ -233,50 +255,59 @@ impl<'a> Connection<'a> {
     /// A message, as soon as there is memory for it: peers that are slow to take theirs must not add up.
     async fn fetch(&mut self, id: MessageId) -> Result<Option<Source>, Refusal> {
         // What was granted for the message before is given back first: who holds something must not wait for more.
-        self.message.adjust_to(0).await;
+        self.message_reservation.adjust_to(0).await;
         let Some(mailbox) = &self.mailbox else { return Err(Refusal::Unavailable) };
-        let mailroom = &self.server.host.mailroom;
-        let found = mailroom.find(mailbox, MessageSelector::Id(id)).await.map_err(|error| self.unavailable(&error))?;
+        let mailroom = &self.server.context.mailroom;
+        let found =
+            mailroom.find(mailbox, MessageSelector::Id(id)).await.map_err(|error| self.log_and_refuse(&error))?;
         let Some(summary) = found else { return Ok(None) };
         let size = usize::try_from(summary.size).unwrap_or(usize::MAX);
-        if size > SMALL && !granted(&mut self.message, size, &mut self.call, self.server.host.timeout).await {
-            tracing::info!(session = self.call.name, "no memory for one more message that is being sent");
+        if size > MAX_UNRESERVED_BYTES
+            && !wait_for_memory(
+                &mut self.message_reservation,
+                size,
+                &mut self.connection,
+                self.server.context.idle_timeout,
+            )
+            .await
+        {
+            tracing::info!(session = self.connection.session_name, "no memory for one more message that is being sent");
             return Err(Refusal::Unavailable);
         }
-        mailroom.source(mailbox, id).await.map_err(|error| self.unavailable(&error))
+        mailroom.source(mailbox, id).await.map_err(|error| self.log_and_refuse(&error))
     }
 
     async fn delete(&self, ids: Vec<MessageId>) -> Result<(), Refusal> {
         let Some(mailbox) = &self.mailbox else { return Err(Refusal::Unavailable) };
         let count = self
             .server
-            .host
+            .context
             .mailroom
             .remove_all(mailbox, ids, DeletionCause::Collected)
             .await
-            .map_err(|error| self.unavailable(&error))?;
-        tracing::debug!(session = self.call.name, %mailbox, count, "deleted");
+            .map_err(|error| self.log_and_refuse(&error))?;
+        tracing::debug!(session = self.connection.session_name, %mailbox, count, "deleted");
         Ok(())
     }
 
-    fn unavailable(&self, error: &StoreError) -> Refusal {
-        self.call.store_failed("the store failed", error);
+    fn log_and_refuse(&self, error: &StoreError) -> Refusal {
+        self.connection.log_store_error("the store failed", error);
         Refusal::Unavailable
     }
 
     /// Waits for the next command within the peer's time, which begins anew with every answer: whatever is no complete
     /// command gains none.
-    async fn read(&mut self) -> io::Result<Read> {
+    async fn read(&mut self) -> io::Result<WaitOutcome> {
         let now = Instant::now();
-        if self.taken.take().is_some() {
-            self.patience.restart(now);
+        if self.written_bytes.take().is_some() {
+            self.deadline.restart(now);
         }
-        let deadline = self.patience.expires_at(now, 0);
-        self.call.wire.reserve_idle_input(BUFFER);
+        let deadline = self.deadline.expires_at(now, 0);
+        self.connection.stream.reserve_idle_input(INPUT_BUFFER_BYTES);
         tokio::select! {
             biased;
-            heard = self.call.wire.read(deadline) => heard.map(Read::Heard),
-            () = self.call.shutdown.triggered() => Ok(Read::Shutdown),
+            heard = self.connection.stream.read(deadline) => heard.map(WaitOutcome::Read),
+            () = self.connection.shutdown.triggered() => Ok(WaitOutcome::Shutdown),
         }
     }
 
@@ -284,46 +315,51 @@ impl<'a> Connection<'a> {
     /// price when the server stops: then the connection breaks in the middle, which no client takes for the end.
     async fn flush(&mut self) -> io::Result<()> {
         if let Some(dialogue) = self.session.transcript() {
-            self.call.log(dialogue);
+            self.connection.log_transcript(dialogue);
             dialogue.clear();
         }
         let replies = self.session.replies();
         if !replies.is_empty() {
             let length = replies.len() as u64;
             let now = Instant::now();
-            if self.taken.is_none() {
-                self.patience.restart(now);
+            if self.written_bytes.is_none() {
+                self.deadline.restart(now);
             }
-            let taken = self.taken.unwrap_or(0);
-            let deadline = self.patience.expires_at(now, taken);
+            let taken = self.written_bytes.unwrap_or(0);
+            let deadline = self.deadline.expires_at(now, taken);
             tokio::select! {
                 biased;
-                written = self.call.wire.write_until(deadline, replies) => written?,
-                () = self.call.shutdown.triggered_for(SHUTDOWN_GRACE_PERIOD) => return Err(io::ErrorKind::TimedOut.into()),
+                written = self.connection.stream.write_until(deadline, replies) => written?,
+                () = self.connection.shutdown.triggered_for(SHUTDOWN_GRACE_PERIOD) => return Err(io::ErrorKind::TimedOut.into()),
             }
-            self.taken = Some(taken + length);
+            self.written_bytes = Some(taken + length);
         }
         if self.session.sending_bytes() == 0 {
-            self.message.adjust_to(0).await;
+            self.message_reservation.adjust_to(0).await;
         }
         Ok(())
     }
 
     /// Says what is left to be said, and closes.
-    async fn part(mut self, ending: SessionEndReason) -> io::Result<SessionEndReason> {
+    async fn close(mut self, ending: SessionEndReason) -> io::Result<SessionEndReason> {
         self.flush().await?;
-        Ok(self.call.part(ending).await)
+        Ok(self.connection.close(ending).await)
     }
 }
 
 /// Waits for memory, but not longer than a peer does, nor when it leaves or the server ends: a place in the queue is for
 /// those who can use it.
-async fn granted(reservation: &mut Reservation, bytes: usize, call: &mut Call<'_>, timeout: Duration) -> bool {
+async fn wait_for_memory(
+    reservation: &mut Reservation,
+    bytes: usize,
+    call: &mut AcceptedConnection<'_>,
+    timeout: Duration,
+) -> bool {
     tokio::select! {
         biased;
         () = reservation.adjust_to(bytes) => true,
-        () = sleep(timeout.min(WAIT_FOR_MEMORY)) => false,
-        () = call.wire.peer_disconnected(BUFFER) => false,
+        () = sleep(timeout.min(MEMORY_TIMEOUT)) => false,
+        () = call.stream.peer_disconnected(INPUT_BUFFER_BYTES) => false,
         () = call.shutdown.triggered() => false,
     }
 }

@@ -14,12 +14,12 @@ use restante_settings::MailboxPassword;
 /// The mailboxes and passwords of `pop3.credentials`, and the accounts of all protocols.
 #[derive(Debug)]
 pub struct Login {
-    keys: Vec<MailboxPassword>,
-    locks: Arc<AuthService>,
+    credentials: Vec<MailboxPassword>,
+    auth: Arc<AuthService>,
 }
 
 /// Somebody at the door of a mailbox.
-pub(super) struct Visitor<'a> {
+pub(super) struct LoginAttempt<'a> {
     /// The mailbox.
     pub(super) mailbox: &'a MailboxName,
     /// Who it is, as sent.
@@ -36,34 +36,34 @@ impl Login {
 
     /// Checks against these.
     pub fn new(keys: Vec<MailboxPassword>, locks: Arc<AuthService>) -> Self {
-        Self { keys, locks }
+        Self { credentials: keys, auth: locks }
     }
 
     /// Where denials are logged.
-    pub(super) fn locks(&self) -> &AuthService {
-        &self.locks
+    pub(super) fn auth(&self) -> &AuthService {
+        &self.auth
     }
 
     /// Whether anything opens every mailbox.
-    pub(super) fn is_open(&self) -> bool {
-        self.keys.is_empty() && !self.locks.is_enabled()
+    pub(super) fn accepts_any_login(&self) -> bool {
+        self.credentials.is_empty() && !self.auth.is_enabled()
     }
 
     /// The mailbox and the user that a client means. Where there are users, `mailbox*user` are both.
-    pub(super) fn parties<'a>(&self, mailbox: &'a str, user: &'a str) -> (&'a str, &'a str) {
-        let both = user.rsplit_once(Self::SEPARATOR).filter(|_| self.locks.is_enabled() && mailbox == user);
+    pub(super) fn split_mailbox_and_user<'a>(&self, mailbox: &'a str, user: &'a str) -> (&'a str, &'a str) {
+        let both = user.rsplit_once(Self::SEPARATOR).filter(|_| self.auth.is_enabled() && mailbox == user);
         both.unwrap_or((mailbox, user))
     }
 
     /// Returns what a client may do with a mailbox: a password of the settings opens it, a user's opens all of them, and a token
     /// those that it may read. Waits before it looks at the password if the client or the user has failed logins.
-    pub(super) async fn check(&self, visitor: &Visitor<'_>, own: Option<&MailboxName>) -> Result<Grant, Denied> {
-        let Visitor { mailbox, user, proof, ip } = visitor;
-        if self.is_open() {
+    pub(super) async fn check(&self, visitor: &LoginAttempt<'_>, own: Option<&MailboxName>) -> Result<Grant, Denied> {
+        let LoginAttempt { mailbox, user, proof, ip } = visitor;
+        if self.accepts_any_login() {
             return Ok(Grant::EVERYTHING);
         }
-        let is_right = || self.opens(mailbox, own, proof);
-        let holder = own.filter(|own| self.keys.iter().any(|key| key.mailbox.as_ref() == Some(own)));
+        let is_right = || self.matches_credentials(mailbox, own, proof);
+        let holder = own.filter(|own| self.credentials.iter().any(|key| key.mailbox.as_ref() == Some(own)));
         let configured =
             ConfiguredLogin { setting: "pop3.credentials", user: holder.map(MailboxName::as_str), matches: &is_right };
         // A hashed password cannot be compared with a digest.
@@ -71,7 +71,7 @@ impl Login {
             Proof::Password(password) => Some(password.expose()),
             Proof::Apop { .. } => None,
         };
-        let grant = self.locks.authenticator.check_configured(user, secret, (*ip).into(), &configured).await?;
+        let grant = self.auth.authenticator.check_configured(user, secret, (*ip).into(), &configured).await?;
         let reason = match grant.allows_somewhere(Scope::Read) {
             true if grant.covers(mailbox) => return Ok(grant),
             true => DenialReason::Mailbox,
@@ -82,17 +82,17 @@ impl Login {
 
     /// Whether the proof of a user, who may be somebody without a mailbox, opens a mailbox by the settings. Takes the same
     /// time whichever character is wrong.
-    fn opens(&self, mailbox: &MailboxName, user: Option<&MailboxName>, proof: &Proof) -> bool {
+    fn matches_credentials(&self, mailbox: &MailboxName, user: Option<&MailboxName>, proof: &Proof) -> bool {
         // Nobody opens another's mailbox by a password of one's own (RFC 4616 section 2: the authorization identity).
         let fits = |key: &MailboxPassword| match &key.mailbox {
             Some(own) => own == mailbox && Some(own) == user,
             None => true,
         };
-        self.keys.iter().fold(false, |open, key| open | (fits(key) & proves(key, proof)))
+        self.credentials.iter().fold(false, |open, key| open | (fits(key) & verify(key, proof)))
     }
 }
 
-fn proves(key: &MailboxPassword, proof: &Proof) -> bool {
+fn verify(key: &MailboxPassword, proof: &Proof) -> bool {
     let password = key.password.expose().as_bytes();
     match proof {
         Proof::Password(given) => verify_slices_are_equal(password, given.expose().as_bytes()).is_ok(),
@@ -162,7 +162,11 @@ mod tests {
             let mailbox = named(mailbox);
             let name = Naming::Local.parse_mailbox(user).ok();
             for proof in [password(text), digest(text)] {
-                assert_eq!(login.opens(&mailbox, name.as_ref(), &proof), opens, "{mailbox} {user} {proof:?} {text}");
+                assert_eq!(
+                    login.matches_credentials(&mailbox, name.as_ref(), &proof),
+                    opens,
+                    "{mailbox} {user} {proof:?} {text}"
+                );
             }
         }
     }
@@ -173,7 +177,7 @@ mod tests {
         let mailbox = named("james");
         let begun = Instant::now();
         for proof in [password(""), password("x"), digest("x")].iter().cycle().take(100) {
-            let visitor = Visitor { mailbox: &mailbox, user: "james", proof, ip: None };
+            let visitor = LoginAttempt { mailbox: &mailbox, user: "james", proof, ip: None };
             assert!(login.check(&visitor, None).await.is_ok());
         }
         assert_eq!(begun.elapsed(), Duration::ZERO);
@@ -191,7 +195,7 @@ mod tests {
             (digest("x"), false, 600),
             (password("one"), true, 1400),
         ] {
-            let visitor = Visitor { mailbox: &mailbox, user: "james", proof: &proof, ip: None };
+            let visitor = LoginAttempt { mailbox: &mailbox, user: "james", proof: &proof, ip: None };
             assert_eq!(login.check(&visitor, Some(&mailbox)).await.is_ok(), opens, "{proof:?}");
             assert_eq!(begun.elapsed().as_millis(), millis, "{proof:?}");
         }
@@ -204,6 +208,6 @@ mod tests {
         let mailbox = named("mrose");
         let digest = 0xc4c9_334b_ac56_0ecc_979e_5800_1b3e_22fb_u128.to_be_bytes();
         let proof = Proof::Apop { timestamp: TIMESTAMP.to_owned(), digest };
-        assert!(login.opens(&mailbox, Some(&mailbox), &proof));
+        assert!(login.matches_credentials(&mailbox, Some(&mailbox), &proof));
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use restante_net::{Admission, Budget, Shutdown, Stream, TooMany};
 use restante_proto::pop3::{Session, Settings};
 
-use crate::{Host, unique_id};
+use crate::{ListenerContext, unique_id};
 
 use connection::Connection;
 pub use login::Login;
@@ -20,15 +20,15 @@ pub use login::Login;
 /// What the connections of one listener share.
 pub struct Server {
     /// What is the same in all mail protocols.
-    pub host: Host,
+    pub context: ListenerContext,
     /// What their sessions know.
     pub settings: Arc<Settings>,
     /// Who may open which mailbox.
     pub login: Arc<Login>,
     /// The memory for what is in open mailboxes.
-    pub maildrops: Arc<Budget>,
+    pub maildrop_budget: Arc<Budget>,
     /// The memory for messages that are on their way out.
-    pub messages: Arc<Budget>,
+    pub message_budget: Arc<Budget>,
 }
 
 impl Server {
@@ -40,16 +40,16 @@ impl Server {
         admission: Result<Admission, TooMany>,
         shutdown: Shutdown,
     ) {
-        let name = self.host.name(ip);
-        let ended = match self.host.take(stream, admission.is_ok(), shutdown, &name).await {
+        let name = self.context.next_session_name(ip);
+        let ended = match self.context.accept(stream, admission.is_ok(), shutdown, &name).await {
             Ok(call) => {
                 let timestamp = unique_id(&self.settings.domain);
-                let session = Session::new(self.settings.clone(), timestamp, call.wire.is_tls());
+                let session = Session::new(self.settings.clone(), timestamp, call.stream.is_tls());
                 let connection = Connection::new(&self, call, session, ip);
                 if admission.is_ok() { connection.run().await } else { connection.refuse().await }
             }
             Err(parting) => Ok(parting.ending),
         };
-        self.host.ended(&name, ended);
+        self.context.session_ended(&name, ended);
     }
 }

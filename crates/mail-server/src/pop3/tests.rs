@@ -56,21 +56,21 @@ fn server(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> 
 /// The same, as long as it can be changed.
 fn settled(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> Server {
     Server {
-        host: Host {
+        context: ListenerContext {
             protocol: Protocol::Pop3,
             mailroom: mailroom.clone(),
             tls: None,
             implicit_tls: false,
             metrics: Arc::default(),
-            timeout,
+            idle_timeout: timeout,
             netdebug: false,
-            sessions: Arc::default(),
+            session_count: Arc::default(),
             store_errors: Arc::default(),
         },
         settings: Arc::new(Settings { domain: "mx.test".to_owned(), stls: false, max_bad_commands: 20 }),
         login: Arc::new(Login::new(Vec::new(), locks())),
-        maildrops: budget.clone(),
-        messages: budget.clone(),
+        maildrop_budget: budget.clone(),
+        message_budget: budget.clone(),
     }
 }
 
@@ -240,8 +240,8 @@ async fn whoever_says_much_at_once_lets_others_have_their_turn() {
 async fn the_end_does_not_wait_for_handshakes() {
     for implicit_tls in [true, false] {
         let mut server = settled(&mailroom(), &Budget::new(1), Duration::from_mins(1));
-        server.host.tls = Some(Arc::new(Tls::new(Certificate::SelfSigned, &[], &[]).unwrap()));
-        server.host.implicit_tls = implicit_tls;
+        server.context.tls = Some(Arc::new(Tls::new(Certificate::SelfSigned, &[], &[]).unwrap()));
+        server.context.implicit_tls = implicit_tls;
         server.settings = Arc::new(Settings { stls: true, ..Settings::clone(&server.settings) });
         let (trigger, shutdown) = ShutdownTrigger::new();
         let (mut silent, _) = connect(&Arc::new(server), &shutdown);

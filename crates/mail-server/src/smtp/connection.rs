@@ -16,35 +16,35 @@ use restante_net::{Deadline, ReadOutcome, Reservation, SHUTDOWN_GRACE_PERIOD};
 use restante_proto::smtp::{Action, LoginRefusal, Proof, Session, StoreRefusal};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Scribe, Server};
-use crate::{Call, unique_id};
+use super::{Server, TranscriptRecorder};
+use crate::{AcceptedConnection, unique_id};
 
 /// How much is read at once while commands are exchanged.
-const COMMAND_BUFFER: usize = 4 * 1024;
+const COMMAND_BUFFER_BYTES: usize = 4 * 1024;
 /// How much is read at once while a message comes in.
-const MESSAGE_BUFFER: usize = 64 * 1024;
+const MESSAGE_BUFFER_BYTES: usize = 64 * 1024;
 /// The rate that a message must keep up on average, in bytes per second; any real link is faster.
-const MIN_RATE: u64 = 1024;
+const MIN_BYTES_PER_SECOND: u64 = 1024;
 
 pub(super) struct Connection<'a> {
     server: &'a Server,
-    call: Call<'a>,
+    connection: AcceptedConnection<'a>,
     session: &'a mut Session,
     /// Who takes down what is said, where somebody does.
-    scribe: Option<&'a mut Scribe>,
+    recorder: Option<&'a mut TranscriptRecorder>,
     ip: Option<IpAddr>,
     /// What the client may do that has logged in.
     grant: Option<Grant>,
     /// The memory that the message under way has been granted.
     reservation: Reservation,
-    patience: Deadline,
+    deadline: Deadline,
     /// Whether a mail is coming in, so that its bytes are waited for and no command.
-    in_mail: bool,
+    is_receiving: bool,
 }
 
 /// What a wait for input ended with.
-enum Read {
-    Heard(ReadOutcome),
+enum WaitOutcome {
+    Read(ReadOutcome),
     NoMemory,
     Shutdown,
 }
@@ -52,47 +52,58 @@ enum Read {
 impl<'a> Connection<'a> {
     pub(super) fn new(
         server: &'a Server,
-        call: Call<'a>,
+        call: AcceptedConnection<'a>,
         session: &'a mut Session,
-        mut scribe: Option<&'a mut Scribe>,
+        mut scribe: Option<&'a mut TranscriptRecorder>,
         ip: Option<IpAddr>,
     ) -> Self {
-        let scope = if scribe.is_some() { Some(restante_proto::TranscriptScope::Everything) } else { call.recorded() };
+        let scope =
+            if scribe.is_some() { Some(restante_proto::TranscriptScope::Everything) } else { call.transcript_scope() };
         if let Some(scope) = scope {
             session.start_recording(scope);
         }
         if let Some(scribe) = &mut scribe {
-            scribe.encrypted(call.wire.tls_info());
+            scribe.set_tls(call.stream.tls_info());
         }
-        let reservation = server.budget.reservation();
-        let patience = Deadline::new(server.host.timeout, MIN_RATE, Instant::now());
-        Self { server, call, session, scribe, ip, grant: None, reservation, patience, in_mail: false }
+        let reservation = server.message_budget.reservation();
+        let patience = Deadline::new(server.context.idle_timeout, MIN_BYTES_PER_SECOND, Instant::now());
+        Self {
+            server,
+            connection: call,
+            session,
+            recorder: scribe,
+            ip,
+            grant: None,
+            reservation,
+            deadline: patience,
+            is_receiving: false,
+        }
     }
 
     /// Says that there is too much to do, and closes.
     pub(super) async fn refuse(self) -> io::Result<SessionEndReason> {
         self.session.refuse_busy();
-        self.part(SessionEndReason::Refused).await
+        self.close(SessionEndReason::Refused).await
     }
 
     /// Talks to the peer until one of the two has enough.
     pub(super) async fn run(mut self) -> io::Result<SessionEndReason> {
         self.session.greet();
         let ending = loop {
-            let (used, action) = self.session.step(&self.call.wire.input);
-            self.call.wire.input.advance(used);
+            let (used, action) = self.session.step(&self.connection.stream.input);
+            self.connection.stream.input.advance(used);
             match action {
                 Action::Read => {
                     self.flush().await?;
                     match self.read().await? {
-                        Read::Heard(ReadOutcome::Data) => {}
-                        Read::Heard(ReadOutcome::Closed) => return Ok(SessionEndReason::Disconnected),
-                        Read::Heard(ReadOutcome::TimedOut) => {
+                        WaitOutcome::Read(ReadOutcome::Data) => {}
+                        WaitOutcome::Read(ReadOutcome::Closed) => return Ok(SessionEndReason::Disconnected),
+                        WaitOutcome::Read(ReadOutcome::TimedOut) => {
                             self.session.time_out();
                             break SessionEndReason::Timeout;
                         }
-                        Read::NoMemory => return self.refuse().await,
-                        Read::Shutdown => {
+                        WaitOutcome::NoMemory => return self.refuse().await,
+                        WaitOutcome::Shutdown => {
                             self.session.shut_down();
                             break SessionEndReason::Shutdown;
                         }
@@ -100,18 +111,18 @@ impl<'a> Connection<'a> {
                 }
                 Action::Write => self.flush().await?,
                 Action::CheckSender => {
-                    self.take_down(Instant::now());
-                    if let (Some(scribe), Some(envelope)) = (&mut self.scribe, self.session.envelope()) {
-                        scribe.sender(&envelope.from, self.session.parameters());
+                    self.record_transcript(Instant::now());
+                    if let (Some(scribe), Some(envelope)) = (&mut self.recorder, self.session.envelope()) {
+                        scribe.record_sender(&envelope.from, self.session.parameters());
                     }
                     // There is an envelope whenever the session asks.
                     if let Some(envelope) = self.session.envelope() {
-                        let answer = self.server.host.mailroom.check_sender(envelope).await;
+                        let answer = self.server.context.mailroom.check_sender(envelope).await;
                         self.session.sender_checked(answer);
                     }
                 }
                 Action::CheckRecipient(candidate) => {
-                    self.take_down(Instant::now());
+                    self.record_transcript(Instant::now());
                     self.check_recipient(candidate).await;
                 }
                 Action::CreateChallenge => {
@@ -123,30 +134,30 @@ impl<'a> Connection<'a> {
                         self.session.shut_down();
                         break SessionEndReason::Shutdown;
                     };
-                    if let (Some(scribe), Ok(())) = (&mut self.scribe, &answer) {
-                        scribe.logged_in(user);
+                    if let (Some(scribe), Ok(())) = (&mut self.recorder, &answer) {
+                        scribe.set_user(user);
                     }
                     self.session.authenticated(answer);
                 }
                 Action::Deliver { envelope, body } => {
-                    self.take_down(Instant::now());
+                    self.record_transcript(Instant::now());
                     let outcome = self.deliver(&envelope, body.into()).await;
                     self.session.delivered(outcome);
-                    self.patience.restart(Instant::now());
+                    self.deadline.restart(Instant::now());
                 }
                 Action::StartTls => {
                     self.flush().await?;
-                    self.call = match self.call.start_tls().await {
+                    self.connection = match self.connection.start_tls().await {
                         Ok(call) => call,
                         Err(parting) => {
-                            if let Some(scribe) = self.scribe {
-                                scribe.turn_away(&parting);
+                            if let Some(scribe) = self.recorder {
+                                scribe.record_early_close(&parting);
                             }
                             return Ok(parting.ending);
                         }
                     };
-                    if let Some(scribe) = &mut self.scribe {
-                        scribe.encrypted(self.call.wire.tls_info());
+                    if let Some(scribe) = &mut self.recorder {
+                        scribe.set_tls(self.connection.stream.tls_info());
                     }
                     self.session.tls_started();
                     self.grant = None;
@@ -155,16 +166,16 @@ impl<'a> Connection<'a> {
                 Action::Close => break SessionEndReason::Errors,
             }
         };
-        self.part(ending).await
+        self.close(ending).await
     }
 
     /// Checks a login, which may take its time; none when the server ends meanwhile.
     async fn log_in(&mut self, user: &str, proof: &Proof) -> Option<Result<(), LoginRefusal>> {
-        let Server { host, login, .. } = self.server;
+        let Server { context: host, login, .. } = self.server;
         let checked = tokio::select! {
             biased;
             checked = login.check(user, proof, self.ip) => checked,
-            () = self.call.shutdown.triggered() => return None,
+            () = self.connection.shutdown.triggered() => return None,
         };
         host.metrics.count_login(host.protocol, checked.is_ok());
         let denied = match checked {
@@ -175,7 +186,7 @@ impl<'a> Connection<'a> {
             Err(denied) => denied,
         };
         host.metrics.count_denial(host.protocol, denied.reason);
-        login.locks().log_denial(host.protocol.name(), self.ip, &"AUTH", &denied);
+        login.auth().log_denial(host.protocol.name(), self.ip, &"AUTH", &denied);
         Some(Err(match denied.reason {
             restante_auth::DenialReason::TooMany => LoginRefusal::TooManyFailures,
             restante_auth::DenialReason::Scope => LoginRefusal::NotPermitted,
@@ -185,7 +196,7 @@ impl<'a> Connection<'a> {
 
     /// Asks the mailroom about a recipient and answers the session.
     async fn check_recipient(&mut self, candidate: Address) {
-        let host = &self.server.host;
+        let host = &self.server.context;
         // There is an envelope whenever the session asks.
         let Some(envelope) = self.session.envelope() else { return };
         let grant = self.grant.as_ref();
@@ -193,14 +204,14 @@ impl<'a> Connection<'a> {
         let answer = host.mailroom.check_recipient(envelope, candidate, is_permitted).await;
         match &answer {
             Ok(recipient) => {
-                if let Some(scribe) = &mut self.scribe {
-                    scribe.recipient(&recipient.address, self.session.parameters());
+                if let Some(scribe) = &mut self.recorder {
+                    scribe.record_recipient(&recipient.address, self.session.parameters());
                 }
             }
             Err(RecipientRefusal::NotPermitted) => {
                 let denied = Denied::new(grant.and_then(Grant::name), restante_auth::DenialReason::Mailbox);
                 host.metrics.count_denial(host.protocol, denied.reason);
-                self.server.login.locks().log_denial(host.protocol.name(), self.ip, &"RCPT", &denied);
+                self.server.login.auth().log_denial(host.protocol.name(), self.ip, &"RCPT", &denied);
             }
             Err(_) => {}
         }
@@ -209,24 +220,24 @@ impl<'a> Connection<'a> {
 
     async fn deliver(&mut self, envelope: &Envelope, body: Bytes) -> Result<(), StoreRefusal> {
         let begun = Instant::now();
-        let outcome = self.server.host.mailroom.deliver(envelope, body).await;
-        self.server.host.metrics.observe_delivery(begun.elapsed());
+        let outcome = self.server.context.mailroom.deliver(envelope, body).await;
+        self.server.context.metrics.observe_delivery(begun.elapsed());
         match outcome {
             Ok(DeliveryOutcome::Stored(copies)) => {
                 for copy in &copies {
-                    tracing::debug!(session = self.call.name, mailbox = %copy.mailbox, id = %copy.id, "stored");
+                    tracing::debug!(session = self.connection.session_name, mailbox = %copy.mailbox, id = %copy.id, "stored");
                 }
-                if let Some(scribe) = &mut self.scribe {
-                    scribe.stored(copies);
+                if let Some(scribe) = &mut self.recorder {
+                    scribe.record_stored(copies);
                 }
                 Ok(())
             }
             Ok(DeliveryOutcome::Discarded) => {
-                tracing::debug!(session = self.call.name, "discarded");
+                tracing::debug!(session = self.connection.session_name, "discarded");
                 Ok(())
             }
             Err(error) => {
-                self.call.store_failed("mail could not be stored", &error);
+                self.connection.log_store_error("mail could not be stored", &error);
                 Err(store_refusal(&error))
             }
         }
@@ -234,10 +245,10 @@ impl<'a> Connection<'a> {
 
     /// Waits for input within the peer's time. Before it reads on in a message, it waits until there is memory for what
     /// it has: that is the back-pressure on all the messages that come in at the same time.
-    async fn read(&mut self) -> io::Result<Read> {
+    async fn read(&mut self) -> io::Result<WaitOutcome> {
         let between_mails = self.session.envelope().is_none();
-        if between_mails && self.call.shutdown.is_triggered() {
-            return Ok(Read::Shutdown);
+        if between_mails && self.connection.shutdown.is_triggered() {
+            return Ok(WaitOutcome::Shutdown);
         }
         let before = Instant::now();
         let receiving = self.session.buffered_bytes();
@@ -245,40 +256,40 @@ impl<'a> Connection<'a> {
         let grace = if between_mails { Duration::ZERO } else { SHUTDOWN_GRACE_PERIOD };
         tokio::select! {
             biased;
-            granted = timeout_at(before + self.server.host.timeout, self.reservation.adjust_to(receiving)) => {
+            granted = timeout_at(before + self.server.context.idle_timeout, self.reservation.adjust_to(receiving)) => {
                 if granted.is_err() {
-                    return Ok(Read::NoMemory);
+                    return Ok(WaitOutcome::NoMemory);
                 }
             }
-            () = self.call.shutdown.triggered_for(grace) => return Ok(Read::Shutdown),
+            () = self.connection.shutdown.triggered_for(grace) => return Ok(WaitOutcome::Shutdown),
         }
         let now = Instant::now();
-        self.patience.extend(now - before);
+        self.deadline.extend(now - before);
         let transferred = self.session.transferred_bytes();
-        if transferred.is_some() != self.in_mail {
+        if transferred.is_some() != self.is_receiving {
             // A mail has a time of its own, and so has the command behind it.
-            self.in_mail = transferred.is_some();
-            self.patience.restart(now);
+            self.is_receiving = transferred.is_some();
+            self.deadline.restart(now);
         }
-        let deadline = self.patience.expires_at(now, transferred.unwrap_or(0));
+        let deadline = self.deadline.expires_at(now, transferred.unwrap_or(0));
         if receiving > 0 {
-            self.call.wire.reserve_input(MESSAGE_BUFFER);
+            self.connection.stream.reserve_input(MESSAGE_BUFFER_BYTES);
         } else {
-            self.call.wire.reserve_idle_input(COMMAND_BUFFER);
+            self.connection.stream.reserve_idle_input(COMMAND_BUFFER_BYTES);
         }
         tokio::select! {
             biased;
-            heard = self.call.wire.read(deadline) => heard.map(Read::Heard),
-            () = self.call.shutdown.triggered_for(grace) => Ok(Read::Shutdown),
+            heard = self.connection.stream.read(deadline) => heard.map(WaitOutcome::Read),
+            () = self.connection.shutdown.triggered_for(grace) => Ok(WaitOutcome::Shutdown),
         }
     }
 
     /// Has taken down what was said until now: before an answer that may take a while, and before replies are written.
-    fn take_down(&mut self, now: Instant) {
+    fn record_transcript(&mut self, now: Instant) {
         let Some(dialogue) = self.session.transcript() else { return };
-        self.call.log(dialogue);
-        match &mut self.scribe {
-            Some(scribe) => scribe.take_down(self.session, now),
+        self.connection.log_transcript(dialogue);
+        match &mut self.recorder {
+            Some(scribe) => scribe.record_transcript(self.session, now),
             None => dialogue.clear(),
         }
     }
@@ -286,24 +297,24 @@ impl<'a> Connection<'a> {
     async fn flush(&mut self) -> io::Result<()> {
         if !self.session.replies().is_empty() {
             let now = Instant::now();
-            self.take_down(now);
+            self.record_transcript(now);
             for reason in self.session.take_refusals() {
-                self.server.host.metrics.count_refusal(reason);
+                self.server.context.metrics.count_refusal(reason);
             }
-            self.call.wire.write(now, self.session.replies()).await?;
+            self.connection.stream.write(now, self.session.replies()).await?;
             // Only a complete command is answered. A line that is too long and never ends is none, although it is read and
             // thrown away all the time; and within a mail no answer gains time.
-            if !self.in_mail {
-                self.patience.restart(Instant::now());
+            if !self.is_receiving {
+                self.deadline.restart(Instant::now());
             }
         }
         Ok(())
     }
 
     /// Says what is left to be said, and closes.
-    async fn part(mut self, ending: SessionEndReason) -> io::Result<SessionEndReason> {
+    async fn close(mut self, ending: SessionEndReason) -> io::Result<SessionEndReason> {
         self.flush().await?;
-        Ok(self.call.part(ending).await)
+        Ok(self.connection.close(ending).await)
     }
 }
 

@@ -15,27 +15,27 @@ use restante_settings::Credential;
 #[derive(Debug)]
 pub struct Login {
     credentials: Vec<Credential>,
-    locks: Arc<AuthService>,
+    auth: Arc<AuthService>,
 }
 
 impl Login {
     /// Checks against these.
     pub fn new(credentials: Vec<Credential>, locks: Arc<AuthService>) -> Self {
-        Self { credentials, locks }
+        Self { credentials, auth: locks }
     }
 
     /// Where denials are logged.
-    pub(super) fn locks(&self) -> &AuthService {
-        &self.locks
+    pub(super) fn auth(&self) -> &AuthService {
+        &self.auth
     }
 
     /// Returns what a client may do after this login. A token, in the place of the password, must have the scope `write`.
     /// Waits before it looks at the password if the client or the user has failed logins.
     pub async fn check(&self, user: &str, proof: &Proof, ip: Option<IpAddr>) -> Result<Grant, Denied> {
-        if self.credentials.is_empty() && !self.locks.is_enabled() {
+        if self.credentials.is_empty() && !self.auth.is_enabled() {
             return Ok(Grant::EVERYTHING);
         }
-        let is_right = || self.is_configured(user, proof);
+        let is_right = || self.matches_credentials(user, proof);
         let holder = self.credentials.iter().any(|known| known.user == user).then_some(user);
         // A hashed password cannot be compared with a digest.
         let secret = match proof {
@@ -43,7 +43,7 @@ impl Login {
             Proof::CramMd5 { .. } => None,
         };
         let configured = ConfiguredLogin { setting: "smtp.credentials", user: holder, matches: &is_right };
-        let grant = self.locks.authenticator.check_configured(user, secret, ip.into(), &configured).await?;
+        let grant = self.auth.authenticator.check_configured(user, secret, ip.into(), &configured).await?;
         if grant.allows_somewhere(Scope::Write) {
             Ok(grant)
         } else {
@@ -52,31 +52,30 @@ impl Login {
     }
 
     /// Whether digests can be verified: the passwords are known in plain text, or any login is accepted.
-    pub fn verifies_digests(&self) -> bool {
-        !self.locks.is_enabled()
+    pub fn can_verify_digests(&self) -> bool {
+        !self.auth.is_enabled()
     }
 
     /// Whether this user has this password by the settings. Takes the same time whichever character is wrong.
-    fn is_configured(&self, user: &str, proof: &Proof) -> bool {
+    fn matches_credentials(&self, user: &str, proof: &Proof) -> bool {
         let same = |known: &Credential| {
-            verify_slices_are_equal(known.user.as_bytes(), user.as_bytes()).is_ok() & proves(known, proof)
+            verify_slices_are_equal(known.user.as_bytes(), user.as_bytes()).is_ok() & verify(known, proof)
         };
         self.credentials.iter().fold(false, |found, known| found | same(known))
     }
 }
 
-fn proves(known: &Credential, proof: &Proof) -> bool {
+fn verify(known: &Credential, proof: &Proof) -> bool {
     let password = known.password.expose().as_bytes();
     match proof {
         Proof::Password(given) => verify_slices_are_equal(password, given.expose().as_bytes()).is_ok(),
-        Proof::CramMd5 { challenge, digest } => {
-            cram_md5(password, challenge).is_some_and(|expected| verify_slices_are_equal(&expected, digest).is_ok())
-        }
+        Proof::CramMd5 { challenge, digest } => cram_md5_digest(password, challenge)
+            .is_some_and(|expected| verify_slices_are_equal(&expected, digest).is_ok()),
     }
 }
 
 /// RFC 2195 section 2: the HMAC-MD5 of the challenge, with the password as the key.
-fn cram_md5(password: &[u8], challenge: &str) -> Option<[u8; 16]> {
+fn cram_md5_digest(password: &[u8], challenge: &str) -> Option<[u8; 16]> {
     // A key may have any length (RFC 2104 section 3), so there always is one.
     let mac = Hmac::<Md5>::new_from_slice(password).ok()?;
     Some(mac.chain_update(challenge).finalize().into_bytes().into())
@@ -96,7 +95,7 @@ mod tests {
         let credential = |user: &str, password| Credential { user: user.to_owned(), password: Secret::new(password) };
         let credentials = vec![credential("tim", "tanstaaftanstaaf"), credential("eve", "x")];
         let login = Login::new(credentials, AuthService::open(restante_auth::Settings::default()).unwrap());
-        assert!(login.verifies_digests());
+        assert!(login.can_verify_digests());
         let digest_of = |challenge: &str| Proof::CramMd5 { challenge: challenge.to_owned(), digest };
         let password = Proof::Password(Secret::new("tanstaaftanstaaf"));
         for (user, proof, is_right) in [

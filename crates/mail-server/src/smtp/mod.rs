@@ -3,7 +3,7 @@
 
 mod connection;
 mod login;
-mod scribe;
+mod transcript_recorder;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use restante_net::{Admission, Budget, Shutdown, Stream, TooMany};
 use restante_proto::smtp::{Session, Settings};
 use tokio::time::Instant;
 
-use crate::Host;
+use crate::ListenerContext;
 
 use connection::Connection;
 pub use login::Login;
-use scribe::Scribe;
+use transcript_recorder::TranscriptRecorder;
 
 /// What the connections of one listener share.
 pub struct Server {
     /// What is the same in all mail protocols.
-    pub host: Host,
+    pub context: ListenerContext,
     /// What their sessions know.
     pub settings: Arc<Settings>,
     /// Who may log in.
     pub login: Arc<Login>,
     /// The memory for messages that are on their way in.
-    pub budget: Arc<Budget>,
+    pub message_budget: Arc<Budget>,
 }
 
 impl Server {
@@ -39,29 +39,33 @@ impl Server {
         admission: Result<Admission, TooMany>,
         shutdown: Shutdown,
     ) {
-        let name = self.host.name(ip);
-        let mut scribe = self.host.mailroom.journal().map(|journal| Scribe::begin(journal, self.settings.dialect, ip));
-        let ended = match self.host.take(stream, admission.is_ok(), shutdown, &name).await {
+        let name = self.context.next_session_name(ip);
+        let mut scribe = self
+            .context
+            .mailroom
+            .journal()
+            .map(|journal| TranscriptRecorder::start(journal, self.settings.dialect, ip));
+        let ended = match self.context.accept(stream, admission.is_ok(), shutdown, &name).await {
             Ok(call) => {
-                let mut session = Session::new(self.settings.clone(), ip, call.wire.is_tls());
+                let mut session = Session::new(self.settings.clone(), ip, call.stream.is_tls());
                 let connection = Connection::new(&self, call, &mut session, scribe.as_mut(), ip);
                 let ended = if admission.is_ok() { connection.run().await } else { connection.refuse().await };
                 session.disconnected();
                 if let Some(scribe) = &mut scribe {
-                    scribe.take_down(&mut session, Instant::now());
+                    scribe.record_transcript(&mut session, Instant::now());
                 }
                 ended
             }
             Err(parting) => {
                 if let Some(scribe) = &mut scribe {
-                    scribe.turn_away(&parting);
+                    scribe.record_early_close(&parting);
                 }
                 Ok(parting.ending)
             }
         };
-        let ending = self.host.ended(&name, ended);
+        let ending = self.context.session_ended(&name, ended);
         if let Some(scribe) = scribe {
-            scribe.end(ending);
+            scribe.finish(ending);
         }
     }
 }

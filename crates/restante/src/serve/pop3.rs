@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use restante_mail_server::Host;
+use restante_mail_server::ListenerContext;
 use restante_mail_server::pop3::{Login, Server};
 use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_metrics::Protocol;
@@ -42,23 +42,23 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
             stls: tls.is_some() && !implicit_tls,
             max_bad_commands: pop3.max_bad_commands as usize,
         };
-        let host = Host {
+        let host = ListenerContext {
             protocol: Protocol::Pop3,
             mailroom: parts.mailroom.clone(),
             tls: tls.cloned(),
             implicit_tls,
             metrics: parts.metrics.clone(),
-            timeout: pop3.timeout,
+            idle_timeout: pop3.timeout,
             netdebug: log.netdebug,
-            sessions: sessions.clone(),
+            session_count: sessions.clone(),
             store_errors: store_errors.clone(),
         };
         Arc::new(Server {
-            host,
+            context: host,
             settings: Arc::new(settings),
             login: login.clone(),
-            maildrops: maildrops.clone(),
-            messages: messages.clone(),
+            maildrop_budget: maildrops.clone(),
+            message_budget: messages.clone(),
         })
     };
     let kinds = [(PLAIN, &pop3.addr, pop3.tls.force), (WITH_TLS, &pop3.tls_addr, true)];

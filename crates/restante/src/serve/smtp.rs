@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use restante_mail_server::Host;
+use restante_mail_server::ListenerContext;
 use restante_mail_server::smtp::{Login, Server};
 use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_metrics::Protocol;
@@ -40,21 +40,26 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
             max_bad_commands: smtp.max_bad_commands as usize,
             starttls: tls.is_some() && !implicit_tls,
             require_auth: smtp.require_auth,
-            cram_md5: login.verifies_digests(),
+            cram_md5: login.can_verify_digests(),
             strict: smtp.strict,
         };
-        let host = Host {
+        let host = ListenerContext {
             protocol,
             mailroom: parts.mailroom.clone(),
             tls: tls.cloned(),
             implicit_tls,
             metrics: parts.metrics.clone(),
-            timeout: smtp.timeout,
+            idle_timeout: smtp.timeout,
             netdebug: log.netdebug,
-            sessions: sessions.clone(),
+            session_count: sessions.clone(),
             store_errors: store_errors.clone(),
         };
-        Arc::new(Server { host, settings: Arc::new(settings), login: login.clone(), budget: budget.clone() })
+        Arc::new(Server {
+            context: host,
+            settings: Arc::new(settings),
+            login: login.clone(),
+            message_budget: budget.clone(),
+        })
     };
     let kinds = [
         (PLAIN, &smtp.addr, Dialect::Smtp, Protocol::Smtp, smtp.tls.force),

@@ -23,7 +23,7 @@ pub(crate) fn unique_id(domain: &str) -> String {
 }
 
 /// What the connections of one listener share, whatever they speak.
-pub struct Host {
+pub struct ListenerContext {
     /// What they speak.
     pub protocol: Protocol,
     /// Where mail goes and is.
@@ -35,69 +35,74 @@ pub struct Host {
     /// Where it is counted what they do.
     pub metrics: Arc<Metrics>,
     /// How long a peer may stay silent.
-    pub timeout: Duration,
+    pub idle_timeout: Duration,
     /// Whether the dialogue goes to the log.
     pub netdebug: bool,
     /// How many sessions there have been, also at other listeners, to tell them apart in the log.
-    pub sessions: Arc<AtomicU64>,
+    pub session_count: Arc<AtomicU64>,
     /// What the log was told of the store, also by other listeners.
     pub store_errors: Arc<StoreErrorLog>,
 }
 
 /// One connection, seen from outside its session.
-pub struct Call<'a> {
-    host: &'a Host,
+pub struct AcceptedConnection<'a> {
+    context: &'a ListenerContext,
     /// What the log calls it.
-    pub name: &'a str,
+    pub session_name: &'a str,
     /// What it is carried by.
-    pub wire: LineStream,
+    pub stream: LineStream,
     /// The end of the server.
     pub shutdown: Shutdown,
 }
 
 /// Why a connection ends before anything could be said on it, or said on.
 #[derive(Debug)]
-pub struct Parting {
+pub struct EarlyClose {
     /// How it ends.
     pub ending: SessionEndReason,
     /// What went wrong, where something has.
-    pub why: Option<io::Error>,
+    pub error: Option<io::Error>,
 }
 
-impl From<SessionEndReason> for Parting {
+impl From<SessionEndReason> for EarlyClose {
     fn from(ending: SessionEndReason) -> Self {
-        Self { ending, why: None }
+        Self { ending, error: None }
     }
 }
 
-impl Host {
+impl ListenerContext {
     /// What the log calls the next session: its protocol, its number, and the peer.
-    pub fn name(&self, ip: Option<IpAddr>) -> String {
+    pub fn next_session_name(&self, ip: Option<IpAddr>) -> String {
         let protocol = self.protocol.name();
-        let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.session_count.fetch_add(1, Ordering::Relaxed) + 1;
         let peer: &dyn Display = ip.as_ref().map_or(&"unix", |ip| ip);
         format!("{protocol} {number} {peer}")
     }
 
     /// Takes a connection, after the handshake where TLS comes first. There may be nobody to talk to then.
-    pub async fn take<'a>(
+    pub async fn accept<'a>(
         &'a self,
         stream: Stream,
         admitted: bool,
         mut shutdown: Shutdown,
         name: &'a str,
-    ) -> Result<Call<'a>, Parting> {
+    ) -> Result<AcceptedConnection<'a>, EarlyClose> {
         let stream = match &self.tls {
             // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
             Some(_) if self.implicit_tls && !admitted => return Err(SessionEndReason::Refused.into()),
-            Some(tls) if self.implicit_tls => self.handshake(name, tls.accept(stream), &mut shutdown).await?,
+            Some(tls) if self.implicit_tls => self.wait_for_handshake(name, tls.accept(stream), &mut shutdown).await?,
             _ => stream,
         };
-        Ok(Call { host: self, name, wire: LineStream::new(stream, self.timeout), shutdown })
+        Ok(AcceptedConnection {
+            context: self,
+            session_name: name,
+            stream: LineStream::new(stream, self.idle_timeout),
+            shutdown,
+        })
     }
 
     /// Takes note of how a session has ended, be it that its connection broke.
-    pub fn ended(&self, name: &str, ended: io::Result<SessionEndReason>) -> SessionEndReason {
+    pub fn session_ended(&self, name: &str, ended: io::Result<SessionEndReason>) -> SessionEndReason {
         let ending = ended.unwrap_or_else(|error| {
             tracing::debug!(session = name, %error, "the connection broke");
             match error.kind() {
@@ -111,12 +116,12 @@ impl Host {
     }
 
     /// Waits for a handshake, but not when the server ends: nothing was said yet that could be finished.
-    async fn handshake<T>(
+    async fn wait_for_handshake<T>(
         &self,
         name: &str,
         handshake: impl Future<Output = io::Result<T>>,
         shutdown: &mut Shutdown,
-    ) -> Result<T, Parting> {
+    ) -> Result<T, EarlyClose> {
         let outcome = tokio::select! {
             biased;
             outcome = handshake => outcome,
@@ -124,63 +129,63 @@ impl Host {
         };
         self.metrics.count_handshake(self.protocol, outcome).map_err(|error| {
             tracing::debug!(session = name, %error, "TLS handshake failed");
-            Parting { ending: SessionEndReason::TlsFailed, why: Some(error) }
+            EarlyClose { ending: SessionEndReason::TlsFailed, error: Some(error) }
         })
     }
 }
 
-impl Call<'_> {
+impl AcceptedConnection<'_> {
     /// Tells the operator what the store has failed at.
-    pub fn store_failed(&self, what: &str, error: &StoreError) {
-        self.host.store_errors.log(what, Some(self.name), error);
+    pub fn log_store_error(&self, what: &str, error: &StoreError) {
+        self.context.store_errors.log(what, Some(self.session_name), error);
     }
 
     /// What of its dialogue is to be recorded, for [`Call::log`].
-    pub fn recorded(&self) -> Option<TranscriptScope> {
+    pub fn transcript_scope(&self) -> Option<TranscriptScope> {
         let refusals = || tracing::enabled!(tracing::Level::DEBUG).then_some(TranscriptScope::Refusals);
-        if self.host.netdebug { Some(TranscriptScope::Everything) } else { refusals() }
+        if self.context.netdebug { Some(TranscriptScope::Everything) } else { refusals() }
     }
 
     /// The dialogue, for those who asked for it, and what was refused, for those who look closely.
-    pub fn log(&self, dialogue: &TranscriptBuffer) {
-        if self.recorded().is_none() {
+    pub fn log_transcript(&self, dialogue: &TranscriptBuffer) {
+        if self.transcript_scope().is_none() {
             return;
         }
         for RecordedLine { speaker, text, is_refusal: refusal, .. } in dialogue.lines() {
             if refusal {
-                tracing::debug!(session = self.name, reply = text, "refused");
+                tracing::debug!(session = self.session_name, reply = text, "refused");
             }
-            if self.host.netdebug {
+            if self.context.netdebug {
                 let arrow = match speaker {
                     Speaker::Client => "<",
                     Speaker::Server => ">",
                 };
-                tracing::info!("{} {arrow} {text}", self.name);
+                tracing::info!("{} {arrow} {text}", self.session_name);
             }
         }
     }
 
     /// Does the handshake that the peer has asked for.
-    pub async fn start_tls(self) -> Result<Self, Parting> {
-        let Self { host, name, wire, mut shutdown } = self;
+    pub async fn start_tls(self) -> Result<Self, EarlyClose> {
+        let Self { context: host, session_name: name, stream: wire, mut shutdown } = self;
         let started = async {
             match &host.tls {
                 Some(tls) => wire.start_tls(tls).await,
                 None => Err(io::ErrorKind::Unsupported.into()),
             }
         };
-        let wire = host.handshake(name, started, &mut shutdown).await?;
-        Ok(Self { host, name, wire, shutdown })
+        let wire = host.wait_for_handshake(name, started, &mut shutdown).await?;
+        Ok(Self { context: host, session_name: name, stream: wire, shutdown })
     }
 
     /// Closes the connection behind the last words, for this reason. It stays the reason when the peer has closed before us.
-    pub async fn part(&mut self, ending: SessionEndReason) -> SessionEndReason {
+    pub async fn close(&mut self, ending: SessionEndReason) -> SessionEndReason {
         let closed = match ending {
-            SessionEndReason::Quit => self.wire.close_after_quit().await,
-            _ => self.wire.close().await,
+            SessionEndReason::Quit => self.stream.close_after_quit().await,
+            _ => self.stream.close().await,
         };
         if let Err(error) = closed {
-            tracing::debug!(session = self.name, %error, "the connection broke at its end");
+            tracing::debug!(session = self.session_name, %error, "the connection broke at its end");
         }
         ending
     }
