@@ -4,7 +4,7 @@ use axum::http::{Request, Uri};
 
 /// Returns a path without repeated slashes and dot segments (RFC 3986 section 5.2.4); `None` if it has neither. Names in it stay
 /// percent-encoded. The result begins with exactly one slash.
-pub fn cleaned(path: &str) -> Option<String> {
+pub fn clean_path(path: &str) -> Option<String> {
     if !path.contains("//") && !path.contains("/.") {
         return None;
     }
@@ -27,11 +27,11 @@ pub fn cleaned(path: &str) -> Option<String> {
 
 /// Replaces the path of a request that changes something by its cleaned form, before it is routed. A GET is redirected
 /// instead, by the request checks.
-pub fn clean<B>(request: &mut Request<B>) {
+pub fn clean_request_path<B>(request: &mut Request<B>) {
     if request.method().is_safe() {
         return;
     }
-    let Some(path) = cleaned(request.uri().path()) else { return };
+    let Some(path) = clean_path(request.uri().path()) else { return };
     if let Some(uri) = with_path(request.uri(), &path) {
         *request.uri_mut() = uri;
     }
@@ -77,7 +77,7 @@ mod tests {
             ("/./\\evil.example", Some("/%5Cevil.example")),
         ];
         for (path, expected) in table {
-            assert_eq!(cleaned(path).as_deref(), expected, "{path}");
+            assert_eq!(clean_path(path).as_deref(), expected, "{path}");
         }
     }
 }

@@ -12,87 +12,88 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How much is read ahead while the end is looked for. A peer that sends more is not looked after any further: it is
 /// there, and whether it still is shows when it is written to.
-const MAX_AHEAD: usize = 4 * 1024;
+const MAX_READ_AHEAD_BYTES: usize = 4 * 1024;
 
 /// See the module's documentation.
-pub(crate) struct Observed<S>(Arc<Mutex<Line<S>>>);
+pub(crate) struct MonitoredStream<S>(Arc<Mutex<StreamState<S>>>);
 
 /// The way to learn that the peer has closed. Cheap to clone.
 #[derive(Clone)]
-pub struct Departure(Arc<dyn Ends>);
+pub struct Disconnect(Arc<dyn PollDisconnect>);
 
 /// A stream, and what was read of it before anybody asked.
-struct Line<S> {
+struct StreamState<S> {
     stream: S,
-    ahead: Vec<u8>,
-    has_ended: bool,
+    read_ahead: Vec<u8>,
+    is_closed: bool,
     /// Who wants to read and found nothing yet. What is read ahead does not wake it by itself.
-    reader: Option<Waker>,
+    reader_waker: Option<Waker>,
 }
 
-impl<S: AsyncRead + Unpin + Send + 'static> Observed<S> {
+impl<S: AsyncRead + Unpin + Send + 'static> MonitoredStream<S> {
     /// The stream, and the way to learn of its end.
-    pub(crate) fn new(stream: S) -> (Self, Departure) {
-        let line = Arc::new(Mutex::new(Line { stream, ahead: Vec::new(), has_ended: false, reader: None }));
-        (Self(line.clone()), Departure(line))
+    pub(crate) fn new(stream: S) -> (Self, Disconnect) {
+        let line =
+            Arc::new(Mutex::new(StreamState { stream, read_ahead: Vec::new(), is_closed: false, reader_waker: None }));
+        (Self(line.clone()), Disconnect(line))
     }
 }
 
-impl Departure {
+impl Disconnect {
     /// Waits until the peer has closed its side of the connection, or broken it off. Any number may wait, but all of them
     /// in the task that also serves the connection: a stream wakes up only one.
-    pub async fn happened(&self) {
-        poll_fn(|cx| self.0.poll_end(cx)).await;
+    pub async fn wait(&self) {
+        poll_fn(|cx| self.0.poll_disconnect(cx)).await;
     }
 }
 
 /// What comes to an end, whatever kind of stream it is.
-trait Ends: Send + Sync {
-    fn poll_end(&self, cx: &mut Context<'_>) -> Poll<()>;
+trait PollDisconnect: Send + Sync {
+    fn poll_disconnect(&self, cx: &mut Context<'_>) -> Poll<()>;
 }
 
-impl<S: AsyncRead + Unpin + Send> Ends for Mutex<Line<S>> {
-    fn poll_end(&self, cx: &mut Context<'_>) -> Poll<()> {
-        lock(self).poll_end(cx)
+impl<S: AsyncRead + Unpin + Send> PollDisconnect for Mutex<StreamState<S>> {
+    fn poll_disconnect(&self, cx: &mut Context<'_>) -> Poll<()> {
+        lock(self).poll_disconnect(cx)
     }
 }
 
-impl<S: AsyncRead + Unpin> Line<S> {
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while !self.has_ended && self.ahead.len() < MAX_AHEAD {
+impl<S: AsyncRead + Unpin> StreamState<S> {
+    fn poll_disconnect(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while !self.is_closed && self.read_ahead.len() < MAX_READ_AHEAD_BYTES {
             let mut piece = [0; 512];
             let mut piece = ReadBuf::new(&mut piece);
             let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, &mut piece) else { break };
             // Whatever is wrong with the stream, the next one to use it will learn it.
-            self.has_ended = read.is_err() || piece.filled().is_empty();
-            self.ahead.extend_from_slice(piece.filled());
-            if let Some(reader) = self.reader.take() {
+            self.is_closed = read.is_err() || piece.filled().is_empty();
+            self.read_ahead.extend_from_slice(piece.filled());
+            if let Some(reader) = self.reader_waker.take() {
                 reader.wake();
             }
         }
-        if self.has_ended { Poll::Ready(()) } else { Poll::Pending }
+        if self.is_closed { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Observed<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MonitoredStream<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let line = &mut *lock(&self.0);
-        if !line.ahead.is_empty() {
-            let length = line.ahead.len().min(buf.remaining());
-            buf.put_slice(&line.ahead[..length]);
-            line.ahead.drain(..length);
+        if !line.read_ahead.is_empty() {
+            let length = line.read_ahead.len().min(buf.remaining());
+            buf.put_slice(&line.read_ahead[..length]);
+            line.read_ahead.drain(..length);
             return Poll::Ready(Ok(()));
         }
-        if line.has_ended {
+        if line.is_closed {
             return Poll::Ready(Ok(()));
         }
         let read = Pin::new(&mut line.stream).poll_read(cx, buf);
-        line.reader = read.is_pending().then(|| cx.waker().clone());
+        line.reader_waker = read.is_pending().then(|| cx.waker().clone());
         read
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Observed<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MonitoredStream<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut lock(&self.0).stream).poll_write(cx, buf)
     }
@@ -118,7 +119,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Observed<S> {
     }
 }
 
-fn lock<S>(line: &Mutex<Line<S>>) -> MutexGuard<'_, Line<S>> {
+fn lock<S>(line: &Mutex<StreamState<S>>) -> MutexGuard<'_, StreamState<S>> {
     line.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -133,17 +134,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn looking_for_the_end_loses_nothing() {
-        for length in [0, 1, 511, 512, 513, MAX_AHEAD, MAX_AHEAD + 1, 3 * MAX_AHEAD] {
+        for length in [0, 1, 511, 512, 513, MAX_READ_AHEAD_BYTES, MAX_READ_AHEAD_BYTES + 1, 3 * MAX_READ_AHEAD_BYTES] {
             let (mut peer, server) = duplex(1 << 16);
-            let (mut server, departure) = Observed::new(server);
+            let (mut server, departure) = MonitoredStream::new(server);
             let sent: Vec<u8> = (0..length).map(|number| number.to_le_bytes()[0]).collect();
             peer.write_all(&sent).await.unwrap();
-            let looking = timeout(Duration::from_secs(1), departure.happened());
+            let looking = timeout(Duration::from_secs(1), departure.wait());
             assert!(looking.await.is_err(), "{length}: it is still there");
             drop(peer);
-            let looking = timeout(Duration::from_secs(1), departure.happened());
+            let looking = timeout(Duration::from_secs(1), departure.wait());
             // Who has sent so much that it waits to be read is not waited for to the end.
-            assert_eq!(looking.await.is_ok(), length < MAX_AHEAD, "{length}");
+            assert_eq!(looking.await.is_ok(), length < MAX_READ_AHEAD_BYTES, "{length}");
             let mut read = Vec::new();
             server.read_to_end(&mut read).await.unwrap();
             assert_eq!(read, sent, "{length}");
@@ -154,7 +155,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_reads_learns_of_what_others_have_found() {
         let (mut peer, server) = duplex(1 << 16);
-        let (mut server, departure) = Observed::new(server);
+        let (mut server, departure) = MonitoredStream::new(server);
         let reading = tokio::spawn(async move {
             let mut read = Vec::new();
             server.read_to_end(&mut read).await.unwrap();
@@ -163,7 +164,7 @@ mod tests {
         tokio::task::yield_now().await;
         // None of those who look wakes up anybody by itself.
         let mut cx = Context::from_waker(Waker::noop());
-        let mut looking = [Box::pin(departure.happened()), Box::pin(departure.happened())];
+        let mut looking = [Box::pin(departure.wait()), Box::pin(departure.wait())];
         assert!(looking.iter_mut().all(|one| one.as_mut().poll(&mut cx).is_pending()));
         peer.write_all(b"some").await.unwrap();
         assert!(looking.iter_mut().all(|one| one.as_mut().poll(&mut cx).is_pending()));

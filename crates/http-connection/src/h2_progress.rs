@@ -14,81 +14,89 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::context::Tenure;
-use crate::write_timeout::Patience;
+use crate::context::ConnectionGuard;
+use crate::write_timeout::WriteTimeout;
 
 /// How large a piece is at most; a frame takes no more by default (RFC 9113 section 4.2).
-const PIECE: usize = 16 * 1024;
+const MAX_CHUNK_BYTES: usize = 16 * 1024;
 
 /// See the module's documentation. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Ledger(Arc<Mutex<Book>>);
+pub(crate) struct ResponseTracker(Arc<Mutex<TrackerState>>);
 
-struct Book {
-    patience: Patience,
-    lines: Vec<Line>,
+struct TrackerState {
+    timeout: WriteTimeout,
+    responses: Vec<TrackedResponse>,
     /// Whether a request has come since that was asked last.
-    is_fresh: bool,
+    has_new_request: bool,
 }
 
 /// An answer, and how long its client may still take nothing of it.
-struct Line {
-    entry: Weak<Entry>,
-    left: Duration,
+struct TrackedResponse {
+    progress: Weak<ResponseProgress>,
+    remaining: Duration,
 }
 
 /// An answer that is being worked out, or not taken to its end yet.
-pub(crate) struct Entry {
-    tenure: Tenure,
+pub(crate) struct ResponseProgress {
+    connection: ConnectionGuard,
     /// Bytes that were handed over and not written yet.
-    waiting: AtomicUsize,
+    pending_bytes: AtomicUsize,
     /// Bytes that were written since it was looked last.
-    taken: AtomicUsize,
+    written_bytes: AtomicUsize,
 }
 
-impl Ledger {
+impl ResponseTracker {
     /// The ledger of a connection whose client is waited for with this patience.
-    pub(crate) fn new(patience: Patience) -> Self {
-        Self(Arc::new(Mutex::new(Book { patience, lines: Vec::new(), is_fresh: true })))
+    pub(crate) fn new(patience: WriteTimeout) -> Self {
+        Self(Arc::new(Mutex::new(TrackerState { timeout: patience, responses: Vec::new(), has_new_request: true })))
     }
 
     /// Enters the answer to a request that has just come.
-    pub(crate) fn open(&self, tenure: Tenure) -> Arc<Entry> {
-        let entry = Arc::new(Entry { tenure, waiting: AtomicUsize::new(0), taken: AtomicUsize::new(0) });
+    pub(crate) fn track(&self, tenure: ConnectionGuard) -> Arc<ResponseProgress> {
+        let entry = Arc::new(ResponseProgress {
+            connection: tenure,
+            pending_bytes: AtomicUsize::new(0),
+            written_bytes: AtomicUsize::new(0),
+        });
         let mut book = self.lock();
-        book.is_fresh = true;
-        let left = book.patience.stock;
+        book.has_new_request = true;
+        let left = book.timeout.max_stall;
         // There are no more of them than streams, but those that have ended must not pile up between two looks.
-        if book.lines.len() == book.lines.capacity() {
-            book.lines.retain(Line::is_open);
+        if book.responses.len() == book.responses.capacity() {
+            book.responses.retain(TrackedResponse::is_open);
         }
-        book.lines.push(Line { entry: Arc::downgrade(&entry), left });
+        book.responses.push(TrackedResponse { progress: Arc::downgrade(&entry), remaining: left });
         entry
     }
 
     /// Whether all answers that are not taken yet are such that do not end by themselves.
-    pub(crate) fn is_endless(&self) -> bool {
-        self.lock().lines.iter().filter_map(|line| line.entry.upgrade()).all(|entry| entry.tenure.is_endless())
+    pub(crate) fn has_only_endless_responses(&self) -> bool {
+        self.lock()
+            .responses
+            .iter()
+            .filter_map(|line| line.progress.upgrade())
+            .all(|entry| entry.connection.is_response_endless())
     }
 
     /// Whether there is nothing to answer, and nobody has asked since this was asked last.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub(crate) fn was_idle_since_last_check(&self) -> bool {
         let mut book = self.lock();
-        let is_fresh = std::mem::replace(&mut book.is_fresh, false);
-        !is_fresh && !book.lines.iter().any(Line::is_open)
+        let is_fresh = std::mem::replace(&mut book.has_new_request, false);
+        !is_fresh && !book.responses.iter().any(TrackedResponse::is_open)
     }
 
     /// Whether every answer is taken fast enough. To be asked every so often.
-    pub(crate) fn is_taken(&self, since_last_time: Duration) -> bool {
+    pub(crate) fn check_progress(&self, since_last_time: Duration) -> bool {
         let mut book = self.lock();
-        let Patience { stock, rate } = book.patience;
-        book.lines.retain(Line::is_open);
-        let open = book.lines.iter_mut().filter_map(|line| Some((line.entry.upgrade()?, &mut line.left)));
-        let waiting: Vec<_> = open.filter(|(entry, _)| entry.waiting.load(Ordering::Relaxed) > 0).collect();
+        let WriteTimeout { max_stall: stock, min_bytes_per_second: rate } = book.timeout;
+        book.responses.retain(TrackedResponse::is_open);
+        let open = book.responses.iter_mut().filter_map(|line| Some((line.progress.upgrade()?, &mut line.remaining)));
+        let waiting: Vec<_> = open.filter(|(entry, _)| entry.pending_bytes.load(Ordering::Relaxed) > 0).collect();
         // They share one line, so each may be as much slower as there are others.
         let sharers = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
         waiting.into_iter().all(|(entry, left)| {
-            let taken = u32::try_from(entry.taken.swap(0, Ordering::Relaxed)).unwrap_or(u32::MAX);
+            let taken = u32::try_from(entry.written_bytes.swap(0, Ordering::Relaxed)).unwrap_or(u32::MAX);
             let regained = Duration::from_secs(1) * taken / rate;
             let regained = left.saturating_add(regained.saturating_mul(sharers)).min(stock);
             *left = regained.saturating_sub(since_last_time);
@@ -96,33 +104,33 @@ impl Ledger {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Book> {
+    fn lock(&self) -> MutexGuard<'_, TrackerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Line {
+impl TrackedResponse {
     fn is_open(&self) -> bool {
-        self.entry.strong_count() > 0
+        self.progress.strong_count() > 0
     }
 }
 
 /// The body of an answer, in pieces that are accounted for.
-pub(crate) struct Metered {
+pub(crate) struct TrackedBody {
     body: Body,
-    entry: Arc<Entry>,
+    progress: Arc<ResponseProgress>,
     /// What the body has given and is not handed over yet.
     rest: Bytes,
 }
 
-impl Metered {
+impl TrackedBody {
     /// The body of this answer.
-    pub(crate) fn new(body: Body, entry: Arc<Entry>) -> Self {
-        Self { body, entry, rest: Bytes::new() }
+    pub(crate) fn new(body: Body, entry: Arc<ResponseProgress>) -> Self {
+        Self { body, progress: entry, rest: Bytes::new() }
     }
 }
 
-impl http_body::Body for Metered {
+impl http_body::Body for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -139,8 +147,8 @@ impl http_body::Body for Metered {
                 end => return Poll::Ready(end),
             }
         }
-        let length = self.rest.len().min(PIECE);
-        let piece = Piece::new(self.rest.split_to(length), self.entry.clone());
+        let length = self.rest.len().min(MAX_CHUNK_BYTES);
+        let piece = TrackedChunk::new(self.rest.split_to(length), self.progress.clone());
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
     }
 
@@ -160,28 +168,28 @@ impl http_body::Body for Metered {
 }
 
 /// A piece of an answer, which waits until it is dropped.
-struct Piece {
+struct TrackedChunk {
     bytes: Bytes,
-    entry: Arc<Entry>,
+    progress: Arc<ResponseProgress>,
 }
 
-impl Piece {
-    fn new(bytes: Bytes, entry: Arc<Entry>) -> Self {
-        entry.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
-        Self { bytes, entry }
+impl TrackedChunk {
+    fn new(bytes: Bytes, entry: Arc<ResponseProgress>) -> Self {
+        entry.pending_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        Self { bytes, progress: entry }
     }
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for TrackedChunk {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Piece {
+impl Drop for TrackedChunk {
     fn drop(&mut self) {
-        self.entry.waiting.fetch_sub(self.bytes.len(), Ordering::Relaxed);
-        self.entry.taken.fetch_add(self.bytes.len(), Ordering::Relaxed);
+        self.progress.pending_bytes.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+        self.progress.written_bytes.fetch_add(self.bytes.len(), Ordering::Relaxed);
     }
 }
 
@@ -192,28 +200,28 @@ mod tests {
     use super::*;
     use restante_net::ShutdownTrigger;
 
-    const PATIENCE: Patience = Patience { stock: Duration::from_mins(1), rate: 1000 };
+    const PATIENCE: WriteTimeout = WriteTimeout { max_stall: Duration::from_mins(1), min_bytes_per_second: 1000 };
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn tenure() -> Tenure {
-        Tenure::new(None, ShutdownTrigger::new().1)
+    fn tenure() -> ConnectionGuard {
+        ConnectionGuard::new(None, ShutdownTrigger::new().1)
     }
 
-    fn piece(entry: &Arc<Entry>, length: usize) -> Piece {
-        Piece::new(Bytes::from(vec![0; length]), entry.clone())
+    fn piece(entry: &Arc<ResponseProgress>, length: usize) -> TrackedChunk {
+        TrackedChunk::new(Bytes::from(vec![0; length]), entry.clone())
     }
 
     #[tokio::test]
     async fn a_body_stays_what_it_is() {
-        for length in [0, 1, PIECE - 1, PIECE, PIECE + 1, 10 * PIECE + 7] {
+        for length in [0, 1, MAX_CHUNK_BYTES - 1, MAX_CHUNK_BYTES, MAX_CHUNK_BYTES + 1, 10 * MAX_CHUNK_BYTES + 7] {
             let bytes: Bytes = (0..length).map(|number| number.to_le_bytes()[0]).collect();
-            let ledger = Ledger::new(PATIENCE);
-            let mut body = Metered::new(Body::from(bytes.clone()), ledger.open(tenure()));
+            let ledger = ResponseTracker::new(PATIENCE);
+            let mut body = TrackedBody::new(Body::from(bytes.clone()), ledger.track(tenure()));
             assert_eq!(http_body::Body::size_hint(&body).exact(), Some(length as u64));
             let mut read = Vec::new();
             while let Some(frame) = body.frame().await {
                 let piece = frame.unwrap().into_data().unwrap();
-                assert!(piece.len() <= PIECE);
+                assert!(piece.len() <= MAX_CHUNK_BYTES);
                 read.extend_from_slice(&piece);
                 assert_eq!(http_body::Body::size_hint(&body).exact(), Some((length - read.len()) as u64));
             }
@@ -223,14 +231,14 @@ mod tests {
 
     /// How many seconds answers are waited for when so many bytes of each are taken in a second.
     fn served(answers: usize, bytes: usize) -> usize {
-        let ledger = Ledger::new(PATIENCE);
-        let entries: Vec<_> = (0..answers).map(|_| ledger.open(tenure())).collect();
+        let ledger = ResponseTracker::new(PATIENCE);
+        let entries: Vec<_> = (0..answers).map(|_| ledger.track(tenure())).collect();
         let _held: Vec<_> = entries.iter().map(|entry| piece(entry, 1)).collect();
         let in_time = |_: &usize| {
             for entry in &entries {
                 drop(piece(entry, bytes));
             }
-            ledger.is_taken(SECOND)
+            ledger.check_progress(SECOND)
         };
         (0..1000).take_while(in_time).count()
     }
@@ -247,33 +255,45 @@ mod tests {
 
     #[test]
     fn an_answer_that_has_nothing_to_say_is_not_waited_for() {
-        let ledger = Ledger::new(PATIENCE);
-        let _entry = ledger.open(tenure());
-        assert!((0..1000).all(|_| ledger.is_taken(SECOND)));
+        let ledger = ResponseTracker::new(PATIENCE);
+        let _entry = ledger.track(tenure());
+        assert!((0..1000).all(|_| ledger.check_progress(SECOND)));
     }
 
     #[test]
     fn quiet_is_where_nothing_is_asked_or_answered() {
-        let ledger = Ledger::new(PATIENCE);
-        assert_eq!((ledger.is_quiet(), ledger.is_quiet()), (false, true), "a connection has just begun");
-        let entry = ledger.open(tenure());
+        let ledger = ResponseTracker::new(PATIENCE);
+        assert_eq!(
+            (ledger.was_idle_since_last_check(), ledger.was_idle_since_last_check()),
+            (false, true),
+            "a connection has just begun"
+        );
+        let entry = ledger.track(tenure());
         let last = piece(&entry, 1);
         drop(entry);
-        assert_eq!((ledger.is_quiet(), ledger.is_quiet()), (false, false), "an answer is on its way");
+        assert_eq!(
+            (ledger.was_idle_since_last_check(), ledger.was_idle_since_last_check()),
+            (false, false),
+            "an answer is on its way"
+        );
         drop(last);
-        assert!(ledger.is_quiet());
-        drop(ledger.open(tenure()));
-        assert_eq!((ledger.is_quiet(), ledger.is_quiet()), (false, true), "a request has come");
+        assert!(ledger.was_idle_since_last_check());
+        drop(ledger.track(tenure()));
+        assert_eq!(
+            (ledger.was_idle_since_last_check(), ledger.was_idle_since_last_check()),
+            (false, true),
+            "a request has come"
+        );
     }
 
     #[test]
     fn endless_is_a_connection_with_nothing_else() {
-        let ledger = Ledger::new(PATIENCE);
+        let ledger = ResponseTracker::new(PATIENCE);
         let (finite, endless) = (tenure(), tenure());
-        endless.answer_is_endless(true);
-        let (finite, _endless) = (ledger.open(finite), ledger.open(endless));
-        assert!(!ledger.is_endless());
+        endless.set_response_endless(true);
+        let (finite, _endless) = (ledger.track(finite), ledger.track(endless));
+        assert!(!ledger.has_only_endless_responses());
         drop(finite);
-        assert!(ledger.is_endless());
+        assert!(ledger.has_only_endless_responses());
     }
 }

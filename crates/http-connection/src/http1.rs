@@ -17,23 +17,25 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tower::Service as _;
 
-use crate::clean_path::clean;
-use crate::context::{CUT_OFF, HEADER_TIMEOUT, MAX_BUFFER, MAX_HEADER, Peer, Tenure, WRITE_PATIENCE};
-use crate::disconnect::Observed;
+use crate::clean_path::clean_request_path;
+use crate::context::{
+    CLOSED_BY_SHUTDOWN, ConnectionGuard, HEADER_TIMEOUT, MAX_BUFFER_BYTES, MAX_HEADER_BYTES, Peer, WRITE_TIMEOUT,
+};
+use crate::disconnect::MonitoredStream;
 use crate::http2;
-use crate::write_timeout::Impatient;
+use crate::write_timeout::TimeoutStream;
 
 /// How long a client that is refused has to send its request and to close.
-const REFUSAL_TIME: Duration = Duration::from_millis(500);
+const REFUSAL_TIMEOUT: Duration = Duration::from_millis(500);
 /// How many reads of what it sends meanwhile are thrown away.
-const REFUSAL_READS: usize = 64;
+const MAX_REFUSAL_READS: usize = 64;
 
 /// What is said to those who come without TLS where it is needed.
-const SPEAKS_HTTPS: &[u8] = b"This port speaks HTTPS: the URL must begin with https://.\n";
+const HTTPS_REQUIRED: &[u8] = b"This port speaks HTTPS: the URL must begin with https://.\n";
 
 /// What can be agreed on in a TLS handshake, the best first (RFC 7301).
-pub const PROTOCOLS: [&str; 2] = [HTTP2, "http/1.1"];
-const HTTP2: &str = "h2";
+pub const ALPN_PROTOCOLS: [&str; 2] = [ALPN_HTTP2, "http/1.1"];
+const ALPN_HTTP2: &str = "h2";
 
 /// The version of HTTP that a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,19 +48,19 @@ pub enum Version {
 
 impl Version {
     /// The one that was agreed on. Who agrees on nothing speaks what everybody does.
-    pub fn agreed(protocol: Option<&[u8]>) -> Self {
-        if protocol == Some(HTTP2.as_bytes()) { Self::Http2 } else { Self::Http1 }
+    pub fn from_alpn(protocol: Option<&[u8]>) -> Self {
+        if protocol == Some(ALPN_HTTP2.as_bytes()) { Self::Http2 } else { Self::Http1 }
     }
 }
 
 /// Tells a client that has come to a port for HTTPS without TLS where it is. It is text, because those who see it are
 /// people who have mistyped something.
-pub async fn refuse_plain<S: AsyncRead + AsyncWrite + Unpin>(stream: S) {
+pub async fn refuse_plaintext<S: AsyncRead + AsyncWrite + Unpin>(stream: S) {
     let head = format!(
         "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        SPEAKS_HTTPS.len()
+        HTTPS_REQUIRED.len()
     );
-    refuse(stream, &[head.as_bytes(), SPEAKS_HTTPS].concat()).await;
+    refuse(stream, &[head.as_bytes(), HTTPS_REQUIRED].concat()).await;
 }
 
 /// Writes a response and closes the connection, without reading a request. It is closed only after the client has closed or had the
@@ -68,7 +70,7 @@ pub async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, answer: &[
         stream.write_all(answer).await?;
         stream.shutdown().await?;
         let mut unwanted = [0; 4096];
-        for _ in 0..REFUSAL_READS {
+        for _ in 0..MAX_REFUSAL_READS {
             if stream.read(&mut unwanted).await? == 0 {
                 break;
             }
@@ -76,13 +78,18 @@ pub async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, answer: &[
         io::Result::Ok(())
     };
     // Nobody waits for the outcome: the connection goes either way.
-    drop(timeout(REFUSAL_TIME, refusal).await);
+    drop(timeout(REFUSAL_TIMEOUT, refusal).await);
 }
 
 /// Serves a connection until the client ends it, breaks the rules or the time, or the server ends: then the requests under
 /// way are finished, if the client does its part in time.
-pub async fn serve_connection<S>(stream: S, peer: impl Into<Peer>, version: Version, router: Router, tenure: Tenure)
-where
+pub async fn serve_connection<S>(
+    stream: S,
+    peer: impl Into<Peer>,
+    version: Version,
+    router: Router,
+    tenure: ConnectionGuard,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let peer = peer.into();
@@ -97,15 +104,15 @@ where
     }
 }
 
-async fn serve_http1<S>(stream: S, peer: Peer, router: Router, tenure: Tenure) -> Result<(), String>
+async fn serve_http1<S>(stream: S, peer: Peer, router: Router, tenure: ConnectionGuard) -> Result<(), String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let held = tenure.clone();
-    let (stream, departure) = Observed::new(Impatient::new(stream, WRITE_PATIENCE));
+    let (stream, departure) = MonitoredStream::new(TimeoutStream::new(stream, WRITE_TIMEOUT));
     let service = service_fn(move |mut request: Request<Incoming>| {
-        held.answer_is_endless(false);
-        clean(&mut request);
+        held.set_response_endless(false);
+        clean_request_path(&mut request);
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(held.clone());
         request.extensions_mut().insert(departure.clone());
@@ -118,18 +125,18 @@ where
         // Whether it listens at all matters to answers that do not end; they look for themselves.
         .half_close(true)
         .header_read_timeout(HEADER_TIMEOUT)
-        .max_header_size(MAX_HEADER as usize)
-        .max_buf_size(MAX_BUFFER)
+        .max_header_size(MAX_HEADER_BYTES as usize)
+        .max_buf_size(MAX_BUFFER_BYTES)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = tenure.ending() => {
+        () = tenure.shutdown_started() => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection => ended,
-                () = tenure.overdue(|| tenure.is_endless()) => return Err(CUT_OFF.to_owned()),
+                () = tenure.shutdown_grace_over(|| tenure.is_response_endless()) => return Err(CLOSED_BY_SHUTDOWN.to_owned()),
             }
         }
     };

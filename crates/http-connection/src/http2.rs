@@ -18,73 +18,75 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{MissedTickBehavior, interval};
 use tower::Service as _;
 
-use crate::clean_path::clean;
-use crate::context::{CUT_OFF, HEADER_TIMEOUT, MAX_BUFFER, MAX_HEADER, Peer, Tenure, WRITE_PATIENCE};
-use crate::h2_progress::{Ledger, Metered};
-use crate::write_timeout::Impatient;
+use crate::clean_path::clean_request_path;
+use crate::context::{
+    CLOSED_BY_SHUTDOWN, ConnectionGuard, HEADER_TIMEOUT, MAX_BUFFER_BYTES, MAX_HEADER_BYTES, Peer, WRITE_TIMEOUT,
+};
+use crate::h2_progress::{ResponseTracker, TrackedBody};
+use crate::write_timeout::TimeoutStream;
 
 /// The most requests at the same time on one connection.
 const MAX_STREAMS: u32 = 100;
 /// What is taken of one request's body before somebody reads it.
-const STREAM_WINDOW: u32 = 64 * 1024;
+const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 /// What is taken of all of them.
-const CONNECTION_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
 /// How many requests may be taken back before they were looked at, and how many streams we may have to break off for a
 /// client's mistakes, before it is sent away (CVE-2023-44487, RUSTSEC-2024-0003).
-const MAX_TAKEN_BACK: usize = 20;
-const MAX_MISTAKES: usize = 1024;
+const MAX_PENDING_RESETS: usize = 20;
+const MAX_ERROR_RESETS: usize = 1024;
 /// How often a client has to show that it is there, and how long it may take to.
-const PING: Duration = Duration::from_secs(30);
-const PONG: Duration = Duration::from_secs(20);
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often it is looked how fast answers are taken.
-const LOOK: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Serves a connection to its end. The error says, for the log, why that was no good one.
-pub(crate) async fn serve<S>(stream: S, peer: Peer, router: Router, tenure: Tenure) -> Result<(), String>
+pub(crate) async fn serve<S>(stream: S, peer: Peer, router: Router, tenure: ConnectionGuard) -> Result<(), String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let ledger = Ledger::new(WRITE_PATIENCE);
+    let ledger = ResponseTracker::new(WRITE_TIMEOUT);
     let (held, book) = (tenure.clone(), ledger.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let tenure = held.for_one_answer();
-        let entry = book.open(tenure.clone());
-        clean(&mut request);
+        let tenure = held.for_stream();
+        let entry = book.track(tenure.clone());
+        clean_request_path(&mut request);
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(tenure);
         let answer = router.clone().call(request.map(Body::new));
-        async move { answer.await.map(|answer| answer.map(|body| Metered::new(body, entry))) }
+        async move { answer.await.map(|answer| answer.map(|body| TrackedBody::new(body, entry))) }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
-        .max_header_list_size(MAX_HEADER)
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_send_buf_size(MAX_BUFFER)
-        .max_pending_accept_reset_streams(MAX_TAKEN_BACK)
-        .max_local_error_reset_streams(MAX_MISTAKES)
-        .keep_alive_interval(PING)
-        .keep_alive_timeout(PONG)
-        .serve_connection(TokioIo::new(Impatient::new(stream, WRITE_PATIENCE)), service);
+        .max_header_list_size(MAX_HEADER_BYTES)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(MAX_BUFFER_BYTES)
+        .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
+        .max_local_error_reset_streams(MAX_ERROR_RESETS)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT)
+        .serve_connection(TokioIo::new(TimeoutStream::new(stream, WRITE_TIMEOUT)), service);
     let mut connection = pin!(connection);
-    let mut looks = interval(LOOK);
+    let mut looks = interval(CHECK_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut is_leaving = false;
     let mut quiet = Duration::ZERO;
     loop {
         tokio::select! {
             ended = connection.as_mut() => return ended.map_err(|error| error.to_string()),
-            () = tenure.ending(), if !is_leaving => {
+            () = tenure.shutdown_started(), if !is_leaving => {
                 is_leaving = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = tenure.overdue(|| ledger.is_endless()) => return Err(CUT_OFF.to_owned()),
+            () = tenure.shutdown_grace_over(|| ledger.has_only_endless_responses()) => return Err(CLOSED_BY_SHUTDOWN.to_owned()),
             _ = looks.tick() => {
-                if !ledger.is_taken(LOOK) {
+                if !ledger.check_progress(CHECK_INTERVAL) {
                     return Err("an answer was taken too slowly".to_owned());
                 }
-                quiet = if ledger.is_quiet() { quiet + LOOK } else { Duration::ZERO };
+                quiet = if ledger.was_idle_since_last_check() { quiet + CHECK_INTERVAL } else { Duration::ZERO };
                 // Whoever has nothing to ask can come again. A request that is on its way is still answered, so a client
                 // that knows that it shall leave has as much time again.
                 if quiet > 2 * HEADER_TIMEOUT {

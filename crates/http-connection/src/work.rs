@@ -9,13 +9,13 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// How long is waited for a turn at it. Who comes again later waits no longer, and holds nothing meanwhile.
-const TURN_PATIENCE: Duration = Duration::from_secs(10);
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why work was not done.
 #[derive(Debug)]
 pub enum WorkError {
     /// No permit became available in time.
-    Crowded,
+    NoPermit,
     /// The work panicked or was cancelled.
     Failed(String),
 }
@@ -27,29 +27,29 @@ impl WorkError {
 }
 
 /// The right to work on something now: here when that is quick, otherwise away from the network threads.
-pub enum Turn {
+pub enum WorkPermit {
     /// On the network thread.
-    Here,
+    Inline,
     /// On a thread of its own, with a permit.
-    Away(OwnedSemaphorePermit),
+    Blocking(OwnedSemaphorePermit),
 }
 
-impl Turn {
+impl WorkPermit {
     /// Waits a while for the turn to do heavy work, of those that this semaphore has.
-    pub async fn away(turns: &Arc<Semaphore>) -> Result<Self, WorkError> {
-        timeout(TURN_PATIENCE, Self::in_time(turns)).await.unwrap_or(Err(WorkError::Crowded))
+    pub async fn acquire(turns: &Arc<Semaphore>) -> Result<Self, WorkError> {
+        timeout(PERMIT_TIMEOUT, Self::acquire_without_timeout(turns)).await.unwrap_or(Err(WorkError::NoPermit))
     }
 
     /// Waits for such a turn, however long it takes.
-    pub async fn in_time(turns: &Arc<Semaphore>) -> Result<Self, WorkError> {
-        turns.clone().acquire_owned().await.map(Self::Away).map_err(|error| WorkError::failed(&error))
+    pub async fn acquire_without_timeout(turns: &Arc<Semaphore>) -> Result<Self, WorkError> {
+        turns.clone().acquire_owned().await.map(Self::Blocking).map_err(|error| WorkError::failed(&error))
     }
 
     /// Does the work.
-    pub async fn work<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, WorkError> {
+    pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, WorkError> {
         let permit = match self {
-            Self::Here => return Ok(work()),
-            Self::Away(permit) => permit,
+            Self::Inline => return Ok(work()),
+            Self::Blocking(permit) => permit,
         };
         // The work keeps the permit: it runs to its end even if the client disconnects.
         let work = move || {

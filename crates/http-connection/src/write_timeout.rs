@@ -14,66 +14,66 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// How long a peer may take.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct WriteTimeout {
     /// How long it may take nothing at all.
-    pub(crate) stock: Duration,
+    pub(crate) max_stall: Duration,
     /// How many bytes in a second it must take in the long run.
-    pub(crate) rate: u32,
+    pub(crate) min_bytes_per_second: u32,
 }
 
 /// See the module's documentation.
-pub(crate) struct Impatient<S> {
+pub(crate) struct TimeoutStream<S> {
     stream: S,
-    patience: Patience,
-    left: Duration,
+    timeout: WriteTimeout,
+    remaining: Duration,
     /// Runs while the peer takes nothing, and ends when no patience is left.
-    stalled: Option<Pin<Box<Sleep>>>,
+    stall_timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Impatient<S> {
+impl<S> TimeoutStream<S> {
     /// A stream whose peer is waited for with this patience.
-    pub(crate) fn new(stream: S, patience: Patience) -> Self {
-        Self { stream, patience, left: patience.stock, stalled: None }
+    pub(crate) fn new(stream: S, patience: WriteTimeout) -> Self {
+        Self { stream, timeout: patience, remaining: patience.max_stall, stall_timer: None }
     }
 
     /// Passes on what became of an attempt to write, and fails when the patience is at its end.
-    fn watch<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn check_stall<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
-            if let Some(stalled) = self.stalled.take() {
-                self.left = stalled.deadline().saturating_duration_since(Instant::now());
+            if let Some(stalled) = self.stall_timer.take() {
+                self.remaining = stalled.deadline().saturating_duration_since(Instant::now());
             }
             return outcome;
         }
-        let left = self.left;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(left)));
+        let left = self.remaining;
+        let stalled = self.stall_timer.get_or_insert_with(|| Box::pin(sleep(left)));
         ready!(stalled.as_mut().poll(cx));
         Poll::Ready(Err(ErrorKind::TimedOut.into()))
     }
 
     /// The same for an attempt that says how much the peer took.
-    fn watch_progress(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        let outcome = self.watch(cx, outcome);
+    fn check_progress(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        let outcome = self.check_stall(cx, outcome);
         if let Poll::Ready(Ok(taken)) = outcome
-            && self.left < self.patience.stock
+            && self.remaining < self.timeout.max_stall
         {
             let taken = u32::try_from(taken).unwrap_or(u32::MAX);
-            let regained = Duration::from_secs(1) * taken / self.patience.rate;
-            self.left = (self.left + regained).min(self.patience.stock);
+            let regained = Duration::from_secs(1) * taken / self.timeout.min_bytes_per_second;
+            self.remaining = (self.remaining + regained).min(self.timeout.max_stall);
         }
         outcome
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.watch_progress(cx, outcome)
+        self.check_progress(cx, outcome)
     }
 
     fn poll_write_vectored(
@@ -82,7 +82,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.watch_progress(cx, outcome)
+        self.check_progress(cx, outcome)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -91,12 +91,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_flush(cx);
-        self.watch(cx, outcome)
+        self.check_stall(cx, outcome)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.watch(cx, outcome)
+        self.check_stall(cx, outcome)
     }
 }
 
@@ -106,12 +106,12 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Patience = Patience { stock: Duration::from_mins(1), rate: 1000 };
+    const PATIENCE: WriteTimeout = WriteTimeout { max_stall: Duration::from_mins(1), min_bytes_per_second: 1000 };
 
     /// Writes to a peer that takes `bite` bytes and then pauses, again and again. How long does it get on with it?
     async fn served(length: usize, bite: usize, pause: Duration) -> Result<Duration, Duration> {
         let (mut peer, server) = duplex(100);
-        let mut server = Impatient::new(server, PATIENCE);
+        let mut server = TimeoutStream::new(server, PATIENCE);
         let start = Instant::now();
         let reader = tokio::spawn(async move {
             let mut buffer = vec![0; bite];

@@ -153,7 +153,7 @@ async fn serve(
 ) -> Result<(), String> {
     let smtp_tls = certificate(&config.smtp.tls, from_ref(&config.smtp.domain), &[])?;
     let pop3_tls = certificate(&config.pop3.tls, from_ref(&config.pop3.domain), &[])?;
-    let web_tls = certificate(&config.web.tls, config.web.hosts.names(), &restante_http::PROTOCOLS)?;
+    let web_tls = certificate(&config.web.tls, config.web.hosts.names(), &restante_http::ALPN_PROTOCOLS)?;
     let metrics = Arc::new(Metrics::new(config.storage.retention_period));
     let locks = AuthService::open(config.auth.settings())?;
     let parts = Parts { config, mailroom, extensions, metrics, readiness: Arc::default(), locks };

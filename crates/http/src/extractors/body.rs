@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, LengthLimitError};
-use restante_http_connection::memory::SMALL;
+use restante_http_connection::memory::SMALL_BYTES;
 use restante_net::{Deadline, Reservation};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -82,7 +82,7 @@ pub(crate) async fn upload(
 
 /// Waits a moment until so many bytes may be held. Few are not counted: connections are, and that is bound enough.
 pub(crate) async fn make_room(room: &mut Reservation, bytes: usize) -> Result<(), Problem> {
-    if bytes <= SMALL {
+    if bytes <= SMALL_BYTES {
         return Ok(());
     }
     timeout(WAIT, room.adjust_to(bytes)).await.map_err(|_| Problem::TooManyUploads)

@@ -6,8 +6,8 @@ use std::future::pending;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use restante_http_connection::context::Tenure;
-use restante_http_connection::disconnect::Departure;
+use restante_http_connection::context::ConnectionGuard;
+use restante_http_connection::disconnect::Disconnect;
 use restante_net::NotReady;
 
 use crate::extractors::login_session::Admitted;
@@ -16,8 +16,8 @@ use crate::response::problem::Problem;
 /// The presence of a client and of the server. Where a request came without a connection, both stay; where nobody has to
 /// say who they are, everybody is let in.
 pub(crate) struct Attendance {
-    tenure: Option<Tenure>,
-    departure: Option<Departure>,
+    tenure: Option<ConnectionGuard>,
+    departure: Option<Disconnect>,
     admitted: Option<Admitted>,
 }
 
@@ -66,17 +66,17 @@ pub(crate) async fn lost(admitted: Option<&Admitted>) -> Problem {
 }
 
 /// Waits until the server begins to end.
-pub(crate) async fn ending(tenure: Option<&Tenure>) {
+pub(crate) async fn ending(tenure: Option<&ConnectionGuard>) {
     match tenure {
-        Some(tenure) => tenure.ending().await,
+        Some(tenure) => tenure.shutdown_started().await,
         None => pending().await,
     }
 }
 
 /// Waits until the client has left.
-pub(crate) async fn departed(departure: Option<&Departure>) {
+pub(crate) async fn departed(departure: Option<&Disconnect>) {
     match departure {
-        Some(departure) => departure.happened().await,
+        Some(departure) => departure.wait().await,
         None => pending().await,
     }
 }

@@ -14,8 +14,8 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use restante_auth::Grant;
-use restante_http_connection::context::Tenure;
-use restante_http_connection::disconnect::Departure;
+use restante_http_connection::context::ConnectionGuard;
+use restante_http_connection::disconnect::Disconnect;
 use restante_mail::naming::MailboxName;
 use restante_metrics::Monitors;
 use restante_net::ClientSlot;
@@ -51,7 +51,7 @@ pub(crate) async fn events(
     let open = Open::new(&server.settings.metrics.monitors, |monitors| &monitors.streams, seat);
     let audience = Audience { form: Form::Change, grant };
     if let Some(tenure) = &tenure {
-        tenure.answer_is_endless(true);
+        tenure.set_response_endless(true);
     }
     let ending = async move { ending(tenure.as_ref(), admitted.as_ref()).await };
     stream::answer(events, audience, ending, departure, open)
@@ -64,10 +64,10 @@ pub(crate) struct Listener {
     grant: Grant,
     /// Who it is, where one has to say so.
     admitted: Option<Admitted>,
-    tenure: Option<Tenure>,
+    tenure: Option<ConnectionGuard>,
     /// Its place among the requests of a client behind a proxy, where these are limited.
     place: Option<Arc<ClientSlot>>,
-    departure: Option<Departure>,
+    departure: Option<Disconnect>,
     /// Its place among all who listen, where these are limited.
     seat: Option<OwnedSemaphorePermit>,
 }
@@ -118,7 +118,7 @@ enum Notice {
 }
 
 /// Waits until there is a reason to end on this side.
-async fn ending(tenure: Option<&Tenure>, admitted: Option<&Admitted>) -> Notice {
+async fn ending(tenure: Option<&ConnectionGuard>, admitted: Option<&Admitted>) -> Notice {
     tokio::select! {
         () = cancellation::ending(tenure) => Notice::Shutdown,
         _ = cancellation::lost(admitted) => Notice::Revoked,

@@ -13,7 +13,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use restante_http_connection::disconnect::Departure;
+use restante_http_connection::disconnect::Disconnect;
 use restante_mailroom::events::{Event, Lagged, Position, PublishedEvent, Subscription};
 use tokio::time::sleep;
 
@@ -64,7 +64,7 @@ pub(crate) fn answer(
     events: Subscription,
     audience: Audience,
     ending: impl Future<Output = Notice> + Send + 'static,
-    departure: Option<Departure>,
+    departure: Option<Disconnect>,
     open: Open,
 ) -> Response {
     let ending = Box::pin(async move {

@@ -12,9 +12,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use restante_auth::{Denied, Grant};
-use restante_http_connection::clean_path::{cleaned, path_and_query};
+use restante_http_connection::clean_path::{clean_path, path_and_query};
 use restante_http_connection::context::Peer;
-use restante_http_connection::disconnect::Departure;
+use restante_http_connection::disconnect::Disconnect;
 use restante_metrics::{Protocol, method_label};
 use restante_store::StoreError;
 use tokio::time::sleep;
@@ -85,7 +85,7 @@ pub(crate) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
 
 /// Goes on with an answer unless its client has left: then it gives its place among those who wait to somebody who is there. A
 /// change that has begun runs to its end all the same.
-async fn unless_departed(departure: Option<&Departure>, answer: impl Future<Output = Response>) -> Response {
+async fn unless_departed(departure: Option<&Disconnect>, answer: impl Future<Output = Response>) -> Response {
     tokio::select! {
         biased;
         response = answer => response,
@@ -126,7 +126,7 @@ async fn admitted(server: &Server, mut request: Request, client: Option<Forwarde
 /// Returns where a read with repeated slashes or dot segments in its path is redirected to, as browsers see the path: a proxy
 /// may have replaced its beginning.
 fn redirect_target(settings: &Settings, request: &Request) -> Option<String> {
-    let path = if request.method().is_safe() { cleaned(request.uri().path())? } else { return None };
+    let path = if request.method().is_safe() { clean_path(request.uri().path())? } else { return None };
     let path = match path.strip_prefix(&settings.base_path) {
         Some(below) if below.starts_with('/') => format!("{}{below}", settings.public_path()),
         _ => path,
@@ -265,7 +265,8 @@ fn is_private(name: &str) -> bool {
 /// sends the request. Programs are not affected, and a configured name is accepted.
 fn is_marked_by_browsers(settings: &Settings, headers: &HeaderMap, peer: Peer, authority: &str) -> bool {
     let is_browser = headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"));
-    if !is_browser || headers.contains_key(FETCH_SITE) || peer.tls || !peer.via.is_some_and(|ip| ip.is_loopback()) {
+    if !is_browser || headers.contains_key(FETCH_SITE) || peer.tls || !peer.socket_ip.is_some_and(|ip| ip.is_loopback())
+    {
         return true;
     }
     match Host::parse(authority) {

@@ -20,7 +20,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
-use restante_http_connection::work::Turn;
+use restante_http_connection::work::WorkPermit;
 
 use crate::extractors::request_context::BaseUrl;
 use crate::response::etag::Known;
@@ -93,7 +93,7 @@ impl Description {
             return Ok(kept);
         }
         let root = server.settings.root().to_owned();
-        let made = Turn::away(&server.heavy).await?.work(move || made(&root)).await?;
+        let made = WorkPermit::acquire(&server.heavy).await?.run(move || made(&root)).await?;
         let made = made.map_err(|error| fault(&error))?;
         Ok(kept.get_or_init(|| made))
     }

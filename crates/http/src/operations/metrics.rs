@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use restante_http_connection::work::Turn;
+use restante_http_connection::work::WorkPermit;
 use restante_metrics::Scrape;
 
 use crate::extractors::parameters::Administrator;
@@ -23,7 +23,7 @@ pub(crate) const VARS: &str = "/debug/vars";
 pub(crate) async fn metrics(_: Administrator, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     let settings = &server.settings;
     let scrape = Scrape::collect(settings.metrics.clone(), &server.mailroom, settings.extensions.counts()).await;
-    let text = Turn::away(&server.scrapes).await?.work(move || scrape.into_text()).await?;
+    let text = WorkPermit::acquire(&server.scrapes).await?.run(move || scrape.into_text()).await?;
     let mut response = Response::new(Body::from(text.map_err(|error| fault(&error))?));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(Scrape::CONTENT_TYPE));
     response.headers_mut().insert(header::CACHE_CONTROL, success::NO_STORE);

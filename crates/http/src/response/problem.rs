@@ -12,7 +12,7 @@ use bytes::Bytes;
 use restante_api_types::json::to_vec;
 use restante_auth::{DenialReason, Denied, Scope};
 use restante_http_connection::http1::refuse;
-use restante_http_connection::memory::Excess;
+use restante_http_connection::memory::OverBudget;
 use restante_http_connection::work::WorkError;
 use restante_mail::envelope::{RecipientRefusal, Refusal, SenderRefusal};
 use restante_net::{NotReady, TooMany};
@@ -110,7 +110,7 @@ pub(crate) enum Problem {
     /// New work is not welcome now.
     NotReady(NotReady),
     /// Too many large answers are under way.
-    Busy(Excess),
+    Busy(OverBudget),
     /// Too much heavy work was to be done before.
     Crowded,
     /// The store did not do its work.
@@ -138,8 +138,8 @@ impl Challenge {
     }
 }
 
-impl From<Excess> for Problem {
-    fn from(excess: Excess) -> Self {
+impl From<OverBudget> for Problem {
+    fn from(excess: OverBudget) -> Self {
         Self::Busy(excess)
     }
 }
@@ -147,7 +147,7 @@ impl From<Excess> for Problem {
 impl From<WorkError> for Problem {
     fn from(error: WorkError) -> Self {
         match error {
-            WorkError::Crowded => Self::Crowded,
+            WorkError::NoPermit => Self::Crowded,
             WorkError::Failed(error) => Self::Fault(error),
         }
     }

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
-use restante_http_connection::memory::{Allowance, SMALL};
+use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_mail::message::Summary;
 use restante_mail::mime::{Mime, Part, Role};
 
@@ -57,10 +57,10 @@ impl Server {
             Piece::Part(index) => self.tags.part(of.id, index),
         };
         let wanted = !known.includes(&tag);
-        let make = |allowance: Allowance| async move {
-            let turn = self.turn(source_length(of), SMALL).await?;
+        let make = |allowance: MemoryPermit| async move {
+            let turn = self.turn(source_length(of), SMALL_BYTES).await?;
             let source = self.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
-            turn.work(move || file(source.to_bytes(), piece, purpose, wanted.then_some(allowance))).await?
+            turn.run(move || file(source.to_bytes(), piece, purpose, wanted.then_some(allowance))).await?
         };
         Ok(response(self.within_budget(make).await?, tag))
     }
@@ -88,14 +88,14 @@ pub(crate) fn content(mime: &Mime, part: &Part) -> Bytes {
 }
 
 /// A piece of a mail; with its content when there is an allowance for it.
-fn file(source: Bytes, piece: Piece, purpose: Purpose, allowance: Option<Allowance>) -> Result<File, Problem> {
+fn file(source: Bytes, piece: Piece, purpose: Purpose, allowance: Option<MemoryPermit>) -> Result<File, Problem> {
     let mime = Mime::parse(source);
     let (part, filename) = find(&mime, piece)?;
     let decoded = || without_the_rest(content(&mime, part), mime.source());
     Ok(File {
         content_type: content_type(&part.content_type, part.charset.as_deref()),
         disposition: disposition(purpose, &filename),
-        content: allowance.map(|allowance| allowance.cover(decoded())).transpose()?,
+        content: allowance.map(|allowance| allowance.charge(decoded())).transpose()?,
     })
 }
 
@@ -161,7 +161,7 @@ fn is_token(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use restante_http_connection::memory::Budget;
+    use restante_http_connection::memory::ResponseBudget;
 
     #[test]
     fn content_types() {
@@ -191,7 +191,7 @@ mod tests {
         for (encoding, content) in encodings {
             let header = "Content-Type: image/png\r\nContent-Disposition: attachment\r\nContent-Transfer-Encoding";
             let mail = Bytes::from(format!("{header}: {encoding}\r\n\r\n{content}"));
-            let allowance = Allowance::Rest(Budget::beside_cache(0));
+            let allowance = MemoryPermit::OnDemand(ResponseBudget::with_cache_bytes(0));
             let content =
                 file(mail.clone(), Piece::Attachment(0), Purpose::View, Some(allowance)).unwrap().content.unwrap();
             assert_eq!(content, "abc", "{encoding}");

@@ -47,7 +47,7 @@ impl Server {
         }
         let turn = self.turn(source_length(&summary), QUICK).await?;
         let Some(source) = self.mailroom.source(mailbox, id).await? else { return Ok(None) };
-        let count = turn.work(move || Mime::parse(source.to_bytes()).attachment_count()).await?;
+        let count = turn.run(move || Mime::parse(source.to_bytes()).attachment_count()).await?;
         self.attachment_counts.0.insert(key, 0, Count(count));
         Ok(Some(count))
     }

@@ -7,7 +7,7 @@ use axum::http::HeaderValue;
 use axum::response::Response;
 use bytes::Bytes;
 use restante_html::PreviewOptions;
-use restante_http_connection::memory::{Allowance, SMALL};
+use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
@@ -58,7 +58,7 @@ impl Form {
     /// Up to how many bytes of mail it is quickly made.
     fn quick(&self) -> usize {
         match self {
-            Self::Rest(_) => SMALL,
+            Self::Rest(_) => SMALL_BYTES,
             Self::Compat | Self::Details | Self::Preview(_) => QUICK_SHOWN,
             Self::Extract(_) => QUICK_SEARCHED,
         }
@@ -114,7 +114,7 @@ impl Server {
             return Ok(body);
         }
         let (key, write) = (&key, &write);
-        let make = |allowance: Allowance| async move {
+        let make = |allowance: MemoryPermit| async move {
             let turn = self.turn(source_length(of), quick).await?;
             // Whoever had the turn before may have asked for the same.
             if let Some(body) = self.answers.get(key, state) {
@@ -124,11 +124,11 @@ impl Server {
             let (summary, write, answers, key) = (of.clone(), write.clone(), self.answers.clone(), key.clone());
             // It is remembered as part of the work: the next one comes when that is done, also when this client has left.
             let work = move || {
-                let body = allowance.cover(write(&summary, &Mime::parse(source.to_bytes()))?)?;
+                let body = allowance.charge(write(&summary, &Mime::parse(source.to_bytes()))?)?;
                 answers.insert(key, state, body.clone());
                 Ok::<_, Problem>(body)
             };
-            turn.work(work).await?
+            turn.run(work).await?
         };
         self.within_budget(make).await
     }

@@ -19,8 +19,8 @@ use bytes::Bytes;
 use restante_auth::AuthService;
 use restante_cache::Cache;
 use restante_http_connection::context::Peer;
-use restante_http_connection::memory::{Allowance, Budget};
-use restante_http_connection::work::Turn;
+use restante_http_connection::memory::{MemoryPermit, ResponseBudget};
+use restante_http_connection::work::WorkPermit;
 use restante_logging::LogThrottle;
 use restante_mailroom::Mailroom;
 use restante_mailroom::store_error_log::StoreErrorLog;
@@ -118,7 +118,7 @@ impl Settings {
     /// Whether what a peer says about its clients is believed. It must be at the other end itself: the client that a
     /// PROXY header names says in its requests what it likes.
     pub(crate) fn trusts(&self, peer: Peer) -> bool {
-        peer.via.is_some_and(|ip| self.is_proxy(ip))
+        peer.socket_ip.is_some_and(|ip| self.is_proxy(ip))
     }
 
     /// What links start with that are for a page of this server: they say the same whatever a client calls it.
@@ -146,7 +146,7 @@ pub(crate) struct Server {
     pub(crate) answers: Arc<Cache<Key, Bytes>>,
     attachment_counts: AttachmentCounts,
     pub(crate) readings: Readings,
-    pub(crate) budget: Budget,
+    pub(crate) budget: ResponseBudget,
     pub(crate) tags: Tags,
     /// Bounds the heavy work that is being done, and with it the memory that takes.
     pub(crate) heavy: Arc<Semaphore>,
@@ -179,7 +179,7 @@ impl Server {
             answers: Arc::new(Cache::new(settings.cache_bytes)),
             attachment_counts: AttachmentCounts::new(),
             readings: Readings::new(),
-            budget: Budget::beside_cache(settings.cache_bytes),
+            budget: ResponseBudget::with_cache_bytes(settings.cache_bytes),
             tags: Tags::new(),
             heavy: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from).min(MAX_HEAVY))),
             scrapes: Arc::new(Semaphore::new(1)),
@@ -193,23 +193,23 @@ impl Server {
     }
 
     /// Makes an answer for which there is room. When there is none at first, `make` is called again once there is.
-    pub(crate) async fn within_budget<T, F>(&self, make: impl Fn(Allowance) -> F) -> Result<T, Problem>
+    pub(crate) async fn within_budget<T, F>(&self, make: impl Fn(MemoryPermit) -> F) -> Result<T, Problem>
     where
         F: Future<Output = Result<T, Problem>>,
     {
-        match make(Allowance::Rest(self.budget.clone())).await {
-            Err(Problem::Busy(excess)) => make(Allowance::Granted(self.budget.room_for(excess).await?)).await,
+        match make(MemoryPermit::OnDemand(self.budget.clone())).await {
+            Err(Problem::Busy(excess)) => make(MemoryPermit::Reserved(self.budget.reserve_for(excess).await?)).await,
             answer => answer,
         }
     }
 
     /// Waits for the turn to work on so many bytes, with which one is quickly done when they are few. What is worked on is
     /// better fetched afterwards than held meanwhile.
-    pub(crate) async fn turn(&self, size: usize, quick: usize) -> Result<Turn, Problem> {
+    pub(crate) async fn turn(&self, size: usize, quick: usize) -> Result<WorkPermit, Problem> {
         if size <= quick {
-            return Ok(Turn::Here);
+            return Ok(WorkPermit::Inline);
         }
-        Ok(Turn::away(&self.heavy).await?)
+        Ok(WorkPermit::acquire(&self.heavy).await?)
     }
 
     /// Returns a permit to wait for messages.

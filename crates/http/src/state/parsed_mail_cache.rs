@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use restante_http_connection::memory::SMALL;
-use restante_http_connection::work::Turn;
+use restante_http_connection::memory::SMALL_BYTES;
+use restante_http_connection::work::WorkPermit;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
@@ -52,7 +52,7 @@ impl Readings {
         let Some(contents) = self.contents(summary, source).await? else { return Ok(false) };
         let turn = self.turn(contents.bytes()).await?;
         let (query, summary) = (query.clone(), summary.clone());
-        Ok(turn.work(move || query.matches_contents(&summary, &contents)).await?)
+        Ok(turn.run(move || query.matches_contents(&summary, &contents)).await?)
     }
 
     async fn contents(
@@ -76,12 +76,16 @@ impl Readings {
             this.known().remember(&summary, contents.clone());
             contents
         };
-        Ok(Some(turn.work(read).await?))
+        Ok(Some(turn.run(read).await?))
     }
 
     /// Waits for the turn to look at so many bytes. Who waits for mail has the patience to.
-    async fn turn(&self, bytes: usize) -> Result<Turn, Problem> {
-        if bytes <= SMALL { Ok(Turn::Here) } else { Ok(Turn::in_time(&self.turn).await?) }
+    async fn turn(&self, bytes: usize) -> Result<WorkPermit, Problem> {
+        if bytes <= SMALL_BYTES {
+            Ok(WorkPermit::Inline)
+        } else {
+            Ok(WorkPermit::acquire_without_timeout(&self.turn).await?)
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -134,7 +138,9 @@ mod tests {
     #[tokio::test]
     async fn a_mail_is_read_once_for_all_who_ask() {
         let readings = Readings::new();
-        for (id, mail) in [(1, "\r\nneedle\r\n".to_owned()), (2, format!("\r\nneedle {}\r\n", "hay ".repeat(SMALL)))] {
+        for (id, mail) in
+            [(1, "\r\nneedle\r\n".to_owned()), (2, format!("\r\nneedle {}\r\n", "hay ".repeat(SMALL_BYTES)))]
+        {
             let fetched = Arc::new(AtomicUsize::new(0));
             let (summary, mail) = (summary(id, mail.len()), Bytes::from(mail));
             let mut asking = JoinSet::new();
@@ -170,7 +176,7 @@ mod tests {
             let mime = Mime::parse(Bytes::from(format!("\r\n{text}\r\n")));
             Arc::new(Contents::new(&summary(0, 0), &mime))
         };
-        let (small, large) = (contents("word"), contents(&"word ".repeat(SMALL)));
+        let (small, large) = (contents("word"), contents(&"word ".repeat(SMALL_BYTES)));
         for id in 0..1000 {
             let summary = summary(id, 0);
             known.remember(&summary, if id < 500 { small.clone() } else { large.clone() });

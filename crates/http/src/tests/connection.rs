@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::{Tenure, Version, refuse_connection, refuse_plain, serve_connection};
+use crate::{ConnectionGuard, Version, refuse_connection, refuse_plaintext, serve_connection};
 
 const GET: &str = "GET /api/v1/mailbox/test HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
@@ -23,7 +23,7 @@ fn connect(house: &House, end: impl Future<Output = ()> + Send + 'static) -> (Du
         end.await;
         trigger.trigger_and_wait(Duration::MAX).await
     });
-    let tenure = Tenure::new(None, shutdown);
+    let tenure = ConnectionGuard::new(None, shutdown);
     (client, tokio::spawn(serve_connection(server, Peer::default(), Version::Http1, house.router.clone(), tenure)))
 }
 
@@ -261,7 +261,7 @@ async fn one_connection_too_many() {
 async fn a_client_without_tls_where_there_must_be_some() {
     let (mut client, server) = duplex(1 << 16);
     client.write_all(GET.as_bytes()).await.unwrap();
-    let server = tokio::spawn(refuse_plain(server));
+    let server = tokio::spawn(refuse_plaintext(server));
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();

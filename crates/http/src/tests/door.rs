@@ -103,8 +103,8 @@ async fn links_start_with_what_the_client_calls_the_server() {
     let lines = "\nHost: localhost\nX-Forwarded-Host: evil.example\nX-Forwarded-Host: mail.example.org";
     let nonsense = "\nHost: localhost\nX-Forwarded-Proto: javascript\nX-Forwarded-Host: ,";
     // A trusted address counts when it is the one that is connected, not when a PROXY header names it.
-    let by_header = Peer { via: "10.1.2.3".parse().ok(), ..from("192.0.2.1") };
-    let named = Peer { via: "192.0.2.1".parse().ok(), ..from("10.1.2.3") };
+    let by_header = Peer { socket_ip: "10.1.2.3".parse().ok(), ..from("192.0.2.1") };
+    let named = Peer { socket_ip: "192.0.2.1".parse().ok(), ..from("10.1.2.3") };
     let tls = Peer { tls: true, ..Peer::default() };
     let table = [
         (plain(), "", from("127.0.0.1"), Ok("http://localhost:9000")),

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use restante_http_connection::memory::SMALL;
+use restante_http_connection::memory::SMALL_BYTES;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 use restante_net::ShutdownTrigger;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
 use crate::state::message::Form;
-use crate::{Tenure, Version, serve_connection};
+use crate::{ConnectionGuard, Version, serve_connection};
 
 const LARGE: &str = "/api/v1/mailbox/test/latest";
 
@@ -28,7 +28,7 @@ async fn crowded_house() -> (House, Arc<Server>, OwnedSemaphorePermit) {
     let turns = u32::try_from(server.heavy.available_permits()).unwrap();
     let all = server.heavy.clone().acquire_many_owned(turns).await.unwrap();
     let house = House { store, router: routed(server.clone()) };
-    house.put(0, "test", &format!("\r\n{}", "needle ".repeat(SMALL / 4))).await;
+    house.put(0, "test", &format!("\r\n{}", "needle ".repeat(SMALL_BYTES / 4))).await;
     (house, server, all)
 }
 
@@ -36,8 +36,13 @@ async fn crowded_house() -> (House, Arc<Server>, OwnedSemaphorePermit) {
 async fn asking(house: &House, head: &str) -> (DuplexStream, JoinHandle<()>) {
     let (mut client, server) = duplex(1 << 20);
     let (trigger, shutdown) = ShutdownTrigger::new();
-    let serving =
-        serve_connection(server, Peer::default(), Version::Http1, house.router.clone(), Tenure::new(None, shutdown));
+    let serving = serve_connection(
+        server,
+        Peer::default(),
+        Version::Http1,
+        house.router.clone(),
+        ConnectionGuard::new(None, shutdown),
+    );
     let serving = tokio::spawn(async move {
         let _trigger = trigger;
         serving.await;
@@ -94,7 +99,7 @@ async fn a_body_that_comes_slowly_comes_all_the_same() {
     let body = format!("Subject: slow\r\n\r\n{}\r\n", "x".repeat(9000));
     let (mut client, serving) = duplex(1 << 20);
     let (_trigger, shutdown) = ShutdownTrigger::new();
-    let tenure = Tenure::new(None, shutdown);
+    let tenure = ConnectionGuard::new(None, shutdown);
     let serving =
         tokio::spawn(serve_connection(serving, Peer::default(), Version::Http1, house.router.clone(), tenure));
     client.write_all(format!("{head}\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes()).await.unwrap();

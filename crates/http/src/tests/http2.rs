@@ -14,7 +14,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::{Tenure, Version, serve_connection};
+use crate::{ConnectionGuard, Version, serve_connection};
 
 const ROOT: &str = "https://localhost";
 const LIST: &str = "/api/v1/mailbox/test";
@@ -27,7 +27,7 @@ fn connect(house: &House, end: impl Future<Output = ()> + Send + 'static) -> (Du
         end.await;
         trigger.trigger_and_wait(Duration::MAX).await
     });
-    let (peer, tenure) = (Peer { tls: true, ..Peer::default() }, Tenure::new(None, shutdown));
+    let (peer, tenure) = (Peer { tls: true, ..Peer::default() }, ConnectionGuard::new(None, shutdown));
     (client, tokio::spawn(serve_connection(server, peer, Version::Http2, house.router.clone(), tenure)))
 }
 

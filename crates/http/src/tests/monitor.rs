@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, O
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::*;
-use crate::{Tenure, Version, serve_connection};
+use crate::{ConnectionGuard, Version, serve_connection};
 
 const V1: &str = "/api/v1/monitor/messages";
 const V2: &str = "/api/v2/monitor/messages";
@@ -76,10 +76,10 @@ impl Office {
     }
 
     fn connect(&self, buffer: usize) -> DuplexStream {
-        self.connect_with(buffer, Tenure::new(None, self.shutdown.clone()))
+        self.connect_with(buffer, ConnectionGuard::new(None, self.shutdown.clone()))
     }
 
-    fn connect_with(&self, buffer: usize, tenure: Tenure) -> DuplexStream {
+    fn connect_with(&self, buffer: usize, tenure: ConnectionGuard) -> DuplexStream {
         let (client, server) = duplex(buffer);
         tokio::spawn(serve_connection(server, Peer::default(), Version::Http1, self.router.clone(), tenure));
         client
@@ -465,7 +465,7 @@ async fn a_quiet_stream_is_kept_alive() {
 async fn who_leaves_a_stream_leaves_its_place() {
     let office = Office::new();
     let (connections, seats) = (Connections::new(3, None), || office.stream(EVENTS, ""));
-    let tenure = Tenure::new(Some(connections.admit().unwrap()), office.shutdown.clone());
+    let tenure = ConnectionGuard::new(Some(connections.admit().unwrap()), office.shutdown.clone());
     let mut stream = Stream { client: office.connect_with(1 << 16, tenure), read: String::new() };
     stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     stream.until("retry").await.unwrap();
@@ -531,7 +531,7 @@ async fn the_headers_of_a_stream() {
 async fn monitors_keep_their_place_until_the_server_ends() {
     let office = Office::new();
     let connections = Connections::new(2, None);
-    let tenure = |office: &Office| Tenure::new(Some(connections.admit().unwrap()), office.shutdown.clone());
+    let tenure = |office: &Office| ConnectionGuard::new(Some(connections.admit().unwrap()), office.shutdown.clone());
     let client = office.connect_with(1 << 16, tenure(&office));
     let mut ear = Ear(client_async(format!("ws://localhost{V1}"), client).await.unwrap().0);
     let client = office.connect_with(1000, tenure(&office));
@@ -569,7 +569,7 @@ async fn the_end_does_not_wait_for_stalled_clients() {
     }
     for (path, seconds) in [(EVENTS, 1), ("/api/v1/mailbox/bob", 13)] {
         let (trigger, shutdown) = ShutdownTrigger::new();
-        let mut client = office.connect_with(1000, Tenure::new(None, shutdown));
+        let mut client = office.connect_with(1000, ConnectionGuard::new(None, shutdown));
         client.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
         client.read_u8().await.unwrap();
         for _ in 0..200 {
@@ -591,7 +591,7 @@ async fn a_websocket_keeps_the_place_of_a_client_behind_a_proxy() {
     });
     let (mut client, server) = duplex(1 << 16);
     let proxy = Peer::from(Some([10, 0, 0, 1].into()));
-    let tenure = Tenure::new(None, office.shutdown.clone());
+    let tenure = ConnectionGuard::new(None, office.shutdown.clone());
     tokio::spawn(serve_connection(server, proxy, Version::Http1, office.router.clone(), tenure));
     client.write_all(handshake("Host: localhost\nX-Forwarded-For: 192.0.2.1").as_bytes()).await.unwrap();
     let mut stream = Stream { client, read: String::new() };

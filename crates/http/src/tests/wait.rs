@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::*;
-use crate::{Tenure, Version, serve_connection};
+use crate::{ConnectionGuard, Version, serve_connection};
 
 fn house() -> House {
     House::with(Settings { max_message_bytes: 1 << 20, ..Settings::default() })
@@ -232,7 +232,7 @@ async fn a_client_that_leaves_is_not_waited_for() {
     for path in ["/api/v2/mailbox/test/wait?timeout=10m", "/api/v2/search?q=code"] {
         let (mut client, server) = duplex(1 << 16);
         let (_trigger, shutdown) = ShutdownTrigger::new();
-        let tenure = Tenure::new(None, shutdown);
+        let tenure = ConnectionGuard::new(None, shutdown);
         let serving = serve_connection(server, Peer::default(), Version::Http1, house.router.clone(), tenure);
         let serving = tokio::spawn(serving);
         client.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
@@ -248,7 +248,7 @@ async fn the_end_of_the_server_ends_every_wait() {
     let house = house();
     let (mut client, server) = duplex(1 << 16);
     let (trigger, shutdown) = ShutdownTrigger::new();
-    let tenure = Tenure::new(None, shutdown);
+    let tenure = ConnectionGuard::new(None, shutdown);
     let serving = tokio::spawn(serve_connection(server, Peer::default(), Version::Http1, house.router.clone(), tenure));
     let request = b"GET /api/v1/mailbox/test/latest?wait=10m HTTP/1.1\r\nHost: localhost\r\n\r\n";
     client.write_all(request).await.unwrap();

@@ -12,7 +12,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
-use restante_http_connection::work::Turn;
+use restante_http_connection::work::WorkPermit;
 use restante_logging::LogThrottle;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -57,7 +57,7 @@ impl Greeting {
         let Some(path) = &self.file else { return Ok(BUILT_IN.into()) };
         let read = async {
             let (this, path) = (self.clone(), path.clone());
-            Turn::away(&self.turn).await?.work(move || this.of_file(&path)).await
+            WorkPermit::acquire(&self.turn).await?.run(move || this.of_file(&path)).await
         };
         if let Ok(text) = timeout(PATIENCE, read).await {
             return Ok(text?);

@@ -61,7 +61,7 @@ impl Secure {
         };
         let opened = match opening {
             Ok(AcceptedStream::Plain(stream)) => {
-                restante_http::refuse_plain(stream).await;
+                restante_http::refuse_plaintext(stream).await;
                 return None;
             }
             Ok(AcceptedStream::Tls(stream)) => Ok(stream),
@@ -138,14 +138,14 @@ async fn serve(
         },
         None => stream,
     };
-    let peer = restante_http::Peer { ip, via: stream.peer_ip(), tls: stream.is_tls() };
-    let version = restante_http::Version::agreed(stream.alpn_protocol());
+    let peer = restante_http::Peer { ip, socket_ip: stream.peer_ip(), tls: stream.is_tls() };
+    let version = restante_http::Version::from_alpn(stream.alpn_protocol());
     restante_http::serve_connection(
         stream,
         peer,
         version,
         router,
-        restante_http::Tenure::new(Some(admission), shutdown),
+        restante_http::ConnectionGuard::new(Some(admission), shutdown),
     )
     .await;
 }

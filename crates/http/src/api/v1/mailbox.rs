@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use restante_http_connection::memory::{Allowance, SMALL};
+use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_mail::message::Source;
 use restante_store::{Listing, MessageSelector, Page};
 use serde_json::Value;
@@ -44,12 +44,12 @@ pub(crate) async fn list(
     }
     // The mailbox may have changed meanwhile: what counts from here on is the version of the listing itself.
     let (this, name) = (&server, &mailbox);
-    let make = |allowance: Allowance| async move {
+    let make = |allowance: MemoryPermit| async move {
         let Listing { version, messages } = this.mailroom.list(name, page).await?;
         // Anybody can ask for any number of empty mailboxes, and they are quick to render.
         let worth_remembering = page == Page::ALL && !messages.is_empty();
-        let turn = this.turn(message_json::listing_size(&messages), SMALL).await?;
-        let body = turn.work(move || allowance.cover(message_json::listing(&messages))).await??;
+        let turn = this.turn(message_json::listing_size(&messages), SMALL_BYTES).await?;
+        let body = turn.run(move || allowance.charge(message_json::listing(&messages))).await??;
         Ok((version, body, worth_remembering))
     };
     let (version, body, worth_remembering) = server.within_budget(make).await?;
@@ -90,9 +90,9 @@ pub(crate) async fn source(
         return Ok(success::not_modified(success::PLAIN, tag));
     }
     // The store may have forgotten the message long before a slow client has read it, so its bytes count as well.
-    let room = server.budget.room(source_length(&summary)).await?;
+    let room = server.budget.reserve(source_length(&summary)).await?;
     let source = server.mailroom.source(&target.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
-    Ok(success::source(Source { body: room.hold(source.body), ..source }, tag))
+    Ok(success::source(Source { body: room.attach(source.body), ..source }, tag))
 }
 
 /// Marks a message as read, or as unread. A request that says neither changes nothing.

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_auth::Scope;
 use restante_http_connection::context::Peer;
-use restante_http_connection::memory::SMALL;
+use restante_http_connection::memory::SMALL_BYTES;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::compose::{Attachment, ComposeContext, Draft};
 use restante_mail::envelope::{self, Envelope, ReversePath};
@@ -116,8 +116,8 @@ impl Server {
         }
         let mark = ComposeContext::new(Timestamp::now(), self.mailroom.domain(), RandomState::new().hash_one(()));
         let to = recipient.to_string();
-        let turn = self.turn(body.len(), SMALL).await?;
-        let mail = turn.work(move || composed(&body, to, &mark)).await??;
+        let turn = self.turn(body.len(), SMALL_BYTES).await?;
+        let mail = turn.run(move || composed(&body, to, &mark)).await??;
         if mail.len() > most {
             return Err(Problem::MailTooLarge { bytes: mail.len(), most });
         }

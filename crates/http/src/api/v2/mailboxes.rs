@@ -7,8 +7,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use restante_api_types::{Mailbox, Newest, Time};
 use restante_auth::Grant;
-use restante_http_connection::memory::{Allowance, SMALL};
-use restante_http_connection::work::Turn;
+use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
+use restante_http_connection::work::WorkPermit;
 use restante_mail::naming::MailboxName;
 use restante_store::{MailboxPage, MailboxState};
 use serde::Serialize;
@@ -33,15 +33,15 @@ pub(crate) async fn list(
     SomeMailboxes(page): SomeMailboxes,
 ) -> Result<Response, Problem> {
     let (this, page, grant) = (&server, &page, &grant);
-    let make = |allowance: Allowance| async move {
+    let make = |allowance: MemoryPermit| async move {
         // One more tells whether there are more.
         let mut mailboxes = this.reached(grant, page, page.limit.saturating_add(1)).await?;
         let is_last = mailboxes.len() <= page.limit;
         mailboxes.truncate(page.limit);
         let next = mailboxes.last().filter(|_| !is_last).map(|last| last.name.clone());
-        let turn = this.turn(size(&mailboxes), SMALL).await?;
-        let write = move || Ok::<_, Problem>(allowance.cover(Mailboxes::body(&mailboxes, next.as_ref())?)?);
-        turn.work(write).await?
+        let turn = this.turn(size(&mailboxes), SMALL_BYTES).await?;
+        let write = move || Ok::<_, Problem>(allowance.charge(Mailboxes::body(&mailboxes, next.as_ref())?)?);
+        turn.run(write).await?
     };
     Ok(success::fresh(server.within_budget(make).await?))
 }
@@ -72,7 +72,7 @@ impl Server {
                 let Some(last) = last else { break };
                 part.after = last;
                 if permit.is_none() {
-                    permit = Some(Turn::away(&self.scans).await?);
+                    permit = Some(WorkPermit::acquire(&self.scans).await?);
                 }
                 // A store in memory answers without a pause.
                 yield_now().await;

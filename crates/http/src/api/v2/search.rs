@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
 use restante_api_types::{FoundMessage, SnippetFragment};
-use restante_http_connection::memory::{Allowance, SMALL};
+use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_search::{Hit, Query, SearchRequest, SearchResults};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -42,14 +42,14 @@ pub(crate) async fn search(
     };
     let answer = attendance.during(asked).await?;
     let (this, answer) = (&server, &answer);
-    let make = |allowance: Allowance| async move {
-        let turn = this.turn(size(answer), SMALL).await?;
+    let make = |allowance: MemoryPermit| async move {
+        let turn = this.turn(size(answer), SMALL_BYTES).await?;
         let answer = answer.clone();
         let write = move || {
             let body = json::body_of_size(&Found::from(&*answer), size(&answer))?;
-            Ok::<_, Problem>(allowance.cover(body)?)
+            Ok::<_, Problem>(allowance.charge(body)?)
         };
-        turn.work(write).await?
+        turn.run(write).await?
     };
     Ok(success::fresh(server.within_budget(make).await?))
 }

@@ -8,7 +8,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use restante_api_types::{Identifier, Time};
 use restante_auth::Grant;
-use restante_http_connection::memory::{Allowance, SMALL};
+use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_journal::{self as journal, Dialect, SessionInfo, SessionPage};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::MessageId;
@@ -56,7 +56,7 @@ pub(crate) async fn list(
     SomeSessions(page): SomeSessions,
 ) -> Answer {
     let this = &server;
-    let make = |allowance: Allowance| async move {
+    let make = |allowance: MemoryPermit| async move {
         // One more tells whether there are more.
         let one_more = SessionPage { limit: page.limit.saturating_add(1), ..page };
         let mut sessions = match this.mailroom.journal() {
@@ -67,12 +67,12 @@ pub(crate) async fn list(
         sessions.truncate(page.limit);
         let next = sessions.last().filter(|_| !is_last).map(|last| last.session.to_string());
         let size = sessions.iter().map(size).sum();
-        let turn = this.turn(size, SMALL).await?;
+        let turn = this.turn(size, SMALL_BYTES).await?;
         let write = move || {
             let sessions = sessions.iter().map(|session| Session::new(session, None)).collect();
-            Ok::<_, Problem>(allowance.cover(json::body_of_size(&Sessions { sessions, next }, size)?)?)
+            Ok::<_, Problem>(allowance.charge(json::body_of_size(&Sessions { sessions, next }, size)?)?)
         };
-        turn.work(write).await?
+        turn.run(write).await?
     };
     Ok(success::fresh(server.within_budget(make).await?))
 }
@@ -83,14 +83,14 @@ impl Server {
         let size = size(&told) + told.lines().map(|said| LINE + said.text.len()).sum::<usize>();
         let visible = Visible { grant, mailroom: self.mailroom.clone() };
         let (this, told, visible) = (self, &told, &visible);
-        let make = |allowance: Allowance| async move {
-            let turn = this.turn(size, SMALL).await?;
+        let make = |allowance: MemoryPermit| async move {
+            let turn = this.turn(size, SMALL_BYTES).await?;
             let (told, visible) = (told.clone(), visible.clone());
             let write = move || {
                 let body = json::body_of_size(&Transcript::new(&told, &visible), size)?;
-                Ok::<_, Problem>(allowance.cover(body)?)
+                Ok::<_, Problem>(allowance.charge(body)?)
             };
-            turn.work(write).await?
+            turn.run(write).await?
         };
         Ok(success::fresh(self.within_budget(make).await?))
     }

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_api_types::MessageRecord;
-use restante_http_connection::memory::{Allowance, SMALL};
+use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::Arrivals;
@@ -200,8 +200,8 @@ impl Server {
     async fn with_messages(&self, problem: Option<ProblemDocument>, messages: Vec<Summary>) -> Result<Bytes, Problem> {
         let (size, messages) = (listing_size(&messages), Arc::<[Summary]>::from(messages));
         let (problem, messages) = (&problem, &messages);
-        let make = |allowance: Allowance| async move {
-            let turn = self.turn(size, SMALL).await?;
+        let make = |allowance: MemoryPermit| async move {
+            let turn = self.turn(size, SMALL_BYTES).await?;
             let (problem, messages) = (problem.clone(), messages.clone());
             let write = move || {
                 let Arrived { messages } = Arrived::from(&*messages);
@@ -209,9 +209,9 @@ impl Server {
                     Some(problem) => json::body_of_size(&WaitProblem { problem, messages }, size),
                     None => json::body_of_size(&Arrived { messages }, size),
                 };
-                Ok::<_, Problem>(allowance.cover(body?)?)
+                Ok::<_, Problem>(allowance.charge(body?)?)
             };
-            turn.work(write).await?
+            turn.run(write).await?
         };
         self.within_budget(make).await
     }
