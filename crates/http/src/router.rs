@@ -14,7 +14,7 @@ use crate::api::v2::{attachment_counts, batch, extract, inject, mailboxes, messa
 use crate::live;
 use crate::middleware::{cors, request_checks};
 use crate::openapi;
-use crate::openapi::Description;
+use crate::openapi::ApiDescription;
 use crate::operations::about::About;
 use crate::operations::status::Status;
 use crate::operations::{about, metrics, probe, status};
@@ -27,27 +27,27 @@ use crate::web::{assets, attachments, greeting, login, pages, preview};
 
 /// The whole service. It answers under the base path and at the root, because some clients drop the base path.
 pub fn router(mailroom: Arc<Mailroom>, settings: Settings, info: ServerInfo) -> Router {
-    routed(Arc::new(Server::new(mailroom, settings)), info)
+    build_router(Arc::new(Server::new(mailroom, settings)), info)
 }
 
-pub(crate) fn routed(server: Arc<Server>, info: ServerInfo) -> Router {
+pub(crate) fn build_router(server: Arc<Server>, info: ServerInfo) -> Router {
     let state = HandlerState::new(info);
     let base = server.settings.base_path.as_str();
     let mut routes = Routes::default();
     if !base.is_empty() {
-        routes = below(base, routes.route(base, get(pages::to_home)), &state);
+        routes = add_routes(base, routes.route(base, get(pages::redirect_to_home)), &state);
     }
     // Robots look at the root of a host only (RFC 9309 section 2.3), and so do browsers for an icon.
     let routes =
-        below("", routes, &state).route(paths::ROBOTS, get(pages::robots)).route(paths::ICON, get(pages::icon));
+        add_routes("", routes, &state).route(paths::ROBOTS, get(pages::robots)).route(paths::ICON, get(pages::icon));
     let service = routes
         .router
         .fallback(async || Problem::NoSuchPath)
         .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
-        .layer(from_fn_with_state(server.clone(), request_checks::admit));
+        .layer(from_fn_with_state(server.clone(), request_checks::check_request));
     let service = match server.settings.cors {
         // Outside of the door: a browser asks without credentials whether it may ask with them.
-        Some(_) => service.layer(from_fn_with_state(server.clone(), cors::share)),
+        Some(_) => service.layer(from_fn_with_state(server.clone(), cors::apply_cors)),
         None => service,
     };
     service.with_state(server)
@@ -69,7 +69,7 @@ pub(crate) struct HandlerState {
     about: Arc<About>,
     status: Arc<Status>,
     greeting: Arc<Greeting>,
-    description: Arc<Description>,
+    description: Arc<ApiDescription>,
 }
 
 impl HandlerState {
@@ -88,12 +88,12 @@ impl HandlerState {
 #[derive(Default)]
 pub(crate) struct Routes {
     pub(crate) router: Router<Arc<Server>>,
-    pub(crate) taken: HashSet<String>,
+    pub(crate) paths: HashSet<String>,
 }
 
 impl Routes {
     pub(crate) fn route(mut self, path: &str, answer: MethodRouter<Arc<Server>>) -> Self {
-        if self.taken.insert(path.to_owned()) {
+        if self.paths.insert(path.to_owned()) {
             self.router = self.router.route(path, answer);
         }
         self
@@ -101,23 +101,23 @@ impl Routes {
 }
 
 /// Adds everything that is below the root, or below a base path.
-pub(crate) fn below(base: &str, routes: Routes, state: &HandlerState) -> Routes {
+pub(crate) fn add_routes(base: &str, routes: Routes, state: &HandlerState) -> Routes {
     let path = |path: &str| format!("{base}{path}");
     routes
-        .route(&path("/"), get(pages::at_root))
-        .route(&path("/m/{name}"), get(pages::below))
-        .route(&path("/m/{name}/{id}"), get(pages::two_below))
-        .route(&path("/monitor"), get(pages::at_root))
-        .route(&path("/status"), get(pages::at_root))
-        .route(&path("/search"), get(pages::at_root))
-        .route(&path("/sessions"), get(pages::at_root))
-        .route(&path("/m/"), get(pages::up))
-        .route(&path("/m/{name}/"), get(pages::without_slash))
-        .route(&path("/m/{name}/{id}/"), get(pages::without_slash))
-        .route(&path("/monitor/"), get(pages::without_slash))
-        .route(&path("/status/"), get(pages::without_slash))
-        .route(&path("/search/"), get(pages::without_slash))
-        .route(&path("/sessions/"), get(pages::without_slash))
+        .route(&path("/"), get(pages::root_page))
+        .route(&path("/m/{name}"), get(pages::page_one_below))
+        .route(&path("/m/{name}/{id}"), get(pages::page_two_below))
+        .route(&path("/monitor"), get(pages::root_page))
+        .route(&path("/status"), get(pages::root_page))
+        .route(&path("/search"), get(pages::root_page))
+        .route(&path("/sessions"), get(pages::root_page))
+        .route(&path("/m/"), get(pages::redirect_up))
+        .route(&path("/m/{name}/"), get(pages::redirect_without_slash))
+        .route(&path("/m/{name}/{id}/"), get(pages::redirect_without_slash))
+        .route(&path("/monitor/"), get(pages::redirect_without_slash))
+        .route(&path("/status/"), get(pages::redirect_without_slash))
+        .route(&path("/search/"), get(pages::redirect_without_slash))
+        .route(&path("/sessions/"), get(pages::redirect_without_slash))
         .route(&path(paths::ASSETS), get(assets::asset))
         .route(&path(paths::LOGIN), get(login::form).post(login::log_in))
         .route(&path(paths::LOGOUT), post(login::log_out))
@@ -147,7 +147,7 @@ pub(crate) fn below(base: &str, routes: Routes, state: &HandlerState) -> Routes 
         .route(&path("/api/v2/monitor/messages/{name}"), get(live::changes))
         .route(&path("/api/v2/events"), get(live::events))
         .route(&path("/api/v2/events/{name}"), get(live::events))
-        .route(&path(openapi::DOCUMENT), get(openapi::document).layer(Extension(state.description.clone())))
+        .route(&path(openapi::DOCUMENT_PATH), get(openapi::document).layer(Extension(state.description.clone())))
         .route(&path(paths::DOCS), get(openapi::docs).layer(Extension(state.description.clone())))
         .route(&path("/mailbox/dattach/{name}/{id}/{index}/{*file}"), get(attachments::download))
         .route(&path("/mailbox/vattach/{name}/{id}/{index}/{*file}"), get(attachments::view))
@@ -155,11 +155,11 @@ pub(crate) fn below(base: &str, routes: Routes, state: &HandlerState) -> Routes 
         .route(&path("/serve/mailbox/{name}/{id}/html"), get(preview::preview))
         .route(&path("/serve/mailbox/{name}/{id}/source"), get(mailbox::source))
         .route(&path("/serve/mailbox/{name}/{id}/attach/{index}/{*file}"), get(attachments::view))
-        .route(&path(greeting::GREETING), get(greeting::greeting).layer(Extension(state.greeting.clone())))
-        .route(&path(status::STATUS), get(status::status).layer(Extension(state.status.clone())))
-        .route(&path(about::ABOUT), get(about::about).layer(Extension(state.about.clone())))
+        .route(&path(greeting::GREETING_PATH), get(greeting::greeting).layer(Extension(state.greeting.clone())))
+        .route(&path(status::STATUS_PATH), get(status::status).layer(Extension(state.status.clone())))
+        .route(&path(about::ABOUT_PATH), get(about::about).layer(Extension(state.about.clone())))
         .route(&path(paths::LIVE), get(probe::live))
         .route(&path(paths::READY), get(probe::ready))
-        .route(&path(metrics::METRICS), get(metrics::metrics))
-        .route(&path(metrics::VARS), get(metrics::vars))
+        .route(&path(metrics::METRICS_PATH), get(metrics::metrics))
+        .route(&path(metrics::VARS_PATH), get(metrics::vars))
 }

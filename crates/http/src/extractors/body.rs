@@ -17,19 +17,19 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::response::problem::Problem;
 
 /// How long a body may take to arrive.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much of a body is thrown away that is too large, and for how long.
-const MAX_DRAINED: usize = 64 * 1024 * 1024;
-const DRAIN_TIME: Duration = Duration::from_secs(5);
+const MAX_DRAIN_BYTES: usize = 64 * 1024 * 1024;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the next piece of a large body may take to arrive.
-const SILENCE: Duration = Duration::from_secs(5);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The bytes per second that a large body must keep up on average.
-const MIN_RATE: u64 = 64 * 1024;
+const MIN_BYTES_PER_SECOND: u64 = 64 * 1024;
 /// How long a large body waits for room.
-const WAIT: Duration = Duration::from_secs(5);
+const RESERVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a request says in JSON, in at most so many bytes; nothing when its body is empty.
-pub(crate) async fn json<T: DeserializeOwned>(request: Request, most: usize) -> Result<Option<T>, Problem> {
+pub(crate) async fn read_json<T: DeserializeOwned>(request: Request, most: usize) -> Result<Option<T>, Problem> {
     let (parts, body) = request.into_parts();
     let body = read(&parts.headers, body, most).await?;
     if body.is_empty() {
@@ -38,41 +38,41 @@ pub(crate) async fn json<T: DeserializeOwned>(request: Request, most: usize) -> 
     if !is_json(&parts.headers) {
         return Err(Problem::NotJson);
     }
-    serde_json::from_slice(&body).map(Some).map_err(Problem::BrokenJson)
+    serde_json::from_slice(&body).map(Some).map_err(Problem::InvalidJson)
 }
 
 /// The whole body, in at most so many bytes.
 pub(crate) async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Problem> {
-    let body = of_fitting_length(headers, body, most).await?;
-    let read = timeout(TIMEOUT, to_bytes(body, most)).await.map_err(|_| Problem::TooSlow)?;
+    let body = check_announced_length(headers, body, most).await?;
+    let read = timeout(BODY_TIMEOUT, to_bytes(body, most)).await.map_err(|_| Problem::BodyTimeout)?;
     read.map_err(|error| match error.source() {
-        Some(cause) if cause.is::<LengthLimitError>() => Problem::TooLarge,
+        Some(cause) if cause.is::<LengthLimitError>() => Problem::BodyTooLarge,
         _ => unreadable(),
     })
 }
 
 /// The whole of a body that may be large. Its bytes are counted as they come: what is only announced takes no room, and
 /// who dawdles keeps none for long.
-pub(crate) async fn upload(
+pub(crate) async fn read_upload(
     headers: &HeaderMap,
     body: Body,
     most: usize,
     room: &mut Reservation,
 ) -> Result<Vec<u8>, Problem> {
-    let mut body = of_fitting_length(headers, body, most).await?;
-    let (mut read, mut end) = (Vec::new(), Instant::now() + TIMEOUT);
-    let mut patience = Deadline::new(SILENCE, MIN_RATE, Instant::now());
+    let mut body = check_announced_length(headers, body, most).await?;
+    let (mut read, mut end) = (Vec::new(), Instant::now() + BODY_TIMEOUT);
+    let mut patience = Deadline::new(IDLE_TIMEOUT, MIN_BYTES_PER_SECOND, Instant::now());
     loop {
         let deadline = patience.expires_at(Instant::now(), read.len() as u64).min(end);
-        let frame = timeout_at(deadline, body.frame()).await.map_err(|_| Problem::TooSlow)?;
+        let frame = timeout_at(deadline, body.frame()).await.map_err(|_| Problem::BodyTimeout)?;
         let Some(frame) = frame else { return Ok(read) };
         let Ok(piece) = frame.map_err(|_| unreadable())?.into_data() else { continue };
         if piece.len() > most.saturating_sub(read.len()) {
             drain(body).await;
-            return Err(Problem::TooLarge);
+            return Err(Problem::BodyTooLarge);
         }
         let asked = Instant::now();
-        make_room(room, read.len() + piece.len()).await?;
+        reserve_memory(room, read.len() + piece.len()).await?;
         read.extend_from_slice(&piece);
         // That others take the room is not the client's fault.
         patience.extend(asked.elapsed());
@@ -81,29 +81,29 @@ pub(crate) async fn upload(
 }
 
 /// Waits a moment until so many bytes may be held. Few are not counted: connections are, and that is bound enough.
-pub(crate) async fn make_room(room: &mut Reservation, bytes: usize) -> Result<(), Problem> {
+pub(crate) async fn reserve_memory(room: &mut Reservation, bytes: usize) -> Result<(), Problem> {
     if bytes <= SMALL_BYTES {
         return Ok(());
     }
-    timeout(WAIT, room.adjust_to(bytes)).await.map_err(|_| Problem::TooManyUploads)
+    timeout(RESERVE_TIMEOUT, room.adjust_to(bytes)).await.map_err(|_| Problem::TooManyUploads)
 }
 
 /// The length that a client announces is enough to say no. Whoever asks first need not send it; the others send it in any
 /// case, and many of them look for an answer only behind that.
-async fn of_fitting_length(headers: &HeaderMap, body: Body, most: usize) -> Result<Body, Problem> {
+async fn check_announced_length(headers: &HeaderMap, body: Body, most: usize) -> Result<Body, Problem> {
     if body.size_hint().lower() <= most as u64 {
         return Ok(body);
     }
     if !headers.contains_key(header::EXPECT) {
         drain(body).await;
     }
-    Err(Problem::TooLarge)
+    Err(Problem::BodyTooLarge)
 }
 
 /// Takes the rest of a body and throws it away, within reason.
 async fn drain(mut body: Body) {
     let rest = async {
-        let mut left = MAX_DRAINED;
+        let mut left = MAX_DRAIN_BYTES;
         while let Some(Ok(frame)) = body.frame().await {
             let length = frame.data_ref().map_or(0, Bytes::len);
             let Some(less) = left.checked_sub(length) else { return };
@@ -111,7 +111,7 @@ async fn drain(mut body: Body) {
         }
     };
     // Nobody waits for the outcome: the answer is the same.
-    drop(timeout(DRAIN_TIME, rest).await);
+    drop(timeout(DRAIN_TIMEOUT, rest).await);
 }
 
 fn unreadable() -> Problem {

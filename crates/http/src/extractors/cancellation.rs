@@ -10,47 +10,50 @@ use restante_http_connection::context::ConnectionGuard;
 use restante_http_connection::disconnect::Disconnect;
 use restante_net::NotReady;
 
-use crate::extractors::login_session::Admitted;
+use crate::extractors::login_session::AcceptedCredentials;
 use crate::response::problem::Problem;
 
 /// The presence of a client and of the server. Where a request came without a connection, both stay; where nobody has to
 /// say who they are, everybody is let in.
-pub(crate) struct Attendance {
-    tenure: Option<ConnectionGuard>,
-    departure: Option<Disconnect>,
-    admitted: Option<Admitted>,
+pub(crate) struct Cancellation {
+    connection: Option<ConnectionGuard>,
+    disconnect: Option<Disconnect>,
+    credentials: Option<AcceptedCredentials>,
 }
 
-impl<S: Sync> FromRequestParts<S> for Attendance {
+impl<S: Sync> FromRequestParts<S> for Cancellation {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let extensions = &parts.extensions;
         Ok(Self {
-            tenure: extensions.get().cloned(),
-            departure: extensions.get().cloned(),
-            admitted: extensions.get().cloned(),
+            connection: extensions.get().cloned(),
+            disconnect: extensions.get().cloned(),
+            credentials: extensions.get().cloned(),
         })
     }
 }
 
-impl Attendance {
+impl Cancellation {
     /// Does something for as long as it is worth while.
-    pub(crate) async fn during<T>(&self, work: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
+    pub(crate) async fn run_until_cancelled<T>(
+        &self,
+        work: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<T, Problem> {
         let done = tokio::select! {
             done = work => done?,
-            denied = lost(self.admitted.as_ref()) => return Err(denied),
-            () = ending(self.tenure.as_ref()) => return Err(Problem::NotReady(NotReady::ShuttingDown)),
-            () = departed(self.departure.as_ref()) => return Err(Problem::Departed),
+            denied = credentials_revoked(self.credentials.as_ref()) => return Err(denied),
+            () = shutdown_started(self.connection.as_ref()) => return Err(Problem::NotReady(NotReady::ShuttingDown)),
+            () = disconnected(self.disconnect.as_ref()) => return Err(Problem::Disconnected),
         };
         // Files are looked at now and then only, and nothing is answered in between.
-        self.check_admitted().await?;
+        self.check_credentials().await?;
         Ok(done)
     }
 
     /// Fails if the credentials of the client are not valid any more.
-    pub(crate) async fn check_admitted(&self) -> Result<(), Problem> {
-        match &self.admitted {
+    pub(crate) async fn check_credentials(&self) -> Result<(), Problem> {
+        match &self.credentials {
             Some(admitted) => admitted.check().await,
             None => Ok(()),
         }
@@ -58,15 +61,15 @@ impl Attendance {
 }
 
 /// Waits until the client would not be let in any more, and says so.
-pub(crate) async fn lost(admitted: Option<&Admitted>) -> Problem {
+pub(crate) async fn credentials_revoked(admitted: Option<&AcceptedCredentials>) -> Problem {
     match admitted {
-        Some(admitted) => admitted.lost().await,
+        Some(admitted) => admitted.revoked().await,
         None => pending().await,
     }
 }
 
 /// Waits until the server begins to end.
-pub(crate) async fn ending(tenure: Option<&ConnectionGuard>) {
+pub(crate) async fn shutdown_started(tenure: Option<&ConnectionGuard>) {
     match tenure {
         Some(tenure) => tenure.shutdown_started().await,
         None => pending().await,
@@ -74,7 +77,7 @@ pub(crate) async fn ending(tenure: Option<&ConnectionGuard>) {
 }
 
 /// Waits until the client has left.
-pub(crate) async fn departed(departure: Option<&Disconnect>) {
+pub(crate) async fn disconnected(departure: Option<&Disconnect>) {
     match departure {
         Some(departure) => departure.wait().await,
         None => pending().await,

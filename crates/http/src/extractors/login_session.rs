@@ -8,20 +8,20 @@ use crate::response::problem::{Challenge, Problem};
 
 /// Somebody who was let in, for as long as the answer takes.
 #[derive(Clone)]
-pub(crate) struct Admitted {
+pub(crate) struct AcceptedCredentials {
     locks: Arc<AuthService>,
     pass: VerifiedLogin,
     challenge: Challenge,
 }
 
-impl Admitted {
+impl AcceptedCredentials {
     pub(crate) fn new(locks: Arc<AuthService>, pass: VerifiedLogin, challenge: Challenge) -> Self {
         Self { locks, pass, challenge }
     }
 
     /// Waits until the credentials would not be accepted any more: after a logout, at the end of the login's time, or when the
     /// password was changed or the token revoked.
-    pub(crate) async fn lost(&self) -> Problem {
+    pub(crate) async fn revoked(&self) -> Problem {
         self.locks.authenticator.wait_until_invalid(&self.pass).await;
         self.denied()
     }

@@ -15,7 +15,7 @@ pub(crate) const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-sit
 
 /// How the client sees the server; every admitted request carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Visit {
+pub(crate) struct RequestHost {
     /// `http` or `https`.
     pub(crate) scheme: &'static str,
     /// The host and, where it was given, the port. Harmless in a link: it holds nothing that needs escapes.
@@ -24,7 +24,7 @@ pub(crate) struct Visit {
 
 /// A mark on requests of pages that the operator has allowed; `middleware::request_checks` lets them pass.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Welcome;
+pub(crate) struct AllowedOrigin;
 
 /// The URL under which the client sees the service: the configured one, otherwise as the request names it.
 #[derive(Clone, Debug)]
@@ -37,13 +37,13 @@ impl FromRequestParts<Arc<Server>> for BaseUrl {
         if let Some(url) = &server.settings.public_url {
             return Ok(Self(url.as_str().into()));
         }
-        let Visit { scheme, authority } = parts.extensions.get().ok_or(Problem::BadHost)?;
+        let RequestHost { scheme, authority } = parts.extensions.get().ok_or(Problem::BadHost)?;
         Ok(Self(format!("{scheme}://{authority}{}", server.settings.base_path).into()))
     }
 }
 
 /// Which of our paths a request is for, without the base path and with names in the place of values; empty when it is none.
-pub(crate) fn template<'r>(settings: &Settings, request: &'r Request) -> &'r str {
+pub(crate) fn route_template<'r>(settings: &Settings, request: &'r Request) -> &'r str {
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let below = path.strip_prefix(&settings.base_path).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     below.unwrap_or(path)

@@ -10,45 +10,45 @@ use utoipa::ToSchema;
 
 use crate::response::{json, message_json};
 
-const STORED: &[u8] = b"{\"variant\":\"message-stored\",\"identifier\":null,\"header\":";
-const STORED_END: &[u8] = b"}";
-const DELETED: &[u8] = b"{\"variant\":\"message-deleted\",\"identifier\":{";
-const DELETED_END: &[u8] = b"},\"header\":null}";
+const STORED_PREFIX: &[u8] = b"{\"variant\":\"message-stored\",\"identifier\":null,\"header\":";
+const STORED_SUFFIX: &[u8] = b"}";
+const DELETED_PREFIX: &[u8] = b"{\"variant\":\"message-deleted\",\"identifier\":{";
+const DELETED_SUFFIX: &[u8] = b"},\"header\":null}";
 
 /// What a listener is told of events.
 #[derive(Clone, Debug)]
-pub(crate) struct Audience {
+pub(crate) struct EventFilter {
     /// In which form.
-    pub(crate) form: Form,
+    pub(crate) format: EventFormat,
     /// Of which mailboxes: those that this reaches.
     pub(crate) grant: Grant,
 }
 
-impl Audience {
+impl EventFilter {
     /// The JSON of an event; `None` when it is not for this listener.
-    pub(crate) fn json(&self, told: &PublishedEvent) -> Option<Bytes> {
+    pub(crate) fn render(&self, told: &PublishedEvent) -> Option<Bytes> {
         let is_theirs = self.grant.covers(&told.event().summary().mailbox);
-        if is_theirs { self.form.json(told) } else { None }
+        if is_theirs { self.format.render(told) } else { None }
     }
 }
 
 /// The two forms of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum EventFormat {
     /// Version 1: the summary record of a stored message. Deletions are not told.
     Summary,
     /// Version 2: what happened, and to which message.
     Change,
 }
 
-impl Form {
+impl EventFormat {
     /// The JSON of an event; `None` when this form does not tell it.
-    fn json(self, told: &PublishedEvent) -> Option<Bytes> {
+    fn render(self, told: &PublishedEvent) -> Option<Bytes> {
         match (self, told.event()) {
-            (Self::Change, _) => Some(told.rendered(change)),
+            (Self::Change, _) => Some(told.rendered(render_change)),
             (Self::Summary, Event::Stored(_)) => {
-                let change = told.rendered(change);
-                Some(change.slice(STORED.len()..change.len() - STORED_END.len()))
+                let change = told.rendered(render_change);
+                Some(change.slice(STORED_PREFIX.len()..change.len() - STORED_SUFFIX.len()))
             }
             (Self::Summary, Event::Deleted(_)) => None,
         }
@@ -91,19 +91,19 @@ enum Variant {
 }
 
 /// Writes a [`Change`]. Every message that is stored has one, so its record is not made into a value first.
-pub(crate) fn change(event: &Event) -> Bytes {
-    let mut out = Vec::with_capacity(message_json::record_size(event.summary()) + STORED.len());
+pub(crate) fn render_change(event: &Event) -> Bytes {
+    let mut out = Vec::with_capacity(message_json::record_size(event.summary()) + STORED_PREFIX.len());
     match event {
         Event::Stored(summary) => {
-            out.extend_from_slice(STORED);
+            out.extend_from_slice(STORED_PREFIX);
             message_json::record(&mut out, summary);
-            out.extend_from_slice(STORED_END);
+            out.extend_from_slice(STORED_SUFFIX);
         }
         Event::Deleted(summary) => {
-            out.extend_from_slice(DELETED);
+            out.extend_from_slice(DELETED_PREFIX);
             message_json::field(&mut out, "mailbox", summary.mailbox.as_str());
             json::display(&mut out, format_args!(",\"id\":\"{}\"", summary.id));
-            out.extend_from_slice(DELETED_END);
+            out.extend_from_slice(DELETED_SUFFIX);
         }
     }
     // It is kept for a while, and the guess of its size was generous.

@@ -17,7 +17,7 @@ use crate::response::problem::Problem;
 use crate::state::Server;
 
 /// The length of a key, base64 undone.
-const NONCE: usize = 16;
+const NONCE_BYTES: usize = 16;
 
 /// A valid request for a WebSocket.
 pub(crate) struct Handshake {
@@ -32,18 +32,18 @@ impl FromRequestParts<Arc<Server>> for Handshake {
         let headers = &parts.headers;
         let wanted = parts.method == Method::GET
             && parts.version == Version::HTTP_11
-            && lists(headers, header::CONNECTION, "upgrade")
-            && lists(headers, header::UPGRADE, "websocket")
+            && has_token(headers, header::CONNECTION, "upgrade")
+            && has_token(headers, header::UPGRADE, "websocket")
             && headers.get(header::SEC_WEBSOCKET_VERSION).is_some_and(|version| version == "13");
         if !wanted {
-            return Err(Problem::NoWebSocket);
+            return Err(Problem::WebSocketRequired);
         }
         if has_body(headers) {
             return Err(Problem::Malformed("A request for a WebSocket has no body.".to_owned()));
         }
-        let key = only_key(headers)
+        let key = single_key(headers)
             .ok_or_else(|| Problem::Malformed("The Sec-WebSocket-Key is missing or malformed.".to_owned()))?;
-        let upgrade = parts.extensions.remove().ok_or(Problem::NoWebSocket)?;
+        let upgrade = parts.extensions.remove().ok_or(Problem::WebSocketRequired)?;
         Ok(Self { key, upgrade })
     }
 }
@@ -74,11 +74,11 @@ impl Handshake {
 }
 
 /// The key, when there is just one and it is one (RFC 6455 sections 4.2.1 and 11.3.1).
-fn only_key(headers: &HeaderMap) -> Option<HeaderValue> {
+fn single_key(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut keys = headers.get_all(header::SEC_WEBSOCKET_KEY).into_iter();
     let (Some(key), None) = (keys.next(), keys.next()) else { return None };
     let nonce = STANDARD.decode(key.as_bytes()).ok()?;
-    (nonce.len() == NONCE).then(|| key.clone())
+    (nonce.len() == NONCE_BYTES).then(|| key.clone())
 }
 
 /// What follows the head of such a request would be taken for frames.
@@ -88,7 +88,7 @@ fn has_body(headers: &HeaderMap) -> bool {
 }
 
 /// Whether a header that is a list has this token, in any case.
-fn lists(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
+fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|value| value.trim().eq_ignore_ascii_case(token))
 }

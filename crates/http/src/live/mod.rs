@@ -22,95 +22,127 @@ use restante_net::ClientSlot;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::extractors::cancellation;
-use crate::extractors::login_session::Admitted;
-use crate::extractors::parameters::{Topic, granted};
+use crate::extractors::login_session::AcceptedCredentials;
+use crate::extractors::parameters::{OptionalPathMailbox, request_grant};
 use crate::response::problem::Problem;
 use crate::state::Server;
-use frame::{Audience, Form};
+use frame::{EventFilter, EventFormat};
 use handshake::Handshake;
-use stream::Resumption;
+use stream::LastEventId;
 
 /// WebSocket, version 1: one summary record for every message that is stored.
-pub(crate) async fn summaries(State(server): State<Arc<Server>>, listener: Listener, handshake: Handshake) -> Response {
-    listen(&server, listener, handshake, Form::Summary)
+pub(crate) async fn summaries(
+    State(server): State<Arc<Server>>,
+    listener: SubscribeRequest,
+    handshake: Handshake,
+) -> Response {
+    accept_websocket(&server, listener, handshake, EventFormat::Summary)
 }
 
 /// WebSocket, version 2: one record for every change.
-pub(crate) async fn changes(State(server): State<Arc<Server>>, listener: Listener, handshake: Handshake) -> Response {
-    listen(&server, listener, handshake, Form::Change)
+pub(crate) async fn changes(
+    State(server): State<Arc<Server>>,
+    listener: SubscribeRequest,
+    handshake: Handshake,
+) -> Response {
+    accept_websocket(&server, listener, handshake, EventFormat::Change)
 }
 
 /// Server-Sent Events.
 pub(crate) async fn events(
     State(server): State<Arc<Server>>,
-    listener: Listener,
-    Resumption(resume): Resumption,
+    listener: SubscribeRequest,
+    LastEventId(resume): LastEventId,
 ) -> Response {
-    let Listener { topic, grant, admitted, tenure, departure, seat, .. } = listener;
+    let SubscribeRequest {
+        mailbox: topic,
+        grant,
+        credentials: admitted,
+        connection: tenure,
+        disconnect: departure,
+        permit: seat,
+        ..
+    } = listener;
     let events = server.mailroom.subscribe(topic, resume);
-    let open = Open::new(&server.settings.metrics.monitors, |monitors| &monitors.streams, seat);
-    let audience = Audience { form: Form::Change, grant };
+    let open = SubscriberGuard::new(&server.settings.metrics.monitors, |monitors| &monitors.streams, seat);
+    let audience = EventFilter { format: EventFormat::Change, grant };
     if let Some(tenure) = &tenure {
         tenure.set_response_endless(true);
     }
-    let ending = async move { ending(tenure.as_ref(), admitted.as_ref()).await };
-    stream::answer(events, audience, ending, departure, open)
+    let ending = async move { close_requested(tenure.as_ref(), admitted.as_ref()).await };
+    stream::response(events, audience, ending, departure, open)
 }
 
 /// Who may listen, and to what.
-pub(crate) struct Listener {
-    topic: Option<MailboxName>,
+pub(crate) struct SubscribeRequest {
+    mailbox: Option<MailboxName>,
     /// What it may hear of.
     grant: Grant,
     /// Who it is, where one has to say so.
-    admitted: Option<Admitted>,
-    tenure: Option<ConnectionGuard>,
+    credentials: Option<AcceptedCredentials>,
+    connection: Option<ConnectionGuard>,
     /// Its place among the requests of a client behind a proxy, where these are limited.
-    place: Option<Arc<ClientSlot>>,
-    departure: Option<Disconnect>,
+    client_slot: Option<Arc<ClientSlot>>,
+    disconnect: Option<Disconnect>,
     /// Its place among all who listen, where these are limited.
-    seat: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
-impl FromRequestParts<Arc<Server>> for Listener {
+impl FromRequestParts<Arc<Server>> for SubscribeRequest {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
-        let Topic(topic) = Topic::from_request_parts(parts, server).await?;
-        let grant = granted(parts)?.clone();
-        let seat = seat(server)?;
+        let OptionalPathMailbox(topic) = OptionalPathMailbox::from_request_parts(parts, server).await?;
+        let grant = request_grant(parts)?.clone();
+        let seat = subscriber_permit(server)?;
         let extensions = &parts.extensions;
         let (tenure, place, departure) =
             (extensions.get().cloned(), extensions.get().cloned(), extensions.get().cloned());
-        Ok(Self { topic, grant, admitted: extensions.get().cloned(), tenure, place, departure, seat })
+        Ok(Self {
+            mailbox: topic,
+            grant,
+            credentials: extensions.get().cloned(),
+            connection: tenure,
+            client_slot: place,
+            disconnect: departure,
+            permit: seat,
+        })
     }
 }
 
 /// A place among all who listen; none where these are not limited.
-fn seat(server: &Server) -> Result<Option<OwnedSemaphorePermit>, Problem> {
-    let Some(seats) = &server.monitors else { return Ok(None) };
+fn subscriber_permit(server: &Server) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+    let Some(seats) = &server.subscriber_permits else { return Ok(None) };
     let seat = seats.clone().try_acquire_owned();
-    if seat.is_err() && server.told.monitors.is_due() {
+    if seat.is_err() && server.log_throttles.subscribers.is_due() {
         tracing::warn!("too many listen to the live monitor: new ones are refused");
     }
-    seat.map(Some).map_err(|_| Problem::TooManyMonitors)
+    seat.map(Some).map_err(|_| Problem::TooManySubscribers)
 }
 
-fn listen(server: &Server, listener: Listener, handshake: Handshake, form: Form) -> Response {
-    let Listener { topic, grant, admitted, tenure, place, seat, .. } = listener;
+fn accept_websocket(server: &Server, listener: SubscribeRequest, handshake: Handshake, form: EventFormat) -> Response {
+    let SubscribeRequest {
+        mailbox: topic,
+        grant,
+        credentials: admitted,
+        connection: tenure,
+        client_slot: place,
+        permit: seat,
+        ..
+    } = listener;
     let events = server.mailroom.subscribe(topic, None);
-    let open = Open::new(&server.settings.metrics.monitors, |monitors| &monitors.websockets, seat);
+    let open = SubscriberGuard::new(&server.settings.metrics.monitors, |monitors| &monitors.websockets, seat);
     // HTTP is done with the connection then, so everything that belongs to it goes with the listener.
-    let audience = Audience { form, grant };
+    let audience = EventFilter { format: form, grant };
     handshake.accept(async move |stream| {
-        socket::serve(stream, events, &audience, ending(tenure.as_ref(), admitted.as_ref()), &open).await;
+        socket::serve(stream, events, &audience, close_requested(tenure.as_ref(), admitted.as_ref()), &open).await;
         drop(place);
     })
 }
 
 /// Why nothing more is told, although the client still listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Notice {
+enum CloseReason {
     /// The server begins to end.
     Shutdown,
     /// The client would not be let in any more.
@@ -118,34 +150,34 @@ enum Notice {
 }
 
 /// Waits until there is a reason to end on this side.
-async fn ending(tenure: Option<&ConnectionGuard>, admitted: Option<&Admitted>) -> Notice {
+async fn close_requested(tenure: Option<&ConnectionGuard>, admitted: Option<&AcceptedCredentials>) -> CloseReason {
     tokio::select! {
-        () = cancellation::ending(tenure) => Notice::Shutdown,
-        _ = cancellation::lost(admitted) => Notice::Revoked,
+        () = cancellation::shutdown_started(tenure) => CloseReason::Shutdown,
+        _ = cancellation::credentials_revoked(admitted) => CloseReason::Revoked,
     }
 }
 
 /// One who listens, counted as long as it does.
-struct Open {
-    monitors: Arc<Monitors>,
-    kind: fn(&Monitors) -> &AtomicUsize,
+struct SubscriberGuard {
+    gauges: Arc<Monitors>,
+    gauge: fn(&Monitors) -> &AtomicUsize,
     _seat: Option<OwnedSemaphorePermit>,
 }
 
-impl Open {
+impl SubscriberGuard {
     fn new(monitors: &Arc<Monitors>, kind: fn(&Monitors) -> &AtomicUsize, seat: Option<OwnedSemaphorePermit>) -> Self {
         kind(monitors).fetch_add(1, Ordering::Relaxed);
-        Self { monitors: monitors.clone(), kind, _seat: seat }
+        Self { gauges: monitors.clone(), gauge: kind, _seat: seat }
     }
 
     /// Notes that this one could not follow.
-    fn lagged(&self) {
-        self.monitors.lagged.fetch_add(1, Ordering::Relaxed);
+    fn count_lagged(&self) {
+        self.gauges.lagged.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Drop for Open {
+impl Drop for SubscriberGuard {
     fn drop(&mut self) {
-        (self.kind)(&self.monitors).fetch_sub(1, Ordering::Relaxed);
+        (self.gauge)(&self.gauges).fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -17,9 +17,9 @@ use restante_http_connection::disconnect::Disconnect;
 use restante_mailroom::events::{Event, Lagged, Position, PublishedEvent, Subscription};
 use tokio::time::sleep;
 
-use crate::extractors::cancellation::departed;
-use crate::live::frame::Audience;
-use crate::live::{Notice, Open};
+use crate::extractors::cancellation::disconnected;
+use crate::live::frame::EventFilter;
+use crate::live::{CloseReason, SubscriberGuard};
 use crate::response::json;
 use crate::response::problem::Problem;
 use crate::state::Server;
@@ -28,24 +28,24 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The first thing that is sent: how many milliseconds to wait before connecting again.
-const BEGINNING: &[u8] = b"retry: 1000\n\n";
+const PREAMBLE: &[u8] = b"retry: 1000\n\n";
 /// A comment, which keeps proxies from taking the connection for dead, and shows when it is.
 const KEEP_ALIVE: &[u8] = b":\n";
 /// After how long a quiet it is sent. With it goes the id from which the client can go on, which becomes old also when
 /// things happen elsewhere.
-const QUIET: Duration = Duration::from_secs(5);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// Tells the client that something is missing here.
-const LAGGED: &[u8] = b"event: lagged\ndata: {}\n\n";
+const LAGGED_EVENT: &[u8] = b"event: lagged\ndata: {}\n\n";
 /// A comment that says why the stream ends. A client that connects again is refused with 401.
-const REVOKED: &[u8] = b": the credentials are not good any more\n\n";
+const REVOKED_COMMENT: &[u8] = b": the credentials are not good any more\n\n";
 /// How many bytes of events are sent at once, before the last of them.
-const PIECE: usize = 16 * 1024;
+const MAX_CHUNK_BYTES: usize = 16 * 1024;
 
 /// Where a client was cut off, from `Last-Event-ID` or, for clients that cannot send headers, `?lastEventId=`. A text that
 /// is no position is none that was given out here: such a client starts anew, as after a restart of the server.
-pub(crate) struct Resumption(pub(crate) Option<Position>);
+pub(crate) struct LastEventId(pub(crate) Option<Position>);
 
-impl FromRequestParts<Arc<Server>> for Resumption {
+impl FromRequestParts<Arc<Server>> for LastEventId {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Result<Self, Problem> {
@@ -60,22 +60,29 @@ impl FromRequestParts<Arc<Server>> for Resumption {
 }
 
 /// The answer to one who wants to listen.
-pub(crate) fn answer(
+pub(crate) fn response(
     events: Subscription,
-    audience: Audience,
-    ending: impl Future<Output = Notice> + Send + 'static,
+    audience: EventFilter,
+    ending: impl Future<Output = CloseReason> + Send + 'static,
     departure: Option<Disconnect>,
-    open: Open,
+    open: SubscriberGuard,
 ) -> Response {
     let ending = Box::pin(async move {
         tokio::select! {
             notice = ending => Some(notice),
-            () = departed(departure.as_ref()) => None,
+            () = disconnected(departure.as_ref()) => None,
         }
     });
-    let feed = Feed { events, audience, ending, open, has_begun: false, is_over: false };
+    let feed = EventStream {
+        events,
+        filter: audience,
+        close_requested: ending,
+        guard: open,
+        has_started: false,
+        is_finished: false,
+    };
     let pieces = unfold(feed, async |mut feed| {
-        let piece = feed.piece().await?;
+        let piece = feed.next_chunk().await?;
         Some((Ok::<_, Infallible>(piece), feed))
     });
     let mut response = Response::new(Body::from_stream(pieces));
@@ -87,57 +94,57 @@ pub(crate) fn answer(
     response
 }
 
-struct Feed {
+struct EventStream {
     events: Subscription,
-    audience: Audience,
+    filter: EventFilter,
     /// Ready when the server ends, when the credentials become invalid, or, without a notice, when the client has disconnected.
-    ending: Pin<Box<dyn Future<Output = Option<Notice>> + Send>>,
-    open: Open,
-    has_begun: bool,
-    is_over: bool,
+    close_requested: Pin<Box<dyn Future<Output = Option<CloseReason>> + Send>>,
+    guard: SubscriberGuard,
+    has_started: bool,
+    is_finished: bool,
 }
 
-impl Feed {
+impl EventStream {
     /// What is sent next; `None` when there is nothing more to say. A client that fell behind comes back with the last id
     /// that it got, and hears what it missed if that is still known.
-    async fn piece(&mut self) -> Option<Bytes> {
-        if self.is_over {
+    async fn next_chunk(&mut self) -> Option<Bytes> {
+        if self.is_finished {
             return None;
         }
-        if !std::mem::replace(&mut self.has_begun, true) {
-            let gap = if self.events.has_gap() { LAGGED } else { b"" };
-            return Some([BEGINNING, gap].concat().into());
+        if !std::mem::replace(&mut self.has_started, true) {
+            let gap = if self.events.has_gap() { LAGGED_EVENT } else { b"" };
+            return Some([PREAMBLE, gap].concat().into());
         }
         let mut next = tokio::select! {
             biased;
-            notice = &mut self.ending => {
-                self.is_over = true;
-                return (notice == Some(Notice::Revoked)).then(|| Bytes::from_static(REVOKED));
+            notice = &mut self.close_requested => {
+                self.is_finished = true;
+                return (notice == Some(CloseReason::Revoked)).then(|| Bytes::from_static(REVOKED_COMMENT));
             }
             told = self.events.next() => told.map(Some),
             // This also finds out how far things have come elsewhere.
-            () = sleep(QUIET) => self.events.try_next(),
+            () = sleep(KEEP_ALIVE_INTERVAL) => self.events.try_next(),
         };
         if let Ok(None) = next {
-            return Some(self.sign_of_life());
+            return Some(self.keep_alive());
         }
         let mut piece = Vec::new();
         while let Ok(Some(told)) = &next {
-            write(&mut piece, &self.audience, told);
-            if piece.len() >= PIECE {
+            write_event(&mut piece, &self.filter, told);
+            if piece.len() >= MAX_CHUNK_BYTES {
                 break;
             }
             next = self.events.try_next();
         }
         if let Err(Lagged) = next {
-            self.open.lagged();
-            self.is_over = true;
-            piece.extend_from_slice(LAGGED);
+            self.guard.count_lagged();
+            self.is_finished = true;
+            piece.extend_from_slice(LAGGED_EVENT);
         }
         Some(piece.into())
     }
 
-    fn sign_of_life(&self) -> Bytes {
+    fn keep_alive(&self) -> Bytes {
         let mut piece = KEEP_ALIVE.to_vec();
         if let Some(position) = self.events.position() {
             json::display(&mut piece, format_args!("id: {position}\n"));
@@ -148,8 +155,8 @@ impl Feed {
 }
 
 /// Appends an event. JSON as it is written here has no line feeds, so it is one line of data.
-fn write(out: &mut Vec<u8>, audience: &Audience, told: &PublishedEvent) {
-    let Some(data) = audience.json(told) else { return };
+fn write_event(out: &mut Vec<u8>, audience: &EventFilter, told: &PublishedEvent) {
+    let Some(data) = audience.render(told) else { return };
     let name = match told.event() {
         Event::Stored(_) => "message-stored",
         Event::Deleted(_) => "message-deleted",

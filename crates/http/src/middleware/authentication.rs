@@ -8,9 +8,9 @@ use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use restante_auth::{AuthService, DenialReason, Denied, Grant, VerifiedLogin};
 
-use crate::extractors::login_session::Admitted;
-use crate::extractors::request_context::{has_origin, template};
-use crate::middleware::credentials::Offered;
+use crate::extractors::login_session::AcceptedCredentials;
+use crate::extractors::request_context::{has_origin, route_template};
+use crate::middleware::credentials::Credentials;
 use crate::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS};
 use crate::response::links::push_segment;
 use crate::response::problem::{Challenge, Problem};
@@ -22,40 +22,44 @@ const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
 /// What anybody may ask for: whether the server is well, the way in, and what a browser needs to show it.
-const FREE: [&str; 7] = [LIVE, READY, LOGIN, LOGOUT, ASSETS, ICON, ROBOTS];
+const PUBLIC_PATHS: [&str; 7] = [LIVE, READY, LOGIN, LOGOUT, ASSETS, ICON, ROBOTS];
 
 /// Finds out who asks, and notes with the request what they are allowed; or the answer, when they are nobody.
-pub(crate) async fn identify(server: &Server, request: &mut Request, ip: Option<IpAddr>) -> Result<(), Response> {
+pub(crate) async fn authenticate(server: &Server, request: &mut Request, ip: Option<IpAddr>) -> Result<(), Response> {
     let settings = &server.settings;
-    let Some(locks) = &settings.locks else {
+    let Some(locks) = &settings.auth else {
         request.extensions_mut().insert(Grant::EVERYTHING);
         return Ok(());
     };
-    if FREE.contains(&template(settings, request)) {
+    if PUBLIC_PATHS.contains(&route_template(settings, request)) {
         return Ok(());
     }
-    let (offered, challenge) = (Offered::of(settings, request), challenge(request.headers()));
+    let (offered, challenge) = (Credentials::from_request(settings, request), challenge(request.headers()));
     // A browser adds cookies by itself, so what changes something must say that it comes from a page of ours.
-    if matches!(offered, Offered::Cookies(_)) && !request.method().is_safe() && !has_origin(request.headers()) {
+    if matches!(offered, Credentials::Cookies(_)) && !request.method().is_safe() && !has_origin(request.headers()) {
         return Err(Problem::ForeignOrigin.into_response());
     }
-    match check(locks, offered, ip).await {
+    match check_credentials(locks, offered, ip).await {
         Ok(pass) => {
             request.extensions_mut().insert(pass.grant.clone());
-            request.extensions_mut().insert(Admitted::new(locks.clone(), pass, challenge));
+            request.extensions_mut().insert(AcceptedCredentials::new(locks.clone(), pass, challenge));
             Ok(())
         }
-        Err(denied) => Err(refusal(settings, request, denied, challenge)),
+        Err(denied) => Err(refusal_response(settings, request, denied, challenge)),
     }
 }
 
-async fn check(locks: &AuthService, offered: Offered, ip: Option<IpAddr>) -> Result<VerifiedLogin, Denied> {
+async fn check_credentials(
+    locks: &AuthService,
+    offered: Credentials,
+    ip: Option<IpAddr>,
+) -> Result<VerifiedLogin, Denied> {
     let keeper = &locks.authenticator;
     match offered {
-        Offered::Nothing => Err(DenialReason::NoCredentials.into()),
-        Offered::Basic { user, password } => keeper.check_password(&user, &password, ip.into()).await,
-        Offered::Token(token) => keeper.check_token(&token, ip.into()).await,
-        Offered::Cookies(cookies) => {
+        Credentials::Missing => Err(DenialReason::NoCredentials.into()),
+        Credentials::Basic { user, password } => keeper.check_password(&user, &password, ip.into()).await,
+        Credentials::Token(token) => keeper.check_token(&token, ip.into()).await,
+        Credentials::Cookies(cookies) => {
             let mut checked = Err(DenialReason::NoCredentials.into());
             for cookie in cookies {
                 checked = keeper.check_cookie(&cookie).await;
@@ -69,16 +73,16 @@ async fn check(locks: &AuthService, offered: Offered, ip: Option<IpAddr>) -> Res
 }
 
 /// The answer to one who is not let in. A person who looks at a page is led to the way in; that is no denial yet.
-fn refusal(settings: &Settings, request: &Request, denied: Denied, challenge: Challenge) -> Response {
+fn refusal_response(settings: &Settings, request: &Request, denied: Denied, challenge: Challenge) -> Response {
     let is_led = matches!(denied.reason, DenialReason::NoCredentials | DenialReason::Expired);
-    if is_led && is_visit(request.method(), request.headers()) {
-        return to_login(settings, request.uri()).unwrap_or_else(Problem::into_response);
+    if is_led && is_page_navigation(request.method(), request.headers()) {
+        return redirect_to_login(settings, request.uri()).unwrap_or_else(Problem::into_response);
     }
     Problem::Denied(denied, challenge).into_response()
 }
 
 /// Leads to the page with the form, which leads back. The way is relative, like all ways of the pages.
-fn to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem> {
+fn redirect_to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem> {
     let below = uri.path().strip_prefix(&settings.base_path).filter(|rest| rest.starts_with('/')).unwrap_or(uri.path());
     let here = below.trim_start_matches('/');
     let up = "../".repeat(here.matches('/').count());
@@ -92,7 +96,7 @@ fn to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem> {
 }
 
 /// Whether a person opens a page, so that an answer for people is wanted.
-fn is_visit(method: &Method, headers: &HeaderMap) -> bool {
+fn is_page_navigation(method: &Method, headers: &HeaderMap) -> bool {
     let is = |name, wanted: &str| headers.get(name).is_none_or(|value| value == wanted);
     method.is_safe() && accepts_html(headers) && is(FETCH_MODE, "navigate") && is(FETCH_DEST, "document")
 }
@@ -117,7 +121,7 @@ mod tests {
 
     fn location(base: &str, uri: &str) -> String {
         let settings = Settings { base_path: base.to_owned(), ..Settings::default() };
-        let response = to_login(&settings, &uri.parse().unwrap()).unwrap();
+        let response = redirect_to_login(&settings, &uri.parse().unwrap()).unwrap();
         response.headers()[header::LOCATION].to_str().unwrap().to_owned()
     }
 
@@ -160,8 +164,12 @@ mod tests {
         ];
         for (pairs, visit, expected) in table {
             let headers = headers(pairs);
-            assert_eq!((is_visit(&Method::GET, &headers), challenge(&headers)), (*visit, *expected), "{pairs:?}");
-            assert!(!is_visit(&Method::POST, &headers));
+            assert_eq!(
+                (is_page_navigation(&Method::GET, &headers), challenge(&headers)),
+                (*visit, *expected),
+                "{pairs:?}"
+            );
+            assert!(!is_page_navigation(&Method::POST, &headers));
         }
     }
 }

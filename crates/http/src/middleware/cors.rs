@@ -17,44 +17,45 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::extractors::request_context::Welcome;
+use crate::extractors::request_context::AllowedOrigin;
 use crate::middleware::request_checks;
 use crate::state::{Server, Settings};
 
 /// What a page may do.
-const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
 /// What it may say in the header of its request, beside what every page may.
-const HEADERS: HeaderValue = HeaderValue::from_static("Authorization, Content-Type, Last-Event-ID, If-None-Match");
+const ALLOWED_HEADERS: HeaderValue =
+    HeaderValue::from_static("Authorization, Content-Type, Last-Event-ID, If-None-Match");
 /// What it may read in the header of an answer, beside what every page may.
-const EXPOSED: HeaderValue = HeaderValue::from_static("ETag, Location, Retry-After");
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static("ETag, Location, Retry-After");
 /// For how many seconds a browser need not ask again. Chromium believes no more than two hours.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
-const BY_ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
+const VARY_ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
 
 /// Answers the question of a browser whether a page may ask something, and lets the page have its answer.
-pub(crate) async fn share(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn apply_cors(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
     let settings = &server.settings;
     if !is_shared(settings, request.uri().path()) {
         return next.run(request).await;
     }
-    let mut response = match allowed(settings, &request) {
+    let mut response = match allowed_origin(settings, &request) {
         None => next.run(request).await,
         Some(origin) => {
             let mut response = if is_preflight(&request) {
-                permission()
+                preflight_response()
             } else {
                 request.headers_mut().remove(header::COOKIE);
-                request.extensions_mut().insert(Welcome);
+                request.extensions_mut().insert(AllowedOrigin);
                 next.run(request).await
             };
             let headers = response.headers_mut();
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
             response
         }
     };
     // Whoever keeps an answer must not give it to another page.
-    response.headers_mut().append(header::VARY, BY_ORIGIN);
+    response.headers_mut().append(header::VARY, VARY_ORIGIN);
     response
 }
 
@@ -64,18 +65,18 @@ fn is_shared(settings: &Settings, path: &str) -> bool {
 }
 
 /// The origin of the request, if it is another one than ours and allowed.
-fn allowed(settings: &Settings, request: &Request) -> Option<HeaderValue> {
+fn allowed_origin(settings: &Settings, request: &Request) -> Option<HeaderValue> {
     let headers = request.headers();
-    let origin = only_origin(headers)?;
+    let origin = single_origin(headers)?;
     if !settings.cors.as_ref()?.allow(origin.to_str().ok()?) {
         return None;
     }
     // A request that is not meant for us is refused by the door, whoever makes it.
-    let visit = request_checks::visit(settings, request).ok()?;
+    let visit = request_checks::request_host(settings, request).ok()?;
     (!request_checks::is_own_page(settings, headers, &visit)).then(|| origin.clone())
 }
 
-fn only_origin(headers: &HeaderMap) -> Option<&HeaderValue> {
+fn single_origin(headers: &HeaderMap) -> Option<&HeaderValue> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let origin = origins.next()?;
     origins.next().is_none().then_some(origin)
@@ -85,11 +86,11 @@ fn is_preflight(request: &Request) -> bool {
     request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-fn permission() -> Response {
+fn preflight_response() -> Response {
     let mut response = (StatusCode::NO_CONTENT, Body::empty()).into_response();
     let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
     response
 }

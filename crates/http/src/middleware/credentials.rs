@@ -6,24 +6,24 @@ use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::extractors::request_context::template;
+use crate::extractors::request_context::route_template;
 use crate::state::Settings;
 
 /// The name of the cookie.
-pub(crate) const COOKIE: &str = "restante";
+pub(crate) const SESSION_COOKIE: &str = "restante";
 /// The parameter of a query that holds a token. Queries get into logs and histories, so it is looked at only where browsers
 /// leave no other way.
-const PARAMETER: &str = "access_token";
+const TOKEN_PARAMETER: &str = "access_token";
 /// The paths where that is so: WebSockets and event streams.
-const WITH_PARAMETER: [&str; 3] = ["/api/v1/monitor/", "/api/v2/monitor/", "/api/v2/events"];
+const TOKEN_PARAMETER_PATHS: [&str; 3] = ["/api/v1/monitor/", "/api/v2/monitor/", "/api/v2/events"];
 /// How many cookies of our name are looked at: there can be one for each path above the request's.
 const MAX_COOKIES: usize = 4;
 
 /// Credentials, as a request has them.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Offered {
+pub(crate) enum Credentials {
     /// None, or of a kind that is not known here.
-    Nothing,
+    Missing,
     /// A user name and a password, which may be a token (RFC 7617).
     Basic { user: String, password: String },
     /// A token (RFC 6750).
@@ -32,46 +32,46 @@ pub(crate) enum Offered {
     Cookies(Vec<String>),
 }
 
-impl Offered {
+impl Credentials {
     /// What a request has. What a program says with it counts before what a browser adds to it.
-    pub(crate) fn of(settings: &Settings, request: &Request) -> Self {
+    pub(crate) fn from_request(settings: &Settings, request: &Request) -> Self {
         if request.headers().contains_key(header::AUTHORIZATION) {
-            return authorization(request.headers()).unwrap_or(Self::Nothing);
+            return parse_authorization(request.headers()).unwrap_or(Self::Missing);
         }
-        let template = template(settings, request);
-        if WITH_PARAMETER.iter().any(|path| template.starts_with(path))
+        let template = route_template(settings, request);
+        if TOKEN_PARAMETER_PATHS.iter().any(|path| template.starts_with(path))
             && let Ok(Query(pairs)) = Query::<Vec<(String, String)>>::try_from_uri(request.uri())
-            && let Some((_, token)) = pairs.into_iter().find(|(name, _)| name == PARAMETER)
+            && let Some((_, token)) = pairs.into_iter().find(|(name, _)| name == TOKEN_PARAMETER)
         {
             return Self::Token(token);
         }
-        let cookies: Vec<String> = cookies(request.headers()).take(MAX_COOKIES).map(str::to_owned).collect();
-        if cookies.is_empty() { Self::Nothing } else { Self::Cookies(cookies) }
+        let cookies: Vec<String> = session_cookies(request.headers()).take(MAX_COOKIES).map(str::to_owned).collect();
+        if cookies.is_empty() { Self::Missing } else { Self::Cookies(cookies) }
     }
 }
 
 /// The cookies of our name (RFC 6265 section 4.2).
-pub(crate) fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub(crate) fn session_cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let lines = headers.get_all(header::COOKIE).into_iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(name, _)| *name == COOKIE).map(|(_, value)| value)
+    pairs.filter(|(name, _)| *name == SESSION_COOKIE).map(|(_, value)| value)
 }
 
 /// The only `Authorization` header, when it is one that is known here.
-fn authorization(headers: &HeaderMap) -> Option<Offered> {
+fn parse_authorization(headers: &HeaderMap) -> Option<Credentials> {
     let mut values = headers.get_all(header::AUTHORIZATION).into_iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
     let (scheme, rest) = value.to_str().ok()?.split_once(' ')?;
     let rest = rest.trim();
     if scheme.eq_ignore_ascii_case("bearer") {
-        return Some(Offered::Token(rest.to_owned()));
+        return Some(Credentials::Token(rest.to_owned()));
     }
     if !scheme.eq_ignore_ascii_case("basic") {
         return None;
     }
     let text = String::from_utf8(STANDARD.decode(rest).ok()?).ok()?;
     let (user, password) = text.split_once(':')?;
-    Some(Offered::Basic { user: user.to_owned(), password: password.to_owned() })
+    Some(Credentials::Basic { user: user.to_owned(), password: password.to_owned() })
 }
 
 #[cfg(test)]
@@ -85,12 +85,13 @@ mod tests {
 
     #[test]
     fn authorizations() {
-        let basic = |user: &str, password: &str| Some(Offered::Basic { user: user.into(), password: password.into() });
-        let table: &[(&[&'static str], Option<Offered>)] = &[
+        let basic =
+            |user: &str, password: &str| Some(Credentials::Basic { user: user.into(), password: password.into() });
+        let table: &[(&[&'static str], Option<Credentials>)] = &[
             (&["Basic YW5uOm9uZTp0d28="], basic("ann", "one:two")),
             (&["basic  Og=="], basic("", "")),
-            (&["Bearer rst_x"], Some(Offered::Token("rst_x".to_owned()))),
-            (&["bearer  rst_x "], Some(Offered::Token("rst_x".to_owned()))),
+            (&["Bearer rst_x"], Some(Credentials::Token("rst_x".to_owned()))),
+            (&["bearer  rst_x "], Some(Credentials::Token("rst_x".to_owned()))),
             (&["Basic YW5u"], None),
             (&["Basic !"], None),
             (&["Basic /w=="], None),
@@ -100,7 +101,7 @@ mod tests {
             (&["Bearer a", "Bearer b"], None),
         ];
         for (values, expected) in table {
-            assert_eq!(&authorization(&headers(&header::AUTHORIZATION, values)), expected, "{values:?}");
+            assert_eq!(&parse_authorization(&headers(&header::AUTHORIZATION, values)), expected, "{values:?}");
         }
     }
 
@@ -115,7 +116,7 @@ mod tests {
         ];
         for (values, expected) in table {
             let headers = headers(&header::COOKIE, values);
-            assert_eq!(cookies(&headers).collect::<Vec<_>>(), *expected, "{values:?}");
+            assert_eq!(session_cookies(&headers).collect::<Vec<_>>(), *expected, "{values:?}");
         }
     }
 }

@@ -26,13 +26,13 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) struct Forwarded {
     ip: IpAddr,
     /// Its place among the requests of the same client, where these are limited.
-    place: Option<Arc<ClientSlot>>,
+    slot: Option<Arc<ClientSlot>>,
 }
 
 impl Forwarded {
     /// The client, when the request comes by a trusted proxy that names one. An error means that it has too many requests
     /// open already.
-    pub(crate) fn of(server: &Server, request: &Request) -> Result<Option<Self>, Problem> {
+    pub(crate) fn from_request(server: &Server, request: &Request) -> Result<Option<Self>, Problem> {
         let settings = &server.settings;
         let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
         // What anybody else says about clients is not even looked at.
@@ -42,12 +42,12 @@ impl Forwarded {
         let is_proxy = |ip| settings.is_proxy(ip);
         // The PROXY header of the connection stands in for the header of the request.
         let by_connection = || peer.ip.filter(|ip| !is_proxy(*ip));
-        let Some(ip) = client(request.headers(), is_proxy).or_else(by_connection) else { return Ok(None) };
+        let Some(ip) = client_ip(request.headers(), is_proxy).or_else(by_connection) else { return Ok(None) };
         match settings.clients.admit(ip) {
-            Ok(place) => Ok(Some(Self { ip, place: place.map(Arc::new) })),
+            Ok(place) => Ok(Some(Self { ip, slot: place.map(Arc::new) })),
             Err(too_many) => {
                 settings.metrics.connections(Protocol::Http).count_refused();
-                if server.told.requests.is_due() {
+                if server.log_throttles.requests.is_due() {
                     tracing::warn!(%ip, "too many requests of one client behind a proxy: its new ones are refused");
                 }
                 Err(too_many.into())
@@ -62,24 +62,24 @@ impl Forwarded {
 
     /// Passes the request on as this client's. The place is held until the answer's body has ended. It is an extension of
     /// the request too, so that whoever goes on when the answer has ended can hold it as well.
-    pub(crate) async fn serve(self, mut request: Request, next: Next) -> Response {
+    pub(crate) async fn run(self, mut request: Request, next: Next) -> Response {
         let extensions = request.extensions_mut();
         let peer = extensions.get::<Peer>().copied().unwrap_or_default();
         extensions.insert(Peer { ip: Some(self.ip), ..peer });
-        let Some(place) = self.place else { return next.run(request).await };
+        let Some(place) = self.slot else { return next.run(request).await };
         extensions.insert(place.clone());
-        next.run(request).await.map(|body| Body::new(Holding { body, _place: place }))
+        next.run(request).await.map(|body| Body::new(SlotBody { body, _slot: place }))
     }
 }
 
 /// The last address of the list that is no trusted proxy's. Every proxy appends the address that it sees, so what stands
 /// further left was said by somebody who is not trusted. A trusted proxy that writes no address leaves us without one.
-fn client(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+fn client_ip(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
     // Several lines are one list (RFC 9110 section 5.3).
     let lines = headers.get_all(FORWARDED_FOR).iter().rev();
     let entries = lines.flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','));
     for entry in entries.map(<[u8]>::trim_ascii).filter(|entry| !entry.is_empty()) {
-        let ip = address(str::from_utf8(entry).ok()?)?;
+        let ip = parse_ip(str::from_utf8(entry).ok()?)?;
         if !is_trusted(ip) {
             return Some(ip);
         }
@@ -88,19 +88,19 @@ fn client(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Option<Ip
 }
 
 /// An address, which some proxies write with the port.
-fn address(text: &str) -> Option<IpAddr> {
+fn parse_ip(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).filter(|text| text.contains(':'));
     let ip = bare.unwrap_or(text).parse().or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()));
     ip.ok().map(|ip| ip.to_canonical())
 }
 
 /// A body that holds a client's place until it is dropped.
-struct Holding {
+struct SlotBody {
     body: Body,
-    _place: Arc<ClientSlot>,
+    _slot: Arc<ClientSlot>,
 }
 
-impl http_body::Body for Holding {
+impl http_body::Body for SlotBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -155,7 +155,7 @@ mod tests {
                 headers.append(FORWARDED_FOR, HeaderValue::from_bytes(line.as_bytes()).unwrap());
             }
             let is_trusted = |ip: IpAddr| ip.to_string().starts_with("10.");
-            assert_eq!(client(&headers, is_trusted), expected.map(|ip| ip.parse().unwrap()), "{lines:?}");
+            assert_eq!(client_ip(&headers, is_trusted), expected.map(|ip| ip.parse().unwrap()), "{lines:?}");
         }
     }
 }

@@ -19,14 +19,14 @@ use restante_metrics::{Protocol, method_label};
 use restante_store::StoreError;
 use tokio::time::sleep;
 
-use crate::extractors::cancellation::departed;
-use crate::extractors::request_context::{FETCH_SITE, Visit, Welcome, template};
+use crate::extractors::cancellation::disconnected;
+use crate::extractors::request_context::{AllowedOrigin, FETCH_SITE, RequestHost, route_template};
 use crate::middleware::authentication;
 use crate::middleware::forwarded::Forwarded;
 use crate::paths;
 use crate::paths::{ASSETS, LIVE, READY};
 use crate::response::problem::Problem;
-use crate::response::success::{SAME_ORIGIN, moved};
+use crate::response::success::{SAME_ORIGIN, moved_permanently};
 use crate::state::{Server, Settings};
 
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -38,30 +38,30 @@ const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-p
 const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control");
 
 /// What links begin with for a client that names no host.
-const UNNAMED_HOST: &str = "localhost";
+const DEFAULT_HOST: &str = "localhost";
 /// The longest host name (RFC 1035 section 2.3.4).
-const MAX_HOST: usize = 255;
+const MAX_HOST_BYTES: usize = 255;
 /// Top-level domains that are reserved for use on one machine or network: RFC 6761 section 6.3, RFC 6762 section 3, ICANN's
 /// `internal`, and the domains of Kubernetes services, `svc` and `cluster.local`.
 const PRIVATE_DOMAINS: [&str; 4] = ["localhost", "local", "internal", "svc"];
 /// How long an answer may still take when its client has closed its side of the connection. A client that has only said
 /// its last word is as good as any other, but most that close have left.
-const AFTER_DEPARTURE: Duration = Duration::from_secs(2);
+const DISCONNECT_GRACE: Duration = Duration::from_secs(2);
 
 /// Lets in the requests that are meant for this server, and answers the others.
-pub(crate) async fn admit(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn check_request(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
     let start = Instant::now();
     let template = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let route = server.settings.metrics.requests.route(template, &server.settings.base_path);
     let method = method_label(request.method());
     let is_page = is_page(&server.settings, &request);
-    let mut response = match let_in(&server, &mut request) {
+    let mut response = match validate_request(&server, &mut request) {
         Ok(_) if let Some(path) = redirect_target(&server.settings, &request) => {
-            moved(path).unwrap_or_else(Problem::into_response)
+            moved_permanently(path).unwrap_or_else(Problem::into_response)
         }
         Ok(client) => {
             let departure = request.extensions().get().cloned();
-            unless_departed(departure.as_ref(), admitted(&server, request, client, next)).await
+            cancel_on_disconnect(departure.as_ref(), authenticate_and_forward(&server, request, client, next)).await
         }
         Err(problem) => problem.into_response(),
     };
@@ -78,42 +78,47 @@ pub(crate) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
     }
     route.count_response(method, response.status(), start.elapsed());
     if let Some(error) = response.extensions().get::<StoreError>() {
-        server.told.store_errors.log("HTTP request failed", None, error);
+        server.log_throttles.store_errors.log("HTTP request failed", None, error);
     }
     response
 }
 
 /// Goes on with an answer unless its client has left: then it gives its place among those who wait to somebody who is there. A
 /// change that has begun runs to its end all the same.
-async fn unless_departed(departure: Option<&Disconnect>, answer: impl Future<Output = Response>) -> Response {
+async fn cancel_on_disconnect(departure: Option<&Disconnect>, answer: impl Future<Output = Response>) -> Response {
     tokio::select! {
         biased;
         response = answer => response,
         () = async {
-            departed(departure).await;
-            sleep(AFTER_DEPARTURE).await;
-        } => Problem::Departed.into_response(),
+            disconnected(departure).await;
+            sleep(DISCONNECT_GRACE).await;
+        } => Problem::Disconnected.into_response(),
     }
 }
 
 /// Passes a request on as that of whoever it comes from, and tells of it when they are denied what they ask for.
-async fn admitted(server: &Server, mut request: Request, client: Option<Forwarded>, next: Next) -> Response {
+async fn authenticate_and_forward(
+    server: &Server,
+    mut request: Request,
+    client: Option<Forwarded>,
+    next: Next,
+) -> Response {
     let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
     let ip = client.as_ref().map_or(peer.ip, |client| Some(client.ip()));
-    let asked = server.settings.locks.is_some().then(|| (request.method().clone(), request.uri().clone()));
+    let asked = server.settings.auth.is_some().then(|| (request.method().clone(), request.uri().clone()));
     let mut holder = None;
-    let response = match authentication::identify(server, &mut request, ip).await {
+    let response = match authentication::authenticate(server, &mut request, ip).await {
         Ok(()) => {
             holder = request.extensions().get::<Grant>().and_then(Grant::name).map(str::to_owned);
             match client {
-                Some(client) => client.serve(request, next).await,
+                Some(client) => client.run(request, next).await,
                 None => next.run(request).await,
             }
         }
         Err(answer) => answer,
     };
     if let (Some(locks), Some((method, uri)), Some(denied)) =
-        (&server.settings.locks, asked, response.extensions().get::<Denied>())
+        (&server.settings.auth, asked, response.extensions().get::<Denied>())
     {
         let denied = Denied::new(denied.name.as_deref().or(holder.as_deref()), denied.reason);
         // The query is left out: it may hold a token.
@@ -136,18 +141,18 @@ fn redirect_target(settings: &Settings, request: &Request) -> Option<String> {
 
 /// Checks a request and notes how its client sees the server. A probe may ask for any host, or none: supervisors know
 /// an address only, and the answer reveals nothing.
-fn let_in(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, Problem> {
+fn validate_request(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, Problem> {
     check_destination(&server.settings, request)?;
     if !is_probe(&server.settings, request) {
-        let visit = visit(&server.settings, request)?;
+        let visit = request_host(&server.settings, request)?;
         check_site(&server.settings, request, &visit)?;
         request.extensions_mut().insert(visit);
     }
-    Forwarded::of(server, request)
+    Forwarded::from_request(server, request)
 }
 
 fn is_probe(settings: &Settings, request: &Request) -> bool {
-    [LIVE, READY].contains(&template(settings, request))
+    [LIVE, READY].contains(&route_template(settings, request))
 }
 
 /// Refuses what a page wants to run, or to be shaped by, unless it is a file of the web interface: an attachment has the type
@@ -173,18 +178,18 @@ fn check_destination(settings: &Settings, request: &Request) -> Result<(), Probl
     );
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let is_asset = path == ASSETS || path.strip_prefix(&settings.base_path) == Some(ASSETS);
-    if is_code && !is_asset { Err(Problem::NotCode) } else { Ok(()) }
+    if is_code && !is_asset { Err(Problem::ForbiddenDestination) } else { Ok(()) }
 }
 
 /// How the client sees the server, if the request is meant for it.
-pub(crate) fn visit(settings: &Settings, request: &Request) -> Result<Visit, Problem> {
+pub(crate) fn request_host(settings: &Settings, request: &Request) -> Result<RequestHost, Problem> {
     let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
     let trusted = settings.trusts(peer);
     let headers = request.headers();
-    let forwarded = |name| if trusted { last_of_list(headers, name) } else { None };
+    let forwarded = |name| if trusted { last_list_element(headers, name) } else { None };
 
-    let authority = authority(settings, request, forwarded(FORWARDED_HOST))?;
-    if !trusted && !is_marked_by_browsers(settings, headers, peer, authority) {
+    let authority = client_authority(settings, request, forwarded(FORWARDED_HOST))?;
+    if !trusted && !has_reliable_origin(settings, headers, peer, authority) {
         return Err(Problem::Misdirected);
     }
     let scheme = match forwarded(FORWARDED_PROTO) {
@@ -192,12 +197,16 @@ pub(crate) fn visit(settings: &Settings, request: &Request) -> Result<Visit, Pro
         Some(scheme) if scheme.eq_ignore_ascii_case("http") => "http",
         _ => peer.scheme(),
     };
-    Ok(Visit { scheme, authority: authority.into() })
+    Ok(RequestHost { scheme, authority: authority.into() })
 }
 
 /// What the client calls the server, by its own word or a trusted proxy's. A proxy may pass on what the client says, so
 /// what it forwards proves nothing about a request that is for another host: both must be ours.
-fn authority<'r>(settings: &Settings, request: &'r Request, forwarded: Option<&'r str>) -> Result<&'r str, Problem> {
+fn client_authority<'r>(
+    settings: &Settings,
+    request: &'r Request,
+    forwarded: Option<&'r str>,
+) -> Result<&'r str, Problem> {
     let requested = requested_authority(request)?;
     check_host(settings, requested)?;
     let Some(forwarded) = forwarded else { return Ok(requested) };
@@ -223,25 +232,25 @@ fn requested_authority(request: &Request) -> Result<&str, Problem> {
         (Some(_), Some(authority)) => Ok(authority),
         (Some(host), None) => host.to_str().map_err(|_| Problem::BadHost),
         // HTTP/1.0 has no Host header (RFC 1945). No browser speaks it, so this is no way around the check.
-        (None, None) if request.version() <= Version::HTTP_10 => Ok(UNNAMED_HOST),
+        (None, None) if request.version() <= Version::HTTP_10 => Ok(DEFAULT_HOST),
         (None, _) => Err(Problem::BadHost),
     }
 }
 
 /// The last element of a header that proxies append to: what the trusted one said. The others may be the client's own.
-fn last_of_list(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+fn last_list_element(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let list = headers.get_all(name).iter().next_back()?.to_str().ok()?;
     list.rsplit(',').next().map(str::trim).filter(|last| !last.is_empty())
 }
 
 fn check_host(settings: &Settings, authority: &str) -> Result<(), Problem> {
     let host = Host::parse(authority).ok_or(Problem::BadHost)?;
-    if answers_for(settings, host) { Ok(()) } else { Err(Problem::Misdirected) }
+    if serves_host(settings, host) { Ok(()) } else { Err(Problem::Misdirected) }
 }
 
 /// Returns whether requests for this host are answered: addresses, names that cannot be registered in the public DNS, and
 /// configured names.
-fn answers_for(settings: &Settings, host: Host<'_>) -> bool {
+fn serves_host(settings: &Settings, host: Host<'_>) -> bool {
     match host {
         Host::Name(name) => {
             let name = name.strip_suffix('.').unwrap_or(name);
@@ -263,7 +272,7 @@ fn is_private(name: &str) -> bool {
 /// Returns false for a request that a browser sends to this machine by a name or address that it does not take for this machine,
 /// such as `0.0.0.0` or an alias of the hosts file. Browsers do not send Fetch Metadata there, so it is not known which page
 /// sends the request. Programs are not affected, and a configured name is accepted.
-fn is_marked_by_browsers(settings: &Settings, headers: &HeaderMap, peer: Peer, authority: &str) -> bool {
+fn has_reliable_origin(settings: &Settings, headers: &HeaderMap, peer: Peer, authority: &str) -> bool {
     let is_browser = headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"));
     if !is_browser || headers.contains_key(FETCH_SITE) || peer.tls || !peer.socket_ip.is_some_and(|ip| ip.is_loopback())
     {
@@ -296,15 +305,15 @@ fn is_public_host(settings: &Settings, name: &str) -> bool {
 
 /// Refuses requests of web pages of other origins, for every method: a page cannot read the response to a GET, but it can
 /// measure how long the response takes. CORS may allow an origin, and any site may link to a page.
-fn check_site(settings: &Settings, request: &Request, visit: &Visit) -> Result<(), Problem> {
-    let is_allowed = request.extensions().get::<Welcome>().is_some()
+fn check_site(settings: &Settings, request: &Request, visit: &RequestHost) -> Result<(), Problem> {
+    let is_allowed = request.extensions().get::<AllowedOrigin>().is_some()
         || is_own_page(settings, request.headers(), visit)
         || is_page(settings, request) && is_top_level_navigation(request);
     if is_allowed { Ok(()) } else { Err(Problem::ForeignOrigin) }
 }
 
 fn is_page(settings: &Settings, request: &Request) -> bool {
-    request.extensions().get::<MatchedPath>().is_some() && paths::is_page(template(settings, request))
+    request.extensions().get::<MatchedPath>().is_some() && paths::is_page(route_template(settings, request))
 }
 
 /// Returns whether a browser loads the response as the document of a tab, not of a frame.
@@ -315,7 +324,7 @@ fn is_top_level_navigation(request: &Request) -> bool {
 
 /// Whether no web page of another origin asks. Browsers say where a request comes from in `Origin`, and newer ones in
 /// `Sec-Fetch-Site`; programs that are no browsers send neither.
-pub(crate) fn is_own_page(settings: &Settings, headers: &HeaderMap, visit: &Visit) -> bool {
+pub(crate) fn is_own_page(settings: &Settings, headers: &HeaderMap, visit: &RequestHost) -> bool {
     let is_near = match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
         None | Some(b"same-origin" | b"none") => true,
         // Another port, or another name below the same domain. Behind a proxy it may be ours, and the origin tells.
@@ -361,7 +370,7 @@ impl<'a> Host<'a> {
         }
         let (host, port) = authority.split_at(authority.find(':').unwrap_or(authority.len()));
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-        if host.is_empty() || host.len() > MAX_HOST || !host.bytes().all(allowed) || !is_port(port) {
+        if host.is_empty() || host.len() > MAX_HOST_BYTES || !host.bytes().all(allowed) || !is_port(port) {
             return None;
         }
         Some(host.parse::<Ipv4Addr>().map_or(Self::Name(host), |address| Self::Address(address.into())))
@@ -435,11 +444,11 @@ mod tests {
             ("löcalhost", None),
         ];
         for (authority, expected) in table {
-            let answer = Host::parse(authority).map(|host| answers_for(&settings, host));
+            let answer = Host::parse(authority).map(|host| serves_host(&settings, host));
             assert_eq!(answer, expected, "{authority:?}");
         }
         let any = Settings { hosts: Hosts::Any, ..Settings::default() };
-        assert!(Host::parse("evil.example").is_some_and(|host| answers_for(&any, host)));
+        assert!(Host::parse("evil.example").is_some_and(|host| serves_host(&any, host)));
     }
 
     #[test]

@@ -31,7 +31,7 @@ one line feed.";
 const SESSION_COOKIE: &str = "restante";
 
 /// The description of a server whose paths begin with this, be it a URL, a path or nothing.
-pub(super) fn of(root: &str) -> OpenApi {
+pub(super) fn build(root: &str) -> OpenApi {
     let operations: Vec<Operation> = CHAPTERS.iter().flat_map(Chapter::operations).collect();
     OpenApiBuilder::new()
         .info(info())
@@ -87,7 +87,7 @@ fn cookie() -> SecurityScheme {
 
 fn paths(operations: Vec<Operation>) -> Paths {
     let mut paths = PathsBuilder::new().build();
-    for Operation { method, path, described, .. } in operations {
+    for Operation { method, path, spec: described, .. } in operations {
         paths.add_path_operation(path, vec![method], described);
     }
     paths

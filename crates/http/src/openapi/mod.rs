@@ -23,21 +23,21 @@ use bytes::Bytes;
 use restante_http_connection::work::WorkPermit;
 
 use crate::extractors::request_context::BaseUrl;
-use crate::response::etag::Known;
-use crate::response::problem::{Problem, fault};
+use crate::response::etag::IfNoneMatch;
+use crate::response::problem::{Problem, internal_error};
 use crate::response::success;
-use crate::response::success::Nothing;
+use crate::response::success::NoBody;
 use crate::state::Server;
 use page::Page;
 
 /// Where programs find the description.
-pub(super) const DOCUMENT: &str = "/api/openapi.json";
+pub(super) const DOCUMENT_PATH: &str = "/api/openapi.json";
 
 /// The description as it is kept, once somebody has asked for it: nobody has to wait for it at the start, and few ask.
 #[derive(Default)]
-pub(super) struct Description(OnceLock<Kept>);
+pub(super) struct ApiDescription(OnceLock<RenderedDescription>);
 
-struct Kept {
+struct RenderedDescription {
     json: Bytes,
     page: Page,
 }
@@ -45,29 +45,29 @@ struct Kept {
 /// The description for programs.
 pub(super) async fn document(
     State(server): State<Arc<Server>>,
-    Extension(description): Extension<Arc<Description>>,
-    known: Known,
+    Extension(description): Extension<Arc<ApiDescription>>,
+    known: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    let tag = server.tags.description();
-    if known.includes(&tag) {
+    let tag = server.etags.description();
+    if known.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }
-    Ok(success::json(description.of(&server).await?.json.clone(), tag))
+    Ok(success::json(description.get_or_render(&server).await?.json.clone(), tag))
 }
 
 /// The description for people.
 pub(super) async fn docs(
     State(server): State<Arc<Server>>,
-    Extension(description): Extension<Arc<Description>>,
+    Extension(description): Extension<Arc<ApiDescription>>,
     BaseUrl(base): BaseUrl,
-    known: Known,
+    known: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    let tag = server.tags.docs();
-    let mut response = Response::new(Body::new(Nothing));
-    if known.includes(&tag) {
+    let tag = server.etags.docs();
+    let mut response = Response::new(Body::new(NoBody));
+    if known.matches(&tag) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     } else {
-        *response.body_mut() = Body::from(description.of(&server).await?.page.for_server_at(&base));
+        *response.body_mut() = Body::from(description.get_or_render(&server).await?.page.with_base_url(&base));
     }
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, success::HTML);
@@ -81,27 +81,27 @@ pub(super) async fn docs(
 
 /// The description in lines, of a server that could be anywhere: for those who make a client without having one.
 pub fn openapi() -> serde_json::Result<String> {
-    let mut text = document::of("").to_pretty_json()?;
+    let mut text = document::build("").to_pretty_json()?;
     text.push('\n');
     Ok(text)
 }
 
-impl Description {
-    async fn of(&self, server: &Server) -> Result<&Kept, Problem> {
+impl ApiDescription {
+    async fn get_or_render(&self, server: &Server) -> Result<&RenderedDescription, Problem> {
         let Self(kept) = self;
         if let Some(kept) = kept.get() {
             return Ok(kept);
         }
-        let root = server.settings.root().to_owned();
-        let made = WorkPermit::acquire(&server.heavy).await?.run(move || made(&root)).await?;
-        let made = made.map_err(|error| fault(&error))?;
+        let root = server.settings.link_root().to_owned();
+        let made = WorkPermit::acquire(&server.work_permits).await?.run(move || render(&root)).await?;
+        let made = made.map_err(|error| internal_error(&error))?;
         Ok(kept.get_or_init(|| made))
     }
 }
 
-fn made(root: &str) -> serde_json::Result<Kept> {
-    let document = document::of(root);
+fn render(root: &str) -> serde_json::Result<RenderedDescription> {
+    let document = document::build(root);
     let mut json = document.to_json()?;
     json.push('\n');
-    Ok(Kept { json: json.into(), page: Page::of(&serde_json::to_value(document)?) })
+    Ok(RenderedDescription { json: json.into(), page: Page::from_document(&serde_json::to_value(document)?) })
 }

@@ -6,7 +6,7 @@ use utoipa::openapi::schema::{Object, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
 
 /// A name, and the schema of that name.
-pub(super) type Named = (String, RefOr<Schema>);
+pub(super) type NamedSchema = (String, RefOr<Schema>);
 
 /// A header of an answer.
 pub(super) fn header(about: &str) -> Header {
@@ -19,7 +19,7 @@ pub(super) fn reference<T: ToSchema>() -> Ref {
 }
 
 /// The shape of a type and all those that it is made of.
-pub(super) fn schemas_of<T: ToSchema>() -> Vec<Named> {
+pub(super) fn schemas_of<T: ToSchema>() -> Vec<NamedSchema> {
     let mut schemas = vec![(T::name().into_owned(), T::schema())];
     T::schemas(&mut schemas);
     schemas

@@ -6,7 +6,7 @@ use serde_json::json;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::response::{Response, ResponseBuilder};
 
-use crate::openapi::reference::{Named, header, reference, schemas_of};
+use crate::openapi::reference::{NamedSchema, header, reference, schemas_of};
 use crate::response::problem::ProblemDocument;
 
 /// A reason to refuse a request.
@@ -16,38 +16,38 @@ pub(super) struct Refusal {
     /// The status that says so. No two reasons have the same.
     pub(super) status: StatusCode,
     /// When it happens.
-    about: &'static str,
+    description: &'static str,
     /// What the answer says then, or may say.
     detail: &'static str,
 }
 
 /// What any request can meet with.
-pub(super) const ANYWHERE: &[&Refusal] =
-    &[&MALFORMED, &UNAUTHORISED, &FORBIDDEN, &MISDIRECTED, &TOO_MANY, &FAULT, &UNAVAILABLE];
+pub(super) const COMMON: &[&Refusal] =
+    &[&MALFORMED, &UNAUTHORISED, &FORBIDDEN, &MISDIRECTED, &TOO_MANY, &INTERNAL, &UNAVAILABLE];
 /// What can be wrong with a body of JSON.
-pub(super) const OF_JSON: &[&Refusal] = &[&TOO_SLOW, &TOO_LARGE, &WRONG_TYPE, &WRONG_SHAPE];
+pub(super) const JSON_BODY: &[&Refusal] = &[&TOO_SLOW, &TOO_LARGE, &WRONG_TYPE, &WRONG_SHAPE];
 /// What only some requests can meet with.
-const SOMEWHERE: &[&Refusal] = &[&NOT_FOUND, &NO_WEBSOCKET];
+const OTHERS: &[&Refusal] = &[&NOT_FOUND, &WEBSOCKET_REQUIRED];
 
 /// The request cannot be understood.
 pub(super) const MALFORMED: Refusal = Refusal {
     name: "Malformed",
     status: StatusCode::BAD_REQUEST,
-    about: "A name, a path or a parameter cannot be understood, or the request has no proper `Host`.",
+    description: "A name, a path or a parameter cannot be understood, or the request has no proper `Host`.",
     detail: "The parameter limit must be a whole number.",
 };
 /// Nobody knows who asks.
 pub(super) const UNAUTHORISED: Refusal = Refusal {
     name: "Unauthorised",
     status: StatusCode::UNAUTHORIZED,
-    about: "The server asks for credentials, and there are none, or wrong ones.",
+    description: "The server asks for credentials, and there are none, or wrong ones.",
     detail: "This server asks for credentials: a token, or a user name and a password.",
 };
 /// Who asks may not do this.
 pub(super) const FORBIDDEN: Refusal = Refusal {
     name: "Forbidden",
     status: StatusCode::FORBIDDEN,
-    about: "The credentials do not allow this, the request comes from a web page of another origin, a page wants what may \
+    description: "The credentials do not allow this, the request comes from a web page of another origin, a page wants what may \
             be mail as its own script, style or plugin, or mail is handed in that would be refused over SMTP.",
     detail: "The credentials do not allow this: it needs the scope write.",
 };
@@ -55,88 +55,88 @@ pub(super) const FORBIDDEN: Refusal = Refusal {
 pub(super) const NOT_FOUND: Refusal = Refusal {
     name: "NotFound",
     status: StatusCode::NOT_FOUND,
-    about: "There is no such message, or nothing of the kind in it.",
+    description: "There is no such message, or nothing of the kind in it.",
     detail: "The mailbox has no such message.",
 };
 /// The body does not come.
 pub(super) const TOO_SLOW: Refusal = Refusal {
     name: "TooSlow",
     status: StatusCode::REQUEST_TIMEOUT,
-    about: "The body of the request did not arrive within 30 seconds, or a mail came too slowly.",
+    description: "The body of the request did not arrive within 30 seconds, or a mail came too slowly.",
     detail: "The body of the request did not arrive in time.",
 };
 /// The body has no end.
 pub(super) const TOO_LARGE: Refusal = Refusal {
     name: "TooLarge",
     status: StatusCode::PAYLOAD_TOO_LARGE,
-    about: "The body of the request is longer than is taken here.",
+    description: "The body of the request is longer than is taken here.",
     detail: "The body of the request is too large.",
 };
 /// The body says that it is something else.
 pub(super) const WRONG_TYPE: Refusal = Refusal {
     name: "WrongType",
     status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
-    about: "The body of the request has a content type that is not taken here.",
+    description: "The body of the request has a content type that is not taken here.",
     detail: "The body of the request must be application/json.",
 };
 /// The body does not say what is wanted.
 pub(super) const WRONG_SHAPE: Refusal = Refusal {
     name: "WrongShape",
     status: StatusCode::UNPROCESSABLE_ENTITY,
-    about: "The body of the request is no valid JSON, or not of the shape that is wanted.",
+    description: "The body of the request is no valid JSON, or not of the shape that is wanted.",
     detail: "The body of the request must be {\"seen\": true} or {\"seen\": false}.",
 };
 /// The request is for somebody else.
 pub(super) const MISDIRECTED: Refusal = Refusal {
     name: "Misdirected",
     status: StatusCode::MISDIRECTED_REQUEST,
-    about: "The request is for a host name that is public and not configured (`web.hosts`).",
+    description: "The request is for a host name that is public and not configured (`web.hosts`).",
     detail: "This server does not answer for the host name of the request. Add the name to the setting web.hosts.",
 };
 /// The client does not speak the protocol of the path.
-pub(super) const NO_WEBSOCKET: Refusal = Refusal {
+pub(super) const WEBSOCKET_REQUIRED: Refusal = Refusal {
     name: "NoWebSocket",
     status: StatusCode::UPGRADE_REQUIRED,
-    about: "The request does not ask for a WebSocket.",
+    description: "The request does not ask for a WebSocket.",
     detail: "This path speaks WebSocket, version 13, only. The same events without it are at /api/v2/events.",
 };
 /// The client asks too much at once.
 pub(super) const TOO_MANY: Refusal = Refusal {
     name: "TooMany",
     status: StatusCode::TOO_MANY_REQUESTS,
-    about: "The client has too many requests open, by the word of a trusted proxy, or has failed to log in too often.",
+    description: "The client has too many requests open, by the word of a trusted proxy, or has failed to log in too often.",
     detail: "This client has too many connections or requests open.",
 };
 /// The server failed.
-pub(super) const FAULT: Refusal = Refusal {
+pub(super) const INTERNAL: Refusal = Refusal {
     name: "Fault",
     status: StatusCode::INTERNAL_SERVER_ERROR,
-    about: "The server made a mistake. Its log says which.",
+    description: "The server made a mistake. Its log says which.",
     detail: "The server made a mistake.",
 };
 /// The server cannot do it now.
 pub(super) const UNAVAILABLE: Refusal = Refusal {
     name: "Unavailable",
     status: StatusCode::SERVICE_UNAVAILABLE,
-    about: "The store is not available, there are too many connections or listeners, too many wait for mail, or other \
+    description: "The store is not available, there are too many connections or listeners, too many wait for mail, or other \
             clients hold too many large answers or hand in too many large mails.",
     detail: "The store cannot be reached at the moment.",
 };
 
 /// All there are.
 pub(super) fn all() -> impl Iterator<Item = &'static Refusal> {
-    [ANYWHERE, OF_JSON, SOMEWHERE].into_iter().flatten().copied()
+    [COMMON, JSON_BODY, OTHERS].into_iter().flatten().copied()
 }
 
 /// The shape of all of them.
-pub(super) fn schemas() -> Vec<Named> {
+pub(super) fn schemas() -> Vec<NamedSchema> {
     schemas_of::<ProblemDocument>()
 }
 
 impl Refusal {
     /// The answer.
     pub(super) fn response(&self) -> Response {
-        let Self { status, about, detail, .. } = self;
+        let Self { status, description: about, detail, .. } = self;
         let title = status.canonical_reason();
         let example = json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail });
         let content = ContentBuilder::new().schema(Some(reference::<ProblemDocument>())).example(Some(example)).build();

@@ -18,7 +18,7 @@ use crate::response::success;
 use crate::state::{Server, Settings};
 
 /// Where it is asked for.
-pub(crate) const ABOUT: &str = "/api/v2/server";
+pub(crate) const ABOUT_PATH: &str = "/api/v2/server";
 
 /// About a server, as far as it stays the same while it runs.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
@@ -70,7 +70,7 @@ pub struct Port {
 
 impl About {
     /// About a server with this configuration, which listens on these ports, if any, since then.
-    pub fn of(config: &Config, smtp: Option<Port>, pop3: Option<Port>, started: Timestamp) -> Self {
+    pub fn new(config: &Config, smtp: Option<Port>, pop3: Option<Port>, started: Timestamp) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION"),
             build_date: build_date(),
@@ -102,7 +102,7 @@ fn tls(port: Option<Port>, tls: &Tls) -> &'static str {
 /// How to send mail here and how to fetch it, and what takes part in it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Server)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct AboutResponse<'a> {
     #[serde(flatten)]
     about: &'a About,
     // It may be another one since the start.
@@ -124,10 +124,16 @@ pub(crate) async fn about(
     Extension(about): Extension<Arc<About>>,
     Extension(grant): Extension<Grant>,
 ) -> Result<Response, Problem> {
-    let Settings { extensions, locks, .. } = &server.settings;
+    let Settings { extensions, auth: locks, .. } = &server.settings;
     let (script, webhooks) =
         (extensions.script_name(), extensions.webhooks.as_ref().map_or(0, |webhooks| webhooks.target_count()));
-    success::current(&Answer { about: &about, script, webhooks, user: grant.name(), locked: locks.is_some() })
+    success::no_store_json(&AboutResponse {
+        about: &about,
+        script,
+        webhooks,
+        user: grant.name(),
+        locked: locks.is_some(),
+    })
 }
 
 #[cfg(test)]
@@ -137,7 +143,7 @@ mod tests {
     use super::*;
 
     fn about(config: &Config, smtp: Option<Port>, pop3: Option<Port>) -> Value {
-        let mut about = serde_json::to_value(About::of(config, smtp, pop3, Timestamp::UNIX_EPOCH)).expect("JSON");
+        let mut about = serde_json::to_value(About::new(config, smtp, pop3, Timestamp::UNIX_EPOCH)).expect("JSON");
         let date = about["build-date"].take();
         assert!(date.as_str().is_some_and(|date| date.parse::<Timestamp>().is_ok()), "{date}");
         about

@@ -9,28 +9,28 @@ use axum::response::Response;
 use restante_http_connection::work::WorkPermit;
 use restante_metrics::Scrape;
 
-use crate::extractors::parameters::Administrator;
-use crate::response::problem::{Problem, fault};
+use crate::extractors::parameters::RequireAdmin;
+use crate::response::problem::{Problem, internal_error};
 use crate::response::success;
 use crate::state::Server;
 
 /// Where Prometheus looks.
-pub(crate) const METRICS: &str = "/metrics";
+pub(crate) const METRICS_PATH: &str = "/metrics";
 /// Where the status page of Inbucket's web interface looks.
-pub(crate) const VARS: &str = "/debug/vars";
+pub(crate) const VARS_PATH: &str = "/debug/vars";
 
 /// Everything, for Prometheus.
-pub(crate) async fn metrics(_: Administrator, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+pub(crate) async fn metrics(_: RequireAdmin, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     let settings = &server.settings;
     let scrape = Scrape::collect(settings.metrics.clone(), &server.mailroom, settings.extensions.counts()).await;
-    let text = WorkPermit::acquire(&server.scrapes).await?.run(move || scrape.into_text()).await?;
-    let mut response = Response::new(Body::from(text.map_err(|error| fault(&error))?));
+    let text = WorkPermit::acquire(&server.scrape_permits).await?.run(move || scrape.into_text()).await?;
+    let mut response = Response::new(Body::from(text.map_err(|error| internal_error(&error))?));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(Scrape::CONTENT_TYPE));
     response.headers_mut().insert(header::CACHE_CONTROL, success::NO_STORE);
     Ok(response)
 }
 
 /// What clients of Inbucket know.
-pub(crate) async fn vars(_: Administrator, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
-    success::current(&server.settings.metrics.vars(&server.mailroom).await)
+pub(crate) async fn vars(_: RequireAdmin, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+    success::no_store_json(&server.settings.metrics.vars(&server.mailroom).await)
 }

@@ -10,12 +10,12 @@ use restante_net::ListenAddr;
 use restante_settings::{Config, Storage, StoreKind, duration_text};
 use serde::Serialize;
 
-use crate::extractors::parameters::Administrator;
+use crate::extractors::parameters::RequireAdmin;
 use crate::response::problem::Problem;
 use crate::response::success;
 
 /// Where it is asked for.
-pub(crate) const STATUS: &str = "/serve/status";
+pub(crate) const STATUS_PATH: &str = "/serve/status";
 
 /// The answer to `/serve/status`, for a configuration.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -54,20 +54,20 @@ struct StorageConfig {
 
 impl Status {
     /// The status of a server that runs with this configuration.
-    pub fn of(config: &Config) -> Self {
+    pub fn from_config(config: &Config) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION"),
             build_date: build_date(),
             pop3_listener: listeners(&config.pop3.addr),
             web_listener: listeners(&config.web.addr),
-            smtp_config: SmtpConfig::of(&config.smtp.addr, &config.smtp.policy),
-            storage_config: StorageConfig::of(&config.storage),
+            smtp_config: SmtpConfig::new(&config.smtp.addr, &config.smtp.policy),
+            storage_config: StorageConfig::new(&config.storage),
         }
     }
 }
 
 impl SmtpConfig {
-    fn of(addr: &[ListenAddr], policy: &Policy) -> Self {
+    fn new(addr: &[ListenAddr], policy: &Policy) -> Self {
         let list = |domains: &Domains| domains.entries().collect();
         Self {
             addr: listeners(addr),
@@ -83,7 +83,7 @@ impl SmtpConfig {
 }
 
 impl StorageConfig {
-    fn of(storage: &Storage) -> Self {
+    fn new(storage: &Storage) -> Self {
         Self {
             mailbox_msg_cap: storage.mailbox_msg_cap.unwrap_or(0),
             store_type: match storage.kind {
@@ -97,8 +97,8 @@ impl StorageConfig {
 }
 
 /// The status as JSON.
-pub(crate) async fn status(_: Administrator, Extension(status): Extension<Arc<Status>>) -> Result<Response, Problem> {
-    success::current(&*status)
+pub(crate) async fn status(_: RequireAdmin, Extension(status): Extension<Arc<Status>>) -> Result<Response, Problem> {
+    success::no_store_json(&*status)
 }
 
 /// When the program was built, as RFC 3339 writes it.
@@ -129,7 +129,7 @@ mod tests {
         config.smtp.policy = Policy { reject_domains: ["*.Deny.org"].into_iter().collect(), ..Policy::default() };
         config.storage.mailbox_msg_cap = Some(500);
         config.storage.retention_period = Some(Duration::from_hours(72));
-        let mut status = serde_json::to_value(Status::of(&config)).unwrap();
+        let mut status = serde_json::to_value(Status::from_config(&config)).unwrap();
         let date = status["build-date"].take();
         assert!(date.as_str().unwrap().parse::<Timestamp>().is_ok_and(|date| date.as_second() > 0), "{date}");
         let expected = json!({

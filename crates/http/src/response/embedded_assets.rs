@@ -6,9 +6,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 
-use crate::response::encoding::{Accepted, Coding};
-use crate::response::etag::Known;
-use crate::response::success::Nothing;
+use crate::response::encoding::{AcceptEncoding, Coding};
+use crate::response::etag::IfNoneMatch;
+use crate::response::success::NoBody;
 
 include!(concat!(env!("OUT_DIR"), "/ui.rs"));
 
@@ -33,11 +33,11 @@ pub(crate) struct Form {
 
 impl Packed {
     /// The file in the form that the client likes best, or that it has it already. Nothing is copied.
-    pub(crate) fn answer(&'static self, accepted: &Accepted, known: &Known) -> Response {
+    pub(crate) fn answer(&'static self, accepted: &AcceptEncoding, known: &IfNoneMatch) -> Response {
         let form = accepted.best(&self.plain, self.smaller, |form| form.coding);
         let tag = HeaderValue::from_static(form.tag);
-        let mut response = Response::new(Body::new(Nothing));
-        if known.includes(&tag) {
+        let mut response = Response::new(Body::new(NoBody));
+        if known.matches(&tag) {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
         } else {
             *response.body_mut() = Body::from(Bytes::from_static(form.content));

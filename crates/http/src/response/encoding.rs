@@ -31,7 +31,7 @@ impl Coding {
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         // `x-gzip` is an old name of gzip (RFC 9110 section 8.4.1.3).
         let table = [("br", Self::Brotli), ("gzip", Self::Gzip), ("x-gzip", Self::Gzip), ("identity", Self::Identity)];
         table.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, coding)| coding)
@@ -43,23 +43,23 @@ type Weight = u16;
 
 /// What a client accepts: `Accept-Encoding`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Accepted {
+pub(crate) struct AcceptEncoding {
     brotli: Option<Weight>,
     gzip: Option<Weight>,
     identity: Option<Weight>,
     /// What the client says of everything that it does not name.
-    others: Option<Weight>,
+    wildcard: Option<Weight>,
 }
 
-impl Accepted {
-    fn of(headers: &HeaderMap) -> Self {
+impl AcceptEncoding {
+    fn from_headers(headers: &HeaderMap) -> Self {
         let mut accepted = Self::default();
         let lines = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
         for element in lines.flat_map(|line| line.split(',')) {
             let (name, parameter) = element.split_once(';').unwrap_or((element, "q=1"));
-            let Some(weight) = weight(parameter.trim()) else { continue };
-            let place = match (name.trim(), Coding::named(name.trim())) {
-                ("*", _) => &mut accepted.others,
+            let Some(weight) = parse_weight(parameter.trim()) else { continue };
+            let place = match (name.trim(), Coding::from_name(name.trim())) {
+                ("*", _) => &mut accepted.wildcard,
                 (_, Some(Coding::Brotli)) => &mut accepted.brotli,
                 (_, Some(Coding::Gzip)) => &mut accepted.gzip,
                 (_, Some(Coding::Identity)) => &mut accepted.identity,
@@ -81,16 +81,16 @@ impl Accepted {
 
     fn weight(&self, coding: Coding) -> Weight {
         match coding {
-            Coding::Brotli => self.brotli.or(self.others).unwrap_or(0),
-            Coding::Gzip => self.gzip.or(self.others).unwrap_or(0),
+            Coding::Brotli => self.brotli.or(self.wildcard).unwrap_or(0),
+            Coding::Gzip => self.gzip.or(self.wildcard).unwrap_or(0),
             // It is acceptable as long as it is not excluded, but what is asked for is better.
-            Coding::Identity => self.identity.or(self.others).unwrap_or(1),
+            Coding::Identity => self.identity.or(self.wildcard).unwrap_or(1),
         }
     }
 }
 
 /// `q=` and a number from 0 to 1 with at most three decimals (RFC 9110 section 12.4.2).
-fn weight(parameter: &str) -> Option<Weight> {
+fn parse_weight(parameter: &str) -> Option<Weight> {
     let value = parameter.strip_prefix("q=").or_else(|| parameter.strip_prefix("Q="))?;
     let (whole, decimals) = value.split_once('.').unwrap_or((value, ""));
     if decimals.len() > 3 || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -104,11 +104,11 @@ fn weight(parameter: &str) -> Option<Weight> {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Accepted {
+impl<S: Sync> FromRequestParts<S> for AcceptEncoding {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(&parts.headers))
+        Ok(Self::from_headers(&parts.headers))
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
 
     fn best(lines: &[&'static str], smaller: &[Coding]) -> &'static str {
         let lines = lines.iter().map(|&line| (header::ACCEPT_ENCODING, HeaderValue::from_static(line)));
-        let accepted = Accepted::of(&lines.collect());
+        let accepted = AcceptEncoding::from_headers(&lines.collect());
         accepted.best(&Coding::Identity, smaller, |coding| *coding).name().unwrap_or("identity")
     }
 

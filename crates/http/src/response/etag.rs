@@ -27,11 +27,11 @@ pub(crate) enum Extract {
 /// Makes the tags. A store that forgets counts its versions anew after a restart, and a new program may render the
 /// same message in another way: so a tag holds the time at which the service started.
 #[derive(Debug)]
-pub(crate) struct Tags {
+pub(crate) struct EntityTags {
     epoch: i64,
 }
 
-impl Tags {
+impl EntityTags {
     /// Tags of a service that starts now.
     pub(crate) fn new() -> Self {
         Self { epoch: Timestamp::now().as_microsecond() }
@@ -118,12 +118,12 @@ impl Tags {
 
 /// The tags that the client already has an answer for: `If-None-Match`.
 #[derive(Debug)]
-pub(crate) struct Known(Vec<HeaderValue>);
+pub(crate) struct IfNoneMatch(Vec<HeaderValue>);
 
-impl Known {
+impl IfNoneMatch {
     /// Whether the client has the answer with this tag. The comparison is the weak one, and `*` stands for every tag when
     /// it stands alone (RFC 9110 section 13.1.2).
-    pub(crate) fn includes(&self, tag: &HeaderValue) -> bool {
+    pub(crate) fn matches(&self, tag: &HeaderValue) -> bool {
         if let [only] = self.0.as_slice()
             && only.as_bytes().trim_ascii() == b"*"
         {
@@ -143,7 +143,7 @@ fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-impl<S: Sync> FromRequestParts<S> for Known {
+impl<S: Sync> FromRequestParts<S> for IfNoneMatch {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -177,14 +177,14 @@ mod tests {
             (&["", ",,", "W/"], false),
         ];
         for (values, expected) in table {
-            let known = Known(values.iter().map(|&value| HeaderValue::from_static(value)).collect());
-            assert_eq!(known.includes(&tag), expected, "{values:?}");
+            let known = IfNoneMatch(values.iter().map(|&value| HeaderValue::from_static(value)).collect());
+            assert_eq!(known.matches(&tag), expected, "{values:?}");
         }
     }
 
     #[test]
     fn tags_differ_where_answers_do() {
-        let tags = Tags { epoch: 1 };
+        let tags = EntityTags { epoch: 1 };
         let id = MessageId::from(5);
         let all = [
             tags.listing(Version(5)),
@@ -211,7 +211,7 @@ mod tests {
             tags.counts(Version(5)),
             tags.description(),
             tags.docs(),
-            Tags { epoch: 2 }.listing(Version(5)),
+            EntityTags { epoch: 2 }.listing(Version(5)),
         ];
         let distinct: std::collections::HashSet<_> = all.iter().collect();
         assert_eq!(distinct.len(), all.len());

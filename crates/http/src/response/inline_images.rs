@@ -14,23 +14,23 @@ use crate::response::links;
 use crate::response::links::Purpose;
 
 /// What the images, or the links to them, may add to one document, in bytes. What does not fit is left out.
-const MOST: usize = 32 * 1024 * 1024;
+const MAX_ADDED_BYTES: usize = 32 * 1024 * 1024;
 
 /// Images as `data:` URIs. The frame has an origin of its own, so our links would be those of another site to it.
-pub(crate) struct Embedded<'a> {
+pub(crate) struct EmbeddedImages<'a> {
     images: Images<'a>,
-    room: Room,
+    budget: ByteBudget,
 }
 
-impl<'a> Embedded<'a> {
+impl<'a> EmbeddedImages<'a> {
     /// The images of a mail.
     pub(crate) fn new(mime: &'a Mime) -> Self {
-        Self { images: Images::of(mime), room: Room::default() }
+        Self { images: Images::from_mime(mime), budget: ByteBudget::default() }
     }
 
-    fn embed(&self, Image { kind, file, .. }: &Image<'_>) -> Option<String> {
+    fn embed(&self, Image { content_type: kind, file, .. }: &Image<'_>) -> Option<String> {
         let mut url = format!("data:{kind};base64,");
-        if !self.room.takes(url.len() + longest_encoded(file.part)) {
+        if !self.budget.try_take(url.len() + max_encoded_len(file.part)) {
             return None;
         }
         STANDARD.encode_string(file.content(), &mut url);
@@ -38,7 +38,7 @@ impl<'a> Embedded<'a> {
     }
 }
 
-impl InlineParts for Embedded<'_> {
+impl InlineParts for EmbeddedImages<'_> {
     fn url_by_content_id(&self, content_id: &str) -> Option<String> {
         self.embed(self.images.by_id.get(content_id)?)
     }
@@ -50,7 +50,7 @@ impl InlineParts for Embedded<'_> {
 
 /// A bound of how long the content of a part becomes in base64, from what the mail holds of it. It also bounds the work:
 /// what is mostly line breaks has to be read as often as it is called.
-fn longest_encoded(part: &Part) -> usize {
+fn max_encoded_len(part: &Part) -> usize {
     match part.transfer_encoding {
         // It has this form already; only the padding may be missing.
         TransferEncoding::Base64 => part.body.len() + 4,
@@ -61,26 +61,26 @@ fn longest_encoded(part: &Part) -> usize {
 }
 
 /// Images as links to the attachments that they are.
-pub(crate) struct Links<'a> {
+pub(crate) struct ImageLinks<'a> {
     images: Images<'a>,
-    room: Room,
-    of: &'a Summary,
+    budget: ByteBudget,
+    summary: &'a Summary,
     base_url: &'a str,
 }
 
-impl<'a> Links<'a> {
+impl<'a> ImageLinks<'a> {
     /// The images of a mail, with links that start with the base URL.
     pub(crate) fn new(mime: &'a Mime, of: &'a Summary, base_url: &'a str) -> Self {
-        Self { images: Images::of(mime), room: Room::default(), of, base_url }
+        Self { images: Images::from_mime(mime), budget: ByteBudget::default(), summary: of, base_url }
     }
 
     fn link(&self, Image { index, file, .. }: &Image<'_>) -> Option<String> {
-        let url = links::attachment(self.base_url, Purpose::View, self.of, *index, &file.filename);
-        self.room.takes(url.len()).then_some(url)
+        let url = links::attachment(self.base_url, Purpose::View, self.summary, *index, &file.filename);
+        self.budget.try_take(url.len()).then_some(url)
     }
 }
 
-impl InlineParts for Links<'_> {
+impl InlineParts for ImageLinks<'_> {
     fn url_by_content_id(&self, content_id: &str) -> Option<String> {
         self.link(self.images.by_id.get(content_id)?)
     }
@@ -101,17 +101,17 @@ struct Images<'a> {
 struct Image<'a> {
     /// Its place in the list of attachments.
     index: usize,
-    kind: &'static str,
+    content_type: &'static str,
     file: Attachment<'a>,
 }
 
 impl<'a> Images<'a> {
-    fn of(mime: &'a Mime) -> Self {
+    fn from_mime(mime: &'a Mime) -> Self {
         let mut images = Self::default();
         for (index, file) in mime.attachments().into_iter().enumerate() {
-            let Some(kind) = kind(&file.content_type) else { continue };
+            let Some(kind) = image_content_type(&file.content_type) else { continue };
             let part = file.part;
-            let image = Image { index, kind, file };
+            let image = Image { index, content_type: kind, file };
             if let Some(location) = &part.content_location {
                 images.by_location.entry(location).or_insert_with(|| image.clone());
             }
@@ -124,7 +124,7 @@ impl<'a> Images<'a> {
 }
 
 /// The type of an image that browsers show; `None` for everything else.
-fn kind(content_type: &str) -> Option<&'static str> {
+fn image_content_type(content_type: &str) -> Option<&'static str> {
     let kind = match content_type {
         // A name that is none, and yet what many programs write.
         "image/jpeg" | "image/jpg" => "image/jpeg",
@@ -141,17 +141,17 @@ fn kind(content_type: &str) -> Option<&'static str> {
 }
 
 /// What is left of the bound.
-struct Room(Cell<usize>);
+struct ByteBudget(Cell<usize>);
 
-impl Default for Room {
+impl Default for ByteBudget {
     fn default() -> Self {
-        Self(Cell::new(MOST))
+        Self(Cell::new(MAX_ADDED_BYTES))
     }
 }
 
-impl Room {
+impl ByteBudget {
     /// Whether there was room for so many bytes, which are gone then.
-    fn takes(&self, bytes: usize) -> bool {
+    fn try_take(&self, bytes: usize) -> bool {
         let left = self.0.get().checked_sub(bytes);
         self.0.set(left.unwrap_or_else(|| self.0.get()));
         left.is_some()
@@ -194,8 +194,8 @@ mod tests {
             ("Content-Type: image/gif\r\nContent-ID: <a@x>", "the second of this name"),
             ("Content-Type: image/gif; name=\"\\\"><script>.gif\"\r\nContent-ID: <\"><script>>", "abc"),
         ]);
-        let (embedded, summary) = (Embedded::new(&mime), summary());
-        let links = Links::new(&mime, &summary, "http://localhost");
+        let (embedded, summary) = (EmbeddedImages::new(&mime), summary());
+        let links = ImageLinks::new(&mime, &summary, "http://localhost");
         let table = [
             ("a@x", "data:image/png;base64,YWJj", "1/attachment-1.png"),
             ("b", "data:image/jpeg;base64,YWJj", "2/attachment-2.jpg"),
@@ -222,8 +222,8 @@ mod tests {
             ("Content-Type: image/gif\r\nContent-Location: b.gif", "abc"),
             ("Content-Type: text/css\r\nContent-Location: c.css\r\nContent-Disposition: attachment", "abc"),
         ]);
-        let (embedded, summary) = (Embedded::new(&mime), summary());
-        let links = Links::new(&mime, &summary, "");
+        let (embedded, summary) = (EmbeddedImages::new(&mime), summary());
+        let links = ImageLinks::new(&mime, &summary, "");
         let table = [
             ("http://example.org/a.png", "data:image/png;base64,YWJj", "/mailbox/vattach/test/17/1/attachment-1.png"),
             ("b.gif", "data:image/gif;base64,YWJj", "/mailbox/vattach/test/17/2/attachment-2.gif"),
@@ -253,11 +253,11 @@ mod tests {
         let large = "x".repeat(10 << 20);
         let long_name = format!("Content-Type: image/png; name=\"{}\"\r\nContent-ID: <b>", "é".repeat(1000));
         let mime = mail(&[("Content-Type: image/png\r\nContent-ID: <a>", &large), (&long_name, "abc")]);
-        let embedded = called_often(&Embedded::new(&mime), &["a", "b"]);
-        assert!((20 << 20..=MOST).contains(&embedded), "{embedded}");
+        let embedded = called_often(&EmbeddedImages::new(&mime), &["a", "b"]);
+        assert!((20 << 20..=MAX_ADDED_BYTES).contains(&embedded), "{embedded}");
         let summary = summary();
-        let links = called_often(&Links::new(&mime, &summary, "http://localhost"), &["a", "b"]);
-        assert!((1 << 20..=MOST).contains(&links), "{links}");
+        let links = called_often(&ImageLinks::new(&mime, &summary, "http://localhost"), &["a", "b"]);
+        assert!((1 << 20..=MAX_ADDED_BYTES).contains(&links), "{links}");
     }
 
     #[test]
@@ -265,8 +265,8 @@ mod tests {
         let blanks = "\r\n".repeat(4 << 20);
         let header = "Content-Type: image/png\r\nContent-ID: <a>\r\nContent-Transfer-Encoding: base64";
         let mime = mail(&[(header, &blanks)]);
-        let embedded = Embedded::new(&mime);
+        let embedded = EmbeddedImages::new(&mime);
         let read = (0..10_000).filter(|_| embedded.url_by_content_id("a").is_some()).count();
-        assert_eq!(read, MOST / blanks.len() - 1);
+        assert_eq!(read, MAX_ADDED_BYTES / blanks.len() - 1);
     }
 }

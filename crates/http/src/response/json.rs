@@ -7,17 +7,17 @@ use bytes::Bytes;
 use restante_api_types::json::append;
 use serde::Serialize;
 
-use crate::response::problem::{Problem, fault};
+use crate::response::problem::{Problem, internal_error};
 
 /// Returns a value as a body: JSON with a final line feed.
 pub(crate) fn body(value: &impl Serialize) -> Result<Bytes, Problem> {
-    body_of_size(value, 0)
+    body_with_capacity(value, 0)
 }
 
 /// Returns a value as a body of about this size. Room for large texts at once takes half of the memory that growing takes.
-pub(crate) fn body_of_size(value: &impl Serialize, size: usize) -> Result<Bytes, Problem> {
+pub(crate) fn body_with_capacity(value: &impl Serialize, size: usize) -> Result<Bytes, Problem> {
     let mut out = Vec::with_capacity(size);
-    append(&mut out, value).map_err(|error| fault(&error))?;
+    append(&mut out, value).map_err(|error| internal_error(&error))?;
     out.push(b'\n');
     // The body may be cached, and the size is an estimate.
     out.shrink_to_fit();
@@ -49,7 +49,7 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
 }
 
 /// A bound of what a string takes, which is close unless much has to be escaped.
-pub(crate) fn longest(text: &str) -> usize {
+pub(crate) fn max_string_len(text: &str) -> usize {
     let escaped = text.bytes().filter(|&byte| byte < b' ' || byte == b'"' || byte == b'\\').count();
     text.len() + "\\u0000".len() * escaped + 2
 }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn bodies_end_in_a_line_feed() {
         assert_eq!(body(&[1, 2]).unwrap(), "[1,2]\n");
-        let large = body_of_size(&"x".repeat(1000), 1);
+        let large = body_with_capacity(&"x".repeat(1000), 1);
         assert_eq!(large.unwrap().len(), 1003);
     }
 
@@ -126,7 +126,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn every_string_comes_back(text in ".*|[\\x00-\\x7f]*") {
-            proptest::prop_assert!(written(&text).len() <= longest(&text));
+            proptest::prop_assert!(written(&text).len() <= max_string_len(&text));
             proptest::prop_assert_eq!(body(&text).unwrap(), format!("{}\n", written(&text)));
             proptest::prop_assert_eq!(serde_json::from_str::<String>(&written(&text)).ok(), Some(text));
         }

@@ -13,7 +13,7 @@ use crate::response::links::Purpose;
 use crate::response::{json, links};
 
 /// What a summary record takes beside its texts, roughly.
-const RECORD: usize = 192;
+const RECORD_BYTES: usize = 192;
 
 /// How long the listing of these messages becomes, roughly.
 pub(crate) fn listing_size(messages: &[Summary]) -> usize {
@@ -39,14 +39,16 @@ pub(crate) fn record(out: &mut Vec<u8>, of: &Summary) {
 
 /// How long a summary record becomes, roughly.
 pub(crate) fn record_size(of: &Summary) -> usize {
-    RECORD + of.mailbox.as_str().len() + of.headline.text_len()
+    RECORD_BYTES + of.mailbox.as_str().len() + of.headline.text_len()
 }
 
 /// A message: the fields of its summary record, then what its MIME view says.
 pub(crate) fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
     let (text, html) = (mime.inbucket_text(), mime.html());
     // The texts are most of it, and room for them at once is half of what growing to it would take.
-    let mut out = Vec::with_capacity(json::longest(&text) + json::longest(&html) + record_size(of) + 8 * RECORD);
+    let mut out = Vec::with_capacity(
+        json::max_string_len(&text) + json::max_string_len(&html) + record_size(of) + 8 * RECORD_BYTES,
+    );
     out.push(b'{');
     summary(&mut out, of);
     out.extend_from_slice(b",\"body\":{");
@@ -153,7 +155,7 @@ pub(crate) struct HeaderMap(Vec<(String, Vec<String>)>);
 
 impl HeaderMap {
     /// Returns the header of a mail.
-    pub(crate) fn of(mime: &Mime) -> Self {
+    pub(crate) fn from_mime(mime: &Mime) -> Self {
         Self(mime.header_map())
     }
 }

@@ -29,7 +29,7 @@ pub(crate) enum Problem {
     /// The request is malformed; the sentence says where.
     Malformed(String),
     /// What is to be searched for, or waited for, is no question.
-    NoQuestion(QueryError),
+    InvalidQuery(QueryError),
     /// The Host header is missing or malformed.
     BadHost,
     /// The request is for a host name that is not ours: perhaps a foreign name that was pointed at this address
@@ -40,11 +40,11 @@ pub(crate) enum Problem {
     /// The client did not say who it is, or not the truth.
     Denied(Denied, Challenge),
     /// The client may not do things of this kind.
-    NotAllowed(Scope),
+    MissingScope(Scope),
     /// The client may not do anything with this mailbox.
-    OutOfReach,
+    MailboxNotAllowed,
     /// A web page wants to use what may be mail as its own code.
-    NotCode,
+    ForbiddenDestination,
     /// There is nothing at this path.
     NoSuchPath,
     /// There is no such message in the mailbox.
@@ -54,7 +54,7 @@ pub(crate) enum Problem {
     /// The message has no part of this index.
     NoSuchPart,
     /// Searching is switched off.
-    NoSearch,
+    SearchDisabled,
     /// A search could not be answered.
     Search(SearchError),
     /// The message is there, but what was said when it came is not, or never was.
@@ -64,45 +64,45 @@ pub(crate) enum Problem {
     /// The path does not have this method.
     MethodNotAllowed,
     /// The path speaks WebSocket, and the request does not.
-    NoWebSocket,
+    WebSocketRequired,
     /// The request's body did not arrive in time.
-    TooSlow,
+    BodyTimeout,
     /// The request's body is larger than any sensible one.
-    TooLarge,
+    BodyTooLarge,
     /// The mail that the request's body makes is larger than those that are taken.
-    MailTooLarge {
+    MessageTooLarge {
         /// How large it is.
         bytes: usize,
         /// How large one may be.
-        most: usize,
+        max: usize,
     },
     /// The request's body is no JSON, by its own account.
     NotJson,
     /// The request's body calls itself JSON and is none.
-    BrokenJson(serde_json::Error),
+    InvalidJson(serde_json::Error),
     /// The request's body is JSON that does not say what is wanted, which is this.
     WrongShape(&'static str),
     /// The request's body is neither a mail nor the pieces of one, by its own account.
-    NotMail,
+    NotMessage,
     /// No mail can be made of the request's body, and this is why.
-    Unfit(String),
+    InvalidMessage(String),
     /// The policy or a hook does not want the mail.
     Refused(Refusal),
     /// Not all the messages came in time that were waited for.
-    NotEnough {
+    TooFewMessages {
         /// How many came.
-        came: usize,
+        found: usize,
         /// How many were waited for.
-        wanted: usize,
+        expected: usize,
     },
     /// A message came where none should.
-    Unexpected,
+    UnexpectedMessage,
     /// The client does not wait any longer.
-    Departed,
+    Disconnected,
     /// There are too many connections, or too many of this client.
     TooMany(TooMany),
     /// Too many listen to the live monitor.
-    TooManyMonitors,
+    TooManySubscribers,
     /// Too many wait for mail.
     TooManyWaits,
     /// Too many large mails are being handed in.
@@ -110,13 +110,13 @@ pub(crate) enum Problem {
     /// New work is not welcome now.
     NotReady(NotReady),
     /// Too many large answers are under way.
-    Busy(OverBudget),
+    OverBudget(OverBudget),
     /// Too much heavy work was to be done before.
-    Crowded,
+    NoWorkPermit,
     /// The store did not do its work.
     Store(StoreError),
     /// We made a mistake.
-    Fault(String),
+    Internal(String),
 }
 
 /// How credentials are asked for.
@@ -130,7 +130,7 @@ pub(crate) enum Challenge {
 
 impl Challenge {
     /// The header field that asks (RFC 9110 section 11.6.1).
-    pub(crate) const fn text(self) -> &'static str {
+    pub(crate) const fn header_value(self) -> &'static str {
         match self {
             Self::Program => "Bearer realm=\"Restante\", Basic realm=\"Restante\", charset=\"UTF-8\"",
             Self::Page => "Bearer realm=\"Restante\"",
@@ -140,15 +140,15 @@ impl Challenge {
 
 impl From<OverBudget> for Problem {
     fn from(excess: OverBudget) -> Self {
-        Self::Busy(excess)
+        Self::OverBudget(excess)
     }
 }
 
 impl From<WorkError> for Problem {
     fn from(error: WorkError) -> Self {
         match error {
-            WorkError::NoPermit => Self::Crowded,
-            WorkError::Failed(error) => Self::Fault(error),
+            WorkError::NoPermit => Self::NoWorkPermit,
+            WorkError::Failed(error) => Self::Internal(error),
         }
     }
 }
@@ -183,7 +183,7 @@ impl From<SenderRefusal> for Problem {
 impl From<RecipientRefusal> for Problem {
     fn from(refusal: RecipientRefusal) -> Self {
         match refusal {
-            RecipientRefusal::NotPermitted => Self::OutOfReach,
+            RecipientRefusal::NotPermitted => Self::MailboxNotAllowed,
             refusal => Self::Refused(smtp::recipient_refusal(refusal)),
         }
     }
@@ -198,7 +198,7 @@ impl From<StoreError> for Problem {
 impl Problem {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::Malformed(_) | Self::NoQuestion(_) | Self::BadHost | Self::Departed => StatusCode::BAD_REQUEST,
+            Self::Malformed(_) | Self::InvalidQuery(_) | Self::BadHost | Self::Disconnected => StatusCode::BAD_REQUEST,
             // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::Denied(Denied { reason: DenialReason::TooMany, .. }, _) | Self::TooMany(TooMany::FromPeer) => {
@@ -207,42 +207,42 @@ impl Problem {
             Self::Denied(..) => StatusCode::UNAUTHORIZED,
             // A refusal for now has a code below 500, as over SMTP.
             Self::ForeignOrigin
-            | Self::NotAllowed(_)
-            | Self::OutOfReach
-            | Self::NotCode
+            | Self::MissingScope(_)
+            | Self::MailboxNotAllowed
+            | Self::ForbiddenDestination
             | Self::Refused(Refusal { code: 500.., .. }) => StatusCode::FORBIDDEN,
             Self::NoSuchPath
             | Self::NoSuchMessage
             | Self::NoSuchAttachment
             | Self::NoSuchPart
-            | Self::NoSearch
+            | Self::SearchDisabled
             | Self::NoTranscript
             | Self::NoSuchSession => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::NoWebSocket => StatusCode::UPGRADE_REQUIRED,
-            Self::TooSlow | Self::NotEnough { .. } => StatusCode::REQUEST_TIMEOUT,
-            Self::Unexpected => StatusCode::CONFLICT,
-            Self::TooLarge | Self::MailTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::NotJson | Self::NotMail => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::BrokenJson(_) | Self::WrongShape(_) | Self::Unfit(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::WebSocketRequired => StatusCode::UPGRADE_REQUIRED,
+            Self::BodyTimeout | Self::TooFewMessages { .. } => StatusCode::REQUEST_TIMEOUT,
+            Self::UnexpectedMessage => StatusCode::CONFLICT,
+            Self::BodyTooLarge | Self::MessageTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::NotJson | Self::NotMessage => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::InvalidJson(_) | Self::WrongShape(_) | Self::InvalidMessage(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::TooMany(TooMany::InTotal)
             | Self::Refused(_)
-            | Self::TooManyMonitors
+            | Self::TooManySubscribers
             | Self::TooManyWaits
             | Self::TooManyUploads
             | Self::NotReady(_)
-            | Self::Busy(_)
-            | Self::Crowded
+            | Self::OverBudget(_)
+            | Self::NoWorkPermit
             | Self::Search(_)
             | Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Fault(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
     fn detail(&self) -> Cow<'_, str> {
         Cow::Borrowed(match self {
             Self::Malformed(sentence) => return Cow::Borrowed(sentence),
-            Self::NoQuestion(error) => return Cow::Owned(error.to_string()),
+            Self::InvalidQuery(error) => return Cow::Owned(error.to_string()),
             Self::BadHost => "The Host header is missing or malformed.",
             Self::Misdirected => {
                 "This server does not answer for the host name of the request. Add the name to the setting web.hosts."
@@ -251,10 +251,10 @@ impl Problem {
                 "This request comes from a web page of another origin. Only origins that the setting web.corsorigins lists \
                  may use the API. To open this address, type it into the address bar."
             }
-            Self::NotAllowed(scope) => {
+            Self::MissingScope(scope) => {
                 return Cow::Owned(format!("The credentials do not allow this: it needs the scope {scope}."));
             }
-            Self::OutOfReach => "The credentials are not for this mailbox.",
+            Self::MailboxNotAllowed => "The credentials are not for this mailbox.",
             Self::Denied(denied, _) => match denied.reason {
                 DenialReason::NoCredentials => {
                     "This server asks for credentials: a token, or a user name and a password."
@@ -266,14 +266,14 @@ impl Problem {
                     "The user name or the password is wrong."
                 }
             },
-            Self::NotCode => {
+            Self::ForbiddenDestination => {
                 "Only the files of the web interface may be used as a script, a style or a plugin of a page."
             }
             Self::NoSuchPath => "There is nothing at this path.",
             Self::NoSuchMessage => "The mailbox has no such message.",
             Self::NoSuchAttachment => "The message has no such attachment.",
             Self::NoSuchPart => "The message has no such part.",
-            Self::NoSearch => "Searching is switched off by the setting search.enabled.",
+            Self::SearchDisabled => "Searching is switched off by the setting search.enabled.",
             Self::Search(SearchError::Timeout) => {
                 "This search takes too long; one for words that are not in most messages is quicker."
             }
@@ -284,46 +284,50 @@ impl Problem {
             Self::NoTranscript => "No transcript of the session that brought this message is kept.",
             Self::NoSuchSession => "There is no such session, or nothing of it is kept any more.",
             Self::MethodNotAllowed => "This path does not have this method; the Allow header lists those it has.",
-            Self::NoWebSocket => {
+            Self::WebSocketRequired => {
                 "This path speaks WebSocket, version 13, only. The same events without it are at /api/v2/events."
             }
-            Self::TooSlow => "The body of the request did not arrive in time.",
-            Self::TooLarge => "The body of the request is too large.",
-            Self::MailTooLarge { bytes, most } => {
+            Self::BodyTimeout => "The body of the request did not arrive in time.",
+            Self::BodyTooLarge => "The body of the request is too large.",
+            Self::MessageTooLarge { bytes, max: most } => {
                 return Cow::Owned(format!("The mail is too large when it is made: {bytes} bytes, of at most {most}."));
             }
             Self::NotJson => "The body of the request must be application/json.",
-            Self::BrokenJson(error) => {
+            Self::InvalidJson(error) => {
                 return Cow::Owned(format!("The body of the request is no valid JSON: {error}."));
             }
             Self::WrongShape(wanted) => return Cow::Owned(format!("The body of the request must be {wanted}.")),
-            Self::NotMail => "The body of the request must be message/rfc822 or application/json.",
-            Self::Unfit(why) => return Cow::Owned(format!("The body of the request makes no mail: {why}.")),
+            Self::NotMessage => "The body of the request must be message/rfc822 or application/json.",
+            Self::InvalidMessage(why) => return Cow::Owned(format!("The body of the request makes no mail: {why}.")),
             Self::Refused(Refusal { code, text }) => {
                 return Cow::Owned(format!("The mail is refused, as it is over SMTP: {code} {text}"));
             }
-            Self::NotEnough { came, wanted } => {
+            Self::TooFewMessages { found: came, expected: wanted } => {
                 return Cow::Owned(format!("{came} of {wanted} matching messages came in time."));
             }
-            Self::Unexpected => "A matching message came, and none was expected.",
-            Self::Departed => {
+            Self::UnexpectedMessage => "A matching message came, and none was expected.",
+            Self::Disconnected => {
                 "The client has closed its side of the connection, so its answer is not waited for any longer."
             }
             Self::TooMany(TooMany::InTotal) => "The server has too many connections.",
             Self::TooMany(TooMany::FromPeer) => "This client has too many connections or requests open.",
-            Self::TooManyMonitors => "Too many listen to the live monitor already.",
+            Self::TooManySubscribers => "Too many listen to the live monitor already.",
             Self::TooManyWaits => "Too many wait for mail already.",
             Self::TooManyUploads => {
                 "Other clients hand in large mails at the moment, and there is no room for this one."
             }
             Self::NotReady(NotReady::ShuttingDown) => "The server is about to end.",
             Self::NotReady(NotReady::NotAccepting) => "The server cannot accept connections at the moment.",
-            Self::Busy(_) => "Other clients are taking large answers at the moment, and there is no room for this one.",
-            Self::Crowded => "Large messages are being read by others at the moment, and this one's turn did not come.",
+            Self::OverBudget(_) => {
+                "Other clients are taking large answers at the moment, and there is no room for this one."
+            }
+            Self::NoWorkPermit => {
+                "Large messages are being read by others at the moment, and this one's turn did not come."
+            }
             Self::Store(StoreError::NoSpace(_)) => "The store is full.",
             Self::Store(StoreError::Unavailable(_)) => "The store cannot be reached at the moment.",
             Self::Store(StoreError::Broken(_)) => "The store could not do its work.",
-            Self::Fault(_) => "The server made a mistake.",
+            Self::Internal(_) => "The server made a mistake.",
         })
     }
 
@@ -333,9 +337,9 @@ impl Problem {
             // Places come and go.
             Self::TooMany(_) => Some("1"),
             Self::Denied(Denied { reason: DenialReason::TooMany, .. }, _) => Some("10"),
-            Self::Busy(_)
-            | Self::Crowded
-            | Self::TooManyMonitors
+            Self::OverBudget(_)
+            | Self::NoWorkPermit
+            | Self::TooManySubscribers
             | Self::TooManyWaits
             | Self::TooManyUploads
             | Self::Refused(Refusal { code: ..500, .. })
@@ -350,8 +354,8 @@ impl Problem {
     fn denial(&self) -> Option<Denied> {
         match self {
             Self::Denied(denied, _) => Some(denied.clone()),
-            Self::NotAllowed(_) => Some(DenialReason::Scope.into()),
-            Self::OutOfReach => Some(DenialReason::Mailbox.into()),
+            Self::MissingScope(_) => Some(DenialReason::Scope.into()),
+            Self::MailboxNotAllowed => Some(DenialReason::Mailbox.into()),
             _ => None,
         }
     }
@@ -361,7 +365,7 @@ impl Problem {
     fn log(&self) {
         match self {
             Self::Search(error @ SearchError::Unavailable(_)) => tracing::error!(%error, "HTTP request failed"),
-            Self::Fault(error) => tracing::error!(%error, "HTTP request failed by a fault of the server"),
+            Self::Internal(error) => tracing::error!(%error, "HTTP request failed by a fault of the server"),
             _ => {}
         }
     }
@@ -383,7 +387,7 @@ impl Problem {
             title: status.canonical_reason().unwrap_or_default(),
             status: status.as_u16(),
             detail: self.detail().into_owned(),
-            position: if let Self::NoQuestion(error) = self { Some(error.position()) } else { None },
+            position: if let Self::InvalidQuery(error) = self { Some(error.position()) } else { None },
         }
     }
 }
@@ -426,7 +430,7 @@ impl IntoResponse for Problem {
         if let Some(seconds) = self.retry_after() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));
         }
-        if let Self::NoWebSocket = self {
+        if let Self::WebSocketRequired = self {
             // What is required must be named (RFC 9110 section 15.5.22, RFC 6455 section 4.4).
             headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
             headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
@@ -435,15 +439,15 @@ impl IntoResponse for Problem {
         if let Self::Denied(_, challenge) = self
             && response.status() == StatusCode::UNAUTHORIZED
         {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge.text()));
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge.header_value()));
         }
         response
     }
 }
 
 /// Returns the problem for a bug of the server, with its cause for the log.
-pub(crate) fn fault(error: &dyn Display) -> Problem {
-    Problem::Fault(error.to_string())
+pub(crate) fn internal_error(error: &dyn Display) -> Problem {
+    Problem::Internal(error.to_string())
 }
 
 /// Refuses a connection above the limits with a problem document, before a request is read.

@@ -14,7 +14,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::response::json;
-use crate::response::problem::{Problem, fault};
+use crate::response::problem::{Problem, internal_error};
 
 /// The type of everything that the REST API says in JSON.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
@@ -43,39 +43,39 @@ pub(crate) enum Done {
 
 /// The answer of an operation that only has to say that it was done.
 pub(crate) fn done() -> Result<Response, Problem> {
-    Ok(api(JSON, Body::from(json::body(&Done::Ok)?)))
+    Ok(api_response(JSON, Body::from(json::body(&Done::Ok)?)))
 }
 
 /// JSON that the client can ask for again by its tag.
 pub(crate) fn json(body: Bytes, tag: HeaderValue) -> Response {
-    tagged(api(JSON, Body::from(body)), tag)
+    with_etag(api_response(JSON, Body::from(body)), tag)
 }
 
 /// A value as JSON without a tag, which is never to be kept.
-pub(crate) fn current(value: &impl Serialize) -> Result<Response, Problem> {
-    Ok(fresh(json::body(value)?))
+pub(crate) fn no_store_json(value: &impl Serialize) -> Result<Response, Problem> {
+    Ok(no_store_body(json::body(value)?))
 }
 
 /// JSON without a tag, which is never to be kept.
-pub(crate) fn fresh(body: Bytes) -> Response {
-    let mut response = api(JSON, Body::from(body));
+pub(crate) fn no_store_body(body: Bytes) -> Response {
+    let mut response = api_response(JSON, Body::from(body));
     response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
     response
 }
 
 /// The source of a message, which is sent without being copied.
 pub(crate) fn source(source: Source, tag: HeaderValue) -> Response {
-    tagged(api(PLAIN, Body::new(Pieces { first: source.trace, second: source.body })), tag)
+    with_etag(api_response(PLAIN, Body::new(TwoPartBody { first: source.trace, second: source.body })), tag)
 }
 
 /// The client has the answer already; the headers are those it would have got with it.
 pub(crate) fn not_modified(content_type: HeaderValue, tag: HeaderValue) -> Response {
-    let mut response = tagged(api(content_type, Body::new(Nothing)), tag);
+    let mut response = with_etag(api_response(content_type, Body::new(NoBody)), tag);
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     response
 }
 
-fn api(content_type: HeaderValue, body: Body) -> Response {
+fn api_response(content_type: HeaderValue, body: Body) -> Response {
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     // The specification's way to say that every answer is already old.
@@ -83,18 +83,18 @@ fn api(content_type: HeaderValue, body: Body) -> Response {
     response
 }
 
-fn tagged(mut response: Response, tag: HeaderValue) -> Response {
+fn with_etag(mut response: Response, tag: HeaderValue) -> Response {
     response.headers_mut().insert(header::ETAG, tag);
     response
 }
 
 /// Redirects a read to another path. Some clients in use know 301 and not 308.
-pub(crate) fn moved(location: String) -> Result<Response, Problem> {
+pub(crate) fn moved_permanently(location: String) -> Result<Response, Problem> {
     redirect_with(StatusCode::MOVED_PERMANENTLY, location, NO_CACHE)
 }
 
 /// Redirects to another path, with the same method.
-pub(crate) fn redirect(location: String) -> Result<Response, Problem> {
+pub(crate) fn permanent_redirect(location: String) -> Result<Response, Problem> {
     redirect_with(StatusCode::PERMANENT_REDIRECT, location, NO_CACHE)
 }
 
@@ -106,18 +106,18 @@ pub(crate) fn see_other(location: String) -> Result<Response, Problem> {
 fn redirect_with(status: StatusCode, location: String, cache_control: HeaderValue) -> Result<Response, Problem> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
-    response.headers_mut().insert(header::LOCATION, location.try_into().map_err(|error| fault(&error))?);
+    response.headers_mut().insert(header::LOCATION, location.try_into().map_err(|error| internal_error(&error))?);
     response.headers_mut().insert(header::CACHE_CONTROL, cache_control);
     Ok(response)
 }
 
 /// A body of two pieces.
-struct Pieces {
+struct TwoPartBody {
     first: Bytes,
     second: Bytes,
 }
 
-impl http_body::Body for Pieces {
+impl http_body::Body for TwoPartBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -140,9 +140,9 @@ impl http_body::Body for Pieces {
 
 /// No body at all, which is not the same as a body of length zero: a 304 may only tell the length of the answer that it
 /// stands for (RFC 9110 section 8.6).
-pub(crate) struct Nothing;
+pub(crate) struct NoBody;
 
-impl http_body::Body for Nothing {
+impl http_body::Body for NoBody {
     type Data = Bytes;
     type Error = Infallible;
 

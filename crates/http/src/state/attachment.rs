@@ -11,15 +11,15 @@ use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_mail::message::Summary;
 use restante_mail::mime::{Mime, Part, Role};
 
-use crate::response::etag::Known;
+use crate::response::etag::IfNoneMatch;
 use crate::response::links::{Purpose, push_segment};
 use crate::response::problem::Problem;
 use crate::response::success;
-use crate::response::success::Nothing;
+use crate::response::success::NoBody;
 use crate::state::Server;
 use crate::state::message::source_length;
 
-const OCTETS: &str = "application/octet-stream";
+const OCTET_STREAM: &str = "application/octet-stream";
 
 /// `sandbox` gives the document an origin of its own and forbids scripts, forms and plugins; the rest forbids to load
 /// anything, so that styles inside of an HTML or SVG file are harmless, and to be shown by other sites. What no policy
@@ -30,13 +30,13 @@ const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(
 
 /// What is asked for: an attachment by its place in the list of them, or a part by its place in the tree.
 #[derive(Clone, Copy)]
-pub(crate) enum Piece {
+pub(crate) enum PartSelector {
     Attachment(usize),
     Part(usize),
 }
 
 /// What an answer says about a piece.
-struct File {
+struct PartFile {
     content_type: HeaderValue,
     disposition: HeaderValue,
     /// `None` when the client has it already.
@@ -45,30 +45,30 @@ struct File {
 
 impl Server {
     /// Returns a piece of a message as a file to save or to look at, unless the client has it already.
-    pub(crate) async fn file(
+    pub(crate) async fn file_response(
         &self,
         of: &Summary,
-        piece: Piece,
-        known: &Known,
+        piece: PartSelector,
+        known: &IfNoneMatch,
         purpose: Purpose,
     ) -> Result<Response, Problem> {
         let tag = match piece {
-            Piece::Attachment(index) => self.tags.attachment(of.id, index),
-            Piece::Part(index) => self.tags.part(of.id, index),
+            PartSelector::Attachment(index) => self.etags.attachment(of.id, index),
+            PartSelector::Part(index) => self.etags.part(of.id, index),
         };
-        let wanted = !known.includes(&tag);
+        let wanted = !known.matches(&tag);
         let make = |allowance: MemoryPermit| async move {
-            let turn = self.turn(source_length(of), SMALL_BYTES).await?;
+            let turn = self.work_permit(source_length(of), SMALL_BYTES).await?;
             let source = self.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
-            turn.run(move || file(source.to_bytes(), piece, purpose, wanted.then_some(allowance))).await?
+            turn.run(move || load_file(source.to_bytes(), piece, purpose, wanted.then_some(allowance))).await?
         };
         Ok(response(self.within_budget(make).await?, tag))
     }
 }
 
-fn response(file: File, tag: HeaderValue) -> Response {
+fn response(file: PartFile, tag: HeaderValue) -> Response {
     let wanted = file.content.is_some();
-    let mut response = Response::new(file.content.map_or_else(|| Body::new(Nothing), Body::from));
+    let mut response = Response::new(file.content.map_or_else(|| Body::new(NoBody), Body::from));
     if !wanted {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     }
@@ -88,11 +88,16 @@ pub(crate) fn content(mime: &Mime, part: &Part) -> Bytes {
 }
 
 /// A piece of a mail; with its content when there is an allowance for it.
-fn file(source: Bytes, piece: Piece, purpose: Purpose, allowance: Option<MemoryPermit>) -> Result<File, Problem> {
+fn load_file(
+    source: Bytes,
+    piece: PartSelector,
+    purpose: Purpose,
+    allowance: Option<MemoryPermit>,
+) -> Result<PartFile, Problem> {
     let mime = Mime::parse(source);
-    let (part, filename) = find(&mime, piece)?;
-    let decoded = || without_the_rest(content(&mime, part), mime.source());
-    Ok(File {
+    let (part, filename) = find_part(&mime, piece)?;
+    let decoded = || detach_from_source(content(&mime, part), mime.source());
+    Ok(PartFile {
         content_type: content_type(&part.content_type, part.charset.as_deref()),
         disposition: disposition(purpose, &filename),
         content: allowance.map(|allowance| allowance.charge(decoded())).transpose()?,
@@ -100,11 +105,11 @@ fn file(source: Bytes, piece: Piece, purpose: Purpose, allowance: Option<MemoryP
 }
 
 /// The part that a piece is, and the name of the file that it makes. A part that is an attachment is called as that is.
-fn find(mime: &Mime, piece: Piece) -> Result<(&Part, String), Problem> {
+fn find_part(mime: &Mime, piece: PartSelector) -> Result<(&Part, String), Problem> {
     let attachment = |place| mime.attachments().into_iter().nth(place).map(|file| (file.part, file.filename));
     let index = match piece {
-        Piece::Attachment(place) => return attachment(place).ok_or(Problem::NoSuchAttachment),
-        Piece::Part(index) => index,
+        PartSelector::Attachment(place) => return attachment(place).ok_or(Problem::NoSuchAttachment),
+        PartSelector::Part(index) => index,
     };
     let extension = match mime.roles().get(index).ok_or(Problem::NoSuchPart)? {
         Role::Attachment(place) => return attachment(*place).ok_or(Problem::NoSuchPart),
@@ -116,7 +121,7 @@ fn find(mime: &Mime, piece: Piece) -> Result<(&Part, String), Problem> {
 }
 
 /// The content alone: where it is a part of the source, it would keep all of that in memory.
-fn without_the_rest(content: Bytes, source: &Bytes) -> Bytes {
+fn detach_from_source(content: Bytes, source: &Bytes) -> Bytes {
     if source.as_ptr_range().contains(&content.as_ptr()) { Bytes::copy_from_slice(&content) } else { content }
 }
 
@@ -124,12 +129,12 @@ fn without_the_rest(content: Bytes, source: &Bytes) -> Bytes {
 /// replaced; so is a charset that is none dropped.
 fn content_type(essence: &str, charset: Option<&str>) -> HeaderValue {
     let valid = essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype));
-    let essence = if valid && !essence.starts_with("multipart/") { essence } else { OCTETS };
+    let essence = if valid && !essence.starts_with("multipart/") { essence } else { OCTET_STREAM };
     let value = match charset {
         Some(charset) if essence.starts_with("text/") && is_token(charset) => format!("{essence}; charset={charset}"),
         _ => essence.to_owned(),
     };
-    HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static(OCTETS))
+    HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static(OCTET_STREAM))
 }
 
 /// The disposition with the file name in the form that every client reads and, where that loses something, in the form
@@ -171,14 +176,14 @@ mod tests {
             ("image/svg+xml", Some("utf-8"), "image/svg+xml"),
             ("text/plain", Some("x\r\nSet-Cookie: a=b"), "text/plain"),
             ("text/plain", Some("a; b"), "text/plain"),
-            ("text", None, OCTETS),
-            ("text/", None, OCTETS),
-            ("text/ht ml", None, OCTETS),
-            ("text/html\r\nx: y", None, OCTETS),
-            ("text/html, text/plain", None, OCTETS),
-            ("texté/html", None, OCTETS),
-            ("multipart/x-mixed-replace", None, OCTETS),
-            ("", None, OCTETS),
+            ("text", None, OCTET_STREAM),
+            ("text/", None, OCTET_STREAM),
+            ("text/ht ml", None, OCTET_STREAM),
+            ("text/html\r\nx: y", None, OCTET_STREAM),
+            ("text/html, text/plain", None, OCTET_STREAM),
+            ("texté/html", None, OCTET_STREAM),
+            ("multipart/x-mixed-replace", None, OCTET_STREAM),
+            ("", None, OCTET_STREAM),
         ];
         for (essence, charset, expected) in table {
             assert_eq!(content_type(essence, charset), expected, "{essence:?} {charset:?}");
@@ -192,8 +197,10 @@ mod tests {
             let header = "Content-Type: image/png\r\nContent-Disposition: attachment\r\nContent-Transfer-Encoding";
             let mail = Bytes::from(format!("{header}: {encoding}\r\n\r\n{content}"));
             let allowance = MemoryPermit::OnDemand(ResponseBudget::with_cache_bytes(0));
-            let content =
-                file(mail.clone(), Piece::Attachment(0), Purpose::View, Some(allowance)).unwrap().content.unwrap();
+            let content = load_file(mail.clone(), PartSelector::Attachment(0), Purpose::View, Some(allowance))
+                .unwrap()
+                .content
+                .unwrap();
             assert_eq!(content, "abc", "{encoding}");
             assert!(!mail.as_ptr_range().contains(&content.as_ptr()), "{encoding}");
         }

@@ -11,7 +11,7 @@ use crate::state::Server;
 use crate::state::message::source_length;
 
 /// Messages up to this size are parsed on the network thread: a request is about many messages.
-const QUICK: usize = 4 * 1024;
+const MAX_INLINE_BYTES: usize = 4 * 1024;
 /// The size of the cache in bytes: some ten thousand numbers.
 const CACHE_BYTES: usize = 4 * 1024 * 1024;
 
@@ -45,7 +45,7 @@ impl Server {
         if let Some(Count(count)) = self.attachment_counts.0.get(&key, 0) {
             return Ok(Some(count));
         }
-        let turn = self.turn(source_length(&summary), QUICK).await?;
+        let turn = self.work_permit(source_length(&summary), MAX_INLINE_BYTES).await?;
         let Some(source) = self.mailroom.source(mailbox, id).await? else { return Ok(None) };
         let count = turn.run(move || Mime::parse(source.to_bytes()).attachment_count()).await?;
         self.attachment_counts.0.insert(key, 0, Count(count));

@@ -32,15 +32,15 @@ use restante_settings::{Hosts, Origins};
 use restante_webhook::Webhooks;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::response::etag::Tags;
+use crate::response::etag::EntityTags;
 use crate::response::problem::Problem;
 use attachment_counts::AttachmentCounts;
-use message::Key;
-use parsed_mail_cache::Readings;
+use message::CacheKey;
+use parsed_mail_cache::ParsedMailCache;
 
 /// How much heavy work is done at the same time, on however many processors: rendering the worst of mails takes some
 /// twenty times its size.
-const MAX_HEAVY: usize = 4;
+const MAX_WORK_PERMITS: usize = 4;
 /// The limit on requests that wait for messages. One connection can carry a hundred of them, so the limit on connections does not
 /// limit them.
 const MAX_WAITS: usize = 20_000;
@@ -77,7 +77,7 @@ pub struct Settings {
     /// The parts of the server that are optional.
     pub extensions: Extensions,
     /// Checks credentials. If there is none, anonymous requests may do everything.
-    pub locks: Option<Arc<AuthService>>,
+    pub auth: Option<Arc<AuthService>>,
 }
 
 /// The optional parts of the server. By default there are none.
@@ -122,7 +122,7 @@ impl Settings {
     }
 
     /// What links start with that are for a page of this server: they say the same whatever a client calls it.
-    pub(crate) fn root(&self) -> &str {
+    pub(crate) fn link_root(&self) -> &str {
         self.public_url.as_deref().unwrap_or(&self.base_path)
     }
 
@@ -143,31 +143,31 @@ impl Settings {
 pub(crate) struct Server {
     pub(crate) mailroom: Arc<Mailroom>,
     pub(crate) settings: Settings,
-    pub(crate) answers: Arc<Cache<Key, Bytes>>,
+    pub(crate) response_cache: Arc<Cache<CacheKey, Bytes>>,
     attachment_counts: AttachmentCounts,
-    pub(crate) readings: Readings,
-    pub(crate) budget: ResponseBudget,
-    pub(crate) tags: Tags,
+    pub(crate) parsed_mail_cache: ParsedMailCache,
+    pub(crate) response_budget: ResponseBudget,
+    pub(crate) etags: EntityTags,
     /// Bounds the heavy work that is being done, and with it the memory that takes.
-    pub(crate) heavy: Arc<Semaphore>,
+    pub(crate) work_permits: Arc<Semaphore>,
     /// Bounds the writing down of metrics, which must not wait for the work of others.
-    pub(crate) scrapes: Arc<Semaphore>,
+    pub(crate) scrape_permits: Arc<Semaphore>,
     /// Bounds the listings that read many mailboxes to find the few that a client may see.
-    pub(crate) scans: Arc<Semaphore>,
+    pub(crate) scan_permits: Arc<Semaphore>,
     /// Permits for readers of the live monitor, if they are limited.
-    pub(crate) monitors: Option<Arc<Semaphore>>,
+    pub(crate) subscriber_permits: Option<Arc<Semaphore>>,
     /// Permits for requests that wait for messages.
-    pub(crate) waits: Semaphore,
+    pub(crate) wait_permits: Semaphore,
     /// The memory for mail that is being handed in. Answers have their own: who dawdles with the one must not stop the other.
-    pub(crate) uploads: Arc<restante_net::Budget>,
-    pub(crate) told: Told,
+    pub(crate) upload_budget: Arc<restante_net::Budget>,
+    pub(crate) log_throttles: LogThrottles,
 }
 
 /// Throttles for log lines about refused requests and store errors.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct LogThrottles {
     pub(crate) requests: LogThrottle,
-    pub(crate) monitors: LogThrottle,
+    pub(crate) subscribers: LogThrottle,
     pub(crate) waits: LogThrottle,
     pub(crate) store_errors: StoreErrorLog,
 }
@@ -176,18 +176,20 @@ impl Server {
     pub(crate) fn new(mailroom: Arc<Mailroom>, settings: Settings) -> Self {
         Self {
             mailroom,
-            answers: Arc::new(Cache::new(settings.cache_bytes)),
+            response_cache: Arc::new(Cache::new(settings.cache_bytes)),
             attachment_counts: AttachmentCounts::new(),
-            readings: Readings::new(),
-            budget: ResponseBudget::with_cache_bytes(settings.cache_bytes),
-            tags: Tags::new(),
-            heavy: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from).min(MAX_HEAVY))),
-            scrapes: Arc::new(Semaphore::new(1)),
-            scans: Arc::new(Semaphore::new(1)),
-            monitors: settings.max_monitors.map(|most| Arc::new(Semaphore::new(most))),
-            waits: Semaphore::new(MAX_WAITS),
-            uploads: restante_net::Budget::new(MAX_UPLOAD_BYTES),
-            told: Told::default(),
+            parsed_mail_cache: ParsedMailCache::new(),
+            response_budget: ResponseBudget::with_cache_bytes(settings.cache_bytes),
+            etags: EntityTags::new(),
+            work_permits: Arc::new(Semaphore::new(
+                available_parallelism().map_or(1, usize::from).min(MAX_WORK_PERMITS),
+            )),
+            scrape_permits: Arc::new(Semaphore::new(1)),
+            scan_permits: Arc::new(Semaphore::new(1)),
+            subscriber_permits: settings.max_monitors.map(|most| Arc::new(Semaphore::new(most))),
+            wait_permits: Semaphore::new(MAX_WAITS),
+            upload_budget: restante_net::Budget::new(MAX_UPLOAD_BYTES),
+            log_throttles: LogThrottles::default(),
             settings,
         }
     }
@@ -197,25 +199,27 @@ impl Server {
     where
         F: Future<Output = Result<T, Problem>>,
     {
-        match make(MemoryPermit::OnDemand(self.budget.clone())).await {
-            Err(Problem::Busy(excess)) => make(MemoryPermit::Reserved(self.budget.reserve_for(excess).await?)).await,
+        match make(MemoryPermit::OnDemand(self.response_budget.clone())).await {
+            Err(Problem::OverBudget(excess)) => {
+                make(MemoryPermit::Reserved(self.response_budget.reserve_for(excess).await?)).await
+            }
             answer => answer,
         }
     }
 
     /// Waits for the turn to work on so many bytes, with which one is quickly done when they are few. What is worked on is
     /// better fetched afterwards than held meanwhile.
-    pub(crate) async fn turn(&self, size: usize, quick: usize) -> Result<WorkPermit, Problem> {
+    pub(crate) async fn work_permit(&self, size: usize, quick: usize) -> Result<WorkPermit, Problem> {
         if size <= quick {
             return Ok(WorkPermit::Inline);
         }
-        Ok(WorkPermit::acquire(&self.heavy).await?)
+        Ok(WorkPermit::acquire(&self.work_permits).await?)
     }
 
     /// Returns a permit to wait for messages.
-    pub(crate) fn place_to_wait(&self) -> Result<SemaphorePermit<'_>, Problem> {
-        let place = self.waits.try_acquire();
-        if place.is_err() && self.told.waits.is_due() {
+    pub(crate) fn wait_permit(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        let place = self.wait_permits.try_acquire();
+        if place.is_err() && self.log_throttles.waits.is_due() {
             tracing::warn!("too many wait for mail: new ones are refused");
         }
         place.map_err(|_| Problem::TooManyWaits)

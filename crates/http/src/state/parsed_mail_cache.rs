@@ -17,28 +17,28 @@ use crate::response::problem::Problem;
 use crate::state::message::source_length;
 
 /// How many mails are remembered, and up to how many bytes of what can be searched in them, beside the last one.
-const MAX_KNOWN: usize = 256;
+const MAX_ENTRIES: usize = 256;
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// See the module's documentation. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Readings {
-    known: Arc<Mutex<Known>>,
+pub(crate) struct ParsedMailCache {
+    entries: Arc<Mutex<Entries>>,
     /// One, so that who has it knows that nobody else reads the same mail.
-    turn: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 /// The last mails that were read, the latest at the end.
 #[derive(Default)]
-struct Known {
-    mails: VecDeque<(MailboxName, MessageId, Arc<Contents>)>,
+struct Entries {
+    messages: VecDeque<(MailboxName, MessageId, Arc<Contents>)>,
     bytes: usize,
 }
 
-impl Readings {
+impl ParsedMailCache {
     /// None yet.
     pub(crate) fn new() -> Self {
-        Self { known: Arc::default(), turn: Arc::new(Semaphore::new(1)) }
+        Self { entries: Arc::default(), permits: Arc::new(Semaphore::new(1)) }
     }
 
     /// Whether a message is what is asked for. Its source is fetched only when nobody has read it yet; a message without one is
@@ -50,7 +50,7 @@ impl Readings {
         source: impl Future<Output = Result<Option<Source>, Problem>>,
     ) -> Result<bool, Problem> {
         let Some(contents) = self.contents(summary, source).await? else { return Ok(false) };
-        let turn = self.turn(contents.bytes()).await?;
+        let turn = self.work_permit(contents.bytes()).await?;
         let (query, summary) = (query.clone(), summary.clone());
         Ok(turn.run(move || query.matches_contents(&summary, &contents)).await?)
     }
@@ -60,12 +60,12 @@ impl Readings {
         summary: &Summary,
         source: impl Future<Output = Result<Option<Source>, Problem>>,
     ) -> Result<Option<Arc<Contents>>, Problem> {
-        if let Some(contents) = self.known().find(summary) {
+        if let Some(contents) = self.lock_entries().find(summary) {
             return Ok(Some(contents));
         }
-        let turn = self.turn(source_length(summary)).await?;
+        let turn = self.work_permit(source_length(summary)).await?;
         // Whoever had the turn before may have read the same mail.
-        if let Some(contents) = self.known().find(summary) {
+        if let Some(contents) = self.lock_entries().find(summary) {
             return Ok(Some(contents));
         }
         let Some(source) = source.await? else { return Ok(None) };
@@ -73,39 +73,39 @@ impl Readings {
         // It is remembered as part of the work: the next one comes when that is done, also when this client has left.
         let read = move || {
             let contents = Arc::new(Contents::new(&summary, &Mime::parse(source.to_bytes())));
-            this.known().remember(&summary, contents.clone());
+            this.lock_entries().insert(&summary, contents.clone());
             contents
         };
         Ok(Some(turn.run(read).await?))
     }
 
     /// Waits for the turn to look at so many bytes. Who waits for mail has the patience to.
-    async fn turn(&self, bytes: usize) -> Result<WorkPermit, Problem> {
+    async fn work_permit(&self, bytes: usize) -> Result<WorkPermit, Problem> {
         if bytes <= SMALL_BYTES {
             Ok(WorkPermit::Inline)
         } else {
-            Ok(WorkPermit::acquire_without_timeout(&self.turn).await?)
+            Ok(WorkPermit::acquire_without_timeout(&self.permits).await?)
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl Entries {
     fn find(&self, summary: &Summary) -> Option<Arc<Contents>> {
-        let mut latest_first = self.mails.iter().rev();
+        let mut latest_first = self.messages.iter().rev();
         let found = latest_first.find(|(mailbox, id, _)| *id == summary.id && *mailbox == summary.mailbox);
         found.map(|(_, _, contents)| contents.clone())
     }
 
-    fn remember(&mut self, summary: &Summary, contents: Arc<Contents>) {
+    fn insert(&mut self, summary: &Summary, contents: Arc<Contents>) {
         self.bytes += contents.bytes();
-        self.mails.push_back((summary.mailbox.clone(), summary.id, contents));
-        while self.mails.len() > 1
-            && (self.mails.len() > MAX_KNOWN || self.bytes > MAX_BYTES)
-            && let Some((_, _, forgotten)) = self.mails.pop_front()
+        self.messages.push_back((summary.mailbox.clone(), summary.id, contents));
+        while self.messages.len() > 1
+            && (self.messages.len() > MAX_ENTRIES || self.bytes > MAX_BYTES)
+            && let Some((_, _, forgotten)) = self.messages.pop_front()
         {
             self.bytes -= forgotten.bytes();
         }
@@ -137,7 +137,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_mail_is_read_once_for_all_who_ask() {
-        let readings = Readings::new();
+        let readings = ParsedMailCache::new();
         for (id, mail) in
             [(1, "\r\nneedle\r\n".to_owned()), (2, format!("\r\nneedle {}\r\n", "hay ".repeat(SMALL_BYTES)))]
         {
@@ -165,13 +165,13 @@ mod tests {
     #[tokio::test]
     async fn one_that_is_gone_is_not_found() {
         let query = Arc::new(Query::parse("body:x", Timestamp::UNIX_EPOCH).unwrap());
-        let found = Readings::new().match_message(&query, &summary(1, 1), async { Ok(None) }).await;
+        let found = ParsedMailCache::new().match_message(&query, &summary(1, 1), async { Ok(None) }).await;
         assert!(!found.unwrap());
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let mut known = Known::default();
+        let mut known = Entries::default();
         let contents = |text: &str| {
             let mime = Mime::parse(Bytes::from(format!("\r\n{text}\r\n")));
             Arc::new(Contents::new(&summary(0, 0), &mime))
@@ -179,10 +179,10 @@ mod tests {
         let (small, large) = (contents("word"), contents(&"word ".repeat(SMALL_BYTES)));
         for id in 0..1000 {
             let summary = summary(id, 0);
-            known.remember(&summary, if id < 500 { small.clone() } else { large.clone() });
+            known.insert(&summary, if id < 500 { small.clone() } else { large.clone() });
             assert!(known.find(&summary).is_some(), "the last one always is");
-            assert!(known.mails.len() <= MAX_KNOWN && known.bytes <= MAX_BYTES);
-            assert_eq!(known.bytes, known.mails.iter().map(|(_, _, contents)| contents.bytes()).sum::<usize>());
+            assert!(known.messages.len() <= MAX_ENTRIES && known.bytes <= MAX_BYTES);
+            assert_eq!(known.bytes, known.messages.iter().map(|(_, _, contents)| contents.bytes()).sum::<usize>());
         }
         assert!(known.find(&summary(0, 0)).is_none());
     }

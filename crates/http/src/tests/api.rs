@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn assert_success(answer: &Answer) {
+fn assert_success(answer: &TestResponse) {
     assert_eq!(answer.status, 200, "{:?}", answer.body);
     assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
     assert_eq!(answer.header("expires"), "-1");
@@ -13,10 +13,10 @@ fn assert_success(answer: &Answer) {
 
 #[tokio::test]
 async fn a_listing() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     // The second time it comes from the cache.
     for _ in 0..2 {
-        let answer = house.ask("GET /api/v1/mailbox/test").await;
+        let answer = house.request("GET /api/v1/mailbox/test").await;
         assert_success(&answer);
         assert_eq!(answer.text(), format!("[{{{}}},{{{}}}]\n", summary(0, 53), summary(1, 59)));
     }
@@ -24,27 +24,27 @@ async fn a_listing() {
 
 #[tokio::test]
 async fn a_listing_of_many() {
-    let house = House::new();
+    let house = TestServer::new();
     for number in 0..2000 {
         house.put(number, "test", "\r\n").await;
     }
-    assert_eq!(house.ask("GET /api/v1/mailbox/test").await.numbers(), (0..2000).collect::<Vec<_>>());
+    assert_eq!(house.request("GET /api/v1/mailbox/test").await.numbers(), (0..2000).collect::<Vec<_>>());
 }
 
 #[tokio::test]
 async fn an_unused_mailbox_is_empty() {
-    let house = House::new();
-    let answer = house.ask("GET /api/v1/mailbox/nobody").await;
+    let house = TestServer::new();
+    let answer = house.request("GET /api/v1/mailbox/nobody").await;
     assert_success(&answer);
     assert_eq!(answer.text(), "[]\n");
-    let answer = house.ask("DELETE /api/v1/mailbox/nobody").await;
+    let answer = house.request("DELETE /api/v1/mailbox/nobody").await;
     assert_success(&answer);
     assert_eq!(answer.text(), "\"OK\"\n");
 }
 
 #[tokio::test]
 async fn a_message() {
-    let house = House::with_everything().await;
+    let house = TestServer::with_everything().await;
     let rest = concat!(
         r#""body":{"text":"Grüße <\"x\"> http://example.org/?a&b","#,
         r#""html":"<p>Grüße</p><img src=\"cid:logo@x\"><img src=\"http://tracker.example/x\"><script>alert(1)</script>"},"#,
@@ -62,7 +62,7 @@ async fn a_message() {
     );
     let expected = format!("{{{},{rest}\n", summary(0, MAIL.len() + 30));
     for id in ["latest", "latest", "1794699770123456"] {
-        let answer = house.ask(&format!("GET /api/v1/mailbox/test/{id}")).await;
+        let answer = house.request(&format!("GET /api/v1/mailbox/test/{id}")).await;
         assert_success(&answer);
         assert_eq!(answer.text(), expected);
     }
@@ -70,24 +70,24 @@ async fn a_message() {
 
 #[tokio::test]
 async fn a_source_is_byte_exact() {
-    let house = House::new();
+    let house = TestServer::new();
     let odd = "A: b\nno such\r line\r\n\r\n.\r\n\u{0}Grüße";
     house.put(0, "test", odd).await;
     for id in ["latest", "1794699770123456"] {
-        let answer = house.ask(&format!("GET /api/v1/mailbox/test/{id}/source")).await;
+        let answer = house.request(&format!("GET /api/v1/mailbox/test/{id}/source")).await;
         assert_eq!(answer.status, 200);
         assert_eq!(answer.header("content-type"), "text/plain");
         assert_eq!(answer.header("expires"), "-1");
         assert_eq!(answer.text(), format!("Return-Path: <a@example.org>\r\n{odd}"));
         assert_eq!(answer.header("content-length"), answer.body.len().to_string());
-        let listed = house.ask("GET /api/v1/mailbox/test").await.json();
+        let listed = house.request("GET /api/v1/mailbox/test").await.json();
         assert_eq!(listed[0]["size"], answer.body.len());
     }
 }
 
 #[tokio::test]
 async fn deleting() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let (one, two) = (id(0), id(1));
     for (target, status) in [
         // It would race with arriving mail.
@@ -100,7 +100,7 @@ async fn deleting() {
         (format!("other/{two}"), 404),
         ("test".to_owned(), 200),
     ] {
-        let answer = house.ask(&format!("DELETE /api/v1/mailbox/{target}")).await;
+        let answer = house.request(&format!("DELETE /api/v1/mailbox/{target}")).await;
         if status == 200 {
             assert_success(&answer);
             assert_eq!(answer.text(), "\"OK\"\n", "{target}");
@@ -112,19 +112,19 @@ async fn deleting() {
 
 #[tokio::test]
 async fn what_is_deleted_is_gone_also_from_the_cache() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let one = format!("GET /api/v1/mailbox/test/{}", id(0));
-    assert_eq!(house.ask(&one).await.status, 200);
-    assert_eq!(house.ask("GET /api/v1/mailbox/test").await.numbers(), [0, 1]);
-    house.ask("DELETE /api/v1/mailbox/test").await;
-    house.ask(&one).await.problem(404);
-    house.ask("GET /api/v1/mailbox/test/latest").await.problem(404);
-    assert_eq!(house.ask("GET /api/v1/mailbox/test").await.text(), "[]\n");
+    assert_eq!(house.request(&one).await.status, 200);
+    assert_eq!(house.request("GET /api/v1/mailbox/test").await.numbers(), [0, 1]);
+    house.request("DELETE /api/v1/mailbox/test").await;
+    house.request(&one).await.problem(404);
+    house.request("GET /api/v1/mailbox/test/latest").await.problem(404);
+    assert_eq!(house.request("GET /api/v1/mailbox/test").await.text(), "[]\n");
 }
 
 #[tokio::test]
 async fn marking() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let json = "\nContent-Type: application/json";
     // which message, headers, body, status, what `seen` is afterwards
     let table = [
@@ -155,23 +155,23 @@ async fn marking() {
     ];
     for (message, headers, body, status, seen) in table {
         let request = format!("PATCH /api/v1/mailbox/test/{message}{headers}");
-        let answer = house.ask_with(&request, body.to_owned(), Peer::default()).await;
+        let answer = house.request_with(&request, body.to_owned(), Peer::default()).await;
         if status == 200 {
             assert_success(&answer);
             assert_eq!(answer.text(), "\"OK\"\n");
         } else {
             answer.problem(status);
         }
-        let message = house.ask("GET /api/v1/mailbox/test/latest").await.json();
+        let message = house.request("GET /api/v1/mailbox/test/latest").await.json();
         assert_eq!(message["seen"], seen, "after {body:.40}");
-        let listed = house.ask("GET /api/v1/mailbox/test").await.json();
+        let listed = house.request("GET /api/v1/mailbox/test").await.json();
         assert_eq!(listed[1]["seen"], seen, "after {body:.40}");
     }
 }
 
 #[tokio::test]
 async fn names_in_all_the_forms_that_clients_send() {
-    let house = House::new();
+    let house = TestServer::new();
     house.put(0, "james", "\r\n").await;
     house.put(1, "a/b", "\r\n").await;
     house.put(2, "jöran", "\r\n").await;
@@ -195,20 +195,20 @@ async fn names_in_all_the_forms_that_clients_send() {
     ];
     for (name, number) in table {
         for path in [format!("{name}/latest"), format!("{name}/{}", id(number))] {
-            let answer = house.ask(&format!("GET /api/v1/mailbox/{path}")).await;
+            let answer = house.request(&format!("GET /api/v1/mailbox/{path}")).await;
             assert_eq!(answer.json()["id"], id(number).to_string(), "{path}");
         }
-        assert_eq!(house.ask(&format!("GET /api/v1/mailbox/{name}")).await.numbers(), [number], "{name}");
+        assert_eq!(house.request(&format!("GET /api/v1/mailbox/{name}")).await.numbers(), [number], "{name}");
     }
 }
 
 #[tokio::test]
 async fn names_that_are_none() {
-    let house = House::new();
+    let house = TestServer::new();
     for name in ["%20", "..%2F..%2Fetc", "a%20b", "%00", "%FF", "%22a%20b%22", &"a".repeat(256)] {
         let path = format!("/api/v1/mailbox/{name}");
         for request in [format!("GET {path}"), format!("DELETE {path}"), format!("GET {path}/latest/source")] {
-            let detail = house.ask(&request).await.problem(400);
+            let detail = house.request(&request).await.problem(400);
             assert!(detail.starts_with("This names no mailbox: ") || detail == "The path is not UTF-8.", "{detail}");
         }
     }
@@ -216,15 +216,15 @@ async fn names_that_are_none() {
 
 #[tokio::test]
 async fn what_is_not_there() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let zero = format!("test/0{}", id(0));
     for path in ["test/1", "test/x", "test/LATEST", "empty/latest", "test/-1", "test/1/source", "test/%20", &zero] {
-        let detail = house.ask(&format!("GET /api/v1/mailbox/{path}")).await.problem(404);
+        let detail = house.request(&format!("GET /api/v1/mailbox/{path}")).await.problem(404);
         assert_eq!(detail, "The mailbox has no such message.", "{path}");
     }
     for path in ["/api/v1/mailbox/", "/api/v1/mailbox", "/api/v1/mailbox/test/", "/api/v3/x", "/api", "/x", "/X/"] {
         for method in ["GET", "DELETE", "OPTIONS"] {
-            let detail = house.ask(&format!("{method} {path}")).await.problem(404);
+            let detail = house.request(&format!("{method} {path}")).await.problem(404);
             assert_eq!(detail, "There is nothing at this path.", "{path}");
         }
     }
@@ -232,7 +232,7 @@ async fn what_is_not_there() {
 
 #[tokio::test]
 async fn methods_that_a_path_does_not_have() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let table = [
         ("POST /api/v1/mailbox/test", "GET,HEAD,DELETE"),
         ("PATCH /api/v1/mailbox/test", "GET,HEAD,DELETE"),
@@ -244,7 +244,7 @@ async fn methods_that_a_path_does_not_have() {
         ("BREW /api/v1/mailbox/test", "GET,HEAD,DELETE"),
     ];
     for (request, allow) in table {
-        let answer = house.ask(request).await;
+        let answer = house.request(request).await;
         answer.problem(405);
         assert_eq!(answer.header("allow"), allow, "{request}");
         assert!(answer.headers.keys().all(|name| !name.as_str().starts_with("access-control-")));
@@ -253,7 +253,7 @@ async fn methods_that_a_path_does_not_have() {
 
 #[tokio::test]
 async fn head_is_get_without_the_body() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     for path in [
         "/api/v1/mailbox/test",
         "/api/v1/mailbox/test/latest",
@@ -266,8 +266,8 @@ async fn head_is_get_without_the_body() {
         "/livez",
         "/readyz",
     ] {
-        let get = house.ask(&format!("GET {path}")).await;
-        let head = house.ask(&format!("HEAD {path}")).await;
+        let get = house.request(&format!("GET {path}")).await;
+        let head = house.request(&format!("HEAD {path}")).await;
         assert_eq!((head.status, &head.headers), (get.status, &get.headers), "{path}");
         assert_eq!(head.header("content-length"), get.body.len().to_string(), "{path}");
         assert!(head.body.is_empty());
@@ -276,14 +276,14 @@ async fn head_is_get_without_the_body() {
 
 #[tokio::test]
 async fn a_client_that_knows_the_answer_gets_none() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     for path in ["test", "test?limit=1", "test/latest", "test/latest/source", "empty"] {
-        let first = house.ask(&format!("GET /api/v1/mailbox/{path}")).await;
+        let first = house.request(&format!("GET /api/v1/mailbox/{path}")).await;
         let tag = first.header("etag");
         assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 10, "{tag}");
         for known in [tag, "*", &format!("W/{tag}"), &format!("\"x\", {tag}")] {
             for method in ["GET", "HEAD"] {
-                let again = house.ask(&format!("{method} /api/v1/mailbox/{path}\nIf-None-Match: {known}")).await;
+                let again = house.request(&format!("{method} /api/v1/mailbox/{path}\nIf-None-Match: {known}")).await;
                 assert_eq!(again.status, 304, "{path} {known}");
                 assert!(again.body.is_empty());
                 let mut expected = first.headers.clone();
@@ -291,50 +291,50 @@ async fn a_client_that_knows_the_answer_gets_none() {
                 assert_eq!(again.headers, expected, "{path} {known}");
             }
         }
-        let other = house.ask(&format!("GET /api/v1/mailbox/{path}\nIf-None-Match: \"x\"")).await;
+        let other = house.request(&format!("GET /api/v1/mailbox/{path}\nIf-None-Match: \"x\"")).await;
         assert_eq!((other.status, other.body), (first.status, first.body));
     }
 }
 
 #[tokio::test]
 async fn every_change_changes_the_tag() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let mut tags = Vec::new();
     let mut look = async || {
-        let tag = house.ask("GET /api/v1/mailbox/test").await.header("etag").to_owned();
+        let tag = house.request("GET /api/v1/mailbox/test").await.header("etag").to_owned();
         assert!(!tags.contains(&tag), "{tag} again");
         tags.push(tag);
     };
     look().await;
-    house.ask("PATCH /api/v1/mailbox/test/latest").await;
+    house.request("PATCH /api/v1/mailbox/test/latest").await;
     look().await;
     house.put(2, "test", "\r\n").await;
     look().await;
-    house.ask(&format!("DELETE /api/v1/mailbox/test/{}", id(2))).await;
+    house.request(&format!("DELETE /api/v1/mailbox/test/{}", id(2))).await;
     look().await;
-    house.ask("DELETE /api/v1/mailbox/test").await;
+    house.request("DELETE /api/v1/mailbox/test").await;
     look().await;
     house.put(3, "test", "\r\n").await;
     look().await;
 
-    let tag = house.ask("GET /api/v1/mailbox/test/latest").await.header("etag").to_owned();
-    house.ask("PATCH /api/v1/mailbox/test/latest").await;
-    assert_ne!(house.ask("GET /api/v1/mailbox/test/latest").await.header("etag"), tag);
+    let tag = house.request("GET /api/v1/mailbox/test/latest").await.header("etag").to_owned();
+    house.request("PATCH /api/v1/mailbox/test/latest").await;
+    assert_ne!(house.request("GET /api/v1/mailbox/test/latest").await.header("etag"), tag);
 }
 
 #[tokio::test]
 async fn a_known_tag_does_not_bring_back_the_deleted() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let path = format!("GET /api/v1/mailbox/test/{}", id(0));
-    let tag = house.ask(&path).await.header("etag").to_owned();
-    house.ask("DELETE /api/v1/mailbox/test").await;
-    house.ask(&format!("{path}\nIf-None-Match: {tag}")).await.problem(404);
-    house.ask(&format!("{path}\nIf-None-Match: *")).await.problem(404);
+    let tag = house.request(&path).await.header("etag").to_owned();
+    house.request("DELETE /api/v1/mailbox/test").await;
+    house.request(&format!("{path}\nIf-None-Match: {tag}")).await.problem(404);
+    house.request(&format!("{path}\nIf-None-Match: *")).await.problem(404);
 }
 
 #[tokio::test]
 async fn pages() {
-    let house = House::new();
+    let house = TestServer::new();
     for number in 0..5 {
         house.put(number, "test", "\r\n").await;
     }
@@ -356,12 +356,12 @@ async fn pages() {
         ("?after=0&limit=1".to_owned(), vec![0]),
     ];
     for (query, expected) in table {
-        let answer = house.ask(&format!("GET /api/v1/mailbox/test{query}")).await;
+        let answer = house.request(&format!("GET /api/v1/mailbox/test{query}")).await;
         assert_success(&answer);
         assert_eq!(answer.numbers(), expected, "{query}");
     }
     for query in ["limit=", "limit=x", "limit=-1", "limit=1e3", "before=latest", "after=%20", "limit=1&limit=1"] {
-        let answer = house.ask(&format!("GET /api/v1/mailbox/test?{query}")).await;
+        let answer = house.request(&format!("GET /api/v1/mailbox/test?{query}")).await;
         assert_eq!(answer.numbers(), [0, 1, 2, 3, 4], "{query} is ignored");
     }
 }
@@ -390,47 +390,50 @@ async fn the_base_path_and_the_root() {
         "/status",
     ];
     for base in ["/mail", "/a/b"].into_iter().chain(like_our_own) {
-        let house = House::with(Settings { base_path: base.to_owned(), ..Settings::default() });
+        let house = TestServer::with(Settings { base_path: base.to_owned(), ..Settings::default() });
         house.put(0, "test", MAIL).await;
         for prefix in ["", base] {
-            let listed = house.ask(&format!("GET {prefix}/api/v1/mailbox/test")).await;
+            let listed = house.request(&format!("GET {prefix}/api/v1/mailbox/test")).await;
             assert_eq!(listed.numbers(), [0], "{prefix}");
-            let message = house.ask(&format!("GET {prefix}/api/v1/mailbox/test/latest")).await.json();
+            let message = house.request(&format!("GET {prefix}/api/v1/mailbox/test/latest")).await.json();
             let link = message["attachments"][0]["view-link"].as_str().unwrap_or_default().to_owned();
             assert_eq!(
                 link,
                 format!("http://localhost:9000{base}/mailbox/vattach/test/{}/0/.._logo%22%3Cb%3E.png", id(0))
             );
             let target = link.strip_prefix("http://localhost:9000").unwrap_or_default();
-            assert_eq!(house.ask(&format!("GET {target}")).await.text(), "abc");
-            assert_eq!(house.ask(&format!("GET {prefix}/")).await.header("content-type"), "text/html; charset=utf-8");
+            assert_eq!(house.request(&format!("GET {target}")).await.text(), "abc");
+            assert_eq!(
+                house.request(&format!("GET {prefix}/")).await.header("content-type"),
+                "text/html; charset=utf-8"
+            );
         }
-        let bare = house.ask(&format!("GET {base}")).await;
+        let bare = house.request(&format!("GET {base}")).await;
         assert_eq!((bare.status.as_u16(), bare.header("location")), (308, format!("{base}/").as_str()));
-        house.ask(&format!("GET {base}x/api/v1/mailbox/test")).await.problem(404);
-        assert_eq!(house.ask(&format!("GET {base}/livez")).await.text(), "ok\n");
-        assert_eq!(house.ask(&format!("GET {base}/readyz")).await.text(), "ok\n");
-        assert!(house.ask(&format!("GET {base}/metrics")).await.text().contains("\nrestante_store_up 1\n"));
+        house.request(&format!("GET {base}x/api/v1/mailbox/test")).await.problem(404);
+        assert_eq!(house.request(&format!("GET {base}/livez")).await.text(), "ok\n");
+        assert_eq!(house.request(&format!("GET {base}/readyz")).await.text(), "ok\n");
+        assert!(house.request(&format!("GET {base}/metrics")).await.text().contains("\nrestante_store_up 1\n"));
     }
 }
 
 #[tokio::test]
 async fn robots_are_sent_away() {
-    let house = House::new();
-    let robots = house.ask("GET /robots.txt").await;
+    let house = TestServer::new();
+    let robots = house.request("GET /robots.txt").await;
     assert_eq!(robots.header("content-type"), "text/plain; charset=utf-8");
     assert_eq!(robots.text(), "User-agent: *\nDisallow: /\n");
 }
 
 #[tokio::test]
 async fn what_a_supervisor_asks() {
-    let house = House::new();
+    let house = TestServer::new();
     for path in ["/livez", "/readyz"] {
         // A kubelet calls the server by its IP address.
-        let answer = house.ask(&format!("GET {path}\nHost: 10.1.2.3:9000")).await;
+        let answer = house.request(&format!("GET {path}\nHost: 10.1.2.3:9000")).await;
         assert_eq!((answer.status.as_u16(), answer.text()), (200, "ok\n"), "{path}");
         assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
         assert_eq!(answer.header("cache-control"), "no-store");
-        house.ask(&format!("POST {path}")).await.problem(405);
+        house.request(&format!("POST {path}")).await.problem(405);
     }
 }

@@ -2,15 +2,15 @@
 
 use axum::body::Body;
 
-use super::{Answer, House, Peer, id};
+use super::{Peer, TestResponse, TestServer, id};
 
-async fn post(house: &House, path: &str, body: impl Into<Body>) -> Answer {
+async fn post(house: &TestServer, path: &str, body: impl Into<Body>) -> TestResponse {
     let request = format!("POST /api/v2/mailbox/{path}\nContent-Type: application/json");
-    house.ask_with(&request, body, Peer::default()).await
+    house.request_with(&request, body, Peer::default()).await
 }
 
-async fn house() -> House {
-    let house = House::new();
+async fn house() -> TestServer {
+    let house = TestServer::new();
     for number in 0..4 {
         house.put(number, "test", "Subject: x\r\n\r\n").await;
     }
@@ -30,7 +30,7 @@ async fn many_are_deleted() {
     let answer = post(&house, "Test+x@example.org/delete", format!("{{\"ids\":{}}}", ids(&[0, 2, 2]))).await;
     assert_eq!((answer.status.as_u16(), answer.text()), (200, "{\"deleted\":2}\n"));
     assert_eq!(answer.header("cache-control"), "no-store");
-    assert_eq!(house.ask("GET /api/v1/mailbox/test").await.numbers(), [1, 3]);
+    assert_eq!(house.request("GET /api/v1/mailbox/test").await.numbers(), [1, 3]);
     let again = post(&house, "test/delete", format!("{{\"ids\":{}}}", ids(&[0]))).await;
     assert_eq!(again.text(), "{\"deleted\":0}\n");
 }
@@ -43,7 +43,7 @@ async fn many_are_marked() {
         let answer = post(&house, "test/mark", body).await;
         assert_eq!(answer.text(), format!("{{\"marked\":{marked}}}\n"));
     }
-    let list = house.ask("GET /api/v1/mailbox/test").await.json();
+    let list = house.request("GET /api/v1/mailbox/test").await.json();
     let seen: Vec<_> = list.as_array().unwrap().iter().map(|one| one["seen"].as_bool().unwrap()).collect();
     assert_eq!(seen, [true, false, true, false]);
 }
@@ -67,8 +67,8 @@ async fn what_is_no_list_of_ids_changes_nothing() {
         assert!(problem.contains(words), "{path} {problem}");
     }
     let text = "POST /api/v2/mailbox/test/delete\nContent-Type: text/plain";
-    house.ask_with(text, "{\"ids\":[]}", Peer::default()).await.problem(415);
+    house.request_with(text, "{\"ids\":[]}", Peer::default()).await.problem(415);
     let foreign = "POST /api/v2/mailbox/test/delete\nOrigin: http://evil.example";
-    house.ask_with(foreign, format!("{{\"ids\":{}}}", ids(&[0])), Peer::default()).await.problem(403);
-    assert_eq!(house.ask("GET /api/v1/mailbox/test").await.numbers(), [0, 1, 2, 3]);
+    house.request_with(foreign, format!("{{\"ids\":{}}}", ids(&[0])), Peer::default()).await.problem(403);
+    assert_eq!(house.request("GET /api/v1/mailbox/test").await.numbers(), [0, 1, 2, 3]);
 }

@@ -16,7 +16,7 @@ use crate::{ConnectionGuard, Version, refuse_connection, refuse_plaintext, serve
 const GET: &str = "GET /api/v1/mailbox/test HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 /// A connection to a server that ends when `end` is ready.
-fn connect(house: &House, end: impl Future<Output = ()> + Send + 'static) -> (DuplexStream, JoinHandle<()>) {
+fn connect(house: &TestServer, end: impl Future<Output = ()> + Send + 'static) -> (DuplexStream, JoinHandle<()>) {
     let (client, server) = duplex(1 << 20);
     let (trigger, shutdown) = ShutdownTrigger::new();
     tokio::spawn(async move {
@@ -28,7 +28,7 @@ fn connect(house: &House, end: impl Future<Output = ()> + Send + 'static) -> (Du
 }
 
 /// Sends all of it, then reads until the server closes the connection.
-async fn converse(house: &House, request: &str) -> String {
+async fn converse(house: &TestServer, request: &str) -> String {
     let (mut client, server) = connect(house, pending());
     client.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
@@ -44,7 +44,7 @@ fn undated(answer: &str) -> String {
 
 #[tokio::test]
 async fn several_requests_on_one_connection() {
-    let house = House::new();
+    let house = TestServer::new();
     let request = format!("{GET}{GET}HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     let answer = converse(&house, &request).await;
     assert_eq!(answer.matches("HTTP/1.1 200 OK\r\n").count(), 3);
@@ -54,7 +54,7 @@ async fn several_requests_on_one_connection() {
 
 #[tokio::test]
 async fn an_unmodified_answer_has_no_length() {
-    let house = House::new();
+    let house = TestServer::new();
     let request = GET.replace("\r\n\r\n", "\r\nIf-None-Match: *\r\nConnection: close\r\n\r\n");
     let answer = undated(&converse(&house, &request).await);
     assert!(answer.starts_with("HTTP/1.1 304 Not Modified\r\n"), "{answer}");
@@ -63,7 +63,7 @@ async fn an_unmodified_answer_has_no_length() {
 
 #[tokio::test]
 async fn old_clients_and_raw_names() {
-    let house = House::new();
+    let house = TestServer::new();
     house.put(0, "jöran", "\r\n").await;
     let old = converse(&house, "GET /api/v1/mailbox/j\u{f6}ran HTTP/1.0\r\nHost: localhost\r\n\r\n").await;
     assert!(old.starts_with("HTTP/1.0 200 OK\r\n") && old.contains("\"mailbox\":\"jöran\""), "{old}");
@@ -77,7 +77,7 @@ async fn old_clients_and_raw_names() {
 
 #[tokio::test]
 async fn repeated_slashes_and_dot_segments() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let send = async |request: &str| converse(&house, &format!("{request} HTTP/1.0\r\nHost: localhost\r\n\r\n")).await;
     // Where a read is redirected to.
     for (request, location) in [
@@ -95,12 +95,12 @@ async fn repeated_slashes_and_dot_segments() {
     assert!(marked.starts_with("HTTP/1.0 200 OK\r\n"), "{marked}");
     let purged = send("DELETE /api/v1//mailbox//test").await;
     assert!(purged.starts_with("HTTP/1.0 200 OK\r\n"), "{purged}");
-    assert!(house.ask("GET /api/v1/mailbox/test").await.numbers().is_empty());
+    assert!(house.request("GET /api/v1/mailbox/test").await.numbers().is_empty());
 }
 
 #[tokio::test]
 async fn what_is_no_http() {
-    let house = House::new();
+    let house = TestServer::new();
     for garbage in ["EHLO localhost\r\n\r\n", "\0\0\0\0\r\n\r\n", "GET / HTTP/1.1\r\nNo Colon\r\n\r\n"] {
         let answer = converse(&house, garbage).await;
         assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{garbage:?} {answer}");
@@ -112,7 +112,7 @@ async fn what_is_no_http() {
 
 #[tokio::test]
 async fn targets_that_are_no_path() {
-    let house = House::new();
+    let house = TestServer::new();
     for target in ["OPTIONS *", "CONNECT localhost:25", "GET http://localhost", "GET http://localhost?x"] {
         let answer =
             converse(&house, &format!("{target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")).await;
@@ -123,19 +123,19 @@ async fn targets_that_are_no_path() {
 
 #[tokio::test]
 async fn an_endless_body() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let head = "PATCH /api/v1/mailbox/test/latest HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000));
     let answer = converse(&house, &format!("{head}{}", chunk.repeat(4))).await;
     assert!(answer.starts_with("HTTP/1.1 413 Payload Too Large\r\n"), "{answer}");
     let broken = converse(&house, &format!("{head}no number\r\n")).await;
     assert!(broken.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{broken}");
-    assert_eq!(house.ask("GET /api/v1/mailbox/test/latest").await.json()["seen"], false);
+    assert_eq!(house.request("GET /api/v1/mailbox/test/latest").await.json()["seen"], false);
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_loris() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let (mut client, server) = connect(&house, pending());
     let start = Instant::now();
     let drip = tokio::spawn(async move {
@@ -159,7 +159,7 @@ async fn slow_loris() {
 
 #[tokio::test]
 async fn shutdown_ends_an_idle_connection() {
-    let house = House::new();
+    let house = TestServer::new();
     let (stop, stopped) = oneshot::channel::<()>();
     let (mut client, server) = connect(&house, async {
         let _ = stopped.await;
@@ -176,7 +176,7 @@ async fn shutdown_ends_an_idle_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_asks_and_does_not_read() {
-    let house = House::new();
+    let house = TestServer::new();
     house.put(0, "test", &"x".repeat(1 << 21)).await;
     let (mut client, server) = connect(&house, pending());
     client.write_all(GET.replace("/test", "/test/latest/source").as_bytes()).await.unwrap();
@@ -187,7 +187,7 @@ async fn a_client_that_asks_and_does_not_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_reads_a_trickle() {
-    let house = House::new();
+    let house = TestServer::new();
     house.put(0, "test", &"x".repeat(1 << 24)).await;
     let (mut client, server) = connect(&house, pending());
     client.write_all(GET.replace("/test", "/test/latest/source").as_bytes()).await.unwrap();
@@ -206,10 +206,10 @@ async fn a_client_that_reads_a_trickle() {
 /// The clock stands still while there is work, so that it may take long here.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_has_said_its_last_word() {
-    let house = House::new();
+    let house = TestServer::new();
     house.put(0, "test", &"x".repeat(8 << 20)).await;
     for target in ["/test", "/test/latest", "/test/latest/source"] {
-        let expected = house.ask(&format!("GET /api/v1/mailbox{target}")).await.body;
+        let expected = house.request(&format!("GET /api/v1/mailbox{target}")).await.body;
         let (mut client, server) = connect(&house, pending());
         client.write_all(GET.replace("/test", target).as_bytes()).await.unwrap();
         client.shutdown().await.unwrap();
@@ -226,7 +226,7 @@ async fn a_client_that_has_said_its_last_word() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_is_announced_too_long_is_waited_for_a_moment_only() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let start = Instant::now();
     let head = "PATCH /api/v1/mailbox/test/latest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n";
     let answer = converse(&house, head).await;

@@ -7,11 +7,11 @@ use super::*;
 const APP: &str = "https://app.example:8443";
 const LIST: &str = "/api/v1/mailbox/test";
 
-fn house(cors: Option<Origins>) -> House {
-    House::with(Settings { cors, base_path: "/mail".to_owned(), ..Settings::default() })
+fn house(cors: Option<Origins>) -> TestServer {
+    TestServer::with(Settings { cors, base_path: "/mail".to_owned(), ..Settings::default() })
 }
 
-fn only_app() -> House {
+fn only_app() -> TestServer {
     house(Some(Origins::Only(vec![APP.to_owned()])))
 }
 
@@ -24,7 +24,7 @@ fn preflight(path: &str, origin: &str) -> String {
 async fn what_a_browser_is_told_before_it_asks() {
     let house = only_app();
     for path in [LIST, "/mail/api/v2/mailboxes", "/api/v9/nothing"] {
-        let answer = house.ask(&preflight(path, APP)).await;
+        let answer = house.request(&preflight(path, APP)).await;
         assert_eq!(answer.status, 204, "{path}");
         assert_eq!(answer.header("access-control-allow-origin"), APP);
         assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD, POST, PATCH, DELETE");
@@ -53,10 +53,10 @@ async fn who_may_not_ask() {
     ];
     for (name, house, path, origin, host) in table {
         for question in [preflight(path, origin), format!("GET {path}\nOrigin: {origin}")] {
-            let answer = house.ask(&format!("{question}\nHost: {host}")).await;
+            let answer = house.request(&format!("{question}\nHost: {host}")).await;
             assert_eq!(answer.header("access-control-allow-origin"), "", "{name}");
         }
-        let answer = house.ask(&format!("DELETE {path}\nOrigin: {origin}\nHost: {host}")).await;
+        let answer = house.request(&format!("DELETE {path}\nOrigin: {origin}\nHost: {host}")).await;
         assert!(answer.status.is_client_error(), "{name}: {}", answer.status);
     }
 }
@@ -66,22 +66,22 @@ async fn a_listed_page_reads_and_writes() {
     let house = only_app();
     house.put(0, "test", "\r\n").await;
     for fetch_site in ["", "\nSec-Fetch-Site: cross-site", "\nSec-Fetch-Site: same-site"] {
-        let read = house.ask(&format!("GET {LIST}\nOrigin: {APP}{fetch_site}")).await;
+        let read = house.request(&format!("GET {LIST}\nOrigin: {APP}{fetch_site}")).await;
         assert_eq!((read.status.as_u16(), read.header("access-control-allow-origin")), (200, APP));
         assert_eq!(read.header("access-control-expose-headers"), "ETag, Location, Retry-After");
         assert!(read.headers.get_all("vary").iter().any(|value| value == "Origin"));
-        let missing = house.ask(&format!("GET {LIST}/1\nOrigin: {APP}{fetch_site}")).await;
+        let missing = house.request(&format!("GET {LIST}/1\nOrigin: {APP}{fetch_site}")).await;
         assert_eq!(missing.header("access-control-allow-origin"), APP, "a page may read what is wrong");
         missing.problem(404);
-        let written = house.ask(&format!("DELETE {LIST}\nOrigin: {APP}{fetch_site}")).await;
+        let written = house.request(&format!("DELETE {LIST}\nOrigin: {APP}{fetch_site}")).await;
         assert_eq!((written.status.as_u16(), written.header("access-control-allow-origin")), (200, APP));
     }
 }
 
 #[tokio::test]
 async fn answers_differ_by_origin_for_everybody() {
-    assert_eq!(only_app().ask(&format!("GET {LIST}")).await.header("vary"), "Origin");
-    assert_eq!(house(None).ask(&format!("GET {LIST}")).await.header("vary"), "");
+    assert_eq!(only_app().request(&format!("GET {LIST}")).await.header("vary"), "Origin");
+    assert_eq!(house(None).request(&format!("GET {LIST}")).await.header("vary"), "");
 }
 
 #[tokio::test]
@@ -104,19 +104,19 @@ async fn live_feeds_are_shared() {
              Sec-WebSocket-Version: 13\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
         )
     };
-    house.ask(&socket(APP)).await.problem(426);
-    house.ask(&socket("https://evil.example")).await.problem(403);
+    house.request(&socket(APP)).await.problem(426);
+    house.request(&socket("https://evil.example")).await.problem(403);
 }
 
 #[tokio::test]
 async fn everybody() {
     let house = house(Some(Origins::Any));
     for origin in ["https://anybody.example", "null"] {
-        assert_eq!(house.ask(&preflight(LIST, origin)).await.header("access-control-allow-origin"), origin);
-        assert_eq!(house.ask(&format!("DELETE {LIST}\nOrigin: {origin}")).await.status, 200);
+        assert_eq!(house.request(&preflight(LIST, origin)).await.header("access-control-allow-origin"), origin);
+        assert_eq!(house.request(&format!("DELETE {LIST}\nOrigin: {origin}")).await.status, 200);
     }
     let twice = format!("DELETE {LIST}\nOrigin: https://a.example\nOrigin: https://b.example");
-    house.ask(&twice).await.problem(403);
+    house.request(&twice).await.problem(403);
 }
 
 /// What reaches the service behind the door, of the cookies that a page's browser sends along.
@@ -125,7 +125,7 @@ async fn cookies_are_for_our_own_pages() {
     use axum::middleware::from_fn_with_state;
     use axum::routing::post;
 
-    use crate::middleware::cors::share;
+    use crate::middleware::cors::apply_cors;
 
     let settings = Settings { cors: Some(Origins::Any), ..Settings::default() };
     let mailroom = Mailroom::new(
@@ -136,11 +136,11 @@ async fn cookies_are_for_our_own_pages() {
     let server = Arc::new(Server::new(Arc::new(mailroom), settings));
     let cookies =
         async |headers: HeaderMap| headers.get("cookie").map_or(String::new(), |it| it.to_str().unwrap().to_owned());
-    let router = Router::new().route("/api/x", post(cookies)).layer(from_fn_with_state(server, share));
+    let router = Router::new().route("/api/x", post(cookies)).layer(from_fn_with_state(server, apply_cors));
     for (origin, seen) in [("http://localhost:9000", "session=1"), ("http://localhost:3000", ""), (APP, "")] {
         let request = format!("POST /api/x\nCookie: session=1\nOrigin: {origin}");
-        assert_eq!(ask(&router, &request, Body::empty(), Peer::default()).await.text(), seen, "{origin}");
+        assert_eq!(send_request(&router, &request, Body::empty(), Peer::default()).await.text(), seen, "{origin}");
     }
-    let program = ask(&router, "POST /api/x\nCookie: session=1", Body::empty(), Peer::default()).await;
+    let program = send_request(&router, "POST /api/x\nCookie: session=1", Body::empty(), Peer::default()).await;
     assert_eq!(program.text(), "session=1");
 }

@@ -21,14 +21,14 @@ Content-Type: text/html; charset=utf-8\r\n\
 <a href=\"https://example.org/v?x=1&amp;y=2\"><img src=cid:a alt=\"Verify now\"></a> Order 77120945\r\n\
 --b--\r\n";
 
-async fn house() -> House {
-    let house = House::new();
+async fn house() -> TestServer {
+    let house = TestServer::new();
     house.put(0, "test", SIGN_UP).await;
     house
 }
 
-async fn found(house: &House, what: &str) -> Value {
-    let answer = house.ask(&format!("GET /api/v2/mailbox/test/latest/{what}")).await;
+async fn found(house: &TestServer, what: &str) -> Value {
+    let answer = house.request(&format!("GET /api/v2/mailbox/test/latest/{what}")).await;
     assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "application/json; charset=utf-8"));
     assert!(answer.text().ends_with("}\n"), "{}", answer.text());
     answer.json()
@@ -75,12 +75,12 @@ async fn the_ways_to_unsubscribe() {
     });
     assert_eq!(found(&house().await, "unsubscribe").await, expected);
     let none = json!({"one-click": false, "links": [], "list-id": null});
-    assert_eq!(found(&House::with_two_messages().await, "unsubscribe").await, none);
+    assert_eq!(found(&TestServer::with_two_messages().await, "unsubscribe").await, none);
 }
 
 #[tokio::test]
 async fn the_tree_of_parts_and_what_is_in_them() {
-    let house = House::with_everything().await;
+    let house = TestServer::with_everything().await;
     let parts = found(&house, "parts").await;
     let parts = parts["parts"].as_array().expect("a list");
     let shown = |part: &Value| {
@@ -104,7 +104,7 @@ async fn the_tree_of_parts_and_what_is_in_them() {
     });
     assert_eq!(parts[5], image);
     for part in parts {
-        let answer = house.ask(&format!("GET /api/v2/mailbox/test/latest/parts/{}", part["index"])).await;
+        let answer = house.request(&format!("GET /api/v2/mailbox/test/latest/parts/{}", part["index"])).await;
         assert_eq!((answer.status.as_u16(), json!(answer.body.len())), (200, part["size"].clone()), "{part}");
         assert!(answer.header("content-security-policy").starts_with("sandbox; default-src 'none'"), "{part}");
         assert_eq!(answer.header("x-content-type-options"), "nosniff");
@@ -113,7 +113,7 @@ async fn the_tree_of_parts_and_what_is_in_them() {
 
 #[tokio::test]
 async fn parts_as_files() {
-    let house = House::with_everything().await;
+    let house = TestServer::with_everything().await;
     let table = [
         ("0", "application/octet-stream", "inline; filename=\"part-0.bin\""),
         ("3", "text/plain; charset=iso-8859-1", "inline; filename=\"part-3.txt\""),
@@ -121,13 +121,13 @@ async fn parts_as_files() {
         ("6", "application/pdf", "inline; filename=\"attachment-1.pdf\""),
     ];
     for (index, kind, disposition) in table {
-        let answer = house.ask(&format!("GET /api/v2/mailbox/test/latest/parts/{index}")).await;
+        let answer = house.request(&format!("GET /api/v2/mailbox/test/latest/parts/{index}")).await;
         assert_eq!((answer.header("content-type"), answer.header("content-disposition")), (kind, disposition));
     }
-    let text = house.ask("GET /api/v2/mailbox/test/latest/parts/3").await;
+    let text = house.request("GET /api/v2/mailbox/test/latest/parts/3").await;
     assert!(text.body.starts_with(b"Gr\xfc\xdfe <"), "{:?}", text.body);
     for index in ["7", "-1", "x", "99999999999999999999"] {
-        let detail = house.ask(&format!("GET /api/v2/mailbox/test/latest/parts/{index}")).await.problem(404);
+        let detail = house.request(&format!("GET /api/v2/mailbox/test/latest/parts/{index}")).await.problem(404);
         assert_eq!(detail, "The message has no such part.", "{index}");
     }
 }
@@ -138,11 +138,11 @@ async fn what_the_client_knows_is_not_told_again() {
     let mut tags = Vec::new();
     for what in ["links", "codes", "unsubscribe", "parts", "parts/0", "parts/1"] {
         let path = format!("/api/v2/mailbox/test/{}/{what}", id(0));
-        let first = house.ask(&format!("GET {path}")).await;
+        let first = house.request(&format!("GET {path}")).await;
         let tag = first.header("etag").to_owned();
-        let again = house.ask(&format!("GET {path}\nIf-None-Match: {tag}")).await;
+        let again = house.request(&format!("GET {path}\nIf-None-Match: {tag}")).await;
         assert_eq!((again.status.as_u16(), again.body.len()), (304, 0), "{what}");
-        let remembered = house.ask(&format!("GET {path}")).await;
+        let remembered = house.request(&format!("GET {path}")).await;
         assert_eq!(remembered.body, first.body, "{what}");
         assert!(!tags.contains(&tag), "{what} has the tag of another answer");
         tags.push(tag);
@@ -153,15 +153,15 @@ async fn what_the_client_knows_is_not_told_again() {
 async fn messages_that_are_not_there() {
     let house = house().await;
     for what in ["links", "codes", "unsubscribe", "parts", "parts/0"] {
-        house.ask(&format!("GET /api/v2/mailbox/test/1/{what}")).await.problem(404);
-        house.ask(&format!("GET /api/v2/mailbox/a%20b/1/{what}")).await.problem(400);
-        house.ask(&format!("POST /api/v2/mailbox/test/latest/{what}")).await.problem(405);
+        house.request(&format!("GET /api/v2/mailbox/test/1/{what}")).await.problem(404);
+        house.request(&format!("GET /api/v2/mailbox/a%20b/1/{what}")).await.problem(400);
+        house.request(&format!("POST /api/v2/mailbox/test/latest/{what}")).await.problem(405);
     }
 }
 
 #[tokio::test]
 async fn a_mail_of_links_and_digits_has_a_short_answer() {
-    let house = House::new();
+    let house = TestServer::new();
     let body = "<a href=http://x/?code=482913>482913 </a><td>1".repeat(200_000);
     house.put(0, "test", &format!("Content-Type: text/html\r\n\r\n{body}")).await;
     assert_eq!(found(&house, "links").await["links"].as_array().map(Vec::len), Some(1));

@@ -7,7 +7,7 @@ use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::{self, Mime};
 use restante_mailroom::events::Event;
 
-use crate::live::frame::{Change, change};
+use crate::live::frame::{Change, render_change};
 use crate::response::links::Purpose;
 use crate::response::message_json::{Attachment, Body, HeaderMap, Message, listing, message};
 use crate::response::{json, links};
@@ -38,7 +38,7 @@ fn typed<'a>(of: &'a Summary, mime: &Mime, base_url: &str) -> Message<'a> {
     Message {
         record: of.into(),
         body: Body { text: mime.inbucket_text(), html: mime.html() },
-        header: HeaderMap::of(mime),
+        header: HeaderMap::from_mime(mime),
         attachments: mime.attachments().into_iter().enumerate().map(attachment).collect(),
     }
 }
@@ -71,7 +71,7 @@ proptest! {
     fn frames_equal_the_serialised_type(summary in summaries()) {
         for event in [Event::Stored(summary.clone()), Event::Deleted(summary)] {
             let serialised = restante_api_types::json::to_vec(&Change::from(&event)).expect("JSON");
-            prop_assert_eq!(change(&event), serialised);
+            prop_assert_eq!(render_change(&event), serialised);
         }
     }
 }

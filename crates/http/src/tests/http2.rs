@@ -20,7 +20,7 @@ const ROOT: &str = "https://localhost";
 const LIST: &str = "/api/v1/mailbox/test";
 
 /// A connection to a server that ends when `end` is ready.
-fn connect(house: &House, end: impl Future<Output = ()> + Send + 'static) -> (DuplexStream, JoinHandle<()>) {
+fn connect(house: &TestServer, end: impl Future<Output = ()> + Send + 'static) -> (DuplexStream, JoinHandle<()>) {
     let (client, server) = duplex(1 << 20);
     let (trigger, shutdown) = ShutdownTrigger::new();
     tokio::spawn(async move {
@@ -37,7 +37,7 @@ async fn client(stream: DuplexStream, builder: &client::Builder) -> (SendRequest
     (client, tokio::spawn(async move { drop(connection.await) }))
 }
 
-async fn open(house: &House) -> SendRequest<Bytes> {
+async fn open(house: &TestServer) -> SendRequest<Bytes> {
     client(connect(house, pending()).0, &client::Builder::new()).await.0
 }
 
@@ -77,7 +77,7 @@ async fn get(client: &SendRequest<Bytes>, path: &str) -> (u16, Vec<u8>) {
 
 #[tokio::test]
 async fn a_hundred_at_the_same_time() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     house.put(2, "test", &"x".repeat(3 << 20)).await;
     let client = open(&house).await;
     let mut asking = JoinSet::new();
@@ -87,19 +87,19 @@ async fn a_hundred_at_the_same_time() {
         asking.spawn(async move { (path, get(&client, path).await) });
     }
     for (path, (status, body)) in asking.join_all().await {
-        let expected = house.ask(&format!("GET {path}")).await;
+        let expected = house.request(&format!("GET {path}")).await;
         assert!(status == 200 && body == expected.body, "{path}: {status}, {} bytes", body.len());
     }
 }
 
 #[tokio::test]
 async fn everything_else_is_as_ever() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let client = open(&house).await;
     let marked = send(&client, request("PATCH /api/v1/mailbox/test/latest"), "{\"seen\":true}").await.unwrap();
     assert_eq!(marked.status(), 200);
-    assert_eq!(house.ask("GET /api/v1/mailbox/test/latest").await.json()["seen"], true);
-    let length = house.ask(&format!("GET {LIST}")).await.body.len();
+    assert_eq!(house.request("GET /api/v1/mailbox/test/latest").await.json()["seen"], true);
+    let length = house.request(&format!("GET {LIST}")).await.body.len();
     let head = send(&client, request(&format!("HEAD {LIST}")), "").await.unwrap();
     assert_eq!(head.headers()["content-length"], length.to_string().as_str());
     assert_eq!(body(head).await.unwrap(), b"");
@@ -112,7 +112,7 @@ async fn everything_else_is_as_ever() {
 
 #[tokio::test]
 async fn a_request_names_its_host_without_a_host_header() {
-    let house = House::new();
+    let house = TestServer::new();
     let client = open(&house).await;
     let table = [
         ("localhost:9000", None, 200),
@@ -135,7 +135,7 @@ async fn a_request_names_its_host_without_a_host_header() {
 
 #[tokio::test]
 async fn links_are_for_https() {
-    let house = House::new();
+    let house = TestServer::new();
     house.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
     let (_, body) = get(&open(&house).await, "/api/v1/mailbox/test/latest").await;
     let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
@@ -144,9 +144,9 @@ async fn links_are_for_https() {
 }
 
 /// A house that counts who listens.
-fn counting() -> (House, Arc<Metrics>) {
+fn counting() -> (TestServer, Arc<Metrics>) {
     let metrics = Arc::new(Metrics::default());
-    (House::with(Settings { metrics: metrics.clone(), ..Settings::default() }), metrics)
+    (TestServer::with(Settings { metrics: metrics.clone(), ..Settings::default() }), metrics)
 }
 
 async fn until_listeners(metrics: &Metrics, number: usize) {
@@ -217,7 +217,7 @@ async fn at_the_end_nobody_waits_for_a_listener_that_takes_nothing() {
 /// The connection as a whole is never stuck here: small answers go on while nothing is taken of the large one.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_takes_nothing_of_one_answer() {
-    let house = House::new();
+    let house = TestServer::new();
     house.put(0, "large", &"x".repeat(1 << 20)).await;
     let (stream, server) = connect(&house, pending());
     let (client, _driver) = client(stream, client::Builder::new().initial_window_size(1000)).await;
@@ -236,7 +236,7 @@ async fn a_client_that_takes_nothing_of_one_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_has_nothing_to_ask() {
-    let house = House::new();
+    let house = TestServer::new();
     let start = Instant::now();
     let (stream, server) = connect(&house, pending());
     let (client, driver) = client(stream, &client::Builder::new()).await;
@@ -254,7 +254,7 @@ async fn a_client_that_has_nothing_to_ask() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_listens_is_not_idle() {
-    let house = House::new();
+    let house = TestServer::new();
     let client = open(&house).await;
     let mut listener = send(&client, request("GET /api/v2/events"), "").await.unwrap().into_body();
     let start = Instant::now();
@@ -267,7 +267,7 @@ async fn a_client_that_listens_is_not_idle() {
 
 #[tokio::test]
 async fn a_header_that_is_too_large() {
-    let house = House::new();
+    let house = TestServer::new();
     let client = open(&house).await;
     let mut large = request(&format!("GET {LIST}"));
     large.headers_mut().insert("x-large", "x".repeat(40_000).parse().unwrap());
@@ -277,7 +277,7 @@ async fn a_header_that_is_too_large() {
 
 #[tokio::test]
 async fn what_is_no_http2() {
-    let house = House::new();
+    let house = TestServer::new();
     for garbage in ["GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "\0\0\0\0\r\n\r\n", ""] {
         let (mut stream, server) = connect(&house, pending());
         stream.write_all(garbage.as_bytes()).await.unwrap();
@@ -297,7 +297,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 async fn rapid_reset() {
     // GET, https, /, and localhost, of which all but the last are in the static table (RFC 7541 appendix A).
     const GET: &[u8] = b"\x82\x87\x84\x41\x09localhost";
-    let house = House::new();
+    let house = TestServer::new();
     let (mut attacker, server) = connect(&house, pending());
     let mut flood = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(4, 0, 0, &[])].concat();
     for stream in (1..20_000).step_by(2) {

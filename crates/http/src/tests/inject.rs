@@ -8,21 +8,21 @@ use super::*;
 
 const MAIL: &str = "From: Ann <ann@example.org>\r\nSubject: Hello\r\n\r\nHi\n.\r\n";
 
-fn house() -> House {
-    House::with(Settings { max_message_bytes: 10_000, ..Settings::default() })
+fn house() -> TestServer {
+    TestServer::with(Settings { max_message_bytes: 10_000, ..Settings::default() })
 }
 
-async fn post(house: &House, path: &str, kind: &str, body: impl Into<Body>) -> Answer {
+async fn post(house: &TestServer, path: &str, kind: &str, body: impl Into<Body>) -> TestResponse {
     let request = format!("POST /api/v2/mailbox/{path}\nContent-Type: {kind}");
-    house.ask_with(&request, body, Peer::from(Some([192, 0, 2, 7].into()))).await
+    house.request_with(&request, body, Peer::from(Some([192, 0, 2, 7].into()))).await
 }
 
-async fn post_json(house: &House, value: &Value) -> Answer {
+async fn post_json(house: &TestServer, value: &Value) -> TestResponse {
     post(house, "test", "application/json", value.to_string()).await
 }
 
-async fn source(house: &House, mailbox: &str) -> String {
-    house.ask(&format!("GET /api/v1/mailbox/{mailbox}/latest/source")).await.text().to_owned()
+async fn source(house: &TestServer, mailbox: &str) -> String {
+    house.request(&format!("GET /api/v1/mailbox/{mailbox}/latest/source")).await.text().to_owned()
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn a_mail_is_stored_byte_for_byte() {
     assert_eq!(message["from"], "Ann <ann@example.org>");
     let location = format!("/api/v1/mailbox/test/{}", message["id"].as_str().unwrap());
     assert_eq!(answer.header("location"), location);
-    assert_eq!(house.ask(&format!("GET {location}")).await.status, 200);
+    assert_eq!(house.request(&format!("GET {location}")).await.status, 200);
     let source = source(&house, "test").await;
     let (trace, mail) = source.split_at(source.len() - MAIL.len());
     assert_eq!(mail, MAIL);
@@ -75,7 +75,7 @@ async fn the_pieces_of_a_mail_become_one() {
     });
     let answer = post_json(&house, &pieces).await;
     assert_eq!(answer.status, 201, "{:?}", answer.body);
-    let message = house.ask("GET /api/v1/mailbox/test/latest").await.json();
+    let message = house.request("GET /api/v1/mailbox/test/latest").await.json();
     assert_eq!(message["from"], "Ännchen <ann@example.org>");
     assert_eq!(message["subject"], "Grüße");
     assert_eq!(message["body"], json!({"text": "Hello", "html": "<img src=cid:logo>"}));
@@ -113,7 +113,7 @@ async fn what_makes_no_mail() {
         assert_eq!(post(&house, "test", kind, "").await.status, status, "{kind}");
     }
     assert!(post(&house, "test", "application/json", "{").await.problem(422).contains("no valid JSON"));
-    assert_eq!(house.ask("GET /api/v1/mailbox/test").await.text(), "[]\n");
+    assert_eq!(house.request("GET /api/v1/mailbox/test").await.text(), "[]\n");
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn the_policy_is_that_of_smtp() {
     let list = |domain: &str| [domain].into_iter().collect();
     let policy =
         Policy { reject_domains: list("closed.org"), reject_origin_domains: list("spam.org"), ..Policy::default() };
-    let house = House::built(policy, Settings { max_message_bytes: 10_000, ..Settings::default() }, |_| {});
+    let house = TestServer::build(policy, Settings { max_message_bytes: 10_000, ..Settings::default() }, |_| {});
     let table = [
         ("ann@closed.org", "550 5.7.1 Mail to this domain is not accepted here"),
         ("ann?from=bob@spam.org", "550 5.7.1 Mail from this domain is not accepted here"),
@@ -143,7 +143,7 @@ async fn the_policy_is_that_of_smtp() {
         let sentence = post(&house, path, "message/rfc822", MAIL).await.problem(403);
         assert_eq!(sentence, format!("The mail is refused, as it is over SMTP: {expected}"));
     }
-    assert_eq!(house.ask("GET /api/v1/mailbox/ann").await.text(), "[]\n");
+    assert_eq!(house.request("GET /api/v1/mailbox/ann").await.text(), "[]\n");
     assert_eq!(post(&house, "ann", "message/rfc822", MAIL).await.status, 201);
 }
 
@@ -169,7 +169,7 @@ async fn a_mail_that_does_not_come_is_not_waited_for() {
 async fn large_mails_have_room_of_their_own() {
     let mut uploads = None;
     let settings = Settings { max_message_bytes: 1 << 20, ..Settings::default() };
-    let house = House::built(Policy::default(), settings, |server| uploads = Some(server.uploads.clone()));
+    let house = TestServer::build(Policy::default(), settings, |server| uploads = Some(server.upload_budget.clone()));
     let uploads = uploads.unwrap();
     let mail = |length: usize| "x".repeat(length);
     assert_eq!(post(&house, "test", "message/rfc822", mail(1 << 20)).await.status, 201);
@@ -184,7 +184,7 @@ async fn large_mails_have_room_of_their_own() {
     let pieces = json!({"from": "a@x", "text": "=\n".repeat(100_000)});
     assert_eq!(post_json(&house, &pieces).await.status, 503, "as a mail it is longer");
     assert_eq!(post(&house, "test", "message/rfc822", mail(1000)).await.status, 201, "a small one goes always");
-    assert_eq!(house.ask("GET /api/v1/mailbox/test/latest").await.status, 200);
+    assert_eq!(house.request("GET /api/v1/mailbox/test/latest").await.status, 200);
     drop(others);
     for _ in 0..100 {
         assert_eq!(post(&house, "test", "message/rfc822", mail(1 << 20)).await.status, 201, "all of it is given back");
@@ -215,13 +215,13 @@ async fn everything_is_deleted() {
         post(&house, mailbox, "message/rfc822", MAIL).await;
     }
     for query in ["mailbox=ann", "prefix=ann&limit=1", "Prefix=ann"] {
-        let sentence = house.ask(&format!("DELETE /api/v2/mailboxes?{query}")).await.problem(400);
+        let sentence = house.request(&format!("DELETE /api/v2/mailboxes?{query}")).await.problem(400);
         assert!(sentence.contains("there are prefix."), "{sentence}");
     }
-    assert_eq!(house.ask("DELETE /api/v2/mailboxes?prefix=BO").await.text(), "{\"deleted\":1}\n");
+    assert_eq!(house.request("DELETE /api/v2/mailboxes?prefix=BO").await.text(), "{\"deleted\":1}\n");
     for deleted in [2, 0] {
-        let answer = house.ask("DELETE /api/v2/mailboxes").await;
+        let answer = house.request("DELETE /api/v2/mailboxes").await;
         assert_eq!((answer.status.as_u16(), answer.text()), (200, format!("{{\"deleted\":{deleted}}}\n").as_str()));
     }
-    assert_eq!(house.ask("GET /api/v1/mailbox/ann").await.text(), "[]\n");
+    assert_eq!(house.request("GET /api/v1/mailbox/ann").await.text(), "[]\n");
 }

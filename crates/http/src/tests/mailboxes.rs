@@ -3,8 +3,8 @@
 use super::*;
 
 /// The names in a list, and what it says comes next.
-async fn names(house: &House, query: &str) -> (Vec<String>, Option<String>) {
-    let answer = house.ask(&format!("GET /api/v2/mailboxes{query}")).await;
+async fn names(house: &TestServer, query: &str) -> (Vec<String>, Option<String>) {
+    let answer = house.request(&format!("GET /api/v2/mailboxes{query}")).await;
     assert_eq!(answer.status, 200, "{query}: {:?}", answer.body);
     let list = answer.json();
     let mailboxes = list["mailboxes"].as_array().expect("a list").iter();
@@ -14,10 +14,10 @@ async fn names(house: &House, query: &str) -> (Vec<String>, Option<String>) {
 
 #[tokio::test]
 async fn what_each_of_them_holds() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     house.put(2, "a\"b", "\r\n").await;
-    house.ask(&format!("PATCH /api/v1/mailbox/test/{}", id(0))).await;
-    let answer = house.ask("GET /api/v2/mailboxes").await;
+    house.request(&format!("PATCH /api/v1/mailbox/test/{}", id(0))).await;
+    let answer = house.request("GET /api/v2/mailboxes").await;
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
     assert_eq!(answer.header("cache-control"), "no-store");
@@ -34,22 +34,22 @@ async fn what_each_of_them_holds() {
 
 #[tokio::test]
 async fn an_empty_house() {
-    let house = House::new();
-    assert_eq!(house.ask("GET /api/v2/mailboxes").await.text(), "{\"mailboxes\":[],\"next\":null}\n");
-    house.ask("POST /api/v2/mailboxes").await.problem(405);
+    let house = TestServer::new();
+    assert_eq!(house.request("GET /api/v2/mailboxes").await.text(), "{\"mailboxes\":[],\"next\":null}\n");
+    house.request("POST /api/v2/mailboxes").await.problem(405);
 }
 
 #[tokio::test]
 async fn under_the_base_path_too() {
-    let house = House::with(Settings { base_path: "/mail".to_owned(), ..Settings::default() });
+    let house = TestServer::with(Settings { base_path: "/mail".to_owned(), ..Settings::default() });
     for path in ["/api/v2/mailboxes", "/mail/api/v2/mailboxes"] {
-        assert_eq!(house.ask(&format!("GET {path}")).await.status, 200, "{path}");
+        assert_eq!(house.request(&format!("GET {path}")).await.status, 200, "{path}");
     }
 }
 
 #[tokio::test]
 async fn parts_of_the_list() {
-    let house = House::new();
+    let house = TestServer::new();
     for (number, mailbox) in (0..).zip(["bob", "ann", "anna", "a_b", "axb", "a%b", "jörg", "x@y.org"]) {
         house.put(number, mailbox, "\r\n").await;
     }
@@ -85,7 +85,7 @@ async fn parts_of_the_list() {
 
 #[tokio::test]
 async fn parameters_that_are_none() {
-    let house = House::new();
+    let house = TestServer::new();
     let table = [
         ("limit=x", "The parameter limit must be a whole number."),
         ("limit=-1", "The parameter limit must be a whole number."),
@@ -96,14 +96,14 @@ async fn parameters_that_are_none() {
         ("after=a&after=b", "The parameter after is given twice."),
     ];
     for (query, detail) in table {
-        assert_eq!(house.ask(&format!("GET /api/v2/mailboxes?{query}")).await.problem(400), detail, "{query}");
+        assert_eq!(house.request(&format!("GET /api/v2/mailboxes?{query}")).await.problem(400), detail, "{query}");
     }
 }
 
 /// As many as there are at once, with the longest of names, are more than a small answer.
 #[tokio::test]
 async fn a_long_list_comes_in_parts() {
-    let house = House::new();
+    let house = TestServer::new();
     let all: Vec<String> = (0..1100).map(|number| format!("{number:04}{}", "x".repeat(300))).collect();
     for (number, mailbox) in (0..).zip(&all) {
         house.put(number, mailbox, "\r\n").await;

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use super::*;
 
 /// Asks and does not read the answer.
-async fn unread(house: &House, target: &str) -> Response {
+async fn unread(house: &TestServer, target: &str) -> Response {
     let request =
         Request::builder().uri(target).header("Host", "localhost:9000").body(Body::empty()).expect("a request");
     house.router.clone().oneshot(request).await.expect("an answer")
@@ -18,8 +18,8 @@ const ATTACHMENT: &str = "Content-Type: image/png\r\nContent-Disposition: attach
 
 /// A house with a mailbox `small` that holds an ordinary message, three with messages whose answers count, and `huge`
 /// with one that counts for half of the budget.
-async fn house(cache_bytes: usize) -> House {
-    let house = House::with(Settings { cache_bytes, ..Settings::default() });
+async fn house(cache_bytes: usize) -> TestServer {
+    let house = TestServer::with(Settings { cache_bytes, ..Settings::default() });
     house.put(0, "small", "Subject: x\r\n\r\nHello\r\n").await;
     house.put(1, "large", &format!("Subject: x\r\n\r\n{}\r\n", "0123456789\r\n".repeat(50_000))).await;
     house.put(2, "file", &format!("{ATTACHMENT}{}", "x".repeat(MIB))).await;
@@ -55,19 +55,19 @@ async fn clients_that_do_not_read_use_up_the_budget_and_no_more() {
     let held = [unread(&house, HUGE).await, unread(&house, HUGE).await];
     for target in LARGE {
         let start = Instant::now();
-        let answer = house.ask(&format!("GET {target}")).await;
+        let answer = house.request(&format!("GET {target}")).await;
         answer.problem(503);
         assert_eq!(answer.header("retry-after"), "5", "{target}");
         assert!(start.elapsed() < Duration::from_secs(10), "{target}: {:?}", start.elapsed());
     }
     for target in SMALL {
-        assert_eq!(house.ask(&format!("GET {target}")).await.status, 200, "{target}");
+        assert_eq!(house.request(&format!("GET {target}")).await.status, 200, "{target}");
     }
-    let attachment = house.ask("GET /mailbox/dattach/file/latest/0/a\nIf-None-Match: *").await;
+    let attachment = house.request("GET /mailbox/dattach/file/latest/0/a\nIf-None-Match: *").await;
     assert_eq!(attachment.status, 304, "it has no content");
     drop(held);
     for target in LARGE {
-        assert_eq!(house.ask(&format!("GET {target}")).await.status, 200, "{target}");
+        assert_eq!(house.request(&format!("GET {target}")).await.status, 200, "{target}");
     }
 }
 
@@ -80,7 +80,7 @@ async fn an_answer_waits_a_moment_for_its_turn() {
             sleep(Duration::from_secs(2)).await;
             drop(held);
         });
-        let answer = house.ask(&format!("GET {target}")).await;
+        let answer = house.request(&format!("GET {target}")).await;
         assert_eq!(answer.status, 200, "{target}");
         leave.await.unwrap();
     }
@@ -90,7 +90,7 @@ async fn an_answer_waits_a_moment_for_its_turn() {
 async fn what_is_remembered_needs_no_more_room() {
     let house = house(16 * MIB).await;
     house.put(5, "rest", &"x".repeat(15 * MIB)).await;
-    let ask = async |host: &str| house.ask(&format!("GET /api/v1/mailbox/large/latest\nHost: {host}")).await;
+    let ask = async |host: &str| house.request(&format!("GET /api/v1/mailbox/large/latest\nHost: {host}")).await;
     let first = ask("localhost").await;
     let held = [unread(&house, HUGE).await, unread(&house, HUGE).await];
     let rest = unread(&house, "/api/v1/mailbox/rest/latest/source").await;

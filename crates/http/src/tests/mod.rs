@@ -1,32 +1,32 @@
 //! The service driven in-process over a memory store: requests in, answers out. What a connection adds is in
 //! `connection.rs`.
 
-mod access;
-mod accounts;
 mod api;
+mod attachments;
+mod authentication;
 mod batch;
+mod client_limits;
 mod connection;
 mod cors;
-mod crowd;
-mod door;
 mod extract;
-mod files;
+mod grants;
 mod hand_written_json;
-mod heavy;
-mod hostile;
+mod hostile_input;
 mod http2;
 mod inject;
 mod layers;
 mod mailboxes;
 mod memory;
+mod message_views;
 mod monitor;
 mod openapi;
 mod pages;
 mod preview;
+mod request_checks;
 mod sessions;
-mod trouble;
-mod view;
+mod store_errors;
 mod wait;
+mod work_permits;
 
 use std::sync::Arc;
 
@@ -107,27 +107,27 @@ fn router(mailroom: Arc<Mailroom>, settings: Settings) -> Router {
     crate::router(mailroom, settings, ServerInfo::default())
 }
 
-fn routed(server: Arc<Server>) -> Router {
-    crate::router::routed(server, ServerInfo::default())
+fn build_router(server: Arc<Server>) -> Router {
+    crate::router::build_router(server, ServerInfo::default())
 }
 
 /// A service and the store behind it.
-struct House {
+struct TestServer {
     store: Arc<MemoryStore>,
     router: Router,
 }
 
-impl House {
+impl TestServer {
     fn new() -> Self {
         Self::with(Settings { cache_bytes: 1 << 20, ..Settings::default() })
     }
 
     fn with(settings: Settings) -> Self {
-        Self::built(Policy::default(), settings, |_| {})
+        Self::build(Policy::default(), settings, |_| {})
     }
 
     /// A house that describes itself in this way.
-    fn described(settings: Settings, info: ServerInfo) -> Self {
+    fn with_info(settings: Settings, info: ServerInfo) -> Self {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
         let mailroom = Mailroom::new(rules, store.clone(), Extensions::default());
@@ -135,13 +135,13 @@ impl House {
     }
 
     /// A house with this policy, in which something else is changed before it opens.
-    fn built(policy: Policy, settings: Settings, change: impl FnOnce(&mut Server)) -> Self {
+    fn build(policy: Policy, settings: Settings, change: impl FnOnce(&mut Server)) -> Self {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), policy, ..Default::default() };
         let mailroom = Mailroom::new(rules, store.clone(), Extensions::default());
         let mut server = Server::new(Arc::new(mailroom), settings);
         change(&mut server);
-        Self { store, router: routed(Arc::new(server)) }
+        Self { store, router: build_router(Arc::new(server)) }
     }
 
     /// A house in which mailbox `test` holds the mail with everything.
@@ -178,16 +178,16 @@ impl House {
     }
 
     /// Asks with the method, the target and, line by line, the headers; `Host` is added when it is not among them.
-    async fn ask(&self, request: &str) -> Answer {
-        self.ask_with(request, Body::empty(), Peer::default()).await
+    async fn request(&self, request: &str) -> TestResponse {
+        self.request_with(request, Body::empty(), Peer::default()).await
     }
 
-    async fn ask_with(&self, request: &str, body: impl Into<Body>, peer: Peer) -> Answer {
-        ask(&self.router, request, body.into(), peer).await
+    async fn request_with(&self, request: &str, body: impl Into<Body>, peer: Peer) -> TestResponse {
+        send_request(&self.router, request, body.into(), peer).await
     }
 }
 
-async fn ask(router: &Router, request: &str, body: Body, peer: Peer) -> Answer {
+async fn send_request(router: &Router, request: &str, body: Body, peer: Peer) -> TestResponse {
     let mut lines = request.lines().map(str::trim);
     let (method, target) = lines.next().and_then(|line| line.split_once(' ')).expect("a request line");
     let mut builder = Request::builder().method(method).uri(target).extension(peer);
@@ -200,17 +200,17 @@ async fn ask(router: &Router, request: &str, body: Body, peer: Peer) -> Answer {
     let response = router.clone().oneshot(builder.body(body).expect("a request")).await.expect("an answer");
     let (parts, body) = response.into_parts();
     let body = to_bytes(body, usize::MAX).await.expect("a body");
-    Answer { status: parts.status, headers: parts.headers, body }
+    TestResponse { status: parts.status, headers: parts.headers, body }
 }
 
 /// What came back.
-struct Answer {
+struct TestResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Answer {
+impl TestResponse {
     fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("ASCII"))
     }

@@ -33,7 +33,7 @@ const UPGRADE: &str = "Connection: keep-alive, Upgrade
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
 
 /// A server with a mailroom behind it, and the trigger of its end.
-pub(super) struct Office {
+pub(super) struct EventServer {
     mailroom: Arc<Mailroom>,
     monitors: Arc<Monitors>,
     pub(super) router: Router,
@@ -41,7 +41,7 @@ pub(super) struct Office {
     shutdown: Shutdown,
 }
 
-impl Office {
+impl EventServer {
     pub(super) fn new() -> Self {
         Self::with(Settings::default())
     }
@@ -85,17 +85,17 @@ impl Office {
         client
     }
 
-    pub(super) async fn listen(&self, path: &str) -> Ear {
+    pub(super) async fn websocket(&self, path: &str) -> WebSocketClient {
         let client = self.connect(1 << 20);
-        Ear(client_async(format!("ws://localhost{path}"), client).await.unwrap().0)
+        WebSocketClient(client_async(format!("ws://localhost{path}"), client).await.unwrap().0)
     }
 
     /// Opens a stream of Server-Sent Events, up to behind its headers.
-    pub(super) async fn stream(&self, path: &str, headers: &str) -> Stream {
+    pub(super) async fn stream(&self, path: &str, headers: &str) -> EventStreamClient {
         let mut client = self.connect(1 << 20);
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
-        let mut stream = Stream { client, read: String::new() };
+        let mut stream = EventStreamClient { client, read: String::new() };
         let head = stream.until("\r\n\r\n").await.unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
         assert!(stream.until("retry: 1000\n\n").await.is_some());
@@ -123,9 +123,9 @@ fn handshake(headers: &str) -> String {
 }
 
 /// One who listens to a WebSocket.
-pub(super) struct Ear(WebSocketStream<DuplexStream>);
+pub(super) struct WebSocketClient(WebSocketStream<DuplexStream>);
 
-impl Ear {
+impl WebSocketClient {
     /// The next text, `closed` and the code, `ended` without one, or `nothing` when none comes for a while.
     pub(super) async fn next(&mut self) -> String {
         loop {
@@ -152,12 +152,12 @@ impl Ear {
 }
 
 /// One who listens to Server-Sent Events.
-pub(super) struct Stream {
+pub(super) struct EventStreamClient {
     client: DuplexStream,
     read: String,
 }
 
-impl Stream {
+impl EventStreamClient {
     /// What comes up to and with this text; `None` when the connection ends before.
     async fn until(&mut self, end: &str) -> Option<String> {
         loop {
@@ -187,14 +187,14 @@ impl Stream {
 
 #[tokio::test(start_paused = true)]
 async fn frames_of_both_versions() {
-    let office = Office::new();
-    let (mut v1, mut v2) = (office.listen(V1).await, office.listen(V2).await);
+    let office = EventServer::new();
+    let (mut v1, mut v2) = (office.websocket(V1).await, office.websocket(V2).await);
     let id = office.deliver("bob", "\"Grüße\"").await;
-    let listing = ask(&office.router, "GET /api/v1/mailbox/bob", Body::empty(), Peer::default()).await;
+    let listing = send_request(&office.router, "GET /api/v1/mailbox/bob", Body::empty(), Peer::default()).await;
     let record = listing.text().strip_prefix('[').and_then(|text| text.strip_suffix("]\n")).unwrap();
     assert_eq!(v1.next().await, record);
     assert_eq!(v2.next().await, format!("{{\"variant\":\"message-stored\",\"identifier\":null,\"header\":{record}}}"));
-    ask(&office.router, &format!("DELETE /api/v1/mailbox/bob/{id}"), Body::empty(), Peer::default()).await;
+    send_request(&office.router, &format!("DELETE /api/v1/mailbox/bob/{id}"), Body::empty(), Peer::default()).await;
     assert_eq!(v1.next().await, "nothing", "version 1 tells of no deletions");
     let deleted = format!(
         "{{\"variant\":\"message-deleted\",\"identifier\":{{\"mailbox\":\"bob\",\"id\":\"{id}\"}},\"header\":null}}"
@@ -210,7 +210,7 @@ async fn frames_of_both_versions() {
 
 #[tokio::test(start_paused = true)]
 async fn history_and_filters() {
-    let office = Office::with(Settings { base_path: "/base".to_owned(), ..Settings::default() });
+    let office = EventServer::with(Settings { base_path: "/base".to_owned(), ..Settings::default() });
     for (to, subject) in [("ann", "one"), ("bob", "two"), ("ann", "three"), ("bob", "four")] {
         office.deliver(to, subject).await;
     }
@@ -223,7 +223,7 @@ async fn history_and_filters() {
         ("/api/v1/monitor/messages/eve", ""),
     ];
     for (path, expected) in table {
-        let mut ear = office.listen(path).await;
+        let mut ear = office.websocket(path).await;
         for subject in expected.split_whitespace() {
             assert_eq!(ear.subject().await, subject, "{path}");
         }
@@ -233,8 +233,8 @@ async fn history_and_filters() {
 
 #[tokio::test]
 async fn who_does_not_get_a_websocket() {
-    let office = Office::new();
-    let ask = async |request: String| ask(&office.router, &request, Body::empty(), Peer::default()).await;
+    let office = EventServer::new();
+    let ask = async |request: String| send_request(&office.router, &request, Body::empty(), Peer::default()).await;
     let plain = ask(format!("GET {V1}")).await;
     assert!(plain.problem(426).contains("/api/v2/events"));
     let named = ["connection", "upgrade", "sec-websocket-version"].map(|name| plain.header(name).to_owned());
@@ -255,11 +255,11 @@ async fn who_does_not_get_a_websocket() {
 
 #[tokio::test]
 async fn a_page_of_another_origin_does_not_listen() {
-    let office = Office::new();
+    let office = EventServer::new();
     let foreign = ["Origin: https://evil.example", "Origin: null", "Sec-Fetch-Site: cross-site"];
     for (path, header) in [V1, V2, EVENTS].into_iter().flat_map(|path| foreign.map(|header| (path, header))) {
         let request = format!("GET {path}\n{UPGRADE}\n{header}");
-        ask(&office.router, &request, Body::empty(), Peer::default()).await.problem(403);
+        send_request(&office.router, &request, Body::empty(), Peer::default()).await.problem(403);
     }
     // Its own page does.
     let mut client = office.connect(1 << 16);
@@ -271,10 +271,10 @@ async fn a_page_of_another_origin_does_not_listen() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_peer_is_asked_and_then_dropped() {
-    let office = Office::new();
+    let office = EventServer::new();
     let mut client = office.connect(1 << 16);
     client.write_all(handshake("Host: localhost").as_bytes()).await.unwrap();
-    let mut stream = Stream { client, read: String::new() };
+    let mut stream = EventStreamClient { client, read: String::new() };
     let head = stream.until("\r\n\r\n").await.unwrap();
     assert!(head.contains("sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"), "{head}");
     let start = Instant::now();
@@ -288,8 +288,8 @@ async fn a_silent_peer_is_asked_and_then_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_answers_stays_for_hours() {
-    let office = Office::new();
-    let mut ear = office.listen(V1).await;
+    let office = EventServer::new();
+    let mut ear = office.websocket(V1).await;
     let start = Instant::now();
     while start.elapsed() < Duration::from_hours(3) {
         assert_eq!(ear.next().await, "nothing");
@@ -300,7 +300,7 @@ async fn a_peer_that_answers_stays_for_hours() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_peer_may_say() {
-    let office = Office::new();
+    let office = EventServer::new();
     let fragment =
         |data, length: usize, last| Message::Frame(Frame::message(vec![b'x'; length], OpCode::Data(data), last));
     let table = [
@@ -314,7 +314,7 @@ async fn what_a_peer_may_say() {
         (vec![Message::Frame(Frame::message(&b"\xff"[..], OpCode::Data(Data::Text), true))], "closed 1007"),
     ];
     for (messages, expected) in table {
-        let mut ear = office.listen(V1).await;
+        let mut ear = office.websocket(V1).await;
         for message in &messages {
             ear.0.send(message.clone()).await.unwrap();
         }
@@ -334,10 +334,10 @@ async fn what_a_peer_may_say() {
 
 #[tokio::test(start_paused = true)]
 async fn who_falls_behind_is_told_to_come_again() {
-    let office = Office::new();
+    let office = EventServer::new();
     let client = office.connect(1000);
-    let mut slow = Ear(client_async(format!("ws://localhost{V2}"), client).await.unwrap().0);
-    let mut stream = Stream { client: office.connect(1000), read: String::new() };
+    let mut slow = WebSocketClient(client_async(format!("ws://localhost{V2}"), client).await.unwrap().0);
+    let mut stream = EventStreamClient { client: office.connect(1000), read: String::new() };
     stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     stream.until("retry").await.unwrap();
     // Long subjects make it lag sooner.
@@ -366,10 +366,10 @@ async fn who_falls_behind_is_told_to_come_again() {
 
 #[tokio::test(start_paused = true)]
 async fn who_takes_nothing_is_dropped() {
-    let office = Office::new();
+    let office = EventServer::new();
     let client = office.connect(1000);
-    let stalled = Ear(client_async(format!("ws://localhost{V2}"), client).await.unwrap().0);
-    let mut stream = Stream { client: office.connect(1000), read: String::new() };
+    let stalled = WebSocketClient(client_async(format!("ws://localhost{V2}"), client).await.unwrap().0);
+    let mut stream = EventStreamClient { client: office.connect(1000), read: String::new() };
     stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     stream.until("retry").await.unwrap();
     assert!(office.counts(1, 1, 0).await);
@@ -385,7 +385,7 @@ async fn who_takes_nothing_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn server_sent_events() {
-    let office = Office::new();
+    let office = EventServer::new();
     office.deliver("ann", "one").await;
     let second = office.deliver("bob", "two").await;
     let mut all = office.stream(EVENTS, "").await;
@@ -424,9 +424,9 @@ async fn server_sent_events() {
 #[tokio::test(start_paused = true)]
 async fn who_listened_at_one_node_goes_on_at_another() {
     let store = SharedStore::new(Limits::default());
-    let one = Office::over(store.node().await, Settings::default());
-    let other = Office::over(store.node().await, Settings::default());
-    let (mut stream, mut ear) = (one.stream(EVENTS, "").await, one.listen(V1).await);
+    let one = EventServer::over(store.node().await, Settings::default());
+    let other = EventServer::over(store.node().await, Settings::default());
+    let (mut stream, mut ear) = (one.stream(EVENTS, "").await, one.websocket(V1).await);
     let first = other.deliver("ann", "first").await;
     let (_, id, data) = stream.event().await.unwrap();
     assert_eq!((id, &data["header"]["subject"]), (format!("0-{first}"), &"first".into()));
@@ -445,7 +445,7 @@ async fn who_listened_at_one_node_goes_on_at_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_stream_is_kept_alive() {
-    let office = Office::new();
+    let office = EventServer::new();
     let mut stream = office.stream(&format!("{EVENTS}/bob"), "").await;
     let start = Instant::now();
     for _ in 0..100 {
@@ -463,10 +463,10 @@ async fn a_quiet_stream_is_kept_alive() {
 
 #[tokio::test(start_paused = true)]
 async fn who_leaves_a_stream_leaves_its_place() {
-    let office = Office::new();
+    let office = EventServer::new();
     let (connections, seats) = (Connections::new(3, None), || office.stream(EVENTS, ""));
     let tenure = ConnectionGuard::new(Some(connections.admit().unwrap()), office.shutdown.clone());
-    let mut stream = Stream { client: office.connect_with(1 << 16, tenure), read: String::new() };
+    let mut stream = EventStreamClient { client: office.connect_with(1 << 16, tenure), read: String::new() };
     stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     stream.until("retry").await.unwrap();
     // What a client says meanwhile does not hide that it goes.
@@ -482,8 +482,8 @@ async fn who_leaves_a_stream_leaves_its_place() {
 /// What was sent while a stream was listened to is a request all the same.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_ends_is_followed_by_the_next_answer() {
-    let office = Office::new();
-    let mut stream = Stream { client: office.connect(1000), read: String::new() };
+    let office = EventServer::new();
+    let mut stream = EventStreamClient { client: office.connect(1000), read: String::new() };
     stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     stream.until("retry").await.unwrap();
     stream.client.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
@@ -499,26 +499,29 @@ async fn a_stream_that_ends_is_followed_by_the_next_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn there_are_only_so_many_places() {
-    let office = Office::with(Settings { max_monitors: Some(2), ..Settings::default() });
-    let (ear, stream) = (office.listen(V1).await, office.stream(EVENTS, "").await);
+    let office = EventServer::with(Settings { max_monitors: Some(2), ..Settings::default() });
+    let (ear, stream) = (office.websocket(V1).await, office.stream(EVENTS, "").await);
     for request in [format!("GET {EVENTS}"), format!("GET {V1}\n{UPGRADE}")] {
-        let refused = ask(&office.router, &request, Body::empty(), Peer::default()).await;
+        let refused = send_request(&office.router, &request, Body::empty(), Peer::default()).await;
         assert_eq!(refused.problem(503), "Too many listen to the live monitor already.");
         assert_eq!(refused.header("retry-after"), "5");
     }
-    assert_eq!(ask(&office.router, "GET /api/v1/mailbox/bob", Body::empty(), Peer::default()).await.status, 200);
+    assert_eq!(
+        send_request(&office.router, "GET /api/v1/mailbox/bob", Body::empty(), Peer::default()).await.status,
+        200
+    );
     drop(ear);
     assert!(office.counts(0, 1, 0).await);
     let another = office.stream(EVENTS, "").await;
     drop((stream, another));
     assert!(office.counts(0, 0, 0).await);
-    let _two = (office.listen(V1).await, office.listen(V2).await);
+    let _two = (office.websocket(V1).await, office.websocket(V2).await);
 }
 
 #[tokio::test]
 async fn the_headers_of_a_stream() {
-    let office = Office::new();
-    let head = ask(&office.router, &format!("HEAD {EVENTS}"), Body::empty(), Peer::default()).await;
+    let office = EventServer::new();
+    let head = send_request(&office.router, &format!("HEAD {EVENTS}"), Body::empty(), Peer::default()).await;
     assert_eq!(head.status, 200);
     assert_eq!(head.header("content-type"), "text/event-stream");
     assert_eq!(head.header("cache-control"), "no-store");
@@ -529,13 +532,14 @@ async fn the_headers_of_a_stream() {
 /// A WebSocket is no HTTP any more, but it is still a connection.
 #[tokio::test(start_paused = true)]
 async fn monitors_keep_their_place_until_the_server_ends() {
-    let office = Office::new();
+    let office = EventServer::new();
     let connections = Connections::new(2, None);
-    let tenure = |office: &Office| ConnectionGuard::new(Some(connections.admit().unwrap()), office.shutdown.clone());
+    let tenure =
+        |office: &EventServer| ConnectionGuard::new(Some(connections.admit().unwrap()), office.shutdown.clone());
     let client = office.connect_with(1 << 16, tenure(&office));
-    let mut ear = Ear(client_async(format!("ws://localhost{V1}"), client).await.unwrap().0);
+    let mut ear = WebSocketClient(client_async(format!("ws://localhost{V1}"), client).await.unwrap().0);
     let client = office.connect_with(1000, tenure(&office));
-    let stalled = Ear(client_async(format!("ws://localhost{V1}"), client).await.unwrap().0);
+    let stalled = WebSocketClient(client_async(format!("ws://localhost{V1}"), client).await.unwrap().0);
     let mut stream = office.stream(EVENTS, "").await;
     for _ in 0..100 {
         office.deliver("bob", "hello").await;
@@ -543,7 +547,7 @@ async fn monitors_keep_their_place_until_the_server_ends() {
     sleep(Duration::from_secs(1)).await;
     assert!(connections.admit().is_err(), "both places are taken");
 
-    let Office { trigger, shutdown, router, monitors, .. } = office;
+    let EventServer { trigger, shutdown, router, monitors, .. } = office;
     drop((shutdown, router));
     let start = Instant::now();
     let end = tokio::spawn(trigger.trigger_and_wait(Duration::from_secs(15)));
@@ -563,7 +567,7 @@ async fn monitors_keep_their_place_until_the_server_ends() {
 /// Whoever takes nothing of its answer must not hold up the end: a listener not at all, another one not for ever.
 #[tokio::test(start_paused = true)]
 async fn the_end_does_not_wait_for_stalled_clients() {
-    let office = Office::new();
+    let office = EventServer::new();
     for number in 0..200 {
         office.deliver("bob", &format!("{number} {}", "x".repeat(900))).await;
     }
@@ -584,7 +588,7 @@ async fn the_end_does_not_wait_for_stalled_clients() {
 
 #[tokio::test(start_paused = true)]
 async fn a_websocket_keeps_the_place_of_a_client_behind_a_proxy() {
-    let office = Office::with(Settings {
+    let office = EventServer::with(Settings {
         trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
         clients: Arc::new(ClientLimits::new(Some(1))),
         ..Settings::default()
@@ -594,10 +598,11 @@ async fn a_websocket_keeps_the_place_of_a_client_behind_a_proxy() {
     let tenure = ConnectionGuard::new(None, office.shutdown.clone());
     tokio::spawn(serve_connection(server, proxy, Version::Http1, office.router.clone(), tenure));
     client.write_all(handshake("Host: localhost\nX-Forwarded-For: 192.0.2.1").as_bytes()).await.unwrap();
-    let mut stream = Stream { client, read: String::new() };
+    let mut stream = EventStreamClient { client, read: String::new() };
     assert!(stream.until("\r\n\r\n").await.unwrap().starts_with("HTTP/1.1 101 "));
     sleep(Duration::from_secs(10)).await;
-    let another = async || ask(&office.router, "GET /livez\nX-Forwarded-For: 192.0.2.1", Body::empty(), proxy).await;
+    let another =
+        async || send_request(&office.router, "GET /livez\nX-Forwarded-For: 192.0.2.1", Body::empty(), proxy).await;
     another().await.problem(429);
     drop(stream);
     assert!(office.counts(0, 0, 0).await);
@@ -606,8 +611,8 @@ async fn a_websocket_keeps_the_place_of_a_client_behind_a_proxy() {
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_server_is_told() {
-    let office = Office::new();
-    let mut ear = office.listen(V2).await;
+    let office = EventServer::new();
+    let mut ear = office.websocket(V2).await;
     let (trigger, _) = (office.trigger, office.shutdown);
     tokio::spawn(trigger.trigger_and_wait(Duration::from_secs(15)));
     assert_eq!(ear.next().await, format!("closed {}", u16::from(CloseCode::Away)));

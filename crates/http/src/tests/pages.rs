@@ -31,8 +31,8 @@ const TABLE: [(&str, &str); 10] = [
     ("/m/james/1794699770123456?x=y", "../../"),
 ];
 
-fn below(base: &str) -> House {
-    House::with(Settings { base_path: base.to_owned(), ..Settings::default() })
+fn below(base: &str) -> TestServer {
+    TestServer::with(Settings { base_path: base.to_owned(), ..Settings::default() })
 }
 
 /// The path of a file that is worth compressing.
@@ -41,7 +41,7 @@ fn some_asset() -> String {
     format!("/assets/{HASH}/{path}")
 }
 
-fn decoded(answer: &Answer) -> Vec<u8> {
+fn decoded(answer: &TestResponse) -> Vec<u8> {
     let mut out = Vec::new();
     match answer.header("content-encoding") {
         "" => out.extend_from_slice(&answer.body),
@@ -60,14 +60,14 @@ async fn every_page_finds_its_files_wherever_it_is() {
         let house = below(base);
         for (path, root) in TABLE {
             for prefix in ["", base] {
-                let page = house.ask(&format!("GET {prefix}{path}")).await;
+                let page = house.request(&format!("GET {prefix}{path}")).await;
                 assert_eq!(page.status, 200, "{prefix}{path}");
                 let start = format!("\"{root}assets/{HASH}/");
                 let named: Vec<&str> =
                     page.text().split(&start).skip(1).filter_map(|rest| rest.split('"').next()).collect();
                 assert!(!named.is_empty(), "{path}");
                 for file in named {
-                    let file = house.ask(&format!("GET {prefix}/assets/{HASH}/{file}")).await;
+                    let file = house.request(&format!("GET {prefix}/assets/{HASH}/{file}")).await;
                     assert_eq!(file.status, 200, "{path}");
                 }
             }
@@ -92,7 +92,7 @@ async fn a_slash_too_many_leads_to_the_page() {
         let house = below(base);
         for (path, location) in table {
             for prefix in ["", base] {
-                let answer = house.ask(&format!("GET {prefix}{path}")).await;
+                let answer = house.request(&format!("GET {prefix}{path}")).await;
                 assert_eq!((answer.status.as_u16(), answer.header("location")), (308, location), "{prefix}{path}");
                 assert_eq!(answer.header("cache-control"), "no-cache");
             }
@@ -102,9 +102,9 @@ async fn a_slash_too_many_leads_to_the_page() {
 
 #[tokio::test]
 async fn the_headers_of_a_page() {
-    let house = House::new();
+    let house = TestServer::new();
     for (path, _) in TABLE {
-        let mut page = house.ask(&format!("GET {path}")).await;
+        let mut page = house.request(&format!("GET {path}")).await;
         let style =
             page.text().split("<style>").nth(1).and_then(|rest| rest.split("</style>").next()).expect("a style");
         let policy = format!(
@@ -139,9 +139,9 @@ async fn the_headers_of_a_page() {
 
 #[tokio::test]
 async fn the_headers_of_a_file() {
-    let house = House::new();
+    let house = TestServer::new();
     for (path, content_type) in [("icon.svg", "image/svg+xml"), ("js/main.js", "text/javascript; charset=utf-8")] {
-        let mut file = house.ask(&format!("GET /assets/{HASH}/{path}")).await;
+        let mut file = house.request(&format!("GET /assets/{HASH}/{path}")).await;
         let length = file.body.len().to_string();
         let expected = [
             ("cache-control", "public, max-age=31536000, immutable"),
@@ -164,9 +164,9 @@ async fn the_headers_of_a_file() {
 
 #[tokio::test]
 async fn a_file_comes_as_the_client_likes_it() {
-    let house = House::new();
+    let house = TestServer::new();
     for path in ["/".to_owned(), "/m/james".to_owned(), some_asset()] {
-        let plain = house.ask(&format!("GET {path}")).await;
+        let plain = house.request(&format!("GET {path}")).await;
         let mut tags = vec![plain.header("etag").to_owned()];
         let table = [
             ("gzip, deflate, br, zstd", "br"),
@@ -176,7 +176,7 @@ async fn a_file_comes_as_the_client_likes_it() {
             ("zstd", ""),
         ];
         for (accepted, coding) in table {
-            let answer = house.ask(&format!("GET {path}\nAccept-Encoding: {accepted}")).await;
+            let answer = house.request(&format!("GET {path}\nAccept-Encoding: {accepted}")).await;
             assert_eq!((answer.status.as_u16(), answer.header("content-encoding")), (200, coding), "{path} {accepted}");
             assert_eq!(answer.header("content-length"), answer.body.len().to_string());
             assert_eq!(decoded(&answer), plain.body, "{path} {accepted}");
@@ -191,21 +191,22 @@ async fn a_file_comes_as_the_client_likes_it() {
 
 #[tokio::test]
 async fn a_browser_that_has_it_gets_nothing() {
-    let house = House::new();
+    let house = TestServer::new();
     for path in ["/".to_owned(), "/favicon.ico".to_owned(), some_asset()] {
         for accepted in ["br", "gzip", "identity"] {
-            let first = house.ask(&format!("GET {path}\nAccept-Encoding: {accepted}")).await;
+            let first = house.request(&format!("GET {path}\nAccept-Encoding: {accepted}")).await;
             let mut expected = first.headers.clone();
             expected.remove("content-length");
             expected.remove("content-encoding");
             for method in ["GET", "HEAD"] {
                 let known = first.header("etag");
-                let again =
-                    house.ask(&format!("{method} {path}\nAccept-Encoding: {accepted}\nIf-None-Match: {known}")).await;
+                let again = house
+                    .request(&format!("{method} {path}\nAccept-Encoding: {accepted}\nIf-None-Match: {known}"))
+                    .await;
                 assert_eq!((again.status.as_u16(), again.body.len()), (304, 0), "{path} {accepted}");
                 assert_eq!(again.headers, expected);
             }
-            let other = house.ask(&format!("GET {path}\nAccept-Encoding: {accepted}\nIf-None-Match: \"x\"")).await;
+            let other = house.request(&format!("GET {path}\nAccept-Encoding: {accepted}\nIf-None-Match: \"x\"")).await;
             assert_eq!((other.status.as_u16(), other.body), (200, first.body), "{path} {accepted}");
         }
     }
@@ -213,10 +214,10 @@ async fn a_browser_that_has_it_gets_nothing() {
 
 #[tokio::test]
 async fn head_has_the_headers_of_get() {
-    let house = House::new();
+    let house = TestServer::new();
     for path in ["/m/james", "/serve/greeting", "/api/v2/server", "/favicon.ico", &some_asset()] {
-        let get = house.ask(&format!("GET {path}\nAccept-Encoding: br")).await;
-        let head = house.ask(&format!("HEAD {path}\nAccept-Encoding: br")).await;
+        let get = house.request(&format!("GET {path}\nAccept-Encoding: br")).await;
+        let head = house.request(&format!("HEAD {path}\nAccept-Encoding: br")).await;
         assert_eq!((head.status, head.headers), (get.status, get.headers), "{path}");
         assert!(head.body.is_empty() && !get.body.is_empty(), "{path}");
     }
@@ -246,16 +247,16 @@ async fn what_is_not_there() {
         "/mail/favicon.ico",
         "/mail/robots.txt",
     ] {
-        house.ask(&format!("GET {path}")).await.problem(404);
+        house.request(&format!("GET {path}")).await.problem(404);
     }
     for path in ["/", "/m/james", "/monitor", &file, "/serve/greeting", "/api/v2/server", "/favicon.ico"] {
-        house.ask(&format!("POST {path}")).await.problem(405);
+        house.request(&format!("POST {path}")).await.problem(405);
     }
 }
 
 #[tokio::test]
 async fn an_icon_for_what_is_no_page() {
-    let icon = House::new().ask("GET /favicon.ico").await;
+    let icon = TestServer::new().request("GET /favicon.ico").await;
     assert_eq!((icon.status.as_u16(), icon.header("content-type")), (200, "image/svg+xml"));
     assert_eq!(icon.header("cache-control"), "public, max-age=86400");
     assert!(icon.text().contains("<svg"));
@@ -282,8 +283,8 @@ fn the_web_interface_is_small() {
 struct GreetingFile(TestDir);
 
 /// A house whose greeting is in this file.
-fn greeting_in(path: PathBuf) -> House {
-    House::described(Settings::default(), ServerInfo { greeting_file: Some(path), ..ServerInfo::default() })
+fn greeting_in(path: PathBuf) -> TestServer {
+    TestServer::with_info(Settings::default(), ServerInfo { greeting_file: Some(path), ..ServerInfo::default() })
 }
 
 impl GreetingFile {
@@ -295,7 +296,7 @@ impl GreetingFile {
         self.0.path().join("greeting.html")
     }
 
-    fn house(&self) -> House {
+    fn house(&self) -> TestServer {
         greeting_in(self.path())
     }
 
@@ -304,8 +305,8 @@ impl GreetingFile {
     }
 }
 
-async fn greeting(house: &House) -> String {
-    let answer = house.ask("GET /serve/greeting").await;
+async fn greeting(house: &TestServer) -> String {
+    let answer = house.request("GET /serve/greeting").await;
     assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "text/html; charset=utf-8"));
     assert_eq!(answer.header("cache-control"), "no-cache");
     assert_eq!(answer.header("referrer-policy"), "no-referrer");
@@ -320,12 +321,12 @@ async fn the_built_in_greeting() {
     let house = below("/mail");
     let text = greeting(&house).await;
     assert!(text.starts_with("<h2>"), "a fragment: {text}");
-    assert_eq!(house.ask("GET /mail/serve/greeting").await.text(), text);
+    assert_eq!(house.request("GET /mail/serve/greeting").await.text(), text);
 }
 
 #[tokio::test]
 async fn a_greeting_of_ones_own_is_read_anew() {
-    let built_in = greeting(&House::new()).await;
+    let built_in = greeting(&TestServer::new()).await;
     let file = GreetingFile::new();
     let house = file.house();
     assert_eq!(greeting(&house).await, built_in, "there is no file yet");
@@ -361,7 +362,7 @@ async fn odd_greetings() {
 async fn the_server_about_itself() {
     let house = below("/mail");
     for path in ["/api/v2/server", "/mail/api/v2/server"] {
-        let answer = house.ask(&format!("GET {path}")).await;
+        let answer = house.request(&format!("GET {path}")).await;
         assert_eq!((answer.status.as_u16(), answer.header("cache-control")), (200, "no-store"));
         assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
         let about = answer.json();

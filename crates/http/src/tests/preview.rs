@@ -12,7 +12,7 @@ const POLICY_WITH_REMOTE: &str = "sandbox allow-popups allow-popups-to-escape-sa
 
 #[tokio::test]
 async fn the_preview_and_its_policy() {
-    let house = House::with_everything().await;
+    let house = TestServer::with_everything().await;
     let table = [
         ("", POLICY),
         ("?", POLICY),
@@ -23,8 +23,8 @@ async fn the_preview_and_its_policy() {
     ];
     for (query, policy) in table {
         let path = format!("/serve/mailbox/test/latest/html{query}");
-        let answer = house.ask(&format!("GET {path}")).await;
-        let again = house.ask(&format!("GET {path}\nIf-None-Match: {}", answer.header("etag"))).await;
+        let answer = house.request(&format!("GET {path}")).await;
+        let again = house.request(&format!("GET {path}\nIf-None-Match: {}", answer.header("etag"))).await;
         assert_eq!((answer.status.as_u16(), again.status.as_u16(), again.body.len()), (200, 304, 0), "{query}");
         for answer in [&answer, &again] {
             assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
@@ -46,30 +46,30 @@ async fn the_preview_and_its_policy() {
 
 #[tokio::test]
 async fn a_page_sent_as_a_mail_has_its_images() {
-    let house = House::new();
+    let house = TestServer::new();
     let mail = "Content-Type: multipart/related; boundary=b\r\n\r\n\
         --b\r\nContent-Type: text/html\r\n\r\n\
         <img src=\"a.gif\"><img src=\"http://example.org/b.gif\"><p style=\"background:url(a.gif)\">x</p>\r\n\
         --b\r\nContent-Type: image/gif\r\nContent-Location: a.gif\r\n\r\nabc\r\n\
         --b\r\nContent-Type: image/gif\r\nContent-Location: http://example.org/\r\n b.gif\r\n\r\nabc\r\n--b--\r\n";
     house.put(0, "test", mail).await;
-    let preview = house.ask("GET /serve/mailbox/test/latest/html").await;
+    let preview = house.request("GET /serve/mailbox/test/latest/html").await;
     assert_eq!(preview.text().matches("data:image/gif;base64,YWJj").count(), 3, "{}", preview.text());
-    let compat = house.ask("GET /serve/mailbox/test/latest").await;
+    let compat = house.request("GET /serve/mailbox/test/latest").await;
     assert_eq!(compat.text().matches("/mailbox/vattach/test/").count(), 2, "{}", compat.text());
-    let details = house.ask("GET /api/v2/mailbox/test/latest").await;
+    let details = house.request("GET /api/v2/mailbox/test/latest").await;
     assert_eq!(details.json()["remote"], json!([]), "nobody has to be asked for what the mail brings along");
 }
 
 #[tokio::test]
 async fn a_mail_without_html_is_previewed_as_its_text() {
-    let house = House::new();
+    let house = TestServer::new();
     house.put(0, "test", "Subject: x\r\n\r\n<script>alert(1)</script>\r\n\r\n  see https://example.org/\r\n").await;
-    let answer = house.ask("GET /serve/mailbox/test/latest/html").await;
+    let answer = house.request("GET /serve/mailbox/test/latest/html").await;
     let document = answer.text();
     assert!(document.contains("&lt;script&gt;alert(1)&lt;/script&gt;\n\n  see <a "), "{document}");
     assert!(document.contains("href=\"https://example.org/\"") && document.contains("pre-wrap"), "{document}");
-    let details = house.ask("GET /api/v2/mailbox/test/latest").await.json();
+    let details = house.request("GET /api/v2/mailbox/test/latest").await.json();
     assert_eq!((&details["html"], &details["remote"]), (&json!(false), &json!([])));
-    assert_eq!(house.ask("GET /serve/mailbox/test/latest").await.json()["html"], "");
+    assert_eq!(house.request("GET /serve/mailbox/test/latest").await.json()["html"], "");
 }

@@ -12,17 +12,17 @@ use serde_json::json;
 use super::*;
 
 /// A house with a journal and one message in mailbox `test`.
-async fn with_journal() -> (House, Arc<MemoryJournal>) {
+async fn with_journal() -> (TestServer, Arc<MemoryJournal>) {
     let journal = Arc::new(MemoryJournal::new(1 << 20));
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
     let mailroom = mailroom.with_journal(journal.clone());
-    let house = House { store, router: router(Arc::new(mailroom), Settings::default()) };
+    let house = TestServer { store, router: router(Arc::new(mailroom), Settings::default()) };
     house.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
     (house, journal)
 }
 
-pub(super) fn cover(session: u64) -> SessionInfo {
+pub(super) fn session_info(session: u64) -> SessionInfo {
     SessionInfo {
         dialect: Dialect::Smtp,
         client: Some([192, 0, 2, 1].into()),
@@ -35,7 +35,7 @@ pub(super) fn cover(session: u64) -> SessionInfo {
     }
 }
 
-pub(super) fn piece(session: u64, number: u32, cover: SessionInfo, said: &[(u64, Side, &str)]) -> Chunk {
+pub(super) fn chunk(session: u64, number: u32, cover: SessionInfo, said: &[(u64, Side, &str)]) -> Chunk {
     let mut lines = TranscriptLines::default();
     for &(micros, side, text) in said {
         lines.push(TranscriptLine { micros, side, text });
@@ -62,25 +62,25 @@ async fn the_transcript_of_a_message() {
         helo: Some("client".to_owned()),
         tls: Some(Tls { version: Cow::Borrowed("TLSv1.3"), cipher: Cow::Borrowed("TLS_AES_256_GCM_SHA384") }),
         user: Some("ann".to_owned()),
-        ..cover(FIRST)
+        ..session_info(FIRST)
     };
-    journal.append(piece(
+    journal.append(chunk(
         FIRST,
         0,
         known.clone(),
         &[(0, Side::Server, "220 mx \"x\""), (1500, Side::Client, "EHLO client")],
     ));
-    let brought = piece(FIRST, 1, known.clone(), &[(2_000_000, Side::Client, "MAIL FROM:<a@example.org>")]);
+    let brought = chunk(FIRST, 1, known.clone(), &[(2_000_000, Side::Client, "MAIL FROM:<a@example.org>")]);
     journal.append(Chunk { transaction: Some(mail(&[("test", id(0))])), ..brought });
-    let other = piece(FIRST, 2, known.clone(), &[(3_000_000, Side::Client, "MAIL FROM:<secret@example.org>")]);
+    let other = chunk(FIRST, 2, known.clone(), &[(3_000_000, Side::Client, "MAIL FROM:<secret@example.org>")]);
     journal.append(Chunk { transaction: Some(mail(&[("other", 7)])), ..other });
     let end = Some(SessionEnd {
         at: Some(Timestamp::from_millisecond(1_794_699_775_000).unwrap()),
         reason: Cow::Borrowed("quit"),
     });
-    journal.append(piece(FIRST, 3, SessionInfo { end, refusals: 1, ..known }, &[]));
+    journal.append(chunk(FIRST, 3, SessionInfo { end, refusals: 1, ..known }, &[]));
 
-    let answer = house.ask(&format!("GET /api/v2/mailbox/test/{}/transcript", id(0))).await;
+    let answer = house.request(&format!("GET /api/v2/mailbox/test/{}/transcript", id(0))).await;
     assert_eq!((answer.status, answer.header("cache-control")), (StatusCode::OK, "no-store"));
     assert!(answer.body.ends_with(b"}\n"));
     let expected = json!({
@@ -115,8 +115,8 @@ async fn the_transcript_of_a_message() {
         ],
     });
     assert_eq!(answer.json(), expected);
-    assert_eq!(house.ask("GET /api/v2/mailbox/test/latest/transcript").await.json(), expected);
-    let whole = house.ask(&format!("GET /api/v2/sessions/{FIRST}")).await.json();
+    assert_eq!(house.request("GET /api/v2/mailbox/test/latest/transcript").await.json(), expected);
+    let whole = house.request(&format!("GET /api/v2/sessions/{FIRST}")).await.json();
     assert_eq!(
         (whole["session"]["transactions"].as_array().unwrap().len(), whole["lines"][3]["after-millis"].as_u64()),
         (2, Some(3000))
@@ -126,18 +126,18 @@ async fn the_transcript_of_a_message() {
 #[tokio::test]
 async fn what_there_is_no_transcript_of() {
     let (house, _) = with_journal().await;
-    let answer = house.ask(&format!("GET /api/v2/mailbox/test/{}/transcript", id(0))).await;
+    let answer = house.request(&format!("GET /api/v2/mailbox/test/{}/transcript", id(0))).await;
     assert_eq!(answer.problem(404), "No transcript of the session that brought this message is kept.");
-    let answer = house.ask("GET /api/v2/mailbox/test/7/transcript").await;
+    let answer = house.request("GET /api/v2/mailbox/test/7/transcript").await;
     assert_eq!(answer.problem(404), "The mailbox has no such message.");
     for id in ["7", "x", "-1", "07"] {
-        let answer = house.ask(&format!("GET /api/v2/sessions/{id}")).await;
+        let answer = house.request(&format!("GET /api/v2/sessions/{id}")).await;
         assert_eq!(answer.problem(404), "There is no such session, or nothing of it is kept any more.");
     }
-    let without = House::with_two_messages().await;
-    assert_eq!(without.ask("GET /api/v2/sessions").await.text(), "{\"sessions\":[],\"next\":null}\n");
-    without.ask("GET /api/v2/sessions/7").await.problem(404);
-    without.ask("GET /api/v2/mailbox/test/latest/transcript").await.problem(404);
+    let without = TestServer::with_two_messages().await;
+    assert_eq!(without.request("GET /api/v2/sessions").await.text(), "{\"sessions\":[],\"next\":null}\n");
+    without.request("GET /api/v2/sessions/7").await.problem(404);
+    without.request("GET /api/v2/mailbox/test/latest/transcript").await.problem(404);
 }
 
 #[tokio::test]
@@ -145,15 +145,15 @@ async fn the_list_of_sessions() {
     let (house, journal) = with_journal().await;
     for session in 1..=60 {
         let refused = u32::from(session % 10 == 0);
-        journal.append(piece(
+        journal.append(chunk(
             session,
             0,
-            SessionInfo { refusals: refused, ..cover(session) },
+            SessionInfo { refusals: refused, ..session_info(session) },
             &[(0, Side::Server, "220 mx")],
         ));
     }
     let list = async |query: &str| {
-        let list = house.ask(&format!("GET /api/v2/sessions{query}")).await.json();
+        let list = house.request(&format!("GET /api/v2/sessions{query}")).await.json();
         let number = |session: &serde_json::Value| session["id"].as_str().unwrap().parse::<u64>().unwrap();
         let ids: Vec<u64> = list["sessions"].as_array().unwrap().iter().map(number).collect();
         (ids, list["next"].as_str().map(str::to_owned))
@@ -164,9 +164,9 @@ async fn the_list_of_sessions() {
     assert_eq!(list("?refused=true&limit=2").await, (vec![60, 50], Some("50".to_owned())));
     assert_eq!(list("?refused=true&before=20").await, (vec![10], None));
     assert_eq!(list("?limit=1000").await.0.len(), 60);
-    let record = &house.ask("GET /api/v2/sessions?limit=1").await.json()["sessions"][0];
+    let record = &house.request("GET /api/v2/sessions?limit=1").await.json()["sessions"][0];
     assert_eq!((record["refused"].as_u64(), &record["ending"], &record["helo"]), (Some(1), &json!(null), &json!(null)));
     for bad in ["limit=0", "limit=x", "before=x", "refused=1", "refused=true&refused=true"] {
-        house.ask(&format!("GET /api/v2/sessions?{bad}")).await.problem(400);
+        house.request(&format!("GET /api/v2/sessions?{bad}")).await.problem(400);
     }
 }

@@ -12,15 +12,15 @@ use tokio::time::{sleep, timeout};
 use super::*;
 use crate::{ConnectionGuard, Version, serve_connection};
 
-fn house() -> House {
-    House::with(Settings { max_message_bytes: 1 << 20, ..Settings::default() })
+fn house() -> TestServer {
+    TestServer::with(Settings { max_message_bytes: 1 << 20, ..Settings::default() })
 }
 
 /// Delivers a mail as somebody else does.
-async fn deliver(house: &House, mailbox: &str, subject: &str) -> String {
+async fn deliver(house: &TestServer, mailbox: &str, subject: &str) -> String {
     let request = format!("POST /api/v2/mailbox/{mailbox}\nContent-Type: message/rfc822");
     let mail = format!("From: a@example.org\r\nSubject: {subject}\r\n\r\nThe code is 4711.\r\n");
-    let answer = house.ask_with(&request, mail, Peer::default()).await;
+    let answer = house.request_with(&request, mail, Peer::default()).await;
     assert_eq!(answer.status, 201, "{:?}", answer.body);
     answer.json()["messages"][0]["id"].as_str().unwrap().to_owned()
 }
@@ -44,7 +44,7 @@ async fn what_is_there_is_told_at_once() {
         ("?timeout=10m&expect=some", &["one"]),
     ];
     for (query, expected) in table {
-        let answer = house.ask(&format!("GET /api/v2/mailbox/Test+x/wait{query}")).await;
+        let answer = house.request(&format!("GET /api/v2/mailbox/Test+x/wait{query}")).await;
         assert_eq!(answer.status, 200, "{query}");
         assert_eq!(answer.header("cache-control"), "no-store");
         assert_eq!(subjects(&answer.json()), expected, "{query}");
@@ -58,7 +58,7 @@ async fn what_is_there_is_told_at_once() {
 #[tokio::test(start_paused = true)]
 async fn what_comes_is_told_when_it_comes() {
     let house = house();
-    let waiting = house.ask("GET /api/v2/mailbox/test/wait?count=2&match=-subject:no&timeout=1m");
+    let waiting = house.request("GET /api/v2/mailbox/test/wait?count=2&match=-subject:no&timeout=1m");
     let sending = async {
         for subject in ["one", "no", "two"] {
             sleep(Duration::from_secs(10)).await;
@@ -75,11 +75,11 @@ async fn what_does_not_come_is_told_at_the_end_of_the_time() {
     let house = house();
     deliver(&house, "test", "one").await;
     let began = tokio::time::Instant::now();
-    let answer = house.ask("GET /api/v2/mailbox/test/wait?count=2&timeout=1m30s").await;
+    let answer = house.request("GET /api/v2/mailbox/test/wait?count=2&timeout=1m30s").await;
     assert_eq!(began.elapsed().as_secs(), 90);
     assert_eq!(answer.problem(408), "1 of 2 matching messages came in time.");
     assert_eq!(subjects(&answer.json()), ["one"]);
-    let answer = house.ask("GET /api/v2/mailbox/empty/wait").await;
+    let answer = house.request("GET /api/v2/mailbox/empty/wait").await;
     assert_eq!(began.elapsed().as_secs(), 120);
     assert_eq!(answer.problem(408), "0 of 1 matching messages came in time.");
     assert_eq!(subjects(&answer.json()), [""; 0]);
@@ -89,12 +89,12 @@ async fn what_does_not_come_is_told_at_the_end_of_the_time() {
 async fn what_becomes_right_later_is_found_at_the_end() {
     let house = house();
     deliver(&house, "test", "one").await;
-    let waiting = house.ask("GET /api/v2/mailbox/test/wait?match=is:seen&timeout=2.5");
+    let waiting = house.request("GET /api/v2/mailbox/test/wait?match=is:seen&timeout=2.5");
     let (answer, ()) = tokio::join!(waiting, async {
         sleep(Duration::from_secs(1)).await;
         let mark = "PATCH /api/v1/mailbox/test/latest";
-        let latest = house.ask("GET /api/v1/mailbox/test/latest").await.json()["id"].as_str().unwrap().to_owned();
-        house.ask_with(&mark.replace("latest", &latest), "{\"seen\":true}", Peer::default()).await;
+        let latest = house.request("GET /api/v1/mailbox/test/latest").await.json()["id"].as_str().unwrap().to_owned();
+        house.request_with(&mark.replace("latest", &latest), "{\"seen\":true}", Peer::default()).await;
     });
     assert_eq!(subjects(&answer.json()), ["one"]);
     assert_eq!(answer.status, 200);
@@ -103,16 +103,16 @@ async fn what_becomes_right_later_is_found_at_the_end() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_expected() {
     let house = house();
-    let answer = house.ask("GET /api/v2/mailbox/test/wait?expect=none&timeout=5").await;
+    let answer = house.request("GET /api/v2/mailbox/test/wait?expect=none&timeout=5").await;
     assert_eq!((answer.status.as_u16(), answer.text()), (204, ""));
-    let waiting = house.ask("GET /api/v2/mailbox/test/wait?expect=none&match=subject:bad&timeout=1m");
+    let waiting = house.request("GET /api/v2/mailbox/test/wait?expect=none&match=subject:bad&timeout=1m");
     let (answer, _) = tokio::join!(waiting, async {
         deliver(&house, "test", "good").await;
         deliver(&house, "test", "bad").await
     });
     assert_eq!(answer.problem(409), "A matching message came, and none was expected.");
     assert_eq!(subjects(&answer.json()), ["bad"]);
-    let answer = house.ask("GET /api/v2/mailbox/test/wait?expect=none&timeout=0").await;
+    let answer = house.request("GET /api/v2/mailbox/test/wait?expect=none&timeout=0").await;
     assert_eq!(subjects(&answer.json()), ["good"], "it was there before");
 }
 
@@ -120,10 +120,10 @@ async fn nothing_is_expected() {
 async fn what_was_deleted_meanwhile_is_not_told() {
     let house = house();
     let one = deliver(&house, "test", "one").await;
-    let waiting = house.ask("GET /api/v2/mailbox/test/wait?count=2&timeout=1m");
+    let waiting = house.request("GET /api/v2/mailbox/test/wait?count=2&timeout=1m");
     let (answer, ()) = tokio::join!(waiting, async {
         sleep(Duration::from_secs(1)).await;
-        house.ask(&format!("DELETE /api/v1/mailbox/test/{one}")).await;
+        house.request(&format!("DELETE /api/v1/mailbox/test/{one}")).await;
         deliver(&house, "test", "two").await;
         sleep(Duration::from_secs(1)).await;
         deliver(&house, "test", "three").await;
@@ -160,14 +160,14 @@ async fn wrong_parameters() {
         ("timeout=.", time),
     ];
     for (query, expected) in table {
-        let sentence = house.ask(&format!("GET /api/v2/mailbox/test/wait?{query}")).await.problem(400);
+        let sentence = house.request(&format!("GET /api/v2/mailbox/test/wait?{query}")).await.problem(400);
         assert!(sentence.contains(expected), "{query}: {sentence}");
     }
     for path in ["latest?wait=x", "latest/source?wait=11m"] {
-        let sentence = house.ask(&format!("GET /api/v1/mailbox/test/{path}")).await.problem(400);
+        let sentence = house.request(&format!("GET /api/v1/mailbox/test/{path}")).await.problem(400);
         assert!(sentence.contains("The parameter wait"), "{sentence}");
     }
-    assert_eq!(house.ask("POST /api/v2/mailbox/test/wait").await.status, 405);
+    assert_eq!(house.request("POST /api/v2/mailbox/test/wait").await.status, 405);
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,14 +175,14 @@ async fn the_latest_of_an_empty_mailbox_is_waited_for() {
     let house = house();
     for (path, expected) in [("latest", "\"subject\":\"one\""), ("latest/source", "Subject: one")] {
         let request = format!("GET /api/v1/mailbox/{}/{path}?wait=30s", path.len());
-        assert_eq!(house.ask(&request).await.problem(404), "The mailbox has no such message.");
+        assert_eq!(house.request(&request).await.problem(404), "The mailbox has no such message.");
         let mailbox = path.len().to_string();
-        let (answer, _) = tokio::join!(house.ask(&request), deliver(&house, &mailbox, "one"));
+        let (answer, _) = tokio::join!(house.request(&request), deliver(&house, &mailbox, "one"));
         assert!(answer.text().contains(expected), "{}", answer.text());
         deliver(&house, &mailbox, "two").await;
-        assert!(house.ask(&request).await.text().contains("two"));
+        assert!(house.request(&request).await.text().contains("two"));
     }
-    assert_eq!(house.ask("GET /api/v1/mailbox/none/17?wait=30s").await.status, 404);
+    assert_eq!(house.request("GET /api/v1/mailbox/none/17?wait=30s").await.status, 404);
 }
 
 #[tokio::test]
@@ -191,7 +191,7 @@ async fn a_thousand_wait_for_one_mailbox_and_a_thousand_for_their_own() {
     let waiting: Vec<_> = (0..2000)
         .map(|number| {
             let (house, name) = (house.clone(), if number < 1000 { "all".to_owned() } else { format!("own{number}") });
-            tokio::spawn(async move { house.ask(&format!("GET /api/v2/mailbox/{name}/wait?timeout=10m")).await })
+            tokio::spawn(async move { house.request(&format!("GET /api/v2/mailbox/{name}/wait?timeout=10m")).await })
         })
         .collect();
     tokio::task::yield_now().await;
@@ -208,26 +208,27 @@ async fn a_thousand_wait_for_one_mailbox_and_a_thousand_for_their_own() {
 
 #[tokio::test(start_paused = true)]
 async fn not_more_than_so_many_wait() {
-    let house = House::built(Policy::default(), Settings::default(), |server| server.waits = Semaphore::new(1));
-    let waiting = house.ask("GET /api/v2/mailbox/test/wait?timeout=1m");
+    let house =
+        TestServer::build(Policy::default(), Settings::default(), |server| server.wait_permits = Semaphore::new(1));
+    let waiting = house.request("GET /api/v2/mailbox/test/wait?timeout=1m");
     let more = async {
         sleep(Duration::from_secs(1)).await;
         for path in ["v2/mailbox/other/wait", "v1/mailbox/other/latest?wait=1m"] {
-            let answer = house.ask(&format!("GET /api/{path}")).await;
+            let answer = house.request(&format!("GET /api/{path}")).await;
             assert_eq!(answer.problem(503), "Too many wait for mail already.");
             assert_eq!(answer.header("retry-after"), "5");
         }
     };
     let (answer, ()) = tokio::join!(waiting, more);
     assert_eq!(answer.status, 408);
-    assert_eq!(house.ask("GET /api/v2/mailbox/other/wait").await.status, 408, "the place is free again");
+    assert_eq!(house.request("GET /api/v2/mailbox/other/wait").await.status, 408, "the place is free again");
 }
 
 /// Who closes its side has left, also when it is polite about it; the connection ends, and with it all that was held for it.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_leaves_is_not_waited_for() {
     let extensions = crate::Extensions { search: Some(Arc::new(Search::new(None))), ..crate::Extensions::default() };
-    let house = House::with(Settings { extensions, ..Settings::default() });
+    let house = TestServer::with(Settings { extensions, ..Settings::default() });
     // A search that nobody has begun waits two seconds for its index.
     for path in ["/api/v2/mailbox/test/wait?timeout=10m", "/api/v2/search?q=code"] {
         let (mut client, server) = duplex(1 << 16);

@@ -7,23 +7,23 @@ use axum::response::Response;
 
 use crate::response::embedded_assets;
 use crate::response::embedded_assets::Packed;
-use crate::response::encoding::Accepted;
-use crate::response::etag::Known;
+use crate::response::encoding::AcceptEncoding;
+use crate::response::etag::IfNoneMatch;
 use crate::response::problem::Problem;
 
 /// What never changes under its path (RFC 8246).
-const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
 /// A file. The hash of another version is unknown: what it stood for is not here, and no cache may believe otherwise.
 pub(crate) async fn asset(
     path: Result<Path<(String, String)>, PathRejection>,
-    accepted: Accepted,
-    known: Known,
+    accepted: AcceptEncoding,
+    known: IfNoneMatch,
 ) -> Result<Response, Problem> {
     let Ok(Path((hash, path))) = path else { return Err(Problem::NoSuchPath) };
     let file = find(&path).filter(|_| hash == embedded_assets::HASH).ok_or(Problem::NoSuchPath)?;
     let mut response = file.answer(&accepted, &known);
-    response.headers_mut().insert(header::CACHE_CONTROL, FOR_EVER);
+    response.headers_mut().insert(header::CACHE_CONTROL, IMMUTABLE);
     Ok(response)
 }
 

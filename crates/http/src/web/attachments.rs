@@ -5,27 +5,41 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 
-use crate::extractors::parameters::OneAttachment;
-use crate::response::etag::Known;
+use crate::extractors::parameters::PathAttachment;
+use crate::response::etag::IfNoneMatch;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
 use crate::state::Server;
-use crate::state::attachment::Piece;
+use crate::state::attachment::PartSelector;
 
 /// An attachment as a file to save.
 pub(crate) async fn download(
     State(server): State<Arc<Server>>,
-    target: OneAttachment,
-    known: Known,
+    target: PathAttachment,
+    known: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    server.file(&server.find(&target.of).await?, Piece::Attachment(target.index), &known, Purpose::Download).await
+    server
+        .file_response(
+            &server.find_message(&target.message).await?,
+            PartSelector::Attachment(target.index),
+            &known,
+            Purpose::Download,
+        )
+        .await
 }
 
 /// An attachment to look at.
 pub(crate) async fn view(
     State(server): State<Arc<Server>>,
-    target: OneAttachment,
-    known: Known,
+    target: PathAttachment,
+    known: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    server.file(&server.find(&target.of).await?, Piece::Attachment(target.index), &known, Purpose::View).await
+    server
+        .file_response(
+            &server.find_message(&target.message).await?,
+            PartSelector::Attachment(target.index),
+            &known,
+            Purpose::View,
+        )
+        .await
 }

@@ -21,12 +21,12 @@ use crate::response::problem::Problem;
 use crate::response::success;
 
 /// Where it is asked for.
-pub(crate) const GREETING: &str = "/serve/greeting";
+pub(crate) const GREETING_PATH: &str = "/serve/greeting";
 
 /// The most bytes of the operator's file that are read.
 const MAX_BYTES: u64 = 1 << 20;
 /// How long it may take to read the file, with the turn that has to come first.
-const PATIENCE: Duration = Duration::from_secs(3);
+const READ_TIMEOUT: Duration = Duration::from_secs(3);
 const BUILT_IN: &str = include_str!("greeting.html");
 
 /// The home page shows the greeting under its own policy. Who opens it by its address alone gets it without scripts, forms
@@ -40,16 +40,21 @@ pub(crate) struct Greeting {
     /// The operator's file, if there is to be one.
     file: Option<PathBuf>,
     /// The file is read by one request at a time: a file system that hangs takes one thread with it, not all of them.
-    turn: Arc<Semaphore>,
+    read_permit: Arc<Semaphore>,
     /// What the file last held. Answers share it as long as it stays the same, however slowly they are taken.
-    last: Mutex<Option<Bytes>>,
-    told: LogThrottle,
+    cached: Mutex<Option<Bytes>>,
+    log_throttle: LogThrottle,
 }
 
 impl Greeting {
     /// The greeting in this file, or the built-in one.
     pub(crate) fn new(file: Option<PathBuf>) -> Self {
-        Self { file, turn: Arc::new(Semaphore::new(1)), last: Mutex::default(), told: LogThrottle::default() }
+        Self {
+            file,
+            read_permit: Arc::new(Semaphore::new(1)),
+            cached: Mutex::default(),
+            log_throttle: LogThrottle::default(),
+        }
     }
 
     /// What the file holds now, or what it last held if it does not say in time.
@@ -57,22 +62,22 @@ impl Greeting {
         let Some(path) = &self.file else { return Ok(BUILT_IN.into()) };
         let read = async {
             let (this, path) = (self.clone(), path.clone());
-            WorkPermit::acquire(&self.turn).await?.run(move || this.of_file(&path)).await
+            WorkPermit::acquire(&self.read_permit).await?.run(move || this.read_file(&path)).await
         };
-        if let Ok(text) = timeout(PATIENCE, read).await {
+        if let Ok(text) = timeout(READ_TIMEOUT, read).await {
             return Ok(text?);
         }
-        if self.told.is_due() {
+        if self.log_throttle.is_due() {
             tracing::warn!(path = %path.display(), "reading the greeting takes too long; the last one is shown");
         }
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(last.clone().unwrap_or(BUILT_IN.into()))
     }
 
     /// What the file holds now; the built-in greeting where it cannot be read, which is told once.
-    fn of_file(&self, path: &Path) -> Bytes {
+    fn read_file(&self, path: &Path) -> Bytes {
         let read = read(path);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         match read {
             Ok(text) => match &*last {
                 Some(same) if *same == text => same.clone(),
@@ -127,7 +132,7 @@ mod tests {
                 fs::write(&path, content).unwrap();
                 assert_eq!(greeting.text().await.unwrap(), content);
             }
-            let _hanging = greeting.turn.acquire().await.unwrap();
+            let _hanging = greeting.read_permit.acquire().await.unwrap();
             for _ in 0..3 {
                 let text = timeout(Duration::from_mins(1), greeting.text()).await.expect("an answer");
                 assert_eq!(text.unwrap(), expected);

@@ -10,62 +10,64 @@ use restante_auth::{AuthService, DenialReason, Denied};
 use restante_http_connection::context::Peer;
 
 use crate::extractors::body;
-use crate::extractors::request_context::Visit;
-use crate::middleware::credentials::{COOKIE, cookies};
-use crate::response::problem::{Problem, fault};
+use crate::extractors::request_context::RequestHost;
+use crate::middleware::credentials::{SESSION_COOKIE, session_cookies};
+use crate::response::problem::{Problem, internal_error};
 use crate::response::success::see_other;
 use crate::state::{Server, Settings};
 use crate::web::login_page;
 
 /// The largest form that is read.
-const MAX_FORM: usize = 16 * 1024;
+const MAX_FORM_BYTES: usize = 16 * 1024;
 /// The longest way back.
-const MAX_NEXT: usize = 2048;
+const MAX_NEXT_BYTES: usize = 2048;
 
 type Pairs = Vec<(String, String)>;
 
 /// The form.
 pub(crate) async fn form(State(server): State<Arc<Server>>, uri: Uri) -> Result<Response, Problem> {
-    locks(&server)?;
+    auth(&server)?;
     let Query(pairs) = Query::<Pairs>::try_from_uri(&uri).unwrap_or_default();
     Ok(login_page::form(StatusCode::OK, field(&pairs, "next"), "", None))
 }
 
 /// Takes the form, and leads back to where its reader wanted to go.
 pub(crate) async fn log_in(State(server): State<Arc<Server>>, request: Request) -> Result<Response, Problem> {
-    let locks = locks(&server)?.clone();
+    let locks = auth(&server)?.clone();
     let extensions = request.extensions();
     let ip = extensions.get::<Peer>().and_then(|peer| peer.ip);
-    let is_secure = extensions.get::<Visit>().is_some_and(|visit| visit.scheme == "https");
-    let pairs = pairs(request).await?;
+    let is_secure = extensions.get::<RequestHost>().is_some_and(|visit| visit.scheme == "https");
+    let pairs = read_form(request).await?;
     let (user, next) = (field(&pairs, "user"), field(&pairs, "next"));
     let checked = locks.authenticator.check_password(user, field(&pairs, "password"), ip.into()).await;
     let pass = match checked {
         Ok(pass) => pass,
-        Err(denied) => return Ok(refused(next, user, denied)),
+        Err(denied) => return Ok(refused_form(next, user, denied)),
     };
-    let (cookie, lifetime) =
-        locks.authenticator.create_session_cookie(&pass).ok_or_else(|| fault(&"there are no random numbers"))?;
-    let mut response = see_other(way_back(next))?;
+    let (cookie, lifetime) = locks
+        .authenticator
+        .create_session_cookie(&pass)
+        .ok_or_else(|| internal_error(&"there are no random numbers"))?;
+    let mut response = see_other(redirect_target(next))?;
     set_cookie(&mut response, &server.settings, &cookie, lifetime.as_secs(), is_secure)?;
     Ok(response)
 }
 
 /// Ends a login, and leads to the form.
 pub(crate) async fn log_out(State(server): State<Arc<Server>>, headers: HeaderMap) -> Result<Response, Problem> {
-    let locks = locks(&server)?;
-    cookies(&headers).for_each(|cookie| locks.authenticator.log_out(cookie));
+    let locks = auth(&server)?;
+    session_cookies(&headers).for_each(|cookie| locks.authenticator.log_out(cookie));
     let mut response = see_other("./login".to_owned())?;
     set_cookie(&mut response, &server.settings, "", 0, false)?;
     Ok(response)
 }
 
-fn locks(server: &Server) -> Result<&Arc<AuthService>, Problem> {
-    server.settings.locks.as_ref().ok_or(Problem::NoSuchPath)
+fn auth(server: &Server) -> Result<&Arc<AuthService>, Problem> {
+    server.settings.auth.as_ref().ok_or(Problem::NoSuchPath)
 }
 
 /// The form once more, which says why.
-fn refused(next: &str, user: &str, denied: Denied) -> Response {
+fn refused_form(next: &str, user: &str, denied: Denied) -> Response {
     let (status, sentence) = match denied.reason {
         DenialReason::TooMany => (StatusCode::TOO_MANY_REQUESTS, "Too many logins have failed. Try again in a minute."),
         DenialReason::Expired => (StatusCode::FORBIDDEN, "The token has expired."),
@@ -76,9 +78,9 @@ fn refused(next: &str, user: &str, denied: Denied) -> Response {
     response
 }
 
-async fn pairs(request: Request) -> Result<Pairs, Problem> {
+async fn read_form(request: Request) -> Result<Pairs, Problem> {
     let (parts, body) = request.into_parts();
-    let body = body::read(&parts.headers, body, MAX_FORM).await?;
+    let body = body::read(&parts.headers, body, MAX_FORM_BYTES).await?;
     // A form is written as a query is (HTML Standard, section 4.10.22.7).
     let query = Uri::try_from([b"/?", &body[..]].concat()).ok();
     let pairs = query.and_then(|uri| Query::<Pairs>::try_from_uri(&uri).ok());
@@ -92,11 +94,11 @@ fn field<'p>(pairs: &'p Pairs, name: &str) -> &'p str {
 
 /// The way to where somebody wanted to go, when that is a place of ours; otherwise the start. It is relative and begins with
 /// a dot, so that whatever is behind that can name no other host.
-fn way_back(next: &str) -> String {
+fn redirect_target(next: &str) -> String {
     let path = next.split(['?', '#']).next().unwrap_or_default();
     let climbs = path.split(['/', '\\']).any(|step| step == "..");
     let is_printable = next.bytes().all(|byte| byte.is_ascii_graphic());
-    if climbs || !is_printable || next.len() > MAX_NEXT || path == "login" || path == "logout" {
+    if climbs || !is_printable || next.len() > MAX_NEXT_BYTES || path == "login" || path == "logout" {
         return "./".to_owned();
     }
     format!("./{next}")
@@ -112,8 +114,10 @@ fn set_cookie(
     let path = settings.public_path();
     let path = if path.is_empty() { "/" } else { path };
     let secure = if is_secure { "; Secure" } else { "" };
-    let cookie = format!("{COOKIE}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
-    response.headers_mut().insert(header::SET_COOKIE, HeaderValue::try_from(cookie).map_err(|error| fault(&error))?);
+    let cookie = format!("{SESSION_COOKIE}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+    response
+        .headers_mut()
+        .insert(header::SET_COOKIE, HeaderValue::try_from(cookie).map_err(|error| internal_error(&error))?);
     Ok(())
 }
 
@@ -124,19 +128,19 @@ mod tests {
     #[test]
     fn the_way_back_leads_to_no_other_host() {
         for next in ["m/ann", "m/ann/7?x=1", "monitor#x", "status?next=../x", ""] {
-            assert_eq!(way_back(next), format!("./{next}"));
+            assert_eq!(redirect_target(next), format!("./{next}"));
         }
         // They stay what they are behind a dot and a slash: a path of ours.
         for next in
             ["/evil.example", "//evil.example", "https://evil.example", "javascript:alert(1)", "\\\\evil.example"]
         {
-            assert_eq!(way_back(next), format!("./{next}"));
+            assert_eq!(redirect_target(next), format!("./{next}"));
         }
         for next in
             ["../x", "a/../../x", "a\\..\\x", "a b", "a\r\nSet-Cookie: x", "jürgen", "login", "login?next=login"]
         {
-            assert_eq!(way_back(next), "./", "{next}");
+            assert_eq!(redirect_target(next), "./", "{next}");
         }
-        assert_eq!(way_back(&"x".repeat(MAX_NEXT + 1)), "./");
+        assert_eq!(redirect_target(&"x".repeat(MAX_NEXT_BYTES + 1)), "./");
     }
 }

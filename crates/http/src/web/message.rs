@@ -11,30 +11,34 @@ use restante_mail::mime::Mime;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extractors::parameters::OneMessage;
-use crate::response::etag::Known;
-use crate::response::inline_images::Links;
+use crate::extractors::parameters::PathMessage;
+use crate::response::etag::IfNoneMatch;
+use crate::response::inline_images::ImageLinks;
 use crate::response::json;
 use crate::response::message_json::{Defect, HeaderMap, record_size};
 use crate::response::problem::Problem;
 use crate::state::Server;
-use crate::state::message::Form;
+use crate::state::message::Representation;
 
 /// The message as JSON.
 pub(crate) async fn compat(
     State(server): State<Arc<Server>>,
-    target: OneMessage,
-    known: Known,
+    target: PathMessage,
+    known: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    let root = server.settings.root().to_owned();
-    server.tell_json(&server.find(&target).await?, &known, Form::Compat, move |of, mime| message(of, mime, &root)).await
+    let root = server.settings.link_root().to_owned();
+    server
+        .json_response(&server.find_message(&target).await?, &known, Representation::Compat, move |of, mime| {
+            render_compat(of, mime, &root)
+        })
+        .await
 }
 
-fn message(of: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Problem> {
+fn render_compat(of: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Problem> {
     // Inbucket's page shows no line breaks but these.
     let text = restante_html::linkify(&mime.inbucket_text()).replace('\n', "<br/>\n");
-    let html = restante_html::sanitize(&mime.html(), &Links::new(mime, of, root));
-    let size = json::longest(&text) + json::longest(&html) + 2 * record_size(of);
+    let html = restante_html::sanitize(&mime.html(), &ImageLinks::new(mime, of, root));
+    let size = json::max_string_len(&text) + json::max_string_len(&html) + 2 * record_size(of);
     let attachment = |(index, file): (usize, restante_mail::mime::Attachment<'_>)| CompatAttachment {
         id: index.to_string(),
         filename: file.filename,
@@ -42,13 +46,13 @@ fn message(of: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Problem> {
     };
     let message = CompatMessage {
         record: of.into(),
-        header: HeaderMap::of(mime),
+        header: HeaderMap::from_mime(mime),
         text,
         html,
         attachments: mime.attachments().into_iter().enumerate().map(attachment).collect(),
         errors: mime.defects().into_iter().map(Into::into).collect(),
     };
-    json::body_of_size(&message, size)
+    json::body_with_capacity(&message, size)
 }
 
 /// A message as the web page of Inbucket reads it.

@@ -10,10 +10,10 @@ use axum::http::{HeaderName, HeaderValue, Uri, header};
 use axum::response::Response;
 
 use crate::response::embedded_assets::Packed;
-use crate::response::encoding::Accepted;
-use crate::response::etag::Known;
+use crate::response::encoding::AcceptEncoding;
+use crate::response::etag::IfNoneMatch;
 use crate::response::problem::Problem;
-use crate::response::success::redirect;
+use crate::response::success::permanent_redirect;
 use crate::response::{embedded_assets, success};
 use crate::state::Server;
 
@@ -24,45 +24,45 @@ const NO_PERMISSIONS: HeaderValue = HeaderValue::from_static(
     "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), \
      midi=(), payment=(), usb=()",
 );
-const A_DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
+const ONE_DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
 
 /// A page at the root, such as `/monitor`.
-pub(crate) async fn at_root(accepted: Accepted, known: Known) -> Response {
+pub(crate) async fn root_page(accepted: AcceptEncoding, known: IfNoneMatch) -> Response {
     page(&embedded_assets::PAGES[0], &accepted, &known)
 }
 
 /// A page one step below, such as `/m/{name}`.
-pub(crate) async fn below(accepted: Accepted, known: Known) -> Response {
+pub(crate) async fn page_one_below(accepted: AcceptEncoding, known: IfNoneMatch) -> Response {
     page(&embedded_assets::PAGES[1], &accepted, &known)
 }
 
 /// A page two steps below, such as `/m/{name}/{id}`.
-pub(crate) async fn two_below(accepted: Accepted, known: Known) -> Response {
+pub(crate) async fn page_two_below(accepted: AcceptEncoding, known: IfNoneMatch) -> Response {
     page(&embedded_assets::PAGES[2], &accepted, &known)
 }
 
 /// Leads from the bare base path to the page: its relative links start at a slash.
-pub(crate) async fn to_home(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
-    redirect(format!("{}/", server.settings.base_path))
+pub(crate) async fn redirect_to_home(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+    permanent_redirect(format!("{}/", server.settings.base_path))
 }
 
 /// Leads from `/m/`, where no mailbox is named, to the page where one can be.
-pub(crate) async fn up() -> Result<Response, Problem> {
-    redirect("../".to_owned())
+pub(crate) async fn redirect_up() -> Result<Response, Problem> {
+    permanent_redirect("../".to_owned())
 }
 
 /// Leads from the path of a page with a slash at its end to the page. The way is relative, so that it is the right one
 /// also behind a proxy that takes the base path away.
-pub(crate) async fn without_slash(uri: Uri) -> Result<Response, Problem> {
+pub(crate) async fn redirect_without_slash(uri: Uri) -> Result<Response, Problem> {
     let last = uri.path().strip_suffix('/').and_then(|path| path.rsplit('/').next()).unwrap_or_default();
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    redirect(format!("../{last}{query}"))
+    permanent_redirect(format!("../{last}{query}"))
 }
 
 /// The icon of the web interface; browsers do not mind that it is no ICO file.
-pub(crate) async fn icon(accepted: Accepted, known: Known) -> Response {
+pub(crate) async fn icon(accepted: AcceptEncoding, known: IfNoneMatch) -> Response {
     let mut response = embedded_assets::ICON.answer(&accepted, &known);
-    response.headers_mut().insert(header::CACHE_CONTROL, A_DAY);
+    response.headers_mut().insert(header::CACHE_CONTROL, ONE_DAY);
     response
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn robots() -> Response {
     response
 }
 
-fn page(page: &'static Packed, accepted: &Accepted, known: &Known) -> Response {
+fn page(page: &'static Packed, accepted: &AcceptEncoding, known: &IfNoneMatch) -> Response {
     let mut response = page.answer(accepted, known);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);

@@ -12,14 +12,14 @@ use bytes::Bytes;
 use restante_html::{self, ColorScheme, PreviewOptions};
 use restante_mail::mime::Mime;
 
-use crate::extractors::parameters::{OneMessage, query, text};
-use crate::response::etag::Known;
-use crate::response::inline_images::Embedded;
+use crate::extractors::parameters::{PathMessage, query_pairs, text_parameter};
+use crate::response::etag::IfNoneMatch;
+use crate::response::inline_images::EmbeddedImages;
 use crate::response::problem::Problem;
 use crate::response::success;
-use crate::response::success::Nothing;
+use crate::response::success::NoBody;
 use crate::state::Server;
-use crate::state::message::Form;
+use crate::state::message::Representation;
 
 /// What both policies begin with. `sandbox` gives the document an origin of its own and forbids scripts, forms and
 /// plugins; a link may still open a tab, and what is opened there is not in the sandbox.
@@ -40,20 +40,20 @@ const POLICY_WITH_REMOTE: HeaderValue = HeaderValue::from_static(policy!("data: 
 
 /// How the preview shall look, from the query.
 #[derive(Debug)]
-pub(crate) struct Wanted(PreviewOptions);
+pub(crate) struct PreviewParameters(PreviewOptions);
 
-impl<S: Sync> FromRequestParts<S> for Wanted {
+impl<S: Sync> FromRequestParts<S> for PreviewParameters {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = query(parts)?;
+        let pairs = query_pairs(parts)?;
         let wrong = |sentence: &str| Problem::Malformed(sentence.to_owned());
-        let remote = match text(&pairs, "remote")? {
+        let remote = match text_parameter(&pairs, "remote")? {
             None | Some("0") => false,
             Some("1") => true,
             Some(_) => return Err(wrong("The parameter remote must be 0 or 1.")),
         };
-        let scheme = match text(&pairs, "scheme")? {
+        let scheme = match text_parameter(&pairs, "scheme")? {
             None => None,
             Some("light") => Some(ColorScheme::Light),
             Some("dark") => Some(ColorScheme::Dark),
@@ -66,20 +66,20 @@ impl<S: Sync> FromRequestParts<S> for Wanted {
 /// The preview of a message.
 pub(crate) async fn preview(
     State(server): State<Arc<Server>>,
-    target: OneMessage,
-    Wanted(shown): Wanted,
-    known: Known,
+    target: PathMessage,
+    PreviewParameters(shown): PreviewParameters,
+    known: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    let summary = server.find(&target).await?;
-    let form = Form::Preview(shown);
-    let tag = form.tag(&server.tags, &summary);
-    if known.includes(&tag) {
-        let mut response = framed(Body::new(Nothing), tag, shown);
+    let summary = server.find_message(&target).await?;
+    let form = Representation::Preview(shown);
+    let tag = form.etag(&server.etags, &summary);
+    if known.matches(&tag) {
+        let mut response = frame_response(Body::new(NoBody), tag, shown);
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         return Ok(response);
     }
-    let document = server.tell(&summary, form, move |_, mime| Ok(document(mime, shown))).await?;
-    Ok(framed(Body::from(document), tag, shown))
+    let document = server.render(&summary, form, move |_, mime| Ok(document(mime, shown))).await?;
+    Ok(frame_response(Body::from(document), tag, shown))
 }
 
 /// The document; a mail without HTML is shown as its text, so that the frame is never empty.
@@ -89,12 +89,12 @@ fn document(mime: &Mime, shown: PreviewOptions) -> Bytes {
     } else {
         format!("<div style=\"white-space:pre-wrap\">{}</div>", restante_html::linkify(&mime.text()))
     };
-    let mut document = restante_html::render_preview(&html, &Embedded::new(mime), shown);
+    let mut document = restante_html::render_preview(&html, &EmbeddedImages::new(mime), shown);
     document.shrink_to_fit();
     document.into()
 }
 
-fn framed(document: Body, tag: HeaderValue, shown: PreviewOptions) -> Response {
+fn frame_response(document: Body, tag: HeaderValue, shown: PreviewOptions) -> Response {
     let mut response = Response::new(document);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, success::HTML);

@@ -93,14 +93,14 @@ fn settings(parts: &Parts<'_>, gate: &AdmissionControl) -> restante_http::Settin
         readiness: gate.readiness.clone(),
         metrics: parts.metrics.clone(),
         extensions: parts.extensions.for_http(),
-        locks: Some(parts.locks.clone()).filter(|locks| locks.is_enabled()),
+        auth: Some(parts.locks.clone()).filter(|locks| locks.is_enabled()),
     }
 }
 
 fn info(parts: &Parts<'_>, mail: &[Bound]) -> restante_http::ServerInfo {
     restante_http::ServerInfo {
         about: about(parts, mail),
-        status: restante_http::Status::of(parts.config),
+        status: restante_http::Status::from_config(parts.config),
         greeting_file: parts.config.web.greeting_file.clone(),
     }
 }
@@ -113,7 +113,7 @@ fn about(parts: &Parts<'_>, mail: &[Bound]) -> restante_http::About {
     };
     let smtp = announced(smtp::PLAIN, smtp::WITH_TLS, &parts.config.smtp.tls);
     let pop3 = announced(pop3::PLAIN, pop3::WITH_TLS, &parts.config.pop3.tls);
-    restante_http::About::of(parts.config, smtp, pop3, parts.metrics.started())
+    restante_http::About::new(parts.config, smtp, pop3, parts.metrics.started())
 }
 
 async fn serve(

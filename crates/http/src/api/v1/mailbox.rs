@@ -10,35 +10,35 @@ use restante_store::{Listing, MessageSelector, Page};
 use serde_json::Value;
 
 use crate::extractors::body;
-use crate::extractors::latest::Patience;
-use crate::extractors::parameters::{InMailbox, OneMessage, Paging};
+use crate::extractors::latest::LatestWait;
+use crate::extractors::parameters::{MessagePageQuery, PathMailbox, PathMessage};
 use crate::extractors::request_context::BaseUrl;
-use crate::response::etag::Known;
+use crate::response::etag::IfNoneMatch;
 use crate::response::problem::Problem;
 use crate::response::{message_json, success};
 use crate::state::Server;
-use crate::state::message::{Form, Key, source_length};
+use crate::state::message::{CacheKey, Representation, source_length};
 
 /// The largest request body that is read; the only sensible one has some twenty bytes.
-const MAX_BODY: usize = 64 * 1024;
+const MAX_BODY_BYTES: usize = 64 * 1024;
 
-type Answer = Result<Response, Problem>;
+type HandlerResult = Result<Response, Problem>;
 
 /// List Mailbox Contents.
 pub(crate) async fn list(
     State(server): State<Arc<Server>>,
-    InMailbox(mailbox): InMailbox,
-    Paging(page): Paging,
-    known: Known,
-) -> Answer {
+    PathMailbox(mailbox): PathMailbox,
+    MessagePageQuery(page): MessagePageQuery,
+    known: IfNoneMatch,
+) -> HandlerResult {
     let version = server.mailroom.version(&mailbox).await?;
-    let tag = server.tags.listing(version);
-    if known.includes(&tag) {
+    let tag = server.etags.listing(version);
+    if known.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }
-    let key = Key::Listing(mailbox.clone());
+    let key = CacheKey::Listing(mailbox.clone());
     if page == Page::ALL
-        && let Some(body) = server.answers.get(&key, version.0)
+        && let Some(body) = server.response_cache.get(&key, version.0)
     {
         return Ok(success::json(body, tag));
     }
@@ -48,29 +48,29 @@ pub(crate) async fn list(
         let Listing { version, messages } = this.mailroom.list(name, page).await?;
         // Anybody can ask for any number of empty mailboxes, and they are quick to render.
         let worth_remembering = page == Page::ALL && !messages.is_empty();
-        let turn = this.turn(message_json::listing_size(&messages), SMALL_BYTES).await?;
+        let turn = this.work_permit(message_json::listing_size(&messages), SMALL_BYTES).await?;
         let body = turn.run(move || allowance.charge(message_json::listing(&messages))).await??;
         Ok((version, body, worth_remembering))
     };
     let (version, body, worth_remembering) = server.within_budget(make).await?;
     if worth_remembering {
-        server.answers.insert(key, version.0, body.clone());
+        server.response_cache.insert(key, version.0, body.clone());
     }
-    Ok(success::json(body, server.tags.listing(version)))
+    Ok(success::json(body, server.etags.listing(version)))
 }
 
 /// Get Message.
 pub(crate) async fn message(
     State(server): State<Arc<Server>>,
-    target: OneMessage,
+    target: PathMessage,
     BaseUrl(base): BaseUrl,
-    patience: Patience,
-    known: Known,
-) -> Answer {
-    server.await_latest(&target, patience).await?;
-    let form = Form::Rest(base.clone());
+    patience: LatestWait,
+    known: IfNoneMatch,
+) -> HandlerResult {
+    server.wait_for_latest(&target, patience).await?;
+    let form = Representation::Rest(base.clone());
     server
-        .tell_json(&server.find(&target).await?, &known, form, move |of, mime| {
+        .json_response(&server.find_message(&target).await?, &known, form, move |of, mime| {
             Ok(message_json::message(of, mime, &base))
         })
         .await
@@ -79,28 +79,28 @@ pub(crate) async fn message(
 /// Get Message Source.
 pub(crate) async fn source(
     State(server): State<Arc<Server>>,
-    target: OneMessage,
-    patience: Patience,
-    known: Known,
-) -> Answer {
-    server.await_latest(&target, patience).await?;
-    let summary = server.find(&target).await?;
-    let tag = server.tags.source(summary.id);
-    if known.includes(&tag) {
+    target: PathMessage,
+    patience: LatestWait,
+    known: IfNoneMatch,
+) -> HandlerResult {
+    server.wait_for_latest(&target, patience).await?;
+    let summary = server.find_message(&target).await?;
+    let tag = server.etags.source(summary.id);
+    if known.matches(&tag) {
         return Ok(success::not_modified(success::PLAIN, tag));
     }
     // The store may have forgotten the message long before a slow client has read it, so its bytes count as well.
-    let room = server.budget.reserve(source_length(&summary)).await?;
+    let room = server.response_budget.reserve(source_length(&summary)).await?;
     let source = server.mailroom.source(&target.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
     Ok(success::source(Source { body: room.attach(source.body), ..source }, tag))
 }
 
 /// Marks a message as read, or as unread. A request that says neither changes nothing.
-pub(crate) async fn mark(State(server): State<Arc<Server>>, target: OneMessage, request: Request) -> Answer {
-    let seen = requested_mark(request).await?;
+pub(crate) async fn mark(State(server): State<Arc<Server>>, target: PathMessage, request: Request) -> HandlerResult {
+    let seen = parse_requested_mark(request).await?;
     let id = match target.which {
         MessageSelector::Id(id) if seen.is_some() => id,
-        _ => server.find(&target).await?.id,
+        _ => server.find_message(&target).await?.id,
     };
     let Some(seen) = seen else { return success::done() };
     if server.mailroom.set_seen(&target.mailbox, id, seen).await? {
@@ -111,13 +111,13 @@ pub(crate) async fn mark(State(server): State<Arc<Server>>, target: OneMessage, 
 }
 
 /// Delete Message. It does not take `latest`: between a client's look and its delete, another message can be the latest.
-pub(crate) async fn remove(State(server): State<Arc<Server>>, target: OneMessage) -> Answer {
+pub(crate) async fn remove(State(server): State<Arc<Server>>, target: PathMessage) -> HandlerResult {
     let MessageSelector::Id(id) = target.which else { return Err(Problem::NoSuchMessage) };
     if server.mailroom.remove(&target.mailbox, id).await? { success::done() } else { Err(Problem::NoSuchMessage) }
 }
 
 /// Purge Mailbox.
-pub(crate) async fn purge(State(server): State<Arc<Server>>, InMailbox(mailbox): InMailbox) -> Answer {
+pub(crate) async fn purge(State(server): State<Arc<Server>>, PathMailbox(mailbox): PathMailbox) -> HandlerResult {
     server.mailroom.purge(&mailbox).await?;
     success::done()
 }
@@ -125,14 +125,14 @@ pub(crate) async fn purge(State(server): State<Arc<Server>>, InMailbox(mailbox):
 /// Returns the mark that a request asks for. Existing clients send any content type, write the name in any case, leave it out,
 /// or send no body when they mean `seen`. The content type protects nothing here: no web page of another origin can send
 /// PATCH without a preflight request.
-async fn requested_mark(request: Request) -> Result<Option<bool>, Problem> {
+async fn parse_requested_mark(request: Request) -> Result<Option<bool>, Problem> {
     let (parts, body) = request.into_parts();
-    let body = body::read(&parts.headers, body, MAX_BODY).await?;
+    let body = body::read(&parts.headers, body, MAX_BODY_BYTES).await?;
     if body.trim_ascii().is_empty() {
         return Ok(Some(true));
     }
     let wrong_shape = || Problem::WrongShape("{\"seen\": true} or {\"seen\": false}");
-    let members = match serde_json::from_slice(&body).map_err(Problem::BrokenJson)? {
+    let members = match serde_json::from_slice(&body).map_err(Problem::InvalidJson)? {
         Value::Object(members) => members,
         Value::Null => return Ok(None),
         _ => return Err(wrong_shape()),

@@ -10,8 +10,8 @@ use restante_mail::message::MessageId;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::extractors::parameters::{InMailbox, query, text};
-use crate::response::etag::Known;
+use crate::extractors::parameters::{PathMailbox, query_pairs, text_parameter};
+use crate::response::etag::IfNoneMatch;
 use crate::response::problem::Problem;
 use crate::response::{json, success};
 use crate::state::Server;
@@ -26,9 +26,9 @@ impl<S: Sync> FromRequestParts<S> for Ids {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = query(parts)?;
-        let list =
-            text(&pairs, "ids")?.ok_or_else(|| Problem::Malformed("The parameter ids is missing.".to_owned()))?;
+        let pairs = query_pairs(parts)?;
+        let list = text_parameter(&pairs, "ids")?
+            .ok_or_else(|| Problem::Malformed("The parameter ids is missing.".to_owned()))?;
         let ids: Vec<&str> = list.split(',').filter(|id| !id.is_empty()).take(MAX_IDS + 1).collect();
         if ids.len() > MAX_IDS {
             return Err(Problem::Malformed(format!("The parameter ids must not name more than {MAX_IDS} messages.")));
@@ -42,12 +42,12 @@ impl<S: Sync> FromRequestParts<S> for Ids {
 /// The number of attachments of each of the messages that is there, by id.
 pub(crate) async fn counts(
     State(server): State<Arc<Server>>,
-    InMailbox(mailbox): InMailbox,
+    PathMailbox(mailbox): PathMailbox,
     Ids(ids): Ids,
-    known: Known,
+    known: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    let tag = server.tags.counts(server.mailroom.version(&mailbox).await?);
-    if known.includes(&tag) {
+    let tag = server.etags.counts(server.mailroom.version(&mailbox).await?);
+    if known.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }
     let mut counts = Vec::with_capacity(ids.len());

@@ -11,16 +11,16 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::extractors::body;
-use crate::extractors::parameters::InMailbox;
+use crate::extractors::parameters::PathMailbox;
 use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::Server;
 
 /// The largest request body that is read: the ids of some fifty thousand messages.
-const MAX_BODY: usize = 1024 * 1024;
+const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-const IDS: &str = "{\"ids\": [\"…\"]}, with ids as strings";
-const IDS_AND_MARK: &str = "{\"ids\": [\"…\"], \"seen\": true} or false, with ids as strings";
+const IDS_SHAPE: &str = "{\"ids\": [\"…\"]}, with ids as strings";
+const MARK_SHAPE: &str = "{\"ids\": [\"…\"], \"seen\": true} or false, with ids as strings";
 
 /// How many messages were deleted.
 #[derive(Serialize, ToSchema)]
@@ -39,30 +39,32 @@ pub(crate) struct Marked {
 /// Deletes the messages that the request names; those that are gone already do not count.
 pub(crate) async fn delete(
     State(server): State<Arc<Server>>,
-    InMailbox(mailbox): InMailbox,
+    PathMailbox(mailbox): PathMailbox,
     request: Request,
 ) -> Result<Response, Problem> {
-    let wanted = body::json::<Value>(request, MAX_BODY).await?;
-    let ids = ids(wanted.as_ref()).ok_or(Problem::WrongShape(IDS))?;
+    let wanted = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
+    let ids = parse_ids(wanted.as_ref()).ok_or(Problem::WrongShape(IDS_SHAPE))?;
     let deleted = server.mailroom.remove_all(&mailbox, ids, DeletionCause::Request).await?;
-    success::current(&Deleted { deleted })
+    success::no_store_json(&Deleted { deleted })
 }
 
 /// Marks the messages that the request names as read or unread.
 pub(crate) async fn mark(
     State(server): State<Arc<Server>>,
-    InMailbox(mailbox): InMailbox,
+    PathMailbox(mailbox): PathMailbox,
     request: Request,
 ) -> Result<Response, Problem> {
-    let wanted = body::json::<Value>(request, MAX_BODY).await?;
+    let wanted = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
     let seen = wanted.as_ref().and_then(|wanted| wanted.get("seen")?.as_bool());
-    let (Some(ids), Some(seen)) = (ids(wanted.as_ref()), seen) else { return Err(Problem::WrongShape(IDS_AND_MARK)) };
+    let (Some(ids), Some(seen)) = (parse_ids(wanted.as_ref()), seen) else {
+        return Err(Problem::WrongShape(MARK_SHAPE));
+    };
     let marked = server.mailroom.set_seen_all(&mailbox, ids, seen).await?;
-    success::current(&Marked { marked })
+    success::no_store_json(&Marked { marked })
 }
 
 /// The ids that a request names. A text that is no id names no message, like the id of one that is gone.
-fn ids(wanted: Option<&Value>) -> Option<Vec<MessageId>> {
+fn parse_ids(wanted: Option<&Value>) -> Option<Vec<MessageId>> {
     let texts = wanted?.get("ids")?.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
     let mut ids: Vec<MessageId> = texts.into_iter().filter_map(|text| text.parse().ok()).collect();
     ids.sort_unstable();

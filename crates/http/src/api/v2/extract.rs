@@ -11,44 +11,72 @@ use restante_mail::mime::{self, Mime, Role};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extractors::parameters::{OneMessage, OnePart};
-use crate::response::etag::{Extract, Known};
+use crate::extractors::parameters::{PathMessage, PathPart};
+use crate::response::etag::{Extract, IfNoneMatch};
 use crate::response::json;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
 use crate::state::Server;
-use crate::state::attachment::{Piece, content};
-use crate::state::message::Form;
+use crate::state::attachment::{PartSelector, content};
+use crate::state::message::Representation;
 
-type Answer = Result<Response, Problem>;
+type HandlerResult = Result<Response, Problem>;
 
 /// The links of a message.
-pub(crate) async fn links(State(server): State<Arc<Server>>, target: OneMessage, known: Known) -> Answer {
-    let write = |_: &Summary, mime: &Mime| json::body(&Links::of(mime));
-    server.tell_json(&server.find(&target).await?, &known, Form::Extract(Extract::Links), write).await
+pub(crate) async fn links(State(server): State<Arc<Server>>, target: PathMessage, known: IfNoneMatch) -> HandlerResult {
+    let write = |_: &Summary, mime: &Mime| json::body(&Links::from_mime(mime));
+    server
+        .json_response(&server.find_message(&target).await?, &known, Representation::Extract(Extract::Links), write)
+        .await
 }
 
 /// What may be one-time codes in a message.
-pub(crate) async fn codes(State(server): State<Arc<Server>>, target: OneMessage, known: Known) -> Answer {
-    let write = |_: &Summary, mime: &Mime| json::body(&Codes::of(mime));
-    server.tell_json(&server.find(&target).await?, &known, Form::Extract(Extract::Codes), write).await
+pub(crate) async fn codes(State(server): State<Arc<Server>>, target: PathMessage, known: IfNoneMatch) -> HandlerResult {
+    let write = |_: &Summary, mime: &Mime| json::body(&Codes::from_mime(mime));
+    server
+        .json_response(&server.find_message(&target).await?, &known, Representation::Extract(Extract::Codes), write)
+        .await
 }
 
 /// The ways to get off the list that a message came by.
-pub(crate) async fn unsubscribe(State(server): State<Arc<Server>>, target: OneMessage, known: Known) -> Answer {
-    let write = |_: &Summary, mime: &Mime| json::body(&Unsubscribe::of(mime));
-    server.tell_json(&server.find(&target).await?, &known, Form::Extract(Extract::Unsubscribe), write).await
+pub(crate) async fn unsubscribe(
+    State(server): State<Arc<Server>>,
+    target: PathMessage,
+    known: IfNoneMatch,
+) -> HandlerResult {
+    let write = |_: &Summary, mime: &Mime| json::body(&Unsubscribe::from_mime(mime));
+    server
+        .json_response(
+            &server.find_message(&target).await?,
+            &known,
+            Representation::Extract(Extract::Unsubscribe),
+            write,
+        )
+        .await
 }
 
 /// The parts of a message, depth first.
-pub(crate) async fn parts(State(server): State<Arc<Server>>, target: OneMessage, known: Known) -> Answer {
-    let write = |_: &Summary, mime: &Mime| json::body(&Parts::of(mime));
-    server.tell_json(&server.find(&target).await?, &known, Form::Extract(Extract::Parts), write).await
+pub(crate) async fn parts(State(server): State<Arc<Server>>, target: PathMessage, known: IfNoneMatch) -> HandlerResult {
+    let write = |_: &Summary, mime: &Mime| json::body(&Parts::from_mime(mime));
+    server
+        .json_response(&server.find_message(&target).await?, &known, Representation::Extract(Extract::Parts), write)
+        .await
 }
 
 /// The content of a part, which may be a text or contain other parts.
-pub(crate) async fn part_content(State(server): State<Arc<Server>>, target: OnePart, known: Known) -> Answer {
-    server.file(&server.find(&target.of).await?, Piece::Part(target.index), &known, Purpose::View).await
+pub(crate) async fn part_content(
+    State(server): State<Arc<Server>>,
+    target: PathPart,
+    known: IfNoneMatch,
+) -> HandlerResult {
+    server
+        .file_response(
+            &server.find_message(&target.message).await?,
+            PartSelector::Part(target.index),
+            &known,
+            Purpose::View,
+        )
+        .await
 }
 
 /// The links of a message.
@@ -59,7 +87,7 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    fn of(mime: &Mime) -> Self {
+    fn from_mime(mime: &Mime) -> Self {
         Self { links: restante_extract::links(mime).into_iter().map(Into::into).collect() }
     }
 }
@@ -120,7 +148,7 @@ pub(crate) struct Codes {
 }
 
 impl Codes {
-    fn of(mime: &Mime) -> Self {
+    fn from_mime(mime: &Mime) -> Self {
         Self { codes: restante_extract::codes(mime).into_iter().map(Into::into).collect() }
     }
 }
@@ -172,7 +200,7 @@ pub(crate) struct Unsubscribe {
 }
 
 impl Unsubscribe {
-    fn of(mime: &Mime) -> Self {
+    fn from_mime(mime: &Mime) -> Self {
         let restante_extract::Unsubscribe { one_click, links, list_id } = restante_extract::unsubscribe(mime);
         Self { one_click, links: links.into_iter().map(Into::into).collect(), list_id }
     }
@@ -213,7 +241,7 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(mime: &'a Mime) -> Self {
+    fn from_mime(mime: &'a Mime) -> Self {
         let parts = mime.parts().iter().zip(mime.roles()).enumerate();
         Self { parts: parts.map(|(index, (part, role))| Part::new(mime, index, part, role)).collect() }
     }

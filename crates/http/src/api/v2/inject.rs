@@ -34,32 +34,32 @@ use serde::{Deserialize, Deserializer};
 
 use crate::api::v2::wait::Arrived;
 use crate::extractors::body;
-use crate::extractors::cancellation::Attendance;
-use crate::extractors::parameters::{Addressed, Permitted, query, text};
+use crate::extractors::cancellation::Cancellation;
+use crate::extractors::parameters::{PathAddress, RequestGrant, query_pairs, text_parameter};
 use crate::response::links::push_segment;
-use crate::response::problem::{Problem, fault};
+use crate::response::problem::{Problem, internal_error};
 use crate::response::success;
 use crate::state::Server;
 
 /// How many times the length of a mail its pieces may take as JSON: base64 takes a third more, and escapes take more.
-const JSON_TIMES: usize = 2;
+const JSON_SIZE_FACTOR: usize = 2;
 
 /// Adds a mail to a mailbox.
 pub(crate) async fn inject(
     State(server): State<Arc<Server>>,
-    Permitted(grant): Permitted,
-    Addressed(recipient): Addressed,
+    RequestGrant(grant): RequestGrant,
+    PathAddress(recipient): PathAddress,
     Sender(sender): Sender,
-    attendance: Attendance,
+    attendance: Cancellation,
     request: Request,
 ) -> Result<Response, Problem> {
     let ip = request.extensions().get::<Peer>().and_then(|peer| peer.ip);
-    let mut room = server.uploads.reservation();
-    let mail = server.mail(request, &recipient, &mut room).await?;
+    let mut room = server.upload_budget.reservation();
+    let mail = server.read_message(request, &recipient, &mut room).await?;
     // A large mail may take a while to arrive.
-    attendance.check_admitted().await?;
-    let from = sender.unwrap_or_else(|| written_by(&mail));
-    let mut envelope = Envelope { peer: peer(ip), from, recipients: Vec::new() };
+    attendance.check_credentials().await?;
+    let from = sender.unwrap_or_else(|| sender_from_header(&mail));
+    let mut envelope = Envelope { peer: envelope_peer(ip), from, recipients: Vec::new() };
     server.mailroom.check_sender(&envelope).await?;
     let is_permitted = |mailbox: &MailboxName| grant.allows(Scope::Write, mailbox);
     let recipient = server.mailroom.check_recipient(&envelope, recipient, is_permitted).await?;
@@ -71,13 +71,13 @@ pub(crate) async fn inject(
         drop(room);
         outcome
     });
-    let mut stored = match delivery.await.map_err(|error| fault(&error))?? {
+    let mut stored = match delivery.await.map_err(|error| internal_error(&error))?? {
         DeliveryOutcome::Stored(stored) => stored,
         DeliveryOutcome::Discarded => Vec::new(),
     };
     // A hook may have sent it anywhere.
     stored.retain(|message| grant.covers(&message.mailbox));
-    answer(server.settings.root(), &stored)
+    stored_response(server.settings.link_root(), &stored)
 }
 
 /// The sender of the envelope, from `?from=`; an empty one is that of bounces.
@@ -87,8 +87,8 @@ impl<S: Sync> FromRequestParts<S> for Sender {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = query(parts)?;
-        let from = match text(&pairs, "from")? {
+        let pairs = query_pairs(parts)?;
+        let from = match text_parameter(&pairs, "from")? {
             None => return Ok(Self(None)),
             Some("") => None,
             Some(address) => Some(Address::parse(address, Alphabet::Utf8).map_err(|error| {
@@ -101,28 +101,37 @@ impl<S: Sync> FromRequestParts<S> for Sender {
 
 impl Server {
     /// The mail that a request brings, for which there is room then.
-    async fn mail(&self, request: Request, recipient: &Address, room: &mut Reservation) -> Result<Bytes, Problem> {
+    async fn read_message(
+        &self,
+        request: Request,
+        recipient: &Address,
+        room: &mut Reservation,
+    ) -> Result<Bytes, Problem> {
         let most = self.settings.max_message_bytes;
         let (parts, body) = request.into_parts();
-        let is_json = match essence(&parts.headers).as_str() {
+        let is_json = match media_type(&parts.headers).as_str() {
             "message/rfc822" => false,
             "application/json" => true,
-            _ => return Err(Problem::NotMail),
+            _ => return Err(Problem::NotMessage),
         };
-        let limit = if is_json { most.saturating_mul(JSON_TIMES) } else { most };
-        let body = body::upload(&parts.headers, body, limit, room).await?;
+        let limit = if is_json { most.saturating_mul(JSON_SIZE_FACTOR) } else { most };
+        let body = body::read_upload(&parts.headers, body, limit, room).await?;
         if !is_json {
-            return if body.is_empty() { Err(Problem::Unfit("it is empty".to_owned())) } else { Ok(body.into()) };
+            return if body.is_empty() {
+                Err(Problem::InvalidMessage("it is empty".to_owned()))
+            } else {
+                Ok(body.into())
+            };
         }
         let mark = ComposeContext::new(Timestamp::now(), self.mailroom.domain(), RandomState::new().hash_one(()));
         let to = recipient.to_string();
-        let turn = self.turn(body.len(), SMALL_BYTES).await?;
-        let mail = turn.run(move || composed(&body, to, &mark)).await??;
+        let turn = self.work_permit(body.len(), SMALL_BYTES).await?;
+        let mail = turn.run(move || compose_message(&body, to, &mark)).await??;
         if mail.len() > most {
-            return Err(Problem::MailTooLarge { bytes: mail.len(), most });
+            return Err(Problem::MessageTooLarge { bytes: mail.len(), max: most });
         }
         // Encoded for the way, it can be longer than it was.
-        body::make_room(room, mail.len()).await?;
+        body::reserve_memory(room, mail.len()).await?;
         Ok(mail.into())
     }
 }
@@ -130,7 +139,7 @@ impl Server {
 /// A mail in pieces, as JSON has them.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Pieces<'a> {
+struct MessageFields<'a> {
     from: String,
     #[serde(default)]
     to: Vec<String>,
@@ -143,13 +152,13 @@ struct Pieces<'a> {
     #[serde(default)]
     headers: BTreeMap<String, String>,
     #[serde(default, borrow)]
-    attachments: Vec<Object<File<'a>>>,
+    attachments: Vec<JsonObject<AttachmentFields<'a>>>,
     date: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct File<'a> {
+struct AttachmentFields<'a> {
     filename: Option<String>,
     content_type: Option<String>,
     /// Most of the request; it is not copied before it is decoded.
@@ -159,9 +168,9 @@ struct File<'a> {
 }
 
 /// Something that is written as an object, and not as the list of its values, which would do otherwise.
-struct Object<T>(T);
+struct JsonObject<T>(T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Members<T>(PhantomData<T>);
 
@@ -181,12 +190,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-fn composed(json: &[u8], recipient: String, mark: &ComposeContext) -> Result<Vec<u8>, Problem> {
-    let Object(pieces): Object<Pieces<'_>> = serde_json::from_slice(json).map_err(|error| {
-        if error.is_data() { Problem::Unfit(error.to_string()) } else { Problem::BrokenJson(error) }
+fn compose_message(json: &[u8], recipient: String, mark: &ComposeContext) -> Result<Vec<u8>, Problem> {
+    let JsonObject(pieces): JsonObject<MessageFields<'_>> = serde_json::from_slice(json).map_err(|error| {
+        if error.is_data() { Problem::InvalidMessage(error.to_string()) } else { Problem::InvalidJson(error) }
     })?;
-    let files = pieces.attachments.into_iter().enumerate().map(attachment);
-    let date = pieces.date.map(|date| date.parse().map_err(|_| unfit("date is no time such as 2026-11-15T10:00:00Z")));
+    let files = pieces.attachments.into_iter().enumerate().map(decode_attachment);
+    let date = pieces
+        .date
+        .map(|date| date.parse().map_err(|_| invalid_message("date is no time such as 2026-11-15T10:00:00Z")));
     let draft = Draft {
         from: pieces.from,
         to: if pieces.to.is_empty() { vec![recipient] } else { pieces.to },
@@ -198,12 +209,12 @@ fn composed(json: &[u8], recipient: String, mark: &ComposeContext) -> Result<Vec
         attachments: files.collect::<Result<_, _>>()?,
         date: date.transpose()?,
     };
-    draft.compose(mark).map_err(|flaw| Problem::Unfit(flaw.to_string()))
+    draft.compose(mark).map_err(|flaw| Problem::InvalidMessage(flaw.to_string()))
 }
 
-fn attachment((at, Object(file)): (usize, Object<File<'_>>)) -> Result<Attachment, Problem> {
+fn decode_attachment((at, JsonObject(file)): (usize, JsonObject<AttachmentFields<'_>>)) -> Result<Attachment, Problem> {
     let content = STANDARD.decode(file.content.as_bytes());
-    let content = content.map_err(|_| Problem::Unfit(format!("attachments[{at}].content is no base64")))?;
+    let content = content.map_err(|_| Problem::InvalidMessage(format!("attachments[{at}].content is no base64")))?;
     Ok(Attachment {
         filename: file.filename,
         content_type: file.content_type,
@@ -213,13 +224,13 @@ fn attachment((at, Object(file)): (usize, Object<File<'_>>)) -> Result<Attachmen
 }
 
 /// The address of the mail's author, where it says one that can be the sender of an envelope.
-fn written_by(mail: &[u8]) -> ReversePath {
+fn sender_from_header(mail: &[u8]) -> ReversePath {
     let author = NamedAddress::from_display(&header_summary(mail).from?);
     Address::parse(&author.address, Alphabet::Utf8).ok()
 }
 
 /// A client of HTTP gives no name, so it has the one of a host without any (RFC 5321 section 4.1.3).
-fn peer(ip: Option<IpAddr>) -> envelope::Peer {
+fn envelope_peer(ip: Option<IpAddr>) -> envelope::Peer {
     let helo = match ip {
         Some(IpAddr::V4(ip)) => format!("[{ip}]"),
         Some(IpAddr::V6(ip)) => format!("[IPv6:{ip}]"),
@@ -229,8 +240,8 @@ fn peer(ip: Option<IpAddr>) -> envelope::Peer {
 }
 
 /// Tells where the mail is now, which may be nowhere.
-fn answer(root: &str, stored: &[Summary]) -> Result<Response, Problem> {
-    let mut response = success::current(&Arrived::from(stored))?;
+fn stored_response(root: &str, stored: &[Summary]) -> Result<Response, Problem> {
+    let mut response = success::no_store_json(&Arrived::from(stored))?;
     let Some(first) = stored.first() else { return Ok(response) };
     *response.status_mut() = StatusCode::CREATED;
     let mut location = format!("{root}/api/v1/mailbox/");
@@ -243,11 +254,11 @@ fn answer(root: &str, stored: &[Summary]) -> Result<Response, Problem> {
     Ok(response)
 }
 
-fn essence(headers: &HeaderMap) -> String {
+fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-fn unfit(problem: &str) -> Problem {
-    Problem::Unfit(problem.to_owned())
+fn invalid_message(problem: &str) -> Problem {
+    Problem::InvalidMessage(problem.to_owned())
 }

@@ -16,34 +16,34 @@ use tokio::task::yield_now;
 use utoipa::ToSchema;
 
 use crate::api::v2::batch::Deleted;
-use crate::extractors::parameters::{Beginning, Permitted, SomeMailboxes};
+use crate::extractors::parameters::{MailboxPageQuery, PrefixQuery, RequestGrant};
 use crate::response::problem::Problem;
 use crate::response::{json, success};
 use crate::state::Server;
 
 /// How many mailboxes are read at once to find those that a client may see, if these are not all of them.
-const SCAN_STEP: usize = 1000;
+const SCAN_BATCH: usize = 1000;
 /// What a mailbox takes beside its name, at most, as a rule.
-const RECORD: usize = 192;
+const RECORD_BYTES: usize = 192;
 
 /// List Mailboxes.
 pub(crate) async fn list(
     State(server): State<Arc<Server>>,
-    Permitted(grant): Permitted,
-    SomeMailboxes(page): SomeMailboxes,
+    RequestGrant(grant): RequestGrant,
+    MailboxPageQuery(page): MailboxPageQuery,
 ) -> Result<Response, Problem> {
     let (this, page, grant) = (&server, &page, &grant);
     let make = |allowance: MemoryPermit| async move {
         // One more tells whether there are more.
-        let mut mailboxes = this.reached(grant, page, page.limit.saturating_add(1)).await?;
+        let mut mailboxes = this.reachable_mailboxes(grant, page, page.limit.saturating_add(1)).await?;
         let is_last = mailboxes.len() <= page.limit;
         mailboxes.truncate(page.limit);
         let next = mailboxes.last().filter(|_| !is_last).map(|last| last.name.clone());
-        let turn = this.turn(size(&mailboxes), SMALL_BYTES).await?;
-        let write = move || Ok::<_, Problem>(allowance.charge(Mailboxes::body(&mailboxes, next.as_ref())?)?);
+        let turn = this.work_permit(estimated_size(&mailboxes), SMALL_BYTES).await?;
+        let write = move || Ok::<_, Problem>(allowance.charge(Mailboxes::render(&mailboxes, next.as_ref())?)?);
         turn.run(write).await?
     };
-    Ok(success::fresh(server.within_budget(make).await?))
+    Ok(success::no_store_body(server.within_budget(make).await?))
 }
 
 impl Server {
@@ -51,8 +51,13 @@ impl Server {
     ///
     /// Reads only names that begin with the literal beginning of a pattern of the grant. If most of these do not match, as with `*-ci`, all of them
     /// are read, in steps, and one request at a time does that.
-    async fn reached(&self, grant: &Grant, page: &MailboxPage, limit: usize) -> Result<Vec<MailboxState>, Problem> {
-        let step = if grant.covers_all_mailboxes() { limit } else { limit.max(SCAN_STEP) };
+    async fn reachable_mailboxes(
+        &self,
+        grant: &Grant,
+        page: &MailboxPage,
+        limit: usize,
+    ) -> Result<Vec<MailboxState>, Problem> {
+        let step = if grant.covers_all_mailboxes() { limit } else { limit.max(SCAN_BATCH) };
         let (mut found, mut permit) = (Vec::new(), None);
         for prefix in grant.prefixes() {
             let prefix = match (prefix.starts_with(&page.prefix), page.prefix.starts_with(&prefix)) {
@@ -72,7 +77,7 @@ impl Server {
                 let Some(last) = last else { break };
                 part.after = last;
                 if permit.is_none() {
-                    permit = Some(WorkPermit::acquire(&self.scans).await?);
+                    permit = Some(WorkPermit::acquire(&self.scan_permits).await?);
                 }
                 // A store in memory answers without a pause.
                 yield_now().await;
@@ -85,12 +90,12 @@ impl Server {
 /// Deletes everything in all mailboxes that the client reaches, or in those whose names begin as it says.
 pub(crate) async fn purge(
     State(server): State<Arc<Server>>,
-    Permitted(grant): Permitted,
-    Beginning(prefix): Beginning,
+    RequestGrant(grant): RequestGrant,
+    PrefixQuery(prefix): PrefixQuery,
 ) -> Result<Response, Problem> {
     let concerned = move |mailbox: &MailboxName| mailbox.as_str().starts_with(&prefix) && grant.covers(mailbox);
     let deleted = server.mailroom.purge_everything(concerned).await?;
-    success::current(&Deleted { deleted })
+    success::no_store_json(&Deleted { deleted })
 }
 
 /// Some of the mailboxes, ascending by name.
@@ -103,14 +108,16 @@ pub(crate) struct Mailboxes<'a> {
 }
 
 impl Mailboxes<'_> {
-    fn body(mailboxes: &[MailboxState], next: Option<&MailboxName>) -> Result<Bytes, Problem> {
-        let answer =
-            Mailboxes { mailboxes: mailboxes.iter().map(mailbox).collect(), next: next.map(MailboxName::as_str) };
-        json::body_of_size(&answer, size(mailboxes))
+    fn render(mailboxes: &[MailboxState], next: Option<&MailboxName>) -> Result<Bytes, Problem> {
+        let answer = Mailboxes {
+            mailboxes: mailboxes.iter().map(mailbox_record).collect(),
+            next: next.map(MailboxName::as_str),
+        };
+        json::body_with_capacity(&answer, estimated_size(mailboxes))
     }
 }
 
-fn mailbox(of: &MailboxState) -> Mailbox<'_> {
+fn mailbox_record(of: &MailboxState) -> Mailbox<'_> {
     let MailboxState { name, messages, unseen, bytes, newest } = of;
     let newest = Newest {
         id: newest.id.to_string().into(),
@@ -121,6 +128,6 @@ fn mailbox(of: &MailboxState) -> Mailbox<'_> {
 }
 
 /// How long the list of these mailboxes becomes, roughly.
-fn size(mailboxes: &[MailboxState]) -> usize {
-    mailboxes.iter().map(|mailbox| RECORD + mailbox.name.as_str().len()).sum::<usize>() + RECORD
+fn estimated_size(mailboxes: &[MailboxState]) -> usize {
+    mailboxes.iter().map(|mailbox| RECORD_BYTES + mailbox.name.as_str().len()).sum::<usize>() + RECORD_BYTES
 }

@@ -12,38 +12,38 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::api::v2::extract::Disposition;
-use crate::extractors::parameters::OneMessage;
-use crate::response::etag::Known;
-use crate::response::inline_images::Links;
+use crate::extractors::parameters::PathMessage;
+use crate::response::etag::IfNoneMatch;
+use crate::response::inline_images::ImageLinks;
 use crate::response::json;
 use crate::response::message_json::{Defect, record_size};
 use crate::response::problem::Problem;
 use crate::state::Server;
-use crate::state::message::Form;
+use crate::state::message::Representation;
 
 /// The message as JSON.
 pub(crate) async fn details(
     State(server): State<Arc<Server>>,
-    target: OneMessage,
-    known: Known,
+    target: PathMessage,
+    known: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    server.tell_json(&server.find(&target).await?, &known, Form::Details, message).await
+    server.json_response(&server.find_message(&target).await?, &known, Representation::Details, render_details).await
 }
 
-fn message(of: &Summary, mime: &Mime) -> Result<Bytes, Problem> {
+fn render_details(of: &Summary, mime: &Mime) -> Result<Bytes, Problem> {
     let text = mime.text();
-    let size = json::longest(&text) + 2 * record_size(of);
+    let size = json::max_string_len(&text) + 2 * record_size(of);
     let details = MessageDetails {
         record: of.into(),
         text,
         html: mime.has_html(),
-        remote: restante_html::remote_hosts(&mime.html(), &Links::new(mime, of, "")),
+        remote: restante_html::remote_hosts(&mime.html(), &ImageLinks::new(mime, of, "")),
         headers: mime.header().iter().map(Into::into).collect(),
         attachments: mime.attachments().into_iter().enumerate().map(AttachmentDetails::new).collect(),
         parts: mime.parts().iter().zip(mime.roles()).map(PartDetails::new).collect(),
         defects: mime.defects().into_iter().map(Into::into).collect(),
     };
-    json::body_of_size(&details, size)
+    json::body_with_capacity(&details, size)
 }
 
 /// Everything about a message but its HTML.

@@ -13,24 +13,24 @@ use restante_search::{Hit, Query, SearchRequest, SearchResults};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extractors::cancellation::Attendance;
-use crate::extractors::parameters::{Permitted, Sought};
+use crate::extractors::cancellation::Cancellation;
+use crate::extractors::parameters::{RequestGrant, SearchParameters};
 use crate::response::problem::Problem;
 use crate::response::{json, message_json, success};
 use crate::state::Server;
 
 /// What a snippet takes, at most, as a rule.
-const SNIPPET: usize = 512;
+const SNIPPET_BYTES: usize = 512;
 
 /// Search Messages.
 pub(crate) async fn search(
     State(server): State<Arc<Server>>,
-    Permitted(grant): Permitted,
-    Sought { text, mailbox, before, limit }: Sought,
-    attendance: Attendance,
+    RequestGrant(grant): RequestGrant,
+    SearchParameters { text, mailbox, before, limit }: SearchParameters,
+    attendance: Cancellation,
 ) -> Result<Response, Problem> {
-    let search = server.settings.extensions.search.as_ref().ok_or(Problem::NoSearch)?;
-    let query = Query::parse(&text, Timestamp::now()).map_err(Problem::NoQuestion)?;
+    let search = server.settings.extensions.search.as_ref().ok_or(Problem::SearchDisabled)?;
+    let query = Query::parse(&text, Timestamp::now()).map_err(Problem::InvalidQuery)?;
     let is_permitted = Box::new(move |mailbox: &_| grant.covers(mailbox));
     let begun = Instant::now();
     let question = SearchRequest { query, mailbox, is_permitted, before, limit };
@@ -40,18 +40,18 @@ pub(crate) async fn search(
         server.settings.metrics.observe_search(begun.elapsed());
         Ok(Arc::new(answer?))
     };
-    let answer = attendance.during(asked).await?;
+    let answer = attendance.run_until_cancelled(asked).await?;
     let (this, answer) = (&server, &answer);
     let make = |allowance: MemoryPermit| async move {
-        let turn = this.turn(size(answer), SMALL_BYTES).await?;
+        let turn = this.work_permit(estimated_size(answer), SMALL_BYTES).await?;
         let answer = answer.clone();
         let write = move || {
-            let body = json::body_of_size(&Found::from(&*answer), size(&answer))?;
+            let body = json::body_with_capacity(&Found::from(&*answer), estimated_size(&answer))?;
             Ok::<_, Problem>(allowance.charge(body)?)
         };
         turn.run(write).await?
     };
-    Ok(success::fresh(server.within_budget(make).await?))
+    Ok(success::no_store_body(server.within_budget(make).await?))
 }
 
 /// Messages that a search has found, the newest first.
@@ -67,17 +67,17 @@ pub(crate) struct Found<'a> {
 
 impl<'a> From<&'a SearchResults> for Found<'a> {
     fn from(SearchResults { hits, next, is_complete }: &'a SearchResults) -> Self {
-        let messages = hits.iter().map(found).collect();
+        let messages = hits.iter().map(found_message).collect();
         Self { messages, next: next.map(|id| id.to_string()), complete: *is_complete }
     }
 }
 
-fn found(Hit { summary, snippet }: &Hit) -> FoundMessage<'_> {
+fn found_message(Hit { summary, snippet }: &Hit) -> FoundMessage<'_> {
     let pieces = snippet.iter().map(|piece| SnippetFragment { text: piece.text.as_str().into(), hit: piece.is_hit });
     FoundMessage { record: summary.into(), snippet: pieces.collect() }
 }
 
 /// How long the answer becomes, roughly.
-fn size(answer: &SearchResults) -> usize {
-    answer.hits.iter().map(|hit| message_json::record_size(&hit.summary) + SNIPPET).sum()
+fn estimated_size(answer: &SearchResults) -> usize {
+    answer.hits.iter().map(|hit| message_json::record_size(&hit.summary) + SNIPPET_BYTES).sum()
 }

@@ -17,44 +17,48 @@ use restante_mailroom::Mailroom;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extractors::parameters::{Administrator, OneMessage, OneSession, Permitted, SomeSessions};
+use crate::extractors::parameters::{PathMessage, PathSession, RequestGrant, RequireAdmin, SessionPageQuery};
 use crate::response::problem::Problem;
 use crate::response::{json, success};
 use crate::state::Server;
 
 /// What a session takes beside its mails and lines, roughly; a mail takes less.
-const RECORD: usize = 512;
+const RECORD_BYTES: usize = 512;
 /// What a line takes beside its text, roughly.
-const LINE: usize = 128;
+const LINE_BYTES: usize = 128;
 
-type Answer = Result<Response, Problem>;
+type HandlerResult = Result<Response, Problem>;
 
 /// What was said when a message came: the head of its session, and the mail itself. The session's other mails are left out, and
 /// so are recipients and copies in mailboxes that the client may not see.
 pub(crate) async fn transcript(
     State(server): State<Arc<Server>>,
-    Permitted(grant): Permitted,
-    target: OneMessage,
-) -> Answer {
-    let message = server.find(&target).await?;
+    RequestGrant(grant): RequestGrant,
+    target: PathMessage,
+) -> HandlerResult {
+    let message = server.find_message(&target).await?;
     let Some(journal) = server.mailroom.journal() else { return Err(Problem::NoTranscript) };
     let told = journal.find_by_message(&message.mailbox, message.id).await?.ok_or(Problem::NoTranscript)?;
-    server.tell_session(told, grant).await
+    server.transcript_response(told, grant).await
 }
 
 /// One session, as far as it is kept.
-pub(crate) async fn session(State(server): State<Arc<Server>>, _: Administrator, OneSession(id): OneSession) -> Answer {
+pub(crate) async fn session(
+    State(server): State<Arc<Server>>,
+    _: RequireAdmin,
+    PathSession(id): PathSession,
+) -> HandlerResult {
     let Some(journal) = server.mailroom.journal() else { return Err(Problem::NoSuchSession) };
     let told = journal.session(id).await?.ok_or(Problem::NoSuchSession)?;
-    server.tell_session(told, Grant::EVERYTHING).await
+    server.transcript_response(told, Grant::EVERYTHING).await
 }
 
 /// The list of sessions, the latest first.
 pub(crate) async fn list(
     State(server): State<Arc<Server>>,
-    _: Administrator,
-    SomeSessions(page): SomeSessions,
-) -> Answer {
+    _: RequireAdmin,
+    SessionPageQuery(page): SessionPageQuery,
+) -> HandlerResult {
     let this = &server;
     let make = |allowance: MemoryPermit| async move {
         // One more tells whether there are more.
@@ -66,72 +70,74 @@ pub(crate) async fn list(
         let is_last = sessions.len() <= page.limit;
         sessions.truncate(page.limit);
         let next = sessions.last().filter(|_| !is_last).map(|last| last.session.to_string());
-        let size = sessions.iter().map(size).sum();
-        let turn = this.turn(size, SMALL_BYTES).await?;
+        let size = sessions.iter().map(estimated_size).sum();
+        let turn = this.work_permit(size, SMALL_BYTES).await?;
         let write = move || {
             let sessions = sessions.iter().map(|session| Session::new(session, None)).collect();
-            Ok::<_, Problem>(allowance.charge(json::body_of_size(&Sessions { sessions, next }, size)?)?)
+            Ok::<_, Problem>(allowance.charge(json::body_with_capacity(&Sessions { sessions, next }, size)?)?)
         };
         turn.run(write).await?
     };
-    Ok(success::fresh(server.within_budget(make).await?))
+    Ok(success::no_store_body(server.within_budget(make).await?))
 }
 
 impl Server {
     /// Tells what is known of a session, and what was said, as far as it concerns the mailboxes of the grant.
-    async fn tell_session(&self, told: journal::Transcript, grant: Grant) -> Answer {
-        let size = size(&told) + told.lines().map(|said| LINE + said.text.len()).sum::<usize>();
-        let visible = Visible { grant, mailroom: self.mailroom.clone() };
+    async fn transcript_response(&self, told: journal::Transcript, grant: Grant) -> HandlerResult {
+        let size = estimated_size(&told) + told.lines().map(|said| LINE_BYTES + said.text.len()).sum::<usize>();
+        let visible = Visibility { grant, mailroom: self.mailroom.clone() };
         let (this, told, visible) = (self, &told, &visible);
         let make = |allowance: MemoryPermit| async move {
-            let turn = this.turn(size, SMALL_BYTES).await?;
+            let turn = this.work_permit(size, SMALL_BYTES).await?;
             let (told, visible) = (told.clone(), visible.clone());
             let write = move || {
-                let body = json::body_of_size(&Transcript::new(&told, &visible), size)?;
+                let body = json::body_with_capacity(&Transcript::new(&told, &visible), size)?;
                 Ok::<_, Problem>(allowance.charge(body)?)
             };
             turn.run(write).await?
         };
-        Ok(success::fresh(self.within_budget(make).await?))
+        Ok(success::no_store_body(self.within_budget(make).await?))
     }
 }
 
 /// What of a session a client may see: what concerns the mailboxes that its grant reaches.
 #[derive(Clone)]
-struct Visible {
+struct Visibility {
     grant: Grant,
     mailroom: Arc<Mailroom>,
 }
 
-impl Visible {
-    fn mailbox(&self, mailbox: &MailboxName) -> bool {
+impl Visibility {
+    fn shows_mailbox(&self, mailbox: &MailboxName) -> bool {
         self.grant.covers(mailbox)
     }
 
     /// Whether the mailbox of an address may be seen. What is no address may be anything.
-    fn address(&self, address: &str) -> bool {
+    fn shows_address(&self, address: &str) -> bool {
         self.grant.covers_all_mailboxes()
             || Address::parse(address, Alphabet::Utf8)
                 .ok()
                 .and_then(|address| self.mailroom.mailbox_of(&address).ok())
-                .is_some_and(|mailbox| self.mailbox(&mailbox))
+                .is_some_and(|mailbox| self.shows_mailbox(&mailbox))
     }
 
     /// Whether a command may be seen: those that name a mailbox only if that one may be.
-    fn command(&self, text: &str) -> bool {
+    fn shows_command(&self, text: &str) -> bool {
         let names_mailbox = ["RCPT", "VRFY", "EXPN"].iter().any(|verb| {
             text.trim_start().get(..verb.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(verb))
         });
         let address = || text.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(address, _)| address);
-        self.grant.covers_all_mailboxes() || !names_mailbox || address().is_some_and(|address| self.address(address))
+        self.grant.covers_all_mailboxes()
+            || !names_mailbox
+            || address().is_some_and(|address| self.shows_address(address))
     }
 
     /// The lines that may be seen. The replies to a hidden command are hidden as well: their text may repeat the address.
-    fn lines<'t>(&self, told: &'t journal::Transcript) -> impl Iterator<Item = journal::TranscriptLine<'t>> {
+    fn visible_lines<'t>(&self, told: &'t journal::Transcript) -> impl Iterator<Item = journal::TranscriptLine<'t>> {
         let mut is_hidden = false;
         told.lines().filter(move |line| {
             if line.side == journal::Side::Client {
-                is_hidden = !self.command(line.text);
+                is_hidden = !self.shows_command(line.text);
             }
             !is_hidden
         })
@@ -155,11 +161,11 @@ pub(crate) struct Transcript<'a> {
 }
 
 impl<'a> Transcript<'a> {
-    fn new(told: &'a journal::Transcript, visible: &Visible) -> Self {
+    fn new(told: &'a journal::Transcript, visible: &Visibility) -> Self {
         let started = told.info.started;
         Self {
             session: Session::new(told, Some(visible)),
-            lines: visible.lines(told).map(|line| Line::new(started, &line)).collect(),
+            lines: visible.visible_lines(told).map(|line| Line::new(started, &line)).collect(),
         }
     }
 }
@@ -200,7 +206,7 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Returns the record of a session, with everything in it or what may be seen.
-    fn new(told: &'a journal::Transcript, visible: Option<&Visible>) -> Self {
+    fn new(told: &'a journal::Transcript, visible: Option<&Visibility>) -> Self {
         let SessionInfo { dialect, client, helo, tls, user, started, end, refusals: refused } = told.info.as_ref();
         Self {
             id: told.session.to_string(),
@@ -260,9 +266,10 @@ struct Transaction<'a> {
 }
 
 impl<'a> Transaction<'a> {
-    fn new(of: &'a journal::Transaction, visible: Option<&Visible>) -> Self {
-        let recipients = || of.to.iter().filter(|to| visible.is_none_or(|visible| visible.address(&to.address)));
-        let messages = of.messages.iter().filter(|(mailbox, _)| visible.is_none_or(|visible| visible.mailbox(mailbox)));
+    fn new(of: &'a journal::Transaction, visible: Option<&Visibility>) -> Self {
+        let recipients = || of.to.iter().filter(|to| visible.is_none_or(|visible| visible.shows_address(&to.address)));
+        let messages =
+            of.messages.iter().filter(|(mailbox, _)| visible.is_none_or(|visible| visible.shows_mailbox(mailbox)));
         let identifier = |(mailbox, id): &'a (MailboxName, MessageId)| Identifier {
             mailbox: mailbox.as_str().into(),
             id: id.to_string().into(),
@@ -357,7 +364,7 @@ impl From<journal::Side> for Side {
 }
 
 /// How long the record of a session becomes, roughly.
-fn size(told: &journal::Transcript) -> usize {
+fn estimated_size(told: &journal::Transcript) -> usize {
     let recipients = told.transactions().map(|mail| mail.to.len() + mail.messages.len()).sum::<usize>();
-    RECORD * (1 + told.transactions().count()) + RECORD / 4 * recipients
+    RECORD_BYTES * (1 + told.transactions().count()) + RECORD_BYTES / 4 * recipients
 }

@@ -21,43 +21,45 @@ use restante_store::MessageSelector;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extractors::cancellation::Attendance;
-use crate::extractors::parameters::{InMailbox, duration, only, parameter, query, text};
+use crate::extractors::cancellation::Cancellation;
+use crate::extractors::parameters::{
+    PathMailbox, duration_parameter, number_parameter, query_pairs, reject_unknown_parameters, text_parameter,
+};
 use crate::response::message_json::listing_size;
 use crate::response::problem::{Problem, ProblemDocument};
 use crate::response::{json, success};
 use crate::state::Server;
 
 /// How long is waited when the client does not say.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most messages that are waited for.
 const MAX_COUNT: usize = 1000;
 
 /// Wait For Messages.
 pub(crate) async fn wait(
     State(server): State<Arc<Server>>,
-    InMailbox(mailbox): InMailbox,
-    wanted: Wanted,
-    attendance: Attendance,
+    PathMailbox(mailbox): PathMailbox,
+    wanted: WaitParameters,
+    attendance: Cancellation,
 ) -> Result<Response, Problem> {
     // Whoever does not wait wants what is there, and that can be asked for generously.
-    let cap = server.settings.mailbox_cap.filter(|cap| *cap < wanted.count && !wanted.within.is_zero());
+    let cap = server.settings.mailbox_cap.filter(|cap| *cap < wanted.count && !wanted.timeout.is_zero());
     if let Some(cap) = cap {
         let sentence = format!("The parameter count must be at most {cap}: a mailbox keeps no more messages.");
         return Err(Problem::Malformed(sentence));
     }
-    let _place = server.place_to_wait()?;
-    let arrivals = server.mailroom.arrivals(&mailbox, wanted.after, wanted.within);
-    let found = attendance.during(server.collect(&mailbox, arrivals, &wanted)).await?;
+    let _place = server.wait_permit()?;
+    let arrivals = server.mailroom.arrivals(&mailbox, wanted.after, wanted.timeout);
+    let found = attendance.run_until_cancelled(server.collect_arrivals(&mailbox, arrivals, &wanted)).await?;
     let (came, count) = (found.len(), wanted.count);
     let problem = match wanted.expect {
-        Expect::None if came == 0 => return Ok(nothing()),
-        Expect::None => Some(Problem::Unexpected),
-        Expect::Some if came < count => Some(Problem::NotEnough { came, wanted: count }),
+        Expect::None if came == 0 => return Ok(no_content()),
+        Expect::None => Some(Problem::UnexpectedMessage),
+        Expect::Some if came < count => Some(Problem::TooFewMessages { found: came, expected: count }),
         Expect::Some => None,
     };
-    let body = server.with_messages(problem.as_ref().map(Problem::document), found).await?;
-    let Some(problem) = problem else { return Ok(success::fresh(body)) };
+    let body = server.render_messages(problem.as_ref().map(Problem::document), found).await?;
+    let Some(problem) = problem else { return Ok(success::no_store_body(body)) };
     let mut response = problem.into_response();
     *response.body_mut() = Body::from(body);
     Ok(response)
@@ -86,8 +88,8 @@ pub(crate) struct WaitProblem<'a> {
 }
 
 /// What is waited for.
-pub(crate) struct Wanted {
-    within: Duration,
+pub(crate) struct WaitParameters {
+    timeout: Duration,
     after: MessageId,
     count: usize,
     query: Option<Arc<Query>>,
@@ -101,29 +103,29 @@ enum Expect {
     None,
 }
 
-impl<S: Sync> FromRequestParts<S> for Wanted {
+impl<S: Sync> FromRequestParts<S> for WaitParameters {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = query(parts)?;
-        only(&pairs, &["timeout", "after", "count", "match", "expect"])?;
-        let expect = match text(&pairs, "expect")? {
+        let pairs = query_pairs(parts)?;
+        reject_unknown_parameters(&pairs, &["timeout", "after", "count", "match", "expect"])?;
+        let expect = match text_parameter(&pairs, "expect")? {
             None | Some("some") => Expect::Some,
             Some("none") => Expect::None,
             Some(_) => return Err(malformed("The parameter expect must be some or none.")),
         };
-        let count = match (parameter(&pairs, "count")?, expect) {
+        let count = match (number_parameter(&pairs, "count")?, expect) {
             (Some(count), Expect::Some) if (1..=MAX_COUNT).contains(&count) => count,
             (Some(_), Expect::Some) => return Err(malformed("The parameter count must be between 1 and 1000.")),
             (Some(_), Expect::None) => return Err(malformed("With expect=none there is nothing to count.")),
             (None, _) => 1,
         };
-        let asked = text(&pairs, "match")?.map(|text| Query::parse(text, Timestamp::now())).transpose();
+        let asked = text_parameter(&pairs, "match")?.map(|text| Query::parse(text, Timestamp::now())).transpose();
         Ok(Self {
-            within: duration(&pairs, "timeout")?.unwrap_or(TIMEOUT),
-            after: parameter::<u64>(&pairs, "after")?.unwrap_or_default().into(),
+            timeout: duration_parameter(&pairs, "timeout")?.unwrap_or(DEFAULT_TIMEOUT),
+            after: number_parameter::<u64>(&pairs, "after")?.unwrap_or_default().into(),
             count,
-            query: asked.map_err(Problem::NoQuestion)?.map(Arc::new),
+            query: asked.map_err(Problem::InvalidQuery)?.map(Arc::new),
             expect,
         })
     }
@@ -131,39 +133,39 @@ impl<S: Sync> FromRequestParts<S> for Wanted {
 
 impl Server {
     /// The messages that are wanted, as many as that or as many as come. What was deleted meanwhile is not among them.
-    async fn collect(
+    async fn collect_arrivals(
         &self,
         mailbox: &MailboxName,
         mut arrivals: Arrivals,
-        wanted: &Wanted,
+        wanted: &WaitParameters,
     ) -> Result<Vec<Summary>, Problem> {
         let mut found: Vec<Summary> = Vec::new();
         while let Some(next) = arrivals.next().await? {
-            if !self.is_wanted(&next, wanted.query.as_ref()).await? {
+            if !self.matches_query(&next, wanted.query.as_ref()).await? {
                 continue;
             }
             found.push(next);
             if found.len() >= wanted.count {
-                found = self.still_there(mailbox, found).await?;
+                found = self.retain_existing(mailbox, found).await?;
             }
             if found.len() >= wanted.count {
                 return Ok(found);
             }
         }
-        let found = self.still_there(mailbox, found).await?;
-        if wanted.query.is_none() || wanted.within.is_zero() {
+        let found = self.retain_existing(mailbox, found).await?;
+        if wanted.query.is_none() || wanted.timeout.is_zero() {
             return Ok(found);
         }
-        self.judged_again(mailbox, found, wanted).await
+        self.recheck_mailbox(mailbox, found, wanted).await
     }
 
     /// Looks once more at everything that is there, beside what was found before: what is not wanted when it comes can be
     /// later, as when somebody has read it.
-    async fn judged_again(
+    async fn recheck_mailbox(
         &self,
         mailbox: &MailboxName,
         mut found: Vec<Summary>,
-        wanted: &Wanted,
+        wanted: &WaitParameters,
     ) -> Result<Vec<Summary>, Problem> {
         let before = found.len();
         let mut all = self.mailroom.arrivals(mailbox, wanted.after, Duration::ZERO);
@@ -171,7 +173,7 @@ impl Server {
             && let Some(next) = all.next().await?
         {
             let is_known = found[..before].binary_search_by_key(&next.id, |known| known.id).is_ok();
-            if !is_known && self.is_wanted(&next, wanted.query.as_ref()).await? {
+            if !is_known && self.matches_query(&next, wanted.query.as_ref()).await? {
                 found.push(next);
             }
         }
@@ -179,16 +181,16 @@ impl Server {
         Ok(found)
     }
 
-    async fn is_wanted(&self, summary: &Summary, query: Option<&Arc<Query>>) -> Result<bool, Problem> {
+    async fn matches_query(&self, summary: &Summary, query: Option<&Arc<Query>>) -> Result<bool, Problem> {
         let Some(query) = query else { return Ok(true) };
         if !query.needs_source() {
             return Ok(query.matches(summary, None));
         }
         let source = async { Ok(self.mailroom.source(&summary.mailbox, summary.id).await?) };
-        self.readings.match_message(query, summary, source).await
+        self.parsed_mail_cache.match_message(query, summary, source).await
     }
 
-    async fn still_there(&self, mailbox: &MailboxName, found: Vec<Summary>) -> Result<Vec<Summary>, Problem> {
+    async fn retain_existing(&self, mailbox: &MailboxName, found: Vec<Summary>) -> Result<Vec<Summary>, Problem> {
         let mut there = Vec::with_capacity(found.len());
         for summary in found {
             there.extend(self.mailroom.find(mailbox, MessageSelector::Id(summary.id)).await?);
@@ -197,17 +199,21 @@ impl Server {
     }
 
     /// Returns the body with these messages, which is a problem document if there is a problem.
-    async fn with_messages(&self, problem: Option<ProblemDocument>, messages: Vec<Summary>) -> Result<Bytes, Problem> {
+    async fn render_messages(
+        &self,
+        problem: Option<ProblemDocument>,
+        messages: Vec<Summary>,
+    ) -> Result<Bytes, Problem> {
         let (size, messages) = (listing_size(&messages), Arc::<[Summary]>::from(messages));
         let (problem, messages) = (&problem, &messages);
         let make = |allowance: MemoryPermit| async move {
-            let turn = self.turn(size, SMALL_BYTES).await?;
+            let turn = self.work_permit(size, SMALL_BYTES).await?;
             let (problem, messages) = (problem.clone(), messages.clone());
             let write = move || {
                 let Arrived { messages } = Arrived::from(&*messages);
                 let body = match problem {
-                    Some(problem) => json::body_of_size(&WaitProblem { problem, messages }, size),
-                    None => json::body_of_size(&Arrived { messages }, size),
+                    Some(problem) => json::body_with_capacity(&WaitProblem { problem, messages }, size),
+                    None => json::body_with_capacity(&Arrived { messages }, size),
                 };
                 Ok::<_, Problem>(allowance.charge(body?)?)
             };
@@ -218,7 +224,7 @@ impl Server {
 }
 
 /// What says that nothing came, as it should be.
-fn nothing() -> Response {
+fn no_content() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

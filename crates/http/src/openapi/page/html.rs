@@ -30,8 +30,8 @@ impl Html {
     }
 
     /// Appends an element that holds words.
-    pub(super) fn words_in(&mut self, beginning: &str, words: &str) {
-        self.element(beginning, |html| html.words(words));
+    pub(super) fn prose_element(&mut self, beginning: &str, words: &str) {
+        self.element(beginning, |html| html.prose(words));
     }
 
     /// Appends a link to a place of this page.
@@ -44,7 +44,7 @@ impl Html {
     }
 
     /// Appends words, with code where backticks are around it.
-    pub(super) fn words(&mut self, words: &str) {
+    pub(super) fn prose(&mut self, words: &str) {
         for (index, piece) in words.split('`').enumerate() {
             if index % 2 == 1 {
                 self.element("code", |html| html.text(piece));
@@ -57,7 +57,7 @@ impl Html {
     /// Appends paragraphs.
     pub(super) fn paragraphs(&mut self, prose: &str) {
         for paragraph in prose.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
-            self.words_in("p", paragraph);
+            self.prose_element("p", paragraph);
         }
     }
 

@@ -3,43 +3,43 @@
 
 mod html;
 mod operation;
-mod shape;
+mod schema;
 
 use restante_html::push_escaped;
 use serde_json::{Map, Value};
 
 use crate::response::embedded_assets::HASH;
 use html::{Html, anchor};
-use shape::SHAPE;
+use schema::SCHEMA_ANCHOR;
 
 /// What the page may load and do: its style and the icon, and nothing else.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
                                  frame-ancestors 'none'";
 
 /// Stands where the URL of the server belongs, which each client may see under another name. No text holds it.
-const BASE: char = '\u{1}';
+const BASE_PLACEHOLDER: char = '\u{1}';
 /// The same for a WebSocket.
-const WS_BASE: char = '\u{2}';
+const WS_BASE_PLACEHOLDER: char = '\u{2}';
 /// Where the place of a refusal in the page begins its name.
-const REFUSAL: &str = "refusal";
+const REFUSAL_ANCHOR: &str = "refusal";
 /// What stands behind the chapters: headings, which components they are about, and what is written about those.
-const APPENDICES: [(&str, &str, Write); 3] = [
-    ("Credentials", "securitySchemes", credentials),
-    ("Refusals", "responses", refusals),
-    ("Shapes", "schemas", shapes),
+const APPENDICES: [(&str, &str, WriteComponents); 3] = [
+    ("Credentials", "securitySchemes", write_credentials),
+    ("Refusals", "responses", write_refusals),
+    ("Shapes", "schemas", write_schemas),
 ];
 /// The methods, in the order in which they are shown.
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// Appends something.
-type Write = fn(&mut Html, &Value);
+type WriteComponents = fn(&mut Html, &Value);
 
 /// The page, but for the URL of the server.
 pub(super) struct Page(Box<str>);
 
 impl Page {
     /// The page of a description.
-    pub(super) fn of(document: &Value) -> Self {
+    pub(super) fn from_document(document: &Value) -> Self {
         let mut html = Html::default();
         html.markup("<!doctype html>\n");
         html.element("html lang=\"en\"", |html| {
@@ -55,11 +55,11 @@ impl Page {
     }
 
     /// The page for a client that sees the server under this URL.
-    pub(super) fn for_server_at(&self, base: &str) -> String {
+    pub(super) fn with_base_url(&self, base: &str) -> String {
         let mut escaped = String::new();
         push_escaped(&mut escaped, base);
-        let page = self.0.replace(BASE, &escaped);
-        page.replace(WS_BASE, &escaped.replacen("http", "ws", 1))
+        let page = self.0.replace(BASE_PLACEHOLDER, &escaped);
+        page.replace(WS_BASE_PLACEHOLDER, &escaped.replacen("http", "ws", 1))
     }
 }
 
@@ -86,7 +86,7 @@ fn chapters(document: &Value) -> impl Iterator<Item = &Value> {
 
 fn contents(html: &mut Html, document: &Value) {
     for chapter in chapters(document) {
-        html.words_in("h2", text(&chapter["name"]));
+        html.prose_element("h2", text(&chapter["name"]));
         html.element("ul", |html| {
             for (method, path, operation) in operations(document, chapter) {
                 html.element("li", |html| {
@@ -98,7 +98,7 @@ fn contents(html: &mut Html, document: &Value) {
             }
         });
     }
-    html.words_in("h2", "For all of them");
+    html.prose_element("h2", "For all of them");
     html.element("ul", |html| {
         for (heading, kind, _) in APPENDICES {
             html.element("li", |html| html.link("", kind, |html| html.text(heading)));
@@ -115,7 +115,7 @@ fn main(html: &mut Html, document: &Value) {
     html.markup("<p>The same for programs: <a href=\"openapi.json\">openapi.json</a> (OpenAPI 3.1).</p>");
     for chapter in chapters(document) {
         html.element("section", |html| {
-            html.words_in("h2", text(&chapter["name"]));
+            html.prose_element("h2", text(&chapter["name"]));
             html.paragraphs(text(&chapter["description"]));
             for (method, path, operation) in operations(document, chapter) {
                 operation::write(html, method, path, operation);
@@ -124,29 +124,29 @@ fn main(html: &mut Html, document: &Value) {
     }
     for (heading, kind, write) in APPENDICES {
         html.element(&format!("section id=\"{kind}\""), |html| {
-            html.words_in("h2", heading);
+            html.prose_element("h2", heading);
             write(html, &document["components"][kind]);
         });
     }
 }
 
-fn credentials(html: &mut Html, schemes: &Value) {
+fn write_credentials(html: &mut Html, schemes: &Value) {
     html.paragraphs("A server without credentials asks nobody. One that has them takes them in any of these ways.");
     html.element("table", |html| {
         for (name, scheme) in schemes.as_object().into_iter().flatten() {
             html.element("tr", |html| {
-                html.words_in("th", name);
-                html.words_in("td", text(&scheme["description"]));
+                html.prose_element("th", name);
+                html.prose_element("td", text(&scheme["description"]));
             });
         }
     });
 }
 
 /// Every refusal once, where operations refer to it by its status.
-fn refusals(html: &mut Html, responses: &Value) {
+fn write_refusals(html: &mut Html, responses: &Value) {
     html.element("p", |html| {
-        html.words("`application/problem+json`: ");
-        html.link(SHAPE, "Problem", |html| html.text("Problem"));
+        html.prose("`application/problem+json`: ");
+        html.link(SCHEMA_ANCHOR, "Problem", |html| html.text("Problem"));
         html.text(".");
     });
     let by_name = responses.as_object().into_iter().flat_map(Map::values);
@@ -156,22 +156,22 @@ fn refusals(html: &mut Html, responses: &Value) {
     html.element("table", |html| {
         for (content, response) in refusals {
             let status = content["example"]["status"].to_string();
-            html.element(&format!("tr id=\"{}\"", anchor(REFUSAL, &status)), |html| {
-                html.words_in("th", &status);
-                html.words_in("td", text(&response["description"]));
+            html.element(&format!("tr id=\"{}\"", anchor(REFUSAL_ANCHOR, &status)), |html| {
+                html.prose_element("th", &status);
+                html.prose_element("td", text(&response["description"]));
             });
         }
     });
 }
 
-fn shapes(html: &mut Html, schemas: &Value) {
+fn write_schemas(html: &mut Html, schemas: &Value) {
     for (name, schema) in schemas.as_object().into_iter().flatten() {
         html.element("details", |html| {
             html.element("summary", |html| {
                 html.element("code", |html| html.text(name));
-                html.words_in("span class=\"does\"", text(&schema["description"]));
+                html.prose_element("span class=\"does\"", text(&schema["description"]));
             });
-            html.element(&format!("div id=\"{}\"", anchor(SHAPE, name)), |html| shape::fields(html, schema));
+            html.element(&format!("div id=\"{}\"", anchor(SCHEMA_ANCHOR, name)), |html| schema::fields(html, schema));
         });
     }
 }

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use crate::openapi::page::html::{Html, anchor};
-use crate::openapi::page::{BASE, REFUSAL, WS_BASE, shape};
+use crate::openapi::page::{BASE_PLACEHOLDER, REFUSAL_ANCHOR, WS_BASE_PLACEHOLDER, schema};
 
 /// What stands in for the names in a path when it is tried.
-const TRIED: [(&str, &str); 4] = [("{name}", "bob"), ("{id}", "latest"), ("{index}", "0"), ("{file}", "file")];
+const EXAMPLE_VALUES: [(&str, &str); 4] = [("{name}", "bob"), ("{id}", "latest"), ("{index}", "0"), ("{file}", "file")];
 
 /// Appends an operation.
 pub(super) fn write(html: &mut Html, method: &str, path: &str, operation: &Value) {
@@ -14,16 +14,16 @@ pub(super) fn write(html: &mut Html, method: &str, path: &str, operation: &Value
         html.element("summary", |html| {
             html.element(&format!("span class=\"method {method}\""), |html| html.text(&method.to_uppercase()));
             html.element("code class=\"path\"", |html| breakable(html, path));
-            html.words_in("span class=\"does\"", text(&operation["summary"]));
+            html.prose_element("span class=\"does\"", text(&operation["summary"]));
         });
         html.element(&format!("div id=\"{}\"", anchor("", text(&operation["operationId"]))), |html| {
             html.paragraphs(text(&operation["description"]));
             scope(html, &operation["security"]);
             parameters(html, &operation["parameters"]);
             body(html, &operation["requestBody"]);
-            answers(html, operation);
+            responses(html, operation);
             html.element("h4", |html| html.text("Try it"));
-            html.element("pre", |html| html.text(&tried(method, path, operation)));
+            html.element("pre", |html| html.text(&example_command(method, path, operation)));
         });
     });
 }
@@ -57,11 +57,11 @@ fn parameters(html: &mut Html, parameters: &Value) {
                 html.element("td", |html| {
                     html.text(text(&parameter["in"]));
                     html.text(", ");
-                    shape::kind(html, &parameter["schema"]);
+                    schema::schema_type(html, &parameter["schema"]);
                     let is_required = parameter["required"] == true && parameter["in"] != "path";
                     html.text(if is_required { ", required" } else { "" });
                 });
-                html.words_in("td", text(&parameter["description"]));
+                html.prose_element("td", text(&parameter["description"]));
             });
         }
     });
@@ -70,24 +70,24 @@ fn parameters(html: &mut Html, parameters: &Value) {
 fn body(html: &mut Html, body: &Value) {
     let Some(contents) = body["content"].as_object() else { return };
     html.element("h4", |html| html.text("Body"));
-    html.words_in("p", text(&body["description"]));
+    html.prose_element("p", text(&body["description"]));
     for (content_type, content) in contents {
-        html.element("p", |html| as_type(html, content_type, content));
+        html.element("p", |html| write_content_type(html, content_type, content));
         example(html, &content["example"]);
     }
 }
 
-fn answers(html: &mut Html, operation: &Value) {
+fn responses(html: &mut Html, operation: &Value) {
     let Some(answers) = operation["responses"].as_object() else { return };
     html.element("h4", |html| html.text("Answers"));
     for (status, answer) in answers.iter().filter(|(_, answer)| answer["$ref"].is_null()) {
         html.element("p", |html| {
             html.element("strong", |html| html.text(status));
             html.text(" ");
-            html.words(text(&answer["description"]));
+            html.prose(text(&answer["description"]));
             for (content_type, content) in answer["content"].as_object().into_iter().flatten() {
                 html.text(" ");
-                as_type(html, content_type, content);
+                write_content_type(html, content_type, content);
             }
         });
         for content in answer["content"].as_object().into_iter().flat_map(Map::values) {
@@ -98,25 +98,25 @@ fn answers(html: &mut Html, operation: &Value) {
         html.text("Refused with");
         for (status, _) in answers.iter().filter(|(_, answer)| !answer["$ref"].is_null()) {
             html.text(" ");
-            html.link(REFUSAL, status, |html| html.text(status));
+            html.link(REFUSAL_ANCHOR, status, |html| html.text(status));
         }
         html.text(".");
     });
     if operation["x-frame"].is_object() {
         html.element("p", |html| {
             html.text("What is told has the shape ");
-            shape::kind(html, &operation["x-frame"]);
+            schema::schema_type(html, &operation["x-frame"]);
             html.text(".");
         });
     }
 }
 
-fn as_type(html: &mut Html, content_type: &str, content: &Value) {
+fn write_content_type(html: &mut Html, content_type: &str, content: &Value) {
     html.element("code", |html| html.text(content_type));
     let schema = &content["schema"];
     if schema.is_object() && schema["type"] != "string" {
         html.text(": ");
-        shape::kind(html, schema);
+        schema::schema_type(html, schema);
     }
 }
 
@@ -128,8 +128,8 @@ fn example(html: &mut Html, value: &Value) {
 }
 
 /// The command that does it.
-fn tried(method: &str, path: &str, operation: &Value) -> String {
-    let mut path = TRIED.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
+fn example_command(method: &str, path: &str, operation: &Value) -> String {
+    let mut path = EXAMPLE_VALUES.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
     let is_needed = |parameter: &&Value| parameter["in"] == "query" && parameter["required"] == true;
     let parameters = operation["parameters"].as_array().into_iter().flatten().filter(is_needed);
     for (index, parameter) in parameters.enumerate() {
@@ -139,7 +139,7 @@ fn tried(method: &str, path: &str, operation: &Value) -> String {
     }
     let answers = &operation["responses"];
     if answers["101"].is_object() {
-        return format!("websocat {WS_BASE}{path}");
+        return format!("websocat {WS_BASE_PLACEHOLDER}{path}");
     }
     let endless = if answers["200"]["content"]["text/event-stream"].is_object() { "-N " } else { "" };
     let verb = if method == "get" { String::new() } else { format!("-X {} ", method.to_uppercase()) };
@@ -149,7 +149,7 @@ fn tried(method: &str, path: &str, operation: &Value) -> String {
         Value::Null => String::new(),
         ref example => format!(" \\\n  -H 'Content-Type: application/json' -d '{example}'"),
     };
-    format!("curl {endless}{verb}'{BASE}{path}'{body}")
+    format!("curl {endless}{verb}'{BASE_PLACEHOLDER}{path}'{body}")
 }
 
 fn text(value: &Value) -> &str {

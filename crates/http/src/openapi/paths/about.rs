@@ -5,36 +5,36 @@ use utoipa::ToSchema;
 use utoipa::openapi::OpenApi;
 
 use crate::openapi::operation::{Operation, get};
-use crate::operations::about::Answer;
+use crate::operations::about::AboutResponse;
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/server", "aboutServer")
-            .does(
+            .describe(
                 "How to send mail here, and how to fetch it",
                 "The ports are those that are really bound: the first one of TCP without TLS from the first byte, \
                  otherwise the first one with it; null when there is none.",
             )
-            .tells::<Answer<'_>>("About the server.", about())
-            .needs_no_scope(),
+            .json_response::<AboutResponse<'_>>("About the server.", about())
+            .requires_login(),
         get("/livez", "isLive")
-            .does("Whether the server lives", "Any `Host` will do.")
-            .sends("text/plain", "It does.")
-            .for_anybody(),
+            .describe("Whether the server lives", "Any `Host` will do.")
+            .content("text/plain", "It does.")
+            .public(),
         get("/readyz", "isReady")
-            .does("Whether mail can be read and taken in now", "Any `Host` will do.")
-            .sends("text/plain", "It can.")
-            .for_anybody(),
+            .describe("Whether mail can be read and taken in now", "Any `Host` will do.")
+            .content("text/plain", "It can.")
+            .public(),
         get("/api/openapi.json", "describeApi")
-            .does("This description, for programs", "OpenAPI 3.1.")
-            .tells::<Document>("The description.", json!({ "openapi": "3.1.0" }))
-            .can_be_known()
-            .needs_no_scope(),
+            .describe("This description, for programs", "OpenAPI 3.1.")
+            .json_response::<Document>("The description.", json!({ "openapi": "3.1.0" }))
+            .cacheable()
+            .requires_login(),
         get("/api/docs", "describeApiToPeople")
-            .does("This description, for people", "A page without scripts.")
-            .sends("text/html", "The page.")
-            .can_be_known()
-            .needs_no_scope(),
+            .describe("This description, for people", "A page without scripts.")
+            .content("text/html", "The page.")
+            .cacheable()
+            .requires_login(),
     ]
 }
 

@@ -13,39 +13,39 @@ use crate::openapi::request_bodies::NewMail;
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/mailbox/{name}/wait", "waitForMessages")
-            .does(
+            .describe(
                 "Wait until messages are there",
                 "The answer comes as soon as they are; messages that are there already count too. What a message must be \
                  like is said in the language of the search.",
             )
-            .takes(query("timeout", Type::String, "How long to wait: `30s`, `1m30s` or a number of seconds, at most `10m`; otherwise `30s`."))
-            .takes(query("after", Type::Integer, "Only messages whose id is greater."))
-            .takes(query("count", Type::Integer, "How many messages to wait for, at most 1000; otherwise 1."))
-            .takes(query("match", Type::String, "Only messages that a search for this would find."))
-            .takes(choice("expect", &["some", "none"], "With `none` it is good when no such message comes."))
-            .tells::<Arrived<'_>>("The messages.", json!({ "messages": [record()] }))
-            .answers("204", ResponseBuilder::new().description("None was expected, and none came in time."))
-            .fails::<WaitProblem<'_>>(
+            .parameter(query("timeout", Type::String, "How long to wait: `30s`, `1m30s` or a number of seconds, at most `10m`; otherwise `30s`."))
+            .parameter(query("after", Type::Integer, "Only messages whose id is greater."))
+            .parameter(query("count", Type::Integer, "How many messages to wait for, at most 1000; otherwise 1."))
+            .parameter(query("match", Type::String, "Only messages that a search for this would find."))
+            .parameter(choice("expect", &["some", "none"], "With `none` it is good when no such message comes."))
+            .json_response::<Arrived<'_>>("The messages.", json!({ "messages": [record()] }))
+            .response("204", ResponseBuilder::new().description("None was expected, and none came in time."))
+            .problem::<WaitProblem<'_>>(
                 "408",
                 "Not all of them came in time.",
                 problem(408, "Request Timeout", "0 of 1 matching messages came in time.", &json!([])),
             )
-            .fails::<WaitProblem<'_>>(
+            .problem::<WaitProblem<'_>>(
                 "409",
                 "None was expected, and one came.",
                 problem(409, "Conflict", "A matching message came, and none was expected.", &json!([record()])),
             ),
         post("/api/v2/mailbox/{name}", "addMessage")
-            .does(
+            .describe(
                 "Add a message to a mailbox",
                 "A whole mail, which is stored byte for byte behind the lines of its delivery, or its pieces as JSON. It goes \
                  the way of any mail: through hooks, and told to those who listen.",
             )
-            .takes(query("from", Type::String, "The sender of the envelope, or nothing for that of bounces; otherwise the author."))
-            .takes_json::<NewMail>(Required::True, "The mail, as large as by SMTP.", new_mail())
-            .takes_mail()
-            .tells::<Arrived<'_>>("A hook has discarded it.", json!({ "messages": [] }))
-            .creates::<Arrived<'_>>("Where it is now.", json!({ "messages": [record()] })),
+            .parameter(query("from", Type::String, "The sender of the envelope, or nothing for that of bounces; otherwise the author."))
+            .json_body::<NewMail>(Required::True, "The mail, as large as by SMTP.", new_mail())
+            .message_body()
+            .json_response::<Arrived<'_>>("A hook has discarded it.", json!({ "messages": [] }))
+            .created::<Arrived<'_>>("Where it is now.", json!({ "messages": [record()] })),
     ]
 }
 

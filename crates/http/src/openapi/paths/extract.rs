@@ -9,8 +9,8 @@ use crate::openapi::refusals::NOT_FOUND;
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/mailbox/{name}/{id}/links", "extractLinks")
-            .does("The links of a message", "Of its HTML, its text and its header.")
-            .tells::<Links>(
+            .describe("The links of a message", "Of its HTML, its text and its header.")
+            .json_response::<Links>(
                 "The links.",
                 json!({ "links": [{
                     "href": "https://example.org/confirm?token=x",
@@ -20,21 +20,21 @@ pub(super) fn operations() -> Vec<Operation> {
                     "kind": "http",
                 }] }),
             )
-            .can_be_known()
-            .refuses(&[&NOT_FOUND]),
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
         get("/api/v2/mailbox/{name}/{id}/codes", "extractCodes")
-            .does("The one-time codes of a message", "Everything that may be one, with a score.")
-            .tells::<Codes>(
+            .describe("The one-time codes of a message", "Everything that may be one, with a score.")
+            .json_response::<Codes>(
                 "The codes.",
                 json!({ "codes": [
                     { "code": "482913", "score": 0.97, "before": "Your code is", "after": ".", "where": "text" },
                 ] }),
             )
-            .can_be_known()
-            .refuses(&[&NOT_FOUND]),
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
         get("/api/v2/mailbox/{name}/{id}/unsubscribe", "extractUnsubscribe")
-            .does("How to get off the list that a message came by", "")
-            .tells::<Unsubscribe>(
+            .describe("How to get off the list that a message came by", "")
+            .json_response::<Unsubscribe>(
                 "The ways.",
                 json!({
                     "one-click": true,
@@ -42,11 +42,11 @@ pub(super) fn operations() -> Vec<Operation> {
                     "list-id": "news.example.org",
                 }),
             )
-            .can_be_known()
-            .refuses(&[&NOT_FOUND]),
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
         get("/api/v2/mailbox/{name}/{id}/parts", "listParts")
-            .does("The MIME structure of a message", "")
-            .tells::<Parts<'_>>(
+            .describe("The MIME structure of a message", "")
+            .json_response::<Parts<'_>>(
                 "The parts.",
                 json!({ "parts": [{
                     "index": 0,
@@ -62,13 +62,13 @@ pub(super) fn operations() -> Vec<Operation> {
                     "role": "text",
                 }] }),
             )
-            .can_be_known()
-            .refuses(&[&NOT_FOUND]),
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
         get("/api/v2/mailbox/{name}/{id}/parts/{index}", "readPart")
-            .does("The content of a part", "With the headers of an attachment that is looked at.")
-            .names("index", "The place of the part in the list of parts, from 0.")
-            .sends("*/*", "The decoded content, under the content type that the message gives it.")
-            .can_be_known()
-            .refuses(&[&NOT_FOUND]),
+            .describe("The content of a part", "With the headers of an attachment that is looked at.")
+            .describe_parameter("index", "The place of the part in the list of parts, from 0.")
+            .content("*/*", "The decoded content, under the content type that the message gives it.")
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
     ]
 }

@@ -13,8 +13,8 @@ pub(super) fn operations() -> Vec<Operation> {
 
 fn file(path: &'static str, name: &str, summary: &str) -> Operation {
     get(path, name)
-        .does(summary, "")
-        .sends("*/*", "The decoded content, under the content type that the message gives it.")
-        .can_be_known()
-        .refuses(&[&NOT_FOUND])
+        .describe(summary, "")
+        .content("*/*", "The decoded content, under the content type that the message gives it.")
+        .cacheable()
+        .refusals(&[&NOT_FOUND])
 }

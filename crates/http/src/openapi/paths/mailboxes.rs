@@ -13,15 +13,15 @@ use crate::openapi::request_bodies::{Ids, IdsAndMark};
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/mailboxes", "listMailboxes")
-            .does(
+            .describe(
                 "The mailboxes that hold something",
                 "Ascending by name. Only those that the credentials reach are told; there may be more behind a page that \
                  is short of them, or empty.",
             )
-            .takes(query("prefix", Type::String, "Only mailboxes whose names begin with this, in upper or lower case."))
-            .takes(query("after", Type::String, "Only mailboxes behind this name: the `next` of the page before."))
-            .takes(query("limit", Type::Integer, "At most so many, and never more than 1000; otherwise 100."))
-            .tells::<Mailboxes<'_>>(
+            .parameter(query("prefix", Type::String, "Only mailboxes whose names begin with this, in upper or lower case."))
+            .parameter(query("after", Type::String, "Only mailboxes behind this name: the `next` of the page before."))
+            .parameter(query("limit", Type::Integer, "At most so many, and never more than 1000; otherwise 100."))
+            .json_response::<Mailboxes<'_>>(
                 "Some of the mailboxes.",
                 json!({
                     "mailboxes": [{
@@ -39,20 +39,20 @@ pub(super) fn operations() -> Vec<Operation> {
                 }),
             ),
  delete("/api/v2/mailboxes", "deleteEverything")
-            .does("Delete all messages of all mailboxes", "Of those that the credentials reach. Any other parameter is refused.")
-            .takes(query("prefix", Type::String, "Only in mailboxes whose names begin with this, in upper or lower case."))
-            .tells::<Deleted>("How many there were.", json!({ "deleted": 4711 })),
+            .describe("Delete all messages of all mailboxes", "Of those that the credentials reach. Any other parameter is refused.")
+            .parameter(query("prefix", Type::String, "Only in mailboxes whose names begin with this, in upper or lower case."))
+            .json_response::<Deleted>("How many there were.", json!({ "deleted": 4711 })),
         post("/api/v2/mailbox/{name}/delete", "deleteMessages")
-            .does("Delete many messages", "If the store fails half-way, some of them are gone.")
-            .takes_json::<Ids>(Required::True, "The messages, in at most 1 MiB.", json!({ "ids": [ID, "17"] }))
-            .tells::<Deleted>("How many of them were there.", json!({ "deleted": 1 })),
+            .describe("Delete many messages", "If the store fails half-way, some of them are gone.")
+            .json_body::<Ids>(Required::True, "The messages, in at most 1 MiB.", json!({ "ids": [ID, "17"] }))
+            .json_response::<Deleted>("How many of them were there.", json!({ "deleted": 1 })),
         post("/api/v2/mailbox/{name}/mark", "markMessages")
-            .does("Mark many messages as seen, or as not seen", "If the store fails half-way, some of them are marked.")
-            .takes_json::<IdsAndMark>(
+            .describe("Mark many messages as seen, or as not seen", "If the store fails half-way, some of them are marked.")
+            .json_body::<IdsAndMark>(
                 Required::True,
                 "The messages, and how to mark them, in at most 1 MiB.",
                 json!({ "ids": [ID, "17"], "seen": true }),
             )
-            .tells::<Marked>("How many of them were there.", json!({ "marked": 1 })),
+            .json_response::<Marked>("How many of them were there.", json!({ "marked": 1 })),
     ]
 }

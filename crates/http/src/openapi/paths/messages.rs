@@ -21,48 +21,48 @@ const NO_LATEST: &str = "`latest` is not taken: it could be another message by t
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get(MAILBOX, "listMessages")
-            .does("The messages of a mailbox", "Ascending by id. A mailbox that holds nothing is an empty list.")
-            .takes(query("after", Type::Integer, "Only messages whose id is greater."))
-            .takes(query("before", Type::Integer, "Only messages whose id is smaller."))
-            .takes(query("limit", Type::Integer, "At most so many: the first ones with `after`, otherwise the last ones."))
-            .lists::<MessageRecord<'_>>("The messages.", json!([record()]))
-            .can_be_known(),
+            .describe("The messages of a mailbox", "Ascending by id. A mailbox that holds nothing is an empty list.")
+            .parameter(query("after", Type::Integer, "Only messages whose id is greater."))
+            .parameter(query("before", Type::Integer, "Only messages whose id is smaller."))
+            .parameter(query("limit", Type::Integer, "At most so many: the first ones with `after`, otherwise the last ones."))
+            .json_list::<MessageRecord<'_>>("The messages.", json!([record()]))
+            .cacheable(),
         delete(MAILBOX, "purgeMailbox")
-            .does("Delete all messages of a mailbox", "")
-            .tells::<Done>("They are gone. It is no error if there were none.", json!("OK")),
+            .describe("Delete all messages of a mailbox", "")
+            .json_response::<Done>("They are gone. It is no error if there were none.", json!("OK")),
         get(MESSAGE, "readMessage")
-            .does("A message", "A message that is broken gives what can be read of it.")
-            .takes(patience())
-            .tells::<Message<'_>>("The message.", message())
-            .can_be_known()
-            .refuses(&[&NOT_FOUND]),
+            .describe("A message", "A message that is broken gives what can be read of it.")
+            .parameter(patience())
+            .json_response::<Message<'_>>("The message.", message())
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
         patch(MESSAGE, "markMessage")
-            .does(
+            .describe(
                 "Mark a message as seen, or as not seen",
                 "Without a body, as seen. Without `seen` in the body, nothing changes. The body may have any content type.",
             )
-            .takes_json::<Mark>(Required::False, "How to mark it, in at most 64 KiB.", json!({ "seen": true }))
-            .of_any_content_type()
-            .tells::<Done>("The message is marked.", json!("OK"))
-            .refuses(&[&NOT_FOUND]),
+            .json_body::<Mark>(Required::False, "How to mark it, in at most 64 KiB.", json!({ "seen": true }))
+            .any_content_type()
+            .json_response::<Done>("The message is marked.", json!("OK"))
+            .refusals(&[&NOT_FOUND]),
         delete(MESSAGE, "deleteMessage")
-            .does("Delete a message", NO_LATEST)
-            .tells::<Done>("The message is gone.", json!("OK"))
-            .refuses(&[&NOT_FOUND]),
+            .describe("Delete a message", NO_LATEST)
+            .json_response::<Done>("The message is gone.", json!("OK"))
+            .refusals(&[&NOT_FOUND]),
         get(SOURCE, "readSource")
-            .does(
+            .describe(
                 "The source of a message",
                 "The `Return-Path` and `Received` lines that were added on delivery, then the message as it was received, \
                  byte for byte.",
             )
-            .takes(patience())
-            .sends("text/plain", "The source.")
-            .can_be_known()
-            .refuses(&[&NOT_FOUND]),
+            .parameter(patience())
+            .content("text/plain", "The source.")
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
         delete(SOURCE, "deleteMessageBySource")
-            .does("Delete a message", &format!("The same as without `/source`; some clients do it here. {NO_LATEST}"))
-            .tells::<Done>("The message is gone.", json!("OK"))
-            .refuses(&[&NOT_FOUND]),
+            .describe("Delete a message", &format!("The same as without `/source`; some clients do it here. {NO_LATEST}"))
+            .json_response::<Done>("The message is gone.", json!("OK"))
+            .refusals(&[&NOT_FOUND]),
     ]
 }
 

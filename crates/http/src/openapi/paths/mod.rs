@@ -76,7 +76,7 @@ impl Chapter {
     pub(super) fn operations(&self) -> Vec<Operation> {
         let mut operations = (self.operations)();
         for operation in &mut operations {
-            operation.described.tags = Some(vec![self.name.to_owned()]);
+            operation.spec.tags = Some(vec![self.name.to_owned()]);
         }
         operations
     }

@@ -9,7 +9,7 @@ use utoipa::openapi::schema::Type;
 use crate::live::frame::Change;
 use crate::openapi::operation::{Operation, get, parameter, query};
 use crate::openapi::reference::header;
-use crate::openapi::refusals::NO_WEBSOCKET;
+use crate::openapi::refusals::WEBSOCKET_REQUIRED;
 
 const RECORDS: &str = "A WebSocket. One text frame for every message that is stored: its `MessageRecord`, on one line.";
 const CHANGES: &str =
@@ -46,11 +46,11 @@ pub(super) fn operations() -> Vec<Operation> {
 fn stream(path: &'static str, name: &str, about: &str) -> Operation {
     let last = "The `id` of the last event that the client got.";
     listening(path, name)
-        .does("Listen to what is stored and deleted", about)
-        .takes(parameter(ParameterIn::Header, "Last-Event-ID", Type::String, last))
-        .takes(query("lastEventId", Type::String, "The same, for clients that cannot send headers."))
-        .sends("text/event-stream", "The events.")
-        .tells_listeners::<Change<'_>>()
+        .describe("Listen to what is stored and deleted", about)
+        .parameter(parameter(ParameterIn::Header, "Last-Event-ID", Type::String, last))
+        .parameter(query("lastEventId", Type::String, "The same, for clients that cannot send headers."))
+        .content("text/event-stream", "The events.")
+        .event_frames::<Change<'_>>()
 }
 
 fn socket<T: ToSchema>(path: &'static str, name: &str, about: &str) -> Operation {
@@ -58,14 +58,14 @@ fn socket<T: ToSchema>(path: &'static str, name: &str, about: &str) -> Operation
         .description("The connection is a WebSocket from here on.")
         .header("Upgrade", header("Always `websocket`."));
     listening(path, name)
-        .does("Listen by WebSocket", about)
-        .answers("101", upgrade)
-        .tells_listeners::<T>()
-        .refuses(&[&NO_WEBSOCKET])
+        .describe("Listen by WebSocket", about)
+        .response("101", upgrade)
+        .event_frames::<T>()
+        .refusals(&[&WEBSOCKET_REQUIRED])
 }
 
 /// A browser sends no header of its own with a request to listen, so a token can be in the query.
 fn listening(path: &'static str, name: &str) -> Operation {
     let about = "A token, for clients that cannot send headers. Queries get into logs: better is a header.";
-    get(path, name).takes(query("access_token", Type::String, about))
+    get(path, name).parameter(query("access_token", Type::String, about))
 }

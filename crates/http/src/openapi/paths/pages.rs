@@ -15,40 +15,40 @@ use crate::web::message::CompatMessage;
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/mailbox/{name}/{id}", "readDetails")
-            .does("Everything about a message", "Its HTML is shown by the preview.")
-            .tells::<MessageDetails<'_>>("The message.", details())
-            .can_be_known()
-            .refuses(&[&NOT_FOUND]),
+            .describe("Everything about a message", "Its HTML is shown by the preview.")
+            .json_response::<MessageDetails<'_>>("The message.", details())
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
         get("/api/v2/mailbox/{name}/attachments", "countAttachments")
-            .does("How many attachments messages have", "")
-            .takes(
+            .describe("How many attachments messages have", "")
+            .parameter(
                 query("ids", Type::String, "The ids of at most 200 messages, with commas between them.")
                     .required(Required::True),
             )
-            .matches("ids", patterns::IDS)
-            .tells::<AttachmentCounts>("The numbers by id; messages that are not there are left out.", json!({ (ID): 2 }))
-            .can_be_known(),
+            .parameter_pattern("ids", patterns::IDS)
+            .json_response::<AttachmentCounts>("The numbers by id; messages that are not there are left out.", json!({ (ID): 2 }))
+            .cacheable(),
         get("/serve/mailbox/{name}/{id}/html", "previewMessage")
-            .does(
+            .describe(
                 "A message as a document for a frame",
                 "Its HTML, sanitised; of a message without HTML, its text. The `Content-Security-Policy` puts it into a \
                  sandbox: no scripts, no forms, an origin of its own. Only a page of the same origin may frame it.",
             )
-            .takes(choice("remote", &["0", "1"], "Whether images and fonts may be loaded from other hosts."))
-            .takes(choice("scheme", &["light", "dark"], "Forces a colour scheme."))
-            .sends("text/html", "The document.")
-            .can_be_known()
-            .refuses(&[&NOT_FOUND]),
+            .parameter(choice("remote", &["0", "1"], "Whether images and fonts may be loaded from other hosts."))
+            .parameter(choice("scheme", &["light", "dark"], "Forces a colour scheme."))
+            .content("text/html", "The document.")
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
         get("/serve/mailbox/{name}/{id}", "readCompat")
-            .does("A message as Inbucket's page reads it", "What is behind 2 MiB of text or HTML is cut off.")
-            .tells::<CompatMessage<'_>>("The message.", compat())
-            .can_be_known()
-            .refuses(&[&NOT_FOUND]),
+            .describe("A message as Inbucket's page reads it", "What is behind 2 MiB of text or HTML is cut off.")
+            .json_response::<CompatMessage<'_>>("The message.", compat())
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
         get("/serve/mailbox/{name}/{id}/source", "serveSource")
-            .does("The source of a message", "The same as in version 1.")
-            .sends("text/plain", "The source.")
-            .can_be_known()
-            .refuses(&[&NOT_FOUND]),
+            .describe("The source of a message", "The same as in version 1.")
+            .content("text/plain", "The source.")
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
     ]
 }
 

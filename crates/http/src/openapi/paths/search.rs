@@ -23,13 +23,17 @@ accents matter. `word*` is the beginning of a word.
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/search", "search")
-            .does("Look for messages", LANGUAGE)
-            .takes(query("q", Type::String, "What to look for; without it, everything is found."))
-            .takes(query("mailbox", Type::String, "Only in this mailbox, by name or address."))
-            .matches("mailbox", patterns::NAME_OR_ADDRESS)
-            .takes(query("limit", Type::Integer, "At most so many, and never more than 200; otherwise 50."))
-            .takes(query("before", Type::Integer, "Only messages behind this place: the `next` of the page before."))
-            .tells::<Found<'_>>(
+            .describe("Look for messages", LANGUAGE)
+            .parameter(query("q", Type::String, "What to look for; without it, everything is found."))
+            .parameter(query("mailbox", Type::String, "Only in this mailbox, by name or address."))
+            .parameter_pattern("mailbox", patterns::NAME_OR_ADDRESS)
+            .parameter(query("limit", Type::Integer, "At most so many, and never more than 200; otherwise 50."))
+            .parameter(query(
+                "before",
+                Type::Integer,
+                "Only messages behind this place: the `next` of the page before.",
+            ))
+            .json_response::<Found<'_>>(
                 "Some of the messages, of those that the credentials reach.",
                 json!({
                     "messages": [record_and(json!({
@@ -40,6 +44,6 @@ pub(super) fn operations() -> Vec<Operation> {
                 }),
             )
             // Where searching is switched off.
-            .refuses(&[&NOT_FOUND]),
+            .refusals(&[&NOT_FOUND]),
     ]
 }

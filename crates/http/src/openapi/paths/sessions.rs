@@ -12,26 +12,30 @@ use crate::openapi::refusals::NOT_FOUND;
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/mailbox/{name}/{id}/transcript", "readTranscript")
-            .does(
+            .describe(
                 "What was said when a message came",
                 "The beginning of its session, up to the first mail, and the mail itself. Passwords are never kept.",
             )
-            .tells::<Transcript<'_>>("The session and its lines.", transcript())
-            .refuses(&[&NOT_FOUND]),
+            .json_response::<Transcript<'_>>("The session and its lines.", transcript())
+            .refusals(&[&NOT_FOUND]),
         get("/api/v2/sessions", "listSessions")
-            .does("The sessions that brought mail, or wanted to", "The latest first, as far as they are kept.")
-            .takes(query("limit", Type::Integer, "At most so many, and never more than 200; otherwise 50."))
-            .takes(query("before", Type::Integer, "Only sessions behind this one: the `next` of the page before."))
-            .takes(choice("refused", &["true", "false"], "Whether only those count in which something was refused."))
-            .tells::<Sessions<'_>>("Some of the sessions.", json!({ "sessions": [session()], "next": null }))
-            .needs("admin"),
+            .describe("The sessions that brought mail, or wanted to", "The latest first, as far as they are kept.")
+            .parameter(query("limit", Type::Integer, "At most so many, and never more than 200; otherwise 50."))
+            .parameter(query("before", Type::Integer, "Only sessions behind this one: the `next` of the page before."))
+            .parameter(choice(
+                "refused",
+                &["true", "false"],
+                "Whether only those count in which something was refused.",
+            ))
+            .json_response::<Sessions<'_>>("Some of the sessions.", json!({ "sessions": [session()], "next": null }))
+            .requires_scope("admin"),
         get("/api/v2/sessions/{id}", "readSession")
-            .does("A session", "As far as it is kept.")
-            .names("id", "The id of a session.")
-            .matches("id", patterns::ID)
-            .tells::<Transcript<'_>>("The session and its lines.", transcript())
-            .needs("admin")
-            .refuses(&[&NOT_FOUND]),
+            .describe("A session", "As far as it is kept.")
+            .describe_parameter("id", "The id of a session.")
+            .parameter_pattern("id", patterns::ID)
+            .json_response::<Transcript<'_>>("The session and its lines.", transcript())
+            .requires_scope("admin")
+            .refusals(&[&NOT_FOUND]),
     ]
 }
 

@@ -1,9 +1,9 @@
 //! The description of the API held against the service: it names the routes that there are, it is sound in itself, and
 //! what is answered is what it says.
 
-mod answers;
-mod listeners;
+mod events;
 mod page;
+mod responses;
 mod schema;
 
 use std::collections::BTreeSet;
@@ -14,14 +14,14 @@ use serde_json::{Map, Value};
 
 use super::*;
 use crate::openapi;
-use crate::router::{HandlerState, Routes, below};
+use crate::router::{HandlerState, Routes, add_routes};
 use schema::Checker;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// The description, as a client gets it.
 async fn document() -> Value {
-    House::new().ask("GET /api/openapi.json").await.json()
+    TestServer::new().request("GET /api/openapi.json").await.json()
 }
 
 /// All operations: method, path and description.
@@ -54,12 +54,12 @@ fn names(path: &str) -> BTreeSet<&str> {
 #[tokio::test]
 async fn the_routes_are_those_that_are_described() {
     let document = document().await;
-    let house = House::new();
+    let house = TestServer::new();
     let described: BTreeSet<(String, String)> =
         operations(&document).iter().map(|(method, path, _)| (method.to_uppercase(), (*path).to_owned())).collect();
     let mut routed = BTreeSet::new();
-    for path in below("", Routes::default(), &HandlerState::new(ServerInfo::default())).taken {
-        let answer = house.ask(&format!("PROPFIND {path}")).await;
+    for path in add_routes("", Routes::default(), &HandlerState::new(ServerInfo::default())).paths {
+        let answer = house.request(&format!("PROPFIND {path}")).await;
         answer.problem(405);
         let methods = answer.header("allow").split(',').filter(|method| *method != "HEAD");
         routed.extend(methods.map(|method| (method.to_owned(), path.replace("{*", "{"))));
@@ -138,8 +138,8 @@ async fn the_description_says_where_the_server_is() {
     let table = [("", None, "/"), ("/mail", None, "/mail"), ("/mail", Some("https://x.org/m"), "https://x.org/m")];
     for (base_path, public_url, expected) in table {
         let (base_path, public_url) = (base_path.to_owned(), public_url.map(str::to_owned));
-        let house = House::with(Settings { base_path: base_path.clone(), public_url, ..Settings::default() });
-        let document = house.ask(&format!("GET {base_path}/api/openapi.json")).await.json();
+        let house = TestServer::with(Settings { base_path: base_path.clone(), public_url, ..Settings::default() });
+        let document = house.request(&format!("GET {base_path}/api/openapi.json")).await.json();
         assert_eq!(document["servers"], serde_json::json!([{ "url": expected }]));
     }
 }

@@ -10,8 +10,8 @@ fn between<'t>(text: &'t str, begin: &str, end: &str) -> BTreeSet<&'t str> {
 async fn the_page_tells_of_every_operation_and_leads_nowhere_else() {
     let document = document().await;
     for base in ["", "/mail"] {
-        let house = House::with(Settings { base_path: base.to_owned(), ..Settings::default() });
-        let page = house.ask(&format!("GET {base}/api/docs")).await;
+        let house = TestServer::with(Settings { base_path: base.to_owned(), ..Settings::default() });
+        let page = house.request(&format!("GET {base}/api/docs")).await;
         assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"));
         assert!(page.header("content-security-policy").starts_with("default-src 'none'; style-src 'self';"));
         let text = page.text();
@@ -23,7 +23,7 @@ async fn the_page_tells_of_every_operation_and_leads_nowhere_else() {
         }
         // Everything that it loads is there, seen from where it is.
         for file in between(text, "href=\"../assets", "\"") {
-            assert_eq!(house.ask(&format!("GET {base}/assets{file}")).await.status, 200, "{file}");
+            assert_eq!(house.request(&format!("GET {base}/assets{file}")).await.status, 200, "{file}");
         }
         assert!(text.contains(&format!("http://localhost:9000{base}/api/v1/mailbox/bob")));
         assert!(text.contains(&format!("ws://localhost:9000{base}/api/v2/monitor/messages")));
@@ -32,11 +32,11 @@ async fn the_page_tells_of_every_operation_and_leads_nowhere_else() {
 
 #[tokio::test]
 async fn a_client_is_told_where_it_has_reached_the_server() {
-    let house = House::new();
-    let page = house.ask("GET /api/docs\nHost: [::1]:81").await;
+    let house = TestServer::new();
+    let page = house.request("GET /api/docs\nHost: [::1]:81").await;
     assert!(page.text().contains("curl &#39;http://[::1]:81/api/v2/mailboxes&#39;"));
     let public = Settings { public_url: Some("https://mail.example.org/x".to_owned()), ..Settings::default() };
-    let page = House::with(public).ask("GET /api/docs").await;
+    let page = TestServer::with(public).request("GET /api/docs").await;
     assert!(page.text().contains("curl &#39;https://mail.example.org/x/api/v2/mailboxes&#39;"));
     assert!(page.text().contains("websocat wss://mail.example.org/x/api/v2/monitor/messages"));
 }

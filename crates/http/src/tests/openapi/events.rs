@@ -1,6 +1,6 @@
 //! What those who listen are told.
 
-use super::super::monitor::Office;
+use super::super::monitor::EventServer;
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -12,19 +12,20 @@ async fn what_listeners_are_told_is_described() {
     for (_, path, operation) in listening {
         let frame = &operation["x-frame"];
         let path = path.replace("{name}", "bob");
-        let office = Office::new();
+        let office = EventServer::new();
         let id = office.deliver("bob", "one").await;
-        ask(&office.router, &format!("DELETE /api/v1/mailbox/bob/{id}"), Body::empty(), Peer::default()).await;
+        send_request(&office.router, &format!("DELETE /api/v1/mailbox/bob/{id}"), Body::empty(), Peer::default()).await;
         office.deliver("bob", "two").await;
         let told: Vec<Value> = if operation["responses"]["101"].is_object() {
-            let mut ear = office.listen(&path).await;
+            let mut ear = office.websocket(&path).await;
             office.deliver("bob", "three").await;
             let told = [ear.next().await, ear.next().await];
             told.iter().map(|text| serde_json::from_str(text).expect("JSON")).collect()
         } else {
             let mut stream = office.stream(&path, "").await;
             let id = office.deliver("bob", "three").await;
-            ask(&office.router, &format!("DELETE /api/v1/mailbox/bob/{id}"), Body::empty(), Peer::default()).await;
+            send_request(&office.router, &format!("DELETE /api/v1/mailbox/bob/{id}"), Body::empty(), Peer::default())
+                .await;
             let mut told = Vec::new();
             for _ in 0..3 {
                 let (_, _, data) = stream.event().await.expect("an event");

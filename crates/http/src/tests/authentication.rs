@@ -9,8 +9,8 @@ use restante_testdir::TestDir;
 use super::*;
 
 /// A house with locks: user `ann` with the password `secret`, tokens, and one message each in `test` and `ci-1`.
-pub(super) struct Locked {
-    pub(super) house: House,
+pub(super) struct AuthServer {
+    pub(super) house: TestServer,
     locks: Arc<AuthService>,
     dir: TestDir,
     pub(super) reader: String,
@@ -19,17 +19,17 @@ pub(super) struct Locked {
     limited: String,
 }
 
-impl Locked {
+impl AuthServer {
     async fn new() -> Self {
         Self::with(Settings::default()).await
     }
 
     pub(super) async fn with(settings: Settings) -> Self {
-        Self::described(settings, ServerInfo::default()).await
+        Self::with_info(settings, ServerInfo::default()).await
     }
 
     /// A locked house that describes itself in this way.
-    pub(super) async fn described(settings: Settings, info: ServerInfo) -> Self {
+    pub(super) async fn with_info(settings: Settings, info: ServerInfo) -> Self {
         let dir = TestDir::new();
         let (people, programs) = (dir.path().join("users"), dir.path().join("tokens.toml"));
         users::add(&people, "ann", "secret").unwrap();
@@ -49,7 +49,7 @@ impl Locked {
             secret: None,
         };
         let locks = AuthService::open(auth).unwrap();
-        let house = House::described(Settings { locks: Some(locks.clone()), ..settings }, info);
+        let house = TestServer::with_info(Settings { auth: Some(locks.clone()), ..settings }, info);
         house.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
         house.put(1, "ci-1", "Subject: two\r\n\r\nHello\r\n").await;
         Self { house, locks, dir, reader, writer, admin, limited }
@@ -57,14 +57,14 @@ impl Locked {
 
     /// The status of a request with this `Authorization`.
     async fn status(&self, request: &str, authorization: &str) -> u16 {
-        self.house.ask(&with(request, authorization)).await.status.as_u16()
+        self.house.request(&with(request, authorization)).await.status.as_u16()
     }
 
     /// Logs in by the form; the cookie.
-    async fn log_in(&self, user: &str, password: &str, next: &str) -> Answer {
+    async fn log_in(&self, user: &str, password: &str, next: &str) -> TestResponse {
         let form = format!("user={user}&password={password}&next={next}");
         let request = "POST /login\nContent-Type: application/x-www-form-urlencoded\nOrigin: http://localhost:9000";
-        self.house.ask_with(request, form, Peer::default()).await
+        self.house.request_with(request, form, Peer::default()).await
     }
 }
 
@@ -76,13 +76,13 @@ fn basic(user: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
 }
 
-fn cookie(answer: &Answer) -> String {
+fn cookie(answer: &TestResponse) -> String {
     answer.header("set-cookie").split(';').next().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn who_may_do_what() {
-    let locked = Locked::new().await;
+    let locked = AuthServer::new().await;
     let bearer = |token: &str| format!("Bearer {token}");
     let columns = [
         String::new(),
@@ -128,7 +128,7 @@ async fn who_may_do_what() {
 
 #[tokio::test(start_paused = true)]
 async fn credentials_that_are_none() {
-    let locked = Locked::new().await;
+    let locked = AuthServer::new().await;
     let request = "GET /api/v1/mailbox/test";
     let (none, wrong, unknown) = (
         "This server asks for credentials: a token, or a user name and a password.",
@@ -145,7 +145,7 @@ async fn credentials_that_are_none() {
         ("Bearer secret", unknown),
     ];
     for (authorization, sentence) in table {
-        let answer = locked.house.ask(&with(request, authorization)).await;
+        let answer = locked.house.request(&with(request, authorization)).await;
         assert_eq!(answer.problem(401), sentence, "{authorization}");
         assert!(answer.header("www-authenticate").contains("Basic realm=\"Restante\""), "{authorization}");
     }
@@ -159,19 +159,19 @@ async fn credentials_that_are_none() {
 
 #[tokio::test]
 async fn pages_are_never_asked_by_a_window_of_the_browser() {
-    let locked = Locked::new().await;
+    let locked = AuthServer::new().await;
     for header in ["Sec-Fetch-Mode: cors", "X-Requested-With: page", "User-Agent: Mozilla/5.0"] {
-        let answer = locked.house.ask(&format!("GET /api/v2/server\n{header}")).await;
+        let answer = locked.house.request(&format!("GET /api/v2/server\n{header}")).await;
         assert_eq!((answer.status.as_u16(), answer.header("www-authenticate")), (401, "Bearer realm=\"Restante\""));
     }
-    let answer = locked.house.ask("GET /m/test?x=1\nAccept: text/html\nSec-Fetch-Mode: navigate").await;
+    let answer = locked.house.request("GET /m/test?x=1\nAccept: text/html\nSec-Fetch-Mode: navigate").await;
     assert_eq!((answer.status.as_u16(), answer.header("location")), (303, "./../login?next=m%2Ftest%3Fx%3D1"));
 }
 
 #[tokio::test]
 async fn the_form() {
-    let locked = Locked::new().await;
-    let page = locked.house.ask("GET /login?next=m%2Ftest%22").await;
+    let locked = AuthServer::new().await;
+    let page = locked.house.request("GET /login?next=m%2Ftest%22").await;
     assert!(page.text().contains("name=\"next\" value=\"m/test&quot;\""), "{}", page.text());
     assert!(page.header("content-security-policy").contains("form-action 'self'"));
     assert_eq!((page.header("cache-control"), page.header("x-frame-options")), ("no-store", "DENY"));
@@ -187,7 +187,7 @@ async fn the_form() {
     assert!(set.starts_with("restante=") && set.ends_with("; Path=/; Max-Age=3600; HttpOnly; SameSite=Lax"), "{set}");
     let cookie = format!("Cookie: x=y; {}", cookie(&answer));
 
-    let about = locked.house.ask(&format!("GET /api/v2/server\n{cookie}")).await.json();
+    let about = locked.house.request(&format!("GET /api/v2/server\n{cookie}")).await.json();
     assert_eq!((&about["user"], &about["locked"]), (&"ann".into(), &true.into()));
     // What changes something must come from a page of ours, and say so.
     let delete = format!("DELETE /api/v1/mailbox/test\n{cookie}");
@@ -200,38 +200,40 @@ async fn the_form() {
     ];
     for (header, expected) in table {
         let request = format!("{delete}\n{header}");
-        assert_eq!(locked.house.ask(request.trim_end()).await.status.as_u16(), expected, "{header}");
+        assert_eq!(locked.house.request(request.trim_end()).await.status.as_u16(), expected, "{header}");
     }
-    let out = locked.house.ask(&format!("POST /logout\n{cookie}\nOrigin: http://localhost:9000")).await;
+    let out = locked.house.request(&format!("POST /logout\n{cookie}\nOrigin: http://localhost:9000")).await;
     assert_eq!((out.status.as_u16(), out.header("location")), (303, "./login"));
     assert!(out.header("set-cookie").starts_with("restante=; Path=/; Max-Age=0;"));
-    assert_eq!(locked.house.ask(&format!("GET /api/v2/server\n{cookie}")).await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(locked.house.request(&format!("GET /api/v2/server\n{cookie}")).await.status, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
 async fn a_token_opens_the_pages_too_and_cookies_are_secure_where_the_connection_is() {
     let settings = Settings { base_path: "/base".to_owned(), ..Settings::default() };
-    let locked = Locked::with(settings).await;
+    let locked = AuthServer::with(settings).await;
     let form = format!("user=&password={}&next=//evil.example", locked.limited);
     let request = "POST /base/login\nContent-Type: application/x-www-form-urlencoded";
-    let answer = locked.house.ask_with(request, form, Peer { tls: true, ..Peer::default() }).await;
+    let answer = locked.house.request_with(request, form, Peer { tls: true, ..Peer::default() }).await;
     assert_eq!((answer.status.as_u16(), answer.header("location")), (303, ".///evil.example"));
     assert!(answer.header("set-cookie").contains("; Path=/base;") && answer.header("set-cookie").ends_with("; Secure"));
     let cookie = cookie(&answer);
     for (mailbox, status) in [("ci-1", 200), ("test", 403)] {
-        let answer = locked.house.ask(&format!("GET /base/api/v1/mailbox/{mailbox}\nCookie: {cookie}")).await;
+        let answer = locked.house.request(&format!("GET /base/api/v1/mailbox/{mailbox}\nCookie: {cookie}")).await;
         assert_eq!(answer.status.as_u16(), status, "{mailbox}");
     }
-    let mailboxes = locked.house.ask(&format!("GET /api/v2/mailboxes\nCookie: restante=old; {cookie}")).await.json();
+    let mailboxes =
+        locked.house.request(&format!("GET /api/v2/mailboxes\nCookie: restante=old; {cookie}")).await.json();
     assert_eq!(mailboxes["mailboxes"].as_array().map(Vec::len), Some(1), "{mailboxes}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_is_told_nothing_when_they_are_not_let_in_any_more() {
-    let locked = Locked::with(Settings { max_message_bytes: 1000, ..Settings::default() }).await;
+    let locked = AuthServer::with(Settings { max_message_bytes: 1000, ..Settings::default() }).await;
     let began = tokio::time::Instant::now();
     let ask = async |path: &str| {
-        let answer = locked.house.ask(&with(&format!("GET /api/{path}"), &format!("Bearer {}", locked.reader))).await;
+        let answer =
+            locked.house.request(&with(&format!("GET /api/{path}"), &format!("Bearer {}", locked.reader))).await;
         assert!(answer.header("www-authenticate").starts_with("Bearer"));
         (answer.problem(401), began.elapsed().as_secs())
     };
@@ -240,7 +242,7 @@ async fn who_waits_is_told_nothing_when_they_are_not_let_in_any_more() {
         tokens::revoke(&locked.dir.path().join("tokens.toml"), "reader").unwrap();
         locked.locks.authenticator.reload().await;
         let send = with("POST /api/v2/mailbox/new\nContent-Type: message/rfc822", &format!("Bearer {}", locked.writer));
-        locked.house.ask_with(&send, "Subject: x\r\n\r\n", Peer::default()).await
+        locked.house.request_with(&send, "Subject: x\r\n\r\n", Peer::default()).await
     };
     let (mail, none, _) =
         tokio::join!(ask("v2/mailbox/new/wait?timeout=10m"), ask("v1/mailbox/none/latest?wait=10m"), revoke);
@@ -254,10 +256,10 @@ async fn who_waits_is_told_nothing_when_they_are_not_let_in_any_more() {
 
 #[tokio::test]
 async fn without_locks_there_is_no_form_and_nobody_is_asked() {
-    let house = House::new();
+    let house = TestServer::new();
     for request in ["GET /login", "POST /login", "POST /logout"] {
-        assert_eq!(house.ask(request).await.problem(404), "There is nothing at this path.");
+        assert_eq!(house.request(request).await.problem(404), "There is nothing at this path.");
     }
-    let about = house.ask("GET /api/v2/server").await.json();
+    let about = house.request("GET /api/v2/server").await.json();
     assert_eq!((&about["user"], &about["locked"]), (&serde_json::Value::Null, &false.into()));
 }

@@ -12,16 +12,16 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::sessions::{cover, mail, piece};
+use super::sessions::{chunk, mail, session_info};
 use super::*;
 
 /// Longer than anything here takes, and shorter than the interval at which files are checked.
 const SOON: Duration = Duration::from_secs(8);
-const OVER: &str = "The token or the login has expired, or was revoked.";
+const EXPIRED: &str = "The token or the login has expired, or was revoked.";
 
 /// A server with user `ann`, whose password is `secret`, and a journal.
 struct Accounts {
-    house: House,
+    house: TestServer,
     journal: Arc<MemoryJournal>,
     dir: TestDir,
     locks: Arc<AuthService>,
@@ -39,8 +39,8 @@ impl Accounts {
         let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
         let mailroom = Mailroom::new(rules, store.clone(), Extensions::default());
         let mailroom = Arc::new(mailroom.with_journal(journal.clone()));
-        let settings = Settings { locks: Some(locks.clone()), max_message_bytes: 1000, ..Settings::default() };
-        Self { house: House { store, router: router(mailroom, settings) }, journal, dir, locks }
+        let settings = Settings { auth: Some(locks.clone()), max_message_bytes: 1000, ..Settings::default() };
+        Self { house: TestServer { store, router: router(mailroom, settings) }, journal, dir, locks }
     }
 
     /// The header of a new token with all scopes for these mailboxes.
@@ -57,21 +57,21 @@ impl Accounts {
     /// Logs in by the form, and returns the header with the cookie.
     async fn log_in(&self) -> String {
         let request = "POST /login\nContent-Type: application/x-www-form-urlencoded\nOrigin: http://localhost:9000";
-        let answer = self.house.ask_with(request, "user=ann&password=secret", Peer::default()).await;
+        let answer = self.house.request_with(request, "user=ann&password=secret", Peer::default()).await;
         let cookie = answer.header("set-cookie").split(';').next().unwrap();
         assert!(cookie.starts_with("restante="), "{cookie}");
         format!("Cookie: {cookie}\nOrigin: http://localhost:9000")
     }
 
     async fn log_out(&self, cookie: &str) {
-        assert_eq!(self.house.ask(&format!("POST /logout\n{cookie}")).await.status, StatusCode::SEE_OTHER);
+        assert_eq!(self.house.request(&format!("POST /logout\n{cookie}")).await.status, StatusCode::SEE_OTHER);
     }
 
     /// The names on each page of the list of mailboxes, and everything that was answered.
     async fn pages(&self, query: &str, header: &str) -> (Vec<Vec<String>>, String) {
         let (mut pages, mut answered, mut after) = (Vec::new(), String::new(), String::new());
         loop {
-            let answer = self.house.ask(&format!("GET /api/v2/mailboxes?{query}&after={after}\n{header}")).await;
+            let answer = self.house.request(&format!("GET /api/v2/mailboxes?{query}&after={after}\n{header}")).await;
             answered.push_str(answer.text());
             let list = answer.json();
             let names = list["mailboxes"].as_array().unwrap().iter();
@@ -148,10 +148,10 @@ async fn the_transcript_of_a_message_names_no_recipient_that_the_token_is_not_fo
     let recipient = |name: &str| Recipient { address: format!("{name}@example.org"), parameters: format!("X={name}") };
     let brought = mail(&[("ci-1", id(0)), ("bob", 7)]);
     let transaction = Some(restante_journal::Transaction { to: vec![recipient("Bob"), recipient("ci-1")], ..brought });
-    accounts.journal.append(Chunk { transaction, ..piece(FIRST, 1, cover(FIRST), &lines) });
+    accounts.journal.append(Chunk { transaction, ..chunk(FIRST, 1, session_info(FIRST), &lines) });
 
     let path = format!("GET /api/v2/mailbox/ci-1/{}/transcript", id(0));
-    let told = async |header: &str| accounts.house.ask(&format!("{path}\n{header}")).await.json();
+    let told = async |header: &str| accounts.house.request(&format!("{path}\n{header}")).await.json();
     let limited = told(&accounts.token(&["ci-*"]).await).await;
     let mail = &limited["session"]["transactions"][0];
     assert_eq!((&mail["to"], &mail["parameters"]["rcpt"]), (&json!(["ci-1@example.org"]), &json!(["X=ci-1"])));
@@ -177,14 +177,14 @@ async fn whatever_takes_long_ends_with_the_logout() {
     let (cookie, other) = (accounts.log_in().await, accounts.log_in().await);
     let ask = |request: &str| {
         let request = format!("{request}\n{cookie}");
-        async { accounts.house.ask(&{ request }).await }
+        async { accounts.house.request(&{ request }).await }
     };
     let (sender, rest) = oneshot::channel();
     let upload = async {
         let rest = async { Ok::<_, std::io::Error>(rest.await.unwrap()) };
         let body = Body::from_stream(stream::once(rest));
         let request = format!("POST /api/v2/mailbox/bob\nContent-Type: message/rfc822\n{cookie}");
-        accounts.house.ask_with(&request, body, Peer::default()).await
+        accounts.house.request_with(&request, body, Peer::default()).await
     };
     let log_out = async {
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -202,11 +202,11 @@ async fn whatever_takes_long_ends_with_the_logout() {
     };
     let (waited, latest, streamed, uploaded, ()) = timeout(SOON, all).await.expect("they end with the logout");
     for answer in [waited, latest, uploaded] {
-        assert_eq!(answer.problem(401), OVER);
+        assert_eq!(answer.problem(401), EXPIRED);
     }
     assert_eq!(streamed.text(), "retry: 1000\n\n: the credentials are not good any more\n\n");
     // Another login of the same user goes on, and nothing was stored.
-    let list = accounts.house.ask(&format!("GET /api/v1/mailbox/bob\n{other}")).await;
+    let list = accounts.house.request(&format!("GET /api/v1/mailbox/bob\n{other}")).await;
     assert_eq!((list.status, list.text().trim_end()), (StatusCode::OK, "[]"));
 }
 
@@ -216,8 +216,8 @@ async fn whatever_takes_long_ends_with_the_time_of_the_login() {
     let cookie = accounts.log_in().await;
     let wait = format!("GET /api/v2/mailbox/none/wait?timeout=10m\n{cookie}");
     let events = format!("GET /api/v2/events\n{cookie}");
-    let both = async { tokio::join!(accounts.house.ask(&wait), accounts.house.ask(&events)) };
+    let both = async { tokio::join!(accounts.house.request(&wait), accounts.house.request(&events)) };
     let (waited, streamed) = timeout(SOON, both).await.expect("they end with the time of the login");
-    assert_eq!(waited.problem(401), OVER);
+    assert_eq!(waited.problem(401), EXPIRED);
     assert!(streamed.text().ends_with(": the credentials are not good any more\n\n"), "{}", streamed.text());
 }

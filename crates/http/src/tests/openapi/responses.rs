@@ -9,9 +9,9 @@ use restante_search::Search;
 use restante_settings::Config;
 use restante_store::StoreError;
 
-use super::super::access::Locked;
-use super::super::trouble::{Failing, over};
-use super::super::{crowd, sessions};
+use super::super::authentication::AuthServer;
+use super::super::store_errors::{FailingStore, over};
+use super::super::{client_limits, sessions};
 use super::*;
 use crate::About;
 
@@ -100,13 +100,13 @@ const TABLE: &[(&str, &str, u16)] = &[
 ];
 
 /// The description, and what of it was seen to be true.
-struct Book<'d> {
+struct ResponseChecker<'d> {
     checker: Checker<'d>,
     operations: Vec<(&'static str, &'d str, &'d Value)>,
     seen: HashSet<(String, String)>,
 }
 
-impl<'d> Book<'d> {
+impl<'d> ResponseChecker<'d> {
     fn new(document: &'d Value) -> Self {
         Self { checker: Checker { document }, operations: operations(document), seen: HashSet::new() }
     }
@@ -126,7 +126,7 @@ impl<'d> Book<'d> {
     }
 
     /// Checks an answer, and takes note of it.
-    fn check(&mut self, request: &str, answer: &Answer) {
+    fn check(&mut self, request: &str, answer: &TestResponse) {
         let operation = self.operation(request);
         let status = answer.status.as_str();
         let described = &operation["responses"][status];
@@ -150,7 +150,7 @@ impl<'d> Book<'d> {
         self.seen.insert((id.to_owned(), status.to_owned()));
     }
 
-    fn check_body(&self, request: &str, schema: &Value, answer: &Answer) {
+    fn check_body(&self, request: &str, schema: &Value, answer: &TestResponse) {
         if answer.header("content-type").contains("json") {
             assert!(answer.body.ends_with(b"\n"), "{request}");
             assert_eq!(self.checker.problems(schema, &answer.json()), [""; 0], "{request}: {:?}", answer.body);
@@ -189,47 +189,47 @@ impl<'d> Book<'d> {
     }
 }
 
-async fn told(router: &Router, request: &str, body: impl Into<Body>) -> Answer {
-    ask(router, request, body.into(), Peer::default()).await
+async fn send(router: &Router, request: &str, body: impl Into<Body>) -> TestResponse {
+    send_request(router, request, body.into(), Peer::default()).await
 }
 
 #[tokio::test]
 async fn answers_are_as_they_are_described() {
     let document = document().await;
-    let mut book = Book::new(&document);
-    expected_ones(&mut book).await;
+    let mut book = ResponseChecker::new(&document);
+    table_requests(&mut book).await;
     arrivals(&mut book).await;
     without_search(&mut book).await;
     extracts(&mut book).await;
     deletions(&mut book).await;
-    locked(&mut book).await;
+    with_auth(&mut book).await;
     files(&mut book).await;
-    at_the_door(&mut book).await;
+    request_checks(&mut book).await;
     bodies(&mut book).await;
-    crowded(&mut book).await;
-    in_trouble(&mut book).await;
+    over_limits(&mut book).await;
+    with_failing_store(&mut book).await;
     assert_eq!(book.unseen(), [""; 0], "these answers are described, and nothing here brings them about");
 }
 
-async fn expected_ones(book: &mut Book<'_>) {
+async fn table_requests(book: &mut ResponseChecker<'_>) {
     let house = house(&Config::default()).await;
     for &(request, body, status) in TABLE {
-        let answer = told(&house.router, request, body).await;
+        let answer = send(&house.router, request, body).await;
         assert_eq!(answer.status, status, "{request}");
         book.check(request, &answer);
     }
 }
 
 fn info(config: &Config) -> ServerInfo {
-    ServerInfo { about: About::of(config, None, None, Timestamp::UNIX_EPOCH), ..ServerInfo::default() }
+    ServerInfo { about: About::new(config, None, None, Timestamp::UNIX_EPOCH), ..ServerInfo::default() }
 }
 
 /// A house that can do everything, and has done some of it.
-async fn house(config: &Config) -> House {
+async fn house(config: &Config) -> TestServer {
     let search = Arc::new(Search::new(None));
     let journal = Arc::new(MemoryJournal::new(1 << 20));
-    journal.append(sessions::piece(FIRST, 0, sessions::cover(FIRST), &[(0, Side::Server, "220 mx")]));
-    let brought = sessions::piece(FIRST, 1, sessions::cover(FIRST), &[(12, Side::Client, "MAIL FROM:<>")]);
+    journal.append(sessions::chunk(FIRST, 0, sessions::session_info(FIRST), &[(0, Side::Server, "220 mx")]));
+    let brought = sessions::chunk(FIRST, 1, sessions::session_info(FIRST), &[(12, Side::Client, "MAIL FROM:<>")]);
     journal.append(Chunk { transaction: Some(sessions::mail(&[("test", FIRST)])), ..brought });
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let rules =
@@ -243,13 +243,13 @@ async fn house(config: &Config) -> House {
         extensions: crate::Extensions { search: Some(search), ..crate::Extensions::default() },
         ..Settings::default()
     };
-    let house = House { store, router: crate::router(mailroom, settings, info(config)) };
+    let house = TestServer { store, router: crate::router(mailroom, settings, info(config)) };
     house.put(0, "test", MAIL).await;
     house
 }
 
 /// Mail that is brought, and kept or not.
-async fn arrivals(book: &mut Book<'_>) {
+async fn arrivals(book: &mut ResponseChecker<'_>) {
     let mut config = Config::default();
     for (keeps, status) in [(true, 201), (false, 200)] {
         config.smtp.policy.default_store = keeps;
@@ -258,7 +258,7 @@ async fn arrivals(book: &mut Book<'_>) {
             [("message/rfc822", MAIL), ("application/json", "{\"from\":\"ann@x.org\",\"text\":\"Hello\"}")]
         {
             let request = format!("POST /api/v2/mailbox/test@example.org\nContent-Type: {kind}");
-            let answer = told(&house.router, &request, body).await;
+            let answer = send(&house.router, &request, body).await;
             assert_eq!(answer.status, status, "{request} {:?}", answer.body);
             book.check(&request, &answer);
         }
@@ -266,72 +266,72 @@ async fn arrivals(book: &mut Book<'_>) {
 }
 
 /// A house that cannot search.
-async fn without_search(book: &mut Book<'_>) {
+async fn without_search(book: &mut ResponseChecker<'_>) {
     let request = "GET /api/v2/search?q=x";
-    let answer = House::new().ask(request).await;
+    let answer = TestServer::new().request(request).await;
     answer.problem(404);
     book.check(request, &answer);
 }
 
 /// A mail from which there is something to extract, so that what is extracted is seen.
-async fn extracts(book: &mut Book<'_>) {
-    let house = House::new();
+async fn extracts(book: &mut ResponseChecker<'_>) {
+    let house = TestServer::new();
     let mail = "Subject: Your code\r\nList-Id: <shop.example>\r\nList-Unsubscribe: <https://shop.example/u>, <mailto:u@shop.example>\r\n\
                 List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n\r\nYour verification code is 482913.\r\n\
                 https://shop.example/confirm\r\n";
     house.put(0, "shop", mail).await;
     for (path, list) in [("links", "links"), ("codes", "codes"), ("unsubscribe", "links")] {
         let request = format!("GET /api/v2/mailbox/shop/latest/{path}");
-        let answer = house.ask(&request).await;
+        let answer = house.request(&request).await;
         assert!(answer.json()[list].as_array().is_some_and(|found| !found.is_empty()), "{request} {:?}", answer.body);
         book.check(&request, &answer);
     }
 }
 
-async fn deletions(book: &mut Book<'_>) {
+async fn deletions(book: &mut ResponseChecker<'_>) {
     for path in [
         "v1/mailbox/test",
         "v1/mailbox/test/1794699770123456",
         "v1/mailbox/test/1794699770123456/source",
         "v2/mailboxes",
     ] {
-        let house = House::with_everything().await;
+        let house = TestServer::with_everything().await;
         let request = format!("DELETE /api/{path}");
-        let answer = house.ask(&request).await;
+        let answer = house.request(&request).await;
         assert_eq!(answer.status, 200);
         book.check(&request, &answer);
     }
 }
 
-async fn files(book: &mut Book<'_>) {
-    let house = House::with_everything().await;
+async fn files(book: &mut ResponseChecker<'_>) {
+    let house = TestServer::with_everything().await;
     for (begin, end) in [("/mailbox/dattach/", "/"), ("/mailbox/vattach/", "/"), ("/serve/mailbox/", "/attach/")] {
         for (index, headers, status) in [(0, "", 200), (1, "\nIf-None-Match: *", 304), (9, "", 404)] {
             let request = format!("GET {begin}test/latest{end}{index}/some/file{headers}");
-            let answer = house.ask(&request).await;
+            let answer = house.request(&request).await;
             assert_eq!(answer.status, status, "{request}");
             book.check(&request, &answer);
         }
     }
     for path in ["", "/html", "/source"] {
         let request = format!("GET /serve/mailbox/test/17{path}");
-        book.check(&request, &house.ask(&request).await);
+        book.check(&request, &house.request(&request).await);
     }
     let request = "GET /serve/mailbox/test/latest/source\nIf-None-Match: *";
-    book.check(request, &house.ask(request).await);
+    book.check(request, &house.request(request).await);
 }
 
 /// What is refused whatever it asks for.
-async fn at_the_door(book: &mut Book<'_>) {
-    let house = House::new();
+async fn request_checks(book: &mut ResponseChecker<'_>) {
+    let house = TestServer::new();
     for (headers, status) in [("Host: a b", 400), ("Host: evil.example", 421), ("Sec-Fetch-Dest: script", 403)] {
         for operation in book.operations.clone() {
             // Whoever watches the server may know it under any name.
             if operation.2["responses"][status.to_string()].is_null() || operation.2["x-frame"].is_object() {
                 continue;
             }
-            let request = format!("{}\n{headers}", Book::request(operation));
-            let answer = house.ask(&request).await;
+            let request = format!("{}\n{headers}", ResponseChecker::request(operation));
+            let answer = house.request(&request).await;
             assert_eq!(answer.status, status, "{request}");
             book.check(&request, &answer);
         }
@@ -339,16 +339,16 @@ async fn at_the_door(book: &mut Book<'_>) {
 }
 
 /// Locks: who says nothing is not let in, and every operation needs the scope that is described, and no other.
-async fn locked(book: &mut Book<'_>) {
-    let locked = Locked::described(Settings::default(), info(&Config::default())).await;
+async fn with_auth(book: &mut ResponseChecker<'_>) {
+    let locked = AuthServer::with_info(Settings::default(), info(&Config::default())).await;
     let tokens = [("read", &locked.reader), ("write", &locked.writer), ("admin", &locked.admin)];
     for operation in book.operations.clone() {
         let (_, _, described) = operation;
         if described["responses"]["401"].is_null() {
             continue;
         }
-        let request = Book::request(operation);
-        let answer = locked.house.ask(&request).await;
+        let request = ResponseChecker::request(operation);
+        let answer = locked.house.request(&request).await;
         assert_eq!(answer.status, 401, "{request}");
         book.check(&request, &answer);
         let needed = &described["security"][1]["basic"][0];
@@ -358,7 +358,7 @@ async fn locked(book: &mut Book<'_>) {
             if is_enough && described["x-frame"].is_object() {
                 continue;
             }
-            let answer = locked.house.ask(&format!("{request}\nAuthorization: Bearer {token}")).await;
+            let answer = locked.house.request(&format!("{request}\nAuthorization: Bearer {token}")).await;
             assert_eq!(answer.status != 403, is_enough, "{request} with {scope}");
             book.check(&request, &answer);
         }
@@ -366,13 +366,13 @@ async fn locked(book: &mut Book<'_>) {
 }
 
 /// Bodies that are wrong in every way.
-async fn bodies(book: &mut Book<'_>) {
+async fn bodies(book: &mut ResponseChecker<'_>) {
     let house = house(&Config::default()).await;
     // What does not come is not waited for in earnest.
     tokio::time::pause();
     let taking = |(_, _, operation): &(&str, &str, &Value)| operation["requestBody"].is_object();
     for operation in book.operations.clone().into_iter().filter(taking) {
-        let request = Book::request(operation);
+        let request = ResponseChecker::request(operation);
         let json = format!("{request}\nContent-Type: application/json");
         let table = [
             (json.clone(), Body::from(" ".repeat(2 << 20)), 413),
@@ -384,7 +384,7 @@ async fn bodies(book: &mut Book<'_>) {
             if status == 415 && operation.2["responses"]["415"].is_null() {
                 continue;
             }
-            let answer = told(&house.router, &request, body).await;
+            let answer = send(&house.router, &request, body).await;
             assert_eq!(answer.status, status, "{request}");
             book.check(&request, &answer);
         }
@@ -393,31 +393,31 @@ async fn bodies(book: &mut Book<'_>) {
 }
 
 /// A client that has a request open, and may have no other.
-async fn crowded(book: &mut Book<'_>) {
-    let (house, proxy) = (crowd::house(Some(1)), crowd::peer("10.0.0.1"));
-    let _open = crowd::begin(&house, proxy, "192.0.2.1").await;
+async fn over_limits(book: &mut ResponseChecker<'_>) {
+    let (house, proxy) = (client_limits::house(Some(1)), client_limits::peer("10.0.0.1"));
+    let _open = client_limits::begin(&house, proxy, "192.0.2.1").await;
     for operation in book.operations.clone() {
-        let request = format!("{}\nX-Forwarded-For: 192.0.2.1", Book::request(operation));
-        let answer = house.ask_with(&request, Body::empty(), proxy).await;
+        let request = format!("{}\nX-Forwarded-For: 192.0.2.1", ResponseChecker::request(operation));
+        let answer = house.request_with(&request, Body::empty(), proxy).await;
         assert_eq!(answer.status, 429, "{request}");
         book.check(&request, &answer);
     }
 }
 
 /// A store that fails.
-async fn in_trouble(book: &mut Book<'_>) {
-    let router = over(Failing::with(StoreError::Unavailable));
+async fn with_failing_store(book: &mut ResponseChecker<'_>) {
+    let router = over(FailingStore::with(StoreError::Unavailable));
     for operation in book.operations.clone() {
         let (_, _, described) = operation;
         let id = described["operationId"].as_str().expect("an id");
         if WITHOUT_STORE.contains(&id) || described["x-frame"].is_object() {
             continue;
         }
-        let request = format!("{}\nContent-Type: application/json", Book::request(operation));
+        let request = format!("{}\nContent-Type: application/json", ResponseChecker::request(operation));
         // The body that is described is one that is understood.
         let body = &described["requestBody"]["content"]["application/json"]["example"];
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let answer = told(&router, &request, body).await;
+        let answer = send(&router, &request, body).await;
         assert_eq!(answer.status, 503, "{request}");
         book.check(&request, &answer);
     }

@@ -12,9 +12,9 @@ fn from(ip: &str) -> Peer {
 
 /// A house with one message that has an attachment, and what the links to it start with as the request sees it.
 async fn base_url(settings: Settings, headers: &str, peer: Peer) -> Result<String, u16> {
-    let house = House::with(settings);
+    let house = TestServer::with(settings);
     house.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
-    let answer = house.ask_with(&format!("GET /api/v1/mailbox/test/latest{headers}"), Body::empty(), peer).await;
+    let answer = house.request_with(&format!("GET /api/v1/mailbox/test/latest{headers}"), Body::empty(), peer).await;
     if answer.status != 200 {
         answer.problem(answer.status.as_u16());
         return Err(answer.status.as_u16());
@@ -26,7 +26,7 @@ async fn base_url(settings: Settings, headers: &str, peer: Peer) -> Result<Strin
 
 #[tokio::test]
 async fn dns_rebinding() {
-    let house = House::new();
+    let house = TestServer::new();
     let table = [
         ("localhost", 200),
         ("[::1]:9000", 200),
@@ -39,7 +39,7 @@ async fn dns_rebinding() {
     ];
     for (host, status) in table {
         for request in [LIST, "DELETE /api/v1/mailbox/test", "GET /", "GET /nothing", "OPTIONS /"] {
-            let answer = house.ask(&format!("{request}\nHost: {host}")).await;
+            let answer = house.request(&format!("{request}\nHost: {host}")).await;
             if status == 200 {
                 assert!(answer.status.as_u16() < 410, "{request} {host}");
             } else {
@@ -52,8 +52,8 @@ async fn dns_rebinding() {
 
 #[tokio::test]
 async fn a_request_has_exactly_one_host() {
-    let house = House::new();
-    house.ask(&format!("{LIST}\nHost: localhost\nHost: localhost")).await.problem(400);
+    let house = TestServer::new();
+    house.request(&format!("{LIST}\nHost: localhost\nHost: localhost")).await.problem(400);
     let request = Request::get("/api/v1/mailbox/test").body(Body::empty()).unwrap();
     let response = house.router.clone().oneshot(request).await.unwrap();
     assert_eq!(response.status(), 400);
@@ -62,28 +62,28 @@ async fn a_request_has_exactly_one_host() {
 #[tokio::test]
 async fn a_probe_need_not_know_the_name() {
     for base in ["", "/mail", "/live"] {
-        let house = House::with(Settings { base_path: base.to_owned(), ..Settings::default() });
+        let house = TestServer::with(Settings { base_path: base.to_owned(), ..Settings::default() });
         for path in ["/livez".to_owned(), "/readyz".to_owned(), format!("{base}/livez"), format!("{base}/readyz")] {
-            let named = house.ask(&format!("GET {path}\nHost: pod.cluster.example")).await;
+            let named = house.request(&format!("GET {path}\nHost: pod.cluster.example")).await;
             assert_eq!(named.status, 200, "{path}");
             let request = Request::get(&path).body(Body::empty()).unwrap();
             assert_eq!(house.router.clone().oneshot(request).await.unwrap().status(), 200, "{path}");
         }
         for path in ["/metrics", "/debug/vars", "/serve/status", "/livez/x"] {
-            house.ask(&format!("GET {base}{path}\nHost: evil.example")).await.problem(421);
+            house.request(&format!("GET {base}{path}\nHost: evil.example")).await.problem(421);
         }
     }
-    let odd = House::with(Settings { base_path: "/livez".to_owned(), ..Settings::default() });
-    odd.ask("GET /livez\nHost: evil.example").await.problem(421);
-    assert_eq!(odd.ask("GET /livez/livez\nHost: evil.example").await.status, 200);
+    let odd = TestServer::with(Settings { base_path: "/livez".to_owned(), ..Settings::default() });
+    odd.request("GET /livez\nHost: evil.example").await.problem(421);
+    assert_eq!(odd.request("GET /livez/livez\nHost: evil.example").await.status, 200);
 }
 
 #[tokio::test]
 async fn a_target_in_absolute_form_outranks_the_host_header() {
-    let house = House::new();
-    let absolute = house.ask("GET http://localhost/api/v1/mailbox/test\nHost: evil.example").await;
+    let house = TestServer::new();
+    let absolute = house.request("GET http://localhost/api/v1/mailbox/test\nHost: evil.example").await;
     assert_eq!(absolute.status, 200);
-    house.ask("GET http://evil.example/api/v1/mailbox/test\nHost: localhost").await.problem(421);
+    house.request("GET http://evil.example/api/v1/mailbox/test\nHost: localhost").await.problem(421);
 }
 
 #[tokio::test]
@@ -136,17 +136,17 @@ async fn links_start_with_what_the_client_calls_the_server() {
 
 #[tokio::test]
 async fn the_cache_does_not_mix_up_hosts() {
-    let house = House::new();
+    let house = TestServer::new();
     house.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
     for host in ["localhost:1", "localhost:2", "localhost:1"] {
-        let answer = house.ask(&format!("GET /api/v1/mailbox/test/latest\nHost: {host}")).await;
+        let answer = house.request(&format!("GET /api/v1/mailbox/test/latest\nHost: {host}")).await;
         assert!(answer.text().contains(&format!("http://{host}/mailbox/dattach/")), "{host}");
     }
 }
 
 #[tokio::test]
 async fn requests_from_pages_of_other_origins() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let table = [
         ("", 200),
         ("\nOrigin: http://localhost:9000", 200),
@@ -208,7 +208,7 @@ async fn requests_from_pages_of_other_origins() {
     ];
     for (headers, status) in table {
         for request in requests {
-            let answer = house.ask(&format!("{request}{headers}")).await;
+            let answer = house.request(&format!("{request}{headers}")).await;
             assert_eq!(answer.status == 403, status == 403, "{request} {headers}: {}", answer.status);
             assert_eq!(answer.header("cross-origin-resource-policy"), "same-origin", "{request}");
         }
@@ -220,15 +220,16 @@ async fn requests_from_pages_of_other_origins() {
         assert_eq!(answer.status(), 403, "{path}");
     }
     let public = Settings { public_url: Some("https://mail.example.org".to_owned()), ..Settings::default() };
-    let house = House::with(public);
-    let behind = house.ask("DELETE /api/v1/mailbox/test\nHost: 10.0.0.1:9000\nOrigin: https://mail.example.org").await;
+    let house = TestServer::with(public);
+    let behind =
+        house.request("DELETE /api/v1/mailbox/test\nHost: 10.0.0.1:9000\nOrigin: https://mail.example.org").await;
     assert_eq!(behind.status, 200);
 }
 
 /// Browsers mark requests to `localhost` and loopback addresses only. They do not mark requests to other names of this machine.
 #[tokio::test]
 async fn browsers_must_use_a_loopback_name_on_the_same_machine() {
-    let house = House::with(Settings { hosts: Hosts::Only(vec!["box".to_owned()]), ..Settings::default() });
+    let house = TestServer::with(Settings { hosts: Hosts::Only(vec!["box".to_owned()]), ..Settings::default() });
     let browser = "\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64)";
     let table = [
         ("localhost:9000", browser, 200),
@@ -248,12 +249,12 @@ async fn browsers_must_use_a_loopback_name_on_the_same_machine() {
     ];
     for (host, agent, status) in table {
         let request = format!("{LIST}\nHost: {host}{agent}");
-        let answer = house.ask_with(&request, Body::empty(), from("127.0.0.1")).await;
+        let answer = house.request_with(&request, Body::empty(), from("127.0.0.1")).await;
         assert_eq!(answer.status, status, "{host}{agent}");
         // From another machine, and with TLS, the name is not the browser's alone.
-        assert_eq!(house.ask_with(&request, Body::empty(), from("192.0.2.1")).await.status, 200, "{host}{agent}");
+        assert_eq!(house.request_with(&request, Body::empty(), from("192.0.2.1")).await.status, 200, "{host}{agent}");
         let tls = Peer { tls: true, ..from("127.0.0.1") };
-        assert_eq!(house.ask_with(&request, Body::empty(), tls).await.status, 200, "{host}{agent}");
+        assert_eq!(house.request_with(&request, Body::empty(), tls).await.status, 200, "{host}{agent}");
     }
 }
 
@@ -283,21 +284,21 @@ async fn any_site_may_link_to_a_page_but_not_frame_it() {
         "/api/docs",
     ];
     for base_path in ["", "/mail"] {
-        let house = House::with(Settings { base_path: base_path.to_owned(), ..Settings::default() });
+        let house = TestServer::with(Settings { base_path: base_path.to_owned(), ..Settings::default() });
         for (headers, is_allowed) in table {
             for site in ["cross-site", "same-site"] {
                 for page in pages.iter().map(|page| format!("{base_path}{page}")) {
-                    let answer = house.ask(&format!("GET {page}\nSec-Fetch-Site: {site}\n{headers}")).await;
+                    let answer = house.request(&format!("GET {page}\nSec-Fetch-Site: {site}\n{headers}")).await;
                     assert_eq!(answer.status != 403, is_allowed, "{page} {site} {headers}: {}", answer.status);
                     assert_eq!(answer.header("cross-origin-opener-policy"), "same-origin", "{page}");
                 }
             }
         }
         let document = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document";
-        house.ask(&format!("GET {base_path}/nothing\n{document}")).await.problem(403);
-        house.ask(&format!("GET {base_path}//m/test\n{document}")).await.problem(403);
+        house.request(&format!("GET {base_path}/nothing\n{document}")).await.problem(403);
+        house.request(&format!("GET {base_path}//m/test\n{document}")).await.problem(403);
         let posted = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document";
-        house.ask(&format!("POST {base_path}/\n{posted}")).await.problem(403);
+        house.request(&format!("POST {base_path}/\n{posted}")).await.problem(403);
     }
 }
 
@@ -319,7 +320,7 @@ async fn mail_is_no_code() {
     ];
     let let_in = ["document", "iframe", "image", "font", "video", "empty"];
     for base_path in ["", "/mail", "/assets"] {
-        let house = House::with(Settings { base_path: base_path.to_owned(), ..Settings::default() });
+        let house = TestServer::with(Settings { base_path: base_path.to_owned(), ..Settings::default() });
         house.put(0, "test", mail).await;
         let paths = [
             "/mailbox/vattach/test/latest/0/x.js",
@@ -334,23 +335,23 @@ async fn mail_is_no_code() {
         ];
         for path in paths.iter().flat_map(|path| [(*path).to_owned(), format!("{base_path}{path}")]) {
             for destination in refused {
-                house.ask(&format!("GET {path}\nSec-Fetch-Dest: {destination}")).await.problem(403);
+                house.request(&format!("GET {path}\nSec-Fetch-Dest: {destination}")).await.problem(403);
             }
             for destination in let_in {
-                let answer = house.ask(&format!("GET {path}\nSec-Fetch-Dest: {destination}")).await;
+                let answer = house.request(&format!("GET {path}\nSec-Fetch-Dest: {destination}")).await;
                 assert_eq!(answer.status, 200, "{path} {destination}");
             }
         }
         let script = format!("/assets/{}/js/main.js", crate::response::embedded_assets::HASH);
         for path in [script.clone(), format!("{base_path}{script}")] {
-            assert_eq!(house.ask(&format!("GET {path}\nSec-Fetch-Dest: script")).await.status, 200, "{path}");
+            assert_eq!(house.request(&format!("GET {path}\nSec-Fetch-Dest: script")).await.status, 200, "{path}");
         }
     }
 }
 
 #[tokio::test]
 async fn no_other_site_frames_anything() {
-    let house = House::with_two_messages().await;
+    let house = TestServer::with_two_messages().await;
     let table = [
         ("/", "DENY"),
         ("/m/test", "DENY"),
@@ -363,7 +364,7 @@ async fn no_other_site_frames_anything() {
         ("/livez", "SAMEORIGIN"),
     ];
     for (path, options) in table {
-        let answer = house.ask(&format!("GET {path}")).await;
+        let answer = house.request(&format!("GET {path}")).await;
         assert_eq!(answer.header("x-frame-options"), options, "{path}");
         assert_eq!(answer.header("x-dns-prefetch-control"), "off", "{path}");
     }

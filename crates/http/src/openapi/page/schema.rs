@@ -5,12 +5,12 @@ use serde_json::Value;
 use crate::openapi::page::html::Html;
 
 /// Where the place of a shape in the page begins its name.
-pub(super) const SHAPE: &str = "shape";
+pub(super) const SCHEMA_ANCHOR: &str = "shape";
 
 /// Appends what a value of this schema is.
-pub(super) fn kind(html: &mut Html, schema: &Value) {
-    if let Some(name) = referred(schema) {
-        html.link(SHAPE, name, |html| html.text(name));
+pub(super) fn schema_type(html: &mut Html, schema: &Value) {
+    if let Some(name) = referenced_name(schema) {
+        html.link(SCHEMA_ANCHOR, name, |html| html.text(name));
         return;
     }
     if let Some(words) = schema["enum"].as_array() {
@@ -19,13 +19,15 @@ pub(super) fn kind(html: &mut Html, schema: &Value) {
     }
     for several in ["oneOf", "anyOf"] {
         if let Some(kinds) = schema[several].as_array() {
-            either(html, kinds, kind);
+            either(html, kinds, schema_type);
             return;
         }
     }
     match &schema["type"] {
-        Value::String(name) => named(html, name, schema),
-        Value::Array(names) => either(html, names, |html, name| named(html, name.as_str().unwrap_or_default(), schema)),
+        Value::String(name) => named_type(html, name, schema),
+        Value::Array(names) => {
+            either(html, names, |html, name| named_type(html, name.as_str().unwrap_or_default(), schema))
+        }
         _ => html.text("anything"),
     }
 }
@@ -33,17 +35,17 @@ pub(super) fn kind(html: &mut Html, schema: &Value) {
 /// Appends the table of the fields of an object, or what else a value of the schema is.
 pub(super) fn fields(html: &mut Html, schema: &Value) {
     let parts = schema["allOf"].as_array().map_or(std::slice::from_ref(schema), Vec::as_slice);
-    for name in parts.iter().filter_map(referred) {
+    for name in parts.iter().filter_map(referenced_name) {
         html.element("p", |html| {
             html.text("All fields of ");
-            html.link(SHAPE, name, |html| html.text(name));
+            html.link(SCHEMA_ANCHOR, name, |html| html.text(name));
             html.text(", and:");
         });
     }
     let objects = parts.iter().filter_map(|part| Some((part, part["properties"].as_object()?)));
     let mut rows = objects.flat_map(|(part, fields)| fields.iter().map(move |field| (part, field))).peekable();
     if rows.peek().is_none() {
-        html.element("p", |html| kind(html, schema));
+        html.element("p", |html| schema_type(html, schema));
         return;
     }
     html.element("table", |html| {
@@ -52,30 +54,30 @@ pub(super) fn fields(html: &mut Html, schema: &Value) {
             html.element("tr", |html| {
                 html.element("th", |html| html.element("code", |html| html.text(name)));
                 html.element("td", |html| {
-                    kind(html, field);
+                    schema_type(html, field);
                     html.text(if is_required { "" } else { ", not always there" });
                 });
-                html.words_in("td", about(field));
+                html.prose_element("td", description(field));
             });
         }
     });
 }
 
 /// What is said about a field. Where it may be null instead of having a shape, that is said beside the shape.
-fn about(field: &Value) -> &str {
+fn description(field: &Value) -> &str {
     let kinds = field["oneOf"].as_array().into_iter().flatten();
     [field].into_iter().chain(kinds).find_map(|kind| kind["description"].as_str()).unwrap_or_default()
 }
 
-fn named(html: &mut Html, name: &str, schema: &Value) {
+fn named_type(html: &mut Html, name: &str, schema: &Value) {
     match name {
         "array" => {
             html.text("list of ");
-            kind(html, &schema["items"]);
+            schema_type(html, &schema["items"]);
         }
         "object" if schema["additionalProperties"].is_object() => {
             html.text("by name: ");
-            kind(html, &schema["additionalProperties"]);
+            schema_type(html, &schema["additionalProperties"]);
         }
         "string" if schema["format"] == "date-time" => html.text("time (RFC 3339)"),
         other => html.text(other),
@@ -90,6 +92,6 @@ fn either(html: &mut Html, several: &[Value], one: impl Fn(&mut Html, &Value)) {
 }
 
 /// The name of the shape that a schema refers to.
-fn referred(schema: &Value) -> Option<&str> {
+fn referenced_name(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.rsplit('/').next()
 }

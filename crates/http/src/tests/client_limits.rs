@@ -8,8 +8,8 @@ use super::*;
 const LIST: &str = "GET /api/v1/mailbox/test";
 
 /// A house behind the proxies of 10.0.0.0/8, where a client may have so many requests open.
-pub(super) fn house(limit: Option<usize>) -> House {
-    House::with(Settings {
+pub(super) fn house(limit: Option<usize>) -> TestServer {
+    TestServer::with(Settings {
         trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
         clients: Arc::new(ClientLimits::new(limit)),
         ..Settings::default()
@@ -21,7 +21,7 @@ pub(super) fn peer(ip: &str) -> Peer {
 }
 
 /// Asks, and takes nothing of the answer's body yet.
-pub(super) async fn begin(house: &House, peer: Peer, client: &str) -> axum::response::Response {
+pub(super) async fn begin(house: &TestServer, peer: Peer, client: &str) -> axum::response::Response {
     let request = Request::get("/api/v1/mailbox/test").header("Host", "localhost").header("X-Forwarded-For", client);
     house.router.clone().oneshot(request.extension(peer).body(Body::empty()).unwrap()).await.unwrap()
 }
@@ -32,14 +32,14 @@ async fn a_request_is_open_until_its_answer_has_ended() {
     let proxy = peer("10.0.0.1");
     let asking = format!("{LIST}\nX-Forwarded-For: 192.0.2.1");
     let (first, _second) = (begin(&house, proxy, "192.0.2.1").await, begin(&house, proxy, "192.0.2.1").await);
-    let third = house.ask_with(&asking, Body::empty(), proxy).await;
+    let third = house.request_with(&asking, Body::empty(), proxy).await;
     assert_eq!(third.problem(429), "This client has too many connections or requests open.");
     assert_eq!(third.header("retry-after"), "1");
     // By another proxy it is still the same client, and behind the same proxy others are others.
-    assert_eq!(house.ask_with(&asking, Body::empty(), peer("10.0.0.2")).await.status, 429);
+    assert_eq!(house.request_with(&asking, Body::empty(), peer("10.0.0.2")).await.status, 429);
     assert_eq!(begin(&house, proxy, "192.0.2.2").await.status(), 200);
     assert_eq!(to_bytes(first.into_body(), usize::MAX).await.unwrap(), "[]\n");
-    assert_eq!(house.ask_with(&asking, Body::empty(), proxy).await.status, 200);
+    assert_eq!(house.request_with(&asking, Body::empty(), proxy).await.status, 200);
 }
 
 /// A proxy may use both ways to pass on who the client is, or only the one that concerns the connection.
@@ -57,7 +57,7 @@ async fn a_client_that_is_named_twice_is_one() {
 #[tokio::test]
 async fn a_request_too_many_is_counted() {
     let metrics = Arc::new(Metrics::default());
-    let house = House::with(Settings {
+    let house = TestServer::with(Settings {
         trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
         clients: Arc::new(ClientLimits::new(Some(1))),
         metrics: metrics.clone(),

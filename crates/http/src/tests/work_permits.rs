@@ -14,26 +14,26 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
-use crate::state::message::Form;
+use crate::state::message::Representation;
 use crate::{ConnectionGuard, Version, serve_connection};
 
 const LARGE: &str = "/api/v1/mailbox/test/latest";
 
 /// A house with a large mail, and all the turns to read it.
-async fn crowded_house() -> (House, Arc<Server>, OwnedSemaphorePermit) {
+async fn crowded_house() -> (TestServer, Arc<Server>, OwnedSemaphorePermit) {
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
     let settings = Settings { cache_bytes: 64 << 20, max_message_bytes: 1 << 20, ..Settings::default() };
     let server = Arc::new(Server::new(Arc::new(mailroom), settings));
-    let turns = u32::try_from(server.heavy.available_permits()).unwrap();
-    let all = server.heavy.clone().acquire_many_owned(turns).await.unwrap();
-    let house = House { store, router: routed(server.clone()) };
+    let turns = u32::try_from(server.work_permits.available_permits()).unwrap();
+    let all = server.work_permits.clone().acquire_many_owned(turns).await.unwrap();
+    let house = TestServer { store, router: build_router(server.clone()) };
     house.put(0, "test", &format!("\r\n{}", "needle ".repeat(SMALL_BYTES / 4))).await;
     (house, server, all)
 }
 
 /// A client that has sent a request.
-async fn asking(house: &House, head: &str) -> (DuplexStream, JoinHandle<()>) {
+async fn asking(house: &TestServer, head: &str) -> (DuplexStream, JoinHandle<()>) {
     let (mut client, server) = duplex(1 << 20);
     let (trigger, shutdown) = ShutdownTrigger::new();
     let serving = serve_connection(
@@ -55,12 +55,12 @@ async fn asking(house: &House, head: &str) -> (DuplexStream, JoinHandle<()>) {
 async fn a_turn_is_not_waited_for_without_end() {
     let (house, _server, all) = crowded_house().await;
     let began = Instant::now();
-    let answer = house.ask(&format!("GET {LARGE}")).await;
+    let answer = house.request(&format!("GET {LARGE}")).await;
     assert_eq!(began.elapsed().as_secs(), 10);
     assert!(answer.problem(503).contains("turn did not come"));
     assert_eq!(answer.header("retry-after"), "5");
     drop(all);
-    assert_eq!(house.ask(&format!("GET {LARGE}")).await.status, 200);
+    assert_eq!(house.request(&format!("GET {LARGE}")).await.status, 200);
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +93,7 @@ async fn who_has_said_its_last_word_waits_a_moment() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_comes_slowly_comes_all_the_same() {
-    let house = House::with(Settings { max_message_bytes: 1 << 20, ..Settings::default() });
+    let house = TestServer::with(Settings { max_message_bytes: 1 << 20, ..Settings::default() });
     let head =
         "POST /api/v2/mailbox/test HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: message/rfc822";
     let body = format!("Subject: slow\r\n\r\n{}\r\n", "x".repeat(9000));
@@ -111,7 +111,7 @@ async fn a_body_that_comes_slowly_comes_all_the_same() {
     client.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 201 Created\r\n"), "{answer}");
     serving.await.unwrap();
-    assert!(house.ask("GET /api/v1/mailbox/test/latest/source").await.text().ends_with(&body));
+    assert!(house.request("GET /api/v1/mailbox/test/latest/source").await.text().ends_with(&body));
 }
 
 /// Who waits for mail and who reads it do not wait for each other.
@@ -119,7 +119,7 @@ async fn a_body_that_comes_slowly_comes_all_the_same() {
 async fn who_waits_has_a_turn_of_its_own() {
     let (house, _server, _all) = crowded_house().await;
     for (query, status) in [("body:needle", 200), ("body:pin", 408)] {
-        let answer = house.ask(&format!("GET /api/v2/mailbox/test/wait?timeout=1s&match={query}")).await;
+        let answer = house.request(&format!("GET /api/v2/mailbox/test/wait?timeout=1s&match={query}")).await;
         assert_eq!(answer.status, status, "{query}");
     }
 }
@@ -127,7 +127,7 @@ async fn who_waits_has_a_turn_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn what_many_ask_for_is_made_once() {
     let (house, server, mut all) = crowded_house().await;
-    let id = house.ask("GET /api/v1/mailbox/test").await.json()[0]["id"].as_str().unwrap().parse().unwrap();
+    let id = house.request("GET /api/v1/mailbox/test").await.json()[0]["id"].as_str().unwrap().parse().unwrap();
     let of = server.mailroom.find(&"test".to_owned().into(), MessageSelector::Id(id)).await.unwrap().unwrap();
     let written = Arc::new(AtomicUsize::new(0));
     let mut asking = JoinSet::new();
@@ -137,7 +137,7 @@ async fn what_many_ask_for_is_made_once() {
             written.fetch_add(1, Ordering::Relaxed);
             Ok(Bytes::from_static(b"all of it"))
         };
-        asking.spawn(async move { server.tell(&of, Form::Compat, write).await.unwrap() });
+        asking.spawn(async move { server.render(&of, Representation::Compat, write).await.unwrap() });
     }
     tokio::task::yield_now().await;
     drop(all.split(1));

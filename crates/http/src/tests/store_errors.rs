@@ -11,14 +11,14 @@ use restante_store::{
 use super::*;
 
 /// A store that does nothing but fail, or does not even do that.
-pub(super) struct Failing {
+pub(super) struct FailingStore {
     error: Option<MakeError>,
     is_shared: bool,
 }
 
 type MakeError = fn(String) -> StoreError;
 
-impl Failing {
+impl FailingStore {
     pub(super) fn with(error: MakeError) -> Self {
         Self { error: Some(error), is_shared: false }
     }
@@ -36,7 +36,7 @@ impl Failing {
 }
 
 #[async_trait]
-impl Store for Failing {
+impl Store for FailingStore {
     async fn append(&self, _: NewMessage) -> Result<Appended> {
         self.fail().await
     }
@@ -86,7 +86,7 @@ async fn a_store_in_trouble_is_503() {
         (StoreError::Broken, "", "The store could not do its work."),
     ];
     for (error, retry_after, detail) in table {
-        let router = over(Failing::with(error));
+        let router = over(FailingStore::with(error));
         for request in [
             "GET /api/v1/mailbox/test",
             "GET /api/v1/mailbox/test/latest",
@@ -98,7 +98,7 @@ async fn a_store_in_trouble_is_503() {
             "DELETE /api/v1/mailbox/test",
             "GET /readyz",
         ] {
-            let answer = ask(&router, request, Body::empty(), Peer::default()).await;
+            let answer = send_request(&router, request, Body::empty(), Peer::default()).await;
             assert_eq!(answer.problem(503), detail, "{request}");
             assert_eq!(answer.header("retry-after"), retry_after, "{request}");
         }
@@ -114,7 +114,7 @@ async fn a_shared_store_says_by_itself_that_it_is_away() {
         (true, "/api/v1/mailbox/test", true),
         (true, "/readyz", false),
     ] {
-        let router = over(Failing { is_shared, ..Failing::with(StoreError::Unavailable) });
+        let router = over(FailingStore { is_shared, ..FailingStore::with(StoreError::Unavailable) });
         let request = Request::get(path).header("Host", "localhost").body(Body::empty()).expect("a request");
         let response = router.oneshot(request).await.expect("an answer");
         assert_eq!(response.status(), 503, "{path}");
@@ -124,36 +124,36 @@ async fn a_shared_store_says_by_itself_that_it_is_away() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_does_not_answer_is_not_ready() {
-    let router = over(Failing::silent());
-    let answer = ask(&router, "GET /readyz", Body::empty(), Peer::default()).await;
+    let router = over(FailingStore::silent());
+    let answer = send_request(&router, "GET /readyz", Body::empty(), Peer::default()).await;
     assert_eq!(answer.problem(503), "The store cannot be reached at the moment.");
-    assert_eq!(ask(&router, "GET /livez", Body::empty(), Peer::default()).await.status, 200);
+    assert_eq!(send_request(&router, "GET /livez", Body::empty(), Peer::default()).await.status, 200);
 }
 
 #[tokio::test]
 async fn a_server_that_ends_is_not_ready_but_lives() {
     let settings = Settings::default();
     let readiness = settings.readiness.clone();
-    let house = House::with(settings);
-    assert_eq!(house.ask("GET /readyz").await.text(), "ok\n");
+    let house = TestServer::with(settings);
+    assert_eq!(house.request("GET /readyz").await.text(), "ok\n");
     readiness.start_shutdown();
-    assert_eq!(house.ask("GET /readyz").await.problem(503), "The server is about to end.");
-    assert_eq!(house.ask("GET /livez").await.text(), "ok\n");
+    assert_eq!(house.request("GET /readyz").await.problem(503), "The server is about to end.");
+    assert_eq!(house.request("GET /livez").await.text(), "ok\n");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_store_does_not_tell_is_not_made_up() {
-    for store in [Failing::silent(), Failing::with(StoreError::Unavailable)] {
+    for store in [FailingStore::silent(), FailingStore::with(StoreError::Unavailable)] {
         let router = over(store);
-        let answer = ask(&router, "GET /metrics", Body::empty(), Peer::default()).await;
+        let answer = send_request(&router, "GET /metrics", Body::empty(), Peer::default()).await;
         assert_eq!(answer.status, 200);
         assert!(answer.text().contains("\nrestante_store_up 0\n"), "{}", answer.text());
         assert!(!answer.text().contains("restante_store_messages"), "{}", answer.text());
-        assert_eq!(ask(&router, "GET /debug/vars", Body::empty(), Peer::default()).await.status, 200);
+        assert_eq!(send_request(&router, "GET /debug/vars", Body::empty(), Peer::default()).await.status, 200);
     }
 }
 
-pub(super) fn over(store: Failing) -> Router {
+pub(super) fn over(store: FailingStore) -> Router {
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), Arc::new(store), Extensions::default());
     router(Arc::new(mailroom), Settings { max_message_bytes: 1 << 20, ..Settings::default() })
 }
@@ -164,12 +164,12 @@ async fn what_is_asked_about_the_server_does_not_wait_for_heavy_work() {
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
     let server = Arc::new(Server::new(Arc::new(mailroom), Settings::default()));
-    let turns = u32::try_from(server.heavy.available_permits()).unwrap();
-    let _all = server.heavy.clone().acquire_many_owned(turns).await.unwrap();
-    let router = routed(server);
+    let turns = u32::try_from(server.work_permits.available_permits()).unwrap();
+    let _all = server.work_permits.clone().acquire_many_owned(turns).await.unwrap();
+    let router = build_router(server);
     for path in ["/livez", "/readyz", "/metrics", "/debug/vars", "/serve/status"] {
         let request = format!("GET {path}");
-        let asking = ask(&router, &request, Body::empty(), Peer::default());
+        let asking = send_request(&router, &request, Body::empty(), Peer::default());
         let answer = tokio::time::timeout(std::time::Duration::from_mins(1), asking).await;
         assert_eq!(answer.unwrap_or_else(|_| panic!("{path} waits")).status, 200, "{path}");
     }
