@@ -5,9 +5,9 @@
 //! it is, see [`restante_mail::terminal_text`].
 
 mod commands;
-mod failure;
+mod error;
 mod options;
-mod screen;
+mod output;
 mod send;
 mod server;
 #[cfg(test)]
@@ -24,11 +24,11 @@ use jiff::Timestamp;
 use restante_mail::terminal_text;
 
 pub use commands::EXIT_CODES;
-pub use failure::Failure;
-pub use options::VARIABLES;
+pub use error::CommandError;
+pub use options::ENVIRONMENT_VARIABLES;
 
-use options::{Mailing, Options};
-use screen::Screen;
+use options::{Options, SmtpOptions};
+use output::OutputStyle;
 use server::Server;
 
 /// The commands, in the order in which help lists them.
@@ -43,14 +43,14 @@ pub fn with_two_dashes(args: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// What the command line asks of a server.
-pub struct Errand {
+pub struct ClientCommand {
     task: Box<dyn Task>,
     options: Options,
 }
 
-impl Errand {
+impl ClientCommand {
     /// What a command of [`commands()`] was given; none when the name is not among them.
-    pub fn of(name: &str, matches: &ArgMatches) -> Option<Self> {
+    pub fn parse(name: &str, matches: &ArgMatches) -> Option<Self> {
         let (task, options) = commands::parse(name, matches)?;
         Some(Self { task, options })
     }
@@ -58,25 +58,32 @@ impl Errand {
     /// Does it. Says on standard error why not, and by the exit code.
     pub fn run(&self) -> ExitCode {
         let mut out = io::BufWriter::new(io::stdout().lock());
-        let screen = Screen::stdout(self.options.color);
-        let done = self.perform(&mut out, screen).and_then(|()| Ok(out.flush()?));
+        let screen = OutputStyle::for_stdout(self.options.color);
+        let done = self.execute(&mut out, screen).and_then(|()| Ok(out.flush()?));
         let Err(failure) = done else { return ExitCode::SUCCESS };
         // What was found before it went wrong belongs to the answer.
         let _ = out.flush();
-        if let Some(sentence) = failure.sentence() {
-            note(sentence);
+        if let Some(sentence) = failure.message() {
+            print_note(sentence);
         }
-        ExitCode::from(self.task.code(&failure))
+        ExitCode::from(self.task.exit_code(&failure))
     }
 
-    fn perform(&self, out: &mut dyn Write, screen: Screen) -> Result<(), Failure> {
+    fn execute(&self, out: &mut dyn Write, screen: OutputStyle) -> Result<(), CommandError> {
         let server = self.options.server()?;
-        let (mailing, json) = (self.options.mailing(), self.options.json);
-        self.task.run(&mut Session { server, mailing, screen, json, out, now: Timestamp::now() })
+        let (mailing, json) = (self.options.smtp_options(), self.options.json);
+        self.task.run(&mut CommandContext {
+            server,
+            smtp_options: mailing,
+            style: screen,
+            json,
+            out,
+            now: Timestamp::now(),
+        })
     }
 }
 
-impl fmt::Debug for Errand {
+impl fmt::Debug for ClientCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The options may hold a token.
         f.debug_struct("Errand").finish_non_exhaustive()
@@ -84,32 +91,32 @@ impl fmt::Debug for Errand {
 }
 
 /// Acts as `sendmail` when the program is called by that name: the exit code, or none when it has another name.
-pub fn sendmail(args: &[OsString]) -> Option<ExitCode> {
+pub fn run_as_sendmail(args: &[OsString]) -> Option<ExitCode> {
     let name = args.first().map(Path::new).and_then(Path::file_name);
     (name == Some(OsStr::new("sendmail"))).then(|| send::sendmail(args))
 }
 
 /// Tells the person something that is not the answer itself.
-fn note(sentence: &str) {
+fn print_note(sentence: &str) {
     // Nobody has to listen.
     let _ = writeln!(io::stderr(), "restante: {}", terminal_text::escape_line(sentence));
 }
 
 /// What a command line asks for, ready to be done.
 pub(crate) trait Task {
-    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure>;
+    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError>;
 
     /// The exit code that a failure has here.
-    fn code(&self, failure: &Failure) -> u8 {
-        failure.code()
+    fn exit_code(&self, failure: &CommandError) -> u8 {
+        failure.exit_code()
     }
 }
 
 /// What a command works with.
-pub(crate) struct Session<'a> {
+pub(crate) struct CommandContext<'a> {
     pub(crate) server: Server,
-    pub(crate) mailing: Mailing,
-    pub(crate) screen: Screen,
+    pub(crate) smtp_options: SmtpOptions,
+    pub(crate) style: OutputStyle,
     /// Whether the API's own answer is wanted.
     pub(crate) json: bool,
     pub(crate) out: &'a mut dyn Write,

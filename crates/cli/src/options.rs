@@ -10,26 +10,27 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use jiff::SignedDuration;
 use restante_http_client::TlsTrust;
 
-use crate::failure::Failure;
-use crate::screen::Color;
-use crate::server::{Credentials, Server, base};
+use crate::error::CommandError;
+use crate::output::Color;
+use crate::server::{Credentials, Server, parse_base_url};
 
 /// The variables that the commands read. A server that is started beside them has no such settings.
-pub const VARIABLES: &[&str] = &[SERVER, TOKEN, USER, PASSWORD, SMTP];
+pub const ENVIRONMENT_VARIABLES: &[&str] =
+    &[SERVER_VARIABLE, TOKEN_VARIABLE, USER_VARIABLE, PASSWORD_VARIABLE, SMTP_VARIABLE];
 
-const SERVER: &str = "RESTANTE_SERVER";
-const TOKEN: &str = "RESTANTE_TOKEN";
-const USER: &str = "RESTANTE_USER";
-const PASSWORD: &str = "RESTANTE_PASSWORD";
+const SERVER_VARIABLE: &str = "RESTANTE_SERVER";
+const TOKEN_VARIABLE: &str = "RESTANTE_TOKEN";
+const USER_VARIABLE: &str = "RESTANTE_USER";
+const PASSWORD_VARIABLE: &str = "RESTANTE_PASSWORD";
 /// Where mail is sent to.
-pub(crate) const SMTP: &str = "RESTANTE_SMTP";
+pub(crate) const SMTP_VARIABLE: &str = "RESTANTE_SMTP";
 
 const DEFAULT_SERVER: &str = "http://localhost:9000";
 /// How long the server may take for an answer.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-const TIMEOUT: &str = "timeout";
+const TIMEOUT_FLAG: &str = "timeout";
 /// The longest line that is read as a password, in bytes.
-const MAX_PASSWORD: usize = 1024;
+const MAX_PASSWORD_BYTES: usize = 1024;
 const CTRL_C: u8 = 3;
 const HEADING: &str = "Server and output";
 
@@ -48,11 +49,11 @@ pub(crate) struct Options {
 
 /// What was said that matters to mail, which goes by SMTP.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mailing {
+pub(crate) struct SmtpOptions {
     /// Whether somebody said which server is meant; otherwise it is the one that is there by default.
-    pub(crate) named: bool,
+    pub(crate) is_server_named: bool,
     /// Whether a user was named for just this command.
-    pub(crate) as_user: bool,
+    pub(crate) has_user: bool,
     /// Whether credentials may be read by others on the way.
     pub(crate) insecure: bool,
     pub(crate) timeout: Duration,
@@ -60,14 +61,14 @@ pub(crate) struct Mailing {
 
 impl Options {
     /// Adds the options to a command.
-    pub(crate) fn on(command: Command) -> Command {
+    pub(crate) fn add_to(command: Command) -> Command {
         // Where a command has a time limit of its own, that one counts.
-        let has_timeout = command.get_arguments().any(|arg| arg.get_long() == Some(TIMEOUT));
-        let command = command.args(args().map(|arg| arg.help_heading(HEADING)));
+        let has_timeout = command.get_arguments().any(|arg| arg.get_long() == Some(TIMEOUT_FLAG));
+        let command = command.args(common_args().map(|arg| arg.help_heading(HEADING)));
         if has_timeout {
             return command;
         }
-        let timeout = duration_arg(TIMEOUT, "How long the server may take for an answer [default: 30s]");
+        let timeout = duration_arg(TIMEOUT_FLAG, "How long the server may take for an answer [default: 30s]");
         command.arg(timeout.help_heading(HEADING))
     }
 
@@ -79,7 +80,7 @@ impl Options {
             user: text("user"),
             cacert: matches.get_one("cacert").cloned(),
             insecure: matches.get_flag("insecure"),
-            timeout: matches.try_get_one(TIMEOUT).ok().flatten().copied().unwrap_or(DEFAULT_TIMEOUT),
+            timeout: matches.try_get_one(TIMEOUT_FLAG).ok().flatten().copied().unwrap_or(DEFAULT_TIMEOUT),
             json: matches.get_flag("json"),
             color: match text("color").as_deref() {
                 Some("always") => Color::Always,
@@ -95,15 +96,15 @@ impl Options {
     }
 
     /// The server that is meant. Flags win over variables.
-    pub(crate) fn server(&self) -> Result<Server, Failure> {
-        let named = self.named();
-        let (url, in_url) = base(named.as_deref().unwrap_or(DEFAULT_SERVER))
-            .map_err(|why| Failure::Usage(format!("The server is not understood: {why}.")))?;
+    pub(crate) fn server(&self) -> Result<Server, CommandError> {
+        let named = self.server_url();
+        let (url, in_url) = parse_base_url(named.as_deref().unwrap_or(DEFAULT_SERVER))
+            .map_err(|why| CommandError::Usage(format!("The server is not understood: {why}.")))?;
         let credentials = match (&self.token, &self.user) {
             (Some(token), _) => Credentials::Token(token.clone()),
             (None, Some(user)) => user_with_password(user)?,
             (None, None) if in_url != Credentials::None => in_url,
-            (None, None) => match (variable(TOKEN), variable(USER)) {
+            (None, None) => match (env_variable(TOKEN_VARIABLE), env_variable(USER_VARIABLE)) {
                 (Some(token), _) => Credentials::Token(token),
                 (None, Some(user)) => user_with_password(&user)?,
                 (None, None) => Credentials::None,
@@ -112,25 +113,26 @@ impl Options {
         Ok(Server::new(url, credentials, self.trust()?, self.timeout))
     }
 
-    pub(crate) fn mailing(&self) -> Mailing {
-        Mailing {
-            named: self.named().is_some(),
-            as_user: self.user.is_some(),
+    pub(crate) fn smtp_options(&self) -> SmtpOptions {
+        SmtpOptions {
+            is_server_named: self.server_url().is_some(),
+            has_user: self.user.is_some(),
             insecure: self.insecure,
             timeout: self.timeout,
         }
     }
 
-    fn named(&self) -> Option<String> {
-        self.server.clone().or_else(|| variable(SERVER))
+    fn server_url(&self) -> Option<String> {
+        self.server.clone().or_else(|| env_variable(SERVER_VARIABLE))
     }
 
-    fn trust(&self) -> Result<TlsTrust, Failure> {
+    fn trust(&self) -> Result<TlsTrust, CommandError> {
         if self.insecure {
             return Ok(TlsTrust::accept_any());
         }
         let Some(path) = &self.cacert else { return Ok(TlsTrust::default()) };
-        let wrong = |why: String| Failure::Usage(format!("The certificate {} cannot be used: {why}.", path.display()));
+        let wrong =
+            |why: String| CommandError::Usage(format!("The certificate {} cannot be used: {why}.", path.display()));
         let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
         TlsTrust::with_extra_roots(&pem).map_err(|failure| wrong(failure.to_string()))
     }
@@ -138,11 +140,11 @@ impl Options {
 
 /// A flag whose value is a length of time.
 pub(crate) fn duration_arg(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name("TIME").value_parser(duration).help(help)
+    Arg::new(name).long(name).value_name("TIME").value_parser(parse_duration).help(help)
 }
 
 /// A variable of the environment that says something.
-pub(crate) fn variable(name: &str) -> Option<String> {
+pub(crate) fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
@@ -158,7 +160,7 @@ pub(crate) fn inbucket_args() -> [Arg; 2] {
     ]
 }
 
-fn args() -> impl Iterator<Item = Arg> {
+fn common_args() -> impl Iterator<Item = Arg> {
     [
         Arg::new("server")
             .long("server")
@@ -201,7 +203,7 @@ fn host_and_port(matches: &ArgMatches) -> Option<String> {
 }
 
 /// `30s`, `1m30s`, `500ms`; a number alone is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+fn parse_duration(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<u32>().map(|seconds| Duration::from_secs(seconds.into()));
     seconds
         .ok()
@@ -209,21 +211,22 @@ fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "must be a length of time such as 30s, 1m30s or 500ms".to_owned())
 }
 
-fn user_with_password(name: &str) -> Result<Credentials, Failure> {
-    let password = match variable(PASSWORD) {
+fn user_with_password(name: &str) -> Result<Credentials, CommandError> {
+    let password = match env_variable(PASSWORD_VARIABLE) {
         Some(password) => password,
-        None => asked_for(name)?,
+        None => prompt_password(name)?,
     };
     Ok(Credentials::User { name: name.to_owned(), password })
 }
 
 /// Asks the person at the terminal for a password, and does not show what is typed. Ctrl-C ends the line meanwhile instead of
 /// the program, which would leave the terminal as it is.
-fn asked_for(name: &str) -> Result<String, Failure> {
+fn prompt_password(name: &str) -> Result<String, CommandError> {
     use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 
     let stdin = std::io::stdin();
-    let missing = || Failure::Usage(format!("There is no password for {name}: set {PASSWORD}, or use a terminal."));
+    let missing =
+        || CommandError::Usage(format!("There is no password for {name}: set {PASSWORD_VARIABLE}, or use a terminal."));
     if !stdin.is_terminal() {
         return Err(missing());
     }
@@ -234,7 +237,7 @@ fn asked_for(name: &str) -> Result<String, Failure> {
     let _ = write!(std::io::stderr(), "Password of {name}: ");
     tcsetattr(&stdin, OptionalActions::Flush, &silent).map_err(|_| missing())?;
     // A terminal gives one line at a time, whatever ends it.
-    let mut line = vec![0; MAX_PASSWORD];
+    let mut line = vec![0; MAX_PASSWORD_BYTES];
     let read = stdin.lock().read(&mut line);
     let _ = tcsetattr(&stdin, OptionalActions::Flush, &before);
     let _ = writeln!(std::io::stderr());
@@ -264,7 +267,7 @@ mod tests {
             ("", None),
         ];
         for (text, expected) in table {
-            assert_eq!(duration(text).ok(), expected.map(Duration::from_millis), "{text}");
+            assert_eq!(parse_duration(text).ok(), expected.map(Duration::from_millis), "{text}");
         }
     }
 

@@ -12,16 +12,16 @@ use restante_http_client::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// The longest answer that is kept in memory: a mail, its HTML and what JSON makes of both.
-const MAX_ANSWER: u64 = 512 * 1024 * 1024;
+const MAX_RESPONSE_BYTES: u64 = 512 * 1024 * 1024;
 /// The longest refusal that is read of an answer that is otherwise a stream.
-const MAX_REFUSAL: u64 = 64 * 1024;
+const MAX_ERROR_BYTES: u64 = 64 * 1024;
 /// The longest text of a refusal that is no JSON.
-const MAX_LINE: usize = 200;
+const MAX_ERROR_LINE_BYTES: usize = 200;
 /// How much longer than the server may wait for mail, its answer may take.
-const GRACE: Duration = Duration::from_secs(30);
+const WAIT_GRACE: Duration = Duration::from_secs(30);
 
 /// Who asks.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,14 +38,14 @@ pub(crate) enum Credentials {
 /// A server, and how to talk to it.
 pub(crate) struct Server {
     base: Url,
-    courier: HttpClient,
+    client: HttpClient,
     credentials: Credentials,
     timeout: Duration,
 }
 
 /// A path below the base, and what is asked of it.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Question<'a> {
+pub(crate) struct ApiRequest<'a> {
     pub(crate) path: &'a [&'a str],
     pub(crate) parameters: &'a [(&'a str, &'a str)],
     /// How long the server is asked to wait before it answers.
@@ -59,10 +59,10 @@ impl Server {
             use_proxies: true,
             // A redirect can turn what should delete into what only asks.
             max_redirects: 0,
-            body_mode: BodyMode::Full { max_bytes: MAX_ANSWER },
+            body_mode: BodyMode::Full { max_bytes: MAX_RESPONSE_BYTES },
             retry_all_methods: false,
         };
-        Self { base, courier: HttpClient::with_trust(trust, rules), credentials, timeout }
+        Self { base, client: HttpClient::with_trust(trust, rules), credentials, timeout }
     }
 
     /// The host of the server, as it stands in a URL.
@@ -75,44 +75,49 @@ impl Server {
     }
 
     /// The JSON document that a path gives.
-    pub(crate) fn get(&self, question: Question<'_>) -> Result<Value, Failure> {
-        document(&self.ask("GET", question, None)?)
+    pub(crate) fn get(&self, question: ApiRequest<'_>) -> Result<Value, CommandError> {
+        json_body(&self.send("GET", question, None)?)
     }
 
     /// The JSON document that a path gives when this is sent to it.
-    pub(crate) fn post(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
-        document(&self.ask("POST", Question { path, ..Question::default() }, Some(body))?)
+    pub(crate) fn post(&self, path: &[&str], body: &Value) -> Result<Value, CommandError> {
+        json_body(&self.send("POST", ApiRequest { path, ..ApiRequest::default() }, Some(body))?)
     }
 
     /// The JSON document that deleting a path gives.
-    pub(crate) fn delete(&self, path: &[&str]) -> Result<Value, Failure> {
-        document(&self.ask("DELETE", Question { path, ..Question::default() }, None)?)
+    pub(crate) fn delete(&self, path: &[&str]) -> Result<Value, CommandError> {
+        json_body(&self.send("DELETE", ApiRequest { path, ..ApiRequest::default() }, None)?)
     }
 
     /// The whole answer, whatever its status.
-    pub(crate) fn ask(&self, method: &str, question: Question<'_>, body: Option<&Value>) -> Result<Response, Failure> {
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        question: ApiRequest<'_>,
+        body: Option<&Value>,
+    ) -> Result<Response, CommandError> {
         let mut request = self.request(method, question);
         if let Some(body) = body {
             request.headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
             request.body = Some(body.to_string().into_bytes());
         }
-        self.courier.send(&request).map_err(|failure| self.unreachable(&failure))
+        self.client.send(&request).map_err(|failure| self.transport_error(&failure))
     }
 
     /// The bytes of a path, while they arrive.
-    pub(crate) fn download(&self, path: &[&str]) -> Result<Download, Failure> {
-        let request = self.request("GET", Question { path, ..Question::default() });
-        let mut download = self.courier.download(&request).map_err(|failure| self.unreachable(&failure))?;
+    pub(crate) fn download(&self, path: &[&str]) -> Result<Download, CommandError> {
+        let request = self.request("GET", ApiRequest { path, ..ApiRequest::default() });
+        let mut download = self.client.download(&request).map_err(|failure| self.transport_error(&failure))?;
         if download.status == 200 {
             return Ok(download);
         }
         let mut body = Vec::new();
         // What is missing of it is missing of a sentence.
-        let _ = (&mut download).take(MAX_REFUSAL).read_to_end(&mut body);
-        Err(refusal(download.status, &body))
+        let _ = (&mut download).take(MAX_ERROR_BYTES).read_to_end(&mut body);
+        Err(status_error(download.status, &body))
     }
 
-    fn request(&self, method: &str, question: Question<'_>) -> Request {
+    fn request(&self, method: &str, question: ApiRequest<'_>) -> Request {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(question.path);
@@ -132,30 +137,32 @@ impl Server {
             url: url.into(),
             headers: authorization.map(|value| ("Authorization".to_owned(), value)).into_iter().collect(),
             body: None,
-            timeout: if question.wait.is_zero() { self.timeout } else { question.wait + GRACE },
+            timeout: if question.wait.is_zero() { self.timeout } else { question.wait + WAIT_GRACE },
         }
     }
 
-    fn unreachable(&self, failure: &restante_http_client::HttpError) -> Failure {
+    fn transport_error(&self, failure: &restante_http_client::HttpError) -> CommandError {
         use restante_http_client::HttpError as Sent;
         let base = &self.base;
         match failure {
-            Sent::InvalidRequest(_) => Failure::Usage(format!("The request cannot be sent to {base}: {failure}.")),
-            Sent::ResponseTooLarge => Failure::Server(format!("The answer of {base} is too long.")),
+            Sent::InvalidRequest(_) => CommandError::Usage(format!("The request cannot be sent to {base}: {failure}.")),
+            Sent::ResponseTooLarge => CommandError::Server(format!("The answer of {base} is too long.")),
             Sent::Timeout | Sent::Network(_) | Sent::ForbiddenAddress(_) => {
-                Failure::Unreachable(format!("The server {base} cannot be reached: {failure}."))
+                CommandError::Unreachable(format!("The server {base} cannot be reached: {failure}."))
             }
         }
     }
 }
 
 /// Understands the URL of a server. Credentials in it count as those of a user.
-pub(crate) fn base(text: &str) -> Result<(Url, Credentials), String> {
+pub(crate) fn parse_base_url(text: &str) -> Result<(Url, Credentials), String> {
     let mut url = parse_url(text).map_err(|failure| failure.to_string())?;
     url.set_query(None);
     let credentials = match (url.username(), url.password()) {
         ("", _) => Credentials::None,
-        (name, password) => Credentials::User { name: decoded(name), password: decoded(password.unwrap_or_default()) },
+        (name, password) => {
+            Credentials::User { name: percent_decode(name), password: percent_decode(password.unwrap_or_default()) }
+        }
     };
     // They are sent as a header field, and appear in no error.
     let _ = url.set_password(None).and_then(|()| url.set_username(""));
@@ -165,7 +172,7 @@ pub(crate) fn base(text: &str) -> Result<(Url, Credentials), String> {
 }
 
 /// Undoes the percent-encoding of a URL's name or password.
-fn decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, behind)) = rest.split_first() {
@@ -185,44 +192,46 @@ fn decoded(text: &str) -> String {
 }
 
 /// The document of an answer that says yes; otherwise what its refusal means.
-pub(crate) fn document(answer: &Response) -> Result<Value, Failure> {
+pub(crate) fn json_body(answer: &Response) -> Result<Value, CommandError> {
     if !(200..300).contains(&answer.status) {
-        return Err(refusal(answer.status, &answer.body));
+        return Err(status_error(answer.status, &answer.body));
     }
-    serde_json::from_slice(&answer.body).map_err(|error| strange(&error.to_string()))
+    serde_json::from_slice(&answer.body).map_err(|error| unexpected_response(&error.to_string()))
 }
 
 /// A document, or a part of one, in the shape that the API promises.
-pub(crate) fn shaped<T: DeserializeOwned>(document: &Value) -> Result<T, Failure> {
-    T::deserialize(document).map_err(|error| strange(&error.to_string()))
+pub(crate) fn decode<T: DeserializeOwned>(document: &Value) -> Result<T, CommandError> {
+    T::deserialize(document).map_err(|error| unexpected_response(&error.to_string()))
 }
 
 /// What a refusal means, in the server's own words where it has some (RFC 9457).
-pub(crate) fn refusal(status: u16, body: &[u8]) -> Failure {
+pub(crate) fn status_error(status: u16, body: &[u8]) -> CommandError {
     let problem: Option<Value> = serde_json::from_slice(body).ok();
     let detail = problem.as_ref().and_then(|problem| problem["detail"].as_str());
-    let sentence = match detail.or_else(|| line_of_text(body)) {
+    let sentence = match detail.or_else(|| plain_text_line(body)) {
         Some(text) => text.to_owned(),
         None => format!("The server answers with status {status}."),
     };
     match status {
-        404 | 408 | 409 => Failure::nothing(sentence),
-        400 | 413 | 415 | 422 => Failure::Usage(sentence),
-        401 | 403 => Failure::Refused(sentence),
-        _ => Failure::Server(sentence),
+        404 | 408 | 409 => CommandError::not_found(sentence),
+        400 | 413 | 415 | 422 => CommandError::Usage(sentence),
+        401 | 403 => CommandError::Unauthorized(sentence),
+        _ => CommandError::Server(sentence),
     }
 }
 
 /// The text of an answer that is one line and nothing else: a port that speaks HTTPS says so that way.
-fn line_of_text(body: &[u8]) -> Option<&str> {
+fn plain_text_line(body: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(body).ok()?.trim();
-    let is_line =
-        !text.is_empty() && text.len() <= MAX_LINE && !text.contains('\n') && !text.starts_with(['<', '{', '[']);
+    let is_line = !text.is_empty()
+        && text.len() <= MAX_ERROR_LINE_BYTES
+        && !text.contains('\n')
+        && !text.starts_with(['<', '{', '[']);
     is_line.then_some(text)
 }
 
-fn strange(why: &str) -> Failure {
-    Failure::Server(format!("The answer of the server cannot be understood: {why}."))
+fn unexpected_response(why: &str) -> CommandError {
+    CommandError::Server(format!("The answer of the server cannot be understood: {why}."))
 }
 
 #[cfg(test)]
@@ -235,13 +244,17 @@ mod tests {
         let table =
             [(404, 1), (408, 1), (409, 1), (400, 2), (422, 2), (401, 4), (403, 4), (421, 5), (302, 5), (503, 5)];
         for (status, code) in table {
-            let failure = refusal(status, body);
-            assert_eq!((failure.code(), failure.to_string().as_str()), (code, "There is no such message."), "{status}");
+            let failure = status_error(status, body);
+            assert_eq!(
+                (failure.exit_code(), failure.to_string().as_str()),
+                (code, "There is no such message."),
+                "{status}"
+            );
         }
         let line = b"This port speaks HTTPS: the URL must begin with https://.\n";
-        assert_eq!(refusal(400, line).to_string(), "This port speaks HTTPS: the URL must begin with https://.");
-        assert_eq!(refusal(502, b"one\ntwo\n").to_string(), "The server answers with status 502.");
-        assert_eq!(refusal(502, b"<html>").to_string(), "The server answers with status 502.");
+        assert_eq!(status_error(400, line).to_string(), "This port speaks HTTPS: the URL must begin with https://.");
+        assert_eq!(status_error(502, b"one\ntwo\n").to_string(), "The server answers with status 502.");
+        assert_eq!(status_error(502, b"<html>").to_string(), "The server answers with status 502.");
     }
 
     #[test]
@@ -257,21 +270,22 @@ mod tests {
             ("http://ann@x.test", "http://x.test/", user("ann", "")),
         ];
         for (text, expected, credentials) in table {
-            let (url, found) = base(text).unwrap();
+            let (url, found) = parse_base_url(text).unwrap();
             assert_eq!(url.as_str(), expected);
             assert!(found == credentials, "{text}");
         }
         for bad in ["localhost:9000", "ftp://x", ""] {
-            assert!(base(bad).is_err(), "{bad}");
+            assert!(parse_base_url(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn paths_are_encoded_below_the_base() {
-        let (url, _) = base("http://x.test/mail/").unwrap();
+        let (url, _) = parse_base_url("http://x.test/mail/").unwrap();
         let server = Server::new(url, Credentials::None, TlsTrust::default(), Duration::from_secs(1));
         let path = &["api", "v1", "mailbox", "a/b c@x.org"];
-        let request = server.request("GET", Question { path, parameters: &[("q", "a b&c")], ..Question::default() });
+        let request =
+            server.request("GET", ApiRequest { path, parameters: &[("q", "a b&c")], ..ApiRequest::default() });
         assert_eq!(request.url, "http://x.test/mail/api/v1/mailbox/a%2Fb%20c@x.org?q=a+b%26c");
     }
 }

@@ -9,7 +9,7 @@ use restante::{health, manual, script, serve, token, transfer, user};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    if let Some(code) = restante_cli::sendmail(&args) {
+    if let Some(code) = restante_cli::run_as_sendmail(&args) {
         return code;
     }
     match command_line::parse(args, std::env::vars_os(), &|path| std::fs::read(path)) {

@@ -8,23 +8,23 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::message::{self, Message};
-use super::waiting::{self, after_arg};
-use super::{id_arg, mailbox_arg, text};
-use crate::failure::Failure;
+use super::wait_requests::{self, after_arg};
+use super::{arg_text, id_arg, mailbox_arg};
+use crate::error::CommandError;
 use crate::options::duration_arg;
-use crate::screen::{Column, Style, Table};
-use crate::server::{Question, Server, shaped};
-use crate::{Session, Task};
+use crate::output::{Column, Table, TextStyle};
+use crate::server::{ApiRequest, Server, decode};
+use crate::{CommandContext, Task};
 
 /// The most that the server waits for mail at once.
-const LONGEST_WAIT: Duration = Duration::from_mins(10);
+const MAX_WAIT: Duration = Duration::from_mins(10);
 /// How many messages, the newest ones, are looked at where several may have what is wanted.
-const LOOKED_AT: usize = 1000;
+const MAX_SEARCHED_MESSAGES: usize = 1000;
 const LATEST: &str = "latest";
 
 /// What is taken out of a mail.
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum ExtractKind {
     Codes,
     /// Those with this text in their address or in the words that are linked, or all.
     Links {
@@ -39,7 +39,7 @@ pub(super) fn codes_command() -> Command {
              CODE=$(restante codes ann --wait 30s). With --wait or --after it is the newest message that has a code, \
              among the last 1000.",
         );
-    waiting(command, "Waits so long for a message with a code, when there is none yet")
+    with_wait_args(command, "Waits so long for a message with a code, when there is none yet")
 }
 
 pub(super) fn links_command() -> Command {
@@ -47,7 +47,7 @@ pub(super) fn links_command() -> Command {
         "Prints the links of a message. In a pipe each line is one address. With --wait or --after it is the newest \
              message that has a link, among the last 1000.",
     );
-    waiting(command, "Waits so long for a message with a link, when there is none yet").arg(
+    with_wait_args(command, "Waits so long for a message with a link, when there is none yet").arg(
         Arg::new("match")
             .long("match")
             .value_name("TEXT")
@@ -55,7 +55,7 @@ pub(super) fn links_command() -> Command {
     )
 }
 
-fn waiting(command: Command, wait: &'static str) -> Command {
+fn with_wait_args(command: Command, wait: &'static str) -> Command {
     command
         .arg(mailbox_arg())
         .arg(id_arg().conflicts_with_all(["wait", "after"]))
@@ -64,16 +64,16 @@ fn waiting(command: Command, wait: &'static str) -> Command {
 }
 
 pub(super) fn parse_codes(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(Extract::parse(matches, Kind::Codes))
+    Box::new(Extract::parse(matches, ExtractKind::Codes))
 }
 
 pub(super) fn parse_links(matches: &ArgMatches) -> Box<dyn Task> {
     let containing = matches.get_one::<String>("match").cloned();
-    Box::new(Extract::parse(matches, Kind::Links { containing }))
+    Box::new(Extract::parse(matches, ExtractKind::Links { containing }))
 }
 
 struct Extract {
-    kind: Kind,
+    kind: ExtractKind,
     mailbox: String,
     id: String,
     wait: Duration,
@@ -81,11 +81,11 @@ struct Extract {
 }
 
 impl Extract {
-    fn parse(matches: &ArgMatches, kind: Kind) -> Self {
+    fn parse(matches: &ArgMatches, kind: ExtractKind) -> Self {
         Self {
             kind,
-            mailbox: text(matches, "mailbox"),
-            id: text(matches, "id"),
+            mailbox: arg_text(matches, "mailbox"),
+            id: arg_text(matches, "id"),
             wait: matches.get_one("wait").copied().unwrap_or_default(),
             after: matches.get_one("after").copied(),
         }
@@ -93,49 +93,50 @@ impl Extract {
 
     /// The newest message that has what is wanted, as soon as there is one. Whatever comes meanwhile may be several messages,
     /// and the newest of them may be one without.
-    fn awaited(&self, server: &Server) -> Result<String, Failure> {
+    fn wait_for_message(&self, server: &Server) -> Result<String, CommandError> {
         let deadline = Instant::now() + self.wait;
         let mut last = self.after.unwrap_or_default();
         loop {
-            let ids = self.behind(server, last)?;
+            let ids = self.ids_after(server, last)?;
             for id in ids.iter().rev().map(u64::to_string) {
-                if self.is_in(server, &id)? {
+                if self.has_match(server, &id)? {
                     return Ok(id);
                 }
             }
             last = ids.last().copied().unwrap_or(last);
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Failure::nothing(format!("No message with {} came in time.", self.kind.name())));
+                return Err(CommandError::not_found(format!("No message with {} came in time.", self.kind.name())));
             }
-            waiting::more(server, &self.mailbox, last, left.min(LONGEST_WAIT))?;
+            wait_requests::wait_for_more(server, &self.mailbox, last, left.min(MAX_WAIT))?;
         }
     }
 
     /// The ids of the newest messages behind this one, ascending.
-    fn behind(&self, server: &Server, last: u64) -> Result<Vec<u64>, Failure> {
-        let newest: Vec<Message> = shaped(&Value::Array(message::list(server, &self.mailbox, Some(LOOKED_AT))?))?;
+    fn ids_after(&self, server: &Server, last: u64) -> Result<Vec<u64>, CommandError> {
+        let newest: Vec<Message> =
+            decode(&Value::Array(message::list(server, &self.mailbox, Some(MAX_SEARCHED_MESSAGES))?))?;
         Ok(newest.iter().filter_map(|message| message.id.parse().ok()).filter(|id| *id > last).collect())
     }
 
     /// Whether a message has what is wanted. One that was deleted meanwhile has not.
-    fn is_in(&self, server: &Server, id: &str) -> Result<bool, Failure> {
-        match self.kind.ask(server, &self.mailbox, id) {
-            Ok(answer) => Ok(!self.kind.found(&answer).is_empty()),
-            Err(Failure::Nothing(_)) => Ok(false),
+    fn has_match(&self, server: &Server, id: &str) -> Result<bool, CommandError> {
+        match self.kind.fetch(server, &self.mailbox, id) {
+            Ok(answer) => Ok(!self.kind.matching(&answer).is_empty()),
+            Err(CommandError::NotFound(_)) => Ok(false),
             Err(failure) => Err(failure),
         }
     }
 }
 
 impl Task for Extract {
-    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let looks_for_itself = !self.wait.is_zero() || self.after.is_some();
         if looks_for_itself {
-            let id = self.awaited(&session.server)?;
-            return show(session, &self.kind, &self.mailbox, &id);
+            let id = self.wait_for_message(&session.server)?;
+            return print(session, &self.kind, &self.mailbox, &id);
         }
-        show(session, &self.kind, &self.mailbox, &self.id)
+        print(session, &self.kind, &self.mailbox, &self.id)
     }
 }
 
@@ -160,7 +161,7 @@ struct Link {
     image_alt: Option<String>,
 }
 
-impl Kind {
+impl ExtractKind {
     fn name(&self) -> &'static str {
         match self {
             Self::Codes => "codes",
@@ -168,12 +169,12 @@ impl Kind {
         }
     }
 
-    fn ask(&self, server: &Server, mailbox: &str, id: &str) -> Result<Value, Failure> {
-        server.get(Question { path: &["api", "v2", "mailbox", mailbox, id, self.name()], ..Question::default() })
+    fn fetch(&self, server: &Server, mailbox: &str, id: &str) -> Result<Value, CommandError> {
+        server.get(ApiRequest { path: &["api", "v2", "mailbox", mailbox, id, self.name()], ..ApiRequest::default() })
     }
 
     /// What of an answer is wanted.
-    fn found(&self, answer: &Value) -> Vec<Value> {
+    fn matching(&self, answer: &Value) -> Vec<Value> {
         let all = answer[self.name()].as_array().cloned().unwrap_or_default();
         let Self::Links { containing: Some(containing) } = self else { return all };
         let wanted = containing.to_lowercase();
@@ -184,28 +185,33 @@ impl Kind {
 }
 
 /// Shows what is in a message.
-pub(super) fn show(session: &mut Session<'_>, kind: &Kind, mailbox: &str, id: &str) -> Result<(), Failure> {
-    let mut answer = kind.ask(&session.server, mailbox, id)?;
-    let found = Value::Array(kind.found(&answer));
+pub(super) fn print(
+    session: &mut CommandContext<'_>,
+    kind: &ExtractKind,
+    mailbox: &str,
+    id: &str,
+) -> Result<(), CommandError> {
+    let mut answer = kind.fetch(&session.server, mailbox, id)?;
+    let found = Value::Array(kind.matching(&answer));
     if session.json {
         answer[kind.name()] = found.clone();
-        session.screen.json(session.out, &answer)?;
+        session.style.write_json(session.out, &answer)?;
     } else {
         match kind {
-            Kind::Codes => show_codes(session, shaped(&found)?)?,
-            Kind::Links { .. } => show_links(session, shaped(&found)?)?,
+            ExtractKind::Codes => print_codes(session, decode(&found)?)?,
+            ExtractKind::Links { .. } => print_links(session, decode(&found)?)?,
         }
     }
     if found.as_array().is_some_and(Vec::is_empty) {
         let which = if id == LATEST { "The newest message".to_owned() } else { format!("Message {id}") };
-        let what = if matches!(kind, Kind::Links { containing: Some(_) }) { "such links" } else { kind.name() };
-        return Err(Failure::nothing(format!("{which} has no {what}.")));
+        let what = if matches!(kind, ExtractKind::Links { containing: Some(_) }) { "such links" } else { kind.name() };
+        return Err(CommandError::not_found(format!("{which} has no {what}.")));
     }
     Ok(())
 }
 
-fn show_codes(session: &mut Session<'_>, codes: Vec<Code>) -> std::io::Result<()> {
-    if !session.screen.is_terminal() {
+fn print_codes(session: &mut CommandContext<'_>, codes: Vec<Code>) -> std::io::Result<()> {
+    if !session.style.is_terminal() {
         return codes
             .first()
             .map_or(Ok(()), |best| writeln!(session.out, "{}", terminal_text::escape_line(&best.text)));
@@ -214,25 +220,29 @@ fn show_codes(session: &mut Session<'_>, codes: Vec<Code>) -> std::io::Result<()
         return Ok(());
     }
     let mut table = Table::new([
-        Column::new("CODE").styled(Style::Hit),
-        Column::new("SCORE").right().styled(Style::Faint),
-        Column::new("AROUND IT").giving(),
+        Column::new("CODE").styled(TextStyle::Hit),
+        Column::new("SCORE").right_aligned().styled(TextStyle::Faint),
+        Column::new("AROUND IT").shrinkable(),
     ]);
     for Code { text, score, before, after } in codes {
         let around = format!("{before} {text} {after}").trim().to_owned();
-        table.row([text, format!("{score:.2}"), around]);
+        table.add_row([text, format!("{score:.2}"), around]);
     }
-    session.screen.table(session.out, &table)
+    session.style.write_table(session.out, &table)
 }
 
-fn show_links(session: &mut Session<'_>, links: Vec<Link>) -> std::io::Result<()> {
-    let is_terminal = session.screen.is_terminal();
+fn print_links(session: &mut CommandContext<'_>, links: Vec<Link>) -> std::io::Result<()> {
+    let is_terminal = session.style.is_terminal();
     for Link { href, text, image_alt } in links {
         // Addresses are for copying, so they are never cut.
-        writeln!(session.out, "{}", session.screen.style(Style::Id, &terminal_text::escape_line(&href)))?;
+        writeln!(session.out, "{}", session.style.paint(TextStyle::Id, &terminal_text::escape_line(&href)))?;
         let words = if text.is_empty() { image_alt.unwrap_or_default() } else { text };
         if is_terminal && !words.is_empty() && words != href {
-            writeln!(session.out, "    {}", session.screen.style(Style::Faint, &terminal_text::escape_line(&words)))?;
+            writeln!(
+                session.out,
+                "    {}",
+                session.style.paint(TextStyle::Faint, &terminal_text::escape_line(&words))
+            )?;
         }
     }
     Ok(())

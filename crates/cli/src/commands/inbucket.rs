@@ -15,30 +15,30 @@ use restante_mail::terminal_text;
 use serde_json::{Value, json};
 
 use super::message::{self, Message};
-use super::{finished, mailbox_arg, text};
-use crate::failure::Failure;
+use super::{arg_text, mailbox_arg, with_common_options};
+use crate::error::CommandError;
 use crate::options::{Options, duration_arg, inbucket_args};
-use crate::server::shaped;
-use crate::{Session, Task};
+use crate::server::decode;
+use crate::{CommandContext, Task};
 
 /// The name of the group that takes the place of Inbucket's client.
 pub(super) const CLIENT: &str = "client";
 /// The commands behind which flags may have a single dash.
-const LENIENT: &[&str] = &[CLIENT, "match", "mbox"];
+const SINGLE_DASH_COMMANDS: &[&str] = &[CLIENT, "match", "mbox"];
 /// Flags that Inbucket's client takes with a single dash, as Go programs do.
-const SINGLE_DASH: &[&str] = &["delete", "from", "help", "host", "maxage", "output", "port", "subject", "to"];
+const SINGLE_DASH_FLAGS: &[&str] = &["delete", "from", "help", "host", "maxage", "output", "port", "subject", "to"];
 /// The most memory that a compiled expression may take.
-const MAX_EXPRESSION: usize = 1024 * 1024;
+const MAX_REGEX_BYTES: usize = 1024 * 1024;
 
 pub(crate) fn with_two_dashes(args: Vec<OsString>) -> Vec<OsString> {
-    let is_lenient = |arg: &OsString| arg.to_str().is_some_and(|arg| LENIENT.contains(&arg));
+    let is_lenient = |arg: &OsString| arg.to_str().is_some_and(|arg| SINGLE_DASH_COMMANDS.contains(&arg));
     let Some(at) = args.iter().position(is_lenient) else { return args };
-    args.into_iter().enumerate().map(|(index, arg)| if index > at { with_another_dash(arg) } else { arg }).collect()
+    args.into_iter().enumerate().map(|(index, arg)| if index > at { add_dash(arg) } else { arg }).collect()
 }
 
-fn with_another_dash(arg: OsString) -> OsString {
+fn add_dash(arg: OsString) -> OsString {
     let name = arg.to_str().and_then(|text| text.strip_prefix('-')).and_then(|text| text.split('=').next());
-    if !name.is_some_and(|name| SINGLE_DASH.contains(&name)) {
+    if !name.is_some_and(|name| SINGLE_DASH_FLAGS.contains(&name)) {
         return arg;
     }
     let mut doubled = OsString::from("-");
@@ -54,15 +54,17 @@ pub(super) fn client_command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .args(inbucket_args())
-        .subcommands([list, match_command(), mbox_command()].map(|command| finished(command).args(inbucket_args())))
+        .subcommands(
+            [list, match_command(), mbox_command()].map(|command| with_common_options(command).args(inbucket_args())),
+        )
 }
 
 pub(super) fn parse_client(matches: &ArgMatches) -> Option<(Box<dyn Task>, Options)> {
     let (name, below) = matches.subcommand()?;
     let task: Box<dyn Task> = match name {
-        "list" => Box::new(Ids { mailbox: text(below, "mailbox") }),
+        "list" => Box::new(ListIds { mailbox: arg_text(below, "mailbox") }),
         "match" => parse_match(below),
-        _ => Box::new(Match { may_be_empty: true, ..whole(below) }),
+        _ => Box::new(Match { allows_empty: true, ..match_all(below) }),
     };
     let mut options = Options::parse(below);
     options.or_host_and_port(matches);
@@ -71,7 +73,7 @@ pub(super) fn parse_client(matches: &ArgMatches) -> Option<(Box<dyn Task>, Optio
 
 pub(super) fn match_command() -> Command {
     let expression = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name("REGEXP").allow_hyphen_values(true).value_parser(compiled).help(help)
+        Arg::new(name).long(name).value_name("REGEXP").allow_hyphen_values(true).value_parser(compile_regex).help(help)
     };
     Command::new("match")
         .about("Prints the messages of a mailbox that match regular expressions, as Inbucket's client does")
@@ -116,54 +118,54 @@ fn delete_arg() -> Arg {
         .help("Deletes the messages that were printed")
 }
 
-fn compiled(text: &str) -> Result<Regex, String> {
-    RegexBuilder::new(text).size_limit(MAX_EXPRESSION).build().map_err(|error| error.to_string())
+fn compile_regex(text: &str) -> Result<Regex, String> {
+    RegexBuilder::new(text).size_limit(MAX_REGEX_BYTES).build().map_err(|error| error.to_string())
 }
 
 pub(super) fn parse_match(matches: &ArgMatches) -> Box<dyn Task> {
     // An empty expression is none, as in Inbucket's client.
     let expression = |name| matches.get_one::<Regex>(name).filter(|regex| !regex.as_str().is_empty()).cloned();
     Box::new(Match {
-        mailbox: text(matches, "mailbox"),
+        mailbox: arg_text(matches, "mailbox"),
         from: expression("from"),
         to: expression("to"),
         subject: expression("subject"),
         max_age: matches.get_one("maxage").copied().unwrap_or_default(),
-        form: match text(matches, "output").as_str() {
-            "json" => Form::Json,
-            "mbox" => Form::Mbox,
-            _ => Form::Id,
+        format: match arg_text(matches, "output").as_str() {
+            "json" => OutputFormat::Json,
+            "mbox" => OutputFormat::Mbox,
+            _ => OutputFormat::Id,
         },
-        delete: text(matches, "delete") == "true",
-        may_be_empty: false,
+        delete: arg_text(matches, "delete") == "true",
+        allows_empty: false,
     })
 }
 
 pub(super) fn parse_mbox(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(whole(matches))
+    Box::new(match_all(matches))
 }
 
 /// A whole mailbox as mbox.
-fn whole(matches: &ArgMatches) -> Match {
+fn match_all(matches: &ArgMatches) -> Match {
     Match {
-        mailbox: text(matches, "mailbox"),
+        mailbox: arg_text(matches, "mailbox"),
         from: None,
         to: None,
         subject: None,
         max_age: Duration::ZERO,
-        form: Form::Mbox,
-        delete: text(matches, "delete") == "true",
-        may_be_empty: false,
+        format: OutputFormat::Mbox,
+        delete: arg_text(matches, "delete") == "true",
+        allows_empty: false,
     }
 }
 
-struct Ids {
+struct ListIds {
     mailbox: String,
 }
 
-impl Task for Ids {
-    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
-        let messages: Vec<Message> = shaped(&Value::Array(message::list(&session.server, &self.mailbox, None)?))?;
+impl Task for ListIds {
+    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let messages: Vec<Message> = decode(&Value::Array(message::list(&session.server, &self.mailbox, None)?))?;
         for message in messages {
             writeln!(session.out, "{}", terminal_text::escape_line(&message.id))?;
         }
@@ -178,35 +180,35 @@ struct Match {
     subject: Option<Regex>,
     /// Any when it is zero.
     max_age: Duration,
-    form: Form,
+    format: OutputFormat,
     delete: bool,
     /// Whether it is a success when nothing is there, as it is for Inbucket's own mbox.
-    may_be_empty: bool,
+    allows_empty: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum OutputFormat {
     Id,
     Json,
     Mbox,
 }
 
 impl Task for Match {
-    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let listed = message::list(&session.server, &self.mailbox, None)?;
         let mut found = Vec::new();
         for record in listed {
-            let message: Message = shaped(&record)?;
+            let message: Message = decode(&record)?;
             if self.matches(&message, session.now) {
                 found.push((record, message));
             }
         }
         if found.is_empty() {
-            return if self.may_be_empty { Ok(()) } else { Err(Failure::Nothing(None)) };
+            return if self.allows_empty { Ok(()) } else { Err(CommandError::NotFound(None)) };
         }
-        if self.form == Form::Json || session.json {
+        if self.format == OutputFormat::Json || session.json {
             let records = found.iter().map(|(record, _)| record.clone()).collect();
-            session.screen.json(session.out, &Value::Array(records))?;
+            session.style.write_json(session.out, &Value::Array(records))?;
         } else {
             for (_, message) in &found {
                 self.print(session, message)?;
@@ -227,28 +229,28 @@ impl Match {
         let fits =
             |expression: &Option<Regex>, text: &str| expression.as_ref().is_none_or(|regex| regex.is_match(text));
         let address = |text: &str| NamedAddress::from_display(text).address;
-        let age = now.duration_since(message::received(message));
+        let age = now.duration_since(message::received_at(message));
         (self.max_age.is_zero() || Duration::try_from(age).unwrap_or_default() <= self.max_age)
             && fits(&self.subject, &message.subject)
             && fits(&self.from, &address(&message.from))
             && (self.to.is_none() || message.to.iter().any(|to| fits(&self.to, &address(to))))
     }
 
-    fn print(&self, session: &mut Session<'_>, message: &Message) -> Result<(), Failure> {
-        if self.form == Form::Id {
+    fn print(&self, session: &mut CommandContext<'_>, message: &Message) -> Result<(), CommandError> {
+        if self.format == OutputFormat::Id {
             return Ok(writeln!(session.out, "{}", terminal_text::escape_line(&message.id))?);
         }
         let mut source = Vec::new();
         let download = session.server.download(&["api", "v1", "mailbox", &self.mailbox, &message.id, "source"]);
         download?
             .read_to_end(&mut source)
-            .map_err(|error| Failure::Unreachable(format!("The source breaks off: {error}.")))?;
+            .map_err(|error| CommandError::Unreachable(format!("The source breaks off: {error}.")))?;
         let sender = NamedAddress::from_display(&message.from).address;
-        if !session.screen.is_terminal() {
-            return Ok(mbox::write_message(session.out, &sender, message::received(message), &source)?);
+        if !session.style.is_terminal() {
+            return Ok(mbox::write_message(session.out, &sender, message::received_at(message), &source)?);
         }
         let mut text = Vec::new();
-        mbox::write_message(&mut text, &sender, message::received(message), &source)?;
+        mbox::write_message(&mut text, &sender, message::received_at(message), &source)?;
         Ok(session.out.write_all(terminal_text::escape_text(&String::from_utf8_lossy(&text)).as_bytes())?)
     }
 }

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::mailbox_arg;
 use super::message::{self, Message};
-use crate::failure::Failure;
-use crate::screen::{Column, Style, Table, ago, size};
-use crate::server::{Question, Server, shaped};
-use crate::{Session, Task};
+use crate::error::CommandError;
+use crate::output::{Column, Table, TextStyle, format_ago, format_size};
+use crate::server::{ApiRequest, Server, decode};
+use crate::{CommandContext, Task};
 
 /// How many mailboxes are asked for at once.
-const PAGE: &str = "1000";
+const PAGE_SIZE: &str = "1000";
 
 pub(super) fn command() -> Command {
     Command::new("list")
@@ -44,61 +44,61 @@ pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
     match matches.get_one::<String>("mailbox") {
         Some(mailbox) => {
             let limit = matches.get_one::<u32>("limit").and_then(|limit| usize::try_from(*limit).ok());
-            Box::new(Messages { mailbox: mailbox.clone(), limit })
+            Box::new(ListMessages { mailbox: mailbox.clone(), limit })
         }
-        None => Box::new(Mailboxes { prefix: matches.get_one::<String>("prefix").cloned() }),
+        None => Box::new(ListMailboxes { prefix: matches.get_one::<String>("prefix").cloned() }),
     }
 }
 
-struct Messages {
+struct ListMessages {
     mailbox: String,
     limit: Option<usize>,
 }
 
-impl Task for Messages {
-    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+impl Task for ListMessages {
+    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let found = Value::Array(message::list(&session.server, &self.mailbox, self.limit)?);
-        let messages: Vec<Message> = shaped(&found)?;
+        let messages: Vec<Message> = decode(&found)?;
         if session.json {
-            session.screen.json(session.out, &found)?;
+            session.style.write_json(session.out, &found)?;
         } else if !messages.is_empty() {
-            message::show(session, &messages)?;
+            message::print_table(session, &messages)?;
         }
         if messages.is_empty() {
-            return Err(Failure::nothing(format!("There is no mail in {}.", self.mailbox)));
+            return Err(CommandError::not_found(format!("There is no mail in {}.", self.mailbox)));
         }
         Ok(())
     }
 }
 
-struct Mailboxes {
+struct ListMailboxes {
     prefix: Option<String>,
 }
 
-impl Task for Mailboxes {
-    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
-        let found = self.all(&session.server)?;
-        let mailboxes: Vec<Mailbox<'static>> = shaped(&found)?;
+impl Task for ListMailboxes {
+    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let found = self.fetch_all(&session.server)?;
+        let mailboxes: Vec<Mailbox<'static>> = decode(&found)?;
         let is_empty = mailboxes.is_empty();
         if session.json {
-            session.screen.json(session.out, &json!({ "mailboxes": found, "next": null }))?;
+            session.style.write_json(session.out, &json!({ "mailboxes": found, "next": null }))?;
         } else if !is_empty {
-            show(session, mailboxes)?;
+            print_mailboxes(session, mailboxes)?;
         }
-        if is_empty { Err(Failure::nothing("There is no mail.")) } else { Ok(()) }
+        if is_empty { Err(CommandError::not_found("There is no mail.")) } else { Ok(()) }
     }
 }
 
-impl Mailboxes {
-    fn all(&self, server: &Server) -> Result<Value, Failure> {
+impl ListMailboxes {
+    fn fetch_all(&self, server: &Server) -> Result<Value, CommandError> {
         let mut found = Vec::new();
         let mut after: Option<String> = None;
         loop {
-            let mut parameters = vec![("limit", PAGE)];
+            let mut parameters = vec![("limit", PAGE_SIZE)];
             parameters.extend(self.prefix.as_deref().map(|prefix| ("prefix", prefix)));
             parameters.extend(after.as_deref().map(|after| ("after", after)));
             let path = &["api", "v2", "mailboxes"];
-            let mut page = server.get(Question { path, parameters: &parameters, ..Question::default() })?;
+            let mut page = server.get(ApiRequest { path, parameters: &parameters, ..ApiRequest::default() })?;
             if let Value::Array(mailboxes) = page["mailboxes"].take() {
                 found.extend(mailboxes);
             }
@@ -110,22 +110,22 @@ impl Mailboxes {
     }
 }
 
-fn show(session: &mut Session<'_>, mailboxes: Vec<Mailbox<'static>>) -> std::io::Result<()> {
+fn print_mailboxes(session: &mut CommandContext<'_>, mailboxes: Vec<Mailbox<'static>>) -> std::io::Result<()> {
     let mut table = Table::new([
-        Column::new("MAILBOX").giving().styled(Style::Id),
-        Column::new("MESSAGES").right(),
-        Column::new("UNSEEN").right(),
-        Column::new("SIZE").right(),
-        Column::new("NEWEST").styled(Style::Faint),
+        Column::new("MAILBOX").shrinkable().styled(TextStyle::Id),
+        Column::new("MESSAGES").right_aligned(),
+        Column::new("UNSEEN").right_aligned(),
+        Column::new("SIZE").right_aligned(),
+        Column::new("NEWEST").styled(TextStyle::Faint),
     ]);
-    let is_terminal = session.screen.is_terminal();
+    let is_terminal = session.style.is_terminal();
     for Mailbox { name, messages, unseen, bytes, newest: Newest { date, .. } } in mailboxes {
         let newest = match date.parse() {
-            Ok(at) if is_terminal => ago(at, session.now),
+            Ok(at) if is_terminal => format_ago(at, session.now),
             _ => date.into_owned(),
         };
-        let bytes = if is_terminal { size(bytes) } else { bytes.to_string() };
-        table.row([name.into_owned(), messages.to_string(), unseen.to_string(), bytes, newest]);
+        let bytes = if is_terminal { format_size(bytes) } else { bytes.to_string() };
+        table.add_row([name.into_owned(), messages.to_string(), unseen.to_string(), bytes, newest]);
     }
-    session.screen.table(session.out, &table)
+    session.style.write_table(session.out, &table)
 }

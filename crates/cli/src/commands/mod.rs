@@ -8,7 +8,7 @@ mod read;
 mod remove;
 mod search;
 mod wait;
-mod waiting;
+mod wait_requests;
 
 use clap::{Arg, ArgMatches, Command};
 
@@ -16,10 +16,10 @@ use crate::options::Options;
 use crate::{Task, send};
 
 /// A command: its flags, and how they are read.
-type Entry = (fn() -> Command, fn(&ArgMatches) -> Box<dyn Task>);
+type CommandEntry = (fn() -> Command, fn(&ArgMatches) -> Box<dyn Task>);
 
 /// In the order in which help lists them.
-const COMMANDS: &[Entry] = &[
+const COMMANDS: &[CommandEntry] = &[
     (list::command, list::parse),
     (read::get_command, read::parse_get),
     (read::source_command, read::parse_source),
@@ -39,7 +39,7 @@ pub const EXIT_CODES: &str = "Exit codes: 0 found or done, 1 nothing there, no m
                           server answers, 4 the server wants other credentials, 5 an error of the server or of this machine.";
 
 pub(crate) fn all() -> impl Iterator<Item = Command> {
-    let ours = COMMANDS.iter().map(|(command, _)| finished(command()));
+    let ours = COMMANDS.iter().map(|(command, _)| with_common_options(command()));
     ours.chain([inbucket::client_command()])
 }
 
@@ -53,25 +53,29 @@ pub(crate) fn parse(name: &str, matches: &ArgMatches) -> Option<(Box<dyn Task>, 
 }
 
 /// A command with the options that all have.
-fn finished(command: Command) -> Command {
+fn with_common_options(command: Command) -> Command {
     let command = if command.get_after_help().is_none() { command.after_help(EXIT_CODES) } else { command };
-    Options::on(command).args_override_self(true)
+    Options::add_to(command).args_override_self(true)
 }
 
 fn mailbox_arg() -> Arg {
     Arg::new("mailbox")
         .value_name("MAILBOX")
         .required(true)
-        .value_parser(segment)
+        .value_parser(parse_segment)
         .help("A mailbox, given by name or address")
 }
 
 fn id_arg() -> Arg {
-    Arg::new("id").value_name("ID").default_value("latest").value_parser(segment).help("The id of a message, or latest")
+    Arg::new("id")
+        .value_name("ID")
+        .default_value("latest")
+        .value_parser(parse_segment)
+        .help("The id of a message, or latest")
 }
 
 /// A part of a path. Without a name, or with one that leads elsewhere, the request would be about something larger.
-fn segment(text: &str) -> Result<String, String> {
+fn parse_segment(text: &str) -> Result<String, String> {
     match text {
         "" | "." | ".." => Err("must be a name".to_owned()),
         _ => Ok(text.to_owned()),
@@ -79,6 +83,6 @@ fn segment(text: &str) -> Result<String, String> {
 }
 
 /// The text of an argument; empty where it was not given.
-fn text(matches: &ArgMatches, name: &str) -> String {
+fn arg_text(matches: &ArgMatches, name: &str) -> String {
     matches.get_one::<String>(name).cloned().unwrap_or_default()
 }

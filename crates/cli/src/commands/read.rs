@@ -6,14 +6,14 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use restante_mail::terminal_text;
 use serde::Deserialize;
 
-use super::{id_arg, mailbox_arg, text};
-use crate::failure::Failure;
-use crate::screen::{Column, Style, Table, size};
-use crate::server::{Question, shaped};
-use crate::{Session, Task};
+use super::{arg_text, id_arg, mailbox_arg};
+use crate::error::CommandError;
+use crate::output::{Column, Table, TextStyle, format_size};
+use crate::server::{ApiRequest, decode};
+use crate::{CommandContext, Task};
 
 /// The header fields that people look at, in this order.
-const USUAL: &[&str] = &["From", "Reply-To", "To", "Cc", "Date", "Subject"];
+const DEFAULT_HEADERS: &[&str] = &["From", "Reply-To", "To", "Cc", "Date", "Subject"];
 
 pub(super) fn get_command() -> Command {
     Command::new("get")
@@ -28,7 +28,11 @@ pub(super) fn get_command() -> Command {
 }
 
 pub(super) fn parse_get(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(Get { mailbox: text(matches, "mailbox"), id: text(matches, "id"), headers: matches.get_flag("headers") })
+    Box::new(Get {
+        mailbox: arg_text(matches, "mailbox"),
+        id: arg_text(matches, "id"),
+        headers: matches.get_flag("headers"),
+    })
 }
 
 pub(super) fn source_command() -> Command {
@@ -43,7 +47,7 @@ pub(super) fn source_command() -> Command {
 }
 
 pub(super) fn parse_source(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(Source { mailbox: text(matches, "mailbox"), id: text(matches, "id") })
+    Box::new(Source { mailbox: arg_text(matches, "mailbox"), id: arg_text(matches, "id") })
 }
 
 struct Get {
@@ -78,16 +82,16 @@ struct Attachment {
 }
 
 impl Task for Get {
-    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let version = if session.json { "v1" } else { "v2" };
         let path = &["api", version, "mailbox", &self.mailbox, &self.id];
-        let answer = session.server.get(Question { path, ..Question::default() })?;
+        let answer = session.server.get(ApiRequest { path, ..ApiRequest::default() })?;
         if session.json {
-            return Ok(session.screen.json(session.out, &answer)?);
+            return Ok(session.style.write_json(session.out, &answer)?);
         }
-        let details: Details = shaped(&answer)?;
-        for field in self.fields(&details.headers) {
-            let name = session.screen.style(Style::Head, &format!("{}:", terminal_text::escape_line(&field.name)));
+        let details: Details = decode(&answer)?;
+        for field in self.selected_fields(&details.headers) {
+            let name = session.style.paint(TextStyle::Head, &format!("{}:", terminal_text::escape_line(&field.name)));
             let value = terminal_text::escape_line(field.decoded.as_ref().unwrap_or(&field.value));
             writeln!(session.out, "{name} {value}")?;
         }
@@ -97,25 +101,25 @@ impl Task for Get {
         }
         writeln!(session.out)?;
         let mut table = Table::new([
-            Column::new("").right().styled(Style::Id),
-            Column::new("ATTACHMENT").giving(),
-            Column::new("TYPE").giving(),
-            Column::new("SIZE").right(),
+            Column::new("").right_aligned().styled(TextStyle::Id),
+            Column::new("ATTACHMENT").shrinkable(),
+            Column::new("TYPE").shrinkable(),
+            Column::new("SIZE").right_aligned(),
         ]);
         for Attachment { index, filename, content_type, size: bytes } in details.attachments {
-            table.row([index.to_string(), filename, content_type, size(bytes)]);
+            table.add_row([index.to_string(), filename, content_type, format_size(bytes)]);
         }
-        Ok(session.screen.table(session.out, &table)?)
+        Ok(session.style.write_table(session.out, &table)?)
     }
 }
 
 impl Get {
-    fn fields<'a>(&self, fields: &'a [Field]) -> Vec<&'a Field> {
+    fn selected_fields<'a>(&self, fields: &'a [Field]) -> Vec<&'a Field> {
         if self.headers {
             return fields.iter().collect();
         }
         let named = |name: &'static str| fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name));
-        USUAL.iter().flat_map(|name| named(name)).collect()
+        DEFAULT_HEADERS.iter().flat_map(|name| named(name)).collect()
     }
 }
 
@@ -125,31 +129,31 @@ struct Source {
 }
 
 impl Task for Source {
-    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let mut download = session.server.download(&["api", "v1", "mailbox", &self.mailbox, &self.id, "source"])?;
-        let is_terminal = session.screen.is_terminal();
+        let is_terminal = session.style.is_terminal();
         let mut chunk = vec![0; 64 * 1024];
         // The beginning of a character, or of a line end, whose rest is in the next chunk.
         let mut rest: Vec<u8> = Vec::new();
         loop {
             let length = download
                 .read(&mut chunk)
-                .map_err(|error| Failure::Unreachable(format!("The source breaks off: {error}.")))?;
+                .map_err(|error| CommandError::Unreachable(format!("The source breaks off: {error}.")))?;
             if length == 0 {
                 break;
             }
             if is_terminal {
                 rest.extend_from_slice(&chunk[..length]);
                 let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-                shown(session.out, &rest.drain(..end).collect::<Vec<_>>())?;
+                write_lines(session.out, &rest.drain(..end).collect::<Vec<_>>())?;
             } else {
                 session.out.write_all(&chunk[..length])?;
             }
         }
-        Ok(shown(session.out, &rest)?)
+        Ok(write_lines(session.out, &rest)?)
     }
 }
 
-fn shown(out: &mut dyn Write, lines: &[u8]) -> std::io::Result<()> {
+fn write_lines(out: &mut dyn Write, lines: &[u8]) -> std::io::Result<()> {
     out.write_all(terminal_text::escape_text(&String::from_utf8_lossy(lines).replace("\r\n", "\n")).as_bytes())
 }

@@ -7,14 +7,14 @@ use restante_api_types::{FoundMessage, SnippetFragment};
 use restante_mail::terminal_text;
 use serde_json::{Value, json};
 
-use super::{message, text};
-use crate::failure::Failure;
-use crate::screen::{Column, Screen, Style, Table, cut, width};
-use crate::server::{Question, shaped};
-use crate::{Session, Task, note};
+use super::{arg_text, message};
+use crate::error::CommandError;
+use crate::output::{Column, OutputStyle, Table, TextStyle, display_width, truncate};
+use crate::server::{ApiRequest, decode};
+use crate::{CommandContext, Task, print_note};
 
 /// The most messages that the server gives at once.
-const PAGE: usize = 200;
+const PAGE_SIZE: usize = 200;
 
 pub(super) fn command() -> Command {
     Command::new("search")
@@ -40,8 +40,8 @@ pub(super) fn command() -> Command {
 pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
     let words: Vec<&str> = matches.get_many::<String>("query").into_iter().flatten().map(String::as_str).collect();
     let limit = matches.get_one::<u32>("limit").and_then(|limit| usize::try_from(*limit).ok());
-    let mailbox = matches.get_one::<String>("mailbox").is_some().then(|| text(matches, "mailbox"));
-    Box::new(Search { query: words.join(" "), mailbox, limit: limit.unwrap_or(PAGE) })
+    let mailbox = matches.get_one::<String>("mailbox").is_some().then(|| arg_text(matches, "mailbox"));
+    Box::new(Search { query: words.join(" "), mailbox, limit: limit.unwrap_or(PAGE_SIZE) })
 }
 
 struct Search {
@@ -51,34 +51,34 @@ struct Search {
 }
 
 impl Task for Search {
-    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
-        let answer = self.pages(session)?;
-        let found: Vec<FoundMessage<'static>> = shaped(&answer["messages"])?;
+    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let answer = self.fetch_pages(session)?;
+        let found: Vec<FoundMessage<'static>> = decode(&answer["messages"])?;
         if session.json {
-            session.screen.json(session.out, &answer)?;
+            session.style.write_json(session.out, &answer)?;
         } else if !found.is_empty() {
-            show(session, &found)?;
+            print_matches(session, &found)?;
         }
         if answer["complete"] == false {
-            note("The index has not taken in everything yet, so newer mail may be missing.");
+            print_note("The index has not taken in everything yet, so newer mail may be missing.");
         }
-        if found.is_empty() { Err(Failure::nothing("No message matches.")) } else { Ok(()) }
+        if found.is_empty() { Err(CommandError::not_found("No message matches.")) } else { Ok(()) }
     }
 }
 
 impl Search {
     /// All pages up to the limit as one answer.
-    fn pages(&self, session: &Session<'_>) -> Result<Value, Failure> {
+    fn fetch_pages(&self, session: &CommandContext<'_>) -> Result<Value, CommandError> {
         let mut found: Vec<Value> = Vec::new();
         let mut next = Value::Null;
         let mut complete = true;
         loop {
-            let limit = (self.limit - found.len()).min(PAGE).to_string();
+            let limit = (self.limit - found.len()).min(PAGE_SIZE).to_string();
             let mut parameters = vec![("q", self.query.as_str()), ("limit", &limit)];
             parameters.extend(self.mailbox.as_deref().map(|mailbox| ("mailbox", mailbox)));
             parameters.extend(next.as_str().map(|next| ("before", next)));
             let path = &["api", "v2", "search"];
-            let mut page = session.server.get(Question { path, parameters: &parameters, ..Question::default() })?;
+            let mut page = session.server.get(ApiRequest { path, parameters: &parameters, ..ApiRequest::default() })?;
             complete &= page["complete"] != false;
             let before = found.len();
             if let Value::Array(messages) = page["messages"].take() {
@@ -93,23 +93,23 @@ impl Search {
     }
 }
 
-fn show(session: &mut Session<'_>, found: &[FoundMessage<'static>]) -> io::Result<()> {
+fn print_matches(session: &mut CommandContext<'_>, found: &[FoundMessage<'static>]) -> io::Result<()> {
     let mut table = Table::new([
-        Column::new("MAILBOX").giving(),
-        Column::new("ID").styled(Style::Id),
-        Column::new("WHEN").styled(Style::Faint),
-        Column::new("FROM").giving(),
-        Column::new("SUBJECT").giving(),
+        Column::new("MAILBOX").shrinkable(),
+        Column::new("ID").styled(TextStyle::Id),
+        Column::new("WHEN").styled(TextStyle::Faint),
+        Column::new("FROM").shrinkable(),
+        Column::new("SUBJECT").shrinkable(),
     ]);
     for FoundMessage { record, .. } in found {
-        let when = message::when(record, session);
+        let when = message::display_date(record, session);
         let [mailbox, id, from, subject] =
             [&record.mailbox, &record.id, &record.from, &record.subject].map(ToString::to_string);
-        table.row([mailbox, id, when, from, subject]);
+        table.add_row([mailbox, id, when, from, subject]);
     }
-    let lines = table.lines(&session.screen);
-    let Some(room) = session.screen.width() else {
-        return session.screen.table(session.out, &table);
+    let lines = table.lines(&session.style);
+    let Some(room) = session.style.width() else {
+        return session.style.write_table(session.out, &table);
     };
     // The head comes first, then a line for each message.
     let (head, rows) = lines.split_at(lines.len().min(1));
@@ -118,7 +118,7 @@ fn show(session: &mut Session<'_>, found: &[FoundMessage<'static>]) -> io::Resul
     }
     for (line, FoundMessage { snippet, .. }) in rows.iter().zip(found) {
         writeln!(session.out, "{}", line.trim_end())?;
-        let snippet = highlighted(&session.screen, snippet, room.saturating_sub(4));
+        let snippet = highlight(&session.style, snippet, room.saturating_sub(4));
         if !snippet.is_empty() {
             writeln!(session.out, "    {snippet}")?;
         }
@@ -127,13 +127,13 @@ fn show(session: &mut Session<'_>, found: &[FoundMessage<'static>]) -> io::Resul
 }
 
 /// The text around what was found, in one line of so many cells.
-fn highlighted(screen: &Screen, snippet: &[SnippetFragment<'_>], mut room: usize) -> String {
+fn highlight(screen: &OutputStyle, snippet: &[SnippetFragment<'_>], mut room: usize) -> String {
     let mut line = String::new();
     for SnippetFragment { text, hit } in snippet {
         let text: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
-        let shown = cut(&terminal_text::escape_line(&text), room);
-        room = room.saturating_sub(width(&shown));
-        line.push_str(&screen.style(if *hit { Style::Hit } else { Style::Faint }, &shown));
+        let shown = truncate(&terminal_text::escape_line(&text), room);
+        room = room.saturating_sub(display_width(&shown));
+        line.push_str(&screen.paint(if *hit { TextStyle::Hit } else { TextStyle::Faint }, &shown));
     }
     line
 }

@@ -5,17 +5,17 @@ use std::time::Duration;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::{Value, json};
 
-use super::extract::{self, Kind};
+use super::extract::{self, ExtractKind};
 use super::message::{self, Message};
-use super::waiting::{self, after_arg, milliseconds};
-use super::{mailbox_arg, text};
-use crate::failure::Failure;
+use super::wait_requests::{self, after_arg, milliseconds};
+use super::{arg_text, mailbox_arg};
+use crate::error::CommandError;
 use crate::options::duration_arg;
-use crate::server::{Question, document, refusal, shaped};
-use crate::{Session, Task};
+use crate::server::{ApiRequest, decode, json_body, status_error};
+use crate::{CommandContext, Task};
 
 /// How long mail is waited for when nothing is said.
-const DEFAULT: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn command() -> Command {
     Command::new("wait")
@@ -66,16 +66,16 @@ pub(super) fn command() -> Command {
 pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
     let flag = |name: &str| matches.get_flag(name);
     Box::new(Wait {
-        mailbox: text(matches, "mailbox"),
-        timeout: matches.get_one("patience").copied().unwrap_or(DEFAULT),
+        mailbox: arg_text(matches, "mailbox"),
+        timeout: matches.get_one("patience").copied().unwrap_or(DEFAULT_TIMEOUT),
         after: matches.get_one::<u64>("after").map(ToString::to_string),
         count: matches.get_one::<u32>("count").map(ToString::to_string),
         query: matches.get_one("match").cloned(),
         none: flag("none"),
         extract: if flag("codes") {
-            Some(Kind::Codes)
+            Some(ExtractKind::Codes)
         } else {
-            flag("links").then_some(Kind::Links { containing: None })
+            flag("links").then_some(ExtractKind::Links { containing: None })
         },
     })
 }
@@ -87,11 +87,11 @@ struct Wait {
     count: Option<String>,
     query: Option<String>,
     none: bool,
-    extract: Option<Kind>,
+    extract: Option<ExtractKind>,
 }
 
 impl Task for Wait {
-    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let timeout = milliseconds(self.timeout);
         let mut parameters = vec![("timeout", timeout.as_str())];
         let given = [("after", &self.after), ("count", &self.count), ("match", &self.query)];
@@ -100,13 +100,13 @@ impl Task for Wait {
             parameters.push(("expect", "none"));
         }
         let path = &["api", "v2", "mailbox", &self.mailbox, "wait"];
-        let question = Question { path, parameters: &parameters, wait: self.timeout };
-        let answer = session.server.ask("GET", question, None)?;
+        let question = ApiRequest { path, parameters: &parameters, wait: self.timeout };
+        let answer = session.server.send("GET", question, None)?;
         match answer.status {
             // Nothing came, as it should be.
             204 => {
                 if session.json {
-                    session.screen.json(session.out, &json!({ "messages": [] }))?;
+                    session.style.write_json(session.out, &json!({ "messages": [] }))?;
                 }
                 Ok(())
             }
@@ -114,16 +114,16 @@ impl Task for Wait {
             408 | 409 => {
                 let told: Option<Value> = serde_json::from_slice(&answer.body).ok();
                 if let Some(told) = told.filter(|told| told["messages"].is_array()) {
-                    self.show(session, &told)?;
+                    self.print_messages(session, &told)?;
                 }
-                Err(refusal(answer.status, &answer.body))
+                Err(status_error(answer.status, &answer.body))
             }
             _ => {
-                let found = document(&answer)?;
-                let Some(kind) = &self.extract else { return self.show(session, &found) };
-                match waiting::newest(&session.server, &self.mailbox, self.query.as_deref(), &found)? {
-                    Some(id) => extract::show(session, kind, &self.mailbox, &id),
-                    None => self.show(session, &found),
+                let found = json_body(&answer)?;
+                let Some(kind) = &self.extract else { return self.print_messages(session, &found) };
+                match wait_requests::newest_match(&session.server, &self.mailbox, self.query.as_deref(), &found)? {
+                    Some(id) => extract::print(session, kind, &self.mailbox, &id),
+                    None => self.print_messages(session, &found),
                 }
             }
         }
@@ -131,13 +131,13 @@ impl Task for Wait {
 }
 
 impl Wait {
-    fn show(&self, session: &mut Session<'_>, found: &Value) -> Result<(), Failure> {
+    fn print_messages(&self, session: &mut CommandContext<'_>, found: &Value) -> Result<(), CommandError> {
         if session.json {
-            return Ok(session.screen.json(session.out, found)?);
+            return Ok(session.style.write_json(session.out, found)?);
         }
-        let messages: Vec<Message> = shaped(&found["messages"])?;
+        let messages: Vec<Message> = decode(&found["messages"])?;
         if !messages.is_empty() && self.extract.is_none() {
-            message::show(session, &messages)?;
+            message::print_table(session, &messages)?;
         }
         Ok(())
     }

@@ -2,9 +2,9 @@
 //! mails of flags, `ready` completes those that others have made, `route` knows where they go, `smtp` sends them.
 
 mod compose;
-mod ready;
-mod route;
+mod raw_message;
 mod smtp;
+mod smtp_target;
 
 use std::ffi::OsString;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -18,23 +18,23 @@ use restante_mail::compose::ComposeContext;
 use restante_mail::mime::NamedAddress;
 use serde_json::json;
 
-use self::compose::Pieces;
-use self::ready::{Missing, Ready, all_addresses, until_dot};
-use self::route::Route;
-use self::smtp::{Letter, Way, deliver};
-use crate::failure::Failure;
-use crate::options::{Options, variable};
+use self::compose::ComposeFlags;
+use self::raw_message::{DefaultHeaders, RawMessage, parse_all_addresses, truncate_at_dot};
+use self::smtp::{ConnectionSettings, OutgoingMessage, send_message};
+use self::smtp_target::SmtpTarget;
+use crate::error::CommandError;
+use crate::options::{Options, env_variable};
 use crate::server::Credentials;
-use crate::{Errand, Session, Task};
+use crate::{ClientCommand, CommandContext, Task};
 
 /// The most that is read of one file, or of standard input.
-const MAX_INPUT: u64 = 256 * 1024 * 1024;
+const MAX_INPUT_BYTES: u64 = 256 * 1024 * 1024;
 /// The flags that compose a mail.
-const COMPOSING: &[&str] = &["from", "to", "cc", "bcc", "subject", "text", "html", "header", "attach"];
+const COMPOSE_FLAGS: &[&str] = &["from", "to", "cc", "bcc", "subject", "text", "html", "header", "attach"];
 /// Flags of `sendmail` that take a value and change nothing here.
-const IGNORED_VALUES: &str = "ABCLNORVXdep";
+const IGNORED_FLAGS_WITH_VALUE: &str = "ABCLNORVXdep";
 /// Flags of `sendmail` that change nothing here.
-const IGNORED: &str = "GUmnv";
+const IGNORED_FLAGS: &str = "GUmnv";
 
 /// The exit codes of `sendmail` (`sysexits.h`).
 mod sysexits {
@@ -47,10 +47,10 @@ mod sysexits {
 }
 
 pub(crate) fn command() -> Command {
-    let composing = composing_args().map(|arg| arg.help_heading("A new mail"));
+    let composing = compose_args().map(|arg| arg.help_heading("A new mail"));
     let ready = sendmail_args().map(|arg| {
         let arg = arg.help_heading("A ready mail, as sendmail takes it");
-        if arg.get_id() == "sender" { arg } else { arg.conflicts_with_all(COMPOSING) }
+        if arg.get_id() == "sender" { arg } else { arg.conflicts_with_all(COMPOSE_FLAGS) }
     });
     Command::new("send")
         .about("Sends a mail by SMTP: a new one, or a ready one as sendmail does")
@@ -72,15 +72,15 @@ pub(crate) fn command() -> Command {
 pub(crate) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
     let smtp = matches.get_one("smtp").cloned();
     let sender = matches.get_one::<String>("sender").cloned();
-    if COMPOSING.iter().any(|name| matches.contains_id(name)) {
-        return Box::new(Compose { smtp, sender, pieces: Pieces::parse(matches) });
+    if COMPOSE_FLAGS.iter().any(|name| matches.contains_id(name)) {
+        return Box::new(ComposeTask { smtp, sender, flags: ComposeFlags::parse(matches) });
     }
     let texts = |name: &str| matches.get_many::<String>(name).into_iter().flatten().cloned().collect::<Vec<_>>();
-    Box::new(Stand {
+    Box::new(SendmailTask {
         smtp,
         sender,
         name: matches.get_one("name").cloned().unwrap_or_default(),
-        from_header: matches.get_flag("t"),
+        recipients_from_header: matches.get_flag("t"),
         ignores_dots: matches.get_flag("i") || texts("o").iter().any(|option| option == "i"),
         mode: matches.get_one("b").cloned(),
         queue: matches.contains_id("q"),
@@ -90,7 +90,7 @@ pub(crate) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
 
 /// The program under the name `sendmail`.
 pub(crate) fn sendmail(args: &[OsString]) -> ExitCode {
-    let command = Options::on(
+    let command = Options::add_to(
         Command::new("sendmail")
             .about("Hands a mail from standard input to a server by SMTP; restante send has more")
             .disable_version_flag(true)
@@ -100,11 +100,11 @@ pub(crate) fn sendmail(args: &[OsString]) -> ExitCode {
             .arg(Arg::new("hops").short('h').hide(true))
             .arg(smtp_arg())
             .args(sendmail_args())
-            .args(composing_args().map(|arg| arg.hide(true))),
+            .args(compose_args().map(|arg| arg.hide(true))),
     );
     let command = command.args_override_self(true);
     match command.try_get_matches_from(args) {
-        Ok(matches) => Errand { task: parse(&matches), options: Options::parse(&matches) }.run(),
+        Ok(matches) => ClientCommand { task: parse(&matches), options: Options::parse(&matches) }.run(),
         Err(error) => {
             let is_help = error.exit_code() == 0;
             // The exit code tells it too.
@@ -121,7 +121,7 @@ fn smtp_arg() -> Arg {
         .help("Where to send it; variable RESTANTE_SMTP [default: the SMTP port of the server, or localhost:2500]")
 }
 
-fn composing_args() -> impl Iterator<Item = Arg> {
+fn compose_args() -> impl Iterator<Item = Arg> {
     let one = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
     let many = move |name, value| one(name, value).action(ArgAction::Append);
     [
@@ -154,162 +154,166 @@ fn sendmail_args() -> impl Iterator<Item = Arg> {
         flag('o', "o").value_name("OPTION").action(ArgAction::Append).hide(true),
         Arg::new("recipients").value_name("RECIPIENT").num_args(0..).help("Who gets it"),
     ];
-    let with_value = IGNORED_VALUES
+    let with_value = IGNORED_FLAGS_WITH_VALUE
         .chars()
         .map(|short| Arg::new(format!("ignored-{short}")).short(short).action(ArgAction::Append).hide(true));
-    let without = IGNORED
+    let without = IGNORED_FLAGS
         .chars()
         .map(|short| Arg::new(format!("ignored-{short}")).short(short).action(ArgAction::Count).hide(true));
     shown.into_iter().chain(with_value).chain(without)
 }
 
 /// A mail from flags.
-struct Compose {
+struct ComposeTask {
     smtp: Option<String>,
     sender: Option<String>,
-    pieces: Pieces,
+    flags: ComposeFlags,
 }
 
-impl Task for Compose {
-    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
-        let place = Place::here();
-        let (draft, to) = self.pieces.draft(&place)?;
-        let mark = ComposeContext::new(session.now, &place.host, chance());
+impl Task for ComposeTask {
+    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let place = LocalSender::detect();
+        let (draft, to) = self.flags.draft(&place)?;
+        let mark = ComposeContext::new(session.now, &place.host, random_number());
         let mail =
-            draft.compose(&mark).map_err(|flaw| Failure::Usage(format!("The mail cannot be written: {flaw}.")))?;
+            draft.compose(&mark).map_err(|flaw| CommandError::Usage(format!("The mail cannot be written: {flaw}.")))?;
         let sender = self.sender.as_ref().map_or_else(|| NamedAddress::from_display(&draft.from).address, Clone::clone);
         send(session, self.smtp.as_deref(), &place, &sender, &to, mail)
     }
 }
 
 /// A mail from standard input, in the place of `sendmail`.
-struct Stand {
+struct SendmailTask {
     smtp: Option<String>,
     sender: Option<String>,
     name: String,
-    from_header: bool,
+    recipients_from_header: bool,
     ignores_dots: bool,
     mode: Option<String>,
     queue: bool,
     recipients: Vec<String>,
 }
 
-impl Task for Stand {
-    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+impl Task for SendmailTask {
+    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
         if let Some(mode) = self.mode.as_deref().filter(|mode| *mode != "m") {
-            return Err(Failure::Usage(format!("Mail is only delivered here: there is no -b{mode}.")));
+            return Err(CommandError::Usage(format!("Mail is only delivered here: there is no -b{mode}.")));
         }
         if self.queue {
-            return Err(Failure::Usage("There is no queue, so there is no -q.".to_owned()));
+            return Err(CommandError::Usage("There is no queue, so there is no -q.".to_owned()));
         }
-        if self.recipients.is_empty() && !self.from_header {
-            return Err(Failure::Usage("There are no recipients: name some, or use -t or --to.".to_owned()));
+        if self.recipients.is_empty() && !self.recipients_from_header {
+            return Err(CommandError::Usage("There are no recipients: name some, or use -t or --to.".to_owned()));
         }
-        let place = Place::here();
-        let input = input()?;
-        let ready = Ready::parse(if self.ignores_dots { &input } else { until_dot(&input) });
+        let place = LocalSender::detect();
+        let input = read_stdin()?;
+        let ready = RawMessage::parse(if self.ignores_dots { &input } else { truncate_at_dot(&input) });
 
         let mut named = Vec::new();
         for list in &self.recipients {
-            let found = all_addresses(list.as_bytes());
-            named.extend(found.ok_or_else(|| Failure::Usage(format!("{list:?} is no recipient.")))?);
+            let found = parse_all_addresses(list.as_bytes());
+            named.extend(found.ok_or_else(|| CommandError::Usage(format!("{list:?} is no recipient.")))?);
         }
-        let in_header = if self.from_header { ready.recipients() } else { Vec::new() };
-        let mut to: Vec<String> = named.into_iter().chain(in_header).map(|address| place.qualified(&address)).collect();
+        let in_header = if self.recipients_from_header { ready.recipients() } else { Vec::new() };
+        let mut to: Vec<String> = named.into_iter().chain(in_header).map(|address| place.qualify(&address)).collect();
         to.sort_unstable();
         to.dedup();
         let sender = match &self.sender {
             Some(sender) => sender.trim_matches(['<', '>']).to_owned(),
-            None => ready.from().map_or_else(|| place.sender(), |from| place.qualified(&from)),
+            None => ready.from().map_or_else(|| place.address(), |from| place.qualify(&from)),
         };
-        let author = if sender.is_empty() { place.sender() } else { place.qualified(&sender) };
-        let unique = format!("{:x}.{:016x}", session.now.as_microsecond(), chance());
-        let missing = Missing { now: session.now, unique: &unique, host: &place.host, from: (&author, &self.name) };
-        let mail = ready.complete(&missing, self.from_header);
+        let author = if sender.is_empty() { place.address() } else { place.qualify(&sender) };
+        let unique = format!("{:x}.{:016x}", session.now.as_microsecond(), random_number());
+        let missing =
+            DefaultHeaders { now: session.now, unique_id: &unique, host: &place.host, from: (&author, &self.name) };
+        let mail = ready.with_defaults(&missing, self.recipients_from_header);
         send(session, self.smtp.as_deref(), &place, &sender, &to, mail)
     }
 
-    fn code(&self, failure: &Failure) -> u8 {
+    fn exit_code(&self, failure: &CommandError) -> u8 {
         match failure {
-            Failure::Unread => 0,
-            Failure::Usage(_) => sysexits::USAGE,
-            Failure::Refused(_) => sysexits::NO_PERMISSION,
-            Failure::Local(_) => sysexits::IO,
-            Failure::Unreachable(_) | Failure::Undelivered { for_now: true, .. } => sysexits::TEMPORARY,
-            Failure::Undelivered { recipient: true, .. } => sysexits::NO_USER,
-            Failure::Undelivered { .. } | Failure::Server(_) | Failure::Nothing(_) => sysexits::UNAVAILABLE,
+            CommandError::OutputClosed => 0,
+            CommandError::Usage(_) => sysexits::USAGE,
+            CommandError::Unauthorized(_) => sysexits::NO_PERMISSION,
+            CommandError::Local(_) => sysexits::IO,
+            CommandError::Unreachable(_) | CommandError::Undelivered { is_temporary: true, .. } => sysexits::TEMPORARY,
+            CommandError::Undelivered { is_recipient: true, .. } => sysexits::NO_USER,
+            CommandError::Undelivered { .. } | CommandError::Server(_) | CommandError::NotFound(_) => {
+                sysexits::UNAVAILABLE
+            }
         }
     }
 }
 
 fn send(
-    session: &mut Session<'_>,
+    session: &mut CommandContext<'_>,
     smtp: Option<&str>,
-    place: &Place,
+    place: &LocalSender,
     sender: &str,
     to: &[String],
     mail: Vec<u8>,
-) -> Result<(), Failure> {
-    let from = if sender.is_empty() { None } else { Some(address(&place.qualified(sender))?) };
-    let to = to.iter().map(|to| address(to)).collect::<Result<Vec<_>, _>>()?;
+) -> Result<(), CommandError> {
+    let from = if sender.is_empty() { None } else { Some(parse_address(&place.qualify(sender))?) };
+    let to = to.iter().map(|to| parse_address(to)).collect::<Result<Vec<_>, _>>()?;
     if to.is_empty() {
-        return Err(Failure::Usage("The mail has no recipients.".to_owned()));
+        return Err(CommandError::Usage("The mail has no recipients.".to_owned()));
     }
-    let mailing = session.mailing;
-    let route = Route::find(smtp, &session.server, mailing)?;
-    let way = Way {
-        place: &route.place,
-        name: &place.host,
-        credentials: if route.logs_in { session.server.credentials() } else { &Credentials::None },
+    let mailing = session.smtp_options;
+    let route = SmtpTarget::find(smtp, &session.server, mailing)?;
+    let way = ConnectionSettings {
+        addr: &route.addr,
+        helo_name: &place.host,
+        credentials: if route.use_credentials { session.server.credentials() } else { &Credentials::None },
         insecure: mailing.insecure,
         timeout: mailing.timeout,
     };
-    let reply = deliver(&way, &Letter { from, to, mail })?;
+    let reply = send_message(&way, &OutgoingMessage { from, to, source: mail })?;
     if session.json {
-        session.screen.json(session.out, &json!({ "reply": reply }))?;
-    } else if session.screen.is_terminal() {
-        writeln!(session.out, "Sent to {}: {}", route.place, restante_mail::terminal_text::escape_line(&reply))?;
+        session.style.write_json(session.out, &json!({ "reply": reply }))?;
+    } else if session.style.is_terminal() {
+        writeln!(session.out, "Sent to {}: {}", route.addr, restante_mail::terminal_text::escape_line(&reply))?;
     }
     Ok(())
 }
 
-fn address(text: &str) -> Result<Address, Failure> {
-    Address::parse(text, Alphabet::Utf8).map_err(|error| Failure::Usage(format!("{text:?} is no address: {error}.")))
+fn parse_address(text: &str) -> Result<Address, CommandError> {
+    Address::parse(text, Alphabet::Utf8)
+        .map_err(|error| CommandError::Usage(format!("{text:?} is no address: {error}.")))
 }
 
 /// All of standard input, within reason.
-fn input() -> Result<Vec<u8>, Failure> {
+fn read_stdin() -> Result<Vec<u8>, CommandError> {
     let mut input = Vec::new();
-    let read = std::io::stdin().lock().take(MAX_INPUT).read_to_end(&mut input);
-    read.map_err(|error| Failure::Local(format!("Standard input cannot be read: {error}.")))?;
+    let read = std::io::stdin().lock().take(MAX_INPUT_BYTES).read_to_end(&mut input);
+    read.map_err(|error| CommandError::Local(format!("Standard input cannot be read: {error}.")))?;
     Ok(input)
 }
 
 /// A number that nobody can guess: the key of a hash map.
-fn chance() -> u64 {
+fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
 /// Who sends, where nobody says it.
-struct Place {
+struct LocalSender {
     user: String,
     host: String,
 }
 
-impl Place {
-    fn here() -> Self {
+impl LocalSender {
+    fn detect() -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let user = ["LOGNAME", "USER"].into_iter().find_map(variable).unwrap_or_else(|| "nobody".to_owned());
+        let user = ["LOGNAME", "USER"].into_iter().find_map(env_variable).unwrap_or_else(|| "nobody".to_owned());
         Self { user, host: if is_valid_domain(&host) { host } else { "localhost".to_owned() } }
     }
 
     /// The address of whoever runs this.
-    fn sender(&self) -> String {
+    fn address(&self) -> String {
         format!("{}@{}", self.user, self.host)
     }
 
     /// An address with a domain; a name alone is somebody on this machine.
-    fn qualified(&self, address: &str) -> String {
+    fn qualify(&self, address: &str) -> String {
         if address.contains('@') { address.to_owned() } else { format!("{address}@{}", self.host) }
     }
 }

@@ -9,30 +9,30 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use restante_mail::address::Address;
 
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::server::Credentials;
 
 /// The longest reply that is read, all its lines together.
-const MAX_REPLY: u64 = 64 * 1024;
+const MAX_REPLY_BYTES: u64 = 64 * 1024;
 /// Whom a token belongs to does not matter to the server, but something has to stand there.
 const TOKEN_USER: &str = "token";
 
 /// What is sent.
 #[derive(Debug)]
-pub(super) struct Letter {
+pub(super) struct OutgoingMessage {
     /// The envelope's sender; none for a mail that nobody shall answer.
     pub(super) from: Option<Address>,
     pub(super) to: Vec<Address>,
     /// Header and body, with any line ends.
-    pub(super) mail: Vec<u8>,
+    pub(super) source: Vec<u8>,
 }
 
 /// How it is sent.
-pub(super) struct Way<'a> {
+pub(super) struct ConnectionSettings<'a> {
     /// Host and port.
-    pub(super) place: &'a str,
+    pub(super) addr: &'a str,
     /// What this machine calls itself.
-    pub(super) name: &'a str,
+    pub(super) helo_name: &'a str,
     pub(super) credentials: &'a Credentials,
     /// Whether credentials go to other machines too, where everybody between can read them.
     pub(super) insecure: bool,
@@ -41,23 +41,23 @@ pub(super) struct Way<'a> {
 }
 
 /// Sends a mail to all its recipients or to none; what the server said in the end.
-pub(super) fn deliver(way: &Way<'_>, letter: &Letter) -> Result<String, Failure> {
-    let mut line = Line::open(way)?;
-    line.expect("2")?;
-    let extensions = line.greet(way.name)?;
-    line.log_in(way, &extensions)?;
+pub(super) fn send_message(way: &ConnectionSettings<'_>, letter: &OutgoingMessage) -> Result<String, CommandError> {
+    let mut line = SmtpConnection::open(way)?;
+    line.expect_reply("2")?;
+    let extensions = line.greet(way.helo_name)?;
+    line.authenticate(way, &extensions)?;
 
-    let wire = on_the_wire(&letter.mail);
+    let wire = encode_data(&letter.source);
     let from = letter.from.as_ref().map(ToString::to_string).unwrap_or_default();
-    line.say(&format!("MAIL FROM:<{from}>{}", parameters(letter, wire.len(), &extensions)?), "2")?;
+    line.command(&format!("MAIL FROM:<{from}>{}", mail_parameters(letter, wire.len(), &extensions)?), "2")?;
     for to in &letter.to {
-        line.say(&format!("RCPT TO:<{to}>"), "2").map_err(about_a_recipient)?;
+        line.command(&format!("RCPT TO:<{to}>"), "2").map_err(mark_as_recipient_error)?;
     }
-    line.say("DATA", "3")?;
-    line.send(&wire)?;
-    let reply = line.expect("2")?;
+    line.command("DATA", "3")?;
+    line.write(&wire)?;
+    let reply = line.expect_reply("2")?;
     // The mail is there, whatever becomes of the good-bye.
-    let _ = line.say("QUIT", "2");
+    let _ = line.command("QUIT", "2");
     Ok(reply)
 }
 
@@ -76,24 +76,24 @@ impl Extensions {
 }
 
 /// The parameters of MAIL: the size (RFC 1870), and what characters outside of ASCII need (RFC 6152, RFC 6531).
-fn parameters(letter: &Letter, size: usize, extensions: &Extensions) -> Result<String, Failure> {
+fn mail_parameters(letter: &OutgoingMessage, size: usize, extensions: &Extensions) -> Result<String, CommandError> {
     let mut text = if extensions.has("SIZE") { format!(" SIZE={size}") } else { String::new() };
-    if !letter.mail.is_ascii() && extensions.has("8BITMIME") {
+    if !letter.source.is_ascii() && extensions.has("8BITMIME") {
         text.push_str(" BODY=8BITMIME");
     }
     let has_foreign_address = letter.to.iter().chain(&letter.from).any(|address| !address.to_string().is_ascii());
-    let header = header(&letter.mail);
+    let header = header_section(&letter.source);
     if (has_foreign_address || !header.is_ascii()) && extensions.has("SMTPUTF8") {
         text.push_str(" SMTPUTF8");
     } else if has_foreign_address {
         let sentence = "An address is not ASCII, and the server does not take such addresses.".to_owned();
-        return Err(Failure::Undelivered { sentence, for_now: false, recipient: true });
+        return Err(CommandError::Undelivered { message: sentence, is_temporary: false, is_recipient: true });
     }
     Ok(text)
 }
 
 /// Everything before the first blank line.
-fn header(mail: &[u8]) -> &[u8] {
+fn header_section(mail: &[u8]) -> &[u8] {
     let mut end = 0;
     for line in mail.split_inclusive(|byte| *byte == b'\n') {
         if matches!(line, b"\n" | b"\r\n") {
@@ -106,7 +106,7 @@ fn header(mail: &[u8]) -> &[u8] {
 
 /// The mail as it is sent: every line ends in CRLF, lines that begin with a dot have one more (RFC 5321 section 4.5.2),
 /// and a dot alone ends it.
-fn on_the_wire(mail: &[u8]) -> Vec<u8> {
+fn encode_data(mail: &[u8]) -> Vec<u8> {
     let mut wire = Vec::with_capacity(mail.len() + mail.len() / 32 + 5);
     for line in mail.split_inclusive(|byte| *byte == b'\n') {
         if line.starts_with(b".") {
@@ -121,26 +121,26 @@ fn on_the_wire(mail: &[u8]) -> Vec<u8> {
 }
 
 /// A connection, line by line.
-struct Line<'a> {
+struct SmtpConnection<'a> {
     reader: BufReader<TcpStream>,
-    place: &'a str,
+    addr: &'a str,
 }
 
-impl<'a> Line<'a> {
-    fn open(way: &Way<'a>) -> Result<Self, Failure> {
-        let place = way.place;
-        let stream = connect(place, way.timeout).map_err(|error| broken(place, &error))?;
-        Ok(Self { reader: BufReader::new(stream), place })
+impl<'a> SmtpConnection<'a> {
+    fn open(way: &ConnectionSettings<'a>) -> Result<Self, CommandError> {
+        let place = way.addr;
+        let stream = connect_any(place, way.timeout).map_err(|error| unreachable(place, &error))?;
+        Ok(Self { reader: BufReader::new(stream), addr: place })
     }
 
     /// Says hello, also to a server that knows no extensions.
-    fn greet(&mut self, name: &str) -> Result<Extensions, Failure> {
-        match self.say(&format!("EHLO {name}"), "2") {
+    fn greet(&mut self, name: &str) -> Result<Extensions, CommandError> {
+        match self.command(&format!("EHLO {name}"), "2") {
             Ok(reply) => {
                 Ok(Extensions(reply.lines().skip(1).map(|line| line.get(4..).unwrap_or("").to_owned()).collect()))
             }
-            Err(Failure::Undelivered { .. }) => {
-                self.say(&format!("HELO {name}"), "2")?;
+            Err(CommandError::Undelivered { .. }) => {
+                self.command(&format!("HELO {name}"), "2")?;
                 Ok(Extensions(Vec::new()))
             }
             Err(failure) => Err(failure),
@@ -148,51 +148,53 @@ impl<'a> Line<'a> {
     }
 
     /// Logs in where there are credentials and the server wants some.
-    fn log_in(&mut self, way: &Way<'_>, extensions: &Extensions) -> Result<(), Failure> {
+    fn authenticate(&mut self, way: &ConnectionSettings<'_>, extensions: &Extensions) -> Result<(), CommandError> {
         let (name, secret) = match way.credentials {
             _ if !extensions.offers_plain() => return Ok(()),
             Credentials::None => return Ok(()),
             Credentials::Token(token) => (TOKEN_USER, token),
             Credentials::User { name, password } => (name.as_str(), password),
         };
-        let peer = self.reader.get_ref().peer_addr().map_err(|error| broken(self.place, &error))?;
-        if !(way.insecure || is_here(peer.ip())) {
-            let place = self.place;
-            return Err(Failure::Refused(format!(
+        let peer = self.reader.get_ref().peer_addr().map_err(|error| unreachable(self.addr, &error))?;
+        if !(way.insecure || is_this_machine(peer.ip())) {
+            let place = self.addr;
+            return Err(CommandError::Unauthorized(format!(
                 "The mail server {place} is another machine, and the credentials could be read on the way: use --insecure to \
                  send them all the same."
             )));
         }
         let response = STANDARD.encode(format!("\0{name}\0{secret}"));
-        self.say(&format!("AUTH PLAIN {response}"), "2").map(|_| ()).map_err(|failure| match failure {
-            Failure::Undelivered { sentence, for_now: false, .. } => Failure::Refused(sentence),
+        self.command(&format!("AUTH PLAIN {response}"), "2").map(|_| ()).map_err(|failure| match failure {
+            CommandError::Undelivered { message: sentence, is_temporary: false, .. } => {
+                CommandError::Unauthorized(sentence)
+            }
             other => other,
         })
     }
 
-    fn say(&mut self, command: &str, code: &str) -> Result<String, Failure> {
-        self.send(format!("{command}\r\n").as_bytes())?;
-        self.expect(code)
+    fn command(&mut self, command: &str, code: &str) -> Result<String, CommandError> {
+        self.write(format!("{command}\r\n").as_bytes())?;
+        self.expect_reply(code)
     }
 
-    fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let place = self.place;
-        self.reader.get_mut().write_all(bytes).map_err(|error| broken(place, &error))
+    fn write(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
+        let place = self.addr;
+        self.reader.get_mut().write_all(bytes).map_err(|error| unreachable(place, &error))
     }
 
     /// A whole reply, which must begin with this digit.
-    fn expect(&mut self, code: &str) -> Result<String, Failure> {
-        let place = self.place;
-        let reply = self.reply().map_err(|error| broken(place, &error))?;
+    fn expect_reply(&mut self, code: &str) -> Result<String, CommandError> {
+        let place = self.addr;
+        let reply = self.read_reply().map_err(|error| unreachable(place, &error))?;
         if reply.starts_with(code) {
             return Ok(reply);
         }
         let sentence = format!("The server {place} says: {}", reply.replace('\n', " "));
-        Err(Failure::Undelivered { sentence, for_now: reply.starts_with('4'), recipient: false })
+        Err(CommandError::Undelivered { message: sentence, is_temporary: reply.starts_with('4'), is_recipient: false })
     }
 
-    fn reply(&mut self) -> io::Result<String> {
-        let mut input = (&mut self.reader).take(MAX_REPLY);
+    fn read_reply(&mut self) -> io::Result<String> {
+        let mut input = (&mut self.reader).take(MAX_REPLY_BYTES);
         let mut reply = String::new();
         loop {
             let mut line = Vec::new();
@@ -214,7 +216,7 @@ impl<'a> Line<'a> {
 }
 
 /// Tries all addresses of a name, as a host may be known by one that nobody listens on.
-fn connect(place: &str, timeout: Duration) -> io::Result<TcpStream> {
+fn connect_any(place: &str, timeout: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
     for address in place.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, timeout) {
@@ -230,17 +232,19 @@ fn connect(place: &str, timeout: Duration) -> io::Result<TcpStream> {
 }
 
 /// Whether an address is this machine, whichever way it is written.
-fn is_here(address: IpAddr) -> bool {
+fn is_this_machine(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-fn broken(place: &str, error: &io::Error) -> Failure {
-    Failure::Unreachable(format!("The mail server {place} cannot be reached: {error}."))
+fn unreachable(place: &str, error: &io::Error) -> CommandError {
+    CommandError::Unreachable(format!("The mail server {place} cannot be reached: {error}."))
 }
 
-fn about_a_recipient(failure: Failure) -> Failure {
+fn mark_as_recipient_error(failure: CommandError) -> CommandError {
     match failure {
-        Failure::Undelivered { sentence, for_now, .. } => Failure::Undelivered { sentence, for_now, recipient: true },
+        CommandError::Undelivered { message: sentence, is_temporary: for_now, .. } => {
+            CommandError::Undelivered { message: sentence, is_temporary: for_now, is_recipient: true }
+        }
         other => other,
     }
 }
@@ -261,7 +265,7 @@ mod tests {
             ("\n\n", "\r\n\r\n.\r\n"),
         ];
         for (mail, wire) in table {
-            assert_eq!(String::from_utf8(on_the_wire(mail.as_bytes())).unwrap(), wire, "{mail:?}");
+            assert_eq!(String::from_utf8(encode_data(mail.as_bytes())).unwrap(), wire, "{mail:?}");
         }
     }
 
@@ -269,7 +273,7 @@ mod tests {
         /// Nothing in a mail can end it, and what a server makes of it is the mail.
         #[test]
         fn only_the_last_line_is_a_dot(mail in "([.a\r]{0,3}\n){0,6}") {
-            let wire = String::from_utf8(on_the_wire(mail.as_bytes())).unwrap();
+            let wire = String::from_utf8(encode_data(mail.as_bytes())).unwrap();
             let body = wire.strip_suffix(".\r\n").unwrap();
             let ends_early = ["\r\n", body].concat().contains("\r\n.\r\n");
             proptest::prop_assert!(!ends_early);
@@ -282,10 +286,10 @@ mod tests {
     #[test]
     fn credentials_stay_on_this_machine() {
         for here in ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"] {
-            assert!(is_here(here.parse().unwrap()), "{here}");
+            assert!(is_this_machine(here.parse().unwrap()), "{here}");
         }
         for elsewhere in ["10.0.0.1", "192.0.2.1", "::", "::ffff:10.0.0.1", "2001:db8::1"] {
-            assert!(!is_here(elsewhere.parse().unwrap()), "{elsewhere}");
+            assert!(!is_this_machine(elsewhere.parse().unwrap()), "{elsewhere}");
         }
     }
 
@@ -293,7 +297,7 @@ mod tests {
     fn extensions_that_a_mail_needs() {
         let all = || Extensions(["SIZE 1000", "8BITMIME", "SMTPUTF8"].map(str::to_owned).to_vec());
         let address = |text: &str| Address::parse(text, restante_mail::address::Alphabet::Utf8).unwrap();
-        let letter = |to: &str, mail: &str| Letter { from: None, to: vec![address(to)], mail: mail.into() };
+        let letter = |to: &str, mail: &str| OutgoingMessage { from: None, to: vec![address(to)], source: mail.into() };
         let table = [
             (letter("a@x.org", "A: b\n\nhi\n"), all(), Some(" SIZE=7")),
             (letter("a@x.org", "A: b\n\nhü\n"), all(), Some(" SIZE=7 BODY=8BITMIME")),
@@ -303,7 +307,7 @@ mod tests {
             (letter("ü@x.org", "A: b\n\nhi\n"), Extensions(Vec::new()), None),
         ];
         for (letter, extensions, expected) in table {
-            assert_eq!(parameters(&letter, 7, &extensions).ok().as_deref(), expected, "{letter:?}");
+            assert_eq!(mail_parameters(&letter, 7, &extensions).ok().as_deref(), expected, "{letter:?}");
         }
         assert!(Extensions(vec!["AUTH LOGIN PLAIN".to_owned()]).offers_plain());
         assert!(!Extensions(vec!["AUTH LOGIN".to_owned(), "PLAIN".to_owned()]).offers_plain());

@@ -7,20 +7,20 @@ use std::thread;
 
 use clap::Command;
 
-use crate::screen::Screen;
-use crate::{Errand, Failure};
+use crate::output::OutputStyle;
+use crate::{ClientCommand, CommandError};
 
 /// A request line without its version, the status and the body of the answer.
-pub(super) type Answer = (&'static str, u16, &'static str);
+pub(super) type CannedResponse = (&'static str, u16, &'static str);
 
-pub(super) struct Fake {
+pub(super) struct FakeServer {
     pub(super) url: String,
-    seen: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Fake {
+impl FakeServer {
     /// Serves these answers until the test ends; everything else is an error that names the request.
-    pub(super) fn new(answers: &'static [Answer]) -> Self {
+    pub(super) fn new(answers: &'static [CannedResponse]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -38,27 +38,27 @@ impl Fake {
                 let _ = reader.get_mut().write_all(&[head.as_bytes(), body.as_bytes()].concat());
             }
         });
-        Self { url, seen }
+        Self { url, requests: seen }
     }
 
     /// Runs a command line, given without server, and returns what it printed and how it ended.
-    pub(super) fn run(&self, screen: Screen, args: &[&str]) -> (String, Result<(), Failure>) {
+    pub(super) fn run(&self, screen: OutputStyle, args: &[&str]) -> (String, Result<(), CommandError>) {
         run(screen, &[args, &["--server", &self.url]].concat())
     }
 
     /// What was asked so far: heads and bodies.
-    pub(super) fn seen(&self) -> String {
-        self.seen.lock().unwrap().join("\n")
+    pub(super) fn requests(&self) -> String {
+        self.requests.lock().unwrap().join("\n")
     }
 }
 
 /// Runs a command line.
-pub(super) fn run(screen: Screen, args: &[&str]) -> (String, Result<(), Failure>) {
+pub(super) fn run(screen: OutputStyle, args: &[&str]) -> (String, Result<(), CommandError>) {
     let command = Command::new("restante").subcommands(crate::commands());
     let matches = command.try_get_matches_from(["restante"].iter().chain(args)).unwrap();
     let (name, matches) = matches.subcommand().unwrap();
     let mut out = Vec::new();
-    let ended = Errand::of(name, matches).unwrap().perform(&mut out, screen);
+    let ended = ClientCommand::parse(name, matches).unwrap().execute(&mut out, screen);
     (String::from_utf8(out).unwrap(), ended)
 }
 

@@ -1,8 +1,8 @@
 //! What commands print of what they find.
 
-use super::fake::{Answer, Fake};
-use crate::Failure;
-use crate::screen::Screen;
+use super::fake::{CannedResponse, FakeServer};
+use crate::CommandError;
+use crate::output::OutputStyle;
 
 macro_rules! record {
     ($id:literal, $subject:literal) => {
@@ -18,7 +18,7 @@ macro_rules! record {
 
 #[test]
 fn lists_of_messages() {
-    const ANSWERS: &[Answer] = &[
+    const ANSWERS: &[CannedResponse] = &[
         (
             "GET /api/v1/mailbox/ann?after=0&limit=1000",
             200,
@@ -27,8 +27,8 @@ fn lists_of_messages() {
         ("GET /api/v1/mailbox/ann?limit=1", 200, concat!("[", record!("20", "Two"), "]\n")),
         ("GET /api/v1/mailbox/nobody?after=0&limit=1000", 200, "[]\n"),
     ];
-    let fake = Fake::new(ANSWERS);
-    let (out, ended) = fake.run(Screen::terminal(50, false), &["list", "ann"]);
+    let fake = FakeServer::new(ANSWERS);
+    let (out, ended) = fake.run(OutputStyle::terminal(50, false), &["list", "ann"]);
     assert_eq!(ended, Ok(()));
     assert_eq!(
         out,
@@ -36,20 +36,20 @@ fn lists_of_messages() {
          1   2026-01-02  Shop <shop…  One              4.6k\n\
          20  2026-01-02  Shop <shop…  Your code, at …  4.6k\n"
     );
-    let (out, _) = fake.run(Screen::pipe(), &["list", "ann", "--limit", "1"]);
+    let (out, _) = fake.run(OutputStyle::pipe(), &["list", "ann", "--limit", "1"]);
     assert_eq!(out, "20\t2026-01-02T03:04:05.000006+00:00\tShop <shop@x.org>\tTwo\t4711\n");
-    let (out, _) = fake.run(Screen::pipe(), &["list", "ann", "--json"]);
+    let (out, _) = fake.run(OutputStyle::pipe(), &["list", "ann", "--json"]);
     assert_eq!(serde_json::from_str::<serde_json::Value>(&out).unwrap()[1]["id"], "20");
 
-    let (out, ended) = fake.run(Screen::pipe(), &["list", "nobody"]);
-    assert_eq!((out.as_str(), ended), ("", Err(Failure::nothing("There is no mail in nobody."))));
-    let (out, ended) = fake.run(Screen::pipe(), &["list", "nobody", "--json"]);
-    assert_eq!((out.as_str(), ended.unwrap_err().code()), ("[]\n", 1));
+    let (out, ended) = fake.run(OutputStyle::pipe(), &["list", "nobody"]);
+    assert_eq!((out.as_str(), ended), ("", Err(CommandError::not_found("There is no mail in nobody."))));
+    let (out, ended) = fake.run(OutputStyle::pipe(), &["list", "nobody", "--json"]);
+    assert_eq!((out.as_str(), ended.unwrap_err().exit_code()), ("[]\n", 1));
 }
 
 #[test]
 fn mailboxes_come_in_pages() {
-    const ANSWERS: &[Answer] = &[
+    const ANSWERS: &[CannedResponse] = &[
         (
             "GET /api/v2/mailboxes?limit=1000",
             200,
@@ -62,7 +62,7 @@ fn mailboxes_come_in_pages() {
             r#"{"mailboxes":[{"name":"bob","messages":1,"unseen":0,"bytes":7,"newest":{"id":"1","date":"2026-01-02T03:04:05Z"}}],"next":null}"#,
         ),
     ];
-    let (out, ended) = Fake::new(ANSWERS).run(Screen::terminal(80, false), &["list"]);
+    let (out, ended) = FakeServer::new(ANSWERS).run(OutputStyle::terminal(80, false), &["list"]);
     assert_eq!(ended, Ok(()));
     assert_eq!(
         out,
@@ -74,7 +74,7 @@ fn mailboxes_come_in_pages() {
 
 #[test]
 fn waiting() {
-    const ANSWERS: &[Answer] = &[
+    const ANSWERS: &[CannedResponse] = &[
         (
             "GET /api/v2/mailbox/ann/wait?timeout=1500ms&after=7&count=2&match=subject%3Acode",
             200,
@@ -101,12 +101,12 @@ fn waiting() {
         ),
         ("GET /api/v2/mailbox/ann/12/codes", 200, r#"{"codes":[{"code":"123456","score":0.9}]}"#),
     ];
-    let fake = Fake::new(ANSWERS);
+    let fake = FakeServer::new(ANSWERS);
     let line = |id: &str| format!("{id}\t2026-01-02T03:04:05.000006+00:00\tShop <shop@x.org>\tCode\t4711\n");
     let found = ["wait", "ann", "--timeout", "1.5s", "--after", "7", "--count", "2", "--match", "subject:code"];
     let with_codes = [&found[..], &["--codes"]].concat();
-    let nothing = |detail: &str| Err(Failure::nothing(detail));
-    let table: &[(&[&str], String, Result<(), Failure>)] = &[
+    let nothing = |detail: &str| Err(CommandError::not_found(detail));
+    let table: &[(&[&str], String, Result<(), CommandError>)] = &[
         (&found, line("8") + &line("9"), Ok(())),
         (&with_codes, "123456\n".to_owned(), Ok(())),
         (&["wait", "ann"], line("8"), nothing("1 of 2 came.")),
@@ -114,17 +114,17 @@ fn waiting() {
         (&["wait", "ann", "--none", "--timeout", "1", "--json"], "{\"messages\":[]}\n".to_owned(), Ok(())),
         (&["wait", "bob", "--none", "--timeout", "1"], line("8"), nothing("One came.")),
         (&["wait", "ann", "--match", "-a", "--timeout", "0"], String::new(), nothing("None came.")),
-        (&["wait", "ann", "--match", "("], String::new(), Err(Failure::Usage("A ) is missing.".to_owned()))),
+        (&["wait", "ann", "--match", "("], String::new(), Err(CommandError::Usage("A ) is missing.".to_owned()))),
     ];
     for (args, out, ended) in table {
-        let (printed, result) = fake.run(Screen::pipe(), args);
+        let (printed, result) = fake.run(OutputStyle::pipe(), args);
         assert_eq!((&printed, &result), (out, ended), "{args:?}");
     }
 }
 
 #[test]
 fn searches_go_on_until_the_limit() {
-    const ANSWERS: &[Answer] = &[
+    const ANSWERS: &[CannedResponse] = &[
         (
             "GET /api/v2/search?q=the+code&limit=3",
             200,
@@ -142,8 +142,8 @@ fn searches_go_on_until_the_limit() {
         ),
         ("GET /api/v2/search?q=no&limit=50&mailbox=ann", 200, r#"{"messages":[],"next":null,"complete":true}"#),
     ];
-    let fake = Fake::new(ANSWERS);
-    let (out, ended) = fake.run(Screen::terminal(70, false), &["search", "the", "code", "--limit", "3"]);
+    let fake = FakeServer::new(ANSWERS);
+    let (out, ended) = fake.run(OutputStyle::terminal(70, false), &["search", "the", "code", "--limit", "3"]);
     assert_eq!(ended, Ok(()));
     assert_eq!(
         out,
@@ -153,19 +153,19 @@ fn searches_go_on_until_the_limit() {
          ann      8   2026-01-02  Shop <shop@x.org>  Old code\n\
          ann      7   2026-01-02  Shop <shop@x.org>  Older\n"
     );
-    let (out, _) = fake.run(Screen::terminal(20, true), &["search", "the", "code", "--limit", "3"]);
+    let (out, _) = fake.run(OutputStyle::terminal(20, true), &["search", "the", "code", "--limit", "3"]);
     assert!(out.contains("\x1b[2mthe new \x1b[0m\x1b[1;33mcode\x1b[0m\x1b[2m\\u{…\x1b[0m\n"), "{out:?}");
-    let (out, _) = fake.run(Screen::pipe(), &["search", "the code", "--limit", "3", "--json"]);
+    let (out, _) = fake.run(OutputStyle::pipe(), &["search", "the code", "--limit", "3", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(document["messages"].as_array().unwrap().len(), 3);
     assert_eq!((&document["next"], &document["complete"]), (&"7".into(), &false.into()));
-    let (_, ended) = fake.run(Screen::pipe(), &["search", "no", "--mailbox", "ann"]);
-    assert_eq!(ended, Err(Failure::nothing("No message matches.")));
+    let (_, ended) = fake.run(OutputStyle::pipe(), &["search", "no", "--mailbox", "ann"]);
+    assert_eq!(ended, Err(CommandError::not_found("No message matches.")));
 }
 
 #[test]
 fn codes_are_for_scripts_and_for_people() {
-    const ANSWERS: &[Answer] = &[
+    const ANSWERS: &[CannedResponse] = &[
         (
             "GET /api/v2/mailbox/ann/latest/codes",
             200,
@@ -179,19 +179,19 @@ fn codes_are_for_scripts_and_for_people() {
             r#"{"codes":[{"code":"987","score":0.9,"before":"","after":"","where":"text"}]}"#,
         ),
     ];
-    let fake = Fake::new(ANSWERS);
-    let (out, ended) = fake.run(Screen::pipe(), &["codes", "ann"]);
+    let fake = FakeServer::new(ANSWERS);
+    let (out, ended) = fake.run(OutputStyle::pipe(), &["codes", "ann"]);
     assert_eq!((out.as_str(), ended), ("123456\n", Ok(())));
-    let (out, _) = fake.run(Screen::terminal(80, false), &["codes", "ann"]);
+    let (out, _) = fake.run(OutputStyle::terminal(80, false), &["codes", "ann"]);
     assert_eq!(out, "CODE    SCORE  AROUND IT\n123456   0.97  code is 123456 valid\n2026     0.10  2026\n");
-    let (_, ended) = fake.run(Screen::pipe(), &["codes", "ann", "7"]);
-    assert_eq!(ended, Err(Failure::nothing("Message 7 has no codes.")));
+    let (_, ended) = fake.run(OutputStyle::pipe(), &["codes", "ann", "7"]);
+    assert_eq!(ended, Err(CommandError::not_found("Message 7 has no codes.")));
 }
 
 /// The newest message that has a code counts, and the next one is waited for where none has; ids are compared as numbers.
 #[test]
 fn codes_are_waited_for() {
-    const ANSWERS: &[Answer] = &[
+    const ANSWERS: &[CannedResponse] = &[
         (
             "GET /api/v1/mailbox/ann?limit=1000",
             200,
@@ -204,9 +204,9 @@ fn codes_are_waited_for() {
         ("GET /api/v1/mailbox/bob?limit=1000", 200, concat!("[", record!("10", "Gone"), "]")),
         ("GET /api/v2/mailbox/bob/10/codes", 404, r#"{"detail":"There is no such message."}"#),
     ];
-    let fake = Fake::new(ANSWERS);
-    let none = || Err(Failure::nothing("No message with codes came in time."));
-    let table: &[(&[&str], &str, Result<(), Failure>)] = &[
+    let fake = FakeServer::new(ANSWERS);
+    let none = || Err(CommandError::not_found("No message with codes came in time."));
+    let table: &[(&[&str], &str, Result<(), CommandError>)] = &[
         (&["codes", "ann", "--after", "0"], "987\n", Ok(())),
         (&["codes", "ann", "--wait", "30s"], "987\n", Ok(())),
         (&["codes", "ann", "--after", "8"], "987\n", Ok(())),
@@ -214,13 +214,13 @@ fn codes_are_waited_for() {
         (&["codes", "bob", "--after", "9"], "", none()),
     ];
     for (args, out, ended) in table {
-        let (printed, result) = fake.run(Screen::pipe(), args);
+        let (printed, result) = fake.run(OutputStyle::pipe(), args);
         assert_eq!((printed.as_str(), &result), (*out, ended), "{args:?}");
     }
-    assert!(fake.seen().contains("GET /api/v2/mailbox/ann/10/codes"), "10 is behind 9");
+    assert!(fake.requests().contains("GET /api/v2/mailbox/ann/10/codes"), "10 is behind 9");
     // How long it waits depends on the clock, so the made-up server does not know the question and repeats it.
     for after in ["9", "10"] {
-        let (_, ended) = fake.run(Screen::pipe(), &["codes", "ann", "--wait", "30s", "--after", after]);
+        let (_, ended) = fake.run(OutputStyle::pipe(), &["codes", "ann", "--wait", "30s", "--after", after]);
         let asked = ended.unwrap_err().to_string();
         assert!(asked.starts_with("GET /api/v2/mailbox/ann/wait?timeout=") && asked.ends_with("&after=10"), "{asked}");
     }
@@ -228,12 +228,12 @@ fn codes_are_waited_for() {
 
 #[test]
 fn links() {
-    const ANSWERS: &[Answer] = &[(
+    const ANSWERS: &[CannedResponse] = &[(
         "GET /api/v2/mailbox/ann/latest/links",
         200,
         r#"{"links":[{"href":"https://x.org/confirm?a=1","text":"Confirm","image-alt":null,"where":"html","kind":"http"},{"href":"https://x.org/","text":"","image-alt":"Logo\u009b1m","where":"html","kind":"http"}]}"#,
     )];
-    let fake = Fake::new(ANSWERS);
+    let fake = FakeServer::new(ANSWERS);
     let all = "https://x.org/confirm?a=1\nhttps://x.org/\n";
     let table: &[(&[&str], &str)] = &[
         (&["links", "ann"], all),
@@ -241,33 +241,33 @@ fn links() {
         (&["links", "ann", "--match", "logo"], "https://x.org/\n"),
     ];
     for (args, expected) in table {
-        assert_eq!(fake.run(Screen::pipe(), args), ((*expected).to_owned(), Ok(())), "{args:?}");
+        assert_eq!(fake.run(OutputStyle::pipe(), args), ((*expected).to_owned(), Ok(())), "{args:?}");
     }
-    let (out, _) = fake.run(Screen::terminal(80, false), &["links", "ann"]);
+    let (out, _) = fake.run(OutputStyle::terminal(80, false), &["links", "ann"]);
     assert_eq!(out, "https://x.org/confirm?a=1\n    Confirm\nhttps://x.org/\n    Logo\\u{9b}1m\n");
-    let (_, ended) = fake.run(Screen::pipe(), &["links", "ann", "--match", "reset"]);
-    assert_eq!(ended, Err(Failure::nothing("The newest message has no such links.")));
+    let (_, ended) = fake.run(OutputStyle::pipe(), &["links", "ann", "--match", "reset"]);
+    assert_eq!(ended, Err(CommandError::not_found("The newest message has no such links.")));
 }
 
 #[test]
 fn messages_for_people() {
-    const ANSWERS: &[Answer] = &[(
+    const ANSWERS: &[CannedResponse] = &[(
         "GET /api/v2/mailbox/ann/latest",
         200,
         r#"{"text":"Hi\r\n\u001b]0;gotcha\u0007there\r\n","headers":[{"name":"Received","value":"from x"},{"name":"subject","value":"=?x","decoded":"Grüße \u202egpj"},{"name":"From","value":"a@x.org"}],"attachments":[{"index":0,"filename":"a\nb.pdf","content-type":"application/pdf","size":4096}]}"#,
     )];
-    let fake = Fake::new(ANSWERS);
+    let fake = FakeServer::new(ANSWERS);
     let text = "\nHi\n\\u{1b}]0;gotcha\\u{7}there\n\n   ATTACHMENT  TYPE             SIZE\n0  a\\nb.pdf    application/pdf  4.0k\n";
-    let (out, ended) = fake.run(Screen::terminal(80, false), &["get", "ann"]);
+    let (out, ended) = fake.run(OutputStyle::terminal(80, false), &["get", "ann"]);
     assert_eq!(ended, Ok(()));
     assert_eq!(out, format!("From: a@x.org\nsubject: Grüße \\u{{202e}}gpj\n{text}"));
-    let (out, _) = fake.run(Screen::terminal(80, false), &["get", "ann", "--headers"]);
+    let (out, _) = fake.run(OutputStyle::terminal(80, false), &["get", "ann", "--headers"]);
     assert!(out.starts_with("Received: from x\nsubject: Grüße"), "{out}");
 }
 
 #[test]
 fn regular_expressions_of_inbucket() {
-    const ANSWERS: &[Answer] = &[
+    const ANSWERS: &[CannedResponse] = &[
         (
             "GET /api/v1/mailbox/ann?after=0&limit=1000",
             200,
@@ -276,7 +276,7 @@ fn regular_expressions_of_inbucket() {
         ("GET /api/v1/mailbox/ann/1/source", 200, "A: b\r\n\r\nFrom x\r\n"),
         ("POST /api/v2/mailbox/ann/delete", 200, r#"{"deleted":1}"#),
     ];
-    let fake = Fake::new(ANSWERS);
+    let fake = FakeServer::new(ANSWERS);
     let table: &[(&[&str], &str)] = &[
         (&[], "1\n2\n"),
         (&["--subject", "^Your"], "1\n"),
@@ -289,24 +289,24 @@ fn regular_expressions_of_inbucket() {
         (&["--output", "mbox", "--subject", "code"], "From shop@x.org Fri Jan  2 03:04:05 2026\nA: b\n\n>From x\n\n"),
     ];
     for (args, expected) in table {
-        let (out, ended) = fake.run(Screen::pipe(), &[&["match", "ann"], *args].concat());
+        let (out, ended) = fake.run(OutputStyle::pipe(), &[&["match", "ann"], *args].concat());
         assert_eq!(out, *expected, "{args:?}");
-        assert_eq!(ended, if expected.is_empty() { Err(Failure::Nothing(None)) } else { Ok(()) }, "{args:?}");
+        assert_eq!(ended, if expected.is_empty() { Err(CommandError::NotFound(None)) } else { Ok(()) }, "{args:?}");
     }
-    assert!(!fake.seen().contains("POST"));
+    assert!(!fake.requests().contains("POST"));
     assert_eq!(
-        fake.run(Screen::pipe(), &["match", "ann", "--delete", "--subject", "code"]),
+        fake.run(OutputStyle::pipe(), &["match", "ann", "--delete", "--subject", "code"]),
         ("1\n".to_owned(), Ok(()))
     );
-    assert!(fake.seen().ends_with("{\"ids\":[\"1\"]}"), "{}", fake.seen());
+    assert!(fake.requests().ends_with("{\"ids\":[\"1\"]}"), "{}", fake.requests());
 }
 
 /// As with Inbucket's client, and the other way round without that name.
 #[test]
 fn an_empty_mailbox_as_mbox() {
-    const ANSWERS: &[Answer] = &[("GET /api/v1/mailbox/ann?after=0&limit=1000", 200, "[]")];
-    let fake = Fake::new(ANSWERS);
-    assert_eq!(fake.run(Screen::pipe(), &["client", "mbox", "ann"]), (String::new(), Ok(())));
-    assert_eq!(fake.run(Screen::pipe(), &["client", "match", "ann"]).1, Err(Failure::Nothing(None)));
-    assert_eq!(fake.run(Screen::pipe(), &["mbox", "ann"]).1, Err(Failure::Nothing(None)));
+    const ANSWERS: &[CannedResponse] = &[("GET /api/v1/mailbox/ann?after=0&limit=1000", 200, "[]")];
+    let fake = FakeServer::new(ANSWERS);
+    assert_eq!(fake.run(OutputStyle::pipe(), &["client", "mbox", "ann"]), (String::new(), Ok(())));
+    assert_eq!(fake.run(OutputStyle::pipe(), &["client", "match", "ann"]).1, Err(CommandError::NotFound(None)));
+    assert_eq!(fake.run(OutputStyle::pipe(), &["mbox", "ann"]).1, Err(CommandError::NotFound(None)));
 }

@@ -4,17 +4,17 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
 
-use super::fake::{Answer, Fake, run};
-use crate::Failure;
-use crate::screen::Screen;
+use super::fake::{CannedResponse, FakeServer, run};
+use crate::CommandError;
+use crate::output::OutputStyle;
 
 /// What the client says next, as a beginning, and what it gets for it.
-type Turn = (&'static str, &'static str);
+type Exchange = (&'static str, &'static str);
 
-const HELLO: [Turn; 2] = [("", "220 mx ready"), ("EHLO ", "250-mx\r\n250-SIZE 1000\r\n250 AUTH PLAIN")];
+const HELLO: [Exchange; 2] = [("", "220 mx ready"), ("EHLO ", "250-mx\r\n250-SIZE 1000\r\n250 AUTH PLAIN")];
 
 /// Follows the script, and returns everything that was said to it.
-fn script(turns: Vec<Turn>) -> (String, JoinHandle<String>) {
+fn script(turns: Vec<Exchange>) -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap().to_string();
     let heard = thread::spawn(move || {
@@ -34,10 +34,10 @@ fn script(turns: Vec<Turn>) -> (String, JoinHandle<String>) {
     (place, heard)
 }
 
-fn send(turns: &[Turn], args: &[&str]) -> (Result<(), Failure>, String) {
+fn send(turns: &[Exchange], args: &[&str]) -> (Result<(), CommandError>, String) {
     let (place, heard) = script([&HELLO[..], turns].concat());
     let flags = ["send", "--smtp", &place, "--from", "ann@x.org", "--to", "bob@x.org"];
-    let (_, ended) = run(Screen::pipe(), &[&flags[..], args].concat());
+    let (_, ended) = run(OutputStyle::pipe(), &[&flags[..], args].concat());
     (ended, heard.join().unwrap())
 }
 
@@ -64,9 +64,9 @@ fn a_mail_is_handed_over() {
 fn a_mail_is_not_taken() {
     let mail = ("MAIL", "250 ok");
     let undelivered = |sentence: &str, for_now, recipient| {
-        Some(Failure::Undelivered { sentence: sentence.to_owned(), for_now, recipient })
+        Some(CommandError::Undelivered { message: sentence.to_owned(), is_temporary: for_now, is_recipient: recipient })
     };
-    let table: &[(&[Turn], u8, Option<Failure>)] = &[
+    let table: &[(&[Exchange], u8, Option<CommandError>)] = &[
         (&[mail, ("RCPT", "550 no such user")], 4, undelivered("550 no such user", false, true)),
         (&[mail, ("RCPT", "452 full")], 5, undelivered("452 full", true, true)),
         (&[("MAIL", "552 too\r\nbig")], 4, undelivered("552 too", false, false)),
@@ -80,8 +80,8 @@ fn a_mail_is_not_taken() {
     for (turns, code, expected) in table {
         let (ended, _) = send(turns, &["--text", "x"]);
         let mut failure = ended.unwrap_err();
-        assert_eq!(failure.code(), *code, "{turns:?} {failure:?}");
-        if let Failure::Undelivered { sentence, .. } = &mut failure {
+        assert_eq!(failure.exit_code(), *code, "{turns:?} {failure:?}");
+        if let CommandError::Undelivered { message: sentence, .. } = &mut failure {
             // The port in front of it is another one every time.
             *sentence = sentence.split_once("says: ").unwrap().1.to_owned();
             assert_eq!(Some(failure), *expected, "{turns:?}");
@@ -89,7 +89,7 @@ fn a_mail_is_not_taken() {
     }
     let wrong = [("AUTH PLAIN", "535 wrong")];
     let (ended, _) = send(&wrong, &["--text", "x", "--token", "rst_x"]);
-    assert!(matches!(ended, Err(Failure::Refused(_))), "{ended:?}");
+    assert!(matches!(ended, Err(CommandError::Unauthorized(_))), "{ended:?}");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_server_without_extensions_is_asked_again() {
     ];
     let (place, heard) = script(turns);
     let args = ["send", "--smtp", &place, "--from", "ann@x.org", "--to", "bob@x.org", "--token", "unused"];
-    assert_eq!(run(Screen::pipe(), &args).1, Ok(()));
+    assert_eq!(run(OutputStyle::pipe(), &args).1, Ok(()));
     assert!(!heard.join().unwrap().contains("AUTH"));
 }
 
@@ -121,26 +121,26 @@ fn drafts_that_make_no_mail() {
     ];
     for args in table {
         let (_, ended) =
-            run(Screen::pipe(), &[&["send", "--smtp", "127.0.0.1:1", "--from", "a@x.org"], *args].concat());
-        assert!(matches!(ended, Err(Failure::Usage(_))), "{args:?} {ended:?}");
+            run(OutputStyle::pipe(), &[&["send", "--smtp", "127.0.0.1:1", "--from", "a@x.org"], *args].concat());
+        assert!(matches!(ended, Err(CommandError::Usage(_))), "{args:?} {ended:?}");
     }
     let missing = ["send", "--to", "a@x.org", "--attach", "/nowhere/at/all"];
-    assert!(matches!(run(Screen::pipe(), &missing).1, Err(Failure::Local(_))));
+    assert!(matches!(run(OutputStyle::pipe(), &missing).1, Err(CommandError::Local(_))));
 }
 
 /// The server is asked where it takes mail. One that was named has to tell.
 #[test]
 fn a_named_server_has_to_tell() {
-    const LOCKED: &[Answer] = &[("GET /api/v2/server", 401, r#"{"detail":"Log in first."}"#)];
-    const BROKEN: &[Answer] = &[("GET /api/v2/server", 503, r#"{"detail":"Not now."}"#)];
-    const OTHER: &[Answer] = &[("GET /api/v2/server", 404, "404 page not found\n")];
-    const CLOSED: &[Answer] = &[("GET /api/v2/server", 200, r#"{"smtp":{"port":null}}"#)];
+    const LOCKED: &[CannedResponse] = &[("GET /api/v2/server", 401, r#"{"detail":"Log in first."}"#)];
+    const BROKEN: &[CannedResponse] = &[("GET /api/v2/server", 503, r#"{"detail":"Not now."}"#)];
+    const OTHER: &[CannedResponse] = &[("GET /api/v2/server", 404, "404 page not found\n")];
+    const CLOSED: &[CannedResponse] = &[("GET /api/v2/server", 200, r#"{"smtp":{"port":null}}"#)];
     let unknown = "The server does not tell where it takes mail: use --smtp.";
     let table = [(LOCKED, 4, "Log in first."), (BROKEN, 5, "Not now."), (OTHER, 5, unknown), (CLOSED, 5, unknown)];
     for (answers, code, sentence) in table {
         let args = ["send", "--from", "ann@x.org", "--to", "bob@x.org", "--text", "x"];
-        let failure = Fake::new(answers).run(Screen::pipe(), &args).1.unwrap_err();
-        assert_eq!((failure.code(), failure.to_string().as_str()), (code, sentence));
+        let failure = FakeServer::new(answers).run(OutputStyle::pipe(), &args).1.unwrap_err();
+        assert_eq!((failure.exit_code(), failure.to_string().as_str()), (code, sentence));
     }
 }
 
@@ -150,5 +150,5 @@ fn the_time_limit_is_that_of_the_mail_server_too() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap().to_string();
     let args = ["send", "--smtp", &place, "--from", "a@x.org", "--to", "b@x.org", "--text", "x", "--timeout", "50ms"];
-    assert_eq!(run(Screen::pipe(), &args).1.unwrap_err().code(), 3);
+    assert_eq!(run(OutputStyle::pipe(), &args).1.unwrap_err().exit_code(), 3);
 }

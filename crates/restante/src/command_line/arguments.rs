@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use restante_auth::Scopes;
-use restante_cli::Errand;
+use restante_cli::ClientCommand;
 use restante_settings::{Flags, SETTINGS, Setting, Status, Value, boolean};
 use restante_transfer::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
 
@@ -21,7 +21,7 @@ use super::tasks::{Script, ScriptTask, TokenTask, UserTask, lifetime, scopes};
 pub(super) enum Request {
     /// Something that needs settings.
     Configured(Task, Flags),
-    Client(Errand),
+    Client(ClientCommand),
     Manual(Manual),
     ConfigDocs,
 }
@@ -85,7 +85,7 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Request, 
     let Some((name, matches)) = matches.subcommand() else {
         return Ok(Request::Configured(Task::Serve, flags));
     };
-    if let Some(errand) = Errand::of(name, matches) {
+    if let Some(errand) = ClientCommand::parse(name, matches) {
         return Ok(Request::Client(errand));
     }
     if let Some(manual) = manual::parse(name, matches) {

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use restante_cli::Errand;
+use restante_cli::ClientCommand;
 use restante_settings::{self, Loaded, Purpose, ReadFile};
 use restante_transfer::{ExportRequest, ImportRequest};
 
@@ -34,7 +34,7 @@ pub enum Command {
     /// Try a script without serving.
     Script(Box<Loaded>, Script),
     /// Ask something of a server, or send it a mail.
-    Client(Errand),
+    Client(ClientCommand),
     /// Tell what is known about the command line.
     Manual(Manual),
     /// Make, list or revoke tokens.
@@ -86,7 +86,7 @@ pub fn parse(
         Task::Script(_) => Purpose::Script,
         _ => Purpose::Serve,
     };
-    let loaded = match restante_settings::load(&flags, env, restante_cli::VARIABLES, read_file, purpose) {
+    let loaded = match restante_settings::load(&flags, env, restante_cli::ENVIRONMENT_VARIABLES, read_file, purpose) {
         Ok(loaded) => Box::new(loaded),
         Err(problems) => return Command::Exit(Exit { text: restante_settings::report(&problems), code: 2 }),
     };

@@ -280,7 +280,7 @@ fn flags_written_for_inbucket_take_one_dash() {
 /// A shell in which somebody reads mail may start a server too; whatever else is unknown is a typing error.
 #[test]
 fn variables_of_the_commands_are_no_settings() {
-    let commands: Vec<(&str, &str)> = restante_cli::VARIABLES.iter().map(|name| (*name, "x")).collect();
+    let commands: Vec<(&str, &str)> = restante_cli::ENVIRONMENT_VARIABLES.iter().map(|name| (*name, "x")).collect();
     assert_eq!(env(&commands).serve().warnings, World::default().serve().warnings);
     assert!(env(&[("RESTANTE_SERVERS", "x")]).refused().contains("RESTANTE_SERVERS"));
 }

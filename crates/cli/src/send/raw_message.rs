@@ -10,11 +10,11 @@ use restante_mail::mime::NamedAddress;
 /// How many recipients are taken from a field.
 const MAX_RECIPIENTS: usize = 1000;
 /// How many bytes of a name go into one encoded word; it must not be longer than 75 characters (RFC 2047 section 2).
-const WORD: usize = 45;
+const MAX_ENCODED_WORD_BYTES: usize = 45;
 
 /// A mail in header fields and body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Ready<'a> {
+pub(super) struct RawMessage<'a> {
     /// Each with all its lines, and their ends.
     fields: Vec<&'a [u8]>,
     body: &'a [u8],
@@ -22,17 +22,17 @@ pub(super) struct Ready<'a> {
 
 /// What the header gets where it lacks it.
 #[derive(Debug)]
-pub(super) struct Missing<'a> {
+pub(super) struct DefaultHeaders<'a> {
     pub(super) now: Timestamp,
     /// What is in front of the @ of a Message-ID.
-    pub(super) unique: &'a str,
+    pub(super) unique_id: &'a str,
     pub(super) host: &'a str,
     /// The sender's address and name; the name may be empty.
     pub(super) from: (&'a str, &'a str),
 }
 
 /// Ends a mail at a line with nothing but a dot, as `sendmail` does where it is not told otherwise.
-pub(super) fn until_dot(input: &[u8]) -> &[u8] {
+pub(super) fn truncate_at_dot(input: &[u8]) -> &[u8] {
     let mut end = 0;
     for line in input.split_inclusive(|byte| *byte == b'\n') {
         if line.trim_ascii_end() == b"." {
@@ -43,7 +43,7 @@ pub(super) fn until_dot(input: &[u8]) -> &[u8] {
     &input[..end]
 }
 
-impl<'a> Ready<'a> {
+impl<'a> RawMessage<'a> {
     /// Tells header and body apart. What does not look like a header is a body without one.
     pub(super) fn parse(input: &'a [u8]) -> Self {
         let mut fields: Vec<&[u8]> = Vec::new();
@@ -70,31 +70,31 @@ impl<'a> Ready<'a> {
 
     /// The addresses in To, Cc and Bcc.
     pub(super) fn recipients(&self) -> Vec<String> {
-        let fields = self.fields.iter().filter(|field| ["to", "cc", "bcc"].iter().any(|name| is(field, name)));
-        fields.flat_map(|field| addresses(value(field))).collect()
+        let fields = self.fields.iter().filter(|field| ["to", "cc", "bcc"].iter().any(|name| has_name(field, name)));
+        fields.flat_map(|field| parse_addresses(field_value(field))).collect()
     }
 
     /// The address of the first one in From.
     pub(super) fn from(&self) -> Option<String> {
-        let field = self.fields.iter().find(|field| is(field, "from"))?;
-        addresses(value(field)).into_iter().next()
+        let field = self.fields.iter().find(|field| has_name(field, "from"))?;
+        parse_addresses(field_value(field)).into_iter().next()
     }
 
     /// The mail with what it lacks, and without Bcc where recipients were taken from there.
-    pub(super) fn complete(&self, missing: &Missing<'_>, drop_bcc: bool) -> Vec<u8> {
+    pub(super) fn with_defaults(&self, missing: &DefaultHeaders<'_>, drop_bcc: bool) -> Vec<u8> {
         let mut mail = Vec::new();
-        let has = |name: &str| self.fields.iter().any(|field| is(field, name));
+        let has = |name: &str| self.fields.iter().any(|field| has_name(field, name));
         if !has("date") {
             mail.extend(format!("Date: {}\r\n", MailDate(missing.now)).into_bytes());
         }
         if !has("from") {
             let (address, name) = missing.from;
-            mail.extend(format!("From: {}<{address}>\r\n", phrase(name)).into_bytes());
+            mail.extend(format!("From: {}<{address}>\r\n", encode_phrase(name)).into_bytes());
         }
         if !has("message-id") {
-            mail.extend(format!("Message-ID: <{}@{}>\r\n", missing.unique, missing.host).into_bytes());
+            mail.extend(format!("Message-ID: <{}@{}>\r\n", missing.unique_id, missing.host).into_bytes());
         }
-        for field in self.fields.iter().filter(|field| !(drop_bcc && is(field, "bcc"))) {
+        for field in self.fields.iter().filter(|field| !(drop_bcc && has_name(field, "bcc"))) {
             mail.extend_from_slice(field);
             // The last line of the input may have no end.
             if !field.ends_with(b"\n") {
@@ -109,7 +109,7 @@ impl<'a> Ready<'a> {
 
 /// The addresses of a list with commas. A word alone, which no mail that travels has, is somebody on this machine: programs
 /// write to `root`.
-pub(super) fn addresses(list: &[u8]) -> Vec<String> {
+pub(super) fn parse_addresses(list: &[u8]) -> Vec<String> {
     let is_atom = |word: &[u8]| word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(byte));
     let words = list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     let alone =
@@ -119,10 +119,10 @@ pub(super) fn addresses(list: &[u8]) -> Vec<String> {
 }
 
 /// The addresses of a list with commas, all of which must be usable; none when there is something else, or nothing at all.
-pub(super) fn all_addresses(list: &[u8]) -> Option<Vec<String>> {
+pub(super) fn parse_all_addresses(list: &[u8]) -> Option<Vec<String>> {
     let mut found = Vec::new();
-    for item in items(list) {
-        match addresses(item) {
+    for item in split_list(list) {
+        match parse_addresses(item) {
             none if none.is_empty() => return None,
             some => found.extend(some),
         }
@@ -131,7 +131,7 @@ pub(super) fn all_addresses(list: &[u8]) -> Option<Vec<String>> {
 }
 
 /// What is between the commas of a list, where they are not quoted.
-fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn split_list(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let (mut quoted, mut escaped) = (false, false);
     let items = list.split(move |byte| {
         match byte {
@@ -155,18 +155,18 @@ fn is_field(line: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(u8::is_ascii_graphic)
 }
 
-fn is(field: &[u8], name: &str) -> bool {
+fn has_name(field: &[u8], name: &str) -> bool {
     let end = field.iter().position(|byte| *byte == b':').unwrap_or(field.len());
     field[..end].trim_ascii_end().eq_ignore_ascii_case(name.as_bytes())
 }
 
-fn value(field: &[u8]) -> &[u8] {
+fn field_value(field: &[u8]) -> &[u8] {
     let end = field.iter().position(|byte| *byte == b':').map_or(field.len(), |colon| colon + 1);
     &field[end..]
 }
 
 /// A name before an address: quoted, or encoded when it is not ASCII (RFC 2047); nothing when it is empty.
-fn phrase(name: &str) -> String {
+fn encode_phrase(name: &str) -> String {
     let name: String = name.chars().filter(|c| !c.is_control()).collect();
     if name.is_empty() {
         return name;
@@ -177,7 +177,7 @@ fn phrase(name: &str) -> String {
     let mut words = Vec::new();
     let mut rest = name.as_str();
     while !rest.is_empty() {
-        let (word, behind) = rest.split_at(rest.floor_char_boundary(WORD));
+        let (word, behind) = rest.split_at(rest.floor_char_boundary(MAX_ENCODED_WORD_BYTES));
         words.push(format!("=?UTF-8?B?{}?=", STANDARD.encode(word)));
         rest = behind;
     }
@@ -190,8 +190,8 @@ mod tests {
 
     fn completed(input: &str, drop_bcc: bool) -> String {
         let now = "2026-11-15T02:52:50Z".parse().unwrap();
-        let missing = Missing { now, unique: "1.2", host: "here.test", from: ("ann@x.org", "Ann \"A\" B") };
-        String::from_utf8(Ready::parse(input.as_bytes()).complete(&missing, drop_bcc)).unwrap()
+        let missing = DefaultHeaders { now, unique_id: "1.2", host: "here.test", from: ("ann@x.org", "Ann \"A\" B") };
+        String::from_utf8(RawMessage::parse(input.as_bytes()).with_defaults(&missing, drop_bcc)).unwrap()
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn recipients_are_in_three_fields_and_one_of_them_is_secret() {
         let input = "To: Ann <ann@x.org>, b@x.org\nBcc: secret@x.org,\n  other@x.org\nCC: c@x.org\nFrom: f@x\nDate: x\nMessage-ID: x\n\nTo: no@x\n";
-        let ready = Ready::parse(input.as_bytes());
+        let ready = RawMessage::parse(input.as_bytes());
         assert_eq!(ready.recipients(), ["ann@x.org", "b@x.org", "secret@x.org", "other@x.org", "c@x.org"]);
         assert_eq!(ready.from().as_deref(), Some("f@x"));
         assert!(completed(input, false).contains("secret@x.org"));
@@ -236,7 +236,7 @@ mod tests {
             ("Two words", &[]),
         ];
         for (list, expected) in table {
-            assert_eq!(addresses(list.as_bytes()), *expected, "{list}");
+            assert_eq!(parse_addresses(list.as_bytes()), *expected, "{list}");
         }
     }
 
@@ -252,7 +252,7 @@ mod tests {
             ("two words,ann@x.org", None),
         ];
         for (list, expected) in table {
-            let found = all_addresses(list.as_bytes());
+            let found = parse_all_addresses(list.as_bytes());
             assert_eq!(found, expected.map(|list| list.iter().map(ToString::to_string).collect()), "{list}");
         }
     }
@@ -261,15 +261,15 @@ mod tests {
     fn a_dot_alone_ends_it() {
         let table = [("a\n.\nb\n", "a\n"), ("a\r\n.\r\nb", "a\r\n"), (".", ""), ("a\n..\n", "a\n..\n"), ("a", "a")];
         for (input, expected) in table {
-            assert_eq!(until_dot(input.as_bytes()), expected.as_bytes());
+            assert_eq!(truncate_at_dot(input.as_bytes()), expected.as_bytes());
         }
     }
 
     #[test]
     fn names() {
-        assert_eq!(phrase(""), "");
-        assert_eq!(phrase("a\r\nBcc: x"), "\"aBcc: x\" ");
-        assert_eq!(phrase("Änn"), "=?UTF-8?B?w4Rubg==?= ");
-        assert!(phrase(&"ü".repeat(100)).lines().all(|line| line.trim().len() <= 75));
+        assert_eq!(encode_phrase(""), "");
+        assert_eq!(encode_phrase("a\r\nBcc: x"), "\"aBcc: x\" ");
+        assert_eq!(encode_phrase("Änn"), "=?UTF-8?B?w4Rubg==?= ");
+        assert!(encode_phrase(&"ü".repeat(100)).lines().all(|line| line.trim().len() <= 75));
     }
 }

@@ -11,11 +11,11 @@ use restante_mail::terminal_text;
 use serde_json::Value;
 
 pub(crate) use table::{Column, Table};
-pub(crate) use times::ago;
-pub(crate) use width::{cut, width};
+pub(crate) use times::format_ago;
+pub(crate) use width::{display_width, truncate};
 
 /// The width where a terminal does not tell its own.
-const USUAL_WIDTH: usize = 80;
+const DEFAULT_WIDTH: usize = 80;
 
 /// When there are colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) enum Color {
 
 /// What a piece of text is, so that it gets a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum TextStyle {
     Plain,
     /// Names of columns and fields.
     Head,
@@ -41,19 +41,19 @@ pub(crate) enum Style {
 
 /// Standard output, as far as it is known what it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Screen {
+pub(crate) struct OutputStyle {
     /// The width of the terminal; none when it is a pipe or a file.
     width: Option<usize>,
     colors: bool,
 }
 
-impl Screen {
+impl OutputStyle {
     /// Standard output of this process.
-    pub(crate) fn stdout(color: Color) -> Self {
+    pub(crate) fn for_stdout(color: Color) -> Self {
         let stdout = io::stdout();
         let width = stdout.is_terminal().then(|| {
             let size = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
-            if size == 0 { USUAL_WIDTH } else { size }
+            if size == 0 { DEFAULT_WIDTH } else { size }
         });
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let colors = match color {
@@ -87,19 +87,19 @@ impl Screen {
     }
 
     /// A text in the colour of its kind.
-    pub(crate) fn style(&self, style: Style, text: &str) -> String {
+    pub(crate) fn paint(&self, style: TextStyle, text: &str) -> String {
         let code = match style {
             _ if !self.colors || text.is_empty() => return text.to_owned(),
-            Style::Plain => return text.to_owned(),
-            Style::Head | Style::Faint => "2",
-            Style::Id => "36",
-            Style::Hit => "1;33",
+            TextStyle::Plain => return text.to_owned(),
+            TextStyle::Head | TextStyle::Faint => "2",
+            TextStyle::Id => "36",
+            TextStyle::Hit => "1;33",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
     /// Writes a table.
-    pub(crate) fn table<const N: usize>(&self, out: &mut dyn Write, table: &Table<N>) -> io::Result<()> {
+    pub(crate) fn write_table<const N: usize>(&self, out: &mut dyn Write, table: &Table<N>) -> io::Result<()> {
         for line in table.lines(self) {
             writeln!(out, "{}", line.trim_end())?;
         }
@@ -107,19 +107,19 @@ impl Screen {
     }
 
     /// Writes a document: laid out for people on a terminal, on one line elsewhere.
-    pub(crate) fn json(&self, out: &mut dyn Write, document: &Value) -> io::Result<()> {
+    pub(crate) fn write_json(&self, out: &mut dyn Write, document: &Value) -> io::Result<()> {
         let text = if self.is_terminal() { format!("{document:#}") } else { document.to_string() };
         writeln!(out, "{}", terminal_text::escape_json(&text))
     }
 }
 
 /// `1 message`, `2 messages`.
-pub(crate) fn counted(count: u64, thing: &str) -> String {
+pub(crate) fn count_with_noun(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A size for people: `312`, `4.6k`, `12M`.
-pub(crate) fn size(bytes: u64) -> String {
+pub(crate) fn format_size(bytes: u64) -> String {
     let units = [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")];
     match units.into_iter().find(|(unit, _)| bytes >= *unit) {
         Some((unit, name)) if bytes < 10 * unit => format!("{}.{}{name}", bytes / unit, bytes % unit * 10 / unit),
@@ -145,7 +145,7 @@ mod tests {
             (u64::MAX, "17179869183G"),
         ];
         for (bytes, expected) in table {
-            assert_eq!(size(bytes), expected);
+            assert_eq!(format_size(bytes), expected);
         }
     }
 }

@@ -7,7 +7,7 @@ const UNITS: [(i64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "
 
 /// `2 min ago`, `just now`; what is longer ago than a month is told by its date. Clocks differ a little, so a time that
 /// lies ahead is now.
-pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
+pub(crate) fn format_ago(at: Timestamp, now: Timestamp) -> String {
     let seconds = now.as_second().saturating_sub(at.as_second());
     if seconds > 31 * 86_400 {
         return at.strftime("%Y-%m-%d").to_string();
@@ -35,7 +35,7 @@ mod tests {
             ("2026-10-01T11:59:00Z", "2026-10-01"),
         ];
         for (at, expected) in table {
-            assert_eq!(ago(at.parse().unwrap(), now), expected, "{at}");
+            assert_eq!(format_ago(at.parse().unwrap(), now), expected, "{at}");
         }
     }
 }

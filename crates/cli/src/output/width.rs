@@ -9,19 +9,19 @@ use unicode_width::UnicodeWidthChar as _;
 const SKIN_TONES: RangeInclusive<char> = '\u{1f3fb}'..='\u{1f3ff}';
 
 /// The cells of a text.
-pub(crate) fn width(text: &str) -> usize {
-    text.chars().map(cells).sum()
+pub(crate) fn display_width(text: &str) -> usize {
+    text.chars().map(cell_width).sum()
 }
 
 /// The beginning of a text that fits into so many cells; where something is cut off, an ellipsis says so.
-pub(crate) fn cut(text: &str, most: usize) -> String {
-    if width(text) <= most {
+pub(crate) fn truncate(text: &str, most: usize) -> String {
+    if display_width(text) <= most {
         return text.to_owned();
     }
     let mut left = most.saturating_sub(1);
     let kept = text.chars().take_while(|c| {
-        let fits = cells(*c) <= left;
-        left = left.saturating_sub(cells(*c));
+        let fits = cell_width(*c) <= left;
+        left = left.saturating_sub(cell_width(*c));
         fits
     });
     let mut kept: String = kept.collect();
@@ -31,7 +31,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     kept
 }
 
-fn cells(c: char) -> usize {
+fn cell_width(c: char) -> usize {
     if SKIN_TONES.contains(&c) { 0 } else { c.width().unwrap_or(1) }
 }
 
@@ -54,7 +54,7 @@ mod tests {
             ("a\u{200d}b", 2),
         ];
         for (text, expected) in table {
-            assert_eq!(width(text), expected, "{text}");
+            assert_eq!(display_width(text), expected, "{text}");
         }
     }
 
@@ -70,7 +70,7 @@ mod tests {
             ("abc", 0, ""),
         ];
         for (text, most, expected) in table {
-            assert_eq!(cut(text, most), expected, "{text} {most}");
+            assert_eq!(truncate(text, most), expected, "{text} {most}");
         }
     }
 }
