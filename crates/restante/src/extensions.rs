@@ -19,13 +19,13 @@ use tokio::time::timeout;
 use crate::script;
 
 /// How long the script may take to end, however much time there is.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SCRIPT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much of the time that there is belongs to the webhooks, however long the script takes.
-const FOR_WEBHOOKS: Duration = Duration::from_secs(1);
+const RESERVED_FOR_WEBHOOKS: Duration = Duration::from_secs(1);
 /// How long the search index may take to end. What it lacks then is added at the next start.
-const FOR_SEARCH: Duration = Duration::from_secs(1);
+const SEARCH_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much longer one is waited for that does not keep to its time.
-const TOLERANCE: Duration = Duration::from_secs(1);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
 /// The script, the webhooks and the search of a server; by default it has none.
 #[derive(Default)]
@@ -36,7 +36,7 @@ pub struct Extensions {
     webhooks: Option<Arc<Webhooks>>,
     search: Option<Arc<Search>>,
     /// Remembers one wish to reload, however many there are.
-    reload_wanted: Notify,
+    reload_requested: Notify,
 }
 
 impl Extensions {
@@ -53,14 +53,14 @@ impl Extensions {
         // Nobody cancels it, so it can only have failed by a fault of the program, which is one here as well.
         let result =
             spawn_blocking(move || host.load()).await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
-        match (result?, are_usual(&self.script_paths)) {
+        match (result?, are_default_paths(&self.script_paths)) {
             (Some(loaded), _) => {
-                tracing::info!("{}", described(&loaded));
-                self.tell_of_ignored(&loaded);
+                tracing::info!("{}", describe_script(&loaded));
+                self.warn_about_ignored(&loaded);
             }
             // Who names files means one of them. The usual ones are only where one might be.
             (None, false) if !self.script_paths.is_empty() => {
-                tracing::info!("there is no script: no such file: {}", listed(&self.script_paths));
+                tracing::info!("there is no script: no such file: {}", join_paths(&self.script_paths));
             }
             (None, _) => tracing::debug!("there is no script"),
         }
@@ -127,21 +127,21 @@ impl Extensions {
     }
 
     /// Wants the script to be loaded again. While it is being loaded, that happens once more, however often it is wanted.
-    pub fn reload(&self) {
-        self.reload_wanted.notify_one();
+    pub fn request_reload(&self) {
+        self.reload_requested.notify_one();
     }
 
     /// Loads the script again whenever that is wanted, and tells what has become of it. Never ends: a script may take its
     /// time, and the server does other things meanwhile.
-    pub async fn keep_fresh(self: Arc<Self>) {
+    pub async fn reload_on_request(self: Arc<Self>) {
         let Some(host) = &self.script else { return };
         loop {
-            self.reload_wanted.notified().await;
+            self.reload_requested.notified().await;
             let host = host.clone();
             match spawn_blocking(move || host.reload()).await {
                 Ok(Ok(Some(loaded))) => {
-                    tracing::info!("reloaded {}", described(&loaded));
-                    self.tell_of_ignored(&loaded);
+                    tracing::info!("reloaded {}", describe_script(&loaded));
+                    self.warn_about_ignored(&loaded);
                 }
                 Ok(Ok(None)) => tracing::debug!("there is no script"),
                 Ok(Err(problem)) => tracing::error!(%problem, "the script stays as it was"),
@@ -152,33 +152,39 @@ impl Extensions {
 
     /// Ends them, one after the other: what waits has its turn as far as there is time, and what the script does last is
     /// something that webhooks are told of. It is not `in_good_order` when mail may still be under way.
-    pub async fn end(&self, patience: Duration, in_good_order: bool) {
+    pub async fn shut_down(&self, patience: Duration, in_good_order: bool) {
         let begun = Instant::now();
         if let Some(host) = self.script.clone() {
-            let patience = patience.saturating_sub(FOR_WEBHOOKS).min(PATIENCE);
-            ended("script", patience, spawn_blocking(move || host.shut_down(patience))).await;
+            let patience = patience.saturating_sub(RESERVED_FOR_WEBHOOKS).min(SCRIPT_SHUTDOWN_TIMEOUT);
+            wait_for_shutdown("script", patience, spawn_blocking(move || host.shut_down(patience))).await;
         }
         if let Some(webhooks) = self.webhooks.clone() {
             let patience = patience.saturating_sub(begun.elapsed());
-            ended("webhooks", patience, spawn_blocking(move || webhooks.shut_down(patience, in_good_order))).await;
+            wait_for_shutdown(
+                "webhooks",
+                patience,
+                spawn_blocking(move || webhooks.shut_down(patience, in_good_order)),
+            )
+            .await;
         }
         if let Some(search) = self.search.clone() {
-            let patience = patience.saturating_sub(begun.elapsed()).min(FOR_SEARCH);
-            ended("search", patience, spawn_blocking(move || search.shut_down(patience, in_good_order))).await;
+            let patience = patience.saturating_sub(begun.elapsed()).min(SEARCH_SHUTDOWN_TIMEOUT);
+            wait_for_shutdown("search", patience, spawn_blocking(move || search.shut_down(patience, in_good_order)))
+                .await;
         }
     }
 
     /// Nobody waits for the script any longer: it is told of nothing more, its calls that go on do not reach the mail, and
     /// its commands are ended.
-    pub fn cut_off(&self) {
+    pub fn abort_script(&self) {
         if let Some(host) = &self.script {
             host.shut_down(Duration::ZERO);
         }
     }
 
     /// Of the usual files there should be only one. Who lists files says which one goes first.
-    fn tell_of_ignored(&self, loaded: &LoadedScript) {
-        if !are_usual(&self.script_paths) {
+    fn warn_about_ignored(&self, loaded: &LoadedScript) {
+        if !are_default_paths(&self.script_paths) {
             return;
         }
         for ignored in self.script_paths.iter().filter(|path| **path != loaded.path && path.is_file()) {
@@ -198,8 +204,8 @@ impl Extensions {
 }
 
 /// Waits for an end, a little longer than it should take.
-async fn ended(who: &str, patience: Duration, ending: JoinHandle<()>) {
-    match timeout(patience + TOLERANCE, ending).await {
+async fn wait_for_shutdown(who: &str, patience: Duration, ending: JoinHandle<()>) {
+    match timeout(patience + SHUTDOWN_GRACE, ending).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(%error, "{who} did not end well"),
         Err(_) => tracing::warn!("{who} did not end in time, and what was under way is cut off"),
@@ -207,18 +213,18 @@ async fn ended(who: &str, patience: Duration, ending: JoinHandle<()>) {
 }
 
 /// A script in one line: its file, and what it takes part in.
-fn described(LoadedScript { path, handlers }: &LoadedScript) -> String {
+fn describe_script(LoadedScript { path, handlers }: &LoadedScript) -> String {
     let names: Vec<&str> = handlers.iter().map(|event| event.name()).collect();
     let names = if names.is_empty() { "no handlers".to_owned() } else { names.join(", ") };
     format!("script {}: {names}", path.display())
 }
 
 /// Whether a script is looked for where it is when nobody says where.
-fn are_usual(paths: &[PathBuf]) -> bool {
+fn are_default_paths(paths: &[PathBuf]) -> bool {
     paths == Config::default().scripting.paths
 }
 
-fn listed(paths: &[PathBuf]) -> String {
+fn join_paths(paths: &[PathBuf]) -> String {
     let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     paths.join(", ")
 }
@@ -233,8 +239,8 @@ mod tests {
     fn scripts_in_one_line() {
         let mut loaded =
             LoadedScript { path: "conf/rules.lua".into(), handlers: vec![Event::MailFrom, Event::AfterStored] };
-        assert_eq!(described(&loaded), "script conf/rules.lua: before.mail_from_accepted, after.message_stored");
+        assert_eq!(describe_script(&loaded), "script conf/rules.lua: before.mail_from_accepted, after.message_stored");
         loaded.handlers.clear();
-        assert_eq!(described(&loaded), "script conf/rules.lua: no handlers");
+        assert_eq!(describe_script(&loaded), "script conf/rules.lua: no handlers");
     }
 }

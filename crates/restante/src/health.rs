@@ -18,17 +18,17 @@ use rustls::{ClientConnection, StreamOwned};
 use serde_json::Value;
 
 /// How long everything together may take.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// What the greeting of SMTP and LMTP starts with (RFC 5321 section 4.2).
 const SMTP_READY: &str = "220";
 /// What the greeting of POP3 starts with (RFC 1939 section 4).
 const POP3_READY: &str = "+OK";
 /// The most bytes of an answer that are read.
-const MAX_ANSWER: u64 = 16 * 1024;
+const MAX_RESPONSE_BYTES: u64 = 16 * 1024;
 
 /// Asks the server, prints one line, and says by the exit code whether it is well.
 pub fn run(loaded: &Loaded) -> ExitCode {
-    let (answer, code) = match check(&loaded.config, PATIENCE) {
+    let (answer, code) = match check(&loaded.config, TIMEOUT) {
         Ok(how) => (format!("healthy: {how}"), ExitCode::SUCCESS),
         Err(why) => (format!("unhealthy: {why}"), ExitCode::FAILURE),
     };
@@ -39,11 +39,11 @@ pub fn run(loaded: &Loaded) -> ExitCode {
 
 /// How the server showed that it is well, or why it is not.
 fn check(config: &Config, patience: Duration) -> Result<String, String> {
-    let target = Target::of(config)?;
+    let target = Probe::for_config(config)?;
     let name = target.to_string();
     let (sender, answer) = mpsc::channel();
     // Not every step has a time limit of its own, so the thread is left behind when it takes too long.
-    std::thread::spawn(move || sender.send(target.ask()));
+    std::thread::spawn(move || sender.send(target.run()));
     match answer.recv_timeout(patience) {
         Ok(Ok(answer)) => Ok(format!("{name} {answer}")),
         Ok(Err(why)) => Err(format!("{name} {why}")),
@@ -52,16 +52,16 @@ fn check(config: &Config, patience: Duration) -> Result<String, String> {
 }
 
 /// Whom to ask what.
-struct Target {
-    question: Question,
-    place: Place,
+struct Probe {
+    kind: ProbeKind,
+    addr: ProbeAddr,
     /// Whether it is asked with TLS.
     tls: bool,
     /// Those from whom the listener expects a PROXY header. We may be among them.
     proxies: Vec<Network>,
 }
 
-enum Question {
+enum ProbeKind {
     /// Whether the server is ready, by HTTP; the path of the question.
     Http(String),
     /// Whether it greets: the protocol, and what a friendly greeting starts with.
@@ -71,45 +71,45 @@ enum Question {
 }
 
 /// Where a listener can be reached from here.
-enum Place {
+enum ProbeAddr {
     /// The first of these addresses that takes the connection.
     Tcp(Vec<SocketAddr>),
     Unix(PathBuf),
 }
 
-impl Target {
+impl Probe {
     /// HTTP knows most about the server, so the mail listeners are asked only where there is none.
-    fn of(config: &Config) -> Result<Self, String> {
+    fn for_config(config: &Config) -> Result<Self, String> {
         let Config { smtp, pop3, web, .. } = config;
-        let ready = || Question::Http(format!("{}/readyz", config.web.base_path));
+        let ready = || ProbeKind::Http(format!("{}/readyz", config.web.base_path));
         let plain = |force: bool, name, greeting| {
-            if force { Question::Connection(name) } else { Question::Greeting(name, greeting) }
+            if force { ProbeKind::Connection(name) } else { ProbeKind::Greeting(name, greeting) }
         };
         let lists: [(_, bool, &[ListenAddr], &[Network]); 7] = [
             (ready(), web.tls.force, &web.addr, &web.proxies),
             (ready(), true, &web.tls_addr, &web.proxies),
             (plain(smtp.tls.force, "SMTP", SMTP_READY), false, &smtp.addr, &smtp.proxies),
-            (Question::Greeting("LMTP", SMTP_READY), false, &config.lmtp.addr, &smtp.proxies),
-            (Question::Connection("SMTP"), false, &smtp.tls_addr, &smtp.proxies),
+            (ProbeKind::Greeting("LMTP", SMTP_READY), false, &config.lmtp.addr, &smtp.proxies),
+            (ProbeKind::Connection("SMTP"), false, &smtp.tls_addr, &smtp.proxies),
             (plain(pop3.tls.force, "POP3", POP3_READY), false, &pop3.addr, &pop3.proxies),
-            (Question::Connection("POP3"), false, &pop3.tls_addr, &pop3.proxies),
+            (ProbeKind::Connection("POP3"), false, &pop3.tls_addr, &pop3.proxies),
         ];
         lists
             .into_iter()
             .find_map(|(question, tls, addrs, proxies)| {
-                let place = addrs.iter().find_map(Place::of)?;
-                Some(Self { question, place, tls, proxies: proxies.to_vec() })
+                let place = addrs.iter().find_map(ProbeAddr::from_listen_addr)?;
+                Some(Self { kind: question, addr: place, tls, proxies: proxies.to_vec() })
             })
             .ok_or_else(|| "the port is not known, because every address to listen on has port 0".to_owned())
     }
 
-    fn ask(&self) -> Result<String, String> {
-        let stream = self.place.connect(&self.proxies).map_err(|error| format!("cannot be reached: {error}"))?;
-        let mut stream: Box<dyn Stream> = if self.tls { Box::new(encrypt(stream)?) } else { stream };
-        match &self.question {
-            Question::Http(path) => http(&mut *stream, path),
-            Question::Greeting(_, ready) => greeting(&mut *stream, ready),
-            Question::Connection(_) => Ok("takes connections, with TLS from the first byte".to_owned()),
+    fn run(&self) -> Result<String, String> {
+        let stream = self.addr.connect(&self.proxies).map_err(|error| format!("cannot be reached: {error}"))?;
+        let mut stream: Box<dyn Stream> = if self.tls { Box::new(start_tls(stream)?) } else { stream };
+        match &self.kind {
+            ProbeKind::Http(path) => check_http(&mut *stream, path),
+            ProbeKind::Greeting(_, ready) => check_greeting(&mut *stream, ready),
+            ProbeKind::Connection(_) => Ok("takes connections, with TLS from the first byte".to_owned()),
         }
         .map_err(|error| match error.kind() {
             io::ErrorKind::Other => error.to_string(),
@@ -118,20 +118,20 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let protocol = match &self.question {
-            Question::Http(_) if self.tls => "HTTPS",
-            Question::Http(_) => "HTTP",
-            Question::Greeting(protocol, _) | Question::Connection(protocol) => protocol,
+        let protocol = match &self.kind {
+            ProbeKind::Http(_) if self.tls => "HTTPS",
+            ProbeKind::Http(_) => "HTTP",
+            ProbeKind::Greeting(protocol, _) | ProbeKind::Connection(protocol) => protocol,
         };
-        write!(f, "{protocol} on {}", self.place)
+        write!(f, "{protocol} on {}", self.addr)
     }
 }
 
-impl Place {
+impl ProbeAddr {
     /// A wildcard is reached by loopback; a port that the system chose cannot be known here.
-    fn of(addr: &ListenAddr) -> Option<Self> {
+    fn from_listen_addr(addr: &ListenAddr) -> Option<Self> {
         let (ips, port): (Vec<IpAddr>, u16) = match addr {
             ListenAddr::Unix(path) => return Some(Self::Unix(path.clone())),
             ListenAddr::Localhost(port) | ListenAddr::Any(port) => {
@@ -163,7 +163,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ProbeAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(addrs) => match addrs.first() {
@@ -179,10 +179,10 @@ trait Stream: Read + Write {}
 impl<S: Read + Write> Stream for S {}
 
 /// One request; HTTP/1.0, because its answer ends with the connection.
-fn http(stream: &mut dyn Stream, path: &str) -> io::Result<String> {
+fn check_http(stream: &mut dyn Stream, path: &str) -> io::Result<String> {
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
     let mut answer = String::new();
-    BufReader::new(stream).take(MAX_ANSWER).read_to_string(&mut answer)?;
+    BufReader::new(stream).take(MAX_RESPONSE_BYTES).read_to_string(&mut answer)?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     let line = head.lines().next().unwrap_or_default();
     match line.split(' ').nth(1).filter(|_| line.starts_with("HTTP/")) {
@@ -197,9 +197,9 @@ fn http(stream: &mut dyn Stream, path: &str) -> io::Result<String> {
 }
 
 /// The greeting of a mail protocol: that it is ready, or the reason why not.
-fn greeting(stream: &mut dyn Stream, ready: &str) -> io::Result<String> {
+fn check_greeting(stream: &mut dyn Stream, ready: &str) -> io::Result<String> {
     let mut line = String::new();
-    BufReader::new(&mut *stream).take(MAX_ANSWER).read_line(&mut line)?;
+    BufReader::new(&mut *stream).take(MAX_RESPONSE_BYTES).read_line(&mut line)?;
     if !line.starts_with(ready) {
         return Err(io::Error::other(format!("greets with {:?}", line.trim_end())));
     }
@@ -211,7 +211,7 @@ fn greeting(stream: &mut dyn Stream, ready: &str) -> io::Result<String> {
 /// Starts TLS without checking the certificate. The server is our own, on this machine, and nothing secret is sent. Its certificate
 /// may be made at start, or issued for its name and not for `127.0.0.1`. The handshake is made with the first write. The error is a
 /// sentence for the operator.
-fn encrypt<S: Read + Write>(stream: S) -> Result<StreamOwned<ClientConnection, S>, String> {
+fn start_tls<S: Read + Write>(stream: S) -> Result<StreamOwned<ClientConnection, S>, String> {
     let name = ServerName::try_from("localhost").map_err(|error| error.to_string())?;
     let client = insecure_client_config().and_then(|config| ClientConnection::new(Arc::new(config), name));
     Ok(StreamOwned::new(client.map_err(|error| format!("cannot be asked by TLS: {error}"))?, stream))
@@ -268,21 +268,21 @@ mod tests {
             config.web.base_path = "/mail".to_owned();
             let name = format!("HTTP on {addr}");
             let expected = expected.map(|how| format!("{name} {how}")).map_err(|why| format!("{name} {why}"));
-            assert_eq!(check(&config, PATIENCE), expected);
+            assert_eq!(check(&config, TIMEOUT), expected);
         }
     }
 
     #[test]
     fn mail_listeners_are_asked_where_there_is_no_web() {
         let good = server(0, "220 mx.test ready\r\n");
-        assert_eq!(check(&config(&[], &[tcp(good)]), PATIENCE), Ok(format!("SMTP on {good} greets")));
+        assert_eq!(check(&config(&[], &[tcp(good)]), TIMEOUT), Ok(format!("SMTP on {good} greets")));
         let busy = server(0, "421 4.3.2 too many connections\r\n");
         let why = format!("SMTP on {busy} greets with \"421 4.3.2 too many connections\"");
-        assert_eq!(check(&config(&[], &[tcp(busy)]), PATIENCE), Err(why));
+        assert_eq!(check(&config(&[], &[tcp(busy)]), TIMEOUT), Err(why));
 
         let mut lmtp = config(&[], &[]);
         lmtp.lmtp.addr = vec![tcp(good)];
-        assert_eq!(check(&lmtp, PATIENCE), Ok(format!("LMTP on {good} greets")));
+        assert_eq!(check(&lmtp, TIMEOUT), Ok(format!("LMTP on {good} greets")));
 
         let silent = server(1, "");
         let mut forced = config(&[], &[tcp(silent)]);
@@ -291,7 +291,7 @@ mod tests {
         implicit.smtp.tls_addr = vec![tcp(silent)];
         for config in [forced, implicit] {
             let expected = format!("SMTP on {silent} takes connections, with TLS from the first byte");
-            assert_eq!(check(&config, PATIENCE), Ok(expected));
+            assert_eq!(check(&config, TIMEOUT), Ok(expected));
         }
     }
 
@@ -300,7 +300,7 @@ mod tests {
         let addr = server("PROXY UNKNOWN\r\n".len(), "220 mx.test ready\r\n");
         let mut behind = config(&[], &[tcp(addr)]);
         behind.smtp.proxies = vec!["127.0.0.0/8".parse().expect("a network")];
-        assert_eq!(check(&behind, PATIENCE), Ok(format!("SMTP on {addr} greets")));
+        assert_eq!(check(&behind, TIMEOUT), Ok(format!("SMTP on {addr} greets")));
         behind.smtp.proxies = vec!["192.0.2.0/24".parse().expect("a network")];
         let patience = Duration::from_millis(50);
         check(&behind, patience).expect_err("the server waits for a header");
@@ -314,10 +314,10 @@ mod tests {
             config
         };
         let good = server(0, "+OK Restante POP3 server ready <1.2@mx.test>\r\n");
-        assert_eq!(check(&pop3(good), PATIENCE), Ok(format!("POP3 on {good} greets")));
+        assert_eq!(check(&pop3(good), TIMEOUT), Ok(format!("POP3 on {good} greets")));
         let busy = server(0, "-ERR [SYS/TEMP] too many connections\r\n");
         let why = format!("POP3 on {busy} greets with \"-ERR [SYS/TEMP] too many connections\"");
-        assert_eq!(check(&pop3(busy), PATIENCE), Err(why));
+        assert_eq!(check(&pop3(busy), TIMEOUT), Err(why));
 
         let silent = server(1, "");
         let mut forced = pop3(silent);
@@ -326,12 +326,12 @@ mod tests {
         implicit.pop3.tls_addr = vec![tcp(silent)];
         for config in [forced, implicit] {
             let expected = format!("POP3 on {silent} takes connections, with TLS from the first byte");
-            assert_eq!(check(&config, PATIENCE), Ok(expected));
+            assert_eq!(check(&config, TIMEOUT), Ok(expected));
         }
 
         let mut both = pop3(busy);
         both.smtp.addr = vec![tcp(server(0, "220 mx.test ready\r\n"))];
-        assert!(check(&both, PATIENCE).is_ok_and(|how| how.starts_with("SMTP on ")));
+        assert!(check(&both, TIMEOUT).is_ok_and(|how| how.starts_with("SMTP on ")));
     }
 
     #[test]
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(why, format!("HTTP on {silent} does not answer within 0.05 s"));
 
         let gone = SocketAddr::from(([127, 0, 0, 1], CLOSED_PORT));
-        let why = check(&config(&[tcp(gone)], &[]), PATIENCE).expect_err("there is nobody");
+        let why = check(&config(&[tcp(gone)], &[]), TIMEOUT).expect_err("there is nobody");
         assert!(why.starts_with(&format!("HTTP on {gone} cannot be reached: ")), "{why}");
     }
 
@@ -360,13 +360,13 @@ mod tests {
             (":0", None),
         ];
         for (addr, expected) in cases {
-            let place = Place::of(&addr.parse().expect("an address")).map(|place| match place {
-                Place::Tcp(addrs) => format!("{addrs:?}"),
-                Place::Unix(path) => path.display().to_string(),
+            let place = ProbeAddr::from_listen_addr(&addr.parse().expect("an address")).map(|place| match place {
+                ProbeAddr::Tcp(addrs) => format!("{addrs:?}"),
+                ProbeAddr::Unix(path) => path.display().to_string(),
             });
             assert_eq!(place.as_deref(), expected, "{addr}");
         }
-        let why = check(&config(&[ListenAddr::Any(0)], &[]), PATIENCE).expect_err("nobody knows where it is");
+        let why = check(&config(&[ListenAddr::Any(0)], &[]), TIMEOUT).expect_err("nobody knows where it is");
         assert!(why.contains("port 0"), "{why}");
     }
 
@@ -379,7 +379,7 @@ mod tests {
             let (mut stream, _) = listener.accept().expect("a client");
             let _ = stream.write_all(b"220 mx.test ready\r\n");
         });
-        let answer = check(&config(&[], &[ListenAddr::Unix(path.clone())]), PATIENCE);
+        let answer = check(&config(&[], &[ListenAddr::Unix(path.clone())]), TIMEOUT);
         assert_eq!(answer, Ok(format!("SMTP on unix:{} greets", path.display())));
     }
 }

@@ -2,9 +2,9 @@
 //! depends on.
 
 pub mod command_line;
+pub mod completions;
 pub mod extensions;
 pub mod health;
-pub mod manual;
 pub mod process;
 pub mod script;
 pub mod serve;

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use restante::command_line::{self, Command};
-use restante::{health, manual, script, serve, token, transfer, user};
+use restante::{completions, health, script, serve, token, transfer, user};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         Command::Import(loaded, request) => transfer::import(&loaded.config, &request),
         Command::Script(loaded, request) => script::run(&loaded.config, &request),
         Command::Client(errand) => errand.run(),
-        Command::Manual(manual) => manual::run(&manual),
+        Command::Docs(docs) => completions::run(&docs),
         Command::Token(loaded, task) => token::run(&loaded.config, &task),
         Command::User(loaded, task) => user::run(&loaded.config, &task),
         Command::Serve(loaded) => match serve::run(&loaded) {

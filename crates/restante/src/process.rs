@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// The C library gives every large block back to the system when it is freed, and the next one costs a page fault for
 /// every 4 KiB again: half the time that a mail of 1 MiB takes. It learns from what is freed which sizes come and go
 /// (glibc, "dynamic mmap threshold"); so one block of the largest size it learns from is freed here, never touched.
-pub fn teach_the_allocator() {
+pub fn tune_allocator() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(31 << 20)));
 }
 
@@ -21,7 +21,7 @@ pub fn network_threads() -> usize {
 }
 
 /// Every connection needs a file descriptor, and the usual limit of 1,024 is only a default that may be raised.
-pub fn raise_the_file_limit() {
+pub fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
         tracing::debug!(%error, "the limit on open files stays as it is");
@@ -58,9 +58,9 @@ pub struct Signals {
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum SignalRequest {
     /// SIGTERM or SIGINT.
-    End,
+    Shutdown,
     /// SIGHUP.
     Reload,
 }
@@ -77,7 +77,7 @@ impl Signals {
     }
 
     /// Waits until the end is asked for. Wishes to reload are heard of by [`Signals::next`].
-    pub async fn end(&mut self) {
+    pub async fn wait_for_shutdown(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {},
             _ = self.interrupt.recv() => {},
@@ -85,11 +85,11 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    pub async fn next(&mut self) -> Told {
+    pub async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.terminate.recv() => Told::End,
-            _ = self.interrupt.recv() => Told::End,
-            _ = self.hangup.recv() => Told::Reload,
+            _ = self.terminate.recv() => SignalRequest::Shutdown,
+            _ = self.interrupt.recv() => SignalRequest::Shutdown,
+            _ = self.hangup.recv() => SignalRequest::Reload,
         }
     }
 }

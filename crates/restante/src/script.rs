@@ -7,11 +7,11 @@ use std::thread::available_parallelism;
 use restante_script::{LoadedScript, Settings};
 use restante_settings::{Config, LogOutput};
 
-use crate::command_line::{Script, ScriptTask};
+use crate::command_line::{ScriptRequest, ScriptTask};
 use crate::process;
 
 /// Does what the command line asks for.
-pub fn run(config: &Config, request: &Script) -> ExitCode {
+pub fn run(config: &Config, request: &ScriptRequest) -> ExitCode {
     let settings = settings(config);
     let mut out = io::stdout();
     let outcome = match &request.task {
@@ -23,7 +23,7 @@ pub fn run(config: &Config, request: &Script) -> ExitCode {
             });
             restante_script::check(&request.file, &settings).map(|loaded| {
                 // Whoever closed the pipe has seen enough, here as below.
-                let _ = out.write_all(report(&loaded).as_bytes());
+                let _ = out.write_all(describe(&loaded).as_bytes());
                 true
             })
         }
@@ -57,7 +57,7 @@ pub fn settings(config: &Config) -> Settings {
 }
 
 /// What is told of a script that can be used.
-fn report(loaded: &LoadedScript) -> String {
+fn describe(loaded: &LoadedScript) -> String {
     let mut lines = vec![loaded.path.display().to_string()];
     lines.extend(loaded.handlers.iter().map(|event| format!("  {event}")));
     if loaded.handlers.is_empty() {
@@ -85,7 +85,7 @@ mod tests {
     fn what_is_told_of_a_script() {
         let loaded = |handlers| LoadedScript { path: "rules.lua".into(), handlers };
         let both = loaded(vec![Event::RcptTo, Event::AfterDeleted]);
-        assert_eq!(report(&both), "rules.lua\n  before.rcpt_to_accepted\n  after.message_deleted\n");
-        assert!(report(&loaded(Vec::new())).starts_with("rules.lua\n  warning: no handlers"));
+        assert_eq!(describe(&both), "rules.lua\n  before.rcpt_to_accepted\n  after.message_deleted\n");
+        assert!(describe(&loaded(Vec::new())).starts_with("rules.lua\n  warning: no handlers"));
     }
 }

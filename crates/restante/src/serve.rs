@@ -1,6 +1,6 @@
 //! The server as a whole: builds it from the configuration, starts it, listens to signals, and ends it in good order.
 
-mod bound;
+mod bound_listener;
 mod pop3;
 mod smtp;
 mod web;
@@ -21,46 +21,46 @@ use restante_store::Store;
 use tokio::runtime::Runtime;
 
 use crate::extensions::Extensions;
-use crate::process::{self, PidFile, Signals, Told};
+use crate::process::{self, PidFile, SignalRequest, Signals};
 use crate::storage;
-use crate::storage::{OpenError, Opened};
-use bound::Bound;
+use crate::storage::{OpenError, OpenedStore};
+use bound_listener::BoundListener;
 
 /// How long open sessions may go on after the end was asked for.
-const PATIENCE: Duration = Duration::from_secs(15);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long of that HTTP is served for the sake of mail sessions that are still open.
-const PATIENCE_WITH_MAIL: Duration = Duration::from_secs(14);
+const MAIL_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(14);
 /// How long work away from the network threads may go on after everything else has ended.
-const LAST_MOMENT: Duration = Duration::from_secs(2);
+const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// The exit code that says that trying again does not help. The systemd unit knows it.
-const HOPELESS: u8 = 2;
+const EXIT_PERMANENT_ERROR: u8 = 2;
 
 /// Runs the server until it is told to end. What stops it is told in the log or, before there is one, by the error: a
 /// sentence for the operator.
 pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
-    process::teach_the_allocator();
+    process::tune_allocator();
     let config = &loaded.config;
     let log = restante_logging::start(&config.log).map_err(|error| format!("cannot open the log: {error}"))?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    process::raise_the_file_limit();
+    process::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(process::network_threads())
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
-    match live(config, runtime, &log) {
+    match run_server(config, runtime, &log) {
         Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(Failure { problem, hopeless }) => {
+        Err(ServeError { message: problem, is_permanent: hopeless }) => {
             tracing::error!("{problem}");
-            Ok(if hopeless { ExitCode::from(HOPELESS) } else { ExitCode::FAILURE })
+            Ok(if hopeless { ExitCode::from(EXIT_PERMANENT_ERROR) } else { ExitCode::FAILURE })
         }
     }
 }
 
 /// Loads the script, opens the store, serves, and closes the store.
-fn live(config: &Config, runtime: Runtime, log: &restante_logging::Handle) -> Result<(), Failure> {
+fn run_server(config: &Config, runtime: Runtime, log: &restante_logging::Handle) -> Result<(), ServeError> {
     // The signals come first: whoever reads the first line of the log may send one.
     let mut signals = runtime.block_on(async { Signals::listen() })?;
     // A script with a mistake is like a setting with one: nothing has been touched yet.
@@ -74,70 +74,70 @@ fn live(config: &Config, runtime: Runtime, log: &restante_logging::Handle) -> Re
         runtime.shutdown_background();
         return Ok(());
     };
-    storage::tell(&config.storage, runtime.block_on(opened.store.usage()));
+    storage::log_storage(&config.storage, runtime.block_on(opened.store.usage()));
     extensions.add_webhooks(config)?;
     extensions.add_search(config);
     let journal = storage::open_journal(config, &opened);
     let extensions = Arc::new(extensions);
-    let mailroom = mailroom(config, opened.store.clone(), journal.clone(), &extensions);
+    let mailroom = build_mailroom(config, opened.store.clone(), journal.clone(), &extensions);
     let ended = runtime.block_on(serve(config, Arc::new(mailroom), extensions, signals, log));
     // With the runtime goes whoever else holds store and journal, so that it is this thread that closes them, in peace.
-    runtime.shutdown_timeout(LAST_MOMENT);
+    runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     drop((opened, journal));
     Ok(ended?)
 }
 
 /// Why the server ends: a sentence for the operator, and whether starting it again cannot help.
-struct Failure {
-    problem: String,
-    hopeless: bool,
+struct ServeError {
+    message: String,
+    is_permanent: bool,
 }
 
-impl From<String> for Failure {
+impl From<String> for ServeError {
     fn from(problem: String) -> Self {
-        Self { problem, hopeless: false }
+        Self { message: problem, is_permanent: false }
     }
 }
 
-impl From<ScriptError> for Failure {
+impl From<ScriptError> for ServeError {
     fn from(error: ScriptError) -> Self {
-        Self { problem: error.to_string(), hopeless: error.is_permanent() }
+        Self { message: error.to_string(), is_permanent: error.is_permanent() }
     }
 }
 
-impl From<OpenError> for Failure {
+impl From<OpenError> for ServeError {
     fn from(error: OpenError) -> Self {
-        Self { problem: error.to_string(), hopeless: error.is_permanent() }
+        Self { message: error.to_string(), is_permanent: error.is_permanent() }
     }
 }
 
 /// What every server is built from.
-struct Parts<'a> {
+struct Components<'a> {
     config: &'a Config,
     mailroom: Arc<Mailroom>,
     extensions: Arc<Extensions>,
     metrics: Arc<Metrics>,
     readiness: Arc<Readiness>,
-    locks: Arc<AuthService>,
+    auth: Arc<AuthService>,
 }
 
 /// Loads the script, which may take its time. Whether nobody has asked for the end meanwhile.
 async fn load_script(extensions: &Extensions, signals: &mut Signals) -> Result<bool, ScriptError> {
     tokio::select! {
         loaded = extensions.load_script() => loaded.map(|()| true),
-        () = signals.end() => {
+        () = signals.wait_for_shutdown() => {
             tracing::info!("shutting down");
-            extensions.cut_off();
+            extensions.abort_script();
             Ok(false)
         },
     }
 }
 
 /// Opens the store, which may take its time. None when somebody has asked for the end meanwhile.
-async fn open_store(config: &Config, signals: &mut Signals) -> Result<Option<Opened>, OpenError> {
+async fn open_store(config: &Config, signals: &mut Signals) -> Result<Option<OpenedStore>, OpenError> {
     tokio::select! {
-        opened = storage::open_patiently(&config.storage) => opened.map(Some),
-        () = signals.end() => {
+        opened = storage::open_with_retry(&config.storage) => opened.map(Some),
+        () = signals.wait_for_shutdown() => {
             tracing::info!("shutting down");
             Ok(None)
         },
@@ -151,12 +151,12 @@ async fn serve(
     mut signals: Signals,
     log: &restante_logging::Handle,
 ) -> Result<(), String> {
-    let smtp_tls = certificate(&config.smtp.tls, from_ref(&config.smtp.domain), &[])?;
-    let pop3_tls = certificate(&config.pop3.tls, from_ref(&config.pop3.domain), &[])?;
-    let web_tls = certificate(&config.web.tls, config.web.hosts.names(), &restante_http::ALPN_PROTOCOLS)?;
+    let smtp_tls = load_certificate(&config.smtp.tls, from_ref(&config.smtp.domain), &[])?;
+    let pop3_tls = load_certificate(&config.pop3.tls, from_ref(&config.pop3.domain), &[])?;
+    let web_tls = load_certificate(&config.web.tls, config.web.hosts.names(), &restante_http::ALPN_PROTOCOLS)?;
     let metrics = Arc::new(Metrics::new(config.storage.retention_period));
     let locks = AuthService::open(config.auth.settings())?;
-    let parts = Parts { config, mailroom, extensions, metrics, readiness: Arc::default(), locks };
+    let parts = Components { config, mailroom, extensions, metrics, readiness: Arc::default(), auth: locks };
 
     // Everything is bound before anything is served: a server that starts by halves helps nobody.
     let mut problems = Vec::new();
@@ -168,42 +168,42 @@ async fn serve(
     }
     let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
 
-    let Parts { mailroom, extensions, metrics, readiness, locks, .. } = parts;
+    let Components { mailroom, extensions, metrics, readiness, auth: locks, .. } = parts;
     extensions.connect(&mailroom).await;
     mailroom.read_feed_backlog().await;
     let following = {
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.follow_feed().await })
     };
-    let end_of_mail = start(mail);
-    let end_of_web = start(web);
+    let end_of_mail = start_listeners(mail);
+    let end_of_web = start_listeners(web);
     let retention = config.storage.retention_period.map(|period| {
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.run_retention(period).await })
     });
     tokio::spawn(async move { metrics.run_history(&mailroom).await });
-    tokio::spawn(extensions.clone().keep_fresh());
+    tokio::spawn(extensions.clone().reload_on_request());
     {
         let locks = locks.clone();
         tokio::spawn(async move { locks.log_suppressed_periodically().await });
     }
 
-    while signals.next().await == Told::Reload {
+    while signals.next().await == SignalRequest::Reload {
         reload(log, [&smtp_tls, &pop3_tls, &web_tls].into_iter().flatten());
-        extensions.reload();
+        extensions.request_reload();
         locks.authenticator.reload().await;
     }
     readiness.start_shutdown();
     tracing::info!("shutting down");
     let begun = Instant::now();
     let (in_good_order, patience) = tokio::select! {
-        all_ended = end(end_of_mail, end_of_web) => {
+        all_ended = shut_down(end_of_mail, end_of_web) => {
             if !all_ended {
                 tracing::warn!("some sessions did not end in time and were cut off");
             }
-            (all_ended, PATIENCE.saturating_sub(begun.elapsed()))
+            (all_ended, SHUTDOWN_TIMEOUT.saturating_sub(begun.elapsed()))
         },
-        () = signals.end() => {
+        () = signals.wait_for_shutdown() => {
             tracing::warn!("told twice: sessions are cut off");
             (false, Duration::ZERO)
         },
@@ -216,17 +216,17 @@ async fn serve(
         let _ = task.await;
     }
     tokio::select! {
-        () = extensions.end(patience, in_good_order) => {},
-        () = signals.end() => {
+        () = extensions.shut_down(patience, in_good_order) => {},
+        () = signals.wait_for_shutdown() => {
             tracing::warn!("told again: script and webhooks are cut off");
-            extensions.cut_off();
+            extensions.abort_script();
         },
     }
     Ok(())
 }
 
 /// Serves these listeners, until they are told to end.
-fn start(bound: Vec<Bound>) -> ShutdownTrigger {
+fn start_listeners(bound: Vec<BoundListener>) -> ShutdownTrigger {
     let (trigger, shutdown) = ShutdownTrigger::new();
     for bound in bound {
         bound.start(shutdown.clone());
@@ -236,15 +236,15 @@ fn start(bound: Vec<Bound>) -> ShutdownTrigger {
 
 /// Ends in two steps: as long as there are sessions with mail under way, a supervisor who asks by HTTP is told that the
 /// server ends, instead of finding nobody. Whether all sessions have ended in time.
-async fn end(mail: ShutdownTrigger, web: ShutdownTrigger) -> bool {
+async fn shut_down(mail: ShutdownTrigger, web: ShutdownTrigger) -> bool {
     let begun = Instant::now();
-    let mail_ended = mail.trigger_and_wait(PATIENCE_WITH_MAIL).await;
-    let web_ended = web.trigger_and_wait(PATIENCE.saturating_sub(begun.elapsed())).await;
+    let mail_ended = mail.trigger_and_wait(MAIL_SHUTDOWN_TIMEOUT).await;
+    let web_ended = web.trigger_and_wait(SHUTDOWN_TIMEOUT.saturating_sub(begun.elapsed())).await;
     mail_ended && web_ended
 }
 
 /// The certificate of a protocol, or none when its TLS is off. One that is made at start is for these names.
-fn certificate(
+fn load_certificate(
     tls: &restante_settings::Tls,
     names: &[String],
     protocols: &'static [&'static str],
@@ -267,7 +267,7 @@ fn reload<'a>(log: &restante_logging::Handle, certificates: impl Iterator<Item =
     }
 }
 
-fn mailroom(
+fn build_mailroom(
     config: &Config,
     store: Arc<dyn Store>,
     journal: Option<Arc<dyn Journal>>,

@@ -17,15 +17,15 @@ use restante_store::{Limits, Result, Store, Usage};
 use tokio::time::{Instant, sleep};
 
 /// So many entries of a directory say what it is.
-const ENOUGH: usize = 100;
+const MAX_ENTRIES_CHECKED: usize = 100;
 
 /// How many of the connections to a database the journal takes.
-const CONNECTIONS_OF_JOURNAL: usize = 1;
+const JOURNAL_CONNECTIONS: usize = 1;
 
 /// How long a database is waited for that cannot be reached when the server starts; how often it is tried and told meanwhile.
-const STARTING: Duration = Duration::from_mins(1);
-const PAUSE: Duration = Duration::from_secs(1);
-const TELLING: Duration = Duration::from_secs(10);
+const DATABASE_START_TIMEOUT: Duration = Duration::from_mins(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Why there is no store: the text is a sentence for the operator.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl fmt::Display for OpenError {
 }
 
 /// A store that is open.
-pub struct Opened {
+pub struct OpenedStore {
     /// The store.
     pub store: Arc<dyn Store>,
     /// The same, where it is in a database: the journal can be there too.
@@ -64,20 +64,20 @@ pub struct Opened {
 }
 
 /// Opens the store. With a data directory this takes some milliseconds and blocks, so it is best done before anything is served.
-pub async fn open(storage: &Storage) -> Result<Opened, OpenError> {
-    open_for(storage, Access::ReadWrite).await
+pub async fn open(storage: &Storage) -> Result<OpenedStore, OpenError> {
+    open_with_access(storage, Access::ReadWrite).await
 }
 
 /// The same for reading alone where mail is in a database: nothing is made there.
-pub async fn open_for(storage: &Storage, access: Access) -> Result<Opened, OpenError> {
+pub async fn open_with_access(storage: &Storage, access: Access) -> Result<OpenedStore, OpenError> {
     let limits = Limits { messages_per_mailbox: storage.mailbox_msg_cap.unwrap_or(0), bytes: storage.max_bytes };
     let cache_bytes = storage.cache_bytes;
     if let Some(address) = &storage.database {
-        let connections = storage.connections.saturating_sub(CONNECTIONS_OF_JOURNAL);
+        let connections = storage.connections.saturating_sub(JOURNAL_CONNECTIONS);
         let settings = postgres::Settings { limits, cache_bytes, connections, access, ..postgres::Settings::default() };
         let opened = PostgresStore::open(address, settings).await;
         let store = Arc::new(opened.map_err(|error| OpenError::Database(address.to_string(), error))?);
-        return Ok(Opened { store: store.clone(), database: Some(store) });
+        return Ok(OpenedStore { store: store.clone(), database: Some(store) });
     }
     let store: Arc<dyn Store> = match &storage.path {
         None => Arc::new(MemoryStore::new(limits)),
@@ -87,12 +87,12 @@ pub async fn open_for(storage: &Storage, access: Access) -> Result<Opened, OpenE
             Arc::new(DiskStore::open(dir, settings).map_err(OpenError::Directory)?)
         }
     };
-    Ok(Opened { store, database: None })
+    Ok(OpenedStore { store, database: None })
 }
 
 /// Opens the store for a server, which may have been started together with its database: that one is waited for. Nothing is
 /// served meanwhile, because nothing could be answered.
-pub async fn open_patiently(storage: &Storage) -> Result<Opened, OpenError> {
+pub async fn open_with_retry(storage: &Storage) -> Result<OpenedStore, OpenError> {
     let begun = Instant::now();
     let mut told = None;
     loop {
@@ -100,19 +100,19 @@ pub async fn open_patiently(storage: &Storage) -> Result<Opened, OpenError> {
             Err(error @ OpenError::Database(..)) if !error.is_permanent() => error,
             opened_or_not => return opened_or_not,
         };
-        if begun.elapsed() >= STARTING {
+        if begun.elapsed() >= DATABASE_START_TIMEOUT {
             return Err(error);
         }
-        if told.is_none_or(|told: Instant| told.elapsed() >= TELLING) {
+        if told.is_none_or(|told: Instant| told.elapsed() >= LOG_INTERVAL) {
             tracing::warn!("{error}; waiting for it");
             told = Some(Instant::now());
         }
-        sleep(PAUSE).await;
+        sleep(RETRY_INTERVAL).await;
     }
 }
 
 /// Opens the journal of sessions beside the store, unless none is wanted. Whatever is wrong with it, mail comes first.
-pub fn open_journal(config: &Config, opened: &Opened) -> Option<Arc<dyn Journal>> {
+pub fn open_journal(config: &Config, opened: &OpenedStore) -> Option<Arc<dyn Journal>> {
     let max_bytes = config.smtp.transcript_bytes;
     if max_bytes == 0 {
         return None;
@@ -130,7 +130,7 @@ pub fn open_journal(config: &Config, opened: &Opened) -> Option<Arc<dyn Journal>
 }
 
 /// Logs where mail is kept, how much is there, and what to do about mail that Inbucket has left there.
-pub fn tell(storage: &Storage, usage: Result<Usage>) {
+pub fn log_storage(storage: &Storage, usage: Result<Usage>) {
     let place = match (&storage.database, &storage.path, storage.durability) {
         (Some(address), ..) => format!("PostgreSQL at {address}"),
         (None, Some(dir), Durability::Full) => dir.display().to_string(),
@@ -156,7 +156,7 @@ pub fn tell(storage: &Storage, usage: Result<Usage>) {
 /// Whether there is a `file` store of Inbucket: a folder `mail` with folders named by the first three digits of a hash.
 fn holds_inbucket_mail(dir: &Path) -> bool {
     let Ok(entries) = fs::read_dir(dir.join("mail")) else { return false };
-    entries.take(ENOUGH).flatten().any(|entry| {
+    entries.take(MAX_ENTRIES_CHECKED).flatten().any(|entry| {
         let name = entry.file_name();
         name.len() == 3 && name.as_encoded_bytes().iter().all(u8::is_ascii_hexdigit)
     })

@@ -17,13 +17,13 @@ use crate::command_line::TokenTask;
 /// Does what the command line asks for.
 pub fn run(config: &Config, task: &TokenTask) -> ExitCode {
     let told = match config.token_file() {
-        Some(path) => obey(&path, task),
+        Some(path) => run_task(&path, task),
         None => {
             Err("there is no file of tokens: name one by --auth-tokens, or the data directory by --data".to_owned())
         }
     };
     match told {
-        Ok(Told { result, note }) => {
+        Ok(CommandOutput { result, note }) => {
             // Whoever closed the pipe has seen enough, here as below.
             let _ = io::stdout().write_all(result.as_bytes());
             let _ = io::stderr().write_all(note.as_bytes());
@@ -38,12 +38,12 @@ pub fn run(config: &Config, task: &TokenTask) -> ExitCode {
 
 /// What is said: the result for programs, and a note for people.
 #[derive(Debug, Default)]
-struct Told {
+struct CommandOutput {
     result: String,
     note: String,
 }
 
-fn obey(path: &Path, task: &TokenTask) -> Result<Told, String> {
+fn run_task(path: &Path, task: &TokenTask) -> Result<CommandOutput, String> {
     match task {
         TokenTask::Create { name, scopes, mailboxes, expires } => {
             let end = |time: Duration| {
@@ -59,23 +59,25 @@ fn obey(path: &Path, task: &TokenTask) -> Result<Told, String> {
             if is_first {
                 note.push_str("A server that runs without a file of tokens must be started anew to ask for them.\n");
             }
-            Ok(Told { result: format!("{text}\n"), note })
+            Ok(CommandOutput { result: format!("{text}\n"), note })
         }
         TokenTask::List { json: true } => {
-            let tokens: Vec<Value> = tokens::list(path)?.iter().map(record).collect();
+            let tokens: Vec<Value> = tokens::list(path)?.iter().map(token_json).collect();
             let text = serde_json::to_string_pretty(&tokens).map_err(|error| error.to_string())?;
-            Ok(Told { result: format!("{text}\n"), ..Told::default() })
+            Ok(CommandOutput { result: format!("{text}\n"), ..CommandOutput::default() })
         }
-        TokenTask::List { json: false } => Ok(Told { result: table(&tokens::list(path)?), ..Told::default() }),
+        TokenTask::List { json: false } => {
+            Ok(CommandOutput { result: format_table(&tokens::list(path)?), ..CommandOutput::default() })
+        }
         TokenTask::Revoke(which) => {
             let token = tokens::revoke(path, which)?;
             let note = format!("Token {} of the name {} is revoked.\n", token.id, token.name);
-            Ok(Told { note, ..Told::default() })
+            Ok(CommandOutput { note, ..CommandOutput::default() })
         }
     }
 }
 
-fn record(token: &Token) -> Value {
+fn token_json(token: &Token) -> Value {
     json!({
         "id": token.id,
         "name": token.name,
@@ -88,7 +90,7 @@ fn record(token: &Token) -> Value {
 }
 
 /// One line for each, in columns; nothing at all when there are none.
-fn table(tokens: &[Token]) -> String {
+fn format_table(tokens: &[Token]) -> String {
     let now = Timestamp::now();
     let row = |token: &Token| {
         let scopes: Vec<&str> = token.scopes.iter().map(Scope::name).collect();

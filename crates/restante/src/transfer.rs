@@ -17,13 +17,13 @@ use crate::process::Signals;
 use crate::storage::{self, OpenError};
 
 /// The cache of an export in bytes. It reads every message once.
-const EXPORT_CACHE: usize = 4 << 20;
+const EXPORT_CACHE_BYTES: usize = 4 << 20;
 
 /// Writes mail of the store to files.
 pub fn export(config: &Config, request: &ExportRequest) -> ExitCode {
     finish(run(async |stop| {
         let mailboxes = restante_transfer::requested_mailboxes(request, config.mailbox_naming)?;
-        let store = open_to_read(config).await?;
+        let store = open_read_only(config).await?;
         restante_transfer::export(&*store, &mailboxes, request, stop).await
     }))
 }
@@ -35,7 +35,7 @@ pub fn import(config: &Config, request: &ImportRequest) -> ExitCode {
         if config.storage.database.is_none() {
             data_dir(config)?;
         }
-        let store = storage::open(&config.storage).await.map_err(|error| cannot_open(&error))?.store;
+        let store = storage::open(&config.storage).await.map_err(|error| open_error(&error))?.store;
         let settings = ImportSettings {
             naming: config.mailbox_naming,
             retention: config.storage.retention_period,
@@ -45,7 +45,7 @@ pub fn import(config: &Config, request: &ImportRequest) -> ExitCode {
     }))
 }
 
-fn cannot_open(error: &OpenError) -> TransferError {
+fn open_error(error: &OpenError) -> TransferError {
     if error.is_permanent() { TransferError::usage(error.to_string()) } else { TransferError::failed(error) }
 }
 
@@ -84,15 +84,15 @@ fn run(
 }
 
 /// A database is opened as for a server, beside which it is read; of a data directory nothing is touched.
-async fn open_to_read(config: &Config) -> Result<Arc<dyn Store>, TransferError> {
+async fn open_read_only(config: &Config) -> Result<Arc<dyn Store>, TransferError> {
     if config.storage.database.is_some() {
-        return Ok(storage::open_for(&config.storage, Access::ReadOnly)
+        return Ok(storage::open_with_access(&config.storage, Access::ReadOnly)
             .await
-            .map_err(|error| cannot_open(&error))?
+            .map_err(|error| open_error(&error))?
             .store);
     }
-    let opened = DiskStore::open_read_only(data_dir(config)?, EXPORT_CACHE);
-    Ok(Arc::new(opened.map_err(|error| cannot_open(&OpenError::Directory(error)))?))
+    let opened = DiskStore::open_read_only(data_dir(config)?, EXPORT_CACHE_BYTES);
+    Ok(Arc::new(opened.map_err(|error| open_error(&OpenError::Directory(error)))?))
 }
 
 fn data_dir(config: &Config) -> Result<&Path, TransferError> {

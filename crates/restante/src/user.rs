@@ -10,7 +10,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use crate::command_line::UserTask;
 
 /// The longest line that is read as a password, in bytes.
-const MAX_LINE: u64 = 1024;
+const MAX_LINE_BYTES: u64 = 1024;
 
 /// Does what the command line asks for.
 pub fn run(config: &Config, UserTask::Add(name): &UserTask) -> ExitCode {
@@ -30,7 +30,7 @@ pub fn run(config: &Config, UserTask::Add(name): &UserTask) -> ExitCode {
 fn add(config: &Config, name: &str) -> Result<String, String> {
     let path = config.auth.users.as_ref().ok_or("there is no file of users: name one by --auth-users")?;
     users::check_name(name)?;
-    let is_new = users::add(path, name, &password()?)?;
+    let is_new = users::add(path, name, &read_password()?)?;
     let path = path.display();
     Ok(if is_new {
         format!("User {name} is in {path}.")
@@ -40,14 +40,14 @@ fn add(config: &Config, name: &str) -> Result<String, String> {
 }
 
 /// The password: from a terminal twice and unseen, from anything else its first line.
-fn password() -> Result<String, String> {
+fn read_password() -> Result<String, String> {
     let told = |error: io::Error| format!("the password cannot be read: {error}");
     if !io::stdin().is_terminal() {
-        return line().map_err(told);
+        return read_line().map_err(told);
     }
-    let _unseen = Unseen::begin().map_err(told)?;
-    let first = asked("Password: ").map_err(told)?;
-    if asked("The same again: ").map_err(told)? != first {
+    let _unseen = EchoOff::start().map_err(told)?;
+    let first = prompt("Password: ").map_err(told)?;
+    if prompt("The same again: ").map_err(told)? != first {
         return Err("the passwords differ".to_owned());
     }
     if first.chars().any(char::is_control) {
@@ -56,25 +56,25 @@ fn password() -> Result<String, String> {
     Ok(first)
 }
 
-fn asked(question: &str) -> io::Result<String> {
+fn prompt(question: &str) -> io::Result<String> {
     write!(io::stderr(), "{question}")?;
-    let line = line();
+    let line = read_line();
     writeln!(io::stderr())?;
     line
 }
 
-fn line() -> io::Result<String> {
+fn read_line() -> io::Result<String> {
     let mut line = String::new();
-    io::Read::take(io::stdin().lock(), MAX_LINE).read_line(&mut line)?;
+    io::Read::take(io::stdin().lock(), MAX_LINE_BYTES).read_line(&mut line)?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 /// A terminal that does not show what is typed, as long as this is there. Ctrl-C is a letter meanwhile, and one that no
 /// password has: a program that is ended would leave the terminal as it is.
-struct Unseen(Termios);
+struct EchoOff(Termios);
 
-impl Unseen {
-    fn begin() -> io::Result<Self> {
+impl EchoOff {
+    fn start() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut now = before.clone();
         now.local_modes -= LocalModes::ECHO | LocalModes::ISIG;
@@ -83,7 +83,7 @@ impl Unseen {
     }
 }
 
-impl Drop for Unseen {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         // There is nothing else to try.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);

@@ -14,15 +14,15 @@ use restante_settings::{Flags, SETTINGS, Setting, Status, Value, boolean};
 use restante_transfer::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
 
 use super::Exit;
-use super::manual::{self, Manual};
-use super::tasks::{Script, ScriptTask, TokenTask, UserTask, lifetime, scopes};
+use super::completions::{self, GeneratedDocs};
+use super::tasks::{ScriptRequest, ScriptTask, TokenTask, UserTask, parse_lifetime, parse_scopes};
 
 /// What the command line asks for.
-pub(super) enum Request {
+pub(super) enum ParsedArguments {
     /// Something that needs settings.
     Configured(Task, Flags),
     Client(ClientCommand),
-    Manual(Manual),
+    Docs(GeneratedDocs),
     ConfigDocs,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum Task {
     ConfigCheck,
     Export(ExportRequest),
     Import(ImportRequest),
-    Script(Script),
+    Script(ScriptRequest),
     Token(TokenTask),
     User(UserTask),
 }
@@ -72,24 +72,24 @@ const IMPORT_FORMATS: &[(ImportFormat, &str, &str)] = &[
 ];
 
 /// Reads the command line, program name first. Help, version and mistakes come back as the text to end with.
-pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Request, Exit> {
+pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedArguments, Exit> {
     let args: Vec<OsString> = args.into_iter().map(with_two_dashes).collect();
     let args = restante_cli::with_two_dashes(args);
     let matches = command().try_get_matches_from(&args).map_err(|error| {
         let code = u8::try_from(error.exit_code()).unwrap_or(2);
-        let hint = equals_sign(&args).filter(|_| code != 0).unwrap_or_default();
+        let hint = equals_sign_hint(&args).filter(|_| code != 0).unwrap_or_default();
         Exit { text: format!("{}{hint}", error.render()), code }
     })?;
     let mut flags = Flags::default();
     add_flags(&mut flags, &matches);
     let Some((name, matches)) = matches.subcommand() else {
-        return Ok(Request::Configured(Task::Serve, flags));
+        return Ok(ParsedArguments::Configured(Task::Serve, flags));
     };
     if let Some(errand) = ClientCommand::parse(name, matches) {
-        return Ok(Request::Client(errand));
+        return Ok(ParsedArguments::Client(errand));
     }
-    if let Some(manual) = manual::parse(name, matches) {
-        return Ok(Request::Manual(manual));
+    if let Some(manual) = completions::parse(name, matches) {
+        return Ok(ParsedArguments::Docs(manual));
     }
     add_flags(&mut flags, matches);
     let below = matches.subcommand();
@@ -98,15 +98,15 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Request, 
     }
     let task = match (name, below) {
         ("health", _) => Task::Health,
-        ("export", _) => Task::Export(export(matches)),
-        ("import", _) => Task::Import(import(matches)),
-        ("script", Some((name, matches))) => Task::Script(script(name, matches)),
-        ("token", Some((name, matches))) => Task::Token(token(name, matches)),
-        ("user", Some((_, matches))) => Task::User(UserTask::Add(named(matches))),
+        ("export", _) => Task::Export(parse_export(matches)),
+        ("import", _) => Task::Import(parse_import(matches)),
+        ("script", Some((name, matches))) => Task::Script(parse_script(name, matches)),
+        ("token", Some((name, matches))) => Task::Token(parse_token(name, matches)),
+        ("user", Some((_, matches))) => Task::User(UserTask::Add(name_arg(matches))),
         (_, Some(("check", _))) => Task::ConfigCheck,
-        _ => return Ok(Request::ConfigDocs),
+        _ => return Ok(ParsedArguments::ConfigDocs),
     };
-    Ok(Request::Configured(task, flags))
+    Ok(ParsedArguments::Configured(task, flags))
 }
 
 /// Adds the flags that were given at one level of the command line. Later values override earlier ones.
@@ -121,7 +121,7 @@ fn add_flags(flags: &mut Flags, matches: &ArgMatches) {
     }
 }
 
-fn export(matches: &ArgMatches) -> ExportRequest {
+fn parse_export(matches: &ArgMatches) -> ExportRequest {
     ExportRequest {
         format: matches.get_one::<ExportFormat>("format").copied(),
         mailboxes: matches.get_many::<String>("mailbox").into_iter().flatten().cloned().collect(),
@@ -129,7 +129,7 @@ fn export(matches: &ArgMatches) -> ExportRequest {
     }
 }
 
-fn import(matches: &ArgMatches) -> ImportRequest {
+fn parse_import(matches: &ArgMatches) -> ImportRequest {
     ImportRequest {
         format: matches.get_one::<ImportFormat>("format").copied().unwrap_or(ImportFormat::Auto),
         mailbox: matches.get_one::<String>("mailbox").cloned(),
@@ -138,28 +138,28 @@ fn import(matches: &ArgMatches) -> ImportRequest {
     }
 }
 
-fn script(name: &str, matches: &ArgMatches) -> Script {
+fn parse_script(name: &str, matches: &ArgMatches) -> ScriptRequest {
     let names = || matches.get_many::<String>("names").into_iter().flatten().cloned().collect();
-    Script {
+    ScriptRequest {
         file: matches.get_one::<PathBuf>("file").cloned().unwrap_or_default(),
         task: if name == "test" { ScriptTask::Test(names()) } else { ScriptTask::Check },
     }
 }
 
-fn token(name: &str, matches: &ArgMatches) -> TokenTask {
+fn parse_token(name: &str, matches: &ArgMatches) -> TokenTask {
     match name {
         "create" => TokenTask::Create {
-            name: named(matches),
+            name: name_arg(matches),
             scopes: matches.get_one::<Scopes>("scope").copied().unwrap_or_default(),
             mailboxes: matches.get_many::<String>("mailbox").into_iter().flatten().cloned().collect(),
             expires: matches.get_one::<Duration>("expires").copied(),
         },
-        "revoke" => TokenTask::Revoke(named(matches)),
+        "revoke" => TokenTask::Revoke(name_arg(matches)),
         _ => TokenTask::List { json: matches.get_flag("json") },
     }
 }
 
-fn named(matches: &ArgMatches) -> String {
+fn name_arg(matches: &ArgMatches) -> String {
     matches.get_one::<String>("name").cloned().unwrap_or_default()
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn command() -> Command {
         .subcommand(user_command())
         .subcommand(config)
         .subcommands(restante_cli::commands())
-        .subcommands(manual::commands())
+        .subcommands(completions::commands())
 }
 
 fn export_command() -> Command {
@@ -211,7 +211,7 @@ fn export_command() -> Command {
             Arg::new("format")
                 .long("format")
                 .value_name("FORMAT")
-                .value_parser(one_of(EXPORT_FORMATS))
+                .value_parser(parser_for_names(EXPORT_FORMATS))
                 .help("The form to write [default: mbox when OUT ends in .mbox or is -, otherwise maildir]"),
         )
         .arg(
@@ -228,7 +228,7 @@ fn export_command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("The folder to make, an .mbox file to make, or - for standard output"),
         )
-        .args(some_flags(EXPORT_SETTINGS))
+        .args(selected_flags(EXPORT_SETTINGS))
 }
 
 fn import_command() -> Command {
@@ -243,7 +243,7 @@ fn import_command() -> Command {
             Arg::new("format")
                 .long("format")
                 .value_name("FORMAT")
-                .value_parser(one_of(IMPORT_FORMATS))
+                .value_parser(parser_for_names(IMPORT_FORMATS))
                 .default_value("auto")
                 .help("The form to expect"),
         )
@@ -267,7 +267,7 @@ fn import_command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("A folder or a file with mail, or - for standard input"),
         )
-        .args(some_flags(IMPORT_SETTINGS))
+        .args(selected_flags(IMPORT_SETTINGS))
 }
 
 fn script_command() -> Command {
@@ -276,7 +276,7 @@ fn script_command() -> Command {
         .about("Loads a script as the server would, and lists its handlers")
         .args_override_self(true)
         .arg(file().help("The script"))
-        .args(some_flags(SCRIPT_SETTINGS));
+        .args(selected_flags(SCRIPT_SETTINGS));
     let test = Command::new("test")
         .about("Runs the test_ functions of a script against made-up sessions and messages")
         .args_override_self(true)
@@ -287,7 +287,7 @@ fn script_command() -> Command {
                 .num_args(0..)
                 .help("Only these tests, by the names of their functions"),
         )
-        .args(some_flags(SCRIPT_SETTINGS));
+        .args(selected_flags(SCRIPT_SETTINGS));
     Command::new("script")
         .about("Tries a Lua script without starting the server")
         .subcommand_required(true)
@@ -305,7 +305,7 @@ fn token_command() -> Command {
             Arg::new("scope")
                 .long("scope")
                 .value_name("SCOPE,...")
-                .value_parser(scopes)
+                .value_parser(parse_scopes)
                 .default_value("read")
                 .help("What it allows: read, write, admin"),
         )
@@ -320,20 +320,20 @@ fn token_command() -> Command {
             Arg::new("expires")
                 .long("expires")
                 .value_name("TIME")
-                .value_parser(lifetime)
+                .value_parser(parse_lifetime)
                 .help("How long it is good for: 30d, 12h [default: for ever]"),
         )
-        .args(some_flags(TOKEN_SETTINGS));
+        .args(selected_flags(TOKEN_SETTINGS));
     let list = Command::new("list")
         .about("Lists the tokens that there are, without what is secret of them")
         .args_override_self(true)
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
-        .args(some_flags(TOKEN_SETTINGS));
+        .args(selected_flags(TOKEN_SETTINGS));
     let revoke = Command::new("revoke")
         .about("Revokes a token: a server that runs refuses it within a second")
         .args_override_self(true)
         .arg(Arg::new("name").value_name("ID|NAME").required(true).help("The token, by its id or its name"))
-        .args(some_flags(TOKEN_SETTINGS));
+        .args(selected_flags(TOKEN_SETTINGS));
     Command::new("token")
         .about("Makes, lists and revokes the tokens that programs show")
         .subcommand_required(true)
@@ -352,12 +352,12 @@ fn user_command() -> Command {
         )
         .args_override_self(true)
         .arg(Arg::new("name").value_name("NAME").required(true).help("The user's name"))
-        .args(some_flags(USER_SETTINGS));
+        .args(selected_flags(USER_SETTINGS));
     Command::new("user").about("Writes users").subcommand_required(true).arg_required_else_help(true).subcommand(add)
 }
 
 /// Returns a parser that accepts the names in a table.
-fn one_of<T>(table: &'static [(T, &str, &str)]) -> impl TypedValueParser<Value = T>
+fn parser_for_names<T>(table: &'static [(T, &str, &str)]) -> impl TypedValueParser<Value = T>
 where
     T: Copy + Send + Sync + 'static,
 {
@@ -373,7 +373,7 @@ fn flags() -> impl Iterator<Item = Arg> {
 }
 
 /// The flags of a command that few settings matter for. There the data directory goes by its short name.
-fn some_flags(keys: &[&str]) -> impl Iterator<Item = Arg> {
+fn selected_flags(keys: &[&str]) -> impl Iterator<Item = Arg> {
     let settings = SETTINGS.iter().filter(move |setting| keys.contains(&setting.key));
     let flags = settings.map(|setting| match (setting.key, setting.alias) {
         (DATA, Some(alias)) => {
@@ -431,7 +431,7 @@ fn long_help(setting: &Setting) -> String {
 }
 
 /// A hint for `--smtp-defaultaccept false`, where the parser sees a flag that is complete and a word too many.
-fn equals_sign(args: &[OsString]) -> Option<String> {
+fn equals_sign_hint(args: &[OsString]) -> Option<String> {
     args.windows(2).find_map(|pair| {
         let (flag, value) = (pair[0].to_str()?, pair[1].to_str()?);
         let name = flag.strip_prefix("--")?;

@@ -3,7 +3,7 @@
 //! [`parse`] takes the arguments, the environment and a file reader as values and returns a [`Command`].
 
 mod arguments;
-mod manual;
+mod completions;
 mod tasks;
 
 use std::ffi::OsString;
@@ -14,11 +14,11 @@ use restante_cli::ClientCommand;
 use restante_settings::{self, Loaded, Purpose, ReadFile};
 use restante_transfer::{ExportRequest, ImportRequest};
 
-use arguments::{Request, Task};
+use arguments::{ParsedArguments, Task};
 
 pub(crate) use arguments::command;
-pub use manual::{Manual, Shell};
-pub use tasks::{Script, ScriptTask, TokenTask, UserTask};
+pub use completions::{GeneratedDocs, Shell};
+pub use tasks::{ScriptRequest, ScriptTask, TokenTask, UserTask};
 
 /// What the command line asks the process to do.
 #[derive(Debug)]
@@ -32,11 +32,11 @@ pub enum Command {
     /// Take mail from files into the data directory.
     Import(Box<Loaded>, ImportRequest),
     /// Try a script without serving.
-    Script(Box<Loaded>, Script),
+    Script(Box<Loaded>, ScriptRequest),
     /// Ask something of a server, or send it a mail.
     Client(ClientCommand),
     /// Tell what is known about the command line.
-    Manual(Manual),
+    Docs(GeneratedDocs),
     /// Make, list or revoke tokens.
     Token(Box<Loaded>, TokenTask),
     /// Write users.
@@ -73,11 +73,13 @@ pub fn parse(
     env: impl IntoIterator<Item = (OsString, OsString)>,
     read_file: ReadFile<'_>,
 ) -> Command {
-    let (task, flags) = match arguments::read(args) {
-        Ok(Request::Configured(task, flags)) => (task, flags),
-        Ok(Request::Client(errand)) => return Command::Client(errand),
-        Ok(Request::Manual(manual)) => return Command::Manual(manual),
-        Ok(Request::ConfigDocs) => return Command::Exit(Exit { text: restante_settings::render_docs(), code: 0 }),
+    let (task, flags) = match arguments::parse(args) {
+        Ok(ParsedArguments::Configured(task, flags)) => (task, flags),
+        Ok(ParsedArguments::Client(errand)) => return Command::Client(errand),
+        Ok(ParsedArguments::Docs(manual)) => return Command::Docs(manual),
+        Ok(ParsedArguments::ConfigDocs) => {
+            return Command::Exit(Exit { text: restante_settings::render_docs(), code: 0 });
+        }
         Err(exit) => return Command::Exit(exit),
     };
     let purpose = match task {

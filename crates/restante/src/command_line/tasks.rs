@@ -7,7 +7,7 @@ use restante_auth::{Scope, Scopes};
 use restante_settings::parse_duration;
 
 /// The longest time that a token can be made for: some more than anybody plans ahead.
-const LONGEST: Duration = Duration::from_hours(24 * 36_500);
+const MAX_TOKEN_LIFETIME: Duration = Duration::from_hours(24 * 36_500);
 
 /// `restante token`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum UserTask {
 
 /// `restante script`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script {
+pub struct ScriptRequest {
     /// The script.
     pub file: PathBuf,
     /// What to do with it.
@@ -58,19 +58,19 @@ pub enum ScriptTask {
 }
 
 /// Parses scopes, separated by commas.
-pub(super) fn scopes(text: &str) -> Result<Scopes, String> {
+pub(super) fn parse_scopes(text: &str) -> Result<Scopes, String> {
     let scopes = text.split(',').map(|scope| scope.trim().parse::<Scope>());
     scopes.collect::<Result<_, _>>().map_err(|allowed| format!("must be {allowed}, or several of them with commas"))
 }
 
 /// Parses a length of time, which may be so many days.
-pub(super) fn lifetime(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_lifetime(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
     let time = match days {
         Some(days) => Some(Duration::from_hours(24 * u64::from(days))),
         None => parse_duration(text).ok(),
     };
-    time.filter(|time| !time.is_zero() && *time <= LONGEST)
+    time.filter(|time| !time.is_zero() && *time <= MAX_TOKEN_LIFETIME)
         .ok_or_else(|| "must be a length of time such as 30d, 12h or 1h30m, at most 36500d".to_owned())
 }
 
@@ -81,18 +81,18 @@ mod tests {
     #[test]
     fn lifetimes() {
         for (text, hours) in [("30d", 720), ("1d", 24), ("12h", 12), ("1h30m0s", 1)] {
-            assert_eq!(lifetime(text).map(|time| time.as_secs() / 3600), Ok(hours), "{text}");
+            assert_eq!(parse_lifetime(text).map(|time| time.as_secs() / 3600), Ok(hours), "{text}");
         }
         for text in ["", "d", "-1d", "0", "0d", "soon", "36501d", "99999999999d"] {
-            assert!(lifetime(text).is_err(), "{text}");
+            assert!(parse_lifetime(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn scopes_with_commas() {
-        assert_eq!(scopes("read, write"), Ok([Scope::Read, Scope::Write].into_iter().collect()));
+        assert_eq!(parse_scopes("read, write"), Ok([Scope::Read, Scope::Write].into_iter().collect()));
         for text in ["", "all", "read,", "Read"] {
-            assert!(scopes(text).is_err(), "{text}");
+            assert!(parse_scopes(text).is_err(), "{text}");
         }
     }
 }

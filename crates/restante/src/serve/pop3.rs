@@ -11,12 +11,12 @@ use restante_net::{AdmissionControl, Budget, ConnectionLimits, Tls};
 use restante_proto::pop3::Settings;
 use restante_settings::Config;
 
-use super::{Bound, Parts};
+use super::{BoundListener, Components};
 
 /// What all the messages that are being sent may take together. One message always goes, however large it is.
-const BYTES_BEING_SENT: usize = 64 * 1024 * 1024;
+const MAX_SENDING_BYTES: usize = 64 * 1024 * 1024;
 /// What the lists of messages in all open mailboxes may take together: 16 million messages.
-const BYTES_OF_MAILDROPS: usize = 256 * 1024 * 1024;
+const MAX_MAILDROP_BYTES: usize = 256 * 1024 * 1024;
 
 /// The name of the listeners at `pop3.addr`.
 pub(super) const PLAIN: &str = "POP3";
@@ -24,7 +24,7 @@ pub(super) const PLAIN: &str = "POP3";
 pub(super) const WITH_TLS: &str = "POP3 with TLS";
 
 /// Binds every listener: plain ones with STLS, and those with TLS from the first byte.
-pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec<String>) -> Vec<Bound> {
+pub(super) fn bind(parts: &Components<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec<String>) -> Vec<BoundListener> {
     let Config { pop3, log, .. } = parts.config;
     let gate = Arc::new(AdmissionControl {
         limits: ConnectionLimits::new(pop3.max_connections, pop3.max_connections_per_ip),
@@ -32,10 +32,10 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
         exempt: Vec::new(),
         readiness: parts.readiness.clone(),
     });
-    let login = Arc::new(Login::new(pop3.mailbox_passwords.clone(), parts.locks.clone()));
+    let login = Arc::new(Login::new(pop3.mailbox_passwords.clone(), parts.auth.clone()));
     let sessions = Arc::new(AtomicU64::new(0));
     let store_errors = Arc::new(StoreErrorLog::default());
-    let (maildrops, messages) = (Budget::new(BYTES_OF_MAILDROPS), Budget::new(BYTES_BEING_SENT));
+    let (maildrops, messages) = (Budget::new(MAX_MAILDROP_BYTES), Budget::new(MAX_SENDING_BYTES));
     let server = |implicit_tls: bool| {
         let settings = Settings {
             domain: pop3.domain.clone(),
@@ -66,7 +66,14 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
     for (name, addrs, implicit_tls) in kinds {
         let server = server(implicit_tls);
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
-        all.extend(Bound::all(name, addrs, &gate, parts.metrics.connections(Protocol::Pop3), serve, problems));
+        all.extend(BoundListener::bind_all(
+            name,
+            addrs,
+            &gate,
+            parts.metrics.connections(Protocol::Pop3),
+            serve,
+            problems,
+        ));
     }
     all
 }

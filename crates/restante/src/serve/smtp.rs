@@ -11,7 +11,7 @@ use restante_net::{AdmissionControl, Budget, ConnectionLimits, Tls};
 use restante_proto::smtp::{Dialect, Settings};
 use restante_settings::Config;
 
-use super::{Bound, Parts};
+use super::{BoundListener, Components};
 
 /// The name of the listeners at `smtp.addr`.
 pub(super) const PLAIN: &str = "SMTP";
@@ -19,7 +19,7 @@ pub(super) const PLAIN: &str = "SMTP";
 pub(super) const WITH_TLS: &str = "SMTP with TLS";
 
 /// Binds every listener that takes mail in: plain ones with STARTTLS, those with TLS from the first byte, and LMTP.
-pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec<String>) -> Vec<Bound> {
+pub(super) fn bind(parts: &Components<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec<String>) -> Vec<BoundListener> {
     let Config { smtp, lmtp, log, .. } = parts.config;
     let gate = Arc::new(AdmissionControl {
         limits: ConnectionLimits::new(smtp.max_connections, smtp.max_connections_per_ip),
@@ -27,7 +27,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
         exempt: Vec::new(),
         readiness: parts.readiness.clone(),
     });
-    let login = Arc::new(Login::new(smtp.credentials.clone(), parts.locks.clone()));
+    let login = Arc::new(Login::new(smtp.credentials.clone(), parts.auth.clone()));
     let sessions = Arc::new(AtomicU64::new(0));
     let store_errors = Arc::new(StoreErrorLog::default());
     let budget = Budget::new(smtp.max_inflight_bytes);
@@ -70,7 +70,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
     for (name, addrs, dialect, protocol, implicit_tls) in kinds {
         let server = server(dialect, protocol, implicit_tls);
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
-        all.extend(Bound::all(name, addrs, &gate, parts.metrics.connections(protocol), serve, problems));
+        all.extend(BoundListener::bind_all(name, addrs, &gate, parts.metrics.connections(protocol), serve, problems));
     }
     all
 }

@@ -7,7 +7,7 @@ use axum::Router;
 use restante_metrics::{Metrics, Protocol};
 use restante_net::{AcceptedStream, Admission, AdmissionControl, ConnectionLimits, Shutdown, Stream, Tls, TooMany};
 
-use super::{Bound, Parts, pop3, smtp};
+use super::{BoundListener, Components, pop3, smtp};
 
 /// The name of the listeners that speak HTTP as it is.
 const PLAIN: &str = "HTTP";
@@ -16,11 +16,11 @@ const WITH_TLS: &str = "HTTPS";
 
 /// Binds every listener for HTTP and HTTPS, which tells where the others listen.
 pub(super) fn bind(
-    parts: &Parts<'_>,
-    mail: &[Bound],
+    parts: &Components<'_>,
+    mail: &[BoundListener],
     tls: Option<&Arc<Tls>>,
     problems: &mut Vec<String>,
-) -> Vec<Bound> {
+) -> Vec<BoundListener> {
     let web = &parts.config.web;
     let gate = Arc::new(AdmissionControl {
         limits: ConnectionLimits::new(web.max_connections, web.max_connections_per_ip),
@@ -33,27 +33,28 @@ pub(super) fn bind(
     let mut all = Vec::new();
     for (addrs, implicit_tls) in [(&web.addr, web.tls.force), (&web.tls_addr, true)] {
         let router = router.clone();
-        let secure = tls.filter(|_| implicit_tls).cloned().map(|tls| Secure { tls, metrics: parts.metrics.clone() });
+        let secure =
+            tls.filter(|_| implicit_tls).cloned().map(|tls| HttpsListener { tls, metrics: parts.metrics.clone() });
         let name = if secure.is_some() { WITH_TLS } else { PLAIN };
         let serve = move |stream, ip, admission, shutdown| {
             serve(stream, ip, admission, secure.clone(), router.clone(), shutdown)
         };
-        all.extend(Bound::all(name, addrs, &gate, tally, serve, problems));
+        all.extend(BoundListener::bind_all(name, addrs, &gate, tally, serve, problems));
     }
     all
 }
 
 /// What a listener for HTTPS has more.
 #[derive(Clone)]
-struct Secure {
+struct HttpsListener {
     tls: Arc<Tls>,
     metrics: Arc<Metrics>,
 }
 
-impl Secure {
+impl HttpsListener {
     /// Does the handshake. A client that speaks plain HTTP is told so; there is nobody to talk to then, or when the server
     /// ends: nothing was said yet that could be finished.
-    async fn open(&self, stream: Stream, ip: Option<IpAddr>, mut shutdown: Shutdown) -> Option<Stream> {
+    async fn handshake(&self, stream: Stream, ip: Option<IpAddr>, mut shutdown: Shutdown) -> Option<Stream> {
         let opening = tokio::select! {
             biased;
             opening = self.tls.accept_or_plain(stream) => opening,
@@ -77,7 +78,7 @@ impl Secure {
     }
 }
 
-fn settings(parts: &Parts<'_>, gate: &AdmissionControl) -> restante_http::Settings {
+fn settings(parts: &Components<'_>, gate: &AdmissionControl) -> restante_http::Settings {
     let web = &parts.config.web;
     restante_http::Settings {
         base_path: web.base_path.clone(),
@@ -93,11 +94,11 @@ fn settings(parts: &Parts<'_>, gate: &AdmissionControl) -> restante_http::Settin
         readiness: gate.readiness.clone(),
         metrics: parts.metrics.clone(),
         extensions: parts.extensions.for_http(),
-        auth: Some(parts.locks.clone()).filter(|locks| locks.is_enabled()),
+        auth: Some(parts.auth.clone()).filter(|locks| locks.is_enabled()),
     }
 }
 
-fn info(parts: &Parts<'_>, mail: &[Bound]) -> restante_http::ServerInfo {
+fn info(parts: &Components<'_>, mail: &[BoundListener]) -> restante_http::ServerInfo {
     restante_http::ServerInfo {
         about: about(parts, mail),
         status: restante_http::Status::from_config(parts.config),
@@ -105,10 +106,11 @@ fn info(parts: &Parts<'_>, mail: &[Bound]) -> restante_http::ServerInfo {
     }
 }
 
-fn about(parts: &Parts<'_>, mail: &[Bound]) -> restante_http::About {
+fn about(parts: &Components<'_>, mail: &[BoundListener]) -> restante_http::About {
     let announced = |plain, with_tls, tls: &restante_settings::Tls| {
-        let port =
-            |name, implicit_tls| Bound::port(mail, name).map(|number| restante_http::Port { number, implicit_tls });
+        let port = |name, implicit_tls| {
+            BoundListener::port(mail, name).map(|number| restante_http::Port { number, implicit_tls })
+        };
         port(plain, tls.force).or_else(|| port(with_tls, true))
     };
     let smtp = announced(smtp::PLAIN, smtp::WITH_TLS, &parts.config.smtp.tls);
@@ -120,7 +122,7 @@ async fn serve(
     stream: Stream,
     ip: Option<IpAddr>,
     admission: Result<Admission, TooMany>,
-    secure: Option<Secure>,
+    secure: Option<HttpsListener>,
     router: Router,
     shutdown: Shutdown,
 ) {
@@ -132,7 +134,7 @@ async fn serve(
     };
     let stream = match secure {
         // A connection without TLS shall not take the memory that a handshake needs.
-        Some(secure) => match Box::pin(secure.open(stream, ip, shutdown.clone())).await {
+        Some(secure) => match Box::pin(secure.handshake(stream, ip, shutdown.clone())).await {
             Some(stream) => stream,
             None => return,
         },

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use restante::manual::reference;
+use restante::completions::reference;
 use restante_testdir::TestDir;
 
 use super::run;

@@ -1,6 +1,6 @@
 //! What settings mean together.
 
-use restante::command_line::{Command, Script, ScriptTask};
+use restante::command_line::{Command, ScriptRequest, ScriptTask};
 use restante_net::Certificate;
 
 use super::{World, flags};
@@ -70,7 +70,7 @@ fn scripts_that_are_tried() {
         (&["--storage-type=file", "script", "check", "rules.lua"], false, ScriptTask::Check),
     ];
     for (args, sandbox, task) in table {
-        assert_eq!(request(args), (*sandbox, Script { file: "rules.lua".into(), task: task.clone() }));
+        assert_eq!(request(args), (*sandbox, ScriptRequest { file: "rules.lua".into(), task: task.clone() }));
     }
 }
 

@@ -11,7 +11,7 @@ use clap::{Arg, Command};
 use restante_cli::EXIT_CODES;
 use restante_settings::SETTINGS;
 
-use crate::command_line::{self, Manual};
+use crate::command_line::{self, GeneratedDocs};
 
 const INTRODUCTION: &str = "\
 # Commands
@@ -50,20 +50,20 @@ characters, and those that turn the direction of writing, appear as their number
 ";
 
 /// The heading of the options that all commands with a server have.
-const COMMON: &str = "Server and output";
+const COMMON_HEADING: &str = "Server and output";
 
 /// Does what was asked for.
-pub fn run(manual: &Manual) -> ExitCode {
+pub fn run(manual: &GeneratedDocs) -> ExitCode {
     let told = match manual {
-        Manual::Completions(shell) => {
+        GeneratedDocs::Completions(shell) => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut command_line::command(), "restante", &mut text);
             Ok(text)
         }
-        Manual::Page(path) => page_of(path),
-        Manual::Pages(folder) => pages(folder).map(|()| Vec::new()),
-        Manual::Reference => Ok(reference().into_bytes()),
-        Manual::Openapi => restante_http::openapi().map(String::into_bytes).map_err(|error| error.to_string()),
+        GeneratedDocs::ManPage(path) => man_page(path),
+        GeneratedDocs::AllManPages(folder) => write_man_pages(folder).map(|()| Vec::new()),
+        GeneratedDocs::Reference => Ok(reference().into_bytes()),
+        GeneratedDocs::Openapi => restante_http::openapi().map(String::into_bytes).map_err(|error| error.to_string()),
     };
     // Whoever closed the pipe early has seen enough, and the exit code tells of a failure too.
     match told {
@@ -80,48 +80,48 @@ pub fn run(manual: &Manual) -> ExitCode {
 
 /// The reference page of all commands, in Markdown: `docs/cli.md` is this text.
 pub fn reference() -> String {
-    let root = described();
+    let root = build_command();
     let mut page = INTRODUCTION.to_owned();
-    for command in all(&root) {
-        describe(&mut page, command);
+    for command in visible_commands(&root) {
+        write_command(&mut page, command);
     }
     page.push_str(SERVER_OPTIONS);
     let common = root.find_subcommand("list").into_iter().flat_map(Command::get_arguments);
-    common.filter(|arg| arg.get_help_heading() == Some(COMMON)).for_each(|arg| option(&mut page, arg));
+    common.filter(|arg| arg.get_help_heading() == Some(COMMON_HEADING)).for_each(|arg| write_option(&mut page, arg));
     page.push_str(OUTPUT);
     page
 }
 
 /// The whole command line. What `help` tells is on the page of each command.
-fn described() -> Command {
+fn build_command() -> Command {
     let mut root = command_line::command().disable_help_subcommand(true);
     root.build();
     root
 }
 
 /// The man page of the command that these words lead to.
-fn page_of(path: &[String]) -> Result<Vec<u8>, String> {
-    let root = described();
+fn man_page(path: &[String]) -> Result<Vec<u8>, String> {
+    let root = build_command();
     let mut command = &root;
     for name in path {
         command = command.find_subcommand(name).ok_or_else(|| format!("There is no command {name:?}."))?;
     }
-    rendered(command).map_err(|error| error.to_string())
+    render_man_page(command).map_err(|error| error.to_string())
 }
 
 /// Writes all man pages.
-fn pages(folder: &Path) -> Result<(), String> {
-    let root = described();
-    for command in std::iter::once(&root).chain(all(&root)) {
+fn write_man_pages(folder: &Path) -> Result<(), String> {
+    let root = build_command();
+    for command in std::iter::once(&root).chain(visible_commands(&root)) {
         let path = folder.join(format!("{}.1", file_name(command)));
-        rendered(command)
+        render_man_page(command)
             .and_then(|page| std::fs::write(&path, page))
             .map_err(|error| format!("The page {} cannot be written: {error}.", path.display()))?;
     }
     Ok(())
 }
 
-fn rendered(command: &Command) -> io::Result<Vec<u8>> {
+fn render_man_page(command: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     // A page is named as its file is, with dashes between the words.
     let named = command.clone().name(file_name(command)).version(env!("CARGO_PKG_VERSION"));
@@ -138,33 +138,33 @@ fn full_name(command: &Command) -> &str {
 }
 
 /// Every command that people see, those below others behind these.
-fn all(root: &Command) -> Vec<&Command> {
+fn visible_commands(root: &Command) -> Vec<&Command> {
     let mut found = Vec::new();
-    let mut left: Vec<&Command> = shown(root);
+    let mut left: Vec<&Command> = visible_subcommands(root);
     while let Some(command) = left.pop() {
         found.push(command);
-        left.extend(shown(command));
+        left.extend(visible_subcommands(command));
     }
     found
 }
 
 /// The commands right below one, the last one first.
-fn shown(command: &Command) -> Vec<&Command> {
+fn visible_subcommands(command: &Command) -> Vec<&Command> {
     let mut below: Vec<&Command> = command.get_subcommands().filter(|command| !command.is_hide_set()).collect();
     below.reverse();
     below
 }
 
-fn describe(page: &mut String, command: &Command) {
+fn write_command(page: &mut String, command: &Command) {
     let about = command.get_long_about().or_else(|| command.get_about());
     // Writing into a string does not fail, here and below.
     let _ = write!(page, "\n## {}\n\n`{}`\n\n", full_name(command), usage(command));
-    let about = as_text(&about.map(ToString::to_string).unwrap_or_default());
+    let about = escape_markup(&about.map(ToString::to_string).unwrap_or_default());
     let _ = writeln!(page, "{}.", about.trim_end_matches('.'));
     let (mut has_settings, mut has_common, mut is_first) = (false, false, true);
     for arg in command.get_arguments().filter(|arg| !arg.is_hide_set() && arg.get_id() != "help") {
         let is_setting = arg.get_id() == "config" || SETTINGS.iter().any(|setting| setting.key == arg.get_id());
-        let is_common = arg.get_help_heading() == Some(COMMON);
+        let is_common = arg.get_help_heading() == Some(COMMON_HEADING);
         has_settings |= is_setting;
         has_common |= is_common;
         if is_setting || is_common {
@@ -173,7 +173,7 @@ fn describe(page: &mut String, command: &Command) {
         if std::mem::take(&mut is_first) {
             page.push('\n');
         }
-        option(page, arg);
+        write_option(page, arg);
     }
     if has_settings {
         page.push_str("\nTakes flags for settings too, see [config.md](config.md).\n");
@@ -192,7 +192,7 @@ fn usage(command: &Command) -> String {
     usage.trim_start_matches("Usage: ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn option(page: &mut String, arg: &Arg) {
+fn write_option(page: &mut String, arg: &Arg) {
     let value = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string).unwrap_or_default();
     let takes_value = arg.get_action().takes_values();
     let needs_value = takes_value && arg.get_num_args().is_none_or(|count| count.min_values() > 0);
@@ -203,7 +203,7 @@ fn option(page: &mut String, arg: &Arg) {
         (Some(short), None) => format!("-{short}"),
         (None, None) => value,
     };
-    let help = as_text(&arg.get_help().map(ToString::to_string).unwrap_or_default());
+    let help = escape_markup(&arg.get_help().map(ToString::to_string).unwrap_or_default());
     let choices: Vec<String> = arg
         .get_possible_values()
         .iter()
@@ -219,6 +219,6 @@ fn option(page: &mut String, arg: &Arg) {
 }
 
 /// What stands in angle brackets would be markup.
-fn as_text(help: &str) -> String {
+fn escape_markup(help: &str) -> String {
     help.replace('<', "\\<")
 }

@@ -8,13 +8,13 @@ pub use clap_complete::Shell;
 
 /// What can be told about the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Manual {
+pub enum GeneratedDocs {
     /// `restante completions`: what a shell needs to complete a command line.
     Completions(Shell),
     /// `restante man`: the man page of a command, or of the program.
-    Page(Vec<String>),
+    ManPage(Vec<String>),
     /// `restante man --out`: all man pages, into a folder.
-    Pages(PathBuf),
+    AllManPages(PathBuf),
     /// `restante docs`: the reference page of all commands.
     Reference,
     /// `restante docs openapi`: the description of the HTTP API.
@@ -49,15 +49,17 @@ pub(super) fn commands() -> impl Iterator<Item = Command> {
 }
 
 /// What one of these commands was given; none when it is another one.
-pub(super) fn parse(name: &str, matches: &ArgMatches) -> Option<Manual> {
+pub(super) fn parse(name: &str, matches: &ArgMatches) -> Option<GeneratedDocs> {
     match name {
-        "completions" => matches.get_one("shell").copied().map(Manual::Completions),
+        "completions" => matches.get_one("shell").copied().map(GeneratedDocs::Completions),
         "man" => Some(match matches.get_one::<PathBuf>("out") {
-            Some(folder) => Manual::Pages(folder.clone()),
-            None => Manual::Page(matches.get_many::<String>("command").into_iter().flatten().cloned().collect()),
+            Some(folder) => GeneratedDocs::AllManPages(folder.clone()),
+            None => {
+                GeneratedDocs::ManPage(matches.get_many::<String>("command").into_iter().flatten().cloned().collect())
+            }
         }),
-        "docs" if matches.subcommand_name() == Some("openapi") => Some(Manual::Openapi),
-        "docs" => Some(Manual::Reference),
+        "docs" if matches.subcommand_name() == Some("openapi") => Some(GeneratedDocs::Openapi),
+        "docs" => Some(GeneratedDocs::Reference),
         _ => None,
     }
 }
