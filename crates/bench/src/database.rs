@@ -13,14 +13,14 @@ use tokio_postgres::{Client, Config, NoTls, Statement};
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::load::at_least_one;
-use crate::measure::{Tally, median, mib, ratio, real};
-use crate::message::{self, END_OF_DATA, Kind, mailbox_name};
+use crate::load::parse_positive;
+use crate::measure::{Results, median, mib, ratio, to_f64};
+use crate::message::{self, END_OF_DATA, MessageKind, mailbox_name};
 use crate::report::{Report, Row};
-use crate::smtp::in_time;
+use crate::smtp::with_timeout;
 
 const TABLES: &str = include_str!("../../store/src/postgres/tables.sql");
-const MAKE_SCHEMA: &str = "CREATE SCHEMA restante_bench";
+const CREATE_SCHEMA: &str = "CREATE SCHEMA restante_bench";
 const DROP_SCHEMA: &str = "DROP SCHEMA IF EXISTS restante_bench CASCADE";
 const USE_SCHEMA: &str = "SET search_path TO restante_bench";
 const INSERT: &str = "
@@ -37,13 +37,13 @@ const PREFIX: &str = "bench";
 const HEADLINE: &[u8] = b"Bench Sender <sender@bench.example>\nbench\nBench Receiver <receiver@bench.example>\n";
 
 /// What the help says behind the options.
-const NOTES: &str = "\
+const AFTER_HELP: &str = "\
 Everything happens in a schema restante_bench, which is dropped before and after. The role needs CREATE on the database. \
 Times are those of a whole batch, from sending the statement to the answer, which comes when it is committed.";
 
 /// Options of the `database` command.
 #[derive(Args)]
-#[command(after_help = NOTES)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Options {
     /// The database, as postgres://USER:PASSWORD@HOST:PORT/DATABASE; it is talked to without TLS.
     #[arg(long)]
@@ -52,19 +52,19 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 5)]
     seconds: u64,
     /// How often to measure, each time with empty tables.
-    #[arg(long, default_value_t = 3, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 3, value_parser = parse_positive)]
     rounds: usize,
     /// Mails in one statement.
-    #[arg(long, default_value_t = 50, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 50, value_parser = parse_positive)]
     batch: usize,
     /// Connections, each of which sends one batch after the other.
-    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     connections: usize,
     /// Size of each mail in bytes with its header.
     #[arg(long, default_value_t = 1024)]
     size: usize,
     /// Mailboxes that receive in turn.
-    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     mailboxes: usize,
     /// Print one JSON object per line.
     #[arg(long)]
@@ -83,16 +83,16 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
 }
 
 async fn measure(options: &Options, config: &Config, owner: &Session) -> Result<(), Error> {
-    let mails = Arc::new(Mails::new(options.size, options.batch, options.mailboxes));
+    let mails = Arc::new(MessageGenerator::new(options.size, options.batch, options.mailboxes));
     let mut report = Report::new(options.json);
     let mut rates = Vec::new();
     for round in 1..=options.rounds {
-        for statements in [DROP_SCHEMA, MAKE_SCHEMA, USE_SCHEMA, TABLES] {
+        for statements in [DROP_SCHEMA, CREATE_SCHEMA, USE_SCHEMA, TABLES] {
             owner.execute(statements).await?;
         }
-        let (tally, elapsed) = insert_for(options, config, &mails).await?;
+        let (tally, elapsed) = run_round(options, config, &mails).await?;
         let count = tally.latencies.len() * options.batch;
-        let rate = ratio(real(count), elapsed.as_secs_f64());
+        let rate = ratio(to_f64(count), elapsed.as_secs_f64());
         rates.push(rate);
         let row = Row::default()
             .with("round", round)
@@ -110,7 +110,11 @@ async fn measure(options: &Options, config: &Config, owner: &Session) -> Result<
 }
 
 /// One round: all connections insert until it is over. What they did, batch by batch, and how long it took.
-async fn insert_for(options: &Options, config: &Config, mails: &Arc<Mails>) -> Result<(Tally, Duration), Error> {
+async fn run_round(
+    options: &Options,
+    config: &Config,
+    mails: &Arc<MessageGenerator>,
+) -> Result<(Results, Duration), Error> {
     let mut inserters = Vec::new();
     for _ in 0..options.connections {
         inserters.push(Inserter::open(config, mails).await?);
@@ -121,33 +125,33 @@ async fn insert_for(options: &Options, config: &Config, mails: &Arc<Mails>) -> R
     for inserter in inserters {
         workers.spawn(inserter.work(deadline));
     }
-    let tallies: Result<Vec<Tally>, Error> = workers.join_all().await.into_iter().collect();
-    Ok((Tally::of(tallies?), start.elapsed()))
+    let tallies: Result<Vec<Results>, Error> = workers.join_all().await.into_iter().collect();
+    Ok((Results::merge(tallies?), start.elapsed()))
 }
 
 /// One connection with a statement that is prepared.
 struct Inserter {
     session: Session,
     insert: Statement,
-    mails: Arc<Mails>,
+    generator: Arc<MessageGenerator>,
 }
 
 impl Inserter {
-    async fn open(config: &Config, mails: &Arc<Mails>) -> Result<Self, Error> {
+    async fn open(config: &Config, mails: &Arc<MessageGenerator>) -> Result<Self, Error> {
         let session = Session::open(config).await?;
         session.execute(USE_SCHEMA).await?;
-        let insert = in_time(async { session.client.prepare(INSERT).await.map_err(Error::Database) }).await?;
-        Ok(Self { session, insert, mails: Arc::clone(mails) })
+        let insert = with_timeout(async { session.client.prepare(INSERT).await.map_err(Error::Database) }).await?;
+        Ok(Self { session, insert, generator: Arc::clone(mails) })
     }
 
     /// Inserts one batch after the other, and at least one.
-    async fn work(self, deadline: Instant) -> Result<Tally, Error> {
-        let mut tally = Tally::default();
+    async fn work(self, deadline: Instant) -> Result<Results, Error> {
+        let mut tally = Results::default();
         loop {
-            let batch = self.mails.next();
+            let batch = self.generator.next();
             let start = Instant::now();
-            in_time(self.insert(&batch)).await?;
-            tally.success(start.elapsed(), self.mails.body.len() * batch.ids.len());
+            with_timeout(self.insert(&batch)).await?;
+            tally.record_success(start.elapsed(), self.generator.body.len() * batch.ids.len());
             if Instant::now() >= deadline {
                 break;
             }
@@ -158,11 +162,11 @@ impl Inserter {
 
     async fn insert(&self, batch: &Batch) -> Result<(), Error> {
         let Batch { ids, received, names, traces } = batch;
-        let body = &self.mails.body[..];
+        let body = &self.generator.body[..];
         let bodies = vec![body; ids.len()];
         let headlines = vec![HEADLINE; ids.len()];
         let names: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
-        let sizes: Vec<i64> = traces.iter().map(|trace| integer(trace.len() + body.len())).collect();
+        let sizes: Vec<i64> = traces.iter().map(|trace| to_i64(trace.len() + body.len())).collect();
         let traces: Vec<&[u8]> = traces.iter().map(String::as_bytes).collect();
         let received = vec![*received; ids.len()];
         let rows = [ids as &(dyn ToSql + Sync), &bodies, &received, &sizes, &names, &headlines, &traces];
@@ -171,7 +175,7 @@ impl Inserter {
 }
 
 /// The mails of all rounds, which differ in what a node would make different: number, mailbox, time and trace.
-struct Mails {
+struct MessageGenerator {
     body: Vec<u8>,
     batch: i64,
     mailboxes: usize,
@@ -188,11 +192,11 @@ struct Batch {
     traces: Vec<String>,
 }
 
-impl Mails {
+impl MessageGenerator {
     fn new(size: usize, batch: usize, mailboxes: usize) -> Self {
-        let mut body = message::build(Kind::Text, PREFIX, size);
+        let mut body = message::build_message(MessageKind::Text, PREFIX, size);
         body.truncate(body.len() - END_OF_DATA.len());
-        Self { body, batch: integer(batch), mailboxes, next: AtomicI64::new(1) }
+        Self { body, batch: to_i64(batch), mailboxes, next: AtomicI64::new(1) }
     }
 
     fn next(&self) -> Batch {
@@ -202,7 +206,7 @@ impl Mails {
         let number = |&id: &i64| usize::try_from(id).unwrap_or(0);
         let names: Vec<_> = ids.iter().map(|id| mailbox_name(PREFIX, number(id) % self.mailboxes)).collect();
         let traces = names.iter().map(|name| trace(name)).collect();
-        Batch { ids, received: integer(now.as_nanos()), names, traces }
+        Batch { ids, received: to_i64(now.as_nanos()), names, traces }
     }
 }
 
@@ -223,7 +227,7 @@ struct Session {
 
 impl Session {
     async fn open(config: &Config) -> Result<Self, Error> {
-        in_time(async {
+        with_timeout(async {
             let (client, connection) = config.connect(NoTls).await.map_err(Error::Database)?;
             // When the connection fails, so does what is asked of the client.
             let driver = tokio::spawn(async { drop(connection.await) });
@@ -234,7 +238,7 @@ impl Session {
 
     /// Makes changes of which nothing comes back.
     async fn execute(&self, statements: &str) -> Result<(), Error> {
-        in_time(async { self.client.batch_execute(statements).await.map_err(Error::Database) }).await
+        with_timeout(async { self.client.batch_execute(statements).await.map_err(Error::Database) }).await
     }
 
     /// Says goodbye, so that the server does not log a connection that broke.
@@ -246,7 +250,7 @@ impl Session {
 }
 
 /// A number as the database has it.
-fn integer(number: impl TryInto<i64>) -> i64 {
+fn to_i64(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
 
@@ -256,7 +260,7 @@ mod tests {
 
     #[test]
     fn batches_go_on_where_the_last_one_ended() {
-        let mails = Mails::new(500, 3, 2);
+        let mails = MessageGenerator::new(500, 3, 2);
         let (first, second) = (mails.next(), mails.next());
         assert_eq!((first.ids, second.ids), (vec![1, 2, 3], vec![4, 5, 6]));
         assert_eq!(first.names, ["bench-1", "bench-0", "bench-1"]);
@@ -266,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_mail_has_the_size_that_was_asked_for() {
-        let mails = Mails::new(1024, 1, 1);
+        let mails = MessageGenerator::new(1024, 1, 1);
         assert_eq!(mails.body.len(), 1024);
         assert!(mails.body.starts_with(b"From: Bench Sender") && !mails.body.ends_with(END_OF_DATA));
     }

@@ -14,17 +14,17 @@ use tokio::time::{sleep, sleep_until};
 use crate::Verdict;
 use crate::error::Error;
 use crate::http::Client;
-use crate::load::{Load, at_least_one, envelopes, recovered};
-use crate::measure::{Percentiles, Tally, ratio, real};
-use crate::message::{self, Envelope, Kind, mailbox_name};
+use crate::load::{Load, build_envelopes, parse_positive, recover_session};
+use crate::measure::{Percentiles, Results, ratio, to_f64};
+use crate::message::{self, Envelope, MessageKind, mailbox_name};
 use crate::report::{Report, Row, rounded};
-use crate::rest::Mailboxes;
-use crate::servers::Servers;
-use crate::smtp::{self, Pace};
+use crate::rest::MailboxApi;
+use crate::servers::ServerOptions;
+use crate::smtp::{self, CommandMode};
 
 const PREFIX: &str = "expiry";
 /// How often it is looked at what is still there.
-const INTERVAL: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// The most mailboxes that are looked at.
 const MAX_WATCHED: usize = 4;
 
@@ -32,12 +32,12 @@ const MAX_WATCHED: usize = 4;
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    servers: Servers,
+    servers: ServerOptions,
     /// Messages that will expire.
-    #[arg(long, default_value_t = 100_000, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 100_000, value_parser = parse_positive)]
     messages: usize,
     /// Mailboxes over which they are spread; the server must not have a lower cap than what each will hold.
-    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     mailboxes: usize,
     /// Size of each message in bytes with its header.
     #[arg(long, default_value_t = 1024)]
@@ -64,34 +64,34 @@ pub(crate) struct Options {
 
 /// Runs the `expiry` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
-    let addresses = options.servers.addresses().await?;
-    let mut watch = Watch::new(options).await?;
+    let addresses = options.servers.smtp_addresses().await?;
+    let mut watch = ExpiryWatcher::new(options).await?;
     watch.purge().await?;
     let fill = Arc::new(Load {
         addresses: addresses.clone(),
         connections: 50,
-        per_message: false,
-        pace: Pace::Pipelined,
-        envelopes: envelopes(PREFIX, options.mailboxes, 1),
-        message: message::build(Kind::Text, PREFIX, options.size),
+        connection_per_message: false,
+        mode: CommandMode::Pipelined,
+        envelopes: build_envelopes(PREFIX, options.mailboxes, 1),
+        message: message::build_message(MessageKind::Text, PREFIX, options.size),
     });
-    let filled = fill.run(options.messages).await.tally.verdict();
+    let filled = fill.run(options.messages).await.results.verdict();
     sleep(Duration::from_secs(options.settle)).await;
 
-    let steady = Arc::new(Steady {
+    let steady = Arc::new(SteadyStream {
         addresses,
         envelope: Envelope::to(["steady"]),
-        message: message::build(Kind::Text, "steady", options.size),
+        message: message::build_message(MessageKind::Text, "steady", options.size),
         start: Instant::now(),
-        pause: Duration::from_secs(1) / options.rate,
-        over: AtomicBool::new(false),
+        interval: Duration::from_secs(1) / options.rate,
+        is_stopped: AtomicBool::new(false),
     });
     let mut workers = JoinSet::new();
     for worker in 0..options.connections {
         workers.spawn(Arc::clone(&steady).work(worker, options.connections));
     }
-    let intervals = watch.until_gone(options).await;
-    steady.over.store(true, Ordering::Relaxed);
+    let intervals = watch.watch_until_gone(options).await;
+    steady.is_stopped.store(true, Ordering::Relaxed);
     let sent = workers.join_all().await.concat();
     Ok(filled.and(report(options.json, &intervals?, sent)))
 }
@@ -109,7 +109,7 @@ enum Phase {
 
 impl Phase {
     /// The phase of a time in which the number of messages went from one to the other.
-    fn of(full: usize, from: usize, to: usize) -> Self {
+    fn from_counts(full: usize, from: usize, to: usize) -> Self {
         match (from, to) {
             (0, 0) => Self::After,
             (from, to) if from == full && to == full => Self::Before,
@@ -126,15 +126,15 @@ struct Interval {
 }
 
 /// Looks at some of the mailboxes whose messages will expire.
-struct Watch {
-    mailboxes: Mailboxes,
+struct ExpiryWatcher {
+    mailboxes: MailboxApi,
     client: Client,
     names: Vec<String>,
 }
 
-impl Watch {
+impl ExpiryWatcher {
     async fn new(options: &Options) -> Result<Self, Error> {
-        let mailboxes = options.servers.mailboxes().await?;
+        let mailboxes = options.servers.mailbox_api().await?;
         let watched = options.mailboxes.min(MAX_WATCHED);
         let names = (0..watched).map(|n| mailbox_name(PREFIX, n * options.mailboxes / watched)).collect();
         Ok(Self { client: mailboxes.client(), mailboxes, names })
@@ -158,7 +158,7 @@ impl Watch {
     }
 
     /// Watches until everything has been gone for a while.
-    async fn until_gone(&mut self, options: &Options) -> Result<Vec<Interval>, Error> {
+    async fn watch_until_gone(&mut self, options: &Options) -> Result<Vec<Interval>, Error> {
         let full = self.count().await?;
         let mut last = (Instant::now(), full);
         let deadline = last.0 + Duration::from_secs(options.patience);
@@ -169,9 +169,13 @@ impl Watch {
                 let left = format!("{} of {full} messages are still there: is the retention shorter?", last.1);
                 return Err(Error::Usage(left));
             }
-            sleep(INTERVAL).await;
+            sleep(POLL_INTERVAL).await;
             let now = (Instant::now(), self.count().await?);
-            intervals.push(Interval { end: now.0, length: now.0 - last.0, phase: Phase::of(full, last.1, now.1) });
+            intervals.push(Interval {
+                end: now.0,
+                length: now.0 - last.0,
+                phase: Phase::from_counts(full, last.1, now.1),
+            });
             if now.1 == 0 {
                 gone_at.get_or_insert(now.0);
             }
@@ -185,30 +189,30 @@ impl Watch {
 }
 
 /// A stream of messages at a fixed rate, which does not wait for a server that is slow.
-struct Steady {
+struct SteadyStream {
     addresses: Vec<SocketAddr>,
     envelope: Envelope,
     message: Vec<u8>,
     start: Instant,
     /// Between two messages, over all connections.
-    pause: Duration,
-    over: AtomicBool,
+    interval: Duration,
+    is_stopped: AtomicBool,
 }
 
 /// One message of the stream: when it was due, and how long it took or why it failed.
 #[derive(Clone)]
-struct Sent {
+struct SentMessage {
     due: Instant,
     outcome: Result<Duration, Arc<Error>>,
 }
 
-impl Steady {
+impl SteadyStream {
     /// One connection: sends its share of the messages, each when it is due.
-    async fn work(self: Arc<Self>, worker: u32, workers: u32) -> Vec<Sent> {
+    async fn work(self: Arc<Self>, worker: u32, workers: u32) -> Vec<SentMessage> {
         let mut sent = Vec::new();
         let mut session = None;
-        let mut due = self.start + self.pause * worker;
-        while !self.over.load(Ordering::Relaxed) {
+        let mut due = self.start + self.interval * worker;
+        while !self.is_stopped.load(Ordering::Relaxed) {
             // A message that is late because the one before it took long has been waiting since it was due. The timer,
             // which only knows milliseconds, is not the server's fault.
             let begun = if Instant::now() > due {
@@ -220,12 +224,12 @@ impl Steady {
             let outcome = match self.deliver(&mut session).await {
                 Ok(()) => Ok(begun.elapsed()),
                 Err(error) => {
-                    session = recovered(session, &error).await;
+                    session = recover_session(session, &error).await;
                     Err(Arc::new(error))
                 }
             };
-            sent.push(Sent { due, outcome });
-            due += self.pause * workers;
+            sent.push(SentMessage { due, outcome });
+            due += self.interval * workers;
         }
         sent
     }
@@ -235,16 +239,16 @@ impl Steady {
             Some(client) => client,
             None => session.insert(smtp::Client::connect(&self.addresses).await?),
         };
-        client.send(&self.envelope, &self.message, Pace::Pipelined).await
+        client.send(&self.envelope, &self.message, CommandMode::Pipelined).await
     }
 }
 
 /// Shows one row for each phase.
-fn report(json: bool, intervals: &[Interval], sent: Vec<Sent>) -> Verdict {
+fn report(json: bool, intervals: &[Interval], sent: Vec<SentMessage>) -> Verdict {
     let mut report = Report::new(json);
     let mut verdict = Verdict::Clean;
     let mut quiet = None;
-    let mut tallies = sorted(intervals, sent);
+    let mut tallies = results_by_phase(intervals, sent);
     for (phase, name) in [(Phase::Before, "before"), (Phase::During, "during"), (Phase::After, "after")] {
         let tally = std::mem::take(&mut tallies[phase as usize]);
         let lengths = intervals.iter().filter(|interval| interval.phase == phase).map(|interval| interval.length);
@@ -255,7 +259,7 @@ fn report(json: bool, intervals: &[Interval], sent: Vec<Sent>) -> Verdict {
             .with_rounded("seconds", seconds, 1)
             .with("messages", tally.latencies.len())
             .with("errors", tally.errors)
-            .with_rounded("per_s", ratio(real(tally.latencies.len()), seconds), 0);
+            .with_rounded("per_s", ratio(to_f64(tally.latencies.len()), seconds), 0);
         let latency = tally.latencies.percentiles();
         let quiet = quiet.get_or_insert(latency);
         report.row(&row.with_percentiles(latency).with("p99_ratio", p99_ratio(latency, *quiet)));
@@ -264,14 +268,14 @@ fn report(json: bool, intervals: &[Interval], sent: Vec<Sent>) -> Verdict {
 }
 
 /// What was sent in each phase, in their order. What was due outside of all of them is left out.
-fn sorted(intervals: &[Interval], sent: Vec<Sent>) -> [Tally; 3] {
-    let mut tallies = [Tally::default(), Tally::default(), Tally::default()];
-    for Sent { due, outcome } in sent {
+fn results_by_phase(intervals: &[Interval], sent: Vec<SentMessage>) -> [Results; 3] {
+    let mut tallies = [Results::default(), Results::default(), Results::default()];
+    for SentMessage { due, outcome } in sent {
         let Some(interval) = intervals.get(intervals.partition_point(|interval| interval.end <= due)) else { continue };
         let tally = &mut tallies[interval.phase as usize];
         match outcome {
-            Ok(elapsed) => tally.success(elapsed, 0),
-            Err(error) => tally.failure(&error),
+            Ok(elapsed) => tally.record_success(elapsed, 0),
+            Err(error) => tally.record_error(&error),
         }
     }
     tallies
@@ -296,7 +300,7 @@ mod tests {
             (0, 0, Phase::After),
         ];
         for (from, to, expected) in table {
-            assert_eq!(Phase::of(9, from, to), expected, "{from} {to}");
+            assert_eq!(Phase::from_counts(9, from, to), expected, "{from} {to}");
         }
     }
 
@@ -306,11 +310,11 @@ mod tests {
         let after = |seconds| start + Duration::from_secs(seconds);
         let interval = |end, phase| Interval { end: after(end), length: Duration::from_secs(1), phase };
         let intervals = [interval(1, Phase::Before), interval(2, Phase::During), interval(3, Phase::After)];
-        let sent = [(0, true), (1, true), (1, false), (2, true), (9, true)].map(|(second, good)| Sent {
+        let sent = [(0, true), (1, true), (1, false), (2, true), (9, true)].map(|(second, good)| SentMessage {
             due: after(second),
             outcome: if good { Ok(Duration::from_micros(5)) } else { Err(Arc::new(Error::Timeout)) },
         });
-        let tallies = sorted(&intervals, sent.to_vec());
+        let tallies = results_by_phase(&intervals, sent.to_vec());
         let counts = tallies.map(|tally| (tally.latencies.len(), tally.errors));
         assert_eq!(counts, [(1, 0), (1, 1), (1, 0)]);
     }

@@ -9,13 +9,13 @@ use clap::Args;
 use crate::Verdict;
 use crate::error::Error;
 use crate::http::Client;
-use crate::load::{Load, at_least_one, envelopes};
-use crate::measure::{Latencies, Sample, ratio, real};
-use crate::message::{self, Kind, mailbox_name};
+use crate::load::{Load, build_envelopes, parse_positive};
+use crate::measure::{Latencies, Sample, ratio, to_f64};
+use crate::message::{self, MessageKind, mailbox_name};
 use crate::report::{Report, Row};
-use crate::rest::Mailboxes;
-use crate::servers::Servers;
-use crate::smtp::{self, Pace};
+use crate::rest::MailboxApi;
+use crate::servers::ServerOptions;
+use crate::smtp::{self, CommandMode};
 
 const PREFIX: &str = "growth";
 /// The most mailboxes whose messages are read and deleted.
@@ -25,15 +25,15 @@ const MAX_SAMPLES: usize = 50;
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    servers: Servers,
+    servers: ServerOptions,
     /// Numbers of stored messages at which to measure.
-    #[arg(long, value_delimiter = ',', default_value = "100,1000,10000,100000,1000000", value_parser = at_least_one)]
+    #[arg(long, value_delimiter = ',', default_value = "100,1000,10000,100000,1000000", value_parser = parse_positive)]
     steps: Vec<usize>,
     /// Mailboxes over which they are spread; the server must not have a lower cap than what each will hold.
-    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     mailboxes: usize,
     /// Operations of each sort to time at each step.
-    #[arg(long, default_value_t = 300, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 300, value_parser = parse_positive)]
     operations: usize,
     /// Size of each message in bytes with its header.
     #[arg(long, default_value_t = 1024)]
@@ -52,15 +52,15 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         return Err(Error::Usage("--steps must grow".to_owned()));
     }
     let mut growth = Growth::prepare(options).await?;
-    let empty = options.pid.map(Sample::of).transpose()?;
+    let empty = options.pid.map(Sample::read).transpose()?;
     let mut report = Report::new(options.json);
     for &step in &options.steps {
         growth.fill_up_to(step).await;
-        let full = options.pid.map(Sample::of).transpose()?;
+        let full = options.pid.map(Sample::read).transpose()?;
         let mut row = growth.measure(options.operations).await?;
         if let Some((empty, full)) = empty.zip(full) {
-            let grown = real(full.resident) - real(empty.resident);
-            row = row.with_rounded("rss_bytes_per_message", ratio(grown, real(step)), 0);
+            let grown = to_f64(full.resident) - to_f64(empty.resident);
+            row = row.with_rounded("rss_bytes_per_message", ratio(grown, to_f64(step)), 0);
         }
         report.row(&row);
     }
@@ -70,7 +70,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
 /// The mailboxes while they grow.
 struct Growth {
     load: Arc<Load>,
-    mailboxes: Mailboxes,
+    mailboxes: MailboxApi,
     client: Client,
     /// How many messages each step added.
     filled: Vec<usize>,
@@ -81,14 +81,14 @@ impl Growth {
     /// Empties all mailboxes.
     async fn prepare(options: &Options) -> Result<Self, Error> {
         let load = Arc::new(Load {
-            addresses: options.servers.addresses().await?,
+            addresses: options.servers.smtp_addresses().await?,
             connections: 10,
-            per_message: false,
-            pace: Pace::Pipelined,
-            envelopes: envelopes(PREFIX, options.mailboxes, 1),
-            message: message::build(Kind::Text, "growth", options.size),
+            connection_per_message: false,
+            mode: CommandMode::Pipelined,
+            envelopes: build_envelopes(PREFIX, options.mailboxes, 1),
+            message: message::build_message(MessageKind::Text, "growth", options.size),
         });
-        let mailboxes = options.servers.mailboxes().await?;
+        let mailboxes = options.servers.mailbox_api().await?;
         let mut client = mailboxes.client();
         for n in 0..options.mailboxes {
             mailboxes.purge(&mut client, &mailbox_name(PREFIX, n)).await?;
@@ -102,7 +102,7 @@ impl Growth {
         self.filled.push(missing);
         // The server may have closed a connection that was idle for so long.
         self.client = self.mailboxes.client();
-        self.verdict = self.verdict.and(outcome.tally.verdict());
+        self.verdict = self.verdict.and(outcome.results.verdict());
     }
 
     /// How many messages there are between two measurements.
@@ -119,9 +119,9 @@ impl Growth {
         let get = requests(&|(mailbox, id)| self.mailboxes.message_request(mailbox, id));
         let latest = requests(&|(mailbox, _)| self.mailboxes.message_request(mailbox, "latest"));
         let delete = requests(&|(mailbox, id)| self.mailboxes.delete_request(mailbox, id));
-        let get = self.time(&get).await?;
-        let latest = self.time(&latest).await?;
-        let delete = self.time(&delete).await?;
+        let get = self.time_requests(&get).await?;
+        let latest = self.time_requests(&latest).await?;
+        let delete = self.time_requests(&delete).await?;
         for (median, worst, latencies) in [
             ("append_p50_us", "append_p99_us", append),
             ("get_p50_us", "get_p99_us", get),
@@ -139,9 +139,9 @@ impl Growth {
         let mut session = smtp::Client::connect(&self.load.addresses).await?;
         let mut latencies = Latencies::default();
         for n in 0..operations {
-            let envelope = &self.load.envelopes[self.sampled(n % self.samples())];
+            let envelope = &self.load.envelopes[self.sampled_mailbox(n % self.sample_count())];
             let start = Instant::now();
-            session.send(envelope, &self.load.message, self.load.pace).await?;
+            session.send(envelope, &self.load.message, self.load.mode).await?;
             latencies.push(start.elapsed());
         }
         session.quit().await?;
@@ -150,16 +150,16 @@ impl Growth {
 
     /// As many messages, as mailbox and id, as were appended to each of the sampled mailboxes, old and new ones.
     async fn find(&mut self, appended: usize) -> Result<Vec<(String, String)>, Error> {
-        let (samples, all) = (self.samples(), self.load.envelopes.len());
+        let (samples, all) = (self.sample_count(), self.load.envelopes.len());
         let mut found = Vec::with_capacity(appended);
         let (mut held, mut expected) = (0, appended);
         for n in 0..samples {
-            let number = self.sampled(n);
+            let number = self.sampled_mailbox(n);
             let mailbox = mailbox_name(PREFIX, number);
             let entries = self.mailboxes.list(&mut self.client, &mailbox).await?;
             held += entries.len();
-            expected += self.filled.iter().map(|&fill| dealt(fill, all, number)).sum::<usize>();
-            let share = dealt(appended, samples, n).min(entries.len());
+            expected += self.filled.iter().map(|&fill| round_robin_share(fill, all, number)).sum::<usize>();
+            let share = round_robin_share(appended, samples, n).min(entries.len());
             let spread = (0..share).map(|i| entries[i * entries.len() / share].id.clone());
             found.extend(spread.map(|id| (mailbox.clone(), id)));
         }
@@ -174,16 +174,16 @@ impl Growth {
     }
 
     /// How many mailboxes are looked at.
-    fn samples(&self) -> usize {
+    fn sample_count(&self) -> usize {
         self.load.envelopes.len().min(MAX_SAMPLES)
     }
 
     /// The number of the `n`th mailbox that is looked at; they are spread over all of them.
-    fn sampled(&self, n: usize) -> usize {
-        n * self.load.envelopes.len() / self.samples()
+    fn sampled_mailbox(&self, n: usize) -> usize {
+        n * self.load.envelopes.len() / self.sample_count()
     }
 
-    async fn time(&mut self, requests: &[Vec<u8>]) -> Result<Latencies, Error> {
+    async fn time_requests(&mut self, requests: &[Vec<u8>]) -> Result<Latencies, Error> {
         let mut latencies = Latencies::default();
         for request in requests {
             let start = Instant::now();
@@ -195,7 +195,7 @@ impl Growth {
 }
 
 /// How many of `total` things the `n`th of `parts` gets when they are dealt in turn.
-fn dealt(total: usize, parts: usize, n: usize) -> usize {
+fn round_robin_share(total: usize, parts: usize, n: usize) -> usize {
     total.saturating_sub(n).div_ceil(parts)
 }
 
@@ -208,7 +208,7 @@ mod tests {
         for (total, parts) in [(0, 3), (2, 3), (3, 3), (10, 3), (1000, 7)] {
             let mut hands = vec![0; parts];
             (0..total).for_each(|n| hands[n % parts] += 1);
-            let computed: Vec<_> = (0..parts).map(|n| dealt(total, parts, n)).collect();
+            let computed: Vec<_> = (0..parts).map(|n| round_robin_share(total, parts, n)).collect();
             assert_eq!(computed, hands);
         }
     }

@@ -13,20 +13,20 @@ use crate::error::Error;
 use crate::smtp::resolve;
 
 /// How long one exchange may take.
-const PATIENCE: Duration = Duration::from_secs(30);
-const MAX_LINE: usize = 16 * 1024;
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_LINE_BYTES: usize = 16 * 1024;
 const MAX_HEADERS: usize = 200;
-const MAX_BODY: usize = 1 << 30;
+const MAX_BODY_BYTES: usize = 1 << 30;
 
 /// A server and the path under which its API lives.
 #[derive(Clone, Debug)]
-pub(crate) struct Base {
+pub(crate) struct BaseUrl {
     addresses: Vec<SocketAddr>,
     authority: String,
     path: String,
 }
 
-impl Base {
+impl BaseUrl {
     /// From `http://HOST[:PORT][/PATH]`.
     pub(crate) async fn parse(url: &str) -> Result<Self, Error> {
         let (authority, path) = split_url(url)
@@ -82,20 +82,20 @@ pub(crate) struct Client {
     stream: Option<TcpStream>,
     /// The response as it came over the wire; everything before `at` has been parsed.
     buffer: Vec<u8>,
-    at: usize,
+    position: usize,
     /// The body of a chunked response.
-    unchunked: Vec<u8>,
+    chunked_body: Vec<u8>,
 }
 
 impl Client {
     /// A client of the server of `base`.
-    pub(crate) fn new(base: &Base) -> Self {
+    pub(crate) fn new(base: &BaseUrl) -> Self {
         Self {
             addresses: base.addresses.clone(),
             stream: None,
-            buffer: Vec::with_capacity(MAX_LINE),
-            at: 0,
-            unchunked: Vec::new(),
+            buffer: Vec::with_capacity(MAX_LINE_BYTES),
+            position: 0,
+            chunked_body: Vec::new(),
         }
     }
 
@@ -108,79 +108,79 @@ impl Client {
         };
         let work = async {
             stream.write_all(request).await.map_err(|error| Error::io("sending", error))?;
-            self.response(&mut stream).await
+            self.read_response(&mut stream).await
         };
-        let (head, body) = timeout(PATIENCE, work).await.unwrap_or(Err(Error::Timeout))?;
+        let (head, body) = timeout(EXCHANGE_TIMEOUT, work).await.unwrap_or(Err(Error::Timeout))?;
         if !head.close {
             self.stream = Some(stream);
         }
         let body = match body {
             Body::InBuffer(range) => &self.buffer[range],
-            Body::Unchunked => &self.unchunked[..],
+            Body::Dechunked => &self.chunked_body[..],
         };
         Ok(Response { status: head.status, body })
     }
 
-    async fn response(&mut self, stream: &mut TcpStream) -> Result<(Head, Body), Error> {
+    async fn read_response(&mut self, stream: &mut TcpStream) -> Result<(Head, Body), Error> {
         self.buffer.clear();
-        self.at = 0;
-        let status_line = self.line(stream).await?;
+        self.position = 0;
+        let status_line = self.read_line(stream).await?;
         let mut head = Head::parse(&self.buffer[status_line])?;
         for _ in 0..MAX_HEADERS {
-            let line = self.line(stream).await?;
+            let line = self.read_line(stream).await?;
             if line.is_empty() {
-                let body = self.body(stream, &mut head).await?;
+                let body = self.read_body(stream, &mut head).await?;
                 // We wait for each response, so nothing can follow it.
-                if self.at < self.buffer.len() {
+                if self.position < self.buffer.len() {
                     return Err(Error::Protocol("more bytes than the response has"));
                 }
                 return Ok((head, body));
             }
-            head.field(&self.buffer[line])?;
+            head.parse_field(&self.buffer[line])?;
         }
         Err(Error::Protocol("too many header lines"))
     }
 
     /// RFC 9112 section 6.3, in its order of precedence.
-    async fn body(&mut self, stream: &mut TcpStream, head: &mut Head) -> Result<Body, Error> {
-        let start = self.at;
+    async fn read_body(&mut self, stream: &mut TcpStream, head: &mut Head) -> Result<Body, Error> {
+        let start = self.position;
         if matches!(head.status, 100..200 | 204 | 304) {
             return Ok(Body::InBuffer(start..start));
         }
         if head.chunked {
-            self.chunks(stream).await?;
-            return Ok(Body::Unchunked);
+            self.read_chunks(stream).await?;
+            return Ok(Body::Dechunked);
         }
         if let Some(length) = head.length {
-            self.take(stream, length).await?;
-            return Ok(Body::InBuffer(start..self.at));
+            self.read_exact(stream, length).await?;
+            return Ok(Body::InBuffer(start..self.position));
         }
         head.close = true;
         while self.fill(stream).await? {}
-        self.at = self.buffer.len();
-        Ok(Body::InBuffer(start..self.at))
+        self.position = self.buffer.len();
+        Ok(Body::InBuffer(start..self.position))
     }
 
     /// RFC 9112 section 7.1: chunks up to one of length 0, then trailer fields up to an empty line.
-    async fn chunks(&mut self, stream: &mut TcpStream) -> Result<(), Error> {
-        self.unchunked.clear();
+    async fn read_chunks(&mut self, stream: &mut TcpStream) -> Result<(), Error> {
+        self.chunked_body.clear();
         loop {
-            let line = self.line(stream).await?;
+            let line = self.read_line(stream).await?;
             let length = chunk_length(&self.buffer[line])?;
             if length == 0 {
                 break;
             }
-            let chunk = self.take(stream, length).await?;
-            if self.unchunked.len() + length > MAX_BODY {
+            let chunk = self.read_exact(stream, length).await?;
+            if self.chunked_body.len() + length > MAX_BODY_BYTES {
                 return Err(Error::Protocol("a body that is too large"));
             }
-            self.unchunked.extend_from_slice(&self.buffer[chunk]);
-            if !self.line(stream).await?.is_empty() {
+            self.chunked_body.extend_from_slice(&self.buffer[chunk]);
+            if !self.read_line(stream).await?.is_empty() {
                 return Err(Error::Protocol("a chunk longer than it says"));
             }
         }
         for _ in 0..MAX_HEADERS {
-            if self.line(stream).await?.is_empty() {
+            if self.read_line(stream).await?.is_empty() {
                 return Ok(());
             }
         }
@@ -188,18 +188,18 @@ impl Client {
     }
 
     /// Where the next line is in the buffer, without its end.
-    async fn line(&mut self, stream: &mut TcpStream) -> Result<Range<usize>, Error> {
-        let start = self.at;
+    async fn read_line(&mut self, stream: &mut TcpStream) -> Result<Range<usize>, Error> {
+        let start = self.position;
         let mut searched = start;
         loop {
             if let Some(found) = self.buffer[searched..].iter().position(|&byte| byte == b'\n') {
                 let newline = searched + found;
-                self.at = newline + 1;
+                self.position = newline + 1;
                 let carriage_return = newline > start && self.buffer[newline - 1] == b'\r';
                 return Ok(start..newline - usize::from(carriage_return));
             }
             searched = self.buffer.len();
-            if searched - start > MAX_LINE {
+            if searched - start > MAX_LINE_BYTES {
                 return Err(Error::Protocol("a line that does not end"));
             }
             if !self.fill(stream).await? {
@@ -209,24 +209,24 @@ impl Client {
     }
 
     /// Where the next `length` bytes are in the buffer.
-    async fn take(&mut self, stream: &mut TcpStream, length: usize) -> Result<Range<usize>, Error> {
-        let start = self.at;
+    async fn read_exact(&mut self, stream: &mut TcpStream, length: usize) -> Result<Range<usize>, Error> {
+        let start = self.position;
         let end = start + length;
         while self.buffer.len() < end {
             if !self.fill(stream).await? {
                 return Err(Error::Protocol("the connection was closed within the body"));
             }
         }
-        self.at = end;
+        self.position = end;
         Ok(start..end)
     }
 
     /// Reads some more; false at the end of the stream.
     async fn fill(&mut self, stream: &mut TcpStream) -> Result<bool, Error> {
-        if self.buffer.len() > MAX_BODY {
+        if self.buffer.len() > MAX_BODY_BYTES {
             return Err(Error::Protocol("a response that is too large"));
         }
-        self.buffer.reserve(MAX_LINE);
+        self.buffer.reserve(MAX_LINE_BYTES);
         let read = stream.read_buf(&mut self.buffer).await;
         Ok(read.map_err(|error| Error::io("receiving", error))? > 0)
     }
@@ -258,7 +258,7 @@ impl Head {
     }
 
     /// Notes a header line, without its end.
-    pub(crate) fn field(&mut self, line: &[u8]) -> Result<(), Error> {
+    pub(crate) fn parse_field(&mut self, line: &[u8]) -> Result<(), Error> {
         let colon = line.iter().position(|&byte| byte == b':');
         let (name, value) = line.split_at(colon.ok_or(Error::Protocol("a header line without a colon"))?);
         let value = value[1..].trim_ascii();
@@ -276,11 +276,11 @@ impl Head {
 /// Where the body of a response was put.
 enum Body {
     InBuffer(Range<usize>),
-    Unchunked,
+    Dechunked,
 }
 
 async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
-    let connecting = timeout(PATIENCE, TcpStream::connect(addresses)).await.map_err(|_| Error::Timeout)?;
+    let connecting = timeout(EXCHANGE_TIMEOUT, TcpStream::connect(addresses)).await.map_err(|_| Error::Timeout)?;
     let stream = connecting.map_err(|error| Error::io("connecting", error))?;
     stream.set_nodelay(true).map_err(|error| Error::io("connecting", error))?;
     Ok(stream)
@@ -295,14 +295,14 @@ fn split_url(url: &str) -> Option<(&str, &str)> {
 
 fn content_length(value: &[u8]) -> Result<usize, Error> {
     let length = str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-    length.filter(|&length| length <= MAX_BODY).ok_or(Error::Protocol("a Content-Length that cannot be"))
+    length.filter(|&length| length <= MAX_BODY_BYTES).ok_or(Error::Protocol("a Content-Length that cannot be"))
 }
 
 /// The length that a chunk's first line gives, before any extension (RFC 9112 section 7.1.1).
 pub(crate) fn chunk_length(line: &[u8]) -> Result<usize, Error> {
     let digits = line.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
     let length = str::from_utf8(digits).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
-    length.filter(|&length| length <= MAX_BODY).ok_or(Error::Protocol("a chunk length that cannot be"))
+    length.filter(|&length| length <= MAX_BODY_BYTES).ok_or(Error::Protocol("a chunk length that cannot be"))
 }
 
 #[cfg(test)]
@@ -314,7 +314,7 @@ mod tests {
 
     /// Answers every request with the next of the given byte strings, written in small pieces, all on as few connections as
     /// the client asks for; returns what the client made of each.
-    fn answers(scripted: &[&'static str]) -> Vec<Result<(u16, String), String>> {
+    fn exchange_all(scripted: &[&'static str]) -> Vec<Result<(u16, String), String>> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().expect("bound");
         let mut left: Vec<&'static str> = scripted.iter().rev().copied().collect();
@@ -335,7 +335,7 @@ mod tests {
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let results = runtime.block_on(async {
-            let base = Base::parse(&format!("http://{address}/base/")).await.expect("an address");
+            let base = BaseUrl::parse(&format!("http://{address}/base/")).await.expect("an address");
             let mut client = Client::new(&base);
             let mut results = Vec::new();
             for _ in scripted {
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn bodies_end_where_their_framing_says() {
-        let results = answers(&[
+        let results = exchange_all(&[
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nA;ext=1\r\n, chunked!\r\n0\r\nTrailer: x\r\n\r\n",
             "HTTP/1.1 204 No Content\r\n\r\n",
@@ -386,7 +386,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
             "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nlong\r\n0\r\n\r\n",
         ] {
-            let results = answers(&[broken]);
+            let results = exchange_all(&[broken]);
             assert!(results[0].is_err(), "{broken:?} gave {results:?}");
         }
     }

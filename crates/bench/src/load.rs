@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::measure::{Sample, Tally, mib, ratio, real};
-use crate::message::{self, END_OF_DATA, Envelope, Kind};
+use crate::measure::{Results, Sample, mib, ratio, to_f64};
+use crate::message::{self, END_OF_DATA, Envelope, MessageKind};
 use crate::report::{Report, Row};
-use crate::smtp::{Client, Pace, resolve};
+use crate::smtp::{Client, CommandMode, resolve};
 
 /// Options of the `smtp` command.
 #[derive(Args)]
@@ -24,7 +24,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "HOST:PORT")]
     smtp: String,
     /// Connections that send at the same time.
-    #[arg(long, default_value_t = 10, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 10, value_parser = parse_positive)]
     connections: usize,
     /// Messages to send for each size.
     #[arg(long, default_value_t = 20_000)]
@@ -34,7 +34,7 @@ pub(crate) struct Options {
     size: Vec<usize>,
     /// Shape of the messages.
     #[arg(long, value_enum, default_value = "text")]
-    kind: Kind,
+    kind: MessageKind,
     /// Send many messages over each connection (the default).
     #[arg(long, conflicts_with = "one_per_message")]
     reuse: bool,
@@ -45,10 +45,10 @@ pub(crate) struct Options {
     #[arg(long)]
     pipelined: bool,
     /// Mailboxes that receive in turn.
-    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     mailboxes: usize,
     /// Recipients of each message.
-    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     recipients: usize,
     /// The server's process, to measure its CPU time and memory.
     #[arg(long)]
@@ -70,16 +70,16 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         let load = Arc::new(Load {
             addresses: addresses.clone(),
             connections: options.connections,
-            per_message: options.one_per_message,
-            pace: if options.pipelined { Pace::Pipelined } else { Pace::InTurn },
-            envelopes: envelopes("bench", options.mailboxes, options.recipients),
-            message: message::build(options.kind, "bench", size),
+            connection_per_message: options.one_per_message,
+            mode: if options.pipelined { CommandMode::Pipelined } else { CommandMode::Sequential },
+            envelopes: build_envelopes("bench", options.mailboxes, options.recipients),
+            message: message::build_message(options.kind, "bench", size),
         });
         load.run(options.warmup).await;
-        let before = options.pid.map(Sample::of).transpose()?;
+        let before = options.pid.map(Sample::read).transpose()?;
         let outcome = load.run(options.messages).await;
-        let after = options.pid.map(Sample::of).transpose()?;
-        verdict = verdict.and(outcome.tally.verdict());
+        let after = options.pid.map(Sample::read).transpose()?;
+        verdict = verdict.and(outcome.results.verdict());
         report.row(&row(size, outcome, before.zip(after)));
     }
     Ok(verdict)
@@ -92,9 +92,9 @@ pub(crate) struct Load {
     /// How many connections send at the same time.
     pub(crate) connections: usize,
     /// Whether each message gets a connection of its own.
-    pub(crate) per_message: bool,
+    pub(crate) connection_per_message: bool,
     /// Whether commands wait for each other.
-    pub(crate) pace: Pace,
+    pub(crate) mode: CommandMode,
     /// The transactions, used in turn.
     pub(crate) envelopes: Vec<Envelope>,
     /// The message with its end-of-data line.
@@ -102,30 +102,30 @@ pub(crate) struct Load {
 }
 
 /// What came of sending.
-pub(crate) struct Outcome {
+pub(crate) struct LoadResult {
     /// Successes and failures.
-    pub(crate) tally: Tally,
+    pub(crate) results: Results,
     /// From the first command to the last reply.
     pub(crate) elapsed: Duration,
 }
 
 impl Load {
     /// Sends `count` messages, or fewer when the server cannot be talked to.
-    pub(crate) async fn run(self: &Arc<Self>, count: usize) -> Outcome {
+    pub(crate) async fn run(self: &Arc<Self>, count: usize) -> LoadResult {
         let next = Arc::new(AtomicUsize::new(0));
         let start = Instant::now();
         let mut workers = JoinSet::new();
         for _ in 0..self.connections.min(count) {
             workers.spawn(Arc::clone(self).work(Arc::clone(&next), count));
         }
-        Outcome { tally: Tally::of(workers.join_all().await), elapsed: start.elapsed() }
+        LoadResult { results: Results::merge(workers.join_all().await), elapsed: start.elapsed() }
     }
 
     /// One worker: takes the next number and sends that message until there are no more.
-    async fn work(self: Arc<Self>, next: Arc<AtomicUsize>, count: usize) -> Tally {
+    async fn work(self: Arc<Self>, next: Arc<AtomicUsize>, count: usize) -> Results {
         // A server that is gone or mute would otherwise be asked in vain for every single message.
         const MAX_BROKEN_IN_A_ROW: u32 = 10;
-        let mut tally = Tally::default();
+        let mut tally = Results::default();
         let mut session = None;
         let mut broken = 0;
         while broken < MAX_BROKEN_IN_A_ROW {
@@ -136,12 +136,12 @@ impl Load {
             match self.deliver(number, &mut session).await {
                 Ok(elapsed) => {
                     broken = 0;
-                    tally.success(elapsed, self.message.len() - END_OF_DATA.len());
+                    tally.record_success(elapsed, self.message.len() - END_OF_DATA.len());
                 }
                 Err(error) => {
-                    tally.failure(&error);
+                    tally.record_error(&error);
                     broken = if matches!(error, Error::Refused(_)) { 0 } else { broken + 1 };
-                    session = recovered(session, &error).await;
+                    session = recover_session(session, &error).await;
                 }
             }
         }
@@ -160,8 +160,8 @@ impl Load {
             None => session.insert(Client::connect(&self.addresses).await?),
         };
         let sending = Instant::now();
-        client.send(envelope, &self.message, self.pace).await?;
-        if !self.per_message {
+        client.send(envelope, &self.message, self.mode).await?;
+        if !self.connection_per_message {
             return Ok(sending.elapsed());
         }
         if let Some(client) = session.take() {
@@ -172,7 +172,7 @@ impl Load {
 }
 
 /// The session after an error, if it can still be used.
-pub(crate) async fn recovered(session: Option<Client>, error: &Error) -> Option<Client> {
+pub(crate) async fn recover_session(session: Option<Client>, error: &Error) -> Option<Client> {
     let mut client = session?;
     match error {
         Error::Refused(_) => client.reset().await.is_ok().then_some(client),
@@ -181,14 +181,14 @@ pub(crate) async fn recovered(session: Option<Client>, error: &Error) -> Option<
 }
 
 /// Transactions to `recipients` mailboxes each, such that all `mailboxes` get the same number of messages in turn.
-pub(crate) fn envelopes(prefix: &str, mailboxes: usize, recipients: usize) -> Vec<Envelope> {
+pub(crate) fn build_envelopes(prefix: &str, mailboxes: usize, recipients: usize) -> Vec<Envelope> {
     let names: Vec<_> = (0..mailboxes.max(recipients)).map(|n| message::mailbox_name(prefix, n)).collect();
     let transaction = |first: usize| names.iter().cycle().skip(first).take(recipients).map(String::as_str);
     (0..names.len()).map(|first| Envelope::to(transaction(first))).collect()
 }
 
 /// A number of things of which there has to be one.
-pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
+pub(crate) fn parse_positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("must be at least 1".to_owned()),
         Ok(number) => Ok(number),
@@ -196,9 +196,9 @@ pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-fn row(size: usize, outcome: Outcome, samples: Option<(Sample, Sample)>) -> Row {
-    let Outcome { tally, elapsed } = outcome;
-    let sent = real(tally.latencies.len());
+fn row(size: usize, outcome: LoadResult, samples: Option<(Sample, Sample)>) -> Row {
+    let LoadResult { results: tally, elapsed } = outcome;
+    let sent = to_f64(tally.latencies.len());
     let row = Row::default()
         .with("size", size)
         .with("messages", tally.latencies.len())
@@ -211,7 +211,7 @@ fn row(size: usize, outcome: Outcome, samples: Option<(Sample, Sample)>) -> Row 
     };
     row.with_cpu(before, after, sent).with_memory(before, after).with_rounded(
         "bytes_per_message",
-        ratio(real(after.resident) - real(before.resident), sent),
+        ratio(to_f64(after.resident) - to_f64(before.resident), sent),
         0,
     )
 }
@@ -223,15 +223,15 @@ mod tests {
     #[test]
     fn mailboxes_take_turns() {
         let lines = |envelope: &Envelope| String::from_utf8_lossy(envelope.as_bytes()).into_owned();
-        let made = envelopes("m", 3, 2);
+        let made = build_envelopes("m", 3, 2);
         assert_eq!(made.len(), 3);
         assert!(lines(&made[2]).contains("<m-2@bench.example>\r\nRCPT TO:<m-0@bench.example>"));
-        assert_eq!(envelopes("m", 1, 4).len(), 4, "a message to four needs four mailboxes");
+        assert_eq!(build_envelopes("m", 1, 4).len(), 4, "a message to four needs four mailboxes");
     }
 
     #[test]
     fn a_number_of_things_is_at_least_one() {
-        assert_eq!(at_least_one("3"), Ok(3));
-        assert!(at_least_one("0").is_err() && at_least_one("-1").is_err());
+        assert_eq!(parse_positive("3"), Ok(3));
+        assert!(parse_positive("0").is_err() && parse_positive("-1").is_err());
     }
 }

@@ -10,13 +10,13 @@ use tokio::task::JoinSet;
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::load::{at_least_one, recovered};
-use crate::measure::Tally;
-use crate::message::{self, Envelope, Kind, mailbox_name};
+use crate::load::{parse_positive, recover_session};
+use crate::measure::Results;
+use crate::message::{self, Envelope, MessageKind, mailbox_name};
 use crate::report::{Report, Row};
-use crate::rest::Entry;
-use crate::servers::Servers;
-use crate::smtp::{Client, Pace};
+use crate::rest::ListEntry;
+use crate::servers::ServerOptions;
+use crate::smtp::{Client, CommandMode};
 
 const PREFIX: &str = "lost";
 
@@ -24,12 +24,12 @@ const PREFIX: &str = "lost";
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    servers: Servers,
+    servers: ServerOptions,
     /// Connections that send at the same time, each to a mailbox of its own.
-    #[arg(long, default_value_t = 50, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 50, value_parser = parse_positive)]
     connections: usize,
     /// Messages over each connection; the server must not cap its mailboxes below that.
-    #[arg(long, default_value_t = 200, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 200, value_parser = parse_positive)]
     messages: usize,
     /// Size of each in bytes with its header.
     #[arg(long, default_value_t = 1024)]
@@ -44,8 +44,8 @@ pub(crate) struct Options {
 
 /// Runs the `lost` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
-    let addresses = options.servers.addresses().await?;
-    let mailboxes = options.servers.mailboxes().await?;
+    let addresses = options.servers.smtp_addresses().await?;
+    let mailboxes = options.servers.mailbox_api().await?;
     let mut client = mailboxes.client();
     for n in 0..options.connections {
         mailboxes.purge(&mut client, &mailbox_name(PREFIX, n)).await?;
@@ -53,19 +53,19 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
 
     let mut senders = JoinSet::new();
     for n in 0..options.connections {
-        senders.spawn(send(addresses.clone(), mailbox_name(PREFIX, n), options.messages, options.size));
+        senders.spawn(send_messages(addresses.clone(), mailbox_name(PREFIX, n), options.messages, options.size));
     }
     let sent = senders.join_all().await;
     tokio::time::sleep(Duration::from_secs(options.settle)).await;
 
     // The server may have closed a connection that was idle for so long.
     let mut client = mailboxes.client();
-    let mut total = Count::default();
-    for Sent { mailbox, acknowledged, .. } in &sent {
+    let mut total = Comparison::default();
+    for SentMessages { mailbox, acknowledged, .. } in &sent {
         let stored = mailboxes.list(&mut client, mailbox).await?;
         total = total.plus(&compare(acknowledged, &stored));
     }
-    let tally = Tally::of(sent.into_iter().map(|sent| sent.tally));
+    let tally = Results::merge(sent.into_iter().map(|sent| sent.results));
     let row = Row::default()
         .with("sent", options.connections * options.messages)
         .with("acknowledged", total.acknowledged)
@@ -81,30 +81,30 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
 }
 
 /// What one connection got acknowledged.
-struct Sent {
+struct SentMessages {
     mailbox: String,
     /// The subjects.
     acknowledged: Vec<String>,
     /// What went wrong; successes are not counted in it.
-    tally: Tally,
+    results: Results,
 }
 
-async fn send(addresses: Vec<SocketAddr>, mailbox: String, messages: usize, size: usize) -> Sent {
+async fn send_messages(addresses: Vec<SocketAddr>, mailbox: String, messages: usize, size: usize) -> SentMessages {
     let envelope = Envelope::to([mailbox.as_str()]);
     let mut acknowledged = Vec::with_capacity(messages);
-    let mut tally = Tally::default();
+    let mut tally = Results::default();
     let mut session = None;
     for number in 0..messages {
         let subject = format!("{mailbox}-{number}");
-        let message = message::build(Kind::Text, &subject, size);
+        let message = message::build_message(MessageKind::Text, &subject, size);
         match deliver(&addresses, &mut session, &envelope, &message).await {
             Ok(()) => acknowledged.push(subject),
             Err(error) => {
-                tally.failure(&error);
+                tally.record_error(&error);
                 if matches!(error, Error::Timeout) {
                     break;
                 }
-                session = recovered(session, &error).await;
+                session = recover_session(session, &error).await;
             }
         }
     }
@@ -112,7 +112,7 @@ async fn send(addresses: Vec<SocketAddr>, mailbox: String, messages: usize, size
         // Every message has been answered for; how the server says goodbye changes nothing.
         let _ = client.quit().await;
     }
-    Sent { mailbox, acknowledged, tally }
+    SentMessages { mailbox, acknowledged, results: tally }
 }
 
 async fn deliver(
@@ -125,19 +125,19 @@ async fn deliver(
         Some(client) => client,
         None => session.insert(Client::connect(addresses).await?),
     };
-    client.send(envelope, message, Pace::Pipelined).await
+    client.send(envelope, message, CommandMode::Pipelined).await
 }
 
 /// What was found in one or more mailboxes.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Count {
+struct Comparison {
     acknowledged: usize,
     stored: usize,
     lost: usize,
     doubled: usize,
 }
 
-impl Count {
+impl Comparison {
     fn plus(&self, other: &Self) -> Self {
         Self {
             acknowledged: self.acknowledged + other.acknowledged,
@@ -149,12 +149,12 @@ impl Count {
 }
 
 /// A message that was stored although its acknowledgement never arrived is no fault; storing any message twice is.
-fn compare(acknowledged: &[String], stored: &[Entry]) -> Count {
+fn compare(acknowledged: &[String], stored: &[ListEntry]) -> Comparison {
     let mut copies: HashMap<&str, usize> = HashMap::new();
     for entry in stored {
         *copies.entry(&entry.subject).or_default() += 1;
     }
-    Count {
+    Comparison {
         acknowledged: acknowledged.len(),
         stored: stored.len(),
         lost: acknowledged.iter().filter(|subject| !copies.contains_key(subject.as_str())).count(),
@@ -178,7 +178,7 @@ mod tests {
         ];
         for (acknowledged, stored, expected) in cases {
             let acknowledged: Vec<String> = acknowledged.split_whitespace().map(str::to_owned).collect();
-            let entry = |subject: &str| Entry { id: String::new(), subject: subject.to_owned() };
+            let entry = |subject: &str| ListEntry { id: String::new(), subject: subject.to_owned() };
             let entries: Vec<_> = stored.split_whitespace().map(entry).collect();
             let count = compare(&acknowledged, &entries);
             assert_eq!((count.lost, count.doubled), expected, "{acknowledged:?} {stored:?}");

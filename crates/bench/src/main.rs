@@ -8,11 +8,11 @@ mod growth;
 mod http;
 mod load;
 mod lost;
-mod maildrop;
 mod measure;
 mod message;
 mod monitors;
 mod pop3;
+mod pop3_load;
 mod report;
 mod rest;
 mod search;
@@ -58,7 +58,7 @@ enum Command {
     /// Requests that wait for mail: from the 250 to the answer, and the memory that each of them takes.
     Wait(wait::Options),
     /// Fetch mailboxes over POP3: log in, STAT, LIST, UIDL, RETR, DELE, QUIT.
-    Pop3(maildrop::Options),
+    Pop3(pop3_load::Options),
     /// Search very many messages by two words: latency for common and rare ones.
     Search(search::Options),
 }
@@ -107,7 +107,7 @@ fn run(command: Command) -> Result<Verdict, Error> {
         Command::Cluster(options) => runtime.block_on(monitors::cluster::run(&options)),
         Command::Database(options) => runtime.block_on(database::run(&options)),
         Command::Wait(options) => runtime.block_on(wait::run(&options)),
-        Command::Pop3(options) => runtime.block_on(maildrop::run(&options)),
+        Command::Pop3(options) => runtime.block_on(pop3_load::run(&options)),
         Command::Search(options) => runtime.block_on(search::run(&options)),
     }
 }

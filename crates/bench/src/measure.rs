@@ -62,7 +62,7 @@ pub(crate) struct Percentiles {
 
 /// What the workers of one measurement have seen together.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Results {
     /// Operations that succeeded.
     pub(crate) latencies: Latencies,
     /// Bytes of content that were moved by them.
@@ -73,9 +73,9 @@ pub(crate) struct Tally {
     pub(crate) first_error: Option<String>,
 }
 
-impl Tally {
+impl Results {
     /// What all workers have seen together.
-    pub(crate) fn of(workers: impl IntoIterator<Item = Self>) -> Self {
+    pub(crate) fn merge(workers: impl IntoIterator<Item = Self>) -> Self {
         workers.into_iter().fold(Self::default(), |mut all, one| {
             all.append(one);
             all
@@ -83,13 +83,13 @@ impl Tally {
     }
 
     /// Notes an operation that succeeded.
-    pub(crate) fn success(&mut self, elapsed: Duration, bytes: usize) {
+    pub(crate) fn record_success(&mut self, elapsed: Duration, bytes: usize) {
         self.latencies.push(elapsed);
         self.bytes += bytes as u64;
     }
 
     /// Notes an operation that failed.
-    pub(crate) fn failure(&mut self, error: &Error) {
+    pub(crate) fn record_error(&mut self, error: &Error) {
         self.errors += 1;
         self.first_error.get_or_insert_with(|| error.to_string());
     }
@@ -125,7 +125,7 @@ pub(crate) struct Sample {
 
 impl Sample {
     /// Reads what the kernel knows about process `pid`.
-    pub(crate) fn of(pid: u32) -> Result<Self, Error> {
+    pub(crate) fn read(pid: u32) -> Result<Self, Error> {
         let read = |file: &str| {
             fs::read_to_string(format!("/proc/{pid}/{file}"))
                 .map_err(|error| Error::io("reading the state of the server process", error))
@@ -160,13 +160,13 @@ impl Sample {
 
 /// A count as a number that can be divided; exact for everything that is counted here.
 #[expect(clippy::cast_precision_loss, reason = "no count here comes near 2^52")]
-pub(crate) fn real(count: impl TryInto<u64>) -> f64 {
+pub(crate) fn to_f64(count: impl TryInto<u64>) -> f64 {
     count.try_into().unwrap_or(u64::MAX) as f64
 }
 
 /// Bytes as mebibytes.
 pub(crate) fn mib(bytes: u64) -> f64 {
-    real(bytes) / 1_048_576.0
+    to_f64(bytes) / 1_048_576.0
 }
 
 /// `amount` divided by `count`, and 0 where there is nothing to divide by.
@@ -211,11 +211,11 @@ mod tests {
 
     #[test]
     fn the_first_error_is_kept() {
-        let mut tally = Tally::default();
-        tally.failure(&Error::Refused("451 first".into()));
-        let mut other = Tally::default();
-        other.failure(&Error::Refused("452 second".into()));
-        let tally = Tally::of([tally, other]);
+        let mut tally = Results::default();
+        tally.record_error(&Error::Refused("451 first".into()));
+        let mut other = Results::default();
+        other.record_error(&Error::Refused("452 second".into()));
+        let tally = Results::merge([tally, other]);
         assert_eq!(tally.errors, 2);
         assert_eq!(tally.first_error.as_deref(), Some("refused: 451 first"));
     }
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn this_process_can_be_sampled() {
-        let sample = Sample::of(std::process::id()).expect("proc is mounted");
+        let sample = Sample::read(std::process::id()).expect("proc is mounted");
         assert!(sample.peak >= sample.resident && sample.resident > 0);
     }
 

@@ -8,7 +8,7 @@ pub(crate) const END_OF_DATA: &[u8] = b".\r\n";
 
 /// The shape of a generated message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum MessageKind {
     /// One text/plain body.
     Text,
     /// multipart/mixed of a text and HTML alternative and a base64 attachment that fills the size.
@@ -26,11 +26,11 @@ impl Envelope {
     /// A transaction that brings one message to all of `mailboxes`.
     pub(crate) fn to<'a>(mailboxes: impl IntoIterator<Item = &'a str>) -> Self {
         let mut envelope = Self { bytes: Vec::new(), ends: Vec::new() };
-        envelope.line("MAIL FROM:<sender@bench.example>\r\n");
+        envelope.push_line("MAIL FROM:<sender@bench.example>\r\n");
         for mailbox in mailboxes {
-            envelope.line(&format!("RCPT TO:<{mailbox}@bench.example>\r\n"));
+            envelope.push_line(&format!("RCPT TO:<{mailbox}@bench.example>\r\n"));
         }
-        envelope.line("DATA\r\n");
+        envelope.push_line("DATA\r\n");
         envelope
     }
 
@@ -50,7 +50,7 @@ impl Envelope {
         self.ends.len()
     }
 
-    fn line(&mut self, line: &str) {
+    fn push_line(&mut self, line: &str) {
         self.bytes.extend_from_slice(line.as_bytes());
         self.ends.push(self.bytes.len());
     }
@@ -62,10 +62,10 @@ pub(crate) fn mailbox_name(prefix: &str, n: usize) -> String {
 }
 
 /// A message of exactly `size` bytes (or of its smallest possible size) followed by the end-of-data line.
-pub(crate) fn build(kind: Kind, subject: &str, size: usize) -> Vec<u8> {
+pub(crate) fn build_message(kind: MessageKind, subject: &str, size: usize) -> Vec<u8> {
     let mut message = match kind {
-        Kind::Text => text(subject, size),
-        Kind::Multipart => multipart(subject, size),
+        MessageKind::Text => text(subject, size),
+        MessageKind::Multipart => multipart(subject, size),
     };
     message.extend_from_slice(END_OF_DATA);
     message
@@ -74,9 +74,9 @@ pub(crate) fn build(kind: Kind, subject: &str, size: usize) -> Vec<u8> {
 const SENTENCE: &[u8] = b"The quick brown fox jumps over the lazy dog while the rain falls mainly.\r\n";
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 /// RFC 2045 section 6.8: encoded lines have at most 76 characters.
-const BASE64_LINE: usize = 76;
+const BASE64_LINE_CHARS: usize = 76;
 
-fn head(subject: &str) -> String {
+fn header(subject: &str) -> String {
     format!(
         "From: Bench Sender <sender@bench.example>\r\n\
          To: Bench Receiver <receiver@bench.example>\r\n\
@@ -89,7 +89,7 @@ fn head(subject: &str) -> String {
 }
 
 fn text(subject: &str, size: usize) -> Vec<u8> {
-    let mut message = head(subject).into_bytes();
+    let mut message = header(subject).into_bytes();
     message.extend_from_slice(b"Content-Type: text/plain; charset=utf-8\r\n\r\nHello,\r\n");
     while message.len() + SENTENCE.len() <= size {
         message.extend_from_slice(SENTENCE);
@@ -107,7 +107,7 @@ fn multipart(subject: &str, size: usize) -> Vec<u8> {
          --alternative-91bc\r\n\
          Content-Type: text/plain; charset=utf-8\r\n\r\n\
          Hello,\r\n\r\nyour invoice for this month is attached.\r\n\r\nKind regards\r\n",
-        head(subject)
+        header(subject)
     );
     let between = "--alternative-91bc\r\n\
          Content-Type: text/html; charset=utf-8\r\n\
@@ -124,10 +124,10 @@ fn multipart(subject: &str, size: usize) -> Vec<u8> {
 
     // Whole lines of base64 fill the size; what is left over lengthens the plain text.
     let room = size.saturating_sub(before.len() + between.len() + after.len());
-    let lines = room / (BASE64_LINE + 2);
+    let lines = room / (BASE64_LINE_CHARS + 2);
     let mut message = Vec::with_capacity(size + END_OF_DATA.len());
     message.extend_from_slice(before.as_bytes());
-    pad_line(&mut message, room % (BASE64_LINE + 2));
+    pad_line(&mut message, room % (BASE64_LINE_CHARS + 2));
     message.extend_from_slice(between.as_bytes());
     base64_lines(&mut message, lines);
     message.extend_from_slice(after.as_bytes());
@@ -150,7 +150,7 @@ fn pad_line(message: &mut Vec<u8>, rest: usize) {
 fn base64_lines(message: &mut Vec<u8>, lines: usize) {
     let mut random: u32 = 0x9e37_79b9;
     for _ in 0..lines {
-        for _ in 0..BASE64_LINE {
+        for _ in 0..BASE64_LINE_CHARS {
             random ^= random << 13;
             random ^= random >> 17;
             random ^= random << 5;
@@ -177,9 +177,9 @@ mod tests {
 
     #[test]
     fn messages_have_exactly_the_size_asked_for() {
-        for kind in [Kind::Text, Kind::Multipart] {
+        for kind in [MessageKind::Text, MessageKind::Multipart] {
             for size in (1024..1300).chain([20_480, 1_048_576]) {
-                let message = build(kind, "size", size);
+                let message = build_message(kind, "size", size);
                 assert_eq!(message.len() - END_OF_DATA.len(), size, "{kind:?}");
                 assert_sendable(&message);
             }
@@ -188,9 +188,9 @@ mod tests {
 
     #[test]
     fn a_size_below_the_headers_gives_the_smallest_message() {
-        for kind in [Kind::Text, Kind::Multipart] {
-            let message = build(kind, "small", 0);
-            assert_eq!(message, build(kind, "small", 1));
+        for kind in [MessageKind::Text, MessageKind::Multipart] {
+            let message = build_message(kind, "small", 0);
+            assert_eq!(message, build_message(kind, "small", 1));
             assert_sendable(&message);
         }
     }

@@ -8,14 +8,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::error::Error;
-use crate::smtp::in_time;
+use crate::smtp::with_timeout;
 
 /// The longest status line that we take.
-const MAX_LINE: usize = 4 * 1024;
+const MAX_LINE_BYTES: usize = 4 * 1024;
 /// The longest list or message that we take.
-const MAX_CONTENT: usize = 1 << 28;
+const MAX_CONTENT_BYTES: usize = 1 << 28;
 /// How much more room there is for each read.
-const READ: usize = 64 * 1024;
+const READ_BYTES: usize = 64 * 1024;
 
 /// How many messages a mailbox holds and how large they are together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,17 +31,17 @@ pub(crate) struct Client {
     stream: TcpStream,
     /// What was read; everything before `taken` has been handed out.
     buffer: Vec<u8>,
-    taken: usize,
+    consumed: usize,
 }
 
 impl Client {
     /// Connects and is greeted.
     pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<Self, Error> {
-        in_time(async {
+        with_timeout(async {
             let stream = TcpStream::connect(addresses).await.map_err(|error| Error::io("connecting", error))?;
             stream.set_nodelay(true).map_err(|error| Error::io("connecting", error))?;
-            let mut client = Self { stream, buffer: Vec::with_capacity(READ), taken: 0 };
-            client.status().await?;
+            let mut client = Self { stream, buffer: Vec::with_capacity(READ_BYTES), consumed: 0 };
+            client.read_status().await?;
             Ok(client)
         })
         .await
@@ -55,9 +55,9 @@ impl Client {
 
     /// What the mailbox holds.
     pub(crate) async fn stat(&mut self) -> Result<Stat, Error> {
-        in_time(async {
+        with_timeout(async {
             self.write(b"STAT\r\n").await?;
-            let line = self.status().await?;
+            let line = self.read_status().await?;
             parse_stat(line).ok_or(Error::Protocol("an answer to STAT without its two numbers"))
         })
         .await
@@ -76,18 +76,18 @@ impl Client {
     /// A command that is answered with many lines. They are given as they came over the wire, dots and all, without the
     /// line that ends them.
     pub(crate) async fn fetch(&mut self, command: &str) -> Result<&[u8], Error> {
-        in_time(async {
+        with_timeout(async {
             self.write(command.as_bytes()).await?;
-            self.status().await?;
-            self.content().await
+            self.read_status().await?;
+            self.read_content().await
         })
         .await
     }
 
     async fn command(&mut self, line: &str) -> Result<(), Error> {
-        in_time(async {
+        with_timeout(async {
             self.write(line.as_bytes()).await?;
-            self.status().await.map(|_| ())
+            self.read_status().await.map(|_| ())
         })
         .await
     }
@@ -97,23 +97,23 @@ impl Client {
     }
 
     /// The next status line, if it says `+OK` (RFC 1939 section 3).
-    async fn status(&mut self) -> Result<&[u8], Error> {
-        if self.taken == self.buffer.len() {
+    async fn read_status(&mut self) -> Result<&[u8], Error> {
+        if self.consumed == self.buffer.len() {
             self.buffer.clear();
-            self.taken = 0;
+            self.consumed = 0;
         }
-        let start = self.taken;
+        let start = self.consumed;
         let length = loop {
             if let Some(newline) = memchr(b'\n', &self.buffer[start..]) {
                 break newline + 1;
             }
-            if self.buffer.len() - start > MAX_LINE {
+            if self.buffer.len() - start > MAX_LINE_BYTES {
                 return Err(Error::Protocol("a status line that does not end"));
             }
             self.fill().await?;
         };
-        self.taken = start + length;
-        let line = &self.buffer[start..self.taken];
+        self.consumed = start + length;
+        let line = &self.buffer[start..self.consumed];
         match line {
             [b'+', b'O', b'K', ..] => Ok(line),
             [b'-', b'E', b'R', b'R', ..] => Err(Error::refused(line)),
@@ -122,9 +122,9 @@ impl Client {
     }
 
     /// The lines behind a status line, up to the one that is a single dot.
-    async fn content(&mut self) -> Result<&[u8], Error> {
+    async fn read_content(&mut self) -> Result<&[u8], Error> {
         const END: &[u8] = b"\r\n.\r\n";
-        let start = self.taken;
+        let start = self.consumed;
         // Nothing may stand between the status line and the dot: its line end then begins what is searched.
         let mut searched = start.saturating_sub(2);
         let end = loop {
@@ -132,17 +132,17 @@ impl Client {
                 break searched + found + 2;
             }
             searched = searched.max(self.buffer.len().saturating_sub(END.len() - 1));
-            if self.buffer.len() - start > MAX_CONTENT {
+            if self.buffer.len() - start > MAX_CONTENT_BYTES {
                 return Err(Error::Protocol("a list or message that does not end"));
             }
             self.fill().await?;
         };
-        self.taken = end + END.len() - 2;
+        self.consumed = end + END.len() - 2;
         Ok(&self.buffer[start..end])
     }
 
     async fn fill(&mut self) -> Result<(), Error> {
-        self.buffer.reserve(READ);
+        self.buffer.reserve(READ_BYTES);
         let read = self.stream.read_buf(&mut self.buffer).await;
         match read.map_err(|error| Error::io("receiving", error))? {
             0 => Err(Error::Protocol("the connection was closed before the answer")),

@@ -11,12 +11,12 @@ use tokio::task::JoinSet;
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::http::{Base, Client};
-use crate::load::{Load, at_least_one};
-use crate::measure::{Sample, Tally, mib, ratio, real};
-use crate::message::{self, Envelope, Kind, mailbox_name};
+use crate::http::{BaseUrl, Client};
+use crate::load::{Load, parse_positive};
+use crate::measure::{Results, Sample, mib, ratio, to_f64};
+use crate::message::{self, Envelope, MessageKind, mailbox_name};
 use crate::report::{Report, Row};
-use crate::smtp::{Pace, resolve};
+use crate::smtp::{CommandMode, resolve};
 
 /// Options of the `http` command.
 #[derive(Args)]
@@ -29,24 +29,24 @@ pub(crate) struct Options {
     smtp: Option<String>,
     /// What to request.
     #[arg(long, value_enum)]
-    what: What,
+    what: RequestKind,
     /// The mailbox.
     #[arg(long, default_value = "bench")]
     mailbox: String,
     /// Spread the requests over so many mailboxes, named as the `smtp` command names those that it fills: bench-0, bench-1.
-    #[arg(long, value_parser = at_least_one)]
+    #[arg(long, value_parser = parse_positive)]
     mailboxes: Option<usize>,
     /// Messages to fill them with.
-    #[arg(long, default_value_t = 100, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 100, value_parser = parse_positive)]
     messages: usize,
     /// Size of each in bytes with its header.
     #[arg(long, default_value_t = 20_480)]
     size: usize,
     /// Shape of the messages.
     #[arg(long, value_enum, default_value = "text")]
-    kind: Kind,
+    kind: MessageKind,
     /// Connections that request at the same time.
-    #[arg(long, default_value_t = 16, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 16, value_parser = parse_positive)]
     connections: usize,
     /// How long to measure.
     #[arg(long, default_value_t = 5)]
@@ -67,7 +67,7 @@ pub(crate) struct Options {
 
 /// One of the reading requests of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum What {
+enum RequestKind {
     /// The list of the mailbox.
     List,
     /// Each message in turn, as JSON.
@@ -79,7 +79,7 @@ enum What {
 }
 
 /// The most messages that are asked for one by one; with more, they are a sample that is spread evenly.
-const MAX_ASKED: usize = 20_000;
+const MAX_SAMPLED: usize = 20_000;
 
 impl Options {
     /// The mailboxes that are read.
@@ -93,7 +93,7 @@ impl Options {
 
 /// Runs the `http` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
-    let mailboxes = Mailboxes::new(Base::parse(&options.http).await?);
+    let mailboxes = MailboxApi::new(BaseUrl::parse(&options.http).await?);
     let names = options.names();
     if let Some(smtp) = &options.smtp {
         let mut client = mailboxes.client();
@@ -102,7 +102,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         }
         fill(smtp, &names, options).await?;
     }
-    let (stored, requests) = requests(&mailboxes, &names, options.what).await?;
+    let (stored, requests) = build_requests(&mailboxes, &names, options.what).await?;
     if stored == 0 {
         return Err(Error::Usage(format!("mailbox {:?} is empty: give --smtp to fill it", names[0])));
     }
@@ -111,20 +111,24 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         io::stdin().read_line(&mut String::new()).map_err(|error| Error::io("waiting for Enter", error))?;
     }
 
-    let before = options.pid.map(Sample::of).transpose()?;
+    let before = options.pid.map(Sample::read).transpose()?;
     let start = Instant::now();
-    let until = if options.once { Until::Once } else { Until::Time(start + Duration::from_secs(options.seconds)) };
-    let turns = Arc::new(Turns { requests, next: AtomicUsize::new(0), until });
+    let until = if options.once {
+        StopCondition::Once
+    } else {
+        StopCondition::Time(start + Duration::from_secs(options.seconds))
+    };
+    let turns = Arc::new(RequestQueue { requests, next: AtomicUsize::new(0), until });
     let mut workers = JoinSet::new();
     for _ in 0..options.connections {
-        workers.spawn(work(mailboxes.client(), Arc::clone(&turns)));
+        workers.spawn(send_requests(mailboxes.client(), Arc::clone(&turns)));
     }
-    let tally = Tally::of(workers.join_all().await);
+    let tally = Results::merge(workers.join_all().await);
     let elapsed = start.elapsed().as_secs_f64();
-    let after = options.pid.map(Sample::of).transpose()?;
+    let after = options.pid.map(Sample::read).transpose()?;
 
     let verdict = tally.verdict();
-    let count = real(tally.latencies.len());
+    let count = to_f64(tally.latencies.len());
     let mut row = Row::default()
         .with("what", format!("{:?}", options.what).to_lowercase())
         .with("mailboxes", names.len())
@@ -133,7 +137,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         .with("errors", tally.errors)
         .with_rounded("per_s", ratio(count, elapsed), 0)
         .with_rounded("mib_per_s", ratio(mib(tally.bytes), elapsed), 1)
-        .with_rounded("bytes_per_body", ratio(real(tally.bytes), count), 0)
+        .with_rounded("bytes_per_body", ratio(to_f64(tally.bytes), count), 0)
         .with_percentiles(tally.latencies.percentiles());
     if let Some((before, after)) = before.zip(after) {
         row = row.with_cpu(before, after, count).with_memory(before, after);
@@ -143,13 +147,13 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
 }
 
 /// The mailbox API of one server.
-pub(crate) struct Mailboxes {
-    base: Base,
+pub(crate) struct MailboxApi {
+    base: BaseUrl,
 }
 
 /// What we read of each message in a list.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct ListEntry {
     /// Names the message within its mailbox.
     pub(crate) id: String,
     /// The subject line.
@@ -157,9 +161,9 @@ pub(crate) struct Entry {
     pub(crate) subject: String,
 }
 
-impl Mailboxes {
+impl MailboxApi {
     /// The API under `base`.
-    pub(crate) fn new(base: Base) -> Self {
+    pub(crate) fn new(base: BaseUrl) -> Self {
         Self { base }
     }
 
@@ -169,7 +173,7 @@ impl Mailboxes {
     }
 
     /// The messages in a mailbox.
-    pub(crate) async fn list(&self, client: &mut Client, mailbox: &str) -> Result<Vec<Entry>, Error> {
+    pub(crate) async fn list(&self, client: &mut Client, mailbox: &str) -> Result<Vec<ListEntry>, Error> {
         let response = client.exchange(&self.list_request(mailbox)).await?;
         serde_json::from_slice(response.ok()?).map_err(|_| Error::Protocol("a list that is not the expected JSON"))
     }
@@ -205,29 +209,33 @@ async fn fill(smtp: &str, names: &[String], options: &Options) -> Result<(), Err
     let load = Arc::new(Load {
         addresses: resolve(smtp).await?,
         connections: 4,
-        per_message: false,
-        pace: Pace::InTurn,
+        connection_per_message: false,
+        mode: CommandMode::Sequential,
         envelopes: names.iter().map(|name| Envelope::to([name.as_str()])).collect(),
-        message: message::build(options.kind, "bench", options.size),
+        message: message::build_message(options.kind, "bench", options.size),
     });
     let outcome = load.run(options.messages).await;
-    outcome.tally.first_error.map_or(Ok(()), |error| Err(Error::Usage(format!("filling the mailbox: {error}"))))
+    outcome.results.first_error.map_or(Ok(()), |error| Err(Error::Usage(format!("filling the mailbox: {error}"))))
 }
 
 /// How many messages the mailboxes hold, and the requests to make in turn: each mailbox once before one has its next turn.
-async fn requests(api: &Mailboxes, names: &[String], what: What) -> Result<(usize, Vec<Vec<u8>>), Error> {
+async fn build_requests(api: &MailboxApi, names: &[String], what: RequestKind) -> Result<(usize, Vec<Vec<u8>>), Error> {
     let mut client = api.client();
-    let share = MAX_ASKED.div_ceil(names.len());
+    let share = MAX_SAMPLED.div_ceil(names.len());
     let mut stored = 0;
     let mut rounds: Vec<Vec<Vec<u8>>> = Vec::new();
     for name in names {
         let entries = api.list(&mut client, name).await?;
         stored += entries.len();
         let requests: Vec<_> = match what {
-            What::List => vec![api.list_request(name)],
-            What::Latest => vec![api.message_request(name, "latest")],
-            What::Get => spread(&entries, share).map(|entry| api.message_request(name, &entry.id)).collect(),
-            What::Source => spread(&entries, share).map(|entry| api.source_request(name, &entry.id)).collect(),
+            RequestKind::List => vec![api.list_request(name)],
+            RequestKind::Latest => vec![api.message_request(name, "latest")],
+            RequestKind::Get => {
+                evenly_spaced(&entries, share).map(|entry| api.message_request(name, &entry.id)).collect()
+            }
+            RequestKind::Source => {
+                evenly_spaced(&entries, share).map(|entry| api.source_request(name, &entry.id)).collect()
+            }
         };
         rounds.resize_with(rounds.len().max(requests.len()), Vec::new);
         for (round, request) in rounds.iter_mut().zip(requests) {
@@ -238,49 +246,49 @@ async fn requests(api: &Mailboxes, names: &[String], what: What) -> Result<(usiz
 }
 
 /// At most `share` of the entries, old and new ones.
-fn spread(entries: &[Entry], share: usize) -> impl Iterator<Item = &Entry> {
+fn evenly_spaced(entries: &[ListEntry], share: usize) -> impl Iterator<Item = &ListEntry> {
     let share = share.min(entries.len());
     (0..share).map(move |n| &entries[n * entries.len() / share])
 }
 
 /// The requests that all workers make in turn.
-struct Turns {
+struct RequestQueue {
     requests: Vec<Vec<u8>>,
     next: AtomicUsize,
-    until: Until,
+    until: StopCondition,
 }
 
 /// When there are no more turns.
-enum Until {
+enum StopCondition {
     /// When each request was made.
     Once,
     /// At this moment, though not before every worker had a turn.
     Time(Instant),
 }
 
-impl Turns {
+impl RequestQueue {
     fn next(&self, is_first: bool) -> Option<&[u8]> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let has_turn = match self.until {
-            Until::Once => turn < self.requests.len(),
-            Until::Time(deadline) => is_first || Instant::now() < deadline,
+            StopCondition::Once => turn < self.requests.len(),
+            StopCondition::Time(deadline) => is_first || Instant::now() < deadline,
         };
         has_turn.then(|| self.requests[turn % self.requests.len()].as_slice())
     }
 }
 
 /// One worker: makes the next request until there are no more.
-async fn work(mut client: Client, turns: Arc<Turns>) -> Tally {
-    let mut tally = Tally::default();
+async fn send_requests(mut client: Client, turns: Arc<RequestQueue>) -> Results {
+    let mut tally = Results::default();
     let mut is_first = true;
     while let Some(request) = turns.next(is_first) {
         is_first = false;
         let start = Instant::now();
         match client.exchange(request).await.and_then(|response| response.ok().map(<[u8]>::len)) {
-            Ok(length) => tally.success(start.elapsed(), length),
-            Err(error @ Error::Refused(_)) => tally.failure(&error),
+            Ok(length) => tally.record_success(start.elapsed(), length),
+            Err(error @ Error::Refused(_)) => tally.record_error(&error),
             Err(error) => {
-                tally.failure(&error);
+                tally.record_error(&error);
                 // A server that is gone must not be asked again as fast as the loop can turn.
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -290,15 +298,15 @@ async fn work(mut client: Client, turns: Arc<Turns>) -> Tally {
 }
 
 fn mailbox_path(mailbox: &str) -> String {
-    format!("/api/v1/mailbox/{}", segment(mailbox))
+    format!("/api/v1/mailbox/{}", encode_segment(mailbox))
 }
 
 fn message_path(mailbox: &str, id: &str) -> String {
-    format!("{}/{}", mailbox_path(mailbox), segment(id))
+    format!("{}/{}", mailbox_path(mailbox), encode_segment(id))
 }
 
 /// A name as one segment of a path: everything but the unreserved characters is encoded (RFC 3986 section 2.3).
-fn segment(name: &str) -> String {
+fn encode_segment(name: &str) -> String {
     let hex = |digit: u8| char::from(b"0123456789ABCDEF"[usize::from(digit)]);
     let mut encoded = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -322,22 +330,22 @@ mod tests {
 
     #[test]
     fn a_sample_is_spread_over_old_and_new() {
-        let entries: Vec<_> = (0..10).map(|n| Entry { id: n.to_string(), subject: String::new() }).collect();
-        let ids = |share| spread(&entries, share).map(|entry| entry.id.as_str()).collect::<Vec<_>>();
+        let entries: Vec<_> = (0..10).map(|n| ListEntry { id: n.to_string(), subject: String::new() }).collect();
+        let ids = |share| evenly_spaced(&entries, share).map(|entry| entry.id.as_str()).collect::<Vec<_>>();
         assert_eq!(ids(3), ["0", "3", "6"]);
         assert_eq!(ids(99).len(), 10);
-        assert_eq!(spread(&[], 3).count(), 0);
+        assert_eq!(evenly_spaced(&[], 3).count(), 0);
     }
 
     #[test]
     fn each_request_has_one_turn_or_many() {
-        let turns = |until| Turns { requests: vec![vec![0], vec![1]], next: AtomicUsize::new(0), until };
-        let once = turns(Until::Once);
+        let turns = |until| RequestQueue { requests: vec![vec![0], vec![1]], next: AtomicUsize::new(0), until };
+        let once = turns(StopCondition::Once);
         let made: Vec<_> = std::iter::from_fn(|| once.next(false)).collect();
         assert_eq!(made, [[0], [1]]);
-        let over = turns(Until::Time(Instant::now()));
+        let over = turns(StopCondition::Time(Instant::now()));
         assert_eq!((over.next(true), over.next(false)), (Some(&[0][..]), None));
-        let endless = turns(Until::Time(Instant::now() + Duration::from_mins(1)));
+        let endless = turns(StopCondition::Time(Instant::now() + Duration::from_mins(1)));
         let made: Vec<_> = (0..3).filter_map(|_| endless.next(false)).collect();
         assert_eq!(made, [[0], [1], [0]]);
     }
@@ -345,7 +353,7 @@ mod tests {
     #[test]
     fn only_the_id_and_subject_of_a_list_are_read() {
         let list = r#"[{"mailbox":"m","id":"1","subject":"s","size":3,"new":[{}]},{"id":"2"}]"#;
-        let entries: Vec<Entry> = serde_json::from_str(list).expect("a list");
+        let entries: Vec<ListEntry> = serde_json::from_str(list).expect("a list");
         assert_eq!((entries[0].id.as_str(), entries[0].subject.as_str()), ("1", "s"));
         assert_eq!((entries[1].id.as_str(), entries[1].subject.as_str()), ("2", ""));
     }

@@ -12,47 +12,47 @@ use tokio::task::JoinSet;
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::http::{Base, Client};
-use crate::load::{at_least_one, envelopes};
-use crate::measure::{Latencies, Sample, Tally, mib, ratio, real};
+use crate::http::{BaseUrl, Client};
+use crate::load::{build_envelopes, parse_positive};
+use crate::measure::{Latencies, Results, Sample, mib, ratio, to_f64};
 use crate::message::END_OF_DATA;
 use crate::report::{Report, Row};
-use crate::servers::Servers;
-use crate::smtp::{self, Pace};
+use crate::servers::ServerOptions;
+use crate::smtp::{self, CommandMode};
 
 const PREFIX: &str = "search";
 /// How many different words there are.
-const VOCABULARY: u64 = 50_000;
+const WORD_COUNT: u64 = 50_000;
 /// Words that are in many messages, and words that are in few, by their rank.
-const COMMON: std::ops::Range<u64> = 3..30;
-const RARE: std::ops::Range<u64> = 5_000..20_000;
+const COMMON_RANKS: std::ops::Range<u64> = 3..30;
+const RARE_RANKS: std::ops::Range<u64> = 5_000..20_000;
 /// How long the index may take to have everything.
-const PATIENCE: Duration = Duration::from_hours(1);
+const INDEX_TIMEOUT: Duration = Duration::from_hours(1);
 /// How often one looks.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Options of the `search` command.
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    servers: Servers,
+    servers: ServerOptions,
     /// Messages to search.
-    #[arg(long, default_value_t = 1_000_000, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1_000_000, value_parser = parse_positive)]
     messages: usize,
     /// They are there already, from an earlier run with the same numbers.
     #[arg(long)]
     filled: bool,
     /// Mailboxes over which they are spread; the server must not have a lower cap than what each will hold.
-    #[arg(long, default_value_t = 2000, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 2000, value_parser = parse_positive)]
     mailboxes: usize,
     /// Words in each message.
-    #[arg(long, default_value_t = 60, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 60, value_parser = parse_positive)]
     words: usize,
     /// Connections that send at the same time.
-    #[arg(long, default_value_t = 32, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 32, value_parser = parse_positive)]
     connections: usize,
     /// Questions of each sort.
-    #[arg(long, default_value_t = 300, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 300, value_parser = parse_positive)]
     operations: usize,
     /// The server's process, to measure its memory.
     #[arg(long)]
@@ -64,22 +64,22 @@ pub(crate) struct Options {
 
 /// What we read of an answer.
 #[derive(Deserialize)]
-struct Answer {
+struct SearchResponse {
     messages: Vec<serde::de::IgnoredAny>,
     complete: bool,
 }
 
 /// Runs the `search` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
-    let language = Arc::new(Language::new());
-    let base = options.servers.base().await?;
+    let language = Arc::new(WordGenerator::new());
+    let base = options.servers.base_url().await?;
     let mut client = Client::new(&base);
     let mut verdict = Verdict::Clean;
     if !options.filled {
         let start = Instant::now();
         let tally = fill(options, &language).await?;
         verdict = tally.verdict();
-        let sent = real(tally.latencies.len());
+        let sent = to_f64(tally.latencies.len());
         let filled = start.elapsed();
         wait_for_index(&base, &mut client).await?;
         let indexed = start.elapsed();
@@ -91,13 +91,13 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         );
     }
     let mut report = Report::new(options.json);
-    for sort in Sort::ALL {
+    for sort in QueryKind::ALL {
         let mut latencies = Latencies::default();
         let mut found = 0;
         for number in 0..options.operations {
-            let query = language.question(sort, number, options);
+            let query = language.query(sort, number, options);
             let start = Instant::now();
-            let answer = ask(&base, &mut client, &query).await?;
+            let answer = search(&base, &mut client, &query).await?;
             latencies.push(start.elapsed());
             found += answer.messages.len();
         }
@@ -105,9 +105,9 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
             .with("words", sort.name())
             .with("stored", options.messages)
             .with("questions", options.operations)
-            .with_rounded("found", ratio(real(found), real(options.operations)), 1)
+            .with_rounded("found", ratio(to_f64(found), to_f64(options.operations)), 1)
             .with_percentiles(latencies.percentiles());
-        if let Some(sample) = options.pid.map(Sample::of).transpose()? {
+        if let Some(sample) = options.pid.map(Sample::read).transpose()? {
             row = row.with_rounded("rss_mib", mib(sample.resident), 1);
         }
         report.row(&row);
@@ -115,26 +115,26 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     Ok(verdict)
 }
 
-async fn ask(base: &Base, client: &mut Client, query: &str) -> Result<Answer, Error> {
+async fn search(base: &BaseUrl, client: &mut Client, query: &str) -> Result<SearchResponse, Error> {
     let query = query.replace(' ', "%20").replace('"', "%22");
     let response = client.exchange(&base.request("GET", &format!("/api/v2/search?q={query}"))).await?;
     serde_json::from_slice(response.ok()?).map_err(|_| Error::Protocol("an answer that is not the expected JSON"))
 }
 
-async fn wait_for_index(base: &Base, client: &mut Client) -> Result<(), Error> {
-    let deadline = Instant::now() + PATIENCE;
-    while !ask(base, client, "nothing").await?.complete {
+async fn wait_for_index(base: &BaseUrl, client: &mut Client) -> Result<(), Error> {
+    let deadline = Instant::now() + INDEX_TIMEOUT;
+    while !search(base, client, "nothing").await?.complete {
         if Instant::now() > deadline {
             return Err(Error::Timeout);
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
 
-async fn fill(options: &Options, language: &Arc<Language>) -> Result<Tally, Error> {
-    let addresses = options.servers.addresses().await?;
-    let envelopes = Arc::new(envelopes(PREFIX, options.mailboxes, 1));
+async fn fill(options: &Options, language: &Arc<WordGenerator>) -> Result<Results, Error> {
+    let addresses = options.servers.smtp_addresses().await?;
+    let envelopes = Arc::new(build_envelopes(PREFIX, options.mailboxes, 1));
     let next = Arc::new(AtomicUsize::new(0));
     let mut workers = JoinSet::new();
     for _ in 0..options.connections {
@@ -142,7 +142,7 @@ async fn fill(options: &Options, language: &Arc<Language>) -> Result<Tally, Erro
         let (language, next) = (language.clone(), next.clone());
         let (messages, words) = (options.messages, options.words);
         workers.spawn(async move {
-            let mut tally = Tally::default();
+            let mut tally = Results::default();
             let mut session = smtp::Client::connect(&addresses).await?;
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -152,25 +152,25 @@ async fn fill(options: &Options, language: &Arc<Language>) -> Result<Tally, Erro
                 }
                 let message = language.message(number, words);
                 let start = Instant::now();
-                session.send(&envelopes[number % envelopes.len()], &message, Pace::Pipelined).await?;
-                tally.success(start.elapsed(), message.len());
+                session.send(&envelopes[number % envelopes.len()], &message, CommandMode::Pipelined).await?;
+                tally.record_success(start.elapsed(), message.len());
             }
         });
     }
-    let tallies: Result<Vec<Tally>, Error> = workers.join_all().await.into_iter().collect();
-    Ok(Tally::of(tallies?))
+    let tallies: Result<Vec<Results>, Error> = workers.join_all().await.into_iter().collect();
+    Ok(Results::merge(tallies?))
 }
 
 /// What a question is made of.
 #[derive(Clone, Copy)]
-enum Sort {
+enum QueryKind {
     TwoCommon,
     CommonAndRare,
     TwoRare,
     Phrase,
 }
 
-impl Sort {
+impl QueryKind {
     const ALL: [Self; 4] = [Self::TwoCommon, Self::CommonAndRare, Self::TwoRare, Self::Phrase];
 
     fn name(self) -> &'static str {
@@ -184,20 +184,20 @@ impl Sort {
 }
 
 /// Words, of which the nth is n times rarer than the first.
-struct Language {
+struct WordGenerator {
     /// The sum of the weights of all words up to each one.
-    sums: Vec<u64>,
+    cumulative_weights: Vec<u64>,
 }
 
-impl Language {
+impl WordGenerator {
     fn new() -> Self {
         const WEIGHT: u64 = 1 << 32;
         let mut sum = 0;
-        let sums = (0..VOCABULARY).map(|rank| {
+        let sums = (0..WORD_COUNT).map(|rank| {
             sum += WEIGHT / (rank + 1);
             sum
         });
-        Self { sums: sums.collect() }
+        Self { cumulative_weights: sums.collect() }
     }
 
     /// A message with its end-of-data line. The first words are its subject.
@@ -221,23 +221,29 @@ impl Language {
     }
 
     fn words(&self, number: usize, count: usize) -> Vec<String> {
-        let mut chance = Chance(number as u64);
+        let mut chance = SplitMix64(number as u64);
         (0..count).map(|_| word(self.rank(chance.next()))).collect()
     }
 
     /// The rank of a word that comes up as often as it is common.
     fn rank(&self, random: u64) -> u64 {
-        let total = self.sums.last().copied().unwrap_or(1);
-        self.sums.partition_point(|&sum| sum <= random % total) as u64
+        let total = self.cumulative_weights.last().copied().unwrap_or(1);
+        self.cumulative_weights.partition_point(|&sum| sum <= random % total) as u64
     }
 
-    fn question(&self, sort: Sort, number: usize, options: &Options) -> String {
-        let mut chance = Chance(u64::MAX - number as u64);
+    fn query(&self, sort: QueryKind, number: usize, options: &Options) -> String {
+        let mut chance = SplitMix64(u64::MAX - number as u64);
         match sort {
-            Sort::TwoCommon => format!("{} {}", word(chance.within(COMMON)), word(chance.within(COMMON))),
-            Sort::CommonAndRare => format!("{} {}", word(chance.within(COMMON)), word(chance.within(RARE))),
-            Sort::TwoRare => format!("{} {}", word(chance.within(RARE)), word(chance.within(RARE))),
-            Sort::Phrase => {
+            QueryKind::TwoCommon => {
+                format!("{} {}", word(chance.in_range(COMMON_RANKS)), word(chance.in_range(COMMON_RANKS)))
+            }
+            QueryKind::CommonAndRare => {
+                format!("{} {}", word(chance.in_range(COMMON_RANKS)), word(chance.in_range(RARE_RANKS)))
+            }
+            QueryKind::TwoRare => {
+                format!("{} {}", word(chance.in_range(RARE_RANKS)), word(chance.in_range(RARE_RANKS)))
+            }
+            QueryKind::Phrase => {
                 let of = usize::try_from(chance.next()).unwrap_or(0) % options.messages;
                 let words = self.words(of, options.words);
                 format!("\"{}\"", words[words.len().saturating_sub(2)..].join(" "))
@@ -261,9 +267,9 @@ fn word(mut rank: u64) -> String {
 }
 
 /// Numbers without a pattern, always the same ones (SplitMix64).
-struct Chance(u64);
+struct SplitMix64(u64);
 
-impl Chance {
+impl SplitMix64 {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -271,7 +277,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    fn within(&mut self, range: std::ops::Range<u64>) -> u64 {
+    fn in_range(&mut self, range: std::ops::Range<u64>) -> u64 {
         range.start + self.next() % (range.end - range.start)
     }
 }
@@ -284,14 +290,14 @@ mod tests {
 
     #[test]
     fn every_rank_has_a_word_of_its_own() {
-        let words: HashSet<String> = (0..VOCABULARY).map(word).collect();
-        assert_eq!(words.len() as u64, VOCABULARY);
+        let words: HashSet<String> = (0..WORD_COUNT).map(word).collect();
+        assert_eq!(words.len() as u64, WORD_COUNT);
         assert!(words.iter().all(|word| word.len() >= 4));
     }
 
     #[test]
     fn some_words_are_much_more_common_than_others() {
-        let language = Language::new();
+        let language = WordGenerator::new();
         let words: Vec<String> = (0..1000).flat_map(|number| language.words(number, 60)).collect();
         let count = |rank: u64| words.iter().filter(|&other| *other == word(rank)).count();
         assert!(count(0) > 50 * count(300).max(1), "{} {}", count(0), count(300));

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use clap::Args;
 
 use crate::error::Error;
-use crate::http::Base;
-use crate::rest::Mailboxes;
+use crate::http::BaseUrl;
+use crate::rest::MailboxApi;
 use crate::smtp::resolve;
 
 /// The addresses of one server.
 #[derive(Args)]
-pub(crate) struct Servers {
+pub(crate) struct ServerOptions {
     /// The SMTP server.
     #[arg(long, value_name = "HOST:PORT")]
     smtp: String,
@@ -20,19 +20,19 @@ pub(crate) struct Servers {
     http: String,
 }
 
-impl Servers {
+impl ServerOptions {
     /// Where mail is sent to.
-    pub(crate) async fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
+    pub(crate) async fn smtp_addresses(&self) -> Result<Vec<SocketAddr>, Error> {
         resolve(&self.smtp).await
     }
 
     /// Where mail is read.
-    pub(crate) async fn mailboxes(&self) -> Result<Mailboxes, Error> {
-        Ok(Mailboxes::new(self.base().await?))
+    pub(crate) async fn mailbox_api(&self) -> Result<MailboxApi, Error> {
+        Ok(MailboxApi::new(self.base_url().await?))
     }
 
     /// Where the web server is.
-    pub(crate) async fn base(&self) -> Result<Base, Error> {
-        Base::parse(&self.http).await
+    pub(crate) async fn base_url(&self) -> Result<BaseUrl, Error> {
+        BaseUrl::parse(&self.http).await
     }
 }

@@ -12,15 +12,15 @@ use crate::error::Error;
 use crate::message::{END_OF_DATA, Envelope};
 
 /// How long one transaction, or opening a session, may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest reply, over all its lines, that we take.
-const MAX_REPLY: usize = 16 * 1024;
+const MAX_REPLY_BYTES: usize = 16 * 1024;
 
 /// Whether the commands of a transaction wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum CommandMode {
     /// Every command waits for the reply to the one before it.
-    InTurn,
+    Sequential,
     /// MAIL, RCPT and DATA are sent at once.
     Pipelined,
 }
@@ -36,17 +36,17 @@ pub(crate) struct Client {
     stream: TcpStream,
     /// What was read; everything before `taken` has been handed out as a reply.
     buffer: Vec<u8>,
-    taken: usize,
+    consumed: usize,
 }
 
 impl Client {
     /// Connects, and is greeted, and says EHLO.
     pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<Self, Error> {
-        in_time(async {
+        with_timeout(async {
             let stream = TcpStream::connect(addresses).await.map_err(|error| Error::io("connecting", error))?;
             stream.set_nodelay(true).map_err(|error| Error::io("connecting", error))?;
-            let mut client = Self { stream, buffer: Vec::with_capacity(1024), taken: 0 };
-            client.reply().await?.expect(2)?;
+            let mut client = Self { stream, buffer: Vec::with_capacity(1024), consumed: 0 };
+            client.read_reply().await?.expect(2)?;
             client.command(b"EHLO bench.example\r\n", 2).await?;
             Ok(client)
         })
@@ -55,11 +55,11 @@ impl Client {
 
     /// Makes one transaction. `message` ends with its end-of-data line. After [`Error::Refused`] the session can go on
     /// with [`Client::reset`]; after any other error it is of no use any more.
-    pub(crate) async fn send(&mut self, envelope: &Envelope, message: &[u8], pace: Pace) -> Result<(), Error> {
-        in_time(async {
+    pub(crate) async fn send(&mut self, envelope: &Envelope, message: &[u8], pace: CommandMode) -> Result<(), Error> {
+        with_timeout(async {
             match pace {
-                Pace::InTurn => self.offer_in_turn(envelope).await?,
-                Pace::Pipelined => self.offer_at_once(envelope).await?,
+                CommandMode::Sequential => self.send_envelope_sequential(envelope).await?,
+                CommandMode::Pipelined => self.send_envelope_pipelined(envelope).await?,
             }
             self.command(message, 2).await
         })
@@ -68,15 +68,15 @@ impl Client {
 
     /// Forgets a refused transaction.
     pub(crate) async fn reset(&mut self) -> Result<(), Error> {
-        in_time(self.command(b"RSET\r\n", 2)).await
+        with_timeout(self.command(b"RSET\r\n", 2)).await
     }
 
     /// Ends the session in good order.
     pub(crate) async fn quit(mut self) -> Result<(), Error> {
-        in_time(self.command(b"QUIT\r\n", 2)).await
+        with_timeout(self.command(b"QUIT\r\n", 2)).await
     }
 
-    async fn offer_in_turn(&mut self, envelope: &Envelope) -> Result<(), Error> {
+    async fn send_envelope_sequential(&mut self, envelope: &Envelope) -> Result<(), Error> {
         let data = envelope.len() - 1;
         for (n, line) in envelope.lines().enumerate() {
             self.command(line, if n == data { 3 } else { 2 }).await?;
@@ -86,19 +86,19 @@ impl Client {
 
     /// Leaves the session in step whatever is refused. RFC 2920 section 3.1: a client that sent DATA with the commands
     /// before it has to be ready for a 354 although no recipient was accepted, and then sends an empty message.
-    async fn offer_at_once(&mut self, envelope: &Envelope) -> Result<(), Error> {
+    async fn send_envelope_pipelined(&mut self, envelope: &Envelope) -> Result<(), Error> {
         self.write(envelope.as_bytes()).await?;
         let mut refusal = None;
         for _ in 1..envelope.len() {
-            refusal = refusal.or(self.reply().await?.expect(2).err());
+            refusal = refusal.or(self.read_reply().await?.expect(2).err());
         }
-        let go_ahead = self.reply().await?.expect(3);
+        let go_ahead = self.read_reply().await?.expect(3);
         match (refusal, go_ahead) {
             (None, go_ahead) => go_ahead,
             (Some(refusal), Err(_)) => Err(refusal),
             (Some(refusal), Ok(())) => {
                 self.write(END_OF_DATA).await?;
-                self.reply().await?;
+                self.read_reply().await?;
                 Err(refusal)
             }
         }
@@ -106,24 +106,24 @@ impl Client {
 
     async fn command(&mut self, line: &[u8], class: u16) -> Result<(), Error> {
         self.write(line).await?;
-        self.reply().await?.expect(class)
+        self.read_reply().await?.expect(class)
     }
 
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.stream.write_all(bytes).await.map_err(|error| Error::io("sending", error))
     }
 
-    async fn reply(&mut self) -> Result<Reply<'_>, Error> {
-        if self.taken == self.buffer.len() {
+    async fn read_reply(&mut self) -> Result<Reply<'_>, Error> {
+        if self.consumed == self.buffer.len() {
             self.buffer.clear();
-            self.taken = 0;
+            self.consumed = 0;
         }
-        let start = self.taken;
+        let start = self.consumed;
         let (code, length) = loop {
-            if let Some(found) = complete_reply(&self.buffer[start..])? {
+            if let Some(found) = parse_reply(&self.buffer[start..])? {
                 break found;
             }
-            if self.buffer.len() - start > MAX_REPLY {
+            if self.buffer.len() - start > MAX_REPLY_BYTES {
                 return Err(Error::Protocol("a reply that does not end"));
             }
             let read = self.stream.read_buf(&mut self.buffer).await;
@@ -131,8 +131,8 @@ impl Client {
                 return Err(Error::Protocol("the connection was closed before the reply"));
             }
         };
-        self.taken = start + length;
-        Ok(Reply { code, text: &self.buffer[start..self.taken] })
+        self.consumed = start + length;
+        Ok(Reply { code, text: &self.buffer[start..self.consumed] })
     }
 }
 
@@ -154,7 +154,7 @@ impl Reply<'_> {
 
 /// The code and the length of the reply that `bytes` begins with, once its last line is there. RFC 5321 section 4.2: a
 /// hyphen behind the code says that more lines follow, each with the same code.
-fn complete_reply(bytes: &[u8]) -> Result<Option<(u16, usize)>, Error> {
+fn parse_reply(bytes: &[u8]) -> Result<Option<(u16, usize)>, Error> {
     let mut length = 0;
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
         if !line.ends_with(b"\n") {
@@ -176,8 +176,8 @@ fn complete_reply(bytes: &[u8]) -> Result<Option<(u16, usize)>, Error> {
 }
 
 /// Does the work, or gives up when it takes longer than anything should.
-pub(crate) async fn in_time<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    timeout(PATIENCE, work).await.unwrap_or(Err(Error::Timeout))
+pub(crate) async fn with_timeout<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    timeout(TIMEOUT, work).await.unwrap_or(Err(Error::Timeout))
 }
 
 #[cfg(test)]
@@ -197,7 +197,7 @@ mod tests {
             (b"220 bare newline\n", Some((220, 17))),
         ];
         for (bytes, expected) in cases {
-            let found = complete_reply(bytes).expect("these are replies");
+            let found = parse_reply(bytes).expect("these are replies");
             assert_eq!(found, expected, "{}", bytes.escape_ascii());
         }
     }
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn what_is_no_reply_is_refused() {
         for bytes in [&b"HTTP/1.1 200 OK\r\n"[..], b"\r\n", b"25 OK\r\n", b"2500\r\n", b"950 OK\r\n"] {
-            assert!(complete_reply(bytes).is_err(), "{}", bytes.escape_ascii());
+            assert!(parse_reply(bytes).is_err(), "{}", bytes.escape_ascii());
         }
     }
 }

@@ -14,16 +14,16 @@ use serde_json::Value;
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::load::at_least_one;
+use crate::load::parse_positive;
 use crate::measure::{Sample, mib};
 use crate::report::{Report, Row, rounded};
 
 /// How long a server may take to greet, and to stop.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two attempts to connect; short against what is measured, long enough to leave the server its core.
-const PAUSE: Duration = Duration::from_micros(100);
+const CONNECT_INTERVAL: Duration = Duration::from_micros(100);
 /// After the greeting, before the idle memory is read.
-const SETTLE: Duration = Duration::from_secs(1);
+const SETTLE_TIME: Duration = Duration::from_secs(1);
 
 /// Options of the `start` command.
 #[derive(Args)]
@@ -38,7 +38,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TEXT")]
     smtp_pattern: Option<String>,
     /// How many times to start it.
-    #[arg(long, default_value_t = 10, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 10, value_parser = parse_positive)]
     runs: usize,
     /// Print one JSON object per line.
     #[arg(long)]
@@ -55,10 +55,10 @@ pub(crate) fn run(options: &Options) -> Result<Verdict, Error> {
             return Err(Error::Usage(format!("something is already listening on {address}")));
         }
         let mut server = Server::start(&options.command, options.smtp_pattern.as_deref())?;
-        let greeted = server.greeting(address)?;
-        thread::sleep(SETTLE);
-        let idle = Sample::of(server.child.id())?;
-        let announced = server.announced.try_recv().ok();
+        let greeted = server.wait_for_greeting(address)?;
+        thread::sleep(SETTLE_TIME);
+        let idle = Sample::read(server.child.id())?;
+        let announced = server.pattern_seen.try_recv().ok();
         let stopped = server.stop()?;
         let row = Row::default()
             .with("run", run)
@@ -76,7 +76,7 @@ struct Server {
     child: Child,
     started: Instant,
     /// When the pattern appeared in the output, counted from the start.
-    announced: Receiver<Duration>,
+    pattern_seen: Receiver<Duration>,
 }
 
 impl Server {
@@ -91,20 +91,20 @@ impl Server {
         let (sender, announced) = mpsc::channel();
         if let Some(pattern) = pattern {
             if let Some(stdout) = child.stdout.take() {
-                watch(stdout, pattern.to_owned(), started, sender.clone());
+                watch_output(stdout, pattern.to_owned(), started, sender.clone());
             }
             if let Some(stderr) = child.stderr.take() {
-                watch(stderr, pattern.to_owned(), started, sender);
+                watch_output(stderr, pattern.to_owned(), started, sender);
             }
         }
-        Ok(Self { child, started, announced })
+        Ok(Self { child, started, pattern_seen: announced })
     }
 
     /// The time from the start until a client is greeted.
-    fn greeting(&mut self, address: SocketAddr) -> Result<Duration, Error> {
-        while self.started.elapsed() < PATIENCE {
+    fn wait_for_greeting(&mut self, address: SocketAddr) -> Result<Duration, Error> {
+        while self.started.elapsed() < TIMEOUT {
             if let Ok(mut stream) = TcpStream::connect(address) {
-                stream.set_read_timeout(Some(PATIENCE)).map_err(|error| Error::io("connecting", error))?;
+                stream.set_read_timeout(Some(TIMEOUT)).map_err(|error| Error::io("connecting", error))?;
                 let mut code = [0; 4];
                 stream.read_exact(&mut code).map_err(|error| Error::io("waiting for the greeting", error))?;
                 let elapsed = self.started.elapsed();
@@ -117,7 +117,7 @@ impl Server {
             if let Some(status) = ended {
                 return Err(Error::Usage(format!("the server ended before it greeted anybody: {status}")));
             }
-            thread::sleep(PAUSE);
+            thread::sleep(CONNECT_INTERVAL);
         }
         Err(Error::Timeout)
     }
@@ -127,12 +127,12 @@ impl Server {
         let asked = Instant::now();
         kill_process(Pid::from_child(&self.child), Signal::TERM)
             .map_err(|error| Error::io("stopping the server", error.into()))?;
-        while asked.elapsed() < PATIENCE {
+        while asked.elapsed() < TIMEOUT {
             let ended = self.child.try_wait().map_err(|error| Error::io("watching the server", error))?;
             if ended.is_some() {
                 return Ok(asked.elapsed());
             }
-            thread::sleep(PAUSE);
+            thread::sleep(CONNECT_INTERVAL);
         }
         Err(Error::Usage("the server did not stop after SIGTERM and was killed".to_owned()))
     }
@@ -147,7 +147,7 @@ impl Drop for Server {
 }
 
 /// Reads the output to its end, so that the server never blocks on it, and notes when the pattern first appears.
-fn watch(output: impl Read + Send + 'static, pattern: String, started: Instant, sender: Sender<Duration>) {
+fn watch_output(output: impl Read + Send + 'static, pattern: String, started: Instant, sender: Sender<Duration>) {
     thread::spawn(move || {
         let mut output = BufReader::new(output);
         let mut line = Vec::new();

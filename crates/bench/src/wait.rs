@@ -11,27 +11,27 @@ use tokio::time::{sleep, sleep_until, timeout};
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::load::at_least_one;
-use crate::measure::{Sample, Tally, ratio, real};
-use crate::message::{self, Envelope, Kind, mailbox_name};
+use crate::load::parse_positive;
+use crate::measure::{Results, Sample, ratio, to_f64};
+use crate::message::{self, Envelope, MessageKind, mailbox_name};
 use crate::monitors::allow_open_files;
 use crate::report::{Report, Row};
-use crate::servers::Servers;
-use crate::smtp::{Client, Pace};
+use crate::servers::ServerOptions;
+use crate::smtp::{Client, CommandMode};
 
 const PREFIX: &str = "wait";
 /// What the server gets to read the last requests before anything is sent.
-const SETTLE: Duration = Duration::from_secs(2);
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 /// How long an answer may take at most.
-const PATIENCE: Duration = Duration::from_mins(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Options of the `wait` command. The server has to allow as many connections as there are waiters, and some more.
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    servers: Servers,
+    servers: ServerOptions,
     /// Requests that wait at the same time.
-    #[arg(long, default_value_t = 10_000, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 10_000, value_parser = parse_positive)]
     waiters: usize,
     /// Let all of them wait for the same mailbox, which gets one message, and not each for its own.
     #[arg(long)]
@@ -51,40 +51,40 @@ pub(crate) struct Options {
 }
 
 /// When each waiter, by its number, had its answer.
-type Answers = JoinSet<(usize, Result<Instant, Error>)>;
+type WaiterTasks = JoinSet<(usize, Result<Instant, Error>)>;
 
 /// Runs the `wait` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     allow_open_files(options.waiters)?;
-    let sample = || options.pid.map(Sample::of).transpose();
+    let sample = || options.pid.map(Sample::read).transpose();
     let before = sample()?;
-    let mut answers = gather(options).await?;
-    sleep(SETTLE).await;
+    let mut answers = start_waiters(options).await?;
+    sleep(SETTLE_TIME).await;
     let waiting = sample()?;
-    let acknowledged = send(options).await?;
-    let mut tally = Tally::default();
+    let acknowledged = send_messages(options).await?;
+    let mut tally = Results::default();
     while let Some(ended) = answers.join_next().await {
         let Ok((number, answer)) = ended else { continue };
         match answer {
             // The answer can be there before the sender has read its 250.
-            Ok(at) => tally.success(at.saturating_duration_since(acknowledged[number % acknowledged.len()]), 0),
-            Err(error) => tally.failure(&error),
+            Ok(at) => tally.record_success(at.saturating_duration_since(acknowledged[number % acknowledged.len()]), 0),
+            Err(error) => tally.record_error(&error),
         }
     }
     let verdict = tally.verdict();
     let mut row = Row::default().with("waiters", options.waiters).with("errors", tally.errors);
     row = row.with_percentiles(tally.latencies.percentiles());
     if let (Some(before), Some(waiting)) = (before, waiting) {
-        let held = real(waiting.resident.saturating_sub(before.resident)) / 1024.0;
-        row = row.with_rounded("kib_per_waiter", ratio(held, real(options.waiters)), 1).with_memory(before, waiting);
+        let held = to_f64(waiting.resident.saturating_sub(before.resident)) / 1024.0;
+        row = row.with_rounded("kib_per_waiter", ratio(held, to_f64(options.waiters)), 1).with_memory(before, waiting);
     }
     Report::new(options.json).row(&row);
     Ok(verdict)
 }
 
 /// Lets all of them ask.
-async fn gather(options: &Options) -> Result<Answers, Error> {
-    let base = options.servers.base().await?;
+async fn start_waiters(options: &Options) -> Result<WaiterTasks, Error> {
+    let base = options.servers.base_url().await?;
     let matching = options.matching.as_ref().map(|query| format!("&match={query}")).unwrap_or_default();
     let mut answers = JoinSet::new();
     for number in 0..options.waiters {
@@ -93,15 +93,15 @@ async fn gather(options: &Options) -> Result<Answers, Error> {
         let mut stream = TcpStream::connect(base.addresses()).await.map_err(|error| Error::io("connecting", error))?;
         let asked = stream.write_all(&base.request("GET", &path)).await;
         asked.map_err(|error| Error::io("asking", error))?;
-        answers.spawn(async move { (number, answered(stream).await) });
+        answers.spawn(async move { (number, wait_for_response(stream).await) });
     }
     Ok(answers)
 }
 
 /// Waits for the beginning of an answer, which says whether it is the right one.
-async fn answered(mut stream: TcpStream) -> Result<Instant, Error> {
+async fn wait_for_response(mut stream: TcpStream) -> Result<Instant, Error> {
     let mut head = [0; 64];
-    let read = timeout(PATIENCE, stream.read(&mut head)).await;
+    let read = timeout(RESPONSE_TIMEOUT, stream.read(&mut head)).await;
     let at = Instant::now();
     let length = read.map_err(|_| Error::Timeout)?.map_err(|error| Error::io("reading the answer", error))?;
     if head[..length].starts_with(b"HTTP/1.1 200 ") {
@@ -111,9 +111,9 @@ async fn answered(mut stream: TcpStream) -> Result<Instant, Error> {
 }
 
 /// Sends what is waited for; when each message was acknowledged.
-async fn send(options: &Options) -> Result<Vec<Instant>, Error> {
-    let mut client = Client::connect(&options.servers.addresses().await?).await?;
-    let message = message::build(Kind::Text, "wait", 1024);
+async fn send_messages(options: &Options) -> Result<Vec<Instant>, Error> {
+    let mut client = Client::connect(&options.servers.smtp_addresses().await?).await?;
+    let message = message::build_message(MessageKind::Text, "wait", 1024);
     let messages = if options.together { 1 } else { options.waiters };
     let mut acknowledged = Vec::with_capacity(messages);
     let mut next = tokio::time::Instant::now();
@@ -121,7 +121,7 @@ async fn send(options: &Options) -> Result<Vec<Instant>, Error> {
         sleep_until(next).await;
         next += Duration::from_secs(1) / options.rate;
         let mailbox = mailbox_name(PREFIX, number);
-        client.send(&Envelope::to([mailbox.as_str()]), &message, Pace::Pipelined).await?;
+        client.send(&Envelope::to([mailbox.as_str()]), &message, CommandMode::Pipelined).await?;
         acknowledged.push(Instant::now());
     }
     client.quit().await?;

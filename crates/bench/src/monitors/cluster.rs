@@ -9,23 +9,23 @@ use clap::Args;
 use tokio::time::sleep;
 
 use super::Topic;
-use super::crowd::{Crowd, Outcome, Plan};
-use super::delivery::{Delivery, Numbers, Sent};
+use super::delivery::{Delivery, DeliveryResult, Numbers};
 use super::monitor::Protocol;
-use super::tables::{Turn, judge};
+use super::monitor_group::{GroupOutcome, GroupSettings, MonitorGroup};
+use super::tables::{Pass, check_outcome};
 use crate::Verdict;
 use crate::error::Error;
-use crate::http::Base;
-use crate::load::{at_least_one, envelopes};
+use crate::http::BaseUrl;
+use crate::load::{build_envelopes, parse_positive};
 use crate::report::{Report, Row};
 use crate::smtp::resolve;
 
 const PREFIX: &str = "cluster";
 /// How long the monitors stay when they have heard of everything, to hear what comes a second time.
-const AFTERWARDS: Duration = Duration::from_millis(500);
+const DUPLICATE_WAIT: Duration = Duration::from_millis(500);
 
 /// What the help says behind the options.
-const NOTES: &str = "\
+const AFTER_HELP: &str = "\
 Times are from the moment in which the sender has read the 250 to that in which the monitor has read the event, 0 where the \
 event was faster. Give the web server of the node that gets the mail as well, to compare.
 
@@ -39,7 +39,7 @@ The first table shows the mail of each round, the second what the monitors of ea
 
 /// Options of the `cluster` command.
 #[derive(Args)]
-#[command(after_help = NOTES)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Options {
     /// The SMTP server of the node that gets the mail.
     #[arg(long, value_name = "HOST:PORT")]
@@ -48,19 +48,19 @@ pub(crate) struct Options {
     #[arg(long, value_name = "URL", required = true)]
     http: Vec<String>,
     /// Monitors of all mail at each of these nodes.
-    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     monitors: usize,
     /// How they are told.
     #[arg(long, value_enum, default_value = "sse")]
     protocol: Protocol,
     /// Connections that send at the same time.
-    #[arg(long, default_value_t = 50, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 50, value_parser = parse_positive)]
     connections: usize,
     /// Messages to send in each round.
-    #[arg(long, default_value_t = 20_000, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 20_000, value_parser = parse_positive)]
     messages: usize,
     /// Mailboxes that receive in turn.
-    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     mailboxes: usize,
     /// Size of each message in bytes with its header.
     #[arg(long, default_value_t = 1024)]
@@ -69,7 +69,7 @@ pub(crate) struct Options {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
     /// How often to measure.
-    #[arg(long, default_value_t = 3, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 3, value_parser = parse_positive)]
     rounds: usize,
     /// Messages to send before measuring begins.
     #[arg(long, default_value_t = 1000)]
@@ -85,21 +85,21 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         addresses: resolve(&options.smtp).await?,
         connections: options.connections,
         rate: options.rate,
-        envelopes: envelopes(PREFIX, options.mailboxes, 1),
+        envelopes: build_envelopes(PREFIX, options.mailboxes, 1),
         size: options.size,
     });
     let nodes = Nodes::new(options).await?;
-    let mut numbers = Numbers::fresh();
+    let mut numbers = Numbers::new();
     delivery.run(numbers.take(options.warmup)).await;
     let mut report = Report::new(options.json);
     let mut verdict = Verdict::Clean;
     let mut rows = Vec::new();
     for round in 1..=options.rounds {
-        let (sent, outcomes) = nodes.hear(&delivery, numbers.take(options.messages)).await?;
-        verdict = verdict.and(sent.tally.verdict());
-        report.row(&Turn { sent, samples: None }.row(round, nodes.monitors()).0);
+        let (sent, outcomes) = nodes.deliver_and_receive(&delivery, numbers.take(options.messages)).await?;
+        verdict = verdict.and(sent.results.verdict());
+        report.row(&Pass { delivery: sent, samples: None }.row(round, nodes.monitors()).0);
         for (url, outcome) in outcomes {
-            verdict = verdict.and(judge(&outcome));
+            verdict = verdict.and(check_outcome(&outcome));
             rows.push(row(round, url, outcome));
         }
     }
@@ -111,21 +111,21 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
 }
 
 /// The nodes that have monitors, by their URLs: who listens at each.
-struct Nodes<'a>(Vec<(&'a str, Plan)>);
+struct Nodes<'a>(Vec<(&'a str, GroupSettings)>);
 
 impl<'a> Nodes<'a> {
     async fn new(options: &'a Options) -> Result<Self, Error> {
         let mut nodes = Vec::new();
         for url in &options.http {
-            let plan = Plan {
-                base: Base::parse(url).await?,
+            let plan = GroupSettings {
+                base: BaseUrl::parse(url).await?,
                 protocol: options.protocol,
                 topic: Topic::All,
                 prefix: PREFIX,
                 monitors: options.monitors,
                 stalled: 0,
                 // How long an event takes is what is measured, so its reader must not be the last to get a processor.
-                humble: false,
+                is_low_priority: false,
                 numbers: 0..0,
             };
             nodes.push((url.as_str(), plan));
@@ -138,31 +138,31 @@ impl<'a> Nodes<'a> {
     }
 
     /// Sends messages with these numbers while all monitors listen; what those of each node heard.
-    async fn hear(
+    async fn deliver_and_receive(
         &self,
         delivery: &Arc<Delivery>,
         numbers: Range<u64>,
-    ) -> Result<(Sent, Vec<(&'a str, Outcome)>), Error> {
+    ) -> Result<(DeliveryResult, Vec<(&'a str, GroupOutcome)>), Error> {
         let mut crowds = Vec::new();
         for (url, plan) in &self.0 {
-            let crowd = Crowd::gather(Plan { numbers: numbers.clone(), ..plan.clone() }).await;
+            let crowd = MonitorGroup::open(GroupSettings { numbers: numbers.clone(), ..plan.clone() }).await;
             crowds.push((*url, crowd.map_err(|error| Error::Usage(format!("{url}: {error}")))?));
         }
         let sent = delivery.run(numbers).await;
         for (_, crowd) in &crowds {
             crowd.wait_for(&sent.acknowledged).await;
         }
-        sleep(AFTERWARDS).await;
+        sleep(DUPLICATE_WAIT).await;
         let mut outcomes = Vec::new();
         for (url, crowd) in crowds {
-            outcomes.push((url, crowd.disperse(&sent.acknowledged).await?));
+            outcomes.push((url, crowd.close(&sent.acknowledged).await?));
         }
         Ok((sent, outcomes))
     }
 }
 
-fn row(round: usize, url: &str, outcome: Outcome) -> Row {
-    let attendance = outcome.attendance;
+fn row(round: usize, url: &str, outcome: GroupOutcome) -> Row {
+    let attendance = outcome.summary;
     Row::default()
         .with("round", round)
         .with("node", url)

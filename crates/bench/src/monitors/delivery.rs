@@ -12,15 +12,15 @@ use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
 use crate::error::Error;
-use crate::load::recovered;
-use crate::measure::{Tally, real};
-use crate::message::{self, END_OF_DATA, Envelope, Kind};
-use crate::smtp::{Client, Pace};
+use crate::load::recover_session;
+use crate::measure::{Results, to_f64};
+use crate::message::{self, END_OF_DATA, Envelope, MessageKind};
+use crate::smtp::{Client, CommandMode};
 
 /// What stands before the number in a subject.
-const MARK: &str = "monitored-message-";
+const SUBJECT_PREFIX: &str = "monitored-message-";
 /// Digits of the number, enough for the microseconds since 1970.
-const DIGITS: usize = 16;
+const NUMBER_DIGITS: usize = 16;
 
 /// Numbers that no message has had yet.
 pub(super) struct Numbers(u64);
@@ -28,7 +28,7 @@ pub(super) struct Numbers(u64);
 impl Numbers {
     /// They begin with the microsecond of the clock, because a server that tells monitors about its last messages may tell
     /// about those of an earlier run.
-    pub(super) fn fresh() -> Self {
+    pub(super) fn new() -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self(u64::try_from(now.as_micros()).unwrap_or(0))
     }
@@ -56,9 +56,9 @@ pub(super) struct Delivery {
 }
 
 /// What came of sending.
-pub(super) struct Sent {
+pub(super) struct DeliveryResult {
     /// Successes and failures.
-    pub(super) tally: Tally,
+    pub(super) results: Results,
     /// From the first command to the last reply.
     pub(super) elapsed: Duration,
     /// When each message was acknowledged, if it was, beginning with the first number.
@@ -67,7 +67,7 @@ pub(super) struct Sent {
 
 impl Delivery {
     /// Sends the messages with these numbers.
-    pub(super) async fn run(self: &Arc<Self>, numbers: Range<u64>) -> Sent {
+    pub(super) async fn run(self: &Arc<Self>, numbers: Range<u64>) -> DeliveryResult {
         let start = Instant::now();
         let next = Arc::new(AtomicU64::new(numbers.start));
         let mut workers = JoinSet::new();
@@ -80,7 +80,7 @@ impl Delivery {
         for (offset, at) in noted.concat() {
             acknowledged[offset] = Some(at);
         }
-        Sent { tally: Tally::of(tallies), elapsed, acknowledged }
+        DeliveryResult { results: Results::merge(tallies), elapsed, acknowledged }
     }
 
     /// One connection: sends the next message when it is due until there are no more.
@@ -89,11 +89,11 @@ impl Delivery {
         next: Arc<AtomicU64>,
         numbers: Range<u64>,
         start: Instant,
-    ) -> (Tally, Vec<(usize, Instant)>) {
+    ) -> (Results, Vec<(usize, Instant)>) {
         // A server that is gone or mute would otherwise be asked in vain for every single message.
         const MAX_BROKEN_IN_A_ROW: u32 = 10;
-        let mut message = Numbered::new(self.size);
-        let mut tally = Tally::default();
+        let mut message = NumberedMessage::new(self.size);
+        let mut tally = Results::default();
         let mut acknowledged = Vec::new();
         let mut session = None;
         let mut broken = 0;
@@ -103,18 +103,18 @@ impl Delivery {
                 break;
             }
             let offset = usize::try_from(number - numbers.start).unwrap_or(usize::MAX);
-            let begun = self.due(start, offset).await;
+            let begun = self.wait_until_due(start, offset).await;
             match self.deliver(number, &mut message, &mut session).await {
                 Ok(()) => {
                     let now = Instant::now();
                     broken = 0;
-                    tally.success(now - begun, message.bytes.len() - END_OF_DATA.len());
+                    tally.record_success(now - begun, message.bytes.len() - END_OF_DATA.len());
                     acknowledged.push((offset, now));
                 }
                 Err(error) => {
-                    tally.failure(&error);
+                    tally.record_error(&error);
                     broken = if matches!(error, Error::Refused(_)) { 0 } else { broken + 1 };
-                    session = recovered(session, &error).await;
+                    session = recover_session(session, &error).await;
                 }
             }
         }
@@ -127,9 +127,9 @@ impl Delivery {
 
     /// Waits until a message is due, and says from when on its latency counts: a message that is late because those before
     /// it took long has been waiting since it was due. The timer, which only knows milliseconds, is not the server's fault.
-    async fn due(&self, start: Instant, offset: usize) -> Instant {
+    async fn wait_until_due(&self, start: Instant, offset: usize) -> Instant {
         let Some(rate) = self.rate else { return Instant::now() };
-        let due = start + Duration::from_secs(1).mul_f64(real(offset) / f64::from(rate));
+        let due = start + Duration::from_secs(1).mul_f64(to_f64(offset) / f64::from(rate));
         if Instant::now() > due {
             return due;
         }
@@ -137,41 +137,47 @@ impl Delivery {
         Instant::now()
     }
 
-    async fn deliver(&self, number: u64, message: &mut Numbered, session: &mut Option<Client>) -> Result<(), Error> {
+    async fn deliver(
+        &self,
+        number: u64,
+        message: &mut NumberedMessage,
+        session: &mut Option<Client>,
+    ) -> Result<(), Error> {
         let client = match session {
             Some(client) => client,
             None => session.insert(Client::connect(&self.addresses).await?),
         };
-        message.set(number);
+        message.set_number(number);
         let envelope = usize::try_from(number).unwrap_or(0) % self.envelopes.len();
-        client.send(&self.envelopes[envelope], &message.bytes, Pace::Pipelined).await
+        client.send(&self.envelopes[envelope], &message.bytes, CommandMode::Pipelined).await
     }
 }
 
 /// The number in the subject of a message that some text is about.
-pub(super) fn number_in(text: &[u8]) -> Option<u64> {
-    let digits = memmem::find(text, MARK.as_bytes())? + MARK.len();
-    str::from_utf8(text.get(digits..digits + DIGITS)?).ok()?.parse().ok()
+pub(super) fn find_number(text: &[u8]) -> Option<u64> {
+    let digits = memmem::find(text, SUBJECT_PREFIX.as_bytes())? + SUBJECT_PREFIX.len();
+    str::from_utf8(text.get(digits..digits + NUMBER_DIGITS)?).ok()?.parse().ok()
 }
 
 /// A message whose number can be changed.
-struct Numbered {
+struct NumberedMessage {
     bytes: Vec<u8>,
     /// Where the number stands.
-    places: Vec<usize>,
+    offsets: Vec<usize>,
 }
 
-impl Numbered {
+impl NumberedMessage {
     fn new(size: usize) -> Self {
-        let bytes = message::build(Kind::Text, &format!("{MARK}{}", "0".repeat(DIGITS)), size);
-        let places = memmem::find_iter(&bytes, MARK.as_bytes()).map(|at| at + MARK.len()).collect();
-        Self { bytes, places }
+        let bytes =
+            message::build_message(MessageKind::Text, &format!("{SUBJECT_PREFIX}{}", "0".repeat(NUMBER_DIGITS)), size);
+        let places = memmem::find_iter(&bytes, SUBJECT_PREFIX.as_bytes()).map(|at| at + SUBJECT_PREFIX.len()).collect();
+        Self { bytes, offsets: places }
     }
 
-    fn set(&mut self, number: u64) {
-        let digits = format!("{number:0DIGITS$}");
-        for &place in &self.places {
-            self.bytes[place..place + DIGITS].copy_from_slice(&digits.as_bytes()[..DIGITS]);
+    fn set_number(&mut self, number: u64) {
+        let digits = format!("{number:0NUMBER_DIGITS$}");
+        for &place in &self.offsets {
+            self.bytes[place..place + NUMBER_DIGITS].copy_from_slice(&digits.as_bytes()[..NUMBER_DIGITS]);
         }
     }
 }
@@ -182,24 +188,24 @@ mod tests {
 
     #[test]
     fn a_number_is_found_again() {
-        let mut message = Numbered::new(1024);
+        let mut message = NumberedMessage::new(1024);
         let length = message.bytes.len();
         for number in [0, 7, 1_794_699_770_123_456] {
-            message.set(number);
-            assert_eq!(number_in(&message.bytes), Some(number));
+            message.set_number(number);
+            assert_eq!(find_number(&message.bytes), Some(number));
             assert_eq!(message.bytes.len(), length);
         }
-        assert_eq!(message.places.len(), 2, "the subject and the Message-ID");
+        assert_eq!(message.offsets.len(), 2, "the subject and the Message-ID");
         for other in ["", "monitored-message-", "monitored-message-12", "{\"variant\":\"message-deleted\"}"] {
-            assert_eq!(number_in(other.as_bytes()), None, "{other}");
+            assert_eq!(find_number(other.as_bytes()), None, "{other}");
         }
     }
 
     #[test]
     fn no_number_is_taken_twice() {
-        let mut numbers = Numbers::fresh();
+        let mut numbers = Numbers::new();
         let (first, second) = (numbers.take(3), numbers.take(2));
         assert_eq!((first.end - first.start, second.start, second.end), (3, first.end, first.end + 2));
-        assert_eq!(first.start.to_string().len(), DIGITS, "it has room in a subject");
+        assert_eq!(first.start.to_string().len(), NUMBER_DIGITS, "it has room in a subject");
     }
 }

@@ -7,48 +7,48 @@ use crate::error::Error;
 use crate::http::chunk_length;
 
 /// The longest line that we take; a summary is some hundred bytes.
-const MAX_LINE: usize = 1 << 20;
+const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// A stream of events as it comes in.
-pub(super) struct Stream {
+pub(super) struct EventStream {
     /// Where we are in the chunks, if there are any.
-    chunks: Option<Chunks>,
+    chunks: Option<ChunkDecoder>,
     /// Content that has no chunks around it any more; everything before `taken` has been handed out.
     text: Vec<u8>,
-    taken: usize,
+    consumed: usize,
     /// The id of the event whose lines are coming in.
     id: Option<String>,
     /// The id of the last event that was complete.
     last_id: Option<String>,
 }
 
-impl Stream {
+impl EventStream {
     /// The body of a response.
     pub(super) fn new(chunked: bool) -> Self {
-        let chunks = chunked.then(Chunks::default);
-        Self { chunks, text: Vec::new(), taken: 0, id: None, last_id: None }
+        let chunks = chunked.then(ChunkDecoder::default);
+        Self { chunks, text: Vec::new(), consumed: 0, id: None, last_id: None }
     }
 
     /// Takes more bytes of the body.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.text.drain(..self.taken);
-        self.taken = 0;
-        if self.text.len() > MAX_LINE {
+        self.text.drain(..self.consumed);
+        self.consumed = 0;
+        if self.text.len() > MAX_LINE_BYTES {
             return Err(Error::Protocol("an event that does not end"));
         }
         match &mut self.chunks {
-            Some(chunks) => chunks.unwrap(bytes, &mut self.text)?,
+            Some(chunks) => chunks.decode(bytes, &mut self.text)?,
             None => self.text.extend_from_slice(bytes),
         }
         Ok(())
     }
 
     /// The data of the next event that has come in, or of a line of it.
-    pub(super) fn next(&mut self) -> Option<&[u8]> {
+    pub(super) fn next_data(&mut self) -> Option<&[u8]> {
         loop {
-            let start = self.taken;
+            let start = self.consumed;
             let end = start + memchr(b'\n', &self.text[start..])?;
-            self.taken = end + 1;
+            self.consumed = end + 1;
             let line = self.text[start..end].trim_ascii_end();
             if line.is_empty() {
                 // Only the empty line makes an event of the lines before it.
@@ -62,8 +62,8 @@ impl Stream {
     }
 
     /// Whether the response has come to its end in good order.
-    pub(super) fn is_over(&self) -> bool {
-        self.chunks.as_ref().is_some_and(|chunks| chunks.over)
+    pub(super) fn is_finished(&self) -> bool {
+        self.chunks.as_ref().is_some_and(|chunks| chunks.is_finished)
     }
 
     /// The id of the last event, to go on from there.
@@ -74,18 +74,18 @@ impl Stream {
 
 /// Chunks (RFC 9112 section 7.1), of which parts come in.
 #[derive(Default)]
-struct Chunks {
+struct ChunkDecoder {
     /// Bytes that the current chunk still has.
     left: usize,
     /// The line between two chunks, as far as it is there.
     line: Vec<u8>,
-    over: bool,
+    is_finished: bool,
 }
 
-impl Chunks {
-    fn unwrap(&mut self, mut bytes: &[u8], text: &mut Vec<u8>) -> Result<(), Error> {
+impl ChunkDecoder {
+    fn decode(&mut self, mut bytes: &[u8], text: &mut Vec<u8>) -> Result<(), Error> {
         const MAX_CHUNK_LINE: usize = 256;
-        while !bytes.is_empty() && !self.over {
+        while !bytes.is_empty() && !self.is_finished {
             if self.left > 0 {
                 let (content, rest) = bytes.split_at(self.left.min(bytes.len()));
                 text.extend_from_slice(content);
@@ -107,7 +107,7 @@ impl Chunks {
             let line = self.line.trim_ascii_end();
             if !line.is_empty() {
                 self.left = chunk_length(line)?;
-                self.over = self.left == 0;
+                self.is_finished = self.left == 0;
             }
             self.line.clear();
         }
@@ -124,15 +124,15 @@ mod tests {
 
     /// The data of all events, and the last id, when the stream comes in pieces of this size.
     fn heard(body: &str, chunked: bool, piece: usize) -> (Vec<String>, Option<String>, bool) {
-        let mut stream = Stream::new(chunked);
+        let mut stream = EventStream::new(chunked);
         let mut data = Vec::new();
         for piece in body.as_bytes().chunks(piece) {
             stream.feed(piece).expect("a good stream");
-            while let Some(line) = stream.next() {
+            while let Some(line) = stream.next_data() {
                 data.push(String::from_utf8_lossy(line).trim().to_owned());
             }
         }
-        (data, stream.last_id().map(str::to_owned), stream.is_over())
+        (data, stream.last_id().map(str::to_owned), stream.is_finished())
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_is_no_chunk_is_an_error() {
-        assert!(Stream::new(true).feed(b"zz\r\n").is_err());
-        assert!(Stream::new(true).feed(&[b'1'; 300]).is_err());
+        assert!(EventStream::new(true).feed(b"zz\r\n").is_err());
+        assert!(EventStream::new(true).feed(&[b'1'; 300]).is_err());
     }
 }

@@ -2,12 +2,12 @@
 //! that what else goes on at the machine concerns both. Some of the monitors never read. The command of [`cluster`] has
 //! monitors at other nodes than the one that gets the mail.
 
-mod attendance;
 pub(crate) mod cluster;
-mod crowd;
 mod delivery;
 mod events;
 mod monitor;
+mod monitor_group;
+mod received_events;
 mod tables;
 mod websocket;
 
@@ -18,26 +18,26 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use tokio::time::{sleep, timeout};
 
-pub(crate) use self::crowd::allow_open_files;
-use self::crowd::{Crowd, Outcome, Plan};
 use self::delivery::{Delivery, Numbers};
 use self::monitor::Protocol;
-use self::tables::{Turn, compare, crowd_row, judge};
+pub(crate) use self::monitor_group::allow_open_files;
+use self::monitor_group::{GroupOutcome, GroupSettings, MonitorGroup};
+use self::tables::{Pass, check_outcome, group_row, report_medians};
 use crate::Verdict;
 use crate::error::Error;
-use crate::load::{at_least_one, envelopes};
+use crate::load::{build_envelopes, parse_positive};
 use crate::measure::Sample;
 use crate::report::Report;
-use crate::servers::Servers;
+use crate::servers::ServerOptions;
 
 const PREFIX: &str = "monitor";
 /// How often the server's memory is looked at while something goes on.
-const SAMPLING: Duration = Duration::from_millis(50);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 /// What the server gets to clean up when the monitors have left; the turn that follows is not to pay for it.
-const SETTLE: Duration = Duration::from_millis(500);
+const SETTLE_TIME: Duration = Duration::from_millis(500);
 
 /// What the help says behind the options.
-const NOTES: &str = "\
+const AFTER_HELP: &str = "\
 The monitors run in a thread of the lowest priority, because in reality they are other machines. Where the kernel groups \
 processes by session (sched_autogroup_enabled), that helps only if the server was started from the same terminal. The \
 server has to allow as many connections as there are monitors, and some more.
@@ -53,12 +53,12 @@ The first table shows each turn, the second what the monitors heard, the third t
 
 /// Options of the `monitors` command.
 #[derive(Args)]
-#[command(after_help = NOTES)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Options {
     #[command(flatten)]
-    servers: Servers,
+    servers: ServerOptions,
     /// Monitors that read; one that is told that it lagged comes back after a second.
-    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     monitors: usize,
     /// Monitors that never read; they listen to all mail in any case.
     #[arg(long, default_value_t = 10)]
@@ -70,10 +70,10 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value = "v2")]
     protocol: Protocol,
     /// Connections that send at the same time.
-    #[arg(long, default_value_t = 10, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 10, value_parser = parse_positive)]
     connections: usize,
     /// Messages to send in each turn, to as many mailboxes as there are reading monitors.
-    #[arg(long, default_value_t = 20_000, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 20_000, value_parser = parse_positive)]
     messages: usize,
     /// Size of each in bytes with its header.
     #[arg(long, default_value_t = 1024)]
@@ -82,7 +82,7 @@ pub(crate) struct Options {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
     /// How many turns without and with monitors.
-    #[arg(long, default_value_t = 3, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 3, value_parser = parse_positive)]
     rounds: usize,
     /// Messages to send before measuring begins.
     #[arg(long, default_value_t = 1000)]
@@ -106,14 +106,14 @@ pub(crate) enum Topic {
 
 impl Topic {
     /// Whether a message is for the monitor of this index, out of so many.
-    fn concerns(self, number: u64, index: usize, monitors: usize) -> bool {
+    fn includes(self, number: u64, index: usize, monitors: usize) -> bool {
         self == Self::All || number % monitors as u64 == index as u64
     }
 }
 
 /// Runs the `monitors` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
-    let mut bench = Bench::prepare(options).await?;
+    let mut bench = MonitorBench::prepare(options).await?;
     let warmup = bench.numbers.take(options.warmup);
     bench.delivery.run(warmup).await;
     let mut report = Report::new(options.json);
@@ -123,8 +123,8 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     for round in 1..=options.rounds {
         // Every other round begins with the monitors, so that what changes steadily concerns both alike.
         for with_monitors in [round.is_multiple_of(2), !round.is_multiple_of(2)] {
-            let (turn, crowd) = bench.turn(with_monitors).await?;
-            verdict = verdict.and(turn.sent.tally.verdict());
+            let (turn, crowd) = bench.run_pass(with_monitors).await?;
+            verdict = verdict.and(turn.delivery.results.verdict());
             let monitors = if with_monitors { options.monitors } else { 0 };
             let (row, figures) = turn.row(round, monitors);
             report.row(&row);
@@ -134,81 +134,84 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     }
     let mut report = Report::new(options.json);
     for (round, outcome) in crowds {
-        verdict = verdict.and(judge(&outcome));
-        report.row(&crowd_row(round, outcome));
+        verdict = verdict.and(check_outcome(&outcome));
+        report.row(&group_row(round, outcome));
     }
-    compare(options.json, &turns);
+    report_medians(options.json, &turns);
     Ok(verdict)
 }
 
 /// What all turns have in common.
-struct Bench {
+struct MonitorBench {
     delivery: Arc<Delivery>,
-    plan: Plan,
+    settings: GroupSettings,
     messages: usize,
     pid: Option<u32>,
     numbers: Numbers,
 }
 
-impl Bench {
+impl MonitorBench {
     async fn prepare(options: &Options) -> Result<Self, Error> {
         let delivery = Arc::new(Delivery {
-            addresses: options.servers.addresses().await?,
+            addresses: options.servers.smtp_addresses().await?,
             connections: options.connections,
             rate: options.rate,
-            envelopes: envelopes(PREFIX, options.monitors, 1),
+            envelopes: build_envelopes(PREFIX, options.monitors, 1),
             size: options.size,
         });
-        let plan = Plan {
-            base: options.servers.base().await?,
+        let plan = GroupSettings {
+            base: options.servers.base_url().await?,
             protocol: options.protocol,
             topic: options.topic,
             prefix: PREFIX,
             monitors: options.monitors,
             stalled: options.stalled,
-            humble: true,
+            is_low_priority: true,
             numbers: 0..0,
         };
-        Ok(Self { delivery, plan, messages: options.messages, pid: options.pid, numbers: Numbers::fresh() })
+        Ok(Self { delivery, settings: plan, messages: options.messages, pid: options.pid, numbers: Numbers::new() })
     }
 
     /// Sends all messages once.
-    async fn turn(&mut self, with_monitors: bool) -> Result<(Turn, Option<Outcome>), Error> {
+    async fn run_pass(&mut self, with_monitors: bool) -> Result<(Pass, Option<GroupOutcome>), Error> {
         let numbers = self.numbers.take(self.messages);
         if !with_monitors {
-            let (sent, samples) = watched(self.pid, self.delivery.run(numbers)).await?;
-            return Ok((Turn { sent, samples }, None));
+            let (sent, samples) = with_samples(self.pid, self.delivery.run(numbers)).await?;
+            return Ok((Pass { delivery: sent, samples }, None));
         }
-        let plan = Plan { numbers: numbers.clone(), ..self.plan.clone() };
+        let plan = GroupSettings { numbers: numbers.clone(), ..self.settings.clone() };
         let work = async {
-            let crowd = Crowd::gather(plan).await?;
+            let crowd = MonitorGroup::open(plan).await?;
             let sent = self.delivery.run(numbers).await;
             crowd.wait_for(&sent.acknowledged).await;
             Ok((sent, crowd))
         };
-        let (done, samples) = watched(self.pid, work).await?;
+        let (done, samples) = with_samples(self.pid, work).await?;
         let (sent, crowd) = done?;
-        let outcome = crowd.disperse(&sent.acknowledged).await?;
-        sleep(SETTLE).await;
-        Ok((Turn { sent, samples }, Some(outcome)))
+        let outcome = crowd.close(&sent.acknowledged).await?;
+        sleep(SETTLE_TIME).await;
+        Ok((Pass { delivery: sent, samples }, Some(outcome)))
     }
 }
 
 /// Does the work; what the server's process was before and after it. As the peak counts the most that was seen meanwhile,
 /// because the kernel only knows the most that ever was.
-async fn watched<T>(pid: Option<u32>, work: impl Future<Output = T>) -> Result<(T, Option<(Sample, Sample)>), Error> {
+async fn with_samples<T>(
+    pid: Option<u32>,
+    work: impl Future<Output = T>,
+) -> Result<(T, Option<(Sample, Sample)>), Error> {
     let Some(pid) = pid else { return Ok((work.await, None)) };
     let mut work = pin!(work);
-    let before = Sample::of(pid)?;
+    let before = Sample::read(pid)?;
     let mut peak = before.resident;
     let done = loop {
-        let done = timeout(SAMPLING, work.as_mut()).await;
-        peak = peak.max(Sample::of(pid)?.resident);
+        let done = timeout(SAMPLE_INTERVAL, work.as_mut()).await;
+        peak = peak.max(Sample::read(pid)?.resident);
         if let Ok(done) = done {
             break done;
         }
     };
-    let after = Sample::of(pid)?;
+    let after = Sample::read(pid)?;
     Ok((done, Some((before, Sample { peak: peak.max(after.resident), ..after }))))
 }
 
@@ -218,7 +221,7 @@ mod tests {
 
     #[test]
     fn mailboxes_are_dealt_to_monitors() {
-        assert!(Topic::Mailbox.concerns(1007, 7, 1000) && !Topic::Mailbox.concerns(1007, 8, 1000));
-        assert!(Topic::All.concerns(1007, 8, 1000));
+        assert!(Topic::Mailbox.includes(1007, 7, 1000) && !Topic::Mailbox.includes(1007, 8, 1000));
+        assert!(Topic::All.includes(1007, 8, 1000));
     }
 }

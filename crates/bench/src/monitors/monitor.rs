@@ -8,18 +8,18 @@ use memchr::memmem;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use super::delivery::number_in;
-use super::events::Stream;
+use super::delivery::find_number;
+use super::events::EventStream;
 use super::websocket::{self, Frame};
 use crate::error::Error;
-use crate::http::{Base, Head};
-use crate::smtp::in_time;
+use crate::http::{BaseUrl, Head};
+use crate::smtp::with_timeout;
 
 /// The most that is read at once.
-const READ: usize = 8 * 1024;
-const MAX_HEAD: usize = 16 * 1024;
+const READ_BYTES: usize = 8 * 1024;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// What the kernel keeps for a monitor that never reads: as little as it allows, so that the server soon feels it.
-const STALLED_BUFFER: u32 = 4 * 1024;
+const STALLED_BUFFER_BYTES: u32 = 4 * 1024;
 
 /// How a monitor is told about messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -47,7 +47,7 @@ impl Protocol {
 #[derive(Clone)]
 pub(super) struct Subscription {
     /// The server.
-    pub(super) base: Base,
+    pub(super) base: BaseUrl,
     /// How.
     pub(super) protocol: Protocol,
     /// One mailbox; without a name, all of them.
@@ -55,12 +55,12 @@ pub(super) struct Subscription {
     /// The event to go on from.
     pub(super) last_id: Option<String>,
     /// Whether it will never read.
-    pub(super) stalled: bool,
+    pub(super) is_stalled: bool,
 }
 
 /// What happened at a monitor.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Happening {
+pub(super) enum MonitorEvent {
     /// It heard of the message with this number.
     Stored(u64),
     /// It heard of something else.
@@ -73,14 +73,14 @@ pub(super) enum Happening {
 pub(super) struct Monitor {
     stream: TcpStream,
     /// Room for what is read at once.
-    piece: Box<[u8]>,
+    read_buffer: Box<[u8]>,
     decoder: Decoder,
 }
 
 impl Monitor {
     /// Asks for the events and waits until the server agrees.
     pub(super) async fn open(subscription: &Subscription) -> Result<Self, Error> {
-        let Subscription { base, protocol, mailbox, last_id, stalled } = subscription;
+        let Subscription { base, protocol, mailbox, last_id, is_stalled: stalled } = subscription;
         let mut fields = match protocol {
             Protocol::V1 | Protocol::V2 => websocket::REQUEST_FIELDS.to_owned(),
             Protocol::Sse => "Accept: text/event-stream\r\n".to_owned(),
@@ -89,35 +89,35 @@ impl Monitor {
             fields.extend(["Last-Event-ID: ", id, "\r\n"]);
         }
         let request = base.request_with("GET", &protocol.path(mailbox.as_deref()), &fields);
-        in_time(async {
+        with_timeout(async {
             let mut stream = if *stalled {
-                connect_narrow(base.addresses()).await
+                connect_with_small_buffer(base.addresses()).await
             } else {
                 TcpStream::connect(base.addresses()).await.map_err(|error| Error::io("connecting", error))
             }?;
             stream.write_all(&request).await.map_err(|error| Error::io("sending", error))?;
-            let decoder = opened(&mut stream, *protocol).await?;
-            Ok(Self { stream, piece: vec![0; READ].into(), decoder })
+            let decoder = read_response_head(&mut stream, *protocol).await?;
+            Ok(Self { stream, read_buffer: vec![0; READ_BYTES].into(), decoder })
         })
         .await
     }
 
     /// Waits for what happens next. After an error, and after [`Happening::Lagged`], nothing happens any more.
-    pub(super) async fn next(&mut self) -> Result<Happening, Error> {
+    pub(super) async fn next(&mut self) -> Result<MonitorEvent, Error> {
         loop {
             match self.decoder.next()? {
-                Some(Heard::Happening(happening)) => return Ok(happening),
-                Some(Heard::Ping(pong)) => {
+                Some(Decoded::Happening(happening)) => return Ok(happening),
+                Some(Decoded::Ping(pong)) => {
                     self.stream.write_all(&pong).await.map_err(|error| Error::io("sending", error))?;
                     continue;
                 }
                 None => {}
             }
-            let read = self.stream.read(&mut self.piece).await.map_err(|error| Error::io("receiving", error))?;
+            let read = self.stream.read(&mut self.read_buffer).await.map_err(|error| Error::io("receiving", error))?;
             if read == 0 {
                 return self.decoder.end();
             }
-            self.decoder.feed(&self.piece[..read])?;
+            self.decoder.feed(&self.read_buffer[..read])?;
         }
     }
 
@@ -130,8 +130,8 @@ impl Monitor {
     }
 }
 
-enum Heard {
-    Happening(Happening),
+enum Decoded {
+    Happening(MonitorEvent),
     /// A ping, with the answer to it.
     Ping(Vec<u8>),
 }
@@ -139,7 +139,7 @@ enum Heard {
 /// What has come in of the events.
 enum Decoder {
     WebSocket(Frames),
-    Events(Stream),
+    Events(EventStream),
 }
 
 /// Bytes that are to become frames.
@@ -147,13 +147,13 @@ enum Decoder {
 struct Frames {
     buffer: Vec<u8>,
     /// Everything before this has been handed out.
-    taken: usize,
+    consumed: usize,
 }
 
 impl Decoder {
     fn feed(&mut self, bytes: &[u8]) -> Result<(), Error> {
         match self {
-            Self::WebSocket(Frames { buffer, taken }) => {
+            Self::WebSocket(Frames { buffer, consumed: taken }) => {
                 buffer.drain(..*taken);
                 *taken = 0;
                 buffer.extend_from_slice(bytes);
@@ -163,47 +163,48 @@ impl Decoder {
         }
     }
 
-    fn next(&mut self) -> Result<Option<Heard>, Error> {
-        let about = |text: &[u8]| Heard::Happening(number_in(text).map_or(Happening::Other, Happening::Stored));
+    fn next(&mut self) -> Result<Option<Decoded>, Error> {
+        let about =
+            |text: &[u8]| Decoded::Happening(find_number(text).map_or(MonitorEvent::Other, MonitorEvent::Stored));
         match self {
-            Self::WebSocket(Frames { buffer, taken }) => {
-                let Some((frame, length)) = websocket::frame(&buffer[*taken..])? else { return Ok(None) };
+            Self::WebSocket(Frames { buffer, consumed: taken }) => {
+                let Some((frame, length)) = websocket::parse_frame(&buffer[*taken..])? else { return Ok(None) };
                 let heard = match frame {
                     Frame::Text(text) => about(text),
-                    Frame::Ping(content) => Heard::Ping(websocket::pong(content)),
-                    Frame::TryAgainLater => Heard::Happening(Happening::Lagged),
+                    Frame::Ping(content) => Decoded::Ping(websocket::pong(content)),
+                    Frame::TryAgainLater => Decoded::Happening(MonitorEvent::Lagged),
                     Frame::Closed => return Err(Error::Protocol("a monitor was closed without having lagged")),
-                    Frame::Other => Heard::Happening(Happening::Other),
+                    Frame::Other => Decoded::Happening(MonitorEvent::Other),
                 };
                 *taken += length;
                 Ok(Some(heard))
             }
             Self::Events(stream) => {
-                if let Some(data) = stream.next() {
+                if let Some(data) = stream.next_data() {
                     return Ok(Some(about(data)));
                 }
-                Ok(stream.is_over().then_some(Heard::Happening(Happening::Lagged)))
+                Ok(stream.is_finished().then_some(Decoded::Happening(MonitorEvent::Lagged)))
             }
         }
     }
 
     /// What it means when the connection ends. An event stream has no words for it, so that the end is all there is.
-    fn end(&self) -> Result<Happening, Error> {
+    fn end(&self) -> Result<MonitorEvent, Error> {
         match self {
             Self::WebSocket(_) => Err(Error::Protocol("the connection of a monitor was closed without a word")),
-            Self::Events(_) => Ok(Happening::Lagged),
+            Self::Events(_) => Ok(MonitorEvent::Lagged),
         }
     }
 }
 
 /// Reads the head of the response; what follows it is the beginning of the events.
-async fn opened(stream: &mut TcpStream, protocol: Protocol) -> Result<Decoder, Error> {
+async fn read_response_head(stream: &mut TcpStream, protocol: Protocol) -> Result<Decoder, Error> {
     let mut buffer = Vec::new();
     let end = loop {
         if let Some(end) = memmem::find(&buffer, b"\r\n\r\n") {
             break end;
         }
-        if buffer.len() > MAX_HEAD {
+        if buffer.len() > MAX_HEAD_BYTES {
             return Err(Error::Protocol("a response head that does not end"));
         }
         let read = stream.read_buf(&mut buffer).await.map_err(|error| Error::io("receiving", error))?;
@@ -215,13 +216,13 @@ async fn opened(stream: &mut TcpStream, protocol: Protocol) -> Result<Decoder, E
     let mut head = Head::parse(lines.next().unwrap_or_default())?;
     let mut accepted = false;
     for line in lines {
-        head.field(line)?;
-        accepted |= websocket::accepts(line);
+        head.parse_field(line)?;
+        accepted |= websocket::is_accept_field(line);
     }
     let mut decoder = match (protocol, head.status) {
         (Protocol::V1 | Protocol::V2, 101) if accepted => Decoder::WebSocket(Frames::default()),
         (Protocol::V1 | Protocol::V2, 101) => return Err(Error::Protocol("a WebSocket with a wrong key")),
-        (Protocol::Sse, 200) => Decoder::Events(Stream::new(head.chunked)),
+        (Protocol::Sse, 200) => Decoder::Events(EventStream::new(head.chunked)),
         _ => return Err(Error::refused(&buffer[..end])),
     };
     decoder.feed(&buffer[end + 4..])?;
@@ -229,12 +230,12 @@ async fn opened(stream: &mut TcpStream, protocol: Protocol) -> Result<Decoder, E
 }
 
 /// Connects with hardly any room for what the server will send.
-async fn connect_narrow(addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
+async fn connect_with_small_buffer(addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
     let mut outcome = Err(Error::Timeout);
     for &address in addresses {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
         let socket = socket.map_err(|error| Error::io("connecting", error))?;
-        socket.set_recv_buffer_size(STALLED_BUFFER).map_err(|error| Error::io("connecting", error))?;
+        socket.set_recv_buffer_size(STALLED_BUFFER_BYTES).map_err(|error| Error::io("connecting", error))?;
         outcome = socket.connect(address).await.map_err(|error| Error::io("connecting", error));
         if outcome.is_ok() {
             break;

@@ -1,15 +1,15 @@
 //! What is shown of the turns and of the monitors: three tables, and a verdict.
 
-use super::crowd::Outcome;
-use super::delivery::Sent;
+use super::delivery::DeliveryResult;
+use super::monitor_group::GroupOutcome;
 use crate::Verdict;
-use crate::measure::{Percentiles, Sample, median, ratio, real};
+use crate::measure::{Percentiles, Sample, median, ratio, to_f64};
 use crate::report::{Report, Row};
 
 /// What came of sending all messages once.
-pub(super) struct Turn {
+pub(super) struct Pass {
     /// The mail.
-    pub(super) sent: Sent,
+    pub(super) delivery: DeliveryResult,
     /// Before the monitors came, and before they left.
     pub(super) samples: Option<(Sample, Sample)>,
 }
@@ -22,11 +22,11 @@ pub(super) struct Figures {
 
 type Figure = fn(&Figures) -> f64;
 
-impl Turn {
+impl Pass {
     /// The row of the first table, and what is compared in the last one.
     pub(super) fn row(self, round: usize, monitors: usize) -> (Row, Figures) {
-        let Sent { tally, elapsed, .. } = self.sent;
-        let sent = real(tally.latencies.len());
+        let DeliveryResult { results: tally, elapsed, .. } = self.delivery;
+        let sent = to_f64(tally.latencies.len());
         let per_second = ratio(sent, elapsed.as_secs_f64());
         let row = Row::default()
             .with("round", round)
@@ -45,8 +45,8 @@ impl Turn {
 }
 
 /// Monitors may lag, but they have to be told; and nothing may be told twice.
-pub(super) fn judge(outcome: &Outcome) -> Verdict {
-    let attendance = &outcome.attendance;
+pub(super) fn check_outcome(outcome: &GroupOutcome) -> Verdict {
+    let attendance = &outcome.summary;
     if attendance.lost > 0 {
         eprintln!("restante-bench: {} events did not come to monitors that were not cut off", attendance.lost);
     }
@@ -60,8 +60,8 @@ pub(super) fn judge(outcome: &Outcome) -> Verdict {
 }
 
 /// The row of the second table.
-pub(super) fn crowd_row(round: usize, outcome: Outcome) -> Row {
-    let Outcome { attendance, stalled_dropped } = outcome;
+pub(super) fn group_row(round: usize, outcome: GroupOutcome) -> Row {
+    let GroupOutcome { summary: attendance, stalled_dropped } = outcome;
     let events = &attendance.events;
     let row = Row::default()
         .with("round", round)
@@ -80,7 +80,7 @@ pub(super) fn crowd_row(round: usize, outcome: Outcome) -> Row {
 }
 
 /// Shows the medians of all rounds, and the median of what monitors change in each.
-pub(super) fn compare(json: bool, [without, with]: &[Vec<Figures>; 2]) {
+pub(super) fn report_medians(json: bool, [without, with]: &[Vec<Figures>; 2]) {
     let mut report = Report::new(json);
     let figures: [(&str, Figure); 3] = [
         ("per_s", |turn| turn.per_second),

@@ -7,7 +7,7 @@ use crate::error::Error;
 /// Later").
 const TRY_AGAIN_LATER: u16 = 1013;
 /// The longest frame that we take; a summary is some hundred bytes.
-const MAX_FRAME: usize = 1 << 20;
+const MAX_FRAME_BYTES: usize = 1 << 20;
 /// RFC 6455 section 5.3 wants a fresh key for each frame, to keep scripts in browsers from choosing what intermediaries
 /// see. Nothing chooses anything here.
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
@@ -20,7 +20,7 @@ pub(super) const REQUEST_FIELDS: &str = "Connection: Upgrade\r\nUpgrade: websock
 const ACCEPTED: &[u8] = b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 /// Whether a header line of the response is the right answer to our key.
-pub(super) fn accepts(line: &[u8]) -> bool {
+pub(super) fn is_accept_field(line: &[u8]) -> bool {
     let Some(colon) = memchr::memchr(b':', line) else { return false };
     line[..colon].eq_ignore_ascii_case(b"sec-websocket-accept") && line[colon + 1..].trim_ascii() == ACCEPTED
 }
@@ -41,7 +41,7 @@ pub(super) enum Frame<'a> {
 }
 
 /// The frame that `bytes` begins with and its length, once it is all there (RFC 6455 section 5.2).
-pub(super) fn frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Error> {
+pub(super) fn parse_frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Error> {
     let [first, second, rest @ ..] = bytes else { return Ok(None) };
     if second & 0x80 != 0 {
         return Err(Error::Protocol("a masked frame from a server"));
@@ -53,7 +53,7 @@ pub(super) fn frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Error> {
         short => (Some(u64::from(*short)), 2),
     };
     let Some(length) = length else { return Ok(None) };
-    let length = usize::try_from(length).ok().filter(|&length| length <= MAX_FRAME);
+    let length = usize::try_from(length).ok().filter(|&length| length <= MAX_FRAME_BYTES);
     let end = head + length.ok_or(Error::Protocol("a frame that is too large"))?;
     let Some(payload) = bytes.get(head..end) else { return Ok(None) };
     // The first bit says that the message ends with this frame, the next three belong to extensions.
@@ -100,9 +100,9 @@ mod tests {
             (b"\x8a\x00", Frame::Other, 2),
         ];
         for (bytes, expected, length) in cases {
-            assert_eq!(frame(bytes).expect("a frame"), Some((expected, length)));
+            assert_eq!(parse_frame(bytes).expect("a frame"), Some((expected, length)));
             for end in 0..length {
-                assert_eq!(frame(&bytes[..end]).expect("the beginning of one"), None, "{end} of {length}");
+                assert_eq!(parse_frame(&bytes[..end]).expect("the beginning of one"), None, "{end} of {length}");
             }
         }
     }
@@ -111,7 +111,7 @@ mod tests {
     fn what_no_server_may_send_is_an_error() {
         let cases: [&[u8]; 4] = [b"\x81\x85", b"\x01\x05hello", b"\xc1\x05hello", b"\x81\x7f\xff\0\0\0\0\0\0\0"];
         for bytes in cases {
-            assert!(frame(bytes).is_err(), "{}", bytes.escape_ascii());
+            assert!(parse_frame(bytes).is_err(), "{}", bytes.escape_ascii());
         }
     }
 
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn only_the_answer_to_our_key_is_accepted() {
-        assert!(accepts(b"sec-websocket-accept:  s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
-        assert!(!accepts(b"Sec-WebSocket-Accept: dGhlIHNhbXBsZSBub25jZQ=="));
-        assert!(!accepts(b"Upgrade: websocket"));
+        assert!(is_accept_field(b"sec-websocket-accept:  s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+        assert!(!is_accept_field(b"Sec-WebSocket-Accept: dGhlIHNhbXBsZSBub25jZQ=="));
+        assert!(!is_accept_field(b"Upgrade: websocket"));
     }
 }

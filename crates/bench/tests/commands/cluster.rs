@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::fake::{Fake, Manner};
+use crate::fake::{Behavior, FakeServer};
 use crate::{bench, errors, rows};
 
 /// Runs two nodes and gives the exit code, the rows and what was complained about.
-fn cluster(fake: &Fake, options: &str) -> (Option<i32>, Vec<Value>, String) {
-    let Fake { smtp, http, .. } = fake;
+fn cluster(fake: &FakeServer, options: &str) -> (Option<i32>, Vec<Value>, String) {
+    let FakeServer { smtp, http, .. } = fake;
     let servers = format!("--smtp {smtp} --http http://{http} --http http://{http}/");
     let output = bench(&format!("cluster {servers} --connections 3 --warmup 5 --mailboxes 4 {options}"));
     (output.status.code(), rows(&output), errors(&output))
@@ -16,7 +16,7 @@ fn cluster(fake: &Fake, options: &str) -> (Option<i32>, Vec<Value>, String) {
 #[test]
 fn every_node_hears_of_every_message() {
     for protocol in ["v1", "v2", "sse"] {
-        let fake = Fake::start(Manner::Honest);
+        let fake = FakeServer::start(Behavior::Honest);
         let options = format!("--messages 30 --rounds 2 --monitors 2 --rate 1000 --protocol {protocol}");
         let (code, rows, complaints) = cluster(&fake, &options);
         assert_eq!(code, Some(0), "{complaints}");
@@ -41,8 +41,8 @@ fn every_node_hears_of_every_message() {
 
 #[test]
 fn what_a_node_does_not_tell_or_tells_twice_is_noticed() {
-    for (manner, lost, doubled) in [(Manner::HidesEachTenth, 3, 0), (Manner::TellsEachTenthTwice, 0, 3)] {
-        let fake = Fake::start(manner);
+    for (manner, lost, doubled) in [(Behavior::OmitsEachTenthEvent, 3, 0), (Behavior::RepeatsEachTenthEvent, 0, 3)] {
+        let fake = FakeServer::start(manner);
         let (code, rows, complaints) = cluster(&fake, "--messages 30 --rounds 1");
         assert_eq!(code, Some(1), "{complaints}");
         for row in &rows[1..] {
@@ -53,7 +53,7 @@ fn what_a_node_does_not_tell_or_tells_twice_is_noticed() {
 
 #[test]
 fn a_node_that_is_not_there_is_an_error() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     let output = bench(&format!("cluster --smtp {} --http http://127.0.0.1:1 --messages 1 --warmup 0", fake.smtp));
     assert_eq!(output.status.code(), Some(2));
     assert!(errors(&output).contains("http://127.0.0.1:1: connecting: "), "{}", errors(&output));

@@ -8,7 +8,7 @@ mod pop3;
 
 use std::process::{Command, Output};
 
-use fake::{Fake, Manner};
+use fake::{Behavior, FakeServer};
 use serde_json::Value;
 
 /// Runs `restante-bench` with JSON output against the fake server.
@@ -30,7 +30,7 @@ fn errors(output: &Output) -> String {
 
 #[test]
 fn smtp_reuses_its_connections() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     let output = bench(&format!("smtp --smtp {} --connections 3 --messages 50 --size 500,2000", fake.smtp));
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
     let rows = rows(&output);
@@ -46,7 +46,7 @@ fn smtp_reuses_its_connections() {
 
 #[test]
 fn smtp_opens_a_connection_for_each_message() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     let output = bench(&format!("smtp --smtp {} --messages 30 --warmup 5 --one-per-message", fake.smtp));
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
     assert_eq!((fake.sessions(), fake.messages()), (35, 35));
@@ -54,7 +54,7 @@ fn smtp_opens_a_connection_for_each_message() {
 
 #[test]
 fn smtp_pipelines_to_several_recipients_and_mailboxes() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     let options = "--messages 40 --pipelined --mailboxes 4 --recipients 2";
     let output = bench(&format!("smtp --smtp {} {options}", fake.smtp));
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
@@ -67,7 +67,7 @@ fn smtp_pipelines_to_several_recipients_and_mailboxes() {
 #[test]
 fn smtp_counts_refusals_and_keeps_the_session() {
     for pace in ["", "--pipelined"] {
-        let fake = Fake::start(Manner::RefusesEachTenth);
+        let fake = FakeServer::start(Behavior::RefusesEachTenth);
         let output = bench(&format!("smtp --smtp {} --connections 2 --messages 50 {pace}", fake.smtp));
         assert_eq!(output.status.code(), Some(1));
         let row = &rows(&output)[0];
@@ -79,7 +79,7 @@ fn smtp_counts_refusals_and_keeps_the_session() {
 
 #[test]
 fn smtp_reconnects_after_a_lost_connection() {
-    let fake = Fake::start(Manner::DropsEachTenth);
+    let fake = FakeServer::start(Behavior::DropsEachTenth);
     let output = bench(&format!("smtp --smtp {} --connections 1 --messages 50", fake.smtp));
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(rows(&output)[0]["errors"], 5);
@@ -88,7 +88,7 @@ fn smtp_reconnects_after_a_lost_connection() {
 
 #[test]
 fn smtp_measures_a_process() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     let output = bench(&format!("smtp --smtp {} --messages 20 --pid {}", fake.smtp, std::process::id()));
     let row = &rows(&output)[0];
     assert!(row["rss_peak_mib"].as_f64() > Some(0.0) && row["cpu_s_per_1000"].as_f64() >= Some(0.0), "{row}");
@@ -104,7 +104,7 @@ fn nobody_listening_is_an_error_and_not_a_wait() {
 
 #[test]
 fn http_fills_the_mailbox_and_reads_it() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     for (what, kind) in [("list", "text"), ("get", "multipart"), ("source", "text"), ("latest", "text")] {
         let servers = format!("--smtp {} --http http://{}", fake.smtp, fake.http);
         let fill = format!("--messages 50 --size 3000 --kind {kind}");
@@ -120,7 +120,7 @@ fn http_fills_the_mailbox_and_reads_it() {
 
 #[test]
 fn http_spreads_over_mailboxes_and_asks_once() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     let servers = format!("--smtp {} --http http://{}", fake.smtp, fake.http);
     for (what, requests) in [("list", 5), ("latest", 5), ("get", 23), ("source", 23)] {
         let output = bench(&format!("http {servers} --messages 23 --mailboxes 5 --what {what} --connections 3 --once"));
@@ -134,7 +134,7 @@ fn http_spreads_over_mailboxes_and_asks_once() {
 
 #[test]
 fn http_waits_for_a_restart() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     let servers = format!("--smtp {} --http http://{}", fake.smtp, fake.http);
     // The standard input of a test is empty, which is as good as a line.
     let output = bench(&format!("http {servers} --messages 3 --what get --once --pause"));
@@ -144,7 +144,7 @@ fn http_waits_for_a_restart() {
 
 #[test]
 fn http_says_when_there_is_nothing_to_read() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     let output = bench(&format!("http --http http://{} --what get --mailbox nobody", fake.http));
     assert_eq!(output.status.code(), Some(2));
     assert!(errors(&output).contains("is empty"), "{}", errors(&output));
@@ -152,7 +152,7 @@ fn http_says_when_there_is_nothing_to_read() {
 
 #[test]
 fn growth_measures_at_each_step() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     let options = format!("--steps 20,200 --mailboxes 10 --operations 15 --pid {}", std::process::id());
     let output = bench(&format!("growth --smtp {} --http http://{} {options}", fake.smtp, fake.http));
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
@@ -168,7 +168,7 @@ fn growth_measures_at_each_step() {
 
 #[test]
 fn growth_notices_mail_that_is_not_kept() {
-    let fake = Fake::start(Manner::LosesEachTenth);
+    let fake = FakeServer::start(Behavior::LosesEachTenth);
     let options = "--steps 400 --mailboxes 10 --operations 10";
     let output = bench(&format!("growth --smtp {} --http http://{} {options}", fake.smtp, fake.http));
     assert_eq!(output.status.code(), Some(1));
@@ -178,7 +178,7 @@ fn growth_notices_mail_that_is_not_kept() {
 
 #[test]
 fn expiry_tells_the_phases_apart() {
-    let fake = Fake::start(Manner::ForgetsSoon);
+    let fake = FakeServer::start(Behavior::EmptiesAtSixthList);
     let options = "--messages 40 --mailboxes 8 --rate 100 --connections 2 --settle 0 --after 1 --patience 60";
     let output = bench(&format!("expiry --smtp {} --http http://{} {options}", fake.smtp, fake.http));
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
@@ -193,7 +193,7 @@ fn expiry_tells_the_phases_apart() {
 
 #[test]
 fn expiry_gives_up_when_nothing_goes() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     let options = "--messages 8 --mailboxes 8 --settle 0 --patience 1";
     let output = bench(&format!("expiry --smtp {} --http http://{} {options}", fake.smtp, fake.http));
     assert_eq!(output.status.code(), Some(2));
@@ -203,12 +203,12 @@ fn expiry_gives_up_when_nothing_goes() {
 #[test]
 fn lost_finds_what_is_missing_or_doubled() {
     for (manner, code, lost, doubled, refused) in [
-        (Manner::Honest, 0, 0, 0, 0),
-        (Manner::LosesEachTenth, 1, 10, 0, 0),
-        (Manner::DoublesEachTenth, 1, 0, 10, 0),
-        (Manner::RefusesEachTenth, 0, 0, 0, 10),
+        (Behavior::Honest, 0, 0, 0, 0),
+        (Behavior::LosesEachTenth, 1, 10, 0, 0),
+        (Behavior::DoublesEachTenth, 1, 0, 10, 0),
+        (Behavior::RefusesEachTenth, 0, 0, 0, 10),
     ] {
-        let fake = Fake::start(manner);
+        let fake = FakeServer::start(manner);
         let options = "--connections 5 --messages 20 --settle 0";
         let output = bench(&format!("lost --smtp {} --http http://{} {options}", fake.smtp, fake.http));
         assert_eq!(output.status.code(), Some(code), "{}", errors(&output));

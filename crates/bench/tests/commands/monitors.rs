@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::fake::{Fake, Manner};
+use crate::fake::{Behavior, FakeServer};
 use crate::{bench, errors, rows};
 
 /// Runs one round and gives the exit code, the rows and what was complained about.
-fn monitors(fake: &Fake, options: &str) -> (Option<i32>, Vec<Value>, String) {
+fn monitors(fake: &FakeServer, options: &str) -> (Option<i32>, Vec<Value>, String) {
     let servers = format!("--smtp {} --http http://{}", fake.smtp, fake.http);
     let output = bench(&format!("monitors {servers} --connections 3 --warmup 5 {options}"));
     (output.status.code(), rows(&output), errors(&output))
@@ -15,7 +15,7 @@ fn monitors(fake: &Fake, options: &str) -> (Option<i32>, Vec<Value>, String) {
 #[test]
 fn every_reading_monitor_hears_of_every_message() {
     for protocol in ["v1", "v2", "sse"] {
-        let fake = Fake::start(Manner::Honest);
+        let fake = FakeServer::start(Behavior::Honest);
         let options = format!("--monitors 5 --stalled 0 --messages 30 --rounds 2 --protocol {protocol}");
         let (code, rows, complaints) = monitors(&fake, &options);
         assert_eq!(code, Some(0), "{complaints}");
@@ -39,7 +39,7 @@ fn every_reading_monitor_hears_of_every_message() {
 
 #[test]
 fn a_monitor_of_one_mailbox_hears_of_its_own() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     let options = "--monitors 4 --stalled 2 --messages 42 --rounds 1 --topic mailbox --rate 1000";
     let (code, rows, complaints) = monitors(&fake, &format!("{options} --pid {}", std::process::id()));
     assert_eq!(code, Some(0), "{complaints}");
@@ -55,7 +55,7 @@ fn a_monitor_of_one_mailbox_hears_of_its_own() {
 fn a_monitor_that_lagged_comes_back() {
     // Only an event stream goes on where it was; a WebSocket gets the last few messages.
     for (protocol, missed) in [("sse", false), ("v2", true)] {
-        let fake = Fake::start(Manner::CutsMonitorsOff);
+        let fake = FakeServer::start(Behavior::DisconnectsMonitors);
         let (code, rows, complaints) =
             monitors(&fake, &format!("--monitors 3 --stalled 2 --messages 50 --rounds 1 --protocol {protocol}"));
         assert_eq!(code, Some(0), "{complaints}");
@@ -69,7 +69,7 @@ fn a_monitor_that_lagged_comes_back() {
 
 #[test]
 fn events_that_do_not_come_are_noticed() {
-    let fake = Fake::start(Manner::HidesEachTenth);
+    let fake = FakeServer::start(Behavior::OmitsEachTenthEvent);
     let (code, rows, complaints) = monitors(&fake, "--monitors 3 --stalled 0 --messages 20 --rounds 1");
     assert_eq!(code, Some(1));
     assert_eq!((&rows[2]["lost"], &rows[2]["missed"]), (&6.into(), &0.into()), "{}", rows[2]);
@@ -78,7 +78,7 @@ fn events_that_do_not_come_are_noticed() {
 
 #[test]
 fn events_that_come_twice_are_noticed() {
-    let fake = Fake::start(Manner::TellsEachTenthTwice);
+    let fake = FakeServer::start(Behavior::RepeatsEachTenthEvent);
     let (code, rows, complaints) = monitors(&fake, "--monitors 3 --stalled 0 --messages 20 --rounds 1");
     assert_eq!(code, Some(1));
     assert_eq!((&rows[2]["lost"], &rows[2]["doubled"]), (&0.into(), &6.into()), "{}", rows[2]);
@@ -87,7 +87,7 @@ fn events_that_come_twice_are_noticed() {
 
 #[test]
 fn a_server_without_monitors_is_an_error() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     let servers = format!("--smtp {} --http http://{}/elsewhere", fake.smtp, fake.http);
     let output = bench(&format!("monitors {servers} --monitors 1 --messages 1"));
     assert_eq!(output.status.code(), Some(2));

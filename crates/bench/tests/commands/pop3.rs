@@ -1,11 +1,11 @@
 //! The `pop3` command against the fake server.
 
-use crate::fake::{Fake, Manner};
+use crate::fake::{Behavior, FakeServer};
 use crate::{bench, errors, rows};
 
 #[test]
 fn pop3_measures_each_step() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     let options = format!("--sessions 3 --messages 20 --size 500 --retrieve 10 --pid {}", std::process::id());
     let output = bench(&format!("pop3 --pop3 {} --smtp {} {options}", fake.pop3, fake.smtp));
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
@@ -21,7 +21,7 @@ fn pop3_measures_each_step() {
 
 #[test]
 fn pop3_takes_mailboxes_as_they_are_and_leaves_them() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     bench(&format!("smtp --smtp {} --messages 7", fake.smtp));
     let output = bench(&format!("pop3 --pop3 {} --filled --mailbox bench --keep", fake.pop3));
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
@@ -33,7 +33,7 @@ fn pop3_takes_mailboxes_as_they_are_and_leaves_them() {
 
 #[test]
 fn pop3_empties_before_it_fills() {
-    let fake = Fake::start(Manner::Honest);
+    let fake = FakeServer::start(Behavior::Honest);
     for _ in 0..2 {
         let output = bench(&format!("pop3 --pop3 {} --smtp {} --messages 5 --keep", fake.pop3, fake.smtp));
         assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
@@ -43,7 +43,7 @@ fn pop3_empties_before_it_fills() {
 
 #[test]
 fn pop3_notices_mail_that_is_not_kept() {
-    let fake = Fake::start(Manner::LosesEachTenth);
+    let fake = FakeServer::start(Behavior::LosesEachTenth);
     let output = bench(&format!("pop3 --pop3 {} --smtp {} --messages 30", fake.pop3, fake.smtp));
     assert_eq!(output.status.code(), Some(1));
     assert!(errors(&output).contains("1 mailboxes hold 27 of 30 messages"), "{}", errors(&output));

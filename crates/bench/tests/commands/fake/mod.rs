@@ -13,7 +13,7 @@ use std::thread;
 
 /// How the server treats mail.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum Behavior {
     /// Stores what it acknowledges.
     Honest,
     /// Acknowledges every message and stores all but each tenth.
@@ -25,17 +25,17 @@ pub(crate) enum Manner {
     /// Closes the connection instead of acknowledging each tenth message.
     DropsEachTenth,
     /// Forgets what is in a mailbox at the sixth look into it.
-    ForgetsSoon,
+    EmptiesAtSixthList,
     /// Tells each monitor after twenty events that it lagged.
-    CutsMonitorsOff,
+    DisconnectsMonitors,
     /// Does not tell monitors about each tenth message.
-    HidesEachTenth,
+    OmitsEachTenthEvent,
     /// Tells monitors twice about each tenth message.
-    TellsEachTenthTwice,
+    RepeatsEachTenthEvent,
 }
 
 /// A running server.
-pub(crate) struct Fake {
+pub(crate) struct FakeServer {
     pub(crate) smtp: SocketAddr,
     pub(crate) http: SocketAddr,
     pub(crate) pop3: SocketAddr,
@@ -50,8 +50,8 @@ struct State {
     largest_batch: usize,
     mailboxes: HashMap<String, Vec<Stored>>,
     /// How often each mailbox was listed.
-    looks: HashMap<String, usize>,
-    monitors: monitor::Hub,
+    list_counts: HashMap<String, usize>,
+    monitors: monitor::EventHub,
 }
 
 struct Stored {
@@ -60,8 +60,8 @@ struct Stored {
     source: String,
 }
 
-impl Fake {
-    pub(crate) fn start(manner: Manner) -> Self {
+impl FakeServer {
+    pub(crate) fn start(manner: Behavior) -> Self {
         let state = Arc::new(Mutex::new(State::default()));
         let shared = Arc::clone(&state);
         let smtp = listen(move |stream| smtp_session(stream, manner, &shared));
@@ -113,7 +113,7 @@ fn listen(serve: impl Fn(TcpStream) -> Option<()> + Send + Sync + 'static) -> So
 }
 
 /// Serves until the client leaves, which ends it by `None`.
-fn smtp_session(stream: TcpStream, manner: Manner, state: &Mutex<State>) -> Option<()> {
+fn smtp_session(stream: TcpStream, manner: Behavior, state: &Mutex<State>) -> Option<()> {
     let mut output = stream.try_clone().ok()?;
     let mut input = BufReader::new(stream);
     let mut say = |text: &str| output.write_all(text.as_bytes()).ok();
@@ -141,7 +141,7 @@ fn smtp_session(stream: TcpStream, manner: Manner, state: &Mutex<State>) -> Opti
                     state.transactions += 1;
                     state.transactions
                 };
-                if manner == Manner::RefusesEachTenth && transaction.is_multiple_of(10) {
+                if manner == Behavior::RefusesEachTenth && transaction.is_multiple_of(10) {
                     say("451 4.3.0 not today\r\n")?;
                     continue;
                 }
@@ -176,19 +176,19 @@ fn data(input: &mut impl BufRead) -> Option<String> {
 }
 
 /// `None` when the connection is to be dropped.
-fn store(state: &Mutex<State>, manner: Manner, recipients: Vec<String>, source: &str) -> Option<()> {
+fn store(state: &Mutex<State>, manner: Behavior, recipients: Vec<String>, source: &str) -> Option<()> {
     let mut state = state.lock().unwrap();
     state.messages += 1;
     let tenth = state.messages.is_multiple_of(10);
     let copies = match manner {
-        Manner::LosesEachTenth if tenth => 0,
-        Manner::DoublesEachTenth if tenth => 2,
-        Manner::DropsEachTenth if tenth => return None,
+        Behavior::LosesEachTenth if tenth => 0,
+        Behavior::DoublesEachTenth if tenth => 2,
+        Behavior::DropsEachTenth if tenth => return None,
         _ => 1,
     };
     let tellings = match manner {
-        Manner::HidesEachTenth if tenth => 0,
-        Manner::TellsEachTenthTwice if tenth => 2,
+        Behavior::OmitsEachTenthEvent if tenth => 0,
+        Behavior::RepeatsEachTenthEvent if tenth => 2,
         _ => 1,
     };
     let subject = source.lines().find_map(|line| line.strip_prefix("Subject: ")).unwrap_or_default();
@@ -208,7 +208,7 @@ fn store(state: &Mutex<State>, manner: Manner, recipients: Vec<String>, source: 
     Some(())
 }
 
-fn http_session(stream: TcpStream, manner: Manner, state: &Mutex<State>) -> Option<()> {
+fn http_session(stream: TcpStream, manner: Behavior, state: &Mutex<State>) -> Option<()> {
     let mut output = stream.try_clone().ok()?;
     let mut input = BufReader::new(stream);
     loop {
@@ -216,13 +216,13 @@ fn http_session(stream: TcpStream, manner: Manner, state: &Mutex<State>) -> Opti
         let fields = fields(&mut input)?;
         let mut words = request.split(' ');
         let (method, path) = (words.next()?, words.next()?);
-        if let Some(wanted) = monitor::Wanted::parse(path, &fields) {
+        if let Some(wanted) = monitor::MonitorRequest::parse(path, &fields) {
             return monitor::session(output, &wanted, manner, state);
         }
         let segments: Vec<&str> = path.trim_start_matches("/api/v1/mailbox/").split('/').collect();
         let mut state = state.lock().unwrap();
-        if manner == Manner::ForgetsSoon && method == "GET" {
-            let looks = state.looks.entry(segments[0].to_owned()).or_default();
+        if manner == Behavior::EmptiesAtSixthList && method == "GET" {
+            let looks = state.list_counts.entry(segments[0].to_owned()).or_default();
             *looks += 1;
             if *looks == 6 {
                 state.mailboxes.remove(segments[0]);

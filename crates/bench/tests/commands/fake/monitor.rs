@@ -6,18 +6,18 @@ use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-use super::{Manner, State};
+use super::{Behavior, State};
 
 /// Events of the past that a monitor hears when it is opened.
 const HISTORY: usize = 3;
 /// Events after which [`Manner::CutsMonitorsOff`] does so.
-const ENOUGH: usize = 20;
+const EVENTS_BEFORE_DISCONNECT: usize = 20;
 
 /// Who is told what.
 #[derive(Default)]
-pub(super) struct Hub {
+pub(super) struct EventHub {
     log: Vec<Event>,
-    listeners: Vec<(Option<String>, Sender<Event>)>,
+    subscribers: Vec<(Option<String>, Sender<Event>)>,
     pub(super) pongs: usize,
 }
 
@@ -28,27 +28,27 @@ struct Event {
     subject: String,
 }
 
-impl Hub {
+impl EventHub {
     pub(super) fn publish(&mut self, mailbox: &str, subject: &str) {
         let event = Event { id: self.log.len() + 1, mailbox: mailbox.to_owned(), subject: subject.to_owned() };
         self.log.push(event.clone());
         let concerns = |filter: &Option<String>| filter.as_ref().is_none_or(|filter| filter == mailbox);
-        self.listeners.retain(|(filter, sender)| !concerns(filter) || sender.send(event.clone()).is_ok());
+        self.subscribers.retain(|(filter, sender)| !concerns(filter) || sender.send(event.clone()).is_ok());
     }
 
-    fn subscribe(&mut self, wanted: &Wanted) -> Receiver<Event> {
+    fn subscribe(&mut self, wanted: &MonitorRequest) -> Receiver<Event> {
         let (sender, receiver) = mpsc::channel();
         let start = wanted.last_id.unwrap_or(self.log.len().saturating_sub(HISTORY));
         for event in &self.log[start..] {
             sender.send(event.clone()).unwrap();
         }
-        self.listeners.push((wanted.mailbox.clone(), sender));
+        self.subscribers.push((wanted.mailbox.clone(), sender));
         receiver
     }
 }
 
 /// What a client asks for.
-pub(super) struct Wanted {
+pub(super) struct MonitorRequest {
     kind: Kind,
     mailbox: Option<String>,
     last_id: Option<usize>,
@@ -61,7 +61,7 @@ enum Kind {
     Sse,
 }
 
-impl Wanted {
+impl MonitorRequest {
     pub(super) fn parse(path: &str, fields: &[String]) -> Option<Self> {
         let kinds = [
             ("/api/v1/monitor/messages", Kind::V1),
@@ -77,7 +77,12 @@ impl Wanted {
 }
 
 /// Tells the monitor everything until it leaves.
-pub(super) fn session(mut stream: TcpStream, wanted: &Wanted, manner: Manner, state: &Mutex<State>) -> Option<()> {
+pub(super) fn session(
+    mut stream: TcpStream,
+    wanted: &MonitorRequest,
+    manner: Behavior,
+    state: &Mutex<State>,
+) -> Option<()> {
     let events = state.lock().unwrap().monitors.subscribe(wanted);
     if wanted.kind == Kind::Sse {
         stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").ok()?;
@@ -91,7 +96,7 @@ pub(super) fn session(mut stream: TcpStream, wanted: &Wanted, manner: Manner, st
         let input = stream.try_clone().ok()?;
         scope.spawn(move || await_pong(input, state));
         for (told, event) in events.iter().enumerate() {
-            if manner == Manner::CutsMonitorsOff && told == ENOUGH {
+            if manner == Behavior::DisconnectsMonitors && told == EVENTS_BEFORE_DISCONNECT {
                 let end: &[u8] = if wanted.kind == Kind::Sse { b"0\r\n\r\n" } else { b"\x88\x02\x03\xf5" };
                 stream.write_all(end).ok()?;
                 break;

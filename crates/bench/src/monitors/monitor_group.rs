@@ -14,28 +14,28 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::Topic;
-use super::attendance::{Attendance, Seen};
-use super::monitor::{Happening, Monitor, Protocol, Subscription};
+use super::monitor::{Monitor, MonitorEvent, Protocol, Subscription};
+use super::received_events::{EventSummary, ReceivedEvents};
 use crate::error::Error;
-use crate::http::Base;
+use crate::http::BaseUrl;
 use crate::message::mailbox_name;
 
 /// Between being cut off and coming back.
-const PAUSE: Duration = Duration::from_secs(1);
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// Of how many monitors the latency is noted when all hear the same; every event of every monitor would be too much.
-const TIMED: usize = 20;
+const MAX_TIMED_MONITORS: usize = 20;
 /// How often it is looked whether anything still happens.
-const INTERVAL: Duration = Duration::from_millis(50);
+const TICK: Duration = Duration::from_millis(50);
 /// The longest wait for that.
-const PATIENCE: Duration = Duration::from_mins(2);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(2);
 /// How long nothing comes to a stalled monitor, once it reads, when the server has kept it.
-const KEPT: Duration = Duration::from_millis(500);
+const STALLED_READ_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Who listens to what.
 #[derive(Clone)]
-pub(super) struct Plan {
+pub(super) struct GroupSettings {
     /// The server.
-    pub(super) base: Base,
+    pub(super) base: BaseUrl,
     /// How it tells.
     pub(super) protocol: Protocol,
     /// What the reading monitors listen to; the stalled ones listen to everything, or nothing much would come to them.
@@ -47,50 +47,59 @@ pub(super) struct Plan {
     /// How many never do.
     pub(super) stalled: usize,
     /// Whether everything else on the machine comes before them.
-    pub(super) humble: bool,
+    pub(super) is_low_priority: bool,
     /// The messages that count.
     pub(super) numbers: Range<u64>,
 }
 
 /// Monitors that are open.
-pub(super) struct Crowd {
+pub(super) struct MonitorGroup {
     shared: Arc<Shared>,
-    leave: oneshot::Sender<()>,
+    stop: oneshot::Sender<()>,
     /// Tells how many of the stalled ones the server had given up.
-    gone: oneshot::Receiver<usize>,
+    stalled_dropped: oneshot::Receiver<usize>,
 }
 
 /// What came of a crowd.
-pub(super) struct Outcome {
+pub(super) struct GroupOutcome {
     /// Of the reading monitors.
-    pub(super) attendance: Attendance,
+    pub(super) summary: EventSummary,
     /// Stalled ones that the server had given up.
     pub(super) stalled_dropped: usize,
 }
 
 struct Shared {
-    plan: Plan,
-    seen: Vec<Mutex<Seen>>,
+    settings: GroupSettings,
+    received: Vec<Mutex<ReceivedEvents>>,
     /// Everything that happened at any reading monitor.
-    happenings: AtomicU64,
+    event_count: AtomicU64,
     /// What of it counts.
-    heard: AtomicU64,
+    counted_events: AtomicU64,
     /// Reading monitors that were cut off and have not come back yet.
-    away: AtomicU64,
+    disconnected: AtomicU64,
     /// How many times [`INTERVAL`] has passed on the thread of the monitors.
     ticks: AtomicU64,
 }
 
-impl Crowd {
+impl MonitorGroup {
     /// Opens all monitors, and waits until they have heard what the server tells about the past.
-    pub(super) async fn gather(plan: Plan) -> Result<Self, Error> {
+    pub(super) async fn open(plan: GroupSettings) -> Result<Self, Error> {
         allow_open_files(plan.monitors + plan.stalled)?;
-        let is_timed =
-            |index: usize| plan.topic == Topic::Mailbox || index.is_multiple_of(plan.monitors.div_ceil(TIMED).max(1));
-        let seen = (0..plan.monitors).map(|index| Mutex::new(Seen::nothing(plan.numbers.clone(), is_timed(index))));
+        let is_timed = |index: usize| {
+            plan.topic == Topic::Mailbox || index.is_multiple_of(plan.monitors.div_ceil(MAX_TIMED_MONITORS).max(1))
+        };
+        let seen =
+            (0..plan.monitors).map(|index| Mutex::new(ReceivedEvents::new(plan.numbers.clone(), is_timed(index))));
         let seen = seen.collect();
         let [happenings, heard, away, ticks] = [0; 4].map(AtomicU64::new);
-        let shared = Arc::new(Shared { plan, seen, happenings, heard, away, ticks });
+        let shared = Arc::new(Shared {
+            settings: plan,
+            received: seen,
+            event_count: happenings,
+            counted_events: heard,
+            disconnected: away,
+            ticks,
+        });
         let (opened, is_open) = oneshot::channel();
         let (leave, left) = oneshot::channel();
         let (went, gone) = oneshot::channel();
@@ -103,46 +112,49 @@ impl Crowd {
                 }
                 Ok(hall) => {
                     let _ = opened.send(Ok(()));
-                    let _ = went.send(hall.listen(&theirs, left));
+                    let _ = went.send(hall.run(&theirs, left));
                 }
             }
         });
-        is_open.await.unwrap_or_else(|_| Err(ended()))?;
-        let crowd = Self { shared, leave, gone };
-        crowd.wait(u64::MAX, Duration::from_millis(300)).await;
+        is_open.await.unwrap_or_else(|_| Err(monitors_ended()))?;
+        let crowd = Self { shared, stop: leave, stalled_dropped: gone };
+        crowd.wait_until(u64::MAX, Duration::from_millis(300)).await;
         Ok(crowd)
     }
 
     /// Waits until all monitors have heard of what was acknowledged, or do not hear of anything any more.
     pub(super) async fn wait_for(&self, acknowledged: &[Option<Instant>]) {
         let messages = acknowledged.iter().flatten().count() as u64;
-        let due = match self.shared.plan.topic {
-            Topic::All => messages * self.shared.seen.len() as u64,
+        let due = match self.shared.settings.topic {
+            Topic::All => messages * self.shared.received.len() as u64,
             Topic::Mailbox => messages,
         };
         // Long enough for those that were cut off to come back.
-        self.wait(due, PAUSE * 2).await;
+        self.wait_until(due, RECONNECT_DELAY * 2).await;
     }
 
     /// Closes all monitors.
-    pub(super) async fn disperse(self, acknowledged: &[Option<Instant>]) -> Result<Outcome, Error> {
+    pub(super) async fn close(self, acknowledged: &[Option<Instant>]) -> Result<GroupOutcome, Error> {
         // The thread waits for this, or has ended, which the next line notices.
-        let _ = self.leave.send(());
-        let stalled_dropped = self.gone.await.map_err(|_| ended())?;
-        let seen: Vec<_> = self.shared.seen.iter().map(lock).collect();
-        let seen: Vec<&Seen> = seen.iter().map(|seen| &**seen).collect();
-        Ok(Outcome { attendance: Attendance::of(&seen, acknowledged, self.shared.plan.topic), stalled_dropped })
+        let _ = self.stop.send(());
+        let stalled_dropped = self.stalled_dropped.await.map_err(|_| monitors_ended())?;
+        let seen: Vec<_> = self.shared.received.iter().map(lock).collect();
+        let seen: Vec<&ReceivedEvents> = seen.iter().map(|seen| &**seen).collect();
+        Ok(GroupOutcome {
+            summary: EventSummary::compare(&seen, acknowledged, self.shared.settings.topic),
+            stalled_dropped,
+        })
     }
 
     /// Waits until so many events that count were heard, or for some time nothing happened and no monitor was away. That time
     /// is counted by the thread of the monitors: on a busy machine its low priority may keep it from hearing anything.
-    async fn wait(&self, due: u64, quiet: Duration) {
+    async fn wait_until(&self, due: u64, quiet: Duration) {
         let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Shared { happenings, heard, away, ticks, .. } = &*self.shared;
-        let deadline = Instant::now() + PATIENCE;
+        let Shared { event_count: happenings, counted_events: heard, disconnected: away, ticks, .. } = &*self.shared;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         let mut last = (now(ticks), 0);
-        while now(heard) < due && INTERVAL * ticks_since(last.0, now(ticks)) < quiet && Instant::now() < deadline {
-            sleep(INTERVAL).await;
+        while now(heard) < due && TICK * ticks_since(last.0, now(ticks)) < quiet && Instant::now() < deadline {
+            sleep(TICK).await;
             if now(happenings) != last.1 || now(away) > 0 {
                 last = (now(ticks), now(happenings));
             }
@@ -155,25 +167,25 @@ fn ticks_since(before: u64, now: u64) -> u32 {
 }
 
 /// The thread's own: its runtime and the open monitors in it.
-struct Hall {
+struct OpenMonitors {
     runtime: tokio::runtime::Runtime,
     reading: Vec<(Subscription, Monitor)>,
     stalled: Vec<Monitor>,
 }
 
 /// Opens the monitors one after the other; who is open hears nothing yet.
-fn open_all(shared: &Shared) -> Result<Hall, Error> {
-    if shared.plan.humble {
+fn open_all(shared: &Shared) -> Result<OpenMonitors, Error> {
+    if shared.settings.is_low_priority {
         // On Linux a priority belongs to a thread, and no process means the calling one.
         let lowered = setpriority_process(None, 19);
         lowered.map_err(|error| Error::io("lowering the priority of the monitors", error.into()))?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::io("starting the runtime of the monitors", error))?;
-    let plan = &shared.plan;
+    let plan = &shared.settings;
     let subscription = |mailbox, stalled| {
         let (base, protocol) = (plan.base.clone(), plan.protocol);
-        Subscription { base, protocol, mailbox, last_id: None, stalled }
+        Subscription { base, protocol, mailbox, last_id: None, is_stalled: stalled }
     };
     let (mut reading, mut stalled) = (Vec::new(), Vec::new());
     runtime.block_on(async {
@@ -188,12 +200,12 @@ fn open_all(shared: &Shared) -> Result<Hall, Error> {
         }
         Ok(())
     })?;
-    Ok(Hall { runtime, reading, stalled })
+    Ok(OpenMonitors { runtime, reading, stalled })
 }
 
-impl Hall {
+impl OpenMonitors {
     /// Lets the monitors listen until they are to leave; how many of the stalled ones the server has given up by then.
-    fn listen(self, shared: &Arc<Shared>, left: oneshot::Receiver<()>) -> usize {
+    fn run(self, shared: &Arc<Shared>, left: oneshot::Receiver<()>) -> usize {
         self.runtime.block_on(async {
             let mut reading = JoinSet::new();
             reading.spawn(tick(Arc::clone(shared)));
@@ -215,7 +227,7 @@ impl Hall {
 /// Counts the time on this thread.
 async fn tick(shared: Arc<Shared>) {
     loop {
-        sleep(INTERVAL).await;
+        sleep(TICK).await;
         shared.ticks.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -223,61 +235,61 @@ async fn tick(shared: Arc<Shared>) {
 /// One reading monitor, which comes back whenever it is cut off.
 async fn read(shared: Arc<Shared>, index: usize, mut subscription: Subscription, mut monitor: Monitor) {
     loop {
-        let end = until_cut_off(&shared, index, &mut monitor).await;
-        shared.away.fetch_add(1, Ordering::Relaxed);
-        lock(&shared.seen[index]).cut_off(end);
+        let end = read_until_disconnected(&shared, index, &mut monitor).await;
+        shared.disconnected.fetch_add(1, Ordering::Relaxed);
+        lock(&shared.received[index]).record_disconnect(end);
         if let Some(id) = monitor.last_id() {
             subscription.last_id = Some(id.to_owned());
         }
         monitor = loop {
-            sleep(PAUSE).await;
+            sleep(RECONNECT_DELAY).await;
             match Monitor::open(&subscription).await {
                 Ok(monitor) => break monitor,
-                Err(error) => lock(&shared.seen[index]).cut_off(Err(error)),
+                Err(error) => lock(&shared.received[index]).record_disconnect(Err(error)),
             }
         };
-        lock(&shared.seen[index]).reconnected += 1;
-        shared.away.fetch_sub(1, Ordering::Relaxed);
+        lock(&shared.received[index]).reconnected += 1;
+        shared.disconnected.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Listens until the server says that the monitor lagged, or cuts it off without a word.
-async fn until_cut_off(shared: &Shared, index: usize, monitor: &mut Monitor) -> Result<(), Error> {
+async fn read_until_disconnected(shared: &Shared, index: usize, monitor: &mut Monitor) -> Result<(), Error> {
     loop {
         let happening = monitor.next().await?;
-        shared.happenings.fetch_add(1, Ordering::Relaxed);
+        shared.event_count.fetch_add(1, Ordering::Relaxed);
         match happening {
-            Happening::Stored(number) => {
-                if lock(&shared.seen[index]).hear(number) {
-                    shared.heard.fetch_add(1, Ordering::Relaxed);
+            MonitorEvent::Stored(number) => {
+                if lock(&shared.received[index]).record(number) {
+                    shared.counted_events.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            Happening::Other => {}
-            Happening::Lagged => return Ok(()),
+            MonitorEvent::Other => {}
+            MonitorEvent::Lagged => return Ok(()),
         }
     }
 }
 
 /// Reads what had come to a monitor that did not read, to see whether the server has ended it.
 async fn was_dropped(mut monitor: Monitor) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while Instant::now() < deadline {
-        match timeout(KEPT, monitor.next()).await {
+        match timeout(STALLED_READ_TIMEOUT, monitor.next()).await {
             Err(_) => return false,
-            Ok(Ok(Happening::Lagged) | Err(_)) => return true,
-            Ok(Ok(Happening::Stored(_) | Happening::Other)) => {}
+            Ok(Ok(MonitorEvent::Lagged) | Err(_)) => return true,
+            Ok(Ok(MonitorEvent::Stored(_) | MonitorEvent::Other)) => {}
         }
     }
     false
 }
 
 /// The thread of the monitors has panicked, and said why.
-fn ended() -> Error {
+fn monitors_ended() -> Error {
     Error::Usage("the monitors ended by themselves".to_owned())
 }
 
 /// What a monitor has seen is never left half noted.
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+fn lock(seen: &Mutex<ReceivedEvents>) -> MutexGuard<'_, ReceivedEvents> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -9,10 +9,10 @@ use crate::measure::Latencies;
 
 /// What one monitor heard of the messages with some numbers.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ReceivedEvents {
     numbers: Range<u64>,
     /// Whether it heard of each of them.
-    heard: Bits,
+    received: BitSet,
     /// How often it heard of one that it had heard of.
     repeated: u64,
     /// When, unless nobody wants to know.
@@ -27,19 +27,28 @@ pub(super) struct Seen {
     first_error: Option<String>,
 }
 
-impl Seen {
+impl ReceivedEvents {
     /// Nothing yet.
-    pub(super) fn nothing(numbers: Range<u64>, timed: bool) -> Self {
-        let heard = Bits::zero(numbers.clone().count());
+    pub(super) fn new(numbers: Range<u64>, timed: bool) -> Self {
+        let heard = BitSet::with_capacity(numbers.clone().count());
         let arrivals = timed.then(Vec::new);
-        Self { numbers, heard, repeated: 0, arrivals, lagged: 0, reconnected: 0, dropped: 0, first_error: None }
+        Self {
+            numbers,
+            received: heard,
+            repeated: 0,
+            arrivals,
+            lagged: 0,
+            reconnected: 0,
+            dropped: 0,
+            first_error: None,
+        }
     }
 
     /// Notes that the monitor hears of a message; true when it is one of those that count, and for the first time. Older
     /// ones come when a monitor is opened, and others come again when it comes back.
-    pub(super) fn hear(&mut self, number: u64) -> bool {
+    pub(super) fn record(&mut self, number: u64) -> bool {
         let Some(offset) = offset(&self.numbers, number) else { return false };
-        if !self.heard.set(offset) {
+        if !self.received.insert(offset) {
             self.repeated += 1;
             return false;
         }
@@ -50,7 +59,7 @@ impl Seen {
     }
 
     /// Notes that the server ended it: in good order because it lagged, or otherwise.
-    pub(super) fn cut_off(&mut self, end: Result<(), Error>) {
+    pub(super) fn record_disconnect(&mut self, end: Result<(), Error>) {
         match end {
             Ok(()) => self.lagged += 1,
             Err(error) => {
@@ -63,7 +72,7 @@ impl Seen {
 
 /// The figures of all monitors that read.
 #[derive(Debug, Default)]
-pub(super) struct Attendance {
+pub(super) struct EventSummary {
     /// Messages that single monitors heard of, in ascending order.
     pub(super) events: Vec<u64>,
     /// Messages that were acknowledged and not heard of by a monitor that was cut off, over all of them.
@@ -84,20 +93,20 @@ pub(super) struct Attendance {
     pub(super) latencies: Latencies,
 }
 
-impl Attendance {
+impl EventSummary {
     /// Compares what monitors heard with what was acknowledged.
-    pub(super) fn of(all: &[&Seen], acknowledged: &[Option<Instant>], topic: Topic) -> Self {
+    pub(super) fn compare(all: &[&ReceivedEvents], acknowledged: &[Option<Instant>], topic: Topic) -> Self {
         let mut attendance = Self::default();
         for (index, seen) in all.iter().enumerate() {
-            attendance.add(seen, acknowledged, |number| topic.concerns(number, index, all.len()));
+            attendance.add(seen, acknowledged, |number| topic.includes(number, index, all.len()));
         }
         attendance.events.sort_unstable();
         attendance
     }
 
-    fn add(&mut self, seen: &Seen, acknowledged: &[Option<Instant>], is_due: impl Fn(u64) -> bool) {
+    fn add(&mut self, seen: &ReceivedEvents, acknowledged: &[Option<Instant>], is_due: impl Fn(u64) -> bool) {
         let unheard = |(number, (offset, at)): &(u64, (usize, &Option<Instant>))| {
-            at.is_some() && !seen.heard.contains(*offset) && is_due(*number)
+            at.is_some() && !seen.received.contains(*offset) && is_due(*number)
         };
         let unheard = seen.numbers.clone().zip(acknowledged.iter().enumerate()).filter(unheard).count() as u64;
         if seen.lagged + seen.dropped > 0 {
@@ -106,7 +115,7 @@ impl Attendance {
             self.lost += unheard;
             self.doubled += seen.repeated;
         }
-        self.events.push(seen.heard.count());
+        self.events.push(seen.received.count());
         self.lagged += seen.lagged;
         self.reconnected += seen.reconnected;
         self.dropped += seen.dropped;
@@ -122,16 +131,16 @@ impl Attendance {
 
 /// A set of small numbers; a thousand monitors have one each, so it should be small itself.
 #[derive(Debug)]
-struct Bits(Vec<u64>);
+struct BitSet(Vec<u64>);
 
-impl Bits {
+impl BitSet {
     /// No number below `end`, where there could be all of them.
-    fn zero(end: usize) -> Self {
+    fn with_capacity(end: usize) -> Self {
         Self(vec![0; end.div_ceil(64)])
     }
 
     /// Adds a number; false when it was there already.
-    fn set(&mut self, number: usize) -> bool {
+    fn insert(&mut self, number: usize) -> bool {
         let (word, bit) = (&mut self.0[number / 64], 1 << (number % 64));
         let is_new = *word & bit == 0;
         *word |= bit;
@@ -158,18 +167,18 @@ mod tests {
 
     use super::*;
 
-    fn heard(numbers: &[u64]) -> Seen {
-        let mut seen = Seen::nothing(10..14, true);
+    fn heard(numbers: &[u64]) -> ReceivedEvents {
+        let mut seen = ReceivedEvents::new(10..14, true);
         for &number in numbers {
-            seen.hear(number);
+            seen.record(number);
         }
         seen
     }
 
     #[test]
     fn a_set_of_bits_is_a_set() {
-        let mut bits = Bits::zero(130);
-        let added: Vec<_> = [0, 63, 64, 129, 63].iter().map(|&number| bits.set(number)).collect();
+        let mut bits = BitSet::with_capacity(130);
+        let added: Vec<_> = [0, 63, 64, 129, 63].iter().map(|&number| bits.insert(number)).collect();
         assert_eq!(added, [true, true, true, true, false]);
         assert_eq!(bits.count(), 4);
         assert!(bits.contains(129) && !bits.contains(128));
@@ -177,8 +186,8 @@ mod tests {
 
     #[test]
     fn messages_count_once_and_old_ones_not_at_all() {
-        let mut seen = Seen::nothing(10..14, false);
-        let counted: Vec<_> = [9, 10, 10, 13, 14, 10].iter().map(|&number| seen.hear(number)).collect();
+        let mut seen = ReceivedEvents::new(10..14, false);
+        let counted: Vec<_> = [9, 10, 10, 13, 14, 10].iter().map(|&number| seen.record(number)).collect();
         assert_eq!(counted, [false, true, false, true, false, false]);
     }
 
@@ -186,8 +195,8 @@ mod tests {
     fn only_a_monitor_that_was_cut_off_may_hear_something_twice() {
         let acknowledged = [Some(Instant::now()); 4];
         let mut told = heard(&[10, 11, 12, 13, 12, 13]);
-        told.cut_off(Ok(()));
-        let attendance = Attendance::of(&[&told, &heard(&[10, 11, 12, 10, 13, 10])], &acknowledged, Topic::All);
+        told.record_disconnect(Ok(()));
+        let attendance = EventSummary::compare(&[&told, &heard(&[10, 11, 12, 10, 13, 10])], &acknowledged, Topic::All);
         assert_eq!((attendance.events, attendance.lost, attendance.doubled), (vec![4, 4], 0, 2));
     }
 
@@ -195,10 +204,10 @@ mod tests {
     fn only_a_monitor_that_was_cut_off_may_miss_something() {
         let acknowledged = [Some(Instant::now()), Some(Instant::now()), None, Some(Instant::now())];
         let mut told = heard(&[10]);
-        told.cut_off(Ok(()));
+        told.record_disconnect(Ok(()));
         told.reconnected += 1;
         let (deaf, perfect) = (heard(&[10, 13]), heard(&[10, 11, 13]));
-        let attendance = Attendance::of(&[&told, &perfect, &deaf], &acknowledged, Topic::All);
+        let attendance = EventSummary::compare(&[&told, &perfect, &deaf], &acknowledged, Topic::All);
         assert_eq!(attendance.events, [1, 2, 3]);
         assert_eq!((attendance.missed, attendance.lost), (2, 1), "the one without a 250 is not due");
         assert_eq!((attendance.lagged, attendance.reconnected, attendance.dropped), (1, 1, 0));
@@ -208,7 +217,7 @@ mod tests {
     #[test]
     fn a_monitor_of_one_mailbox_is_due_its_own_share() {
         let acknowledged = [Some(Instant::now()); 4];
-        let attendance = Attendance::of(&[&heard(&[10, 12]), &heard(&[11])], &acknowledged, Topic::Mailbox);
+        let attendance = EventSummary::compare(&[&heard(&[10, 12]), &heard(&[11])], &acknowledged, Topic::Mailbox);
         assert_eq!((attendance.events, attendance.lost), (vec![1, 2], 1), "13 belongs to the second");
     }
 
@@ -216,7 +225,7 @@ mod tests {
     fn an_event_before_its_acknowledgement_took_no_time() {
         let seen = heard(&[10]);
         let later = Some(Instant::now() + Duration::from_mins(1));
-        let attendance = Attendance::of(&[&seen], &[later, None, None, None], Topic::All);
+        let attendance = EventSummary::compare(&[&seen], &[later, None, None, None], Topic::All);
         assert_eq!(attendance.latencies.percentiles().max, 0);
     }
 }

@@ -11,12 +11,12 @@ use tokio::task::JoinSet;
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::load::{Load, at_least_one, envelopes};
-use crate::measure::{Sample, Tally, mib, ratio, real};
-use crate::message::{self, Kind, mailbox_name};
+use crate::load::{Load, build_envelopes, parse_positive};
+use crate::measure::{Results, Sample, mib, ratio, to_f64};
+use crate::message::{self, MessageKind, mailbox_name};
 use crate::pop3::{Client, Stat};
 use crate::report::{Report, Row};
-use crate::smtp::{Pace, resolve};
+use crate::smtp::{CommandMode, resolve};
 
 /// Options of the `pop3` command.
 #[derive(Args)]
@@ -37,10 +37,10 @@ pub(crate) struct Options {
     #[arg(long, default_value = "bench")]
     password: String,
     /// Sessions at the same time, each with a mailbox of its own.
-    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     sessions: usize,
     /// Messages in each mailbox; the server must not have a lower cap.
-    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     messages: usize,
     /// Size of each in bytes with its header.
     #[arg(long, default_value_t = 1024)]
@@ -64,16 +64,21 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     let addresses = resolve(&options.pop3).await?;
     if let Some(smtp) = &options.smtp {
         for n in 0..options.sessions {
-            empty(&addresses, &mailbox_name(&options.mailbox, n), &options.password).await?;
+            empty_mailbox(&addresses, &mailbox_name(&options.mailbox, n), &options.password).await?;
         }
-        fill(smtp, options).await?;
+        fill_mailboxes(smtp, options).await?;
     }
-    let plan = Arc::new(Plan { password: options.password.clone(), retrieve: options.retrieve });
+    let plan = Arc::new(SessionSettings { password: options.password.clone(), retrieve: options.retrieve });
     let mut sessions = Vec::new();
     for n in 0..options.sessions {
         let client = Client::connect(&addresses).await?;
         let held = Stat { messages: 0, octets: 0 };
-        sessions.push(Session { client, user: mailbox_name(&options.mailbox, n), held, plan: Arc::clone(&plan) });
+        sessions.push(Session {
+            client,
+            user: mailbox_name(&options.mailbox, n),
+            stat: held,
+            settings: Arc::clone(&plan),
+        });
     }
 
     let mut report = Report::new(options.json);
@@ -82,15 +87,15 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         if step == Step::Dele && options.keep {
             continue;
         }
-        let before = options.pid.map(Sample::of).transpose()?;
+        let before = options.pid.map(Sample::read).transpose()?;
         let start = Instant::now();
         let tally;
-        (sessions, tally) = all(sessions, step).await;
+        (sessions, tally) = run_step_in_all(sessions, step).await;
         let elapsed = start.elapsed().as_secs_f64();
-        let after = options.pid.map(Sample::of).transpose()?;
+        let after = options.pid.map(Sample::read).transpose()?;
         verdict = verdict.and(tally.verdict());
         if step == Step::Stat {
-            verdict = verdict.and(complete(&sessions, options));
+            verdict = verdict.and(check_filled(&sessions, options));
         }
         report.row(&row(step, tally, elapsed, before.zip(after)));
     }
@@ -118,7 +123,7 @@ impl Step {
 }
 
 /// What all sessions have in common.
-struct Plan {
+struct SessionSettings {
     password: String,
     retrieve: usize,
 }
@@ -127,19 +132,19 @@ struct Session {
     client: Client,
     user: String,
     /// What STAT said.
-    held: Stat,
-    plan: Arc<Plan>,
+    stat: Stat,
+    settings: Arc<SessionSettings>,
 }
 
 impl Session {
     /// Takes one step; nothing of the session is left when it went wrong, or when it was the last one.
-    async fn take(mut self, step: Step) -> (Option<Self>, Tally) {
-        let mut tally = Tally::default();
+    async fn run_step(mut self, step: Step) -> (Option<Self>, Results) {
+        let mut tally = Results::default();
         let outcome = match step {
             Step::Quit => {
                 let start = Instant::now();
-                let outcome = self.client.quit().await.map(|()| tally.success(start.elapsed(), 0));
-                return (None, noted(tally, outcome));
+                let outcome = self.client.quit().await.map(|()| tally.record_success(start.elapsed(), 0));
+                return (None, with_outcome(tally, outcome));
             }
             Step::Login => self.login(&mut tally).await,
             Step::Stat => self.stat(&mut tally).await,
@@ -149,73 +154,73 @@ impl Session {
             Step::Dele => self.delete(&mut tally).await,
         };
         let left = outcome.is_ok().then_some(self);
-        (left, noted(tally, outcome))
+        (left, with_outcome(tally, outcome))
     }
 
-    async fn login(&mut self, tally: &mut Tally) -> Result<(), Error> {
+    async fn login(&mut self, tally: &mut Results) -> Result<(), Error> {
         let start = Instant::now();
-        self.client.login(&self.user, &self.plan.password).await?;
-        tally.success(start.elapsed(), 0);
+        self.client.login(&self.user, &self.settings.password).await?;
+        tally.record_success(start.elapsed(), 0);
         Ok(())
     }
 
-    async fn stat(&mut self, tally: &mut Tally) -> Result<(), Error> {
+    async fn stat(&mut self, tally: &mut Results) -> Result<(), Error> {
         let start = Instant::now();
-        self.held = self.client.stat().await?;
-        tally.success(start.elapsed(), 0);
+        self.stat = self.client.stat().await?;
+        tally.record_success(start.elapsed(), 0);
         Ok(())
     }
 
-    async fn list(&mut self, command: &str, tally: &mut Tally) -> Result<(), Error> {
+    async fn list(&mut self, command: &str, tally: &mut Results) -> Result<(), Error> {
         let start = Instant::now();
         let lines = self.client.fetch(command).await?;
-        tally.success(start.elapsed(), lines.len());
-        if memchr::memchr_iter(b'\n', lines).count() != self.held.messages {
+        tally.record_success(start.elapsed(), lines.len());
+        if memchr::memchr_iter(b'\n', lines).count() != self.stat.messages {
             return Err(Error::Protocol("a list that is not as long as STAT says"));
         }
         Ok(())
     }
 
-    async fn retrieve(&mut self, tally: &mut Tally) -> Result<(), Error> {
-        let all = self.held.messages;
-        let share = self.plan.retrieve.min(all);
+    async fn retrieve(&mut self, tally: &mut Results) -> Result<(), Error> {
+        let all = self.stat.messages;
+        let share = self.settings.retrieve.min(all);
         for n in 0..share {
             let start = Instant::now();
             let message = self.client.fetch(&format!("RETR {}\r\n", 1 + n * all / share)).await?;
-            tally.success(start.elapsed(), message.len());
+            tally.record_success(start.elapsed(), message.len());
         }
         Ok(())
     }
 
-    async fn delete(&mut self, tally: &mut Tally) -> Result<(), Error> {
-        for number in 1..=self.held.messages {
+    async fn delete(&mut self, tally: &mut Results) -> Result<(), Error> {
+        for number in 1..=self.stat.messages {
             let start = Instant::now();
             self.client.delete(number).await?;
-            tally.success(start.elapsed(), 0);
+            tally.record_success(start.elapsed(), 0);
         }
         Ok(())
     }
 }
 
 /// Takes a step in all sessions at the same time. Those that fail are left out of the steps that follow.
-async fn all(sessions: Vec<Session>, step: Step) -> (Vec<Session>, Tally) {
+async fn run_step_in_all(sessions: Vec<Session>, step: Step) -> (Vec<Session>, Results) {
     let mut steps = JoinSet::new();
     for session in sessions {
-        steps.spawn(session.take(step));
+        steps.spawn(session.run_step(step));
     }
     let (left, tallies): (Vec<_>, Vec<_>) = steps.join_all().await.into_iter().unzip();
-    (left.into_iter().flatten().collect(), Tally::of(tallies))
+    (left.into_iter().flatten().collect(), Results::merge(tallies))
 }
 
-fn noted(mut tally: Tally, outcome: Result<(), Error>) -> Tally {
+fn with_outcome(mut tally: Results, outcome: Result<(), Error>) -> Results {
     if let Err(error) = outcome {
-        tally.failure(&error);
+        tally.record_error(&error);
     }
     tally
 }
 
 /// Deletes what a mailbox holds, by the protocol's own means.
-async fn empty(addresses: &[SocketAddr], user: &str, password: &str) -> Result<(), Error> {
+async fn empty_mailbox(addresses: &[SocketAddr], user: &str, password: &str) -> Result<(), Error> {
     let mut client = Client::connect(addresses).await?;
     client.login(user, password).await?;
     for number in 1..=client.stat().await?.messages {
@@ -224,23 +229,23 @@ async fn empty(addresses: &[SocketAddr], user: &str, password: &str) -> Result<(
     client.quit().await
 }
 
-async fn fill(smtp: &str, options: &Options) -> Result<(), Error> {
+async fn fill_mailboxes(smtp: &str, options: &Options) -> Result<(), Error> {
     let load = Arc::new(Load {
         addresses: resolve(smtp).await?,
         connections: 10,
-        per_message: false,
-        pace: Pace::Pipelined,
-        envelopes: envelopes(&options.mailbox, options.sessions, 1),
-        message: message::build(Kind::Text, "pop3", options.size),
+        connection_per_message: false,
+        mode: CommandMode::Pipelined,
+        envelopes: build_envelopes(&options.mailbox, options.sessions, 1),
+        message: message::build_message(MessageKind::Text, "pop3", options.size),
     });
     let outcome = load.run(options.messages * options.sessions).await;
-    outcome.tally.first_error.map_or(Ok(()), |error| Err(Error::Usage(format!("filling the mailboxes: {error}"))))
+    outcome.results.first_error.map_or(Ok(()), |error| Err(Error::Usage(format!("filling the mailboxes: {error}"))))
 }
 
 /// Whether the mailboxes hold what they were filled with.
-fn complete(sessions: &[Session], options: &Options) -> Verdict {
-    let held: usize = sessions.iter().map(|session| session.held.messages).sum();
-    let octets: u64 = sessions.iter().map(|session| session.held.octets).sum();
+fn check_filled(sessions: &[Session], options: &Options) -> Verdict {
+    let held: usize = sessions.iter().map(|session| session.stat.messages).sum();
+    let octets: u64 = sessions.iter().map(|session| session.stat.octets).sum();
     let sent = sessions.len() * options.messages;
     if options.filled || held == sent {
         eprintln!("restante-bench: {} mailboxes hold {held} messages, {octets} octets", sessions.len());
@@ -251,15 +256,15 @@ fn complete(sessions: &[Session], options: &Options) -> Verdict {
     Verdict::Faulty
 }
 
-fn row(step: Step, tally: Tally, seconds: f64, samples: Option<(Sample, Sample)>) -> Row {
-    let count = real(tally.latencies.len());
+fn row(step: Step, tally: Results, seconds: f64, samples: Option<(Sample, Sample)>) -> Row {
+    let count = to_f64(tally.latencies.len());
     let row = Row::default()
         .with("step", format!("{step:?}").to_lowercase())
         .with("operations", tally.latencies.len())
         .with("errors", tally.errors)
         .with_rounded("per_s", ratio(count, seconds), 0)
         .with_rounded("mib_per_s", ratio(mib(tally.bytes), seconds), 1)
-        .with_rounded("bytes_each", ratio(real(tally.bytes), count), 0)
+        .with_rounded("bytes_each", ratio(to_f64(tally.bytes), count), 0)
         .with_percentiles(tally.latencies.percentiles());
     match samples {
         Some((before, after)) => row.with_cpu(before, after, count).with_memory(before, after),
