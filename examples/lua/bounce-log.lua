@@ -1,5 +1,5 @@
--- Keeps an eye on bounces, the mail that reports a failed delivery, and says so when one is deleted.
--- An example of `after.message_deleted`, and of a module beside the script.
+-- Logs bounces, the messages that report a failed delivery, and logs when one is deleted.
+-- An example of `after.message_deleted`, and of a module next to the script.
 
 local logger = require("logger")
 local failure = require("lib.failure")
@@ -9,7 +9,7 @@ local memory = 7 * 24 * 3600 -- Seconds for which a bounce is remembered.
 function restante.after.message_stored(message)
   local address, status = failure.reported(message)
   if address then
-    logger.warn("a bounce", { mailbox = message.mailbox, recipient = address, status = status })
+    logger.warn("bounce stored", { mailbox = message.mailbox, recipient = address, status = status })
     restante.shared.set("bounced " .. message.mailbox .. " " .. message.id, address:sub(1, 200), memory)
   end
 end
@@ -19,7 +19,7 @@ function restante.after.message_deleted(message)
   local address = restante.shared.get(key)
   if address then
     restante.shared.delete(key)
-    logger.info("nobody looks at this bounce any more", { mailbox = message.mailbox, recipient = address })
+    logger.info("bounce deleted", { mailbox = message.mailbox, recipient = address })
   end
 end
 
@@ -37,13 +37,13 @@ local report = table.concat({
   "",
 }, "\r\n")
 
-function test_a_bounce_is_told_when_it_comes_and_when_it_goes(t)
+function test_bounces_are_logged_when_stored_and_when_deleted(t)
   local bounce = t.put { mailbox = "shop", source = report }
   t.stored(bounce)
   t.equal(t.logs[1].fields.recipient, "gone@example.org")
   t.equal(t.logs[1].fields.status, "5.1.1")
   t.deleted(bounce)
-  t.equal(t.logs[2].text, "nobody looks at this bounce any more")
+  t.equal(t.logs[2].text, "bounce deleted")
 end
 
 function test_old_bounces_are_forgotten(t)
@@ -54,7 +54,7 @@ function test_old_bounces_are_forgotten(t)
   t.equal(#t.logs, 1)
 end
 
-function test_other_mail_is_no_bounce(t)
+function test_other_messages_are_not_bounces(t)
   t.stored(t.put { mailbox = "shop", text = "Status: 5.1.1, as they say" })
   t.equal(#t.logs, 0)
 end

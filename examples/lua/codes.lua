@@ -1,9 +1,9 @@
--- Finds one-time codes in mail as it is stored and writes them to the log, where a test script can pick them up:
--- `grep "one-time code"`, and there it is.
+-- Finds one-time codes in stored messages and writes them to the log, where a test script can find them with
+-- `grep "one-time code"`.
 
 local logger = require("logger")
 
--- A code stands behind one of these words, and is made of four to eight digits.
+-- A code follows one of these words and has four to eight digits.
 local words = { "code", "pin", "passcode", "otp" }
 
 local function code_in(text)

@@ -1,6 +1,6 @@
--- Accepts large messages, and messages with programs attached, and throws them away. The sender gets its 250 as usual.
+-- Accepts and discards large messages, and messages with programs attached. The sender gets a 250 as usual.
 --
--- `size` is known without looking at the message; `attachments` is found out when it is asked for.
+-- `size` is known without parsing the message; reading `attachments` parses it.
 
 local logger = require("logger")
 

@@ -1,9 +1,9 @@
--- Faults on demand, for testing programs that send mail. The recipient says what shall go wrong:
+-- Faults on demand, to test programs that send mail. The recipient address selects the fault:
 --
---   fail-550@example.org      is refused with 550, always; any code from 400 to 599 does
+--   fail-550@example.org      is always refused with 550; any code from 400 to 599 works
 --   flaky-2@example.org       is refused with 451 twice, and accepted the third time
 --   slow-3@example.org        is accepted after 3 seconds; 8 at most
---   lost@example.org          is accepted, and the message is thrown away
+--   lost@example.org          is accepted, and the message is discarded
 --
 -- All other recipients behave as usual.
 
@@ -17,7 +17,7 @@ function restante.before.rcpt_to_accepted(session)
   local user = user_of(session.to[#session.to])
   local code = user:match("^fail%-([45]%d%d)$")
   if code then
-    return smtp.deny(tonumber(code), "Refused because the recipient asks for it")
+    return smtp.deny(tonumber(code), "Refused as the recipient address requests")
   end
   local failures = user:match("^flaky%-(%d+)$")
   if failures then
@@ -48,13 +48,13 @@ end
 
 -- restante script test fault-injection.lua
 
-function test_a_code_of_your_choice(t)
+function test_the_address_selects_the_code(t)
   t.denies(t.rcpt_to { to = { "fail-452@example.org" } }, 452)
   t.denies(t.rcpt_to { to = { "fail-550+x@example.org" } }, 550)
   t.defers(t.rcpt_to { to = { "fail-250@example.org" } })
 end
 
-function test_flaky_recipients_work_in_the_end(t)
+function test_flaky_recipients_are_finally_accepted(t)
   local session = t.session { to = { "flaky-2@example.org" } }
   t.denies(t.rcpt_to(session), 451, "4.3.0 Failure 1 of 2")
   t.denies(t.rcpt_to(session), 451, "4.3.0 Failure 2 of 2")
@@ -69,7 +69,7 @@ function test_slow_recipients_are_accepted(t)
   t.yes(restante.shared.get("a minute"))
 end
 
-function test_lost_mail_is_accepted_and_gone(t)
+function test_lost_messages_are_accepted_and_discarded(t)
   t.equal(t.deliver { mailboxes = { "lost" } }, nil)
   t.equal(t.deliver({ mailboxes = { "lost", "ann" } }).mailboxes, { "ann" })
 end

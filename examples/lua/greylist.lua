@@ -1,11 +1,11 @@
--- Greylisting: a sender that is new is told to come back later, as many mail servers do. Does your program come back?
+-- Greylisting: a new sender is refused temporarily, as many mail servers do. Tests whether your program retries.
 --
--- Calls do not share their globals; what has to be remembered from one call to the next goes into `restante.shared`.
+-- Calls do not share their globals; use `restante.shared` for data that several calls need.
 
 local delay = 60 -- Seconds that a new sender has to wait.
 local memory = 3600 -- Seconds after which it counts as new again.
 
--- A short text that stands for a long one: senders are as long as they like, and keys have at most 256 bytes.
+-- Returns a short key for a long text: senders can have any length, and keys have at most 256 bytes.
 local function digest(text)
   local sum = 5381
   for i = 1, #text do
@@ -14,7 +14,7 @@ local function digest(text)
   return ("%08x"):format(sum)
 end
 
--- Marks a new sender as known, and as one that has to wait; says whether there was room for both marks.
+-- Marks a new sender as known, and as one that has to wait. Returns whether there was space for both marks.
 local function remember(known, waits)
   local has_room, is_new = pcall(restante.shared.add, known, true, memory)
   if has_room and is_new and not pcall(restante.shared.set, waits, true, delay) then
@@ -31,7 +31,7 @@ function restante.before.rcpt_to_accepted(session)
   end
   local pair = digest(session.remote_addr .. " " .. session.from.address) .. " " .. recipient
   local waits = "greylist waits " .. pair
-  -- When `restante.shared` is full of others that wait, this one has to come back too.
+  -- If `restante.shared` is full of waiting senders, this one has to retry too.
   if not remember("greylist knows " .. pair, waits) or restante.shared.get(waits) then
     return smtp.deny(451, "4.7.1 Greylisted, try again in a minute")
   end
@@ -40,7 +40,7 @@ end
 
 -- restante script test greylist.lua
 
-function test_a_new_sender_has_to_come_back(t)
+function test_a_new_sender_has_to_retry(t)
   local session = t.session { from = "shop@example.org", to = { "ann@example.org" }, remote_addr = "192.0.2.1" }
   t.denies(t.rcpt_to(session), 451)
   t.advance(30)
@@ -51,7 +51,7 @@ function test_a_new_sender_has_to_come_back(t)
   t.denies(t.rcpt_to(session), 451)
 end
 
-function test_each_recipient_counts_for_itself(t)
+function test_each_recipient_is_counted_separately(t)
   local from = ("long"):rep(30) .. "@example.org"
   t.denies(t.rcpt_to { from = from, to = { "ann@example.org" } }, 451)
   t.advance(61)
@@ -59,13 +59,13 @@ function test_each_recipient_counts_for_itself(t)
   t.denies(t.rcpt_to { from = from, to = { "ann@example.org", "bob@example.org" } }, 451)
 end
 
-function test_nobody_gets_through_because_there_is_no_room(t)
+function test_senders_are_refused_if_the_dictionary_is_full(t)
   local entries = 0
   while pcall(restante.shared.set, "entry " .. entries, true) do
     entries = entries + 1
   end
   t.denies(t.rcpt_to { to = { "ann@example.org" } }, 451)
-  -- There is room for one of the marks.
+  -- There is space for one of the marks.
   restante.shared.delete("entry 0")
   t.denies(t.rcpt_to { to = { "ann@example.org" } }, 451)
   t.denies(t.rcpt_to { to = { "ann@example.org" } }, 451)

@@ -1,4 +1,4 @@
--- Keeps only the newest messages of some mailboxes: what a cron job reports every minute is of interest once.
+-- Keeps only the newest messages of some mailboxes, for example the reports of a cron job.
 --
 -- `restante.store` can be used in `after` functions.
 
@@ -9,7 +9,7 @@ function restante.after.message_stored(message)
   if not most then
     return
   end
-  -- The oldest comes first.
+  -- The oldest message comes first.
   local messages = restante.store.list(message.mailbox, { limit = 1000 })
   for index = 1, #messages - most do
     restante.store.delete(message.mailbox, messages[index].id)
@@ -18,7 +18,7 @@ end
 
 -- restante script test keep-newest.lua
 
-function test_old_messages_go(t)
+function test_old_messages_are_deleted(t)
   for number = 1, 5 do
     t.stored(t.put { mailbox = "cron", subject = "Report " .. number })
   end
@@ -29,7 +29,7 @@ function test_old_messages_go(t)
   t.equal(left, { "Report 3", "Report 4", "Report 5" })
 end
 
-function test_other_mailboxes_are_left_alone(t)
+function test_other_mailboxes_are_unchanged(t)
   for _ = 1, 5 do
     t.stored(t.put { mailbox = "ann" })
   end

@@ -1,5 +1,5 @@
--- One mailbox per test run: programs under test mark their mail with a header field, and parallel runs that use the same
--- recipients do not see each other's mail.
+-- One mailbox per test run: programs under test add a header field to their messages, and parallel runs that use the same
+-- recipients do not see each other's messages.
 --
 --   X-Test-Run: 4711        puts a copy into the mailbox run-4711
 
@@ -19,7 +19,7 @@ function test_a_marked_message_gets_a_second_copy(t)
   t.equal(message.mailboxes, { "ann", "run-4711a" })
 end
 
-function test_marks_that_make_no_name_are_ignored(t)
+function test_invalid_marks_are_ignored(t)
   for _, run in ipairs { "", "a b", "../x", ("x"):rep(41) } do
     t.equal(t.deliver({ mailboxes = { "ann" }, headers = { ["x-test-run"] = run } }).mailboxes, { "ann" })
   end

@@ -1,5 +1,5 @@
--- At most ten senders a minute from one address; beyond that, 451 as a busy provider would say. Tests whether your program
--- slows down.
+-- Accepts at most ten senders a minute from one address and refuses more with 451, as a busy provider does. Tests whether your
+-- program slows down.
 
 local most = 10
 local period = 60
@@ -14,7 +14,7 @@ end
 
 -- restante script test rate-limit.lua
 
-function test_the_eleventh_is_too_much(t)
+function test_the_eleventh_sender_is_refused(t)
   local session = t.session { remote_addr = "192.0.2.1" }
   for _ = 1, 10 do
     t.defers(t.mail_from(session))
@@ -23,7 +23,7 @@ function test_the_eleventh_is_too_much(t)
   t.defers(t.mail_from { remote_addr = "192.0.2.2" })
 end
 
-function test_a_minute_later_it_goes_on(t)
+function test_senders_are_accepted_after_a_minute(t)
   local session = t.session { remote_addr = "192.0.2.1" }
   for _ = 1, 11 do
     t.mail_from(session)

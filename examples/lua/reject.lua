@@ -1,4 +1,4 @@
--- Refuses senders and recipients, with the reply that the program under test shall get to see.
+-- Refuses senders and recipients with the reply that the program under test has to handle.
 
 local blocked_senders = { "@spam%.example$", "^root@" }
 local unknown_users = { ["nobody"] = true, ["gone"] = true }
@@ -13,7 +13,7 @@ function restante.before.mail_from_accepted(session)
 end
 
 function restante.before.rcpt_to_accepted(session)
-  -- The last one is the candidate; those before it have been accepted.
+  -- The last one is the candidate; those before it were accepted.
   local candidate = session.to[#session.to]
   local user = candidate.address:match("^[^@+]*"):lower()
   if unknown_users[user] then
@@ -30,11 +30,11 @@ function test_blocked_senders(t)
   t.defers(t.mail_from { from = "shop@example.org" })
 end
 
-function test_the_null_sender_of_bounces_is_fine(t)
+function test_the_null_sender_of_bounces_is_accepted(t)
   t.defers(t.mail_from { from = "" })
 end
 
-function test_only_the_candidate_counts(t)
+function test_only_the_candidate_is_checked(t)
   t.denies(t.rcpt_to { to = { "ann@example.org", "Nobody+tag@example.org" } }, 550)
   t.defers(t.rcpt_to { to = { "ann@example.org", "bob@example.org" } })
 end

@@ -1,4 +1,4 @@
--- Puts the mail of a whole team or environment into one mailbox, so that nobody has to guess where it went.
+-- Puts the messages of a whole team or environment into one mailbox.
 --
 -- `mailboxes` are the destinations of the message. What the function returns replaces them; returning nothing leaves the
 -- message as it is.
@@ -37,7 +37,7 @@ function test_every_environment_gets_its_copy(t)
   t.equal(message.mailboxes, { "staging", "qa" })
 end
 
-function test_other_mail_stays_where_it_is(t)
+function test_other_messages_are_unchanged(t)
   local message = t.deliver { to = { "ann@example.org" }, mailboxes = { "ann" } }
   t.equal(message.mailboxes, { "ann" })
 end

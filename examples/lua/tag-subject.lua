@@ -1,6 +1,6 @@
--- Marks the subject of mail that comes from outside, and puts a readable name on a sender that has none.
+-- Marks the subject of messages from outside, and adds a readable name to a sender that has none.
 --
--- What is changed is the record that lists and the web page show. The source of the message stays as it was received.
+-- Changes only the record that lists and the web page show. The source of the message stays as it was received.
 
 local inside = "example.org"
 
@@ -18,17 +18,17 @@ end
 
 -- restante script test tag-subject.lua
 
-function test_mail_from_outside_is_marked(t)
+function test_messages_from_outside_are_marked(t)
   local message = t.deliver { from = "shop@example.com", subject = "Your order" }
   t.equal(message.subject, "[external] Your order")
   t.equal(message.from.name, "Somebody at example.com")
 end
 
-function test_a_name_that_is_there_stays(t)
+function test_an_existing_name_is_kept(t)
   local message = t.deliver { from = address.new("The Shop", "shop@example.com") }
   t.equal(message.from, address.new("The Shop", "shop@example.com"))
 end
 
-function test_mail_from_inside_is_left_alone(t)
+function test_messages_from_inside_are_unchanged(t)
   t.equal(t.deliver({ from = "ann@Example.org", subject = "Lunch" }).subject, "Lunch")
 end

@@ -1,5 +1,5 @@
--- Tells another program about every stored message. Delivery does not wait for `after` functions, so a slow receiver delays
--- nobody. For retries and signatures use the built-in webhooks instead (docs/webhooks.md).
+-- Notifies another program of every stored message. Delivery does not wait for `after` functions, so a slow receiver delays no
+-- sender. For retries and signatures use the built-in webhooks instead (docs/webhooks.md).
 
 local http = require("http")
 local json = require("json")
@@ -22,15 +22,15 @@ function restante.after.message_stored(message)
     timeout = "5s",
   })
   if problem then
-    logger.error("cannot tell of a message", { url = url, problem = problem })
+    logger.error("cannot send the request", { url = url, problem = problem })
   elseif response.status_code >= 300 then
-    logger.warn("the hook did not take a message", { url = url, status = response.status_code })
+    logger.warn("the receiver refused the request", { url = url, status = response.status_code })
   end
 end
 
 -- restante script test webhook.lua
 
-function test_a_stored_message_is_told(t)
+function test_a_stored_message_is_sent(t)
   t.http = function()
     return { status_code = 204 }
   end

@@ -1,4 +1,4 @@
--- Appends one line of JSON per stored message to a file, for a test suite that would rather read a file than ask a server.
+-- Appends one line of JSON per stored message to a file, for a test suite that reads a file instead of the API.
 -- Needs lua.sandbox to be off, which it is by default.
 
 local json = require("json")
@@ -18,7 +18,7 @@ function restante.after.message_stored(message)
     subject = message.subject,
     text = message.text,
   })
-  -- One write per line: what several threads append does not mix.
+  -- One write per line, so that lines of several threads do not mix.
   local file = assert(io.open(file_name, "a"))
   file:write(line .. "\n")
   file:close()

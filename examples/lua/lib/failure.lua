@@ -2,7 +2,7 @@
 
 local failure = {}
 
--- The address that could not be reached, and the status code; nothing when the message is no such report.
+-- Returns the address that could not be reached and the status code, or nothing if the message is not such a report.
 function failure.reported(message)
   local source = message.source
   if not source then
