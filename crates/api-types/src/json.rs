@@ -1,25 +1,27 @@
-//! Writes values as JSON in the one form that all answers have: without blanks, with the fewest escapes that RFC 8259 section 7
-//! permits, and with numbers as [`std::fmt::Display`] writes them.
+//! Serializes values as JSON in the form of all responses: no whitespace, the fewest escapes that RFC 8259 section 7
+//! permits, and numbers as [`std::fmt::Display`] writes them.
 
 use std::io;
 
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, Serializer};
 
-/// Returns a value as JSON. Fails only if the value's own [`Serialize`] fails, or has a map whose keys are no strings.
+/// Returns a value as JSON.
+///
+/// Fails only if the [`Serialize`] implementation of the value fails, or if a map has keys that are not strings.
 pub fn to_vec(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut out = Vec::with_capacity(128);
     append(&mut out, value)?;
     Ok(out)
 }
 
-/// Appends a value as JSON. Fails like [`to_vec`].
+/// Appends a value as JSON to `out`. Fails like [`to_vec`].
 pub fn append(out: &mut Vec<u8>, value: &impl Serialize) -> serde_json::Result<()> {
     value.serialize(&mut Serializer::with_formatter(out, Format))
 }
 
-/// Differs from the compact form of `serde_json` in two details: backspace and form feed have no short escape, and whole
-/// floating-point numbers have no fraction.
+/// A JSON formatter that differs from the compact form of `serde_json` in two details: backspace and form feed have no
+/// short escape, and whole floating-point numbers have no fraction.
 struct Format;
 
 impl Formatter for Format {

@@ -1,8 +1,8 @@
-//! The types of JSON answers that more than one crate needs, and the form in which JSON is written.
+//! The types of JSON responses that more than one crate needs, and the serializer that writes JSON.
 //!
-//! Each type is serialised by the server, deserialised by the command line, and described in OpenAPI: its doc comments are the
-//! descriptions there. Types that only the HTTP server needs are next to its handlers. Deserialising is lenient: fields that other
-//! servers leave out have defaults.
+//! The server serializes each type, the command line deserializes it, and OpenAPI describes it: the doc comments are
+//! the descriptions in the OpenAPI document. Types that only the HTTP server needs are next to its handlers.
+//! Deserialization is lenient: fields that other servers leave out have defaults.
 
 pub mod json;
 mod mailbox;

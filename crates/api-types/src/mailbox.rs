@@ -1,11 +1,11 @@
-//! Mailboxes as the list of mailboxes has them.
+//! The entries of the list of mailboxes.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A mailbox that holds something.
+/// A mailbox that contains messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Mailbox<'a> {
     /// The name of the mailbox.
@@ -13,17 +13,17 @@ pub struct Mailbox<'a> {
         pattern = r#"^([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#
     )]
     pub name: Cow<'a, str>,
-    /// How many messages it holds.
+    /// The number of messages in the mailbox.
     pub messages: u64,
-    /// How many of them are not marked as seen.
+    /// The number of messages that are not marked as seen.
     pub unseen: u64,
-    /// The sum of their sizes.
+    /// The sum of the sizes of the messages, in bytes.
     pub bytes: u64,
-    /// The message that came last.
+    /// The newest message.
     pub newest: Newest<'a>,
 }
 
-/// The message of a mailbox that came last.
+/// The newest message of a mailbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Newest<'a> {
@@ -31,10 +31,10 @@ pub struct Newest<'a> {
     #[serde(default)]
     #[schema(required, pattern = "^[1-9][0-9]{0,19}$")]
     pub id: Cow<'a, str>,
-    /// When the server received the message.
+    /// The time at which the server received the message.
     #[schema(format = DateTime)]
     pub date: Cow<'a, str>,
-    /// The same, in milliseconds since 1970.
+    /// The same time in milliseconds since 1970-01-01 UTC.
     #[serde(default)]
     #[schema(required)]
     pub posix_millis: i64,

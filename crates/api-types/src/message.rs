@@ -1,4 +1,4 @@
-//! Messages as lists, search results and events have them.
+//! Messages as entries of lists, search results and events.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use utoipa::ToSchema;
 
 use crate::Time;
 
-/// What is told of a message wherever it is mentioned.
+/// The summary of a message, as it appears in lists, search results and events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct MessageRecord<'a> {
-    /// The mailbox that holds the message.
+    /// The mailbox that contains the message.
     #[schema(
         pattern = r#"^([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#
     )]
@@ -20,11 +20,11 @@ pub struct MessageRecord<'a> {
     /// The id of the message, unique in its mailbox.
     #[schema(pattern = "^[1-9][0-9]{0,19}$")]
     pub id: Cow<'a, str>,
-    /// The sender by the message's header, decoded; without one, the sender of the envelope.
+    /// The sender from the message header, decoded. Without this header field, the sender of the envelope.
     #[serde(default)]
     #[schema(required)]
     pub from: Cow<'a, str>,
-    /// The recipients by the message's header, decoded; without any, those of the envelope.
+    /// The recipients from the message header, decoded. Without these header fields, the recipients of the envelope.
     #[serde(default, deserialize_with = "list_or_null")]
     #[schema(required)]
     pub to: Vec<Cow<'a, str>>,
@@ -32,10 +32,10 @@ pub struct MessageRecord<'a> {
     #[serde(default)]
     #[schema(required)]
     pub subject: Cow<'a, str>,
-    /// When the server received the message.
+    /// The time at which the server received the message.
     #[schema(format = DateTime)]
     pub date: Cow<'a, str>,
-    /// The same, in milliseconds since 1970.
+    /// The same time in milliseconds since 1970-01-01 UTC.
     #[serde(default)]
     #[schema(required)]
     pub posix_millis: i64,
@@ -65,10 +65,10 @@ impl<'a> From<&'a Summary> for MessageRecord<'a> {
     }
 }
 
-/// A message by its name.
+/// Identifies a message by its mailbox and its id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Identifier<'a> {
-    /// The mailbox that holds the message.
+    /// The mailbox that contains the message.
     #[schema(
         pattern = r#"^([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#
     )]
@@ -78,28 +78,28 @@ pub struct Identifier<'a> {
     pub id: Cow<'a, str>,
 }
 
-/// A message that a search has found.
+/// A message found by a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FoundMessage<'a> {
     /// The message.
     #[serde(flatten)]
     pub record: MessageRecord<'a>,
-    /// Some words of the message around what was looked for, piece by piece.
+    /// An excerpt of the message around the matches, split into matching and other text.
     #[serde(default)]
     #[schema(required)]
     pub snippet: Vec<SnippetFragment<'a>>,
 }
 
-/// A piece of a text.
+/// A part of an excerpt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SnippetFragment<'a> {
     /// The text.
     pub text: Cow<'a, str>,
-    /// Whether this is what was looked for.
+    /// Whether this text matches the query.
     pub hit: bool,
 }
 
-/// Reads a list. Programs written in Go write `null` for an empty one.
+/// Deserializes a list. Accepts `null`, which programs written in Go write for an empty list.
 fn list_or_null<'de, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Cow<'a, str>>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

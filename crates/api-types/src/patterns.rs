@@ -1,23 +1,24 @@
-//! Regular expressions for names and ids in the description of the API. They are understood by the engines of JavaScript, Python, Go
-//! and Rust alike. Attributes of types take no constants, so the types repeat them; a test compares them.
+//! Regular expressions for names and ids in the OpenAPI document. The regular expression engines of JavaScript, Python,
+//! Go and Rust all accept them. Attributes of types cannot refer to constants, so the types repeat the patterns; a test
+//! compares them.
 
-/// Matches every name of a mailbox under every naming: a local part, a local part with a domain, or a domain, in lower case. A
-/// domain can be an address literal. Some texts that match are no valid names: the lengths and hyphens of domain labels are not
-/// checked, and neither are blanks beyond Latin-1.
+/// Matches every mailbox name under every naming: a local part, a local part with a domain, or a domain, in lower case.
+/// A domain can be an address literal. Some matching texts are not valid names: the pattern does not check the lengths
+/// and hyphens of domain labels, or white space beyond Latin-1.
 pub const MAILBOX_NAME: &str = r#"^([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#;
 
-/// Matches what [`MAILBOX_NAME`] matches, in upper and lower case: the name of a mailbox, or an address whose local part needs no
-/// quotes. The server accepts other forms of an address too, such as quoted local parts.
+/// Matches what [`MAILBOX_NAME`] matches, in upper and lower case: a mailbox name, or an address whose local part needs
+/// no quotes. The server also accepts other forms of an address, such as quoted local parts.
 pub const NAME_OR_ADDRESS: &str = r#"^([^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-@\[-^`{-\xA0]+(\.[^\x00-,./:-@\[-^`{-\xA0]+)*|\[[0-9A-FIPVa-fipv:.]+\]))?|\[[0-9A-FIPVa-fipv:.]+\])$"#;
 
-/// Matches the id of a message or a session: a number that fits 64 bits, without leading zeros. A number of 20 digits can be too
+/// Matches the id of a message or session: a 64-bit number without leading zeros. A number of 20 digits can be too
 /// large.
 pub const ID: &str = "^[1-9][0-9]{0,19}$";
 
-/// Matches [`ID`], and the word for the message that came last.
+/// Matches [`ID`] and the word `latest`, which stands for the newest message.
 pub const ID_OR_LATEST: &str = "^(latest|[1-9][0-9]{0,19})$";
 
-/// Matches ids with commas between them.
+/// Matches a list of ids, separated by commas.
 pub const IDS: &str = "^[1-9][0-9]{0,19}(,[1-9][0-9]{0,19})*$";
 
 #[cfg(test)]
@@ -40,7 +41,7 @@ mod tests {
 
     #[test]
     fn names_and_addresses() {
-        // the text, and whether it is a name and what a path takes
+        // The text, whether it is a mailbox name, and whether a path accepts it.
         let table = [
             ("bob", true, true),
             ("first.last", true, true),

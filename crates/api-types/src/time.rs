@@ -1,4 +1,4 @@
-//! The form of times.
+//! The format of times in JSON.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::Offset;
 use serde::{Serialize, Serializer};
 
-/// A time in UTC as RFC 3339 has it, always with six digits of fractional seconds and a numeric offset.
+/// A time in UTC in the format of RFC 3339, always with six digits of fractional seconds and a numeric offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time(pub Timestamp);
 
