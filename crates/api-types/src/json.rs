@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_have_the_fewest_escapes() {
+    fn strings_have_fewest_escapes() {
         let table = [
             ("", r#""""#),
             ("say \"hi\" \\o/", r#""say \"hi\" \\o/""#),
@@ -86,7 +86,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn strings_are_read_back(value in ".*|[\\x00-\\x7f]*") {
+        fn strings_round_trip(value in ".*|[\\x00-\\x7f]*") {
             proptest::prop_assert_eq!(serde_json::from_str::<String>(&text(&value)).ok(), Some(value));
         }
     }

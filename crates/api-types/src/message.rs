@@ -92,6 +92,7 @@ pub struct FoundMessage<'a> {
 
 /// A part of an excerpt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Piece)]
 pub struct SnippetFragment<'a> {
     /// The text.
     pub text: Cow<'a, str>,
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_of_other_servers_are_read() {
+    fn accepts_records_of_other_servers() {
         let text = r#"{"mailbox":"ann","id":"7","to":null,"date":"2026-01-02T03:04:05Z","snippet":[]}"#;
         let found: FoundMessage<'static> = serde_json::from_str(text).unwrap();
         assert_eq!((&*found.record.mailbox, &*found.record.id, found.record.to.len()), ("ann", "7", 0));
