@@ -2,8 +2,8 @@
 
 use axum::http::{Request, Uri};
 
-/// Returns a path without repeated slashes and dot segments (RFC 3986 section 5.2.4); `None` if it has neither. Names in it stay
-/// percent-encoded. The result begins with exactly one slash.
+/// Returns a path without repeated slashes and dot segments (RFC 3986 section 5.2.4), or `None` if it has neither.
+/// Names stay percent-encoded. The result begins with exactly one slash.
 pub fn clean_path(path: &str) -> Option<String> {
     if !path.contains("//") && !path.contains("/.") {
         return None;
@@ -18,15 +18,15 @@ pub fn clean_path(path: &str) -> Option<String> {
             name => segments.push(name),
         }
     }
-    // A browser takes a backslash in a redirect for a slash.
+    // Browsers treat a backslash in a redirect as a slash.
     let joined = segments.join("/").replace('\\', "%5C");
     let ends_in_slash = !segments.is_empty() && ["/", "/.", "/.."].iter().any(|end| path.ends_with(end));
     let cleaned = format!("/{joined}{}", if ends_in_slash { "/" } else { "" });
     (cleaned != path).then_some(cleaned)
 }
 
-/// Replaces the path of a request that changes something by its cleaned form, before it is routed. A GET is redirected
-/// instead, by the request checks.
+/// Removes repeated slashes and dot segments from the path of a request that changes something, before it is routed. A
+/// GET is redirected instead, by the request checks.
 pub fn clean_request_path<B>(request: &mut Request<B>) {
     if request.method().is_safe() {
         return;

@@ -1,6 +1,6 @@
-//! A stream that shows when its peer has closed, although nobody reads from it at the moment. Hyper does not read while
-//! it sends an answer, so an answer that waits for something to tell would not learn that there is nobody to tell it
-//! to.
+//! A stream that detects that its peer has closed the connection while no task reads from it. Hyper does not read while
+//! it sends a response. Without this stream, a response that waits for events would not notice that its client has
+//! disconnected.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -10,28 +10,28 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How much is read ahead while the end is looked for. A peer that sends more is not looked after any further: it is
-/// there, and whether it still is shows when it is written to.
+/// The maximum number of bytes that are read ahead to detect the end of the stream. If the peer sends more, detection
+/// stops: a disconnect is then noticed only by the next write.
 const MAX_READ_AHEAD_BYTES: usize = 4 * 1024;
 
-/// See the module's documentation.
+/// A stream whose [`Disconnect`] reports when the peer closes it. See the module documentation.
 pub(crate) struct MonitoredStream<S>(Arc<Mutex<StreamState<S>>>);
 
-/// The way to learn that the peer has closed. Cheap to clone.
+/// Reports that the peer has closed the connection. Cheap to clone.
 #[derive(Clone)]
 pub struct Disconnect(Arc<dyn PollDisconnect>);
 
-/// A stream, and what was read of it before anybody asked.
+/// A stream, and the bytes that were read ahead from it.
 struct StreamState<S> {
     stream: S,
     read_ahead: Vec<u8>,
     is_closed: bool,
-    /// Who wants to read and found nothing yet. What is read ahead does not wake it by itself.
+    /// The waker of a task whose read is pending. Reading ahead must wake it explicitly.
     reader_waker: Option<Waker>,
 }
 
 impl<S: AsyncRead + Unpin + Send + 'static> MonitoredStream<S> {
-    /// The stream, and the way to learn of its end.
+    /// Wraps a stream and returns the handle that reports its end.
     pub(crate) fn new(stream: S) -> (Self, Disconnect) {
         let line =
             Arc::new(Mutex::new(StreamState { stream, read_ahead: Vec::new(), is_closed: false, reader_waker: None }));
@@ -40,14 +40,14 @@ impl<S: AsyncRead + Unpin + Send + 'static> MonitoredStream<S> {
 }
 
 impl Disconnect {
-    /// Waits until the peer has closed its side of the connection, or broken it off. Any number may wait, but all of them
-    /// in the task that also serves the connection: a stream wakes up only one.
+    /// Waits until the peer has closed its side of the connection, or the connection fails. Any number of futures can
+    /// wait, but all of them in the task that serves the connection: a stream wakes only one task.
     pub async fn wait(&self) {
         poll_fn(|cx| self.0.poll_disconnect(cx)).await;
     }
 }
 
-/// What comes to an end, whatever kind of stream it is.
+/// A stream of any type whose end can be polled.
 trait PollDisconnect: Send + Sync {
     fn poll_disconnect(&self, cx: &mut Context<'_>) -> Poll<()>;
 }
@@ -64,7 +64,7 @@ impl<S: AsyncRead + Unpin> StreamState<S> {
             let mut piece = [0; 512];
             let mut piece = ReadBuf::new(&mut piece);
             let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, &mut piece) else { break };
-            // Whatever is wrong with the stream, the next one to use it will learn it.
+            // An error shows up again at the next use of the stream.
             self.is_closed = read.is_err() || piece.filled().is_empty();
             self.read_ahead.extend_from_slice(piece.filled());
             if let Some(reader) = self.reader_waker.take() {
@@ -143,7 +143,7 @@ mod tests {
             assert!(looking.await.is_err(), "{length}: it is still there");
             drop(peer);
             let looking = timeout(Duration::from_secs(1), departure.wait());
-            // Who has sent so much that it waits to be read is not waited for to the end.
+            // A peer that has sent more than the limit is not monitored to the end.
             assert_eq!(looking.await.is_ok(), length < MAX_READ_AHEAD_BYTES, "{length}");
             let mut read = Vec::new();
             server.read_to_end(&mut read).await.unwrap();
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// As one who reads the body of a request while somebody else looks for the end of it.
+    /// Like a task that reads a request body while another task waits for the disconnect.
     #[tokio::test(start_paused = true)]
     async fn who_reads_learns_of_what_others_have_found() {
         let (mut peer, server) = duplex(1 << 16);
@@ -162,7 +162,7 @@ mod tests {
             read
         });
         tokio::task::yield_now().await;
-        // None of those who look wakes up anybody by itself.
+        // The futures are polled with a waker that does nothing, so only the stream itself can wake the reader.
         let mut cx = Context::from_waker(Waker::noop());
         let mut looking = [Box::pin(departure.wait()), Box::pin(departure.wait())];
         assert!(looking.iter_mut().all(|one| one.as_mut().poll(&mut cx).is_pending()));

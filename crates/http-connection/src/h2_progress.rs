@@ -1,8 +1,9 @@
-//! The answers under way on one HTTP/2 connection, and how fast each is taken. The connection as a whole is never stuck
-//! there because a client takes nothing of one answer, so what `impatient` does for HTTP/1.1 is done here for each.
+//! Tracks the responses that are being sent on one HTTP/2 connection, and how fast the client reads each of them. If a
+//! client does not read one response, the connection as a whole is not blocked. Therefore this module checks each
+//! response, as `write_timeout` checks an HTTP/1.1 connection.
 //!
-//! An answer goes out in pieces, and a piece is dropped when it has been written: this is how it is known what was taken,
-//! whoever holds it meanwhile.
+//! A response is sent in chunks. A chunk is dropped after it has been written, wherever it was buffered. Dropping it
+//! counts its bytes as written.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,42 +18,42 @@ use http_body::{Frame, SizeHint};
 use crate::context::ConnectionGuard;
 use crate::write_timeout::WriteTimeout;
 
-/// How large a piece is at most; a frame takes no more by default (RFC 9113 section 4.2).
+/// The maximum size of a chunk: the default maximum size of a frame (RFC 9113 section 4.2).
 const MAX_CHUNK_BYTES: usize = 16 * 1024;
 
-/// See the module's documentation. Cheap to clone.
+/// Tracks the responses of one connection. See the module documentation. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ResponseTracker(Arc<Mutex<TrackerState>>);
 
 struct TrackerState {
     timeout: WriteTimeout,
     responses: Vec<TrackedResponse>,
-    /// Whether a request has come since that was asked last.
+    /// Whether a request has arrived since the last idle check.
     has_new_request: bool,
 }
 
-/// An answer, and how long its client may still take nothing of it.
+/// A response, and how long its client may still read nothing of it.
 struct TrackedResponse {
     progress: Weak<ResponseProgress>,
     remaining: Duration,
 }
 
-/// An answer that is being worked out, or not taken to its end yet.
+/// The progress of a response that is being produced or sent.
 pub(crate) struct ResponseProgress {
     connection: ConnectionGuard,
-    /// Bytes that were handed over and not written yet.
+    /// The number of bytes that were passed to hyper and are not written yet.
     pending_bytes: AtomicUsize,
-    /// Bytes that were written since it was looked last.
+    /// The number of bytes that were written since the last check.
     written_bytes: AtomicUsize,
 }
 
 impl ResponseTracker {
-    /// The ledger of a connection whose client is waited for with this patience.
+    /// Creates a tracker that enforces this timeout.
     pub(crate) fn new(patience: WriteTimeout) -> Self {
         Self(Arc::new(Mutex::new(TrackerState { timeout: patience, responses: Vec::new(), has_new_request: true })))
     }
 
-    /// Enters the answer to a request that has just come.
+    /// Starts to track the response to a new request.
     pub(crate) fn track(&self, tenure: ConnectionGuard) -> Arc<ResponseProgress> {
         let entry = Arc::new(ResponseProgress {
             connection: tenure,
@@ -62,7 +63,7 @@ impl ResponseTracker {
         let mut book = self.lock();
         book.has_new_request = true;
         let left = book.timeout.max_stall;
-        // There are no more of them than streams, but those that have ended must not pile up between two looks.
+        // There are at most as many as streams, but finished ones must not pile up between two checks.
         if book.responses.len() == book.responses.capacity() {
             book.responses.retain(TrackedResponse::is_open);
         }
@@ -70,7 +71,7 @@ impl ResponseTracker {
         entry
     }
 
-    /// Whether all answers that are not taken yet are such that do not end by themselves.
+    /// Returns whether all unfinished responses are endless.
     pub(crate) fn has_only_endless_responses(&self) -> bool {
         self.lock()
             .responses
@@ -79,21 +80,21 @@ impl ResponseTracker {
             .all(|entry| entry.connection.is_response_endless())
     }
 
-    /// Whether there is nothing to answer, and nobody has asked since this was asked last.
+    /// Returns whether no response is unfinished and no request has arrived since the last call.
     pub(crate) fn was_idle_since_last_check(&self) -> bool {
         let mut book = self.lock();
         let is_fresh = std::mem::replace(&mut book.has_new_request, false);
         !is_fresh && !book.responses.iter().any(TrackedResponse::is_open)
     }
 
-    /// Whether every answer is taken fast enough. To be asked every so often.
+    /// Returns whether the client reads every response fast enough. `since_last_time` is the time since the last call.
     pub(crate) fn check_progress(&self, since_last_time: Duration) -> bool {
         let mut book = self.lock();
         let WriteTimeout { max_stall: stock, min_bytes_per_second: rate } = book.timeout;
         book.responses.retain(TrackedResponse::is_open);
         let open = book.responses.iter_mut().filter_map(|line| Some((line.progress.upgrade()?, &mut line.remaining)));
         let waiting: Vec<_> = open.filter(|(entry, _)| entry.pending_bytes.load(Ordering::Relaxed) > 0).collect();
-        // They share one line, so each may be as much slower as there are others.
+        // The responses share one connection, so each may be slower by the number of responses.
         let sharers = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
         waiting.into_iter().all(|(entry, left)| {
             let taken = u32::try_from(entry.written_bytes.swap(0, Ordering::Relaxed)).unwrap_or(u32::MAX);
@@ -115,16 +116,15 @@ impl TrackedResponse {
     }
 }
 
-/// The body of an answer, in pieces that are accounted for.
+/// A response body in tracked chunks.
 pub(crate) struct TrackedBody {
     body: Body,
     progress: Arc<ResponseProgress>,
-    /// What the body has given and is not handed over yet.
+    /// Data from the body that is not sent yet.
     rest: Bytes,
 }
 
 impl TrackedBody {
-    /// The body of this answer.
     pub(crate) fn new(body: Body, entry: Arc<ResponseProgress>) -> Self {
         Self { body, progress: entry, rest: Bytes::new() }
     }
@@ -167,7 +167,7 @@ impl http_body::Body for TrackedBody {
     }
 }
 
-/// A piece of an answer, which waits until it is dropped.
+/// A chunk of a response. It counts as pending until it is dropped.
 struct TrackedChunk {
     bytes: Bytes,
     progress: Arc<ResponseProgress>,
@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// How many seconds answers are waited for when so many bytes of each are taken in a second.
+    /// Returns for how many seconds responses are served if this number of bytes of each is read per second.
     fn served(answers: usize, bytes: usize) -> usize {
         let ledger = ResponseTracker::new(PATIENCE);
         let entries: Vec<_> = (0..answers).map(|_| ledger.track(tenure())).collect();
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(served(1, 0), 59);
         assert_eq!(served(1, 500), 118);
         assert_eq!(served(1, 1000), 1000);
-        // Two share a line.
+        // Two responses share a connection.
         assert_eq!(served(2, 500), 1000);
         assert_eq!(served(2, 250), 118);
     }

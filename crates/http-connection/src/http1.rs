@@ -1,5 +1,5 @@
-//! One HTTP connection. HTTP/1.1 is spoken here: with keep-alive, bounded in header size and in the time that a client may
-//! take to send its header and to take its answer. HTTP/2 is in `http2`.
+//! Serves one HTTP connection. This file contains HTTP/1.1 with keep-alive and limits on the header size, the time to
+//! send a header and the time to read a response; and the refusal of connections. HTTP/2 is in `http2`.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,19 +25,19 @@ use crate::disconnect::MonitoredStream;
 use crate::http2;
 use crate::write_timeout::TimeoutStream;
 
-/// How long a client that is refused has to send its request and to close.
+/// The time that a refused client has to send its request and to close the connection.
 const REFUSAL_TIMEOUT: Duration = Duration::from_millis(500);
-/// How many reads of what it sends meanwhile are thrown away.
+/// The maximum number of reads that discard the input of a refused client.
 const MAX_REFUSAL_READS: usize = 64;
 
-/// What is said to those who come without TLS where it is needed.
+/// The response to clients that connect without TLS to a port that requires it.
 const HTTPS_REQUIRED: &[u8] = b"This port speaks HTTPS: the URL must begin with https://.\n";
 
-/// What can be agreed on in a TLS handshake, the best first (RFC 7301).
+/// The protocols that are offered in a TLS handshake, in order of preference (RFC 7301).
 pub const ALPN_PROTOCOLS: [&str; 2] = [ALPN_HTTP2, "http/1.1"];
 const ALPN_HTTP2: &str = "h2";
 
-/// The version of HTTP that a connection is for.
+/// The HTTP version of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// HTTP/1.1, or 1.0.
@@ -47,14 +47,14 @@ pub enum Version {
 }
 
 impl Version {
-    /// The one that was agreed on. Who agrees on nothing speaks what everybody does.
+    /// Returns the version that ALPN selected. Without ALPN it is HTTP/1.1.
     pub fn from_alpn(protocol: Option<&[u8]>) -> Self {
         if protocol == Some(ALPN_HTTP2.as_bytes()) { Self::Http2 } else { Self::Http1 }
     }
 }
 
-/// Tells a client that has come to a port for HTTPS without TLS where it is. It is text, because those who see it are
-/// people who have mistyped something.
+/// Refuses a client that connects without TLS to an HTTPS port. The response is plain text, because its usual reader is
+/// a person who mistyped a URL.
 pub async fn refuse_plaintext<S: AsyncRead + AsyncWrite + Unpin>(stream: S) {
     let head = format!(
         "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
@@ -63,8 +63,8 @@ pub async fn refuse_plaintext<S: AsyncRead + AsyncWrite + Unpin>(stream: S) {
     refuse(stream, &[head.as_bytes(), HTTPS_REQUIRED].concat()).await;
 }
 
-/// Writes a response and closes the connection, without reading a request. It is closed only after the client has closed or had the
-/// time to: closing with a request unread resets the connection, and the client could miss the response.
+/// Writes a response and closes the connection, without reading a request. It waits until the client has closed or the
+/// timeout has passed: closing with unread input resets the connection, and the client could miss the response.
 pub async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, answer: &[u8]) {
     let refusal = async {
         stream.write_all(answer).await?;
@@ -77,12 +77,12 @@ pub async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, answer: &[
         }
         io::Result::Ok(())
     };
-    // Nobody waits for the outcome: the connection goes either way.
+    // The connection is closed in any case.
     drop(timeout(REFUSAL_TIMEOUT, refusal).await);
 }
 
-/// Serves a connection until the client ends it, breaks the rules or the time, or the server ends: then the requests under
-/// way are finished, if the client does its part in time.
+/// Serves a connection until the client closes it, violates the protocol or a timeout, or the server shuts down. On
+/// shutdown, requests in progress are completed if the client reads their responses in time.
 pub async fn serve_connection<S>(
     stream: S,
     peer: impl Into<Peer>,
@@ -95,10 +95,10 @@ pub async fn serve_connection<S>(
     let peer = peer.into();
     let ended = match version {
         Version::Http1 => serve_http1(stream, peer, router, tenure).await,
-        // Most connections are of the other kind, and shall not take the memory that this one needs.
+        // Boxed because most connections are HTTP/1.1 and must not need the memory of an HTTP/2 connection.
         Version::Http2 => Box::pin(http2::serve(stream, peer, router, tenure)).await,
     };
-    // Clients leave in the middle of things all the time; only somebody who looks for a fault wants to know.
+    // Clients often disconnect in the middle of a request, so this is only a debug message.
     if let Err(reason) = ended {
         tracing::debug!(reason, ip = peer.ip.map(display), "HTTP connection broke off");
     }
@@ -121,8 +121,8 @@ where
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        // A client that has sent its last request may say so; the answer is still for it (RFC 9112 section 9.6).
-        // Whether it listens at all matters to answers that do not end; they look for themselves.
+        // A client may close its side after its last request and still read the response (RFC 9112 section 9.6).
+        // Endless responses detect a real disconnect themselves.
         .half_close(true)
         .header_read_timeout(HEADER_TIMEOUT)
         .max_header_size(MAX_HEADER_BYTES as usize)

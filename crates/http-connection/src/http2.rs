@@ -1,8 +1,8 @@
-//! HTTP/2 on one connection, on which many requests are under way at the same time. Everything that a client can make
-//! grow is bounded: streams, headers, windows, and the frames that make work without asking for anything.
+//! Serves one HTTP/2 connection with many concurrent requests. Everything that a client can make grow is limited:
+//! streams, headers, windows, and frames that cause work without a request.
 //!
-//! A request that is given up is noticed without help here: its future, or the body of its answer, is dropped. What
-//! `departure` does for HTTP/1.1 is therefore not done.
+//! Canceled requests need no detection here: hyper drops their future or response body. Therefore `disconnect` is not
+//! used.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -25,23 +25,23 @@ use crate::context::{
 use crate::h2_progress::{ResponseTracker, TrackedBody};
 use crate::write_timeout::TimeoutStream;
 
-/// The most requests at the same time on one connection.
+/// The maximum number of concurrent requests on one connection.
 const MAX_STREAMS: u32 = 100;
-/// What is taken of one request's body before somebody reads it.
+/// The flow-control window of one request body: the bytes that are received before the handler reads them.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
-/// What is taken of all of them.
+/// The flow-control window of all request bodies of a connection.
 const CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
-/// How many requests may be taken back before they were looked at, and how many streams we may have to break off for a
-/// client's mistakes, before it is sent away (CVE-2023-44487, RUSTSEC-2024-0003).
+/// The number of requests that a client may reset before they are processed, and of streams that the server may reset
+/// because of client errors, before the connection is closed (CVE-2023-44487, RUSTSEC-2024-0003).
 const MAX_PENDING_RESETS: usize = 20;
 const MAX_ERROR_RESETS: usize = 1024;
-/// How often a client has to show that it is there, and how long it may take to.
+/// The interval of pings, and the time that the client has to respond to one.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often it is looked how fast answers are taken.
+/// The interval at which the progress of responses is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Serves a connection to its end. The error says, for the log, why that was no good one.
+/// Serves a connection until it ends. The error contains the reason for the log if it did not end regularly.
 pub(crate) async fn serve<S>(stream: S, peer: Peer, router: Router, tenure: ConnectionGuard) -> Result<(), String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -87,8 +87,8 @@ where
                     return Err("an answer was taken too slowly".to_owned());
                 }
                 quiet = if ledger.was_idle_since_last_check() { quiet + CHECK_INTERVAL } else { Duration::ZERO };
-                // Whoever has nothing to ask can come again. A request that is on its way is still answered, so a client
-                // that knows that it shall leave has as much time again.
+                // An idle client can connect again. A request that is already on its way is still served: after the
+                // shutdown notice the client gets the same time again before the connection is closed.
                 if quiet > 2 * HEADER_TIMEOUT {
                     return Err("the client has nothing to ask and does not leave".to_owned());
                 }

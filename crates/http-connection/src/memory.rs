@@ -1,10 +1,10 @@
-//! The memory for large answers. A client can be slow to take its answer, and there can be many of them: so large answers
-//! count against a budget for as long as their bytes are held, by a connection or by the cache, and when it is used up
-//! the next one has to wait. Small answers are not counted: connections are, and that is bound enough.
+//! A memory budget for large responses. Clients can be slow to read, and there can be many of them. Therefore large
+//! responses count against a budget while a connection or the cache holds their bytes. When the budget is used up,
+//! further responses wait. Small responses are not counted: the limit on connections limits them sufficiently.
 //!
-//! How large an answer becomes is known only when it is made: a byte of mail can become a dozen of JSON. Therefore it is
-//! made first, where little else happens at the same time. When there is no room for it then, it is thrown away, its
-//! length waits for room, and it is made again. So nothing but numbers ever waits.
+//! The size of a response is known only after it was rendered: one byte of a message can become a dozen bytes of JSON.
+//! Therefore it is rendered first, in a place with few concurrent renderings. If the budget has no memory left for it,
+//! the response is discarded, its length waits for memory, and it is rendered again. So no data is held while waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,46 +13,46 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Up to so many bytes an answer is small.
+/// Data up to this size is small: it is not counted, and it is processed on the network threads.
 pub const SMALL_BYTES: usize = 256 * 1024;
 
-/// What all large answers that are not remembered may take together.
+/// The memory for all large responses together, in addition to the cache.
 const MAX_UNCACHED_BYTES: usize = 64 * 1024 * 1024;
-/// The most that one answer counts for. As it is half of the whole, two answers can always be under way, however
-/// large they are.
+/// The maximum that one response counts for. It is half of the budget, so two responses of any size can always be sent
+/// at the same time.
 const MAX_COUNTED_BYTES: usize = MAX_UNCACHED_BYTES / 2;
-/// How long an answer waits for room.
+/// The time that a response waits for memory.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// See the module's documentation. Cheap to clone.
+/// The memory budget for large responses. See the module documentation. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ResponseBudget(Arc<Semaphore>);
 
-/// Room for an answer; given back with the last of its bytes.
+/// Memory reserved for one response. It is released together with the last reference to the bytes of the response.
 #[derive(Debug)]
 pub struct ReservedMemory(Option<OwnedSemaphorePermit>);
 
-/// What an answer may take: as much as there is, or what was waited for.
+/// The memory that a response may use.
 #[derive(Debug)]
 pub enum MemoryPermit {
-    /// What the budget has at the moment.
+    /// What the budget has left when the response was rendered.
     OnDemand(ResponseBudget),
-    /// This room, which an answer of its length needs.
+    /// Memory that was reserved for a response of this length.
     Reserved(ReservedMemory),
 }
 
-/// There is no room for an answer of this length at the moment.
+/// The budget has no memory left for a response of this length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverBudget(usize);
 
 impl ResponseBudget {
-    /// A budget beside a cache of so many bytes: what that remembers comes on top.
+    /// Creates a budget. The bytes of the cache are added, because cached responses count too.
     pub fn with_cache_bytes(cache_bytes: usize) -> Self {
         let bytes = cache_bytes.saturating_add(MAX_UNCACHED_BYTES).min(Semaphore::MAX_PERMITS);
         Self(Arc::new(Semaphore::new(bytes)))
     }
 
-    /// Waits a moment for room for an answer of this length.
+    /// Reserves memory for a response of this length. Waits up to five seconds.
     pub async fn reserve(&self, length: usize) -> Result<ReservedMemory, OverBudget> {
         match self.try_reserve(length) {
             Ok(room) => Ok(room),
@@ -60,10 +60,10 @@ impl ResponseBudget {
         }
     }
 
-    /// Waits a moment for room for an answer that had none.
+    /// Reserves memory for a response that was over budget. Waits up to five seconds.
     pub async fn reserve_for(&self, excess: OverBudget) -> Result<ReservedMemory, OverBudget> {
         let permit = self.0.clone().acquire_many_owned(permit_count(excess.0));
-        // The semaphore is never closed, so it is always the time that is up.
+        // The semaphore is never closed, so an error means that the time has passed.
         let Ok(Ok(permit)) = timeout(RESERVE_TIMEOUT, permit).await else { return Err(excess) };
         Ok(ReservedMemory(Some(permit)))
     }
@@ -78,7 +78,7 @@ impl ResponseBudget {
 }
 
 impl MemoryPermit {
-    /// Takes these bytes into account, until the last reference to them is gone.
+    /// Counts these bytes against the budget until the last reference to them is dropped.
     pub fn charge(self, bytes: Bytes) -> Result<Bytes, OverBudget> {
         let room = match self {
             Self::OnDemand(budget) => budget.try_reserve(bytes.len())?,
@@ -89,7 +89,7 @@ impl MemoryPermit {
 }
 
 impl ReservedMemory {
-    /// The same bytes, which keep this room until the last reference to them is gone.
+    /// Returns the same bytes, which keep the reservation until the last reference to them is dropped.
     pub fn attach(self, bytes: Bytes) -> Bytes {
         match self.0 {
             Some(permit) => Bytes::from_owner(TrackedBytes { bytes, _permit: permit }),
@@ -98,7 +98,7 @@ impl ReservedMemory {
     }
 }
 
-/// What an answer of this length counts for.
+/// Returns what a response of this length counts for.
 fn permit_count(length: usize) -> u32 {
     u32::try_from(length.min(MAX_COUNTED_BYTES)).unwrap_or(u32::MAX)
 }

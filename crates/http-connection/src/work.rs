@@ -1,4 +1,5 @@
-//! Permits for expensive work. It runs on threads of its own, so that it does not delay the network threads.
+//! Permits for expensive work, such as parsing large messages. It runs on blocking threads, so that it does not delay
+//! the network threads.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -8,10 +9,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// How long is waited for a turn at it. Who comes again later waits no longer, and holds nothing meanwhile.
+/// The time to wait for a permit. A client that tries again later does not wait longer in total, and holds nothing in
+/// the meantime.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why work was not done.
+/// The reason why work was not done.
 #[derive(Debug)]
 pub enum WorkError {
     /// No permit became available in time.
@@ -26,21 +28,21 @@ impl WorkError {
     }
 }
 
-/// The right to work on something now: here when that is quick, otherwise away from the network threads.
+/// The permission to do work now: on the current thread if it is quick, otherwise on a blocking thread.
 pub enum WorkPermit {
-    /// On the network thread.
+    /// Run on the current network thread.
     Inline,
-    /// On a thread of its own, with a permit.
+    /// Run on a blocking thread. The permit is held until the work is done.
     Blocking(OwnedSemaphorePermit),
 }
 
 impl WorkPermit {
-    /// Waits a while for the turn to do heavy work, of those that this semaphore has.
+    /// Acquires a permit from this semaphore. Waits up to ten seconds.
     pub async fn acquire(turns: &Arc<Semaphore>) -> Result<Self, WorkError> {
         timeout(PERMIT_TIMEOUT, Self::acquire_without_timeout(turns)).await.unwrap_or(Err(WorkError::NoPermit))
     }
 
-    /// Waits for such a turn, however long it takes.
+    /// Acquires a permit from this semaphore. Waits without a timeout.
     pub async fn acquire_without_timeout(turns: &Arc<Semaphore>) -> Result<Self, WorkError> {
         turns.clone().acquire_owned().await.map(Self::Blocking).map_err(|error| WorkError::failed(&error))
     }
@@ -51,7 +53,7 @@ impl WorkPermit {
             Self::Inline => return Ok(work()),
             Self::Blocking(permit) => permit,
         };
-        // The work keeps the permit: it runs to its end even if the client disconnects.
+        // The work holds the permit, because it runs to completion even if the client disconnects.
         let work = move || {
             let _permit = permit;
             work()

@@ -1,8 +1,9 @@
-//! A stream that fails when its peer is too slow to take what is written. Without it, a client that asks and reads
-//! little or nothing would hold a connection, and the answer, for ever.
+//! A stream whose writes fail if the peer reads too slowly. Without it, a client that sends a request and does not read
+//! the response would hold the connection and the response forever.
 //!
-//! The stream starts with a stock of patience. Waiting for the peer uses it up, and every byte that the peer takes gives
-//! some back, up to the stock. So a pause is forgiven, a slow line is served to the end, and a trickle is not.
+//! The stream starts with an amount of time. Waiting for the peer uses it up, and every byte that the peer reads
+//! restores a part, up to the initial amount. So a single pause is tolerated and a slow line is served to the end, but
+//! a peer that reads a few bytes now and then is disconnected.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -12,31 +13,31 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How long a peer may take.
+/// The limits for a peer that reads slowly.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteTimeout {
-    /// How long it may take nothing at all.
+    /// How long the peer may read nothing at all.
     pub(crate) max_stall: Duration,
-    /// How many bytes in a second it must take in the long run.
+    /// The minimum average rate at which the peer must read.
     pub(crate) min_bytes_per_second: u32,
 }
 
-/// See the module's documentation.
+/// A stream with a write timeout. See the module documentation.
 pub(crate) struct TimeoutStream<S> {
     stream: S,
     timeout: WriteTimeout,
     remaining: Duration,
-    /// Runs while the peer takes nothing, and ends when no patience is left.
+    /// Runs while the peer reads nothing. Expires when no time remains.
     stall_timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> TimeoutStream<S> {
-    /// A stream whose peer is waited for with this patience.
+    /// Wraps a stream.
     pub(crate) fn new(stream: S, patience: WriteTimeout) -> Self {
         Self { stream, timeout: patience, remaining: patience.max_stall, stall_timer: None }
     }
 
-    /// Passes on what became of an attempt to write, and fails when the patience is at its end.
+    /// Returns the result of a write attempt, or an error if no time remains.
     fn check_stall<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             if let Some(stalled) = self.stall_timer.take() {
@@ -50,7 +51,7 @@ impl<S> TimeoutStream<S> {
         Poll::Ready(Err(ErrorKind::TimedOut.into()))
     }
 
-    /// The same for an attempt that says how much the peer took.
+    /// Like `check_stall`, for attempts that report the number of bytes written.
     fn check_progress(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         let outcome = self.check_stall(cx, outcome);
         if let Poll::Ready(Ok(taken)) = outcome
@@ -108,7 +109,8 @@ mod tests {
 
     const PATIENCE: WriteTimeout = WriteTimeout { max_stall: Duration::from_mins(1), min_bytes_per_second: 1000 };
 
-    /// Writes to a peer that takes `bite` bytes and then pauses, again and again. How long does it get on with it?
+    /// Writes to a peer that reads `bite` bytes and then pauses, repeatedly. Returns the time that this took, or after
+    /// which it failed.
     async fn served(length: usize, bite: usize, pause: Duration) -> Result<Duration, Duration> {
         let (mut peer, server) = duplex(100);
         let mut server = TimeoutStream::new(server, PATIENCE);
@@ -129,7 +131,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_is_served_to_the_end() {
         let seconds = Duration::from_secs;
-        // bytes in all, bytes at once, pause, whether that is in time
+        // The total bytes, the bytes per read, the pause in seconds, and whether all bytes are written.
         let table = [
             ("nothing for too long", 10_000, 5000, 61, false),
             ("a pause", 10_000, 5000, 50, true),
