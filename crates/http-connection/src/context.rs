@@ -22,7 +22,7 @@ pub(crate) const MAX_HEADER_BYTES: u32 = 32 * 1024;
 /// The maximum number of bytes that are read ahead, and that wait to be written before a response is polled for more.
 pub(crate) const MAX_BUFFER_BYTES: usize = 64 * 1024;
 /// The reason that is logged for a connection that was closed by the shutdown.
-pub(crate) const CLOSED_BY_SHUTDOWN: &str = "cut off at the end of the server";
+pub(crate) const CLOSED_BY_SHUTDOWN: &str = "closed by the shutdown of the server";
 
 /// The peer of a connection. Every request carries it as an extension.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,9 +50,9 @@ impl From<Option<IpAddr>> for Peer {
     }
 }
 
-/// The resources that are held while a connection is open: its slot among the connections, and the shutdown signal,
-/// which waits for it. Every request carries it as an extension, because the task that serves an upgraded connection
-/// must hold it too. Cheap to clone.
+/// The resources that are held while a connection is open: its slot among the connections, and a handle for which the
+/// shutdown waits. Every request carries it as an extension, because the task that serves an upgraded connection must
+/// hold it too. Cheap to clone.
 #[derive(Clone)]
 pub struct ConnectionGuard(Arc<Inner>);
 
@@ -95,7 +95,7 @@ impl ConnectionGuard {
     }
 
     /// Waits until the shutdown has lasted so long that the client should have read the rest of its response. An
-    /// endless response gets less time, because clients expect no particular rest of it.
+    /// endless response gets less time, because it has no end that the client could reach.
     pub(crate) async fn shutdown_grace_over(&self, is_endless: impl Fn() -> bool) {
         let mut shutdown = self.0.shutdown.clone();
         shutdown.triggered_for(ENDLESS_RESPONSE_GRACE).await;

@@ -33,9 +33,9 @@ struct StreamState<S> {
 impl<S: AsyncRead + Unpin + Send + 'static> MonitoredStream<S> {
     /// Wraps a stream and returns the handle that reports its end.
     pub(crate) fn new(stream: S) -> (Self, Disconnect) {
-        let line =
+        let state =
             Arc::new(Mutex::new(StreamState { stream, read_ahead: Vec::new(), is_closed: false, reader_waker: None }));
-        (Self(line.clone()), Disconnect(line))
+        (Self(state.clone()), Disconnect(state))
     }
 }
 
@@ -61,12 +61,12 @@ impl<S: AsyncRead + Unpin + Send> PollDisconnect for Mutex<StreamState<S>> {
 impl<S: AsyncRead + Unpin> StreamState<S> {
     fn poll_disconnect(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.is_closed && self.read_ahead.len() < MAX_READ_AHEAD_BYTES {
-            let mut piece = [0; 512];
-            let mut piece = ReadBuf::new(&mut piece);
-            let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, &mut piece) else { break };
+            let mut chunk = [0; 512];
+            let mut chunk = ReadBuf::new(&mut chunk);
+            let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, &mut chunk) else { break };
             // An error shows up again at the next use of the stream.
-            self.is_closed = read.is_err() || piece.filled().is_empty();
-            self.read_ahead.extend_from_slice(piece.filled());
+            self.is_closed = read.is_err() || chunk.filled().is_empty();
+            self.read_ahead.extend_from_slice(chunk.filled());
             if let Some(reader) = self.reader_waker.take() {
                 reader.wake();
             }
@@ -77,18 +77,18 @@ impl<S: AsyncRead + Unpin> StreamState<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for MonitoredStream<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let line = &mut *lock(&self.0);
-        if !line.read_ahead.is_empty() {
-            let length = line.read_ahead.len().min(buf.remaining());
-            buf.put_slice(&line.read_ahead[..length]);
-            line.read_ahead.drain(..length);
+        let state = &mut *lock(&self.0);
+        if !state.read_ahead.is_empty() {
+            let length = state.read_ahead.len().min(buf.remaining());
+            buf.put_slice(&state.read_ahead[..length]);
+            state.read_ahead.drain(..length);
             return Poll::Ready(Ok(()));
         }
-        if line.is_closed {
+        if state.is_closed {
             return Poll::Ready(Ok(()));
         }
-        let read = Pin::new(&mut line.stream).poll_read(cx, buf);
-        line.reader_waker = read.is_pending().then(|| cx.waker().clone());
+        let read = Pin::new(&mut state.stream).poll_read(cx, buf);
+        state.reader_waker = read.is_pending().then(|| cx.waker().clone());
         read
     }
 }
@@ -119,8 +119,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for MonitoredStream<S> {
     }
 }
 
-fn lock<S>(line: &Mutex<StreamState<S>>) -> MutexGuard<'_, StreamState<S>> {
-    line.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<S>(state: &Mutex<StreamState<S>>) -> MutexGuard<'_, StreamState<S>> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -133,18 +133,18 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn looking_for_the_end_loses_nothing() {
+    async fn waiting_for_disconnect_loses_no_data() {
         for length in [0, 1, 511, 512, 513, MAX_READ_AHEAD_BYTES, MAX_READ_AHEAD_BYTES + 1, 3 * MAX_READ_AHEAD_BYTES] {
             let (mut peer, server) = duplex(1 << 16);
-            let (mut server, departure) = MonitoredStream::new(server);
+            let (mut server, disconnect) = MonitoredStream::new(server);
             let sent: Vec<u8> = (0..length).map(|number| number.to_le_bytes()[0]).collect();
             peer.write_all(&sent).await.unwrap();
-            let looking = timeout(Duration::from_secs(1), departure.wait());
-            assert!(looking.await.is_err(), "{length}: it is still there");
+            let waiting = timeout(Duration::from_secs(1), disconnect.wait());
+            assert!(waiting.await.is_err(), "{length}: the peer is still connected");
             drop(peer);
-            let looking = timeout(Duration::from_secs(1), departure.wait());
+            let waiting = timeout(Duration::from_secs(1), disconnect.wait());
             // A peer that has sent more than the limit is not monitored to the end.
-            assert_eq!(looking.await.is_ok(), length < MAX_READ_AHEAD_BYTES, "{length}");
+            assert_eq!(waiting.await.is_ok(), length < MAX_READ_AHEAD_BYTES, "{length}");
             let mut read = Vec::new();
             server.read_to_end(&mut read).await.unwrap();
             assert_eq!(read, sent, "{length}");
@@ -153,9 +153,9 @@ mod tests {
 
     /// Like a task that reads a request body while another task waits for the disconnect.
     #[tokio::test(start_paused = true)]
-    async fn who_reads_learns_of_what_others_have_found() {
+    async fn read_ahead_wakes_pending_reader() {
         let (mut peer, server) = duplex(1 << 16);
-        let (mut server, departure) = MonitoredStream::new(server);
+        let (mut server, disconnect) = MonitoredStream::new(server);
         let reading = tokio::spawn(async move {
             let mut read = Vec::new();
             server.read_to_end(&mut read).await.unwrap();
@@ -164,12 +164,12 @@ mod tests {
         tokio::task::yield_now().await;
         // The futures are polled with a waker that does nothing, so only the stream itself can wake the reader.
         let mut cx = Context::from_waker(Waker::noop());
-        let mut looking = [Box::pin(departure.wait()), Box::pin(departure.wait())];
-        assert!(looking.iter_mut().all(|one| one.as_mut().poll(&mut cx).is_pending()));
+        let mut waiting = [Box::pin(disconnect.wait()), Box::pin(disconnect.wait())];
+        assert!(waiting.iter_mut().all(|future| future.as_mut().poll(&mut cx).is_pending()));
         peer.write_all(b"some").await.unwrap();
-        assert!(looking.iter_mut().all(|one| one.as_mut().poll(&mut cx).is_pending()));
+        assert!(waiting.iter_mut().all(|future| future.as_mut().poll(&mut cx).is_pending()));
         drop(peer);
-        assert!(looking.iter_mut().all(|one| one.as_mut().poll(&mut cx).is_ready()));
+        assert!(waiting.iter_mut().all(|future| future.as_mut().poll(&mut cx).is_ready()));
         assert_eq!(reading.await.unwrap(), b"some");
     }
 }

@@ -49,26 +49,26 @@ pub(crate) struct ResponseProgress {
 
 impl ResponseTracker {
     /// Creates a tracker that enforces this timeout.
-    pub(crate) fn new(patience: WriteTimeout) -> Self {
-        Self(Arc::new(Mutex::new(TrackerState { timeout: patience, responses: Vec::new(), has_new_request: true })))
+    pub(crate) fn new(timeout: WriteTimeout) -> Self {
+        Self(Arc::new(Mutex::new(TrackerState { timeout, responses: Vec::new(), has_new_request: true })))
     }
 
     /// Starts to track the response to a new request.
-    pub(crate) fn track(&self, tenure: ConnectionGuard) -> Arc<ResponseProgress> {
-        let entry = Arc::new(ResponseProgress {
-            connection: tenure,
+    pub(crate) fn track(&self, connection: ConnectionGuard) -> Arc<ResponseProgress> {
+        let progress = Arc::new(ResponseProgress {
+            connection,
             pending_bytes: AtomicUsize::new(0),
             written_bytes: AtomicUsize::new(0),
         });
-        let mut book = self.lock();
-        book.has_new_request = true;
-        let left = book.timeout.max_stall;
+        let mut state = self.lock();
+        state.has_new_request = true;
+        let remaining = state.timeout.max_stall;
         // There are at most as many as streams, but finished ones must not pile up between two checks.
-        if book.responses.len() == book.responses.capacity() {
-            book.responses.retain(TrackedResponse::is_open);
+        if state.responses.len() == state.responses.capacity() {
+            state.responses.retain(TrackedResponse::is_open);
         }
-        book.responses.push(TrackedResponse { progress: Arc::downgrade(&entry), remaining: left });
-        entry
+        state.responses.push(TrackedResponse { progress: Arc::downgrade(&progress), remaining });
+        progress
     }
 
     /// Returns whether all unfinished responses are endless.
@@ -76,32 +76,35 @@ impl ResponseTracker {
         self.lock()
             .responses
             .iter()
-            .filter_map(|line| line.progress.upgrade())
-            .all(|entry| entry.connection.is_response_endless())
+            .filter_map(|response| response.progress.upgrade())
+            .all(|progress| progress.connection.is_response_endless())
     }
 
     /// Returns whether no response is unfinished and no request has arrived since the last call.
     pub(crate) fn was_idle_since_last_check(&self) -> bool {
-        let mut book = self.lock();
-        let is_fresh = std::mem::replace(&mut book.has_new_request, false);
-        !is_fresh && !book.responses.iter().any(TrackedResponse::is_open)
+        let mut state = self.lock();
+        let has_new_request = std::mem::replace(&mut state.has_new_request, false);
+        !has_new_request && !state.responses.iter().any(TrackedResponse::is_open)
     }
 
-    /// Returns whether the client reads every response fast enough. `since_last_time` is the time since the last call.
-    pub(crate) fn check_progress(&self, since_last_time: Duration) -> bool {
-        let mut book = self.lock();
-        let WriteTimeout { max_stall: stock, min_bytes_per_second: rate } = book.timeout;
-        book.responses.retain(TrackedResponse::is_open);
-        let open = book.responses.iter_mut().filter_map(|line| Some((line.progress.upgrade()?, &mut line.remaining)));
-        let waiting: Vec<_> = open.filter(|(entry, _)| entry.pending_bytes.load(Ordering::Relaxed) > 0).collect();
+    /// Returns whether the client reads every response fast enough. `since_last_call` is the time since the last call.
+    pub(crate) fn check_progress(&self, since_last_call: Duration) -> bool {
+        let mut state = self.lock();
+        let WriteTimeout { max_stall, min_bytes_per_second } = state.timeout;
+        state.responses.retain(TrackedResponse::is_open);
+        let open = state
+            .responses
+            .iter_mut()
+            .filter_map(|response| Some((response.progress.upgrade()?, &mut response.remaining)));
+        let pending: Vec<_> = open.filter(|(progress, _)| progress.pending_bytes.load(Ordering::Relaxed) > 0).collect();
         // The responses share one connection, so each may be slower by the number of responses.
-        let sharers = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
-        waiting.into_iter().all(|(entry, left)| {
-            let taken = u32::try_from(entry.written_bytes.swap(0, Ordering::Relaxed)).unwrap_or(u32::MAX);
-            let regained = Duration::from_secs(1) * taken / rate;
-            let regained = left.saturating_add(regained.saturating_mul(sharers)).min(stock);
-            *left = regained.saturating_sub(since_last_time);
-            !left.is_zero()
+        let pending_count = u32::try_from(pending.len()).unwrap_or(u32::MAX);
+        pending.into_iter().all(|(progress, remaining)| {
+            let written = u32::try_from(progress.written_bytes.swap(0, Ordering::Relaxed)).unwrap_or(u32::MAX);
+            let regained = Duration::from_secs(1) * written / min_bytes_per_second;
+            let regained = remaining.saturating_add(regained.saturating_mul(pending_count)).min(max_stall);
+            *remaining = regained.saturating_sub(since_last_call);
+            !remaining.is_zero()
         })
     }
 
@@ -125,8 +128,8 @@ pub(crate) struct TrackedBody {
 }
 
 impl TrackedBody {
-    pub(crate) fn new(body: Body, entry: Arc<ResponseProgress>) -> Self {
-        Self { body, progress: entry, rest: Bytes::new() }
+    pub(crate) fn new(body: Body, progress: Arc<ResponseProgress>) -> Self {
+        Self { body, progress, rest: Bytes::new() }
     }
 }
 
@@ -148,8 +151,8 @@ impl http_body::Body for TrackedBody {
             }
         }
         let length = self.rest.len().min(MAX_CHUNK_BYTES);
-        let piece = TrackedChunk::new(self.rest.split_to(length), self.progress.clone());
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
+        let chunk = TrackedChunk::new(self.rest.split_to(length), self.progress.clone());
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(chunk)))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -174,9 +177,9 @@ struct TrackedChunk {
 }
 
 impl TrackedChunk {
-    fn new(bytes: Bytes, entry: Arc<ResponseProgress>) -> Self {
-        entry.pending_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
-        Self { bytes, progress: entry }
+    fn new(bytes: Bytes, progress: Arc<ResponseProgress>) -> Self {
+        progress.pending_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        Self { bytes, progress }
     }
 }
 
@@ -200,29 +203,29 @@ mod tests {
     use super::*;
     use restante_net::ShutdownTrigger;
 
-    const PATIENCE: WriteTimeout = WriteTimeout { max_stall: Duration::from_mins(1), min_bytes_per_second: 1000 };
+    const TIMEOUT: WriteTimeout = WriteTimeout { max_stall: Duration::from_mins(1), min_bytes_per_second: 1000 };
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn tenure() -> ConnectionGuard {
+    fn connection() -> ConnectionGuard {
         ConnectionGuard::new(None, ShutdownTrigger::new().1)
     }
 
-    fn piece(entry: &Arc<ResponseProgress>, length: usize) -> TrackedChunk {
-        TrackedChunk::new(Bytes::from(vec![0; length]), entry.clone())
+    fn chunk(progress: &Arc<ResponseProgress>, length: usize) -> TrackedChunk {
+        TrackedChunk::new(Bytes::from(vec![0; length]), progress.clone())
     }
 
     #[tokio::test]
-    async fn a_body_stays_what_it_is() {
+    async fn body_is_unchanged() {
         for length in [0, 1, MAX_CHUNK_BYTES - 1, MAX_CHUNK_BYTES, MAX_CHUNK_BYTES + 1, 10 * MAX_CHUNK_BYTES + 7] {
             let bytes: Bytes = (0..length).map(|number| number.to_le_bytes()[0]).collect();
-            let ledger = ResponseTracker::new(PATIENCE);
-            let mut body = TrackedBody::new(Body::from(bytes.clone()), ledger.track(tenure()));
+            let tracker = ResponseTracker::new(TIMEOUT);
+            let mut body = TrackedBody::new(Body::from(bytes.clone()), tracker.track(connection()));
             assert_eq!(http_body::Body::size_hint(&body).exact(), Some(length as u64));
             let mut read = Vec::new();
             while let Some(frame) = body.frame().await {
-                let piece = frame.unwrap().into_data().unwrap();
-                assert!(piece.len() <= MAX_CHUNK_BYTES);
-                read.extend_from_slice(&piece);
+                let chunk = frame.unwrap().into_data().unwrap();
+                assert!(chunk.len() <= MAX_CHUNK_BYTES);
+                read.extend_from_slice(&chunk);
                 assert_eq!(http_body::Body::size_hint(&body).exact(), Some((length - read.len()) as u64));
             }
             assert!(read == bytes && http_body::Body::is_end_stream(&body), "{length}");
@@ -230,70 +233,70 @@ mod tests {
     }
 
     /// Returns for how many seconds responses are served if this number of bytes of each is read per second.
-    fn served(answers: usize, bytes: usize) -> usize {
-        let ledger = ResponseTracker::new(PATIENCE);
-        let entries: Vec<_> = (0..answers).map(|_| ledger.track(tenure())).collect();
-        let _held: Vec<_> = entries.iter().map(|entry| piece(entry, 1)).collect();
+    fn seconds_until_timeout(count: usize, bytes: usize) -> usize {
+        let tracker = ResponseTracker::new(TIMEOUT);
+        let responses: Vec<_> = (0..count).map(|_| tracker.track(connection())).collect();
+        let _held: Vec<_> = responses.iter().map(|progress| chunk(progress, 1)).collect();
         let in_time = |_: &usize| {
-            for entry in &entries {
-                drop(piece(entry, bytes));
+            for progress in &responses {
+                drop(chunk(progress, bytes));
             }
-            ledger.check_progress(SECOND)
+            tracker.check_progress(SECOND)
         };
         (0..1000).take_while(in_time).count()
     }
 
     #[test]
-    fn who_is_waited_for() {
-        assert_eq!(served(1, 0), 59);
-        assert_eq!(served(1, 500), 118);
-        assert_eq!(served(1, 1000), 1000);
+    fn slow_responses_time_out() {
+        assert_eq!(seconds_until_timeout(1, 0), 59);
+        assert_eq!(seconds_until_timeout(1, 500), 118);
+        assert_eq!(seconds_until_timeout(1, 1000), 1000);
         // Two responses share a connection.
-        assert_eq!(served(2, 500), 1000);
-        assert_eq!(served(2, 250), 118);
+        assert_eq!(seconds_until_timeout(2, 500), 1000);
+        assert_eq!(seconds_until_timeout(2, 250), 118);
     }
 
     #[test]
-    fn an_answer_that_has_nothing_to_say_is_not_waited_for() {
-        let ledger = ResponseTracker::new(PATIENCE);
-        let _entry = ledger.track(tenure());
-        assert!((0..1000).all(|_| ledger.check_progress(SECOND)));
+    fn response_without_pending_data_does_not_time_out() {
+        let tracker = ResponseTracker::new(TIMEOUT);
+        let _progress = tracker.track(connection());
+        assert!((0..1000).all(|_| tracker.check_progress(SECOND)));
     }
 
     #[test]
-    fn quiet_is_where_nothing_is_asked_or_answered() {
-        let ledger = ResponseTracker::new(PATIENCE);
+    fn idle_without_requests_and_responses() {
+        let tracker = ResponseTracker::new(TIMEOUT);
         assert_eq!(
-            (ledger.was_idle_since_last_check(), ledger.was_idle_since_last_check()),
+            (tracker.was_idle_since_last_check(), tracker.was_idle_since_last_check()),
             (false, true),
-            "a connection has just begun"
+            "a new connection"
         );
-        let entry = ledger.track(tenure());
-        let last = piece(&entry, 1);
-        drop(entry);
+        let progress = tracker.track(connection());
+        let last = chunk(&progress, 1);
+        drop(progress);
         assert_eq!(
-            (ledger.was_idle_since_last_check(), ledger.was_idle_since_last_check()),
+            (tracker.was_idle_since_last_check(), tracker.was_idle_since_last_check()),
             (false, false),
-            "an answer is on its way"
+            "a response is being sent"
         );
         drop(last);
-        assert!(ledger.was_idle_since_last_check());
-        drop(ledger.track(tenure()));
+        assert!(tracker.was_idle_since_last_check());
+        drop(tracker.track(connection()));
         assert_eq!(
-            (ledger.was_idle_since_last_check(), ledger.was_idle_since_last_check()),
+            (tracker.was_idle_since_last_check(), tracker.was_idle_since_last_check()),
             (false, true),
-            "a request has come"
+            "a request has arrived"
         );
     }
 
     #[test]
-    fn endless_is_a_connection_with_nothing_else() {
-        let ledger = ResponseTracker::new(PATIENCE);
-        let (finite, endless) = (tenure(), tenure());
+    fn endless_only_if_all_responses_are() {
+        let tracker = ResponseTracker::new(TIMEOUT);
+        let (finite, endless) = (connection(), connection());
         endless.set_response_endless(true);
-        let (finite, _endless) = (ledger.track(finite), ledger.track(endless));
-        assert!(!ledger.has_only_endless_responses());
+        let (finite, _endless) = (tracker.track(finite), tracker.track(endless));
+        assert!(!tracker.has_only_endless_responses());
         drop(finite);
-        assert!(ledger.has_only_endless_responses());
+        assert!(tracker.has_only_endless_responses());
     }
 }

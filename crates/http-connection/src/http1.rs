@@ -65,9 +65,9 @@ pub async fn refuse_plaintext<S: AsyncRead + AsyncWrite + Unpin>(stream: S) {
 
 /// Writes a response and closes the connection, without reading a request. It waits until the client has closed or the
 /// timeout has passed: closing with unread input resets the connection, and the client could miss the response.
-pub async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, answer: &[u8]) {
+pub async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, response: &[u8]) {
     let refusal = async {
-        stream.write_all(answer).await?;
+        stream.write_all(response).await?;
         stream.shutdown().await?;
         let mut unwanted = [0; 4096];
         for _ in 0..MAX_REFUSAL_READS {
@@ -88,36 +88,36 @@ pub async fn serve_connection<S>(
     peer: impl Into<Peer>,
     version: Version,
     router: Router,
-    tenure: ConnectionGuard,
+    guard: ConnectionGuard,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let peer = peer.into();
-    let ended = match version {
-        Version::Http1 => serve_http1(stream, peer, router, tenure).await,
+    let result = match version {
+        Version::Http1 => serve_http1(stream, peer, router, guard).await,
         // Boxed because most connections are HTTP/1.1 and must not need the memory of an HTTP/2 connection.
-        Version::Http2 => Box::pin(http2::serve(stream, peer, router, tenure)).await,
+        Version::Http2 => Box::pin(http2::serve(stream, peer, router, guard)).await,
     };
     // Clients often disconnect in the middle of a request, so this is only a debug message.
-    if let Err(reason) = ended {
-        tracing::debug!(reason, ip = peer.ip.map(display), "HTTP connection broke off");
+    if let Err(reason) = result {
+        tracing::debug!(reason, ip = peer.ip.map(display), "HTTP connection failed");
     }
 }
 
-async fn serve_http1<S>(stream: S, peer: Peer, router: Router, tenure: ConnectionGuard) -> Result<(), String>
+async fn serve_http1<S>(stream: S, peer: Peer, router: Router, guard: ConnectionGuard) -> Result<(), String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let held = tenure.clone();
-    let (stream, departure) = MonitoredStream::new(TimeoutStream::new(stream, WRITE_TIMEOUT));
+    let request_guard = guard.clone();
+    let (stream, disconnect) = MonitoredStream::new(TimeoutStream::new(stream, WRITE_TIMEOUT));
     let service = service_fn(move |mut request: Request<Incoming>| {
-        held.set_response_endless(false);
+        request_guard.set_response_endless(false);
         clean_request_path(&mut request);
         request.extensions_mut().insert(peer);
-        request.extensions_mut().insert(held.clone());
-        request.extensions_mut().insert(departure.clone());
-        let answer = router.clone().call(request.map(Body::new));
-        async move { answer.await.map_err(|never: Infallible| never) }
+        request.extensions_mut().insert(request_guard.clone());
+        request.extensions_mut().insert(disconnect.clone());
+        let response = router.clone().call(request.map(Body::new));
+        async move { response.await.map_err(|never: Infallible| never) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -130,15 +130,15 @@ where
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = tenure.shutdown_started() => {
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = guard.shutdown_started() => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
-                ended = connection => ended,
-                () = tenure.shutdown_grace_over(|| tenure.is_response_endless()) => return Err(CLOSED_BY_SHUTDOWN.to_owned()),
+                result = connection => result,
+                () = guard.shutdown_grace_over(|| guard.is_response_endless()) => return Err(CLOSED_BY_SHUTDOWN.to_owned()),
             }
         }
     };
-    ended.map_err(|error| error.to_string())
+    result.map_err(|error| error.to_string())
 }

@@ -42,20 +42,20 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Serves a connection until it ends. The error contains the reason for the log if it did not end regularly.
-pub(crate) async fn serve<S>(stream: S, peer: Peer, router: Router, tenure: ConnectionGuard) -> Result<(), String>
+pub(crate) async fn serve<S>(stream: S, peer: Peer, router: Router, guard: ConnectionGuard) -> Result<(), String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let ledger = ResponseTracker::new(WRITE_TIMEOUT);
-    let (held, book) = (tenure.clone(), ledger.clone());
+    let tracker = ResponseTracker::new(WRITE_TIMEOUT);
+    let (connection_guard, request_tracker) = (guard.clone(), tracker.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let tenure = held.for_stream();
-        let entry = book.track(tenure.clone());
+        let guard = connection_guard.for_stream();
+        let progress = request_tracker.track(guard.clone());
         clean_request_path(&mut request);
         request.extensions_mut().insert(peer);
-        request.extensions_mut().insert(tenure);
-        let answer = router.clone().call(request.map(Body::new));
-        async move { answer.await.map(|answer| answer.map(|body| TrackedBody::new(body, entry))) }
+        request.extensions_mut().insert(guard);
+        let response = router.clone().call(request.map(Body::new));
+        async move { response.await.map(|response| response.map(|body| TrackedBody::new(body, progress))) }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -70,30 +70,30 @@ where
         .keep_alive_timeout(PING_TIMEOUT)
         .serve_connection(TokioIo::new(TimeoutStream::new(stream, WRITE_TIMEOUT)), service);
     let mut connection = pin!(connection);
-    let mut looks = interval(CHECK_INTERVAL);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut is_leaving = false;
-    let mut quiet = Duration::ZERO;
+    let mut checks = interval(CHECK_INTERVAL);
+    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_shutting_down = false;
+    let mut idle_time = Duration::ZERO;
     loop {
         tokio::select! {
-            ended = connection.as_mut() => return ended.map_err(|error| error.to_string()),
-            () = tenure.shutdown_started(), if !is_leaving => {
-                is_leaving = true;
+            result = connection.as_mut() => return result.map_err(|error| error.to_string()),
+            () = guard.shutdown_started(), if !is_shutting_down => {
+                is_shutting_down = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = tenure.shutdown_grace_over(|| ledger.has_only_endless_responses()) => return Err(CLOSED_BY_SHUTDOWN.to_owned()),
-            _ = looks.tick() => {
-                if !ledger.check_progress(CHECK_INTERVAL) {
-                    return Err("an answer was taken too slowly".to_owned());
+            () = guard.shutdown_grace_over(|| tracker.has_only_endless_responses()) => return Err(CLOSED_BY_SHUTDOWN.to_owned()),
+            _ = checks.tick() => {
+                if !tracker.check_progress(CHECK_INTERVAL) {
+                    return Err("the client read a response too slowly".to_owned());
                 }
-                quiet = if ledger.was_idle_since_last_check() { quiet + CHECK_INTERVAL } else { Duration::ZERO };
+                idle_time = if tracker.was_idle_since_last_check() { idle_time + CHECK_INTERVAL } else { Duration::ZERO };
                 // An idle client can connect again. A request that is already on its way is still served: after the
                 // shutdown notice the client gets the same time again before the connection is closed.
-                if quiet > 2 * HEADER_TIMEOUT {
-                    return Err("the client has nothing to ask and does not leave".to_owned());
+                if idle_time > 2 * HEADER_TIMEOUT {
+                    return Err("the idle client did not close the connection".to_owned());
                 }
-                if quiet > HEADER_TIMEOUT && !is_leaving {
-                    is_leaving = true;
+                if idle_time > HEADER_TIMEOUT && !is_shutting_down {
+                    is_shutting_down = true;
                     connection.as_mut().graceful_shutdown();
                 }
             }

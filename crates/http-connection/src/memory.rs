@@ -55,16 +55,16 @@ impl ResponseBudget {
     /// Reserves memory for a response of this length. Waits up to five seconds.
     pub async fn reserve(&self, length: usize) -> Result<ReservedMemory, OverBudget> {
         match self.try_reserve(length) {
-            Ok(room) => Ok(room),
-            Err(excess) => self.reserve_for(excess).await,
+            Ok(reserved) => Ok(reserved),
+            Err(over_budget) => self.reserve_for(over_budget).await,
         }
     }
 
     /// Reserves memory for a response that was over budget. Waits up to five seconds.
-    pub async fn reserve_for(&self, excess: OverBudget) -> Result<ReservedMemory, OverBudget> {
-        let permit = self.0.clone().acquire_many_owned(permit_count(excess.0));
+    pub async fn reserve_for(&self, over_budget: OverBudget) -> Result<ReservedMemory, OverBudget> {
+        let permit = self.0.clone().acquire_many_owned(permit_count(over_budget.0));
         // The semaphore is never closed, so an error means that the time has passed.
-        let Ok(Ok(permit)) = timeout(RESERVE_TIMEOUT, permit).await else { return Err(excess) };
+        let Ok(Ok(permit)) = timeout(RESERVE_TIMEOUT, permit).await else { return Err(over_budget) };
         Ok(ReservedMemory(Some(permit)))
     }
 
@@ -80,11 +80,11 @@ impl ResponseBudget {
 impl MemoryPermit {
     /// Counts these bytes against the budget until the last reference to them is dropped.
     pub fn charge(self, bytes: Bytes) -> Result<Bytes, OverBudget> {
-        let room = match self {
+        let reserved = match self {
             Self::OnDemand(budget) => budget.try_reserve(bytes.len())?,
-            Self::Reserved(room) => room,
+            Self::Reserved(reserved) => reserved,
         };
-        Ok(room.attach(bytes))
+        Ok(reserved.attach(bytes))
     }
 }
 
@@ -118,34 +118,34 @@ impl AsRef<[u8]> for TrackedBytes {
 mod tests {
     use super::*;
 
-    fn answer(length: usize) -> Bytes {
+    fn response(length: usize) -> Bytes {
         vec![b'x'; length].into()
     }
 
-    fn cover(budget: &ResponseBudget, bytes: Bytes) -> Result<Bytes, OverBudget> {
+    fn charge(budget: &ResponseBudget, bytes: Bytes) -> Result<Bytes, OverBudget> {
         MemoryPermit::OnDemand(budget.clone()).charge(bytes)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn bytes_count_until_the_last_reference_is_gone() {
+    async fn bytes_count_until_last_reference_is_dropped() {
         let budget = ResponseBudget::with_cache_bytes(0);
-        let whole = cover(&budget, answer(1_000_000)).unwrap();
-        let (copy, piece) = (whole.clone(), whole.slice(..1));
-        for one in [whole, copy, piece] {
+        let whole = charge(&budget, response(1_000_000)).unwrap();
+        let (copy, slice) = (whole.clone(), whole.slice(..1));
+        for bytes in [whole, copy, slice] {
             assert_eq!(budget.0.available_permits(), MAX_UNCACHED_BYTES - 1_000_000);
-            drop(one);
+            drop(bytes);
         }
         assert_eq!(budget.0.available_permits(), MAX_UNCACHED_BYTES);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn two_answers_go_however_large_and_the_third_waits() {
+    async fn two_huge_responses_fit_and_third_waits() {
         let budget = ResponseBudget::with_cache_bytes(0);
         let first = budget.reserve(usize::MAX).await.unwrap();
-        let second = cover(&budget, answer(MAX_COUNTED_BYTES + 1)).unwrap();
-        assert_eq!(cover(&budget, answer(SMALL_BYTES + 1)).unwrap_err(), OverBudget(SMALL_BYTES + 1));
+        let second = charge(&budget, response(MAX_COUNTED_BYTES + 1)).unwrap();
+        assert_eq!(charge(&budget, response(SMALL_BYTES + 1)).unwrap_err(), OverBudget(SMALL_BYTES + 1));
         assert_eq!(budget.reserve_for(OverBudget(SMALL_BYTES + 1)).await.unwrap_err(), OverBudget(SMALL_BYTES + 1));
-        assert!(cover(&budget, answer(SMALL_BYTES)).is_ok(), "a small one goes always");
+        assert!(charge(&budget, response(SMALL_BYTES)).is_ok(), "small responses are not counted");
 
         let waiting = {
             let budget = budget.clone();
@@ -160,10 +160,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_full_cache_leaves_the_whole_budget() {
+    async fn full_cache_leaves_whole_budget() {
         let budget = ResponseBudget::with_cache_bytes(4_000_000);
-        let remembered: Vec<_> = (0..4).map(|_| cover(&budget, answer(1_000_000)).unwrap()).collect();
+        let cached: Vec<_> = (0..4).map(|_| charge(&budget, response(1_000_000)).unwrap()).collect();
         assert_eq!(budget.0.available_permits(), MAX_UNCACHED_BYTES);
-        drop(remembered);
+        drop(cached);
     }
 }

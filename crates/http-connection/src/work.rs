@@ -38,13 +38,13 @@ pub enum WorkPermit {
 
 impl WorkPermit {
     /// Acquires a permit from this semaphore. Waits up to ten seconds.
-    pub async fn acquire(turns: &Arc<Semaphore>) -> Result<Self, WorkError> {
-        timeout(PERMIT_TIMEOUT, Self::acquire_without_timeout(turns)).await.unwrap_or(Err(WorkError::NoPermit))
+    pub async fn acquire(permits: &Arc<Semaphore>) -> Result<Self, WorkError> {
+        timeout(PERMIT_TIMEOUT, Self::acquire_without_timeout(permits)).await.unwrap_or(Err(WorkError::NoPermit))
     }
 
     /// Acquires a permit from this semaphore. Waits without a timeout.
-    pub async fn acquire_without_timeout(turns: &Arc<Semaphore>) -> Result<Self, WorkError> {
-        turns.clone().acquire_owned().await.map(Self::Blocking).map_err(|error| WorkError::failed(&error))
+    pub async fn acquire_without_timeout(permits: &Arc<Semaphore>) -> Result<Self, WorkError> {
+        permits.clone().acquire_owned().await.map(Self::Blocking).map_err(|error| WorkError::failed(&error))
     }
 
     /// Does the work.

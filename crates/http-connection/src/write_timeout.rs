@@ -33,8 +33,8 @@ pub(crate) struct TimeoutStream<S> {
 
 impl<S> TimeoutStream<S> {
     /// Wraps a stream.
-    pub(crate) fn new(stream: S, patience: WriteTimeout) -> Self {
-        Self { stream, timeout: patience, remaining: patience.max_stall, stall_timer: None }
+    pub(crate) fn new(stream: S, timeout: WriteTimeout) -> Self {
+        Self { stream, timeout, remaining: timeout.max_stall, stall_timer: None }
     }
 
     /// Returns the result of a write attempt, or an error if no time remains.
@@ -54,11 +54,11 @@ impl<S> TimeoutStream<S> {
     /// Like `check_stall`, for attempts that report the number of bytes written.
     fn check_progress(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         let outcome = self.check_stall(cx, outcome);
-        if let Poll::Ready(Ok(taken)) = outcome
+        if let Poll::Ready(Ok(written)) = outcome
             && self.remaining < self.timeout.max_stall
         {
-            let taken = u32::try_from(taken).unwrap_or(u32::MAX);
-            let regained = Duration::from_secs(1) * taken / self.timeout.min_bytes_per_second;
+            let written = u32::try_from(written).unwrap_or(u32::MAX);
+            let regained = Duration::from_secs(1) * written / self.timeout.min_bytes_per_second;
             self.remaining = (self.remaining + regained).min(self.timeout.max_stall);
         }
         outcome
@@ -107,16 +107,16 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: WriteTimeout = WriteTimeout { max_stall: Duration::from_mins(1), min_bytes_per_second: 1000 };
+    const TIMEOUT: WriteTimeout = WriteTimeout { max_stall: Duration::from_mins(1), min_bytes_per_second: 1000 };
 
-    /// Writes to a peer that reads `bite` bytes and then pauses, repeatedly. Returns the time that this took, or after
+    /// Writes to a peer that reads `read_size` bytes and then pauses, repeatedly. Returns the time that this took, or after
     /// which it failed.
-    async fn served(length: usize, bite: usize, pause: Duration) -> Result<Duration, Duration> {
+    async fn write_to_slow_peer(length: usize, read_size: usize, pause: Duration) -> Result<Duration, Duration> {
         let (mut peer, server) = duplex(100);
-        let mut server = TimeoutStream::new(server, PATIENCE);
+        let mut server = TimeoutStream::new(server, TIMEOUT);
         let start = Instant::now();
         let reader = tokio::spawn(async move {
-            let mut buffer = vec![0; bite];
+            let mut buffer = vec![0; read_size];
             while peer.read_exact(&mut buffer).await.is_ok() {
                 tokio::time::sleep(pause).await;
             }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_served_to_the_end() {
+    async fn slow_peers_time_out() {
         let seconds = Duration::from_secs;
         // The total bytes, the bytes per read, the pause in seconds, and whether all bytes are written.
         let table = [
@@ -139,11 +139,11 @@ mod tests {
             ("a slow line", 1_000_000, 1100, 1, true),
             ("a bit too slow a line", 1_000_000, 900, 1, false),
         ];
-        for (name, length, bite, pause, in_time) in table {
-            let outcome = served(length, bite, seconds(pause)).await;
+        for (name, length, read_size, pause, in_time) in table {
+            let outcome = write_to_slow_peer(length, read_size, seconds(pause)).await;
             assert_eq!(outcome.is_ok(), in_time, "{name}: {outcome:?}");
         }
-        let trickle = served(1_000_000, 6000, seconds(20)).await;
+        let trickle = write_to_slow_peer(1_000_000, 6000, seconds(20)).await;
         assert!(trickle.is_err_and(|end| end < seconds(120)), "{trickle:?}");
     }
 }
