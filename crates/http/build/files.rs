@@ -1,19 +1,19 @@
-//! The files of the web interface, as they lie in `ui/`. What they become is not known here.
+//! Reads the files of the web interface from `ui/`. Packing them is in `pack`, `page` and `table`.
 
 use std::path::Path;
 
-/// The page that all others are made from.
+/// The template of the page.
 pub(crate) const TEMPLATE: &str = "index.html";
-/// Style sheets directly in here become part of the page.
+/// Style sheets directly in this folder become part of the page.
 const STYLES: &str = "css/";
-/// The style sheet that is served as a file too: pages beside the page are made of the same values.
+/// The style sheet that is also served as a file: the login page and the API page use its values.
 const TOKENS: &str = "css/10-tokens.css";
-/// What is shown for the server where no page says otherwise.
+/// The icon of the server on pages that do not name another one.
 pub(crate) const ICON: &str = "icon.svg";
 
 const MODULE: &str = "text/javascript; charset=utf-8";
 
-/// The kinds of files that are served. Whatever else lies in the folder helps people and their tools.
+/// The types of files that are served. Other files in the folder are only for development.
 const CONTENT_TYPES: [(&str, &str); 7] = [
     ("css", "text/css; charset=utf-8"),
     ("js", MODULE),
@@ -26,25 +26,25 @@ const CONTENT_TYPES: [(&str, &str); 7] = [
 
 /// The web interface.
 pub(crate) struct Interface {
-    /// The page that all others are made from.
+    /// The template of the page.
     pub(crate) template: String,
-    /// The style of the page: all style sheets, by the order of their names.
+    /// The style of the page: all style sheets in the order of their names.
     pub(crate) style: String,
-    /// The files that the page asks for, by the order of their paths.
+    /// The files that the page loads, in the order of their paths.
     pub(crate) assets: Vec<File>,
 }
 
 /// A file that is served.
 #[derive(Clone)]
 pub(crate) struct File {
-    /// Where it lies in the folder, with slashes.
+    /// The path below the folder, with slashes.
     pub(crate) path: String,
     pub(crate) content_type: &'static str,
     pub(crate) content: Vec<u8>,
 }
 
 impl File {
-    /// The text of a module, if it is one.
+    /// Returns the text of the file if it is a JavaScript module.
     pub(crate) fn module(&self) -> Option<&str> {
         let text = std::str::from_utf8(&self.content).ok()?;
         (self.content_type == MODULE).then_some(text)
@@ -78,7 +78,8 @@ pub(crate) fn read(folder: &Path) -> Result<Interface, String> {
     Ok(Interface { template: text(TEMPLATE, template)?, style: style?.concat(), assets })
 }
 
-/// The text of a file. HTML turns a carriage return into something else, which the hash of the style would not stand.
+/// Returns the text of a file. Browsers replace carriage returns and NUL characters in HTML, so the hash of the style
+/// would not match.
 fn text(path: &str, content: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(content).map_err(|_| format!("ui/{path} is not UTF-8"))?;
     if text.contains(['\r', '\0']) {

@@ -1,8 +1,9 @@
-//! Whether every module that another one imports is there. A browser would find out late, and show an empty page.
+//! Checks that every module that another module imports exists. In a browser a missing module would show up late, as an
+//! empty page.
 
 use super::files::File;
 
-/// Follows the imports of all modules, by their text.
+/// Checks the imports of all modules, by their text.
 pub(crate) fn check(files: &[File]) -> Result<(), String> {
     for file in files {
         for specifier in file.module().into_iter().flat_map(specifiers) {
@@ -17,8 +18,9 @@ pub(crate) fn check(files: &[File]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a module imports: the text in quotes behind `import`, `import(` and the `from` of an `import` or `export`, with any
-/// white space between. No parser is needed for that; words in comments and in the midst of other code are none.
+/// Returns the imports of a module: the quoted text after `import`, `import(` and the `from` of an `import` or
+/// `export`, with any white space between. This needs no parser: the words in comments and in the middle of other code
+/// are skipped.
 fn specifiers(module: &str) -> impl Iterator<Item = &str> {
     ["import", "export"].into_iter().flat_map(move |word| {
         let found = module.match_indices(word);
@@ -26,7 +28,7 @@ fn specifiers(module: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What the word imports that stands between these texts.
+/// Returns the import at an occurrence of `word` between these texts.
 fn specifier<'a>(word: &str, before: &str, after: &'a str) -> Option<&'a str> {
     let line = before.rsplit('\n').next().unwrap_or_default().trim();
     if ["//", "/*", "*"].iter().any(|comment| line.starts_with(comment)) {
@@ -50,7 +52,7 @@ fn quoted(text: &str) -> Option<&str> {
     text[1..].split_once(quote).map(|(inside, _)| inside)
 }
 
-/// The path that a module means by a relative one.
+/// Resolves a relative path in a module.
 fn resolve(module: &str, specifier: &str) -> Option<String> {
     if !specifier.starts_with("./") && !specifier.starts_with("../") {
         return None;

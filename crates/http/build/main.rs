@@ -1,4 +1,4 @@
-//! What is made before the program is compiled: the second of the build, and the web interface, packed to be served.
+//! The build script: sets the build time, and packs the web interface.
 
 mod files;
 mod imports;
@@ -19,20 +19,21 @@ fn main() {
     }
 }
 
-/// When the program was built: at `SOURCE_DATE_EPOCH` where a reproducible build says so
+/// Returns the time of the build: `SOURCE_DATE_EPOCH` for reproducible builds
 /// (<https://reproducible-builds.org/specs/source-date-epoch/>), otherwise now. The variable that the program reads it
-/// from has not the prefix of the settings: `cargo run` hands it to the program, which would refuse it as an unknown one.
+/// from does not have the prefix of settings: `cargo run` passes it to the program, which would refuse it as an unknown
+/// setting.
 fn build_second() -> u64 {
     let told = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok());
     told.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
-/// Turns `ui/` into `OUT_DIR/ui.rs` and what that includes. The same files give the same bytes, at any time and place.
+/// Packs `ui/` into `OUT_DIR/ui.rs` and the files that it includes. The same input always produces the same bytes.
 fn pack_interface() -> Result<(), String> {
     let variable = |name| std::env::var(name).map_err(|error| format!("{name}: {error}"));
     let source = Path::new(&variable("CARGO_MANIFEST_DIR")?).join("../../ui");
     let out = variable("OUT_DIR")?;
-    // A folder stands for all that is in it, now and later.
+    // Cargo watches a folder recursively, so new files are noticed too.
     println!("cargo::rerun-if-changed={}", source.display());
 
     let ui = files::read(&source)?;

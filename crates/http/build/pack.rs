@@ -1,5 +1,5 @@
-//! Packing: every file as it is and, where that makes it smaller, compressed. What was packed in an earlier build is taken
-//! from there, because the best compression takes its time.
+//! Writes every file as it is and, if that is smaller, compressed. Results of earlier builds are reused, because the
+//! best compression is slow.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,14 +12,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::files::File;
 
-/// The best that there is.
+/// The best quality.
 const BROTLI_QUALITY: i32 = 11;
-/// 4 MiB, more than any file has.
+/// 4 MiB, more than the size of any file.
 const BROTLI_WINDOW_BITS: i32 = 22;
-/// The best that there is.
+/// The best level.
 const GZIP_LEVEL: u32 = 9;
 
-/// A hash over all files, their paths and their borders.
+/// Returns a hash of the paths and contents of all files.
 pub(crate) fn hash_of(files: &[File]) -> String {
     let mut all = Sha256::new();
     for File { path, content, .. } in files {
@@ -29,16 +29,16 @@ pub(crate) fn hash_of(files: &[File]) -> String {
     hexadecimal(&all.finalize()[..6])
 }
 
-/// One way to send a file.
+/// An encoded form of a file.
 pub(crate) struct Form {
-    /// Its `Content-Encoding`.
+    /// The content coding.
     pub(crate) coding: Coding,
-    /// The name of the file that holds it; no other form of any content has it.
+    /// The name of the packed file. It is unique for the content and the coding.
     pub(crate) name: String,
     length: usize,
 }
 
-/// How a file is encoded.
+/// A content coding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Coding {
     Brotli,
@@ -58,7 +58,7 @@ impl Packer {
         Ok(Self { folder: folder.to_owned(), used: BTreeSet::new() })
     }
 
-    /// A content as it is, and all forms of it that are smaller, the smallest first.
+    /// Returns the content as it is, and all encoded forms that are smaller, the smallest first.
     pub(crate) fn pack(&mut self, content: &[u8]) -> Result<(Form, Vec<Form>), String> {
         let hash = hexadecimal(&Sha256::digest(content)[..8]);
         let plain = self.form(&hash, Coding::Identity, content)?;
@@ -68,7 +68,7 @@ impl Packer {
         Ok((plain, smaller))
     }
 
-    /// Forgets what earlier builds have left.
+    /// Removes the files of earlier builds that are not used any more.
     pub(crate) fn finish(self) -> Result<(), String> {
         let problem = |error| format!("{}: {error}", self.folder.display());
         for entry in std::fs::read_dir(&self.folder).map_err(problem)? {
@@ -80,7 +80,7 @@ impl Packer {
         Ok(())
     }
 
-    /// Makes sure that there is a file with the content in this coding.
+    /// Writes the file with the content in this coding if it does not exist.
     fn form(&mut self, hash: &str, coding: Coding, content: &[u8]) -> Result<Form, String> {
         let name = format!("{hash}.{}", coding.extension());
         self.used.insert(name.clone());
@@ -90,7 +90,7 @@ impl Packer {
             return Ok(Form { coding, name, length: packed.len() });
         }
         let packed = coding.encode(content).map_err(problem)?;
-        // A build that is interrupted leaves no half file under the name.
+        // Renamed when complete, so that an interrupted build leaves no partial file under this name.
         let unfinished = self.folder.join("unfinished");
         std::fs::write(&unfinished, &packed).map_err(problem)?;
         std::fs::rename(&unfinished, &path).map_err(problem)?;
@@ -99,7 +99,7 @@ impl Packer {
 }
 
 impl Coding {
-    /// Says all that the packed bytes depend on beside the content.
+    /// Returns an extension with everything that the packed bytes depend on, except the content.
     fn extension(self) -> String {
         match self {
             Self::Brotli => format!("br-{BROTLI_QUALITY}-{BROTLI_WINDOW_BITS}"),
@@ -122,7 +122,7 @@ impl Coding {
                 Ok(packed)
             }
             Self::Gzip => {
-                // The header of this encoder names no file and no time.
+                // The header of this encoder contains no file name and no time.
                 let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
                 encoder.write_all(content)?;
                 encoder.finish()

@@ -1,4 +1,5 @@
-//! The page: made from its template once for every depth of a path, so that it can be served as it is under any base path.
+//! Renders the page from its template, once for each depth of a path. Its links are relative, so it can be served under
+//! any base path.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,22 +7,22 @@ use sha2::{Digest as _, Sha256};
 
 use super::files::{File, Interface, TEMPLATE};
 
-/// The ways to the root of the interface, from `/`, from `/m/{mailbox}` and from `/m/{mailbox}/{id}`.
+/// The relative paths to the root of the interface from `/`, from `/m/{mailbox}` and from `/m/{mailbox}/{id}`.
 const ROOTS: [&str; 3] = ["./", "../", "../../"];
 
-/// The page in all its forms.
+/// The rendered pages.
 pub(crate) struct Shells {
-    /// By the depth of the path.
+    /// The page for each depth of a path.
     pub(crate) pages: Vec<String>,
-    /// What the page may load and do: `Content-Security-Policy`.
+    /// The `Content-Security-Policy` of the page.
     pub(crate) policy: String,
-    /// The same for the page with the form to log in, which has the style too.
+    /// The `Content-Security-Policy` of the login page, which has the same style.
     pub(crate) login_policy: String,
     /// The style.
     pub(crate) style: String,
 }
 
-/// Makes the pages, which find the other files under the hash.
+/// Renders the pages. They load the other files from a path with the hash.
 pub(crate) fn make(ui: &Interface, hash: &str) -> Result<Shells, String> {
     check_references(ui)?;
     let pages: Result<Vec<String>, String> = ROOTS.into_iter().map(|root| fill(ui, root, hash)).collect();
@@ -31,8 +32,9 @@ pub(crate) fn make(ui: &Interface, hash: &str) -> Result<Shells, String> {
     Ok(Shells { policy: policy(&hash), login_policy: login_policy(&hash), style, pages })
 }
 
-/// Scripts are files of ours, the only style is the one in the page, and nothing comes from elsewhere. What becomes HTML
-/// from text passes a policy of its own: the greeting, which is the operator's.
+/// Returns the policy of the page: scripts are files of this server, the only style is the one in the page, and nothing
+/// is loaded from other hosts. Text becomes HTML only through the Trusted Types policy `greeting`, which is for the
+/// greeting of the operator.
 fn policy(style: &str) -> String {
     [
         "default-src 'none'",
@@ -51,7 +53,7 @@ fn policy(style: &str) -> String {
     .join("; ")
 }
 
-/// It has no scripts, and its form goes nowhere else.
+/// Returns the policy of the login page: no scripts, and the form is sent only to this server.
 fn login_policy(style: &str) -> String {
     [
         "default-src 'none'",
@@ -64,7 +66,7 @@ fn login_policy(style: &str) -> String {
     .join("; ")
 }
 
-/// Puts everything into the template. What was put in is not looked at again.
+/// Replaces the placeholders of the template. Inserted text is not searched for placeholders.
 fn fill(ui: &Interface, root: &str, hash: &str) -> Result<String, String> {
     let modules: Vec<String> = ui
         .assets
@@ -90,7 +92,7 @@ fn fill(ui: &Interface, root: &str, hash: &str) -> Result<String, String> {
     Ok(page)
 }
 
-/// The files that the template names are there.
+/// Checks that the files that the template refers to exist.
 fn check_references(ui: &Interface) -> Result<(), String> {
     for reference in ui.template.split("{{assets}}/").skip(1) {
         let path = reference.split(['"', '\'', ' ', '>']).next().unwrap_or_default();
@@ -101,7 +103,7 @@ fn check_references(ui: &Interface) -> Result<(), String> {
     Ok(())
 }
 
-/// What the browser takes the hash of: all that stands between the tags.
+/// Returns the text between the style tags, which the browser hashes.
 fn inlined_style(page: &str) -> Result<&str, String> {
     let between = || page.split_once("<style>")?.1.split_once("</style>");
     match between() {

@@ -1,5 +1,5 @@
-//! The table that the program is compiled with: Rust that includes the packed files. `src/response/embedded_assets.rs` says what its
-//! types mean.
+//! Writes the table of embedded files: Rust code that includes the packed files. Its types are in
+//! `src/response/embedded_assets.rs`.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::files::{File, ICON};
 use super::pack::{Form, Packer};
 use super::shell::Shells;
 
-/// Packs everything and writes the table.
+/// Packs everything and returns the code of the table.
 pub(crate) fn write(packer: &mut Packer, assets: &[File], shells: &Shells, hash: &str) -> Result<String, String> {
     let mut pages = String::new();
     for page in &shells.pages {
@@ -40,7 +40,7 @@ fn row(packer: &mut Packer, content_type: &str, content: &[u8]) -> Result<String
     Ok(format!("Packed {{ content_type: {content_type:?}, plain: {plain}, smaller: &[{smaller}] }}"))
 }
 
-/// Each form is another representation and has a tag of its own (RFC 9110 section 8.8.3).
+/// Each form is a separate representation with its own tag (RFC 9110 section 8.8.3).
 fn form(Form { coding, name, .. }: &Form) -> String {
     let tag = format!("\"{name}\"");
     let content = format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/ui/{name}\"))");

@@ -25,7 +25,8 @@ use crate::web;
 use crate::web::greeting::Greeting;
 use crate::web::{assets, attachments, greeting, login, pages, preview};
 
-/// The whole service. It answers under the base path and at the root, because some clients drop the base path.
+/// Returns the complete service. It serves all paths under the base path and at the root, because some clients drop the
+/// base path.
 pub fn router(mailroom: Arc<Mailroom>, settings: Settings, info: ServerInfo) -> Router {
     build_router(Arc::new(Server::new(mailroom, settings)), info)
 }
@@ -37,7 +38,7 @@ pub(crate) fn build_router(server: Arc<Server>, info: ServerInfo) -> Router {
     if !base.is_empty() {
         routes = add_routes(base, routes.route(base, get(pages::redirect_to_home)), &state);
     }
-    // Robots look at the root of a host only (RFC 9309 section 2.3), and so do browsers for an icon.
+    // Crawlers read only the root of a host (RFC 9309 section 2.3), and so do browsers for the icon.
     let routes =
         add_routes("", routes, &state).route(paths::ROBOTS, get(pages::robots)).route(paths::ICON, get(pages::icon));
     let service = routes
@@ -46,25 +47,25 @@ pub(crate) fn build_router(server: Arc<Server>, info: ServerInfo) -> Router {
         .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
         .layer(from_fn_with_state(server.clone(), request_checks::check_request));
     let service = match server.settings.cors {
-        // Outside of the door: a browser asks without credentials whether it may ask with them.
+        // Outside of authentication: preflight requests have no credentials.
         Some(_) => service.layer(from_fn_with_state(server.clone(), cors::apply_cors)),
         None => service,
     };
     service.with_state(server)
 }
 
-/// What the handlers that describe the server respond with.
+/// The descriptions of the server.
 #[derive(Default)]
 pub struct ServerInfo {
-    /// The response for the web interface.
+    /// The description for the web interface.
     pub about: About,
-    /// The response for Inbucket's status page.
+    /// The description for Inbucket's status page.
     pub status: Status,
-    /// A file of HTML to show on the home page instead of the built-in text.
+    /// An HTML file to show on the home page instead of the built-in text.
     pub greeting_file: Option<PathBuf>,
 }
 
-/// The state of single handlers, which the others do not need.
+/// The state that only single handlers need.
 pub(crate) struct HandlerState {
     about: Arc<About>,
     status: Arc<Status>,
@@ -83,8 +84,8 @@ impl HandlerState {
     }
 }
 
-/// Routes, of which the first one has a path that two of them want: a base path can have the name of anything that we
-/// serve, and so can what is below it.
+/// A router in which the first of several routes with the same path wins. A base path can equal any path of the server,
+/// and so can the paths below it.
 #[derive(Default)]
 pub(crate) struct Routes {
     pub(crate) router: Router<Arc<Server>>,
@@ -100,7 +101,7 @@ impl Routes {
     }
 }
 
-/// Adds everything that is below the root, or below a base path.
+/// Adds all routes below the root, or below a base path.
 pub(crate) fn add_routes(base: &str, routes: Routes, state: &HandlerState) -> Routes {
     let path = |path: &str| format!("{base}{path}");
     routes
@@ -123,7 +124,7 @@ pub(crate) fn add_routes(base: &str, routes: Routes, state: &HandlerState) -> Ro
         .route(&path(paths::LOGOUT), post(login::log_out))
         .route(&path("/api/v1/mailbox/{name}"), get(mailbox::list).delete(mailbox::purge))
         .route(&path("/api/v1/mailbox/{name}/{id}"), get(mailbox::message).patch(mailbox::mark).delete(mailbox::remove))
-        // One of the clients in use deletes a message by the path of its source.
+        // An existing client deletes a message by the path of its source.
         .route(&path("/api/v1/mailbox/{name}/{id}/source"), get(mailbox::source).delete(mailbox::remove))
         .route(&path("/api/v1/monitor/messages"), get(live::summaries))
         .route(&path("/api/v1/monitor/messages/{name}"), get(live::summaries))

@@ -1,4 +1,4 @@
-//! What the build makes of the folder of the web interface, and what it says when something is wrong there. The modules are
+//! Tests of the build script: what it makes of the folder of the web interface, and its error messages. The modules are
 //! those of the build script.
 
 #[path = "../build/files.rs"]
@@ -19,11 +19,11 @@ use restante_testdir::TestDir;
 
 const TEMPLATE: &str = "<style>{{style}}</style>{{modules}}<script src=\"{{root}}{{assets}}/js/main.js\"></script>";
 
-/// A folder with a web interface, gone when dropped.
+/// A folder with a web interface, removed when dropped.
 struct Folder(TestDir);
 
 impl Folder {
-    /// The smallest interface, with these files added or replaced; a file without content is removed.
+    /// Creates the smallest interface, with these files added or replaced. A file without content is removed.
     fn with(changes: &[(&str, &str)]) -> Self {
         let folder = Self(TestDir::new());
         let whole = [("index.html", TEMPLATE), ("icon.svg", "<svg/>"), ("js/main.js", "1;"), ("css/1.css", "a{}")];
@@ -39,7 +39,7 @@ impl Folder {
         folder
     }
 
-    /// All that the build script does.
+    /// Does everything that the build script does.
     fn build(&self) -> Result<String, String> {
         let ui = files::read(&self.ui())?;
         imports::check(&ui.assets)?;
@@ -160,7 +160,7 @@ fn the_same_files_give_the_same_bytes() {
         .repeat(9);
     let packed = |module: &str| {
         let folder = Folder::with(&[("js/a.js", module)]);
-        // The second time, what is there already is taken.
+        // The second build reuses the files of the first.
         let table = folder.build().expect("a table");
         assert_eq!(folder.build().as_ref(), Ok(&table));
         let mut files: Vec<(PathBuf, Vec<u8>)> = fs::read_dir(folder.out())
@@ -176,7 +176,7 @@ fn the_same_files_give_the_same_bytes() {
     assert_ne!(packed(&long.replace('x', "y")), first);
 }
 
-/// Otherwise a build with other parameters would take what this one has packed.
+/// Otherwise a build with other parameters would reuse the files of this one.
 #[test]
 fn a_packed_file_is_known_by_what_it_was_packed_with() {
     let folder = Folder::with(&[]);

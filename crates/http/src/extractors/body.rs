@@ -1,4 +1,4 @@
-//! The bodies of requests: of a bounded size, arrived in bounded time, and JSON for most.
+//! Reads request bodies, with limits on size and time. Most of them are JSON.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::response::problem::Problem;
 
-/// How long a body may take to arrive.
+/// The time that a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How much of a body is thrown away that is too large, and for how long.
+/// The maximum number of bytes of a too large body that are discarded, and the time for that.
 const MAX_DRAIN_BYTES: usize = 64 * 1024 * 1024;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the next piece of a large body may take to arrive.
+/// The time that the next part of a large body may take to arrive.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The bytes per second that a large body must keep up on average.
+/// The minimum average rate of a large body.
 const MIN_BYTES_PER_SECOND: u64 = 64 * 1024;
-/// How long a large body waits for room.
+/// The time that a large body waits for memory.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a request says in JSON, in at most so many bytes; nothing when its body is empty.
+/// Reads a JSON body of at most `most` bytes. Returns `None` if the body is empty.
 pub(crate) async fn read_json<T: DeserializeOwned>(request: Request, most: usize) -> Result<Option<T>, Problem> {
     let (parts, body) = request.into_parts();
     let body = read(&parts.headers, body, most).await?;
@@ -41,7 +41,7 @@ pub(crate) async fn read_json<T: DeserializeOwned>(request: Request, most: usize
     serde_json::from_slice(&body).map(Some).map_err(Problem::InvalidJson)
 }
 
-/// The whole body, in at most so many bytes.
+/// Reads a body of at most `most` bytes.
 pub(crate) async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Problem> {
     let body = check_announced_length(headers, body, most).await?;
     let read = timeout(BODY_TIMEOUT, to_bytes(body, most)).await.map_err(|_| Problem::BodyTimeout)?;
@@ -51,8 +51,8 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result
     })
 }
 
-/// The whole of a body that may be large. Its bytes are counted as they come: what is only announced takes no room, and
-/// who dawdles keeps none for long.
+/// Reads a body that may be large. Memory is reserved as the bytes arrive: an announced length reserves nothing, and
+/// slow clients do not hold memory for long.
 pub(crate) async fn read_upload(
     headers: &HeaderMap,
     body: Body,
@@ -74,13 +74,14 @@ pub(crate) async fn read_upload(
         let asked = Instant::now();
         reserve_memory(room, read.len() + piece.len()).await?;
         read.extend_from_slice(&piece);
-        // That others take the room is not the client's fault.
+        // The client is not responsible for the time spent waiting for memory.
         patience.extend(asked.elapsed());
         end += asked.elapsed();
     }
 }
 
-/// Waits a moment until so many bytes may be held. Few are not counted: connections are, and that is bound enough.
+/// Reserves memory for this number of bytes. Waits up to five seconds. Small bodies are not counted: the limit on
+/// connections limits them sufficiently.
 pub(crate) async fn reserve_memory(room: &mut Reservation, bytes: usize) -> Result<(), Problem> {
     if bytes <= SMALL_BYTES {
         return Ok(());
@@ -88,8 +89,9 @@ pub(crate) async fn reserve_memory(room: &mut Reservation, bytes: usize) -> Resu
     timeout(RESERVE_TIMEOUT, room.adjust_to(bytes)).await.map_err(|_| Problem::TooManyUploads)
 }
 
-/// The length that a client announces is enough to say no. Whoever asks first need not send it; the others send it in any
-/// case, and many of them look for an answer only behind that.
+/// Refuses a body whose announced length is above the limit. A client that sent `Expect` waits for permission and need
+/// not send the body. Other clients send it in any case, and many read the response only after that, so the body is
+/// discarded first.
 async fn check_announced_length(headers: &HeaderMap, body: Body, most: usize) -> Result<Body, Problem> {
     if body.size_hint().lower() <= most as u64 {
         return Ok(body);
@@ -100,7 +102,7 @@ async fn check_announced_length(headers: &HeaderMap, body: Body, most: usize) ->
     Err(Problem::BodyTooLarge)
 }
 
-/// Takes the rest of a body and throws it away, within reason.
+/// Discards the rest of a body, within limits.
 async fn drain(mut body: Body) {
     let rest = async {
         let mut left = MAX_DRAIN_BYTES;
@@ -110,7 +112,7 @@ async fn drain(mut body: Body) {
             left = less;
         }
     };
-    // Nobody waits for the outcome: the answer is the same.
+    // The response is the same in any case.
     drop(timeout(DRAIN_TIMEOUT, rest).await);
 }
 
@@ -118,7 +120,7 @@ fn unreadable() -> Problem {
     Problem::Malformed("The body of the request cannot be read.".to_owned())
 }
 
-/// Whether the body is JSON by its content type; without one it is given the benefit of the doubt.
+/// Returns whether the body is JSON by its content type. A body without a content type is treated as JSON.
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return true };
     let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

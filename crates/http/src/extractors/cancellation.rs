@@ -1,5 +1,4 @@
-//! Whether it is worth while to go on with an answer that takes long: the client may have left, or may not be let in any
-//! more, and the server may be about to end.
+//! Cancels long responses when the client disconnects, its credentials become invalid, or the server shuts down.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -13,8 +12,8 @@ use restante_net::NotReady;
 use crate::extractors::login_session::AcceptedCredentials;
 use crate::response::problem::Problem;
 
-/// The presence of a client and of the server. Where a request came without a connection, both stay; where nobody has to
-/// say who they are, everybody is let in.
+/// The conditions that cancel a response. A request that did not arrive over a connection is canceled neither by a
+/// disconnect nor by the shutdown. Without authentication, credentials do not become invalid.
 pub(crate) struct Cancellation {
     connection: Option<ConnectionGuard>,
     disconnect: Option<Disconnect>,
@@ -35,7 +34,7 @@ impl<S: Sync> FromRequestParts<S> for Cancellation {
 }
 
 impl Cancellation {
-    /// Does something for as long as it is worth while.
+    /// Runs `work` until it is done or a condition cancels it.
     pub(crate) async fn run_until_cancelled<T>(
         &self,
         work: impl Future<Output = Result<T, Problem>>,
@@ -46,7 +45,8 @@ impl Cancellation {
             () = shutdown_started(self.connection.as_ref()) => return Err(Problem::NotReady(NotReady::ShuttingDown)),
             () = disconnected(self.disconnect.as_ref()) => return Err(Problem::Disconnected),
         };
-        // Files are looked at now and then only, and nothing is answered in between.
+        // Files with users and tokens are checked only at intervals. No response must be sent with credentials that
+        // became invalid since the last check.
         self.check_credentials().await?;
         Ok(done)
     }
@@ -60,7 +60,7 @@ impl Cancellation {
     }
 }
 
-/// Waits until the client would not be let in any more, and says so.
+/// Waits until the credentials become invalid, and returns the problem.
 pub(crate) async fn credentials_revoked(admitted: Option<&AcceptedCredentials>) -> Problem {
     match admitted {
         Some(admitted) => admitted.revoked().await,
@@ -68,7 +68,7 @@ pub(crate) async fn credentials_revoked(admitted: Option<&AcceptedCredentials>) 
     }
 }
 
-/// Waits until the server begins to end.
+/// Waits until the shutdown of the server starts.
 pub(crate) async fn shutdown_started(tenure: Option<&ConnectionGuard>) {
     match tenure {
         Some(tenure) => tenure.shutdown_started().await,
@@ -76,7 +76,7 @@ pub(crate) async fn shutdown_started(tenure: Option<&ConnectionGuard>) {
     }
 }
 
-/// Waits until the client has left.
+/// Waits until the client has disconnected.
 pub(crate) async fn disconnected(departure: Option<&Disconnect>) {
     match departure {
         Some(departure) => departure.wait().await,

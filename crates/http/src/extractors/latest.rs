@@ -12,7 +12,7 @@ use crate::extractors::parameters::{PathMessage, duration_parameter, lenient_que
 use crate::response::problem::Problem;
 use crate::state::Server;
 
-/// How long the client waits for the first message of an empty mailbox, which it asks the latest one of: `?wait=`.
+/// How long to wait for the first message of an empty mailbox if the latest message is requested: `?wait=`.
 pub(crate) struct LatestWait {
     timeout: Option<Duration>,
     cancellation: Cancellation,
@@ -32,7 +32,7 @@ impl<S: Sync> FromRequestParts<S> for LatestWait {
 }
 
 impl Server {
-    /// Waits until the mailbox of a message is not empty, where the latest one is asked for with patience.
+    /// Waits until the mailbox is not empty, if the request is for the latest message and has a timeout.
     pub(crate) async fn wait_for_latest(&self, target: &PathMessage, patience: LatestWait) -> Result<(), Problem> {
         let (MessageSelector::Latest, Some(within)) = (target.which, patience.timeout) else { return Ok(()) };
         if self.mailroom.find(&target.mailbox, MessageSelector::Latest).await?.is_some() {

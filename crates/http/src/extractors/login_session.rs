@@ -1,4 +1,4 @@
-//! The credentials that a request was accepted with, for responses that outlast them.
+//! The credentials that a request was accepted with, for responses that may outlast them.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use restante_auth::{AuthService, DenialReason, VerifiedLogin};
 
 use crate::response::problem::{Challenge, Problem};
 
-/// Somebody who was let in, for as long as the answer takes.
+/// The credentials of a request. They can become invalid while the response is produced.
 #[derive(Clone)]
 pub(crate) struct AcceptedCredentials {
     locks: Arc<AuthService>,
@@ -19,14 +19,14 @@ impl AcceptedCredentials {
         Self { locks, pass, challenge }
     }
 
-    /// Waits until the credentials would not be accepted any more: after a logout, at the end of the login's time, or when the
-    /// password was changed or the token revoked.
+    /// Waits until the credentials become invalid: after a logout, when the login expires, or when the password was
+    /// changed or the token revoked.
     pub(crate) async fn revoked(&self) -> Problem {
         self.locks.authenticator.wait_until_invalid(&self.pass).await;
         self.denied()
     }
 
-    /// Whether they would still be let in.
+    /// Fails if the credentials are not valid any more.
     pub(crate) async fn check(&self) -> Result<(), Problem> {
         if self.locks.authenticator.is_still_valid(&self.pass).await {
             return Ok(());

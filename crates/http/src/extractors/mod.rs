@@ -1,11 +1,13 @@
 //! Extractors: the path, the query and the body of a request as typed values.
 //!
-//! - `parameters`: mailboxes, messages and other parameters of path and query. The only place where a name in a path becomes a
-//!   mailbox, and where the grant of the request is checked for it
+//! - `parameters`: mailboxes, messages and other parameters of path and query. The only place where a name in a path
+//!   becomes a mailbox, and where the grant of the request is checked for it
 //! - `latest`: the parameter `wait` of requests for the latest message
 //! - `body`: request bodies, limited in size and time
 //! - `request_context`: what middleware found out about a request
-//! - `login_session`: the credentials of a request; `cancellation`: ends long responses when they, the client or the server end
+//! - `login_session`: the credentials of a request
+//! - `cancellation`: cancels long responses when the client disconnects, the credentials become invalid or the server
+//!   shuts down
 
 pub(crate) mod body;
 pub(crate) mod cancellation;

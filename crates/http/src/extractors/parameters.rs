@@ -1,5 +1,5 @@
-//! What a request is about: its path and query turned into values, or into the problem they are. Whoever names a mailbox
-//! here is allowed to do there what the request's method does.
+//! Extractors for the path and the query of a request. An extractor that returns a mailbox has checked that the grant
+//! of the request allows the request's method for this mailbox.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use serde::de::DeserializeOwned;
 use crate::response::problem::Problem;
 use crate::state::Server;
 
-/// The longest time that a request can wait. Most proxies allow less.
+/// The maximum time that a request can wait. Most proxies allow less.
 const MAX_TIMEOUT: Duration = Duration::from_mins(10);
-/// The id that stands for the most recent message.
+/// The id that stands for the newest message.
 const LATEST: &str = "latest";
-/// How many mailboxes are listed when the client does not say.
+/// The default number of mailboxes in a list.
 const DEFAULT_MAILBOXES: usize = 100;
-/// How many messages a search finds when the client does not say, and the most at once.
+/// The default number of messages that a search returns, and the maximum.
 const DEFAULT_HITS: usize = 50;
 const MAX_HITS: usize = 200;
-/// The most mailboxes that are listed at once; who wants more asks again.
+/// The maximum number of mailboxes in a list. Further ones are on the next page.
 const MAX_MAILBOXES: usize = 1000;
 
-/// How many sessions are listed when the client does not say.
+/// The default number of sessions in a list.
 const DEFAULT_SESSIONS: usize = 50;
-/// The most sessions that are listed at once; who wants more asks again.
+/// The maximum number of sessions in a list. Further ones are on the next page.
 const MAX_SESSIONS: usize = 200;
 
-/// What the client is allowed, at least somewhere, to do with the request's method. What an answer tells about mailboxes
-/// that the path does not name must be among those that the grant reaches.
+/// The grant of the request, which allows the request's method for at least one mailbox. A response that contains
+/// mailboxes not named in the path must be limited to those that the grant allows.
 #[derive(Debug)]
 pub(crate) struct RequestGrant(pub(crate) Grant);
 
-/// The client may see what concerns all mailboxes.
+/// Requires a grant that allows administration of all mailboxes.
 #[derive(Debug)]
 pub(crate) struct RequireAdmin;
 
@@ -49,11 +49,11 @@ pub(crate) struct RequireAdmin;
 #[derive(Debug)]
 pub(crate) struct PathMailbox(pub(crate) MailboxName);
 
-/// An address to deliver to, from `{name}`: the name itself where it is one, otherwise one that belongs to the mailbox.
+/// A delivery address, from `{name}`: the name itself if it is an address, otherwise an address of the mailbox.
 #[derive(Debug)]
 pub(crate) struct PathAddress(pub(crate) Address);
 
-/// A mailbox, from `{name}`, or all of them on a path without it.
+/// A mailbox, from `{name}`, or all mailboxes on a path without it.
 #[derive(Debug)]
 pub(crate) struct OptionalPathMailbox(pub(crate) Option<MailboxName>);
 
@@ -66,12 +66,12 @@ pub(crate) struct PathMessage {
     pub(crate) which: MessageSelector,
 }
 
-/// An attachment of a message, from `{name}/{id}/{index}/{file}`. The file name is for people and not looked at.
+/// An attachment of a message, from `{name}/{id}/{index}/{file}`. The file name is ignored.
 #[derive(Debug)]
 pub(crate) struct PathAttachment {
     /// The message.
     pub(crate) message: PathMessage,
-    /// Its place in the list of attachments.
+    /// The index in the list of attachments.
     pub(crate) index: usize,
 }
 
@@ -80,41 +80,41 @@ pub(crate) struct PathAttachment {
 pub(crate) struct PathPart {
     /// The message.
     pub(crate) message: PathMessage,
-    /// Its place in the tree, depth first.
+    /// The index in the tree of parts, depth first.
     pub(crate) index: usize,
 }
 
-/// The part of a listing that the query asks for.
+/// The requested page of a listing, from the query.
 #[derive(Debug)]
 pub(crate) struct MessagePageQuery(pub(crate) Page);
 
-/// What a search looks for, and where, from the query.
+/// The parameters of a search, from the query.
 #[derive(Debug)]
 pub(crate) struct SearchParameters {
-    /// The question, as it is written.
+    /// The query text, not parsed yet.
     pub(crate) text: String,
-    /// The mailbox to look in, if not in all.
+    /// The mailbox to search, or `None` for all.
     pub(crate) mailbox: Option<MailboxName>,
     /// Only messages with lower ids.
     pub(crate) before: Option<MessageId>,
-    /// How many messages are wanted at most.
+    /// The maximum number of messages.
     pub(crate) limit: usize,
 }
 
-/// The part of the list of mailboxes that the query asks for. There is room for at least one.
+/// The requested page of the list of mailboxes, from the query. Its limit is at least one.
 #[derive(Debug)]
 pub(crate) struct MailboxPageQuery(pub(crate) MailboxPage);
 
-/// What the names of the mailboxes begin with that are all meant, from `?prefix=`. No other parameter may be there: one that
-/// is not understood could have been meant to spare something.
+/// The common prefix of mailbox names, from `?prefix=`. Unknown parameters are refused: one of them could have been
+/// meant to restrict a deletion.
 #[derive(Debug)]
 pub(crate) struct PrefixQuery(pub(crate) String);
 
-/// A session of a client that brings mail, from `{id}`.
+/// A session, from `{id}`.
 #[derive(Debug)]
 pub(crate) struct PathSession(pub(crate) SessionId);
 
-/// The part of the list of sessions that the query asks for. There is room for at least one.
+/// The requested page of the list of sessions, from the query. Its limit is at least one.
 #[derive(Debug)]
 pub(crate) struct SessionPageQuery(pub(crate) SessionPage);
 
@@ -265,13 +265,13 @@ impl<S: Sync> FromRequestParts<S> for SessionPageQuery {
 }
 
 impl Server {
-    /// The summary of the message that a request is about.
+    /// Returns the summary of the message in the path.
     pub(crate) async fn find_message(&self, target: &PathMessage) -> Result<Summary, Problem> {
         self.mailroom.find(&target.mailbox, target.which).await?.ok_or(Problem::NoSuchMessage)
     }
 }
 
-/// The parameters of a query.
+/// Returns the parameters of the query.
 pub(crate) fn query_pairs(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
     if is_valid_encoding(parts.uri.query().unwrap_or_default()) {
         lenient_query_pairs(parts)
@@ -280,7 +280,7 @@ pub(crate) fn query_pairs(parts: &Parts) -> Result<Vec<(String, String)>, Proble
     }
 }
 
-/// The same for version 1 of the API, whose clients may say beside it what they like.
+/// Returns the parameters of the query of version 1 of the API, which accepts any encoding.
 pub(crate) fn lenient_query_pairs(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
     let Query(pairs) = Query::try_from_uri(&parts.uri).map_err(|_| invalid_query())?;
     Ok(pairs)
@@ -290,7 +290,7 @@ fn invalid_query() -> Problem {
     Problem::Malformed("The query is not UTF-8 in percent-encoding.".to_owned())
 }
 
-/// Whether a query is UTF-8 in percent-encoding. What reads it takes anything, and makes something else of it.
+/// Returns whether a query is percent-encoded UTF-8. The query parser accepts any text and replaces invalid parts.
 fn is_valid_encoding(query: &str) -> bool {
     let mut pieces = query.split('%');
     let mut decoded = pieces.next().unwrap_or_default().as_bytes().to_vec();
@@ -303,7 +303,7 @@ fn is_valid_encoding(query: &str) -> bool {
     std::str::from_utf8(&decoded).is_ok()
 }
 
-/// Refuses parameters other than these, where ignoring one could do harm.
+/// Refuses parameters other than these. Used if ignoring a parameter could do harm.
 pub(crate) fn reject_unknown_parameters(pairs: &[(String, String)], known: &[&str]) -> Result<(), Problem> {
     match pairs.iter().find(|(name, _)| !known.contains(&name.as_str())) {
         Some((name, _)) => {
@@ -320,12 +320,12 @@ async fn path_values<T: DeserializeOwned + Send>(parts: &mut Parts, server: &Arc
     Ok(values)
 }
 
-/// What the client is allowed, as the door has found out.
+/// Returns the grant of the request, which the middleware has determined.
 pub(crate) fn request_grant(parts: &Parts) -> Result<&Grant, Problem> {
     parts.extensions.get().ok_or_else(|| Problem::Internal("a request without a grant got past the door".to_owned()))
 }
 
-/// What one must be allowed for a request with this method.
+/// Returns the scope that the method of the request requires.
 fn required_scope(parts: &Parts) -> Scope {
     if parts.method.is_safe() { Scope::Read } else { Scope::Write }
 }
@@ -349,8 +349,8 @@ fn permitted_message(server: &Server, parts: &Parts, name: &str, id: &str) -> Re
     Ok(PathMessage { mailbox, which })
 }
 
-/// Returns the page that a query of version 1 asks for. Servers that this version is compatible with have no paging and ignore
-/// every parameter, so parameters that cannot be used are ignored here.
+/// Returns the page that a query of version 1 requests. Servers that this version is compatible with have no paging and
+/// ignore every parameter. Therefore invalid parameters are ignored here.
 fn parse_page(pairs: &[(String, String)]) -> Page {
     Page {
         limit: number_parameter(pairs, "limit").unwrap_or_default(),
@@ -359,8 +359,8 @@ fn parse_page(pairs: &[(String, String)]) -> Page {
     }
 }
 
-/// Names are lower case, so the beginning of one is made so. The name to go on from is taken as it is: the naming may have
-/// been another when it came about.
+/// Returns the requested page of the list of mailboxes. The prefix is converted to lower case, like mailbox names. The
+/// name in `after` is used as it is: it may come from a list under another naming.
 fn parse_mailbox_page(pairs: &[(String, String)]) -> Result<MailboxPage, Problem> {
     let limit = parse_limit(pairs, DEFAULT_MAILBOXES, MAX_MAILBOXES)?;
     let prefix = canonical_prefix(text_parameter(pairs, "prefix")?.unwrap_or_default());
@@ -377,7 +377,7 @@ fn parse_session_page(pairs: &[(String, String)]) -> Result<SessionPage, Problem
     Ok(SessionPage { before, refused_only: refused, limit: parse_limit(pairs, DEFAULT_SESSIONS, MAX_SESSIONS)? })
 }
 
-/// How many of something are listed: so many when the client does not say, and never more than the most.
+/// Returns the requested number of items, `usual` by default and at most `most`.
 fn parse_limit(pairs: &[(String, String)], usual: usize, most: usize) -> Result<usize, Problem> {
     match number_parameter(pairs, "limit")? {
         Some(0) => Err(Problem::Malformed("The parameter limit must be at least 1.".to_owned())),
@@ -389,7 +389,7 @@ fn id(number: u64) -> MessageId {
     number.into()
 }
 
-/// The number of that name, when it is given.
+/// Returns the number in the parameter `name`, if it is given.
 pub(crate) fn number_parameter<T: FromStr>(pairs: &[(String, String)], name: &str) -> Result<Option<T>, Problem> {
     let Some(value) = text_parameter(pairs, name)? else { return Ok(None) };
     match parse_digits(value) {
@@ -398,8 +398,8 @@ pub(crate) fn number_parameter<T: FromStr>(pairs: &[(String, String)], name: &st
     }
 }
 
-/// The value of the parameter of that name, when it is given. Parameters that nobody knows are ignored, as a rule; a known one that is
-/// given twice is ambiguous.
+/// Returns the value of the parameter `name`, if it is given. A parameter that is given twice is ambiguous and refused.
+/// Unknown parameters are usually ignored.
 pub(crate) fn text_parameter<'a>(pairs: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Problem> {
     let mut values = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
     let value = values.next();
@@ -413,7 +413,7 @@ fn parse_digits<T: FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// A length of time from the query; a number without a unit is seconds.
+/// Returns the duration in the parameter `name`, if it is given. A number without a unit is in seconds.
 pub(crate) fn duration_parameter(pairs: &[(String, String)], name: &str) -> Result<Option<Duration>, Problem> {
     let Some(value) = text_parameter(pairs, name)? else { return Ok(None) };
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');

@@ -1,5 +1,5 @@
-//! What is known of a request before anybody answers it: the marks that the door leaves on it, and what can be read off it.
-//! Whether it may pass is not decided here.
+//! What middleware found out about a request: its host, its route and whether its origin is allowed. The checks
+//! themselves are in `middleware::request_checks`.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use axum::http::{HeaderMap, HeaderName, header};
 use crate::response::problem::Problem;
 use crate::state::{Server, Settings};
 
-/// Where the page is that asks, as newer browsers say it.
+/// The header in which newer browsers send where the page is that makes the request.
 pub(crate) const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// How the client sees the server; every admitted request carries it.
+/// The scheme and host under which the client sees the server. Every accepted request carries it as an extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestHost {
     /// `http` or `https`.
     pub(crate) scheme: &'static str,
-    /// The host and, where it was given, the port. Harmless in a link: it holds nothing that needs escapes.
+    /// The host and, if given, the port. It contains no characters that need escapes in a link.
     pub(crate) authority: Box<str>,
 }
 
-/// A mark on requests of pages that the operator has allowed; `middleware::request_checks` lets them pass.
+/// Marks requests of web pages whose origin CORS allows. `middleware::request_checks` accepts them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AllowedOrigin;
 
-/// The URL under which the client sees the service: the configured one, otherwise as the request names it.
+/// The URL under which the client sees the server: the configured one, otherwise the one in the request.
 #[derive(Clone, Debug)]
 pub(crate) struct BaseUrl(pub(crate) Arc<str>);
 
@@ -42,14 +42,14 @@ impl FromRequestParts<Arc<Server>> for BaseUrl {
     }
 }
 
-/// Which of our paths a request is for, without the base path and with names in the place of values; empty when it is none.
+/// Returns the route template of a request without the base path, such as `/m/{name}`. It is empty if no route matches.
 pub(crate) fn route_template<'r>(settings: &Settings, request: &'r Request) -> &'r str {
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let below = path.strip_prefix(&settings.base_path).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     below.unwrap_or(path)
 }
 
-/// Whether a request says where it comes from, which `middleware::request_checks` has then found to be here.
+/// Returns whether a browser sent the origin of the request. `middleware::request_checks` has then checked it.
 pub(crate) fn has_origin(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN) || headers.contains_key(FETCH_SITE)
 }

@@ -1,5 +1,5 @@
-//! The JSON of an event, and whom it is for. It is rendered once, as a record of version 2, whoever listens: version 1 is a
-//! part of it.
+//! The JSON of events, and the filter of a subscriber. Each event is rendered once, in the format of version 2, for all
+//! subscribers. The JSON of version 1 is a slice of it.
 
 use bytes::Bytes;
 use restante_api_types::{Identifier, MessageRecord};
@@ -15,34 +15,34 @@ const STORED_SUFFIX: &[u8] = b"}";
 const DELETED_PREFIX: &[u8] = b"{\"variant\":\"message-deleted\",\"identifier\":{";
 const DELETED_SUFFIX: &[u8] = b"},\"header\":null}";
 
-/// What a listener is told of events.
+/// The events that a subscriber gets, and their format.
 #[derive(Clone, Debug)]
 pub(crate) struct EventFilter {
-    /// In which form.
+    /// The format of the events.
     pub(crate) format: EventFormat,
-    /// Of which mailboxes: those that this reaches.
+    /// Only events of the mailboxes that this grant allows are sent.
     pub(crate) grant: Grant,
 }
 
 impl EventFilter {
-    /// The JSON of an event; `None` when it is not for this listener.
+    /// Returns the JSON of an event, or `None` if the subscriber does not get it.
     pub(crate) fn render(&self, told: &PublishedEvent) -> Option<Bytes> {
         let is_theirs = self.grant.covers(&told.event().summary().mailbox);
         if is_theirs { self.format.render(told) } else { None }
     }
 }
 
-/// The two forms of an event.
+/// The two formats of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventFormat {
-    /// Version 1: the summary record of a stored message. Deletions are not told.
+    /// Version 1: the summary record of a stored message. Deletions are not sent.
     Summary,
     /// Version 2: what happened, and to which message.
     Change,
 }
 
 impl EventFormat {
-    /// The JSON of an event; `None` when this form does not tell it.
+    /// Returns the JSON of an event, or `None` if this format does not include it.
     fn render(self, told: &PublishedEvent) -> Option<Bytes> {
         match (self, told.event()) {
             (Self::Change, _) => Some(told.rendered(render_change)),
@@ -59,10 +59,10 @@ impl EventFormat {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Change<'a> {
     variant: Variant,
-    /// The message that was deleted; null when one was stored.
+    /// The deleted message. Null if a message was stored.
     #[schema(required)]
     identifier: Option<Identifier<'a>>,
-    /// The message that was stored; null when one was deleted.
+    /// The stored message. Null if a message was deleted.
     #[schema(required)]
     header: Option<MessageRecord<'a>>,
 }
@@ -82,7 +82,7 @@ impl<'a> From<&'a Event> for Change<'a> {
     }
 }
 
-/// The kinds of changes.
+/// The kind of a change.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Variant {
@@ -90,7 +90,8 @@ enum Variant {
     MessageDeleted,
 }
 
-/// Writes a [`Change`]. Every message that is stored has one, so its record is not made into a value first.
+/// Renders a [`Change`]. This happens for every stored message, so the record is written directly instead of building a
+/// value first.
 pub(crate) fn render_change(event: &Event) -> Bytes {
     let mut out = Vec::with_capacity(message_json::record_size(event.summary()) + STORED_PREFIX.len());
     match event {
@@ -106,7 +107,7 @@ pub(crate) fn render_change(event: &Event) -> Bytes {
             out.extend_from_slice(DELETED_SUFFIX);
         }
     }
-    // It is kept for a while, and the guess of its size was generous.
+    // The rendered event is kept for a while, and its size was overestimated.
     out.shrink_to_fit();
     out.into()
 }

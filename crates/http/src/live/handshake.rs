@@ -1,4 +1,4 @@
-//! The opening handshake of a WebSocket (RFC 6455 section 4.2), and the way from HTTP to it.
+//! The opening handshake of a WebSocket (RFC 6455 section 4.2), and the upgrade of the HTTP connection.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use crate::response::problem::Problem;
 use crate::state::Server;
 
-/// The length of a key, base64 undone.
+/// The length of a decoded key.
 const NONCE_BYTES: usize = 16;
 
-/// A valid request for a WebSocket.
+/// A valid WebSocket handshake request.
 pub(crate) struct Handshake {
     key: HeaderValue,
     upgrade: OnUpgrade,
@@ -49,7 +49,7 @@ impl FromRequestParts<Arc<Server>> for Handshake {
 }
 
 impl Handshake {
-    /// The answer that changes the protocol. When the client has it, `serve` gets the connection, in a task of its own.
+    /// Returns the response that switches the protocol. After it is sent, `serve` gets the connection, in its own task.
     pub(crate) fn accept<F>(self, serve: impl FnOnce(TokioIo<Upgraded>) -> F + Send + 'static) -> Response
     where
         F: Future<Output = ()> + Send,
@@ -73,7 +73,7 @@ impl Handshake {
     }
 }
 
-/// The key, when there is just one and it is one (RFC 6455 sections 4.2.1 and 11.3.1).
+/// Returns the key if there is exactly one and it is valid (RFC 6455 sections 4.2.1 and 11.3.1).
 fn single_key(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut keys = headers.get_all(header::SEC_WEBSOCKET_KEY).into_iter();
     let (Some(key), None) = (keys.next(), keys.next()) else { return None };
@@ -81,13 +81,13 @@ fn single_key(headers: &HeaderMap) -> Option<HeaderValue> {
     (nonce.len() == NONCE_BYTES).then(|| key.clone())
 }
 
-/// What follows the head of such a request would be taken for frames.
+/// Returns whether the request has a body. It would be read as WebSocket frames.
 fn has_body(headers: &HeaderMap) -> bool {
     let is_empty = |length: &HeaderValue| length == "0";
     headers.contains_key(header::TRANSFER_ENCODING) || !headers.get(header::CONTENT_LENGTH).is_none_or(is_empty)
 }
 
-/// Whether a header that is a list has this token, in any case.
+/// Returns whether a header that is a list contains this token, in any case.
 fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|value| value.trim().eq_ignore_ascii_case(token))

@@ -1,6 +1,6 @@
-//! The live monitor: whoever listens is told of every message that is stored or deleted, from the last ones on. It is
-//! spoken as WebSocket in `socket` and as Server-Sent Events in `stream`; `frame` is the JSON that both send. Who is told
-//! what, and when, is decided in the mailroom.
+//! Live events: a subscriber gets every message that is stored or deleted, starting with the most recent ones. `socket`
+//! sends events over WebSocket, `stream` as Server-Sent Events, and `frame` renders the JSON of both. The mailroom
+//! decides which events a subscription contains.
 
 pub(crate) mod frame;
 mod handshake;
@@ -30,7 +30,7 @@ use frame::{EventFilter, EventFormat};
 use handshake::Handshake;
 use stream::LastEventId;
 
-/// WebSocket, version 1: one summary record for every message that is stored.
+/// WebSocket, version 1: sends a summary record for every stored message.
 pub(crate) async fn summaries(
     State(server): State<Arc<Server>>,
     listener: SubscribeRequest,
@@ -39,7 +39,7 @@ pub(crate) async fn summaries(
     accept_websocket(&server, listener, handshake, EventFormat::Summary)
 }
 
-/// WebSocket, version 2: one record for every change.
+/// WebSocket, version 2: sends a record for every change.
 pub(crate) async fn changes(
     State(server): State<Arc<Server>>,
     listener: SubscribeRequest,
@@ -48,7 +48,7 @@ pub(crate) async fn changes(
     accept_websocket(&server, listener, handshake, EventFormat::Change)
 }
 
-/// Server-Sent Events.
+/// Server-Sent Events: sends a record for every change.
 pub(crate) async fn events(
     State(server): State<Arc<Server>>,
     listener: SubscribeRequest,
@@ -73,18 +73,18 @@ pub(crate) async fn events(
     stream::response(events, audience, ending, departure, open)
 }
 
-/// Who may listen, and to what.
+/// A request to subscribe to events.
 pub(crate) struct SubscribeRequest {
     mailbox: Option<MailboxName>,
-    /// What it may hear of.
+    /// The mailboxes whose events the subscriber may get.
     grant: Grant,
-    /// Who it is, where one has to say so.
+    /// The credentials of the request, if authentication is enabled.
     credentials: Option<AcceptedCredentials>,
     connection: Option<ConnectionGuard>,
-    /// Its place among the requests of a client behind a proxy, where these are limited.
+    /// The slot of the client among its requests through a proxy, if these are limited.
     client_slot: Option<Arc<ClientSlot>>,
     disconnect: Option<Disconnect>,
-    /// Its place among all who listen, where these are limited.
+    /// The permit of the subscriber, if the number of subscribers is limited.
     permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -110,7 +110,7 @@ impl FromRequestParts<Arc<Server>> for SubscribeRequest {
     }
 }
 
-/// A place among all who listen; none where these are not limited.
+/// Acquires a permit for a subscriber. Returns `None` if subscribers are not limited.
 fn subscriber_permit(server: &Server) -> Result<Option<OwnedSemaphorePermit>, Problem> {
     let Some(seats) = &server.subscriber_permits else { return Ok(None) };
     let seat = seats.clone().try_acquire_owned();
@@ -132,7 +132,7 @@ fn accept_websocket(server: &Server, listener: SubscribeRequest, handshake: Hand
     } = listener;
     let events = server.mailroom.subscribe(topic, None);
     let open = SubscriberGuard::new(&server.settings.metrics.monitors, |monitors| &monitors.websockets, seat);
-    // HTTP is done with the connection then, so everything that belongs to it goes with the listener.
+    // HTTP does not use the connection any more, so the task of the subscriber holds everything that belongs to it.
     let audience = EventFilter { format: form, grant };
     handshake.accept(async move |stream| {
         socket::serve(stream, events, &audience, close_requested(tenure.as_ref(), admitted.as_ref()), &open).await;
@@ -140,16 +140,16 @@ fn accept_websocket(server: &Server, listener: SubscribeRequest, handshake: Hand
     })
 }
 
-/// Why nothing more is told, although the client still listens.
+/// The reason why the server closes a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CloseReason {
-    /// The server begins to end.
+    /// The server shuts down.
     Shutdown,
-    /// The client would not be let in any more.
+    /// The credentials of the client are not valid any more.
     Revoked,
 }
 
-/// Waits until there is a reason to end on this side.
+/// Waits until the server has a reason to close the subscription.
 async fn close_requested(tenure: Option<&ConnectionGuard>, admitted: Option<&AcceptedCredentials>) -> CloseReason {
     tokio::select! {
         () = cancellation::shutdown_started(tenure) => CloseReason::Shutdown,
@@ -157,7 +157,7 @@ async fn close_requested(tenure: Option<&ConnectionGuard>, admitted: Option<&Acc
     }
 }
 
-/// One who listens, counted as long as it does.
+/// A subscriber. It is counted in the metrics until it is dropped.
 struct SubscriberGuard {
     gauges: Arc<Monitors>,
     gauge: fn(&Monitors) -> &AtomicUsize,
@@ -170,7 +170,7 @@ impl SubscriberGuard {
         Self { gauges: monitors.clone(), gauge: kind, _seat: seat }
     }
 
-    /// Notes that this one could not follow.
+    /// Counts a subscriber that was too slow.
     fn count_lagged(&self) {
         self.gauges.lagged.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! One WebSocket after its handshake: events go out, several in one write, and what comes in only shows that the peer
-//! lives. The stream underneath must fail by itself when the peer takes nothing.
+//! Serves one WebSocket after its handshake: sends events, several in one write. Input only shows that the peer is
+//! alive. The underlying stream must have a write timeout.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -18,44 +18,44 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 use crate::live::frame::EventFilter;
 use crate::live::{CloseReason, SubscriberGuard};
 
-/// How often the peer is asked for a sign of life.
+/// The interval of pings.
 const PING_INTERVAL: Duration = Duration::from_secs(54);
-/// After how long without one it is given up.
+/// The time without input after which the connection is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
-/// The longest message of a client, in bytes; none has anything to say.
+/// The maximum size of a message from the client. Clients have no reason to send messages.
 const MAX_MESSAGE_BYTES: usize = 512;
-/// What is read at once.
+/// The size of the read buffer.
 const READ_BUFFER_BYTES: usize = 1024;
-/// What is collected before it is written. With one more event it is all that waits for a peer that does not read, because
-/// no other is taken before it is written.
+/// The size of the write buffer. This and one more event is the most that waits for a peer that does not read, because
+/// the next event is taken only after it is written.
 const WRITE_BUFFER_BYTES: usize = 16 * 1024;
-/// How many events are sent before the peer is heard again.
+/// The maximum number of events that are sent before input is read again.
 const MAX_BATCH_EVENTS: usize = 64;
-/// How long the peer may take to hear why it is over, and to say good-bye.
+/// The time that the peer has to read the close frame and to respond.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why it is over.
+/// The reason why a WebSocket ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndCause {
-    /// The peer left, or the connection broke.
+    /// The peer has disconnected, or the connection failed.
     Disconnected,
-    /// The peer gave no sign of life.
+    /// The peer sent nothing for too long.
     IdleTimeout,
     /// The peer did not read fast enough.
     Lagged,
-    /// The server ends.
+    /// The server shuts down.
     Shutdown,
-    /// The peer would not be let in any more.
+    /// The credentials are not valid any more.
     Revoked,
-    /// The peer sent something that is too long.
+    /// The peer sent a message that is too long.
     MessageTooLong,
-    /// The peer sent what calls itself text and is no UTF-8.
+    /// The peer sent a text message that is not UTF-8.
     InvalidUtf8,
-    /// The peer sent something that is no WebSocket frame.
+    /// The peer sent something that is not a WebSocket frame.
     InvalidFrame,
 }
 
-/// Serves a WebSocket until the peer leaves or breaks the rules, or the server ends.
+/// Serves a WebSocket until the peer closes it or violates the protocol, or the server closes it.
 pub(crate) async fn serve<S>(
     stream: S,
     mut events: Subscription,
@@ -82,14 +82,14 @@ pub(crate) async fn serve<S>(
     if end == EndCause::Lagged {
         open.count_lagged();
     }
-    // What happens from now on is not for this peer, and nobody need wake it.
+    // Ends the subscription before the closing handshake, so that no further event wakes this task.
     drop(events);
     if end != EndCause::IdleTimeout {
         drop(timeout(CLOSE_TIMEOUT, close(&mut socket, end)).await);
     }
 }
 
-/// Tells the peer what happens, until there is a reason to end.
+/// Sends events until there is a reason to end.
 async fn send_events<S>(socket: &mut WebSocketStream<S>, events: &mut Subscription, audience: &EventFilter) -> EndCause
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -99,7 +99,7 @@ where
     let mut silence = pin!(sleep(IDLE_TIMEOUT));
     loop {
         let sent = tokio::select! {
-            // What the peer has sent counts before it is said to be silent.
+            // Input is read first, so that a peer that has sent something is not considered idle.
             biased;
             frame = socket.next() => match frame {
                 Some(Ok(Message::Close(_))) | None => return EndCause::Disconnected,
@@ -122,7 +122,7 @@ where
     }
 }
 
-/// Sends an event, and with it those that have come meanwhile.
+/// Sends an event, together with those that have arrived since.
 async fn send_batch<S>(
     socket: &mut WebSocketStream<S>,
     events: &mut Subscription,
@@ -151,7 +151,7 @@ async fn feed_event<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    // What was rendered is UTF-8, because it was made of nothing else.
+    // The rendered JSON is always UTF-8.
     let text = audience.render(told).and_then(|json| Utf8Bytes::try_from(json).ok());
     if let Some(text) = text {
         socket.feed(Message::Text(text)).await?;
@@ -159,8 +159,8 @@ where
     Ok(())
 }
 
-/// Says why it is over, where that helps, and lets the peer answer. The peer might miss it if the connection were closed
-/// with input unread: the system would reset it.
+/// Sends a close frame if that helps, and waits for the response of the peer. Closing the connection with unread input
+/// would reset it, and the peer could miss the close frame.
 async fn close<S>(socket: &mut WebSocketStream<S>, end: EndCause) -> Result<(), Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -168,7 +168,7 @@ where
     if let Some(frame) = end.close_frame() {
         socket.send(Message::Close(Some(frame))).await?;
     }
-    // This also sends the answer to the peer's own good-bye.
+    // Also sends the response to a close frame of the peer.
     while let Some(Ok(_)) = socket.next().await {}
     if end.is_input_error() {
         let stream = socket.get_mut();
@@ -180,7 +180,7 @@ where
 }
 
 impl EndCause {
-    /// What the peer is told (RFC 6455 section 7.4.1; 1013 is of the registry that section 11.7 opens).
+    /// Returns the close frame for the peer (RFC 6455 section 7.4.1; 1013 is from the registry of section 11.7).
     fn close_frame(self) -> Option<CloseFrame> {
         let (code, reason) = match self {
             Self::Disconnected | Self::IdleTimeout => return None,
@@ -194,7 +194,7 @@ impl EndCause {
         Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) })
     }
 
-    /// Whether the rest of what the peer sends cannot be understood.
+    /// Returns whether the remaining input of the peer cannot be parsed.
     fn is_input_error(self) -> bool {
         matches!(self, Self::MessageTooLong | Self::InvalidUtf8 | Self::InvalidFrame)
     }

@@ -1,5 +1,5 @@
-//! The same events as Server-Sent Events (HTML Standard, section 9.2): an answer that does not end while the client
-//! listens. A client that comes back says which event it heard last.
+//! Live events as Server-Sent Events (HTML Standard, section 9.2): a response that does not end while the client is
+//! connected. A client that connects again sends the id of the last event that it got.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -27,22 +27,23 @@ use crate::state::Server;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// The first thing that is sent: how many milliseconds to wait before connecting again.
+/// Sent first: the number of milliseconds to wait before connecting again.
 const PREAMBLE: &[u8] = b"retry: 1000\n\n";
-/// A comment, which keeps proxies from taking the connection for dead, and shows when it is.
+/// A comment. It keeps proxies from closing an idle connection, and writing it detects a broken one.
 const KEEP_ALIVE: &[u8] = b":\n";
-/// After how long a quiet it is sent. With it goes the id from which the client can go on, which becomes old also when
-/// things happen elsewhere.
+/// The time without events after which a keep-alive comment is sent. It contains the current event id: the position of
+/// the client becomes outdated even if only other mailboxes get messages.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
-/// Tells the client that something is missing here.
+/// Reports that events are missing at this place.
 const LAGGED_EVENT: &[u8] = b"event: lagged\ndata: {}\n\n";
-/// A comment that says why the stream ends. A client that connects again is refused with 401.
+/// A comment with the reason for the end of the stream. A client that connects again is refused with 401.
 const REVOKED_COMMENT: &[u8] = b": the credentials are not good any more\n\n";
-/// How many bytes of events are sent at once, before the last of them.
+/// The minimum size of a chunk at which no further events are added to it.
 const MAX_CHUNK_BYTES: usize = 16 * 1024;
 
-/// Where a client was cut off, from `Last-Event-ID` or, for clients that cannot send headers, `?lastEventId=`. A text that
-/// is no position is none that was given out here: such a client starts anew, as after a restart of the server.
+/// The last event that the client got before it was disconnected, from `Last-Event-ID` or, for clients that cannot send
+/// headers, `?lastEventId=`. Text that is not a position was not sent by this server: such a client starts from the
+/// beginning, as after a restart of the server.
 pub(crate) struct LastEventId(pub(crate) Option<Position>);
 
 impl FromRequestParts<Arc<Server>> for LastEventId {
@@ -59,7 +60,7 @@ impl FromRequestParts<Arc<Server>> for LastEventId {
     }
 }
 
-/// The answer to one who wants to listen.
+/// Returns the response with the event stream.
 pub(crate) fn response(
     events: Subscription,
     audience: EventFilter,
@@ -89,7 +90,7 @@ pub(crate) fn response(
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // A common proxy would otherwise collect events until it has a buffer full of them.
+    // Without this header, nginx would buffer events until its buffer is full.
     headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response
 }
@@ -97,7 +98,8 @@ pub(crate) fn response(
 struct EventStream {
     events: Subscription,
     filter: EventFilter,
-    /// Ready when the server ends, when the credentials become invalid, or, without a notice, when the client has disconnected.
+    /// Ready when the server shuts down, when the credentials become invalid or, with `None`, when the client has
+    /// disconnected.
     close_requested: Pin<Box<dyn Future<Output = Option<CloseReason>> + Send>>,
     guard: SubscriberGuard,
     has_started: bool,
@@ -105,8 +107,8 @@ struct EventStream {
 }
 
 impl EventStream {
-    /// What is sent next; `None` when there is nothing more to say. A client that fell behind comes back with the last id
-    /// that it got, and hears what it missed if that is still known.
+    /// Returns the next chunk, or `None` at the end of the stream. A client that was too slow connects again with the
+    /// last id that it got, and gets the missed events if they are still available.
     async fn next_chunk(&mut self) -> Option<Bytes> {
         if self.is_finished {
             return None;
@@ -122,7 +124,7 @@ impl EventStream {
                 return (notice == Some(CloseReason::Revoked)).then(|| Bytes::from_static(REVOKED_COMMENT));
             }
             told = self.events.next() => told.map(Some),
-            // This also finds out how far things have come elsewhere.
+            // Also advances the position past events of other mailboxes.
             () = sleep(KEEP_ALIVE_INTERVAL) => self.events.try_next(),
         };
         if let Ok(None) = next {
@@ -154,7 +156,7 @@ impl EventStream {
     }
 }
 
-/// Appends an event. JSON as it is written here has no line feeds, so it is one line of data.
+/// Appends an event. The JSON contains no line feeds, so it is one line of data.
 fn write_event(out: &mut Vec<u8>, audience: &EventFilter, told: &PublishedEvent) {
     let Some(data) = audience.render(told) else { return };
     let name = match told.event() {

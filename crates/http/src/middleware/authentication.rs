@@ -1,5 +1,5 @@
-//! Who asks: the credentials of a request, and what is answered to one that has none or wrong ones. What they allow is looked
-//! at where the request names what it is about, in `target`. Without locks everybody may do everything.
+//! Authenticates requests, and refuses those without valid credentials. The extractors in `extractors::parameters`
+//! check what the credentials allow. Without authentication, all requests may do everything.
 
 use std::net::IpAddr;
 
@@ -21,10 +21,10 @@ const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
-/// What anybody may ask for: whether the server is well, the way in, and what a browser needs to show it.
+/// The paths that need no credentials: probes, the login, and the files that its page needs.
 const PUBLIC_PATHS: [&str; 7] = [LIVE, READY, LOGIN, LOGOUT, ASSETS, ICON, ROBOTS];
 
-/// Finds out who asks, and notes with the request what they are allowed; or the answer, when they are nobody.
+/// Authenticates a request and adds its grant as an extension. Returns a response if the credentials are not valid.
 pub(crate) async fn authenticate(server: &Server, request: &mut Request, ip: Option<IpAddr>) -> Result<(), Response> {
     let settings = &server.settings;
     let Some(locks) = &settings.auth else {
@@ -35,7 +35,8 @@ pub(crate) async fn authenticate(server: &Server, request: &mut Request, ip: Opt
         return Ok(());
     }
     let (offered, challenge) = (Credentials::from_request(settings, request), challenge(request.headers()));
-    // A browser adds cookies by itself, so what changes something must say that it comes from a page of ours.
+    // Browsers send cookies automatically. Therefore a request with a cookie that changes something must prove that it
+    // comes from a page of this server.
     if matches!(offered, Credentials::Cookies(_)) && !request.method().is_safe() && !has_origin(request.headers()) {
         return Err(Problem::ForeignOrigin.into_response());
     }
@@ -72,7 +73,8 @@ async fn check_credentials(
     }
 }
 
-/// The answer to one who is not let in. A person who looks at a page is led to the way in; that is no denial yet.
+/// Returns the response to a request that is not authenticated. A browser that opens a page is redirected to the login
+/// page; this does not count as a denial.
 fn refusal_response(settings: &Settings, request: &Request, denied: Denied, challenge: Challenge) -> Response {
     let is_led = matches!(denied.reason, DenialReason::NoCredentials | DenialReason::Expired);
     if is_led && is_page_navigation(request.method(), request.headers()) {
@@ -81,7 +83,7 @@ fn refusal_response(settings: &Settings, request: &Request, denied: Denied, chal
     Problem::Denied(denied, challenge).into_response()
 }
 
-/// Leads to the page with the form, which leads back. The way is relative, like all ways of the pages.
+/// Redirects to the login page, which redirects back. The location is relative, like all links of the pages.
 fn redirect_to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem> {
     let below = uri.path().strip_prefix(&settings.base_path).filter(|rest| rest.starts_with('/')).unwrap_or(uri.path());
     let here = below.trim_start_matches('/');
@@ -95,7 +97,7 @@ fn redirect_to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem
     see_other(way)
 }
 
-/// Whether a person opens a page, so that an answer for people is wanted.
+/// Returns whether a browser opens a page, so that a redirect is useful.
 fn is_page_navigation(method: &Method, headers: &HeaderMap) -> bool {
     let is = |name, wanted: &str| headers.get(name).is_none_or(|value| value == wanted);
     method.is_safe() && accepts_html(headers) && is(FETCH_MODE, "navigate") && is(FETCH_DEST, "document")
@@ -106,7 +108,8 @@ fn accepts_html(headers: &HeaderMap) -> bool {
     values.any(|value| value.split([',', ';']).any(|kind| kind.trim().eq_ignore_ascii_case("text/html")))
 }
 
-/// Browsers say where a request comes from only where they trust the connection, but they all call themselves so.
+/// Returns the challenge for a client. Browsers send Fetch Metadata only over trustworthy connections, but the user
+/// agent of all of them begins with `Mozilla/`.
 fn challenge(headers: &HeaderMap) -> Challenge {
     let is_browser = headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"));
     let is_page = is_browser || headers.contains_key(FETCH_MODE) || headers.contains_key(REQUESTED_WITH);

@@ -1,13 +1,13 @@
-//! Sharing with web pages of other origins (CORS, Fetch Standard section 3.2), where the operator lists some. Only the API
-//! is shared; our own pages, and the answers that a browser shows as documents, are not.
+//! CORS (Fetch Standard, section 3.2) for the origins that the operator lists. Only the API is shared; pages and
+//! responses that a browser shows as documents are not.
 //!
-//! Such a page comes without cookies, whatever its browser sends along: a session of ours belongs to our pages. It shows a
-//! token, where one is needed. `Cross-Origin-Resource-Policy` is not in its way: browsers ask that for what they load
-//! without CORS.
+//! Cookies are removed from requests of other origins, whatever the browser sends: a login session is only for pages of
+//! this server. Such requests use a token if authentication is enabled. `Cross-Origin-Resource-Policy` does not prevent
+//! them: browsers check it only for resources loaded without CORS.
 //!
-//! `tower_http::cors` does not replace this. It answers every `OPTIONS` request, sends the permitted methods and headers to
-//! origins that are not listed, and reads only the first `Origin`. Removing cookies, the restriction to the API and the mark
-//! for the origin check would remain here.
+//! `tower_http::cors` does not replace this. It responds to every `OPTIONS` request, sends the permitted methods and
+//! headers to origins that are not listed, and reads only the first `Origin`. Removing cookies, the restriction to the
+//! API and the mark for the origin check would remain here.
 
 use std::sync::Arc;
 
@@ -21,18 +21,18 @@ use crate::extractors::request_context::AllowedOrigin;
 use crate::middleware::request_checks;
 use crate::state::{Server, Settings};
 
-/// What a page may do.
+/// The methods that pages may use.
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
-/// What it may say in the header of its request, beside what every page may.
+/// The request headers that pages may send in addition to the safelisted ones.
 const ALLOWED_HEADERS: HeaderValue =
     HeaderValue::from_static("Authorization, Content-Type, Last-Event-ID, If-None-Match");
-/// What it may read in the header of an answer, beside what every page may.
+/// The response headers that pages may read in addition to the safelisted ones.
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static("ETag, Location, Retry-After");
-/// For how many seconds a browser need not ask again. Chromium believes no more than two hours.
+/// The number of seconds for which a browser may cache the preflight response. Chromium limits it to two hours.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 const VARY_ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
 
-/// Answers the question of a browser whether a page may ask something, and lets the page have its answer.
+/// Responds to preflight requests, and adds CORS headers to the responses for allowed origins.
 pub(crate) async fn apply_cors(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
     let settings = &server.settings;
     if !is_shared(settings, request.uri().path()) {
@@ -54,7 +54,7 @@ pub(crate) async fn apply_cors(State(server): State<Arc<Server>>, mut request: R
             response
         }
     };
-    // Whoever keeps an answer must not give it to another page.
+    // A cache must not reuse the response for another origin.
     response.headers_mut().append(header::VARY, VARY_ORIGIN);
     response
 }
@@ -64,14 +64,14 @@ fn is_shared(settings: &Settings, path: &str) -> bool {
     [path, below].iter().any(|path| path.starts_with("/api/"))
 }
 
-/// The origin of the request, if it is another one than ours and allowed.
+/// Returns the origin of the request if it is another one than this server's and is allowed.
 fn allowed_origin(settings: &Settings, request: &Request) -> Option<HeaderValue> {
     let headers = request.headers();
     let origin = single_origin(headers)?;
     if !settings.cors.as_ref()?.allow(origin.to_str().ok()?) {
         return None;
     }
-    // A request that is not meant for us is refused by the door, whoever makes it.
+    // A request for another host is refused by the request checks, whatever its origin is.
     let visit = request_checks::request_host(settings, request).ok()?;
     (!request_checks::is_own_page(settings, headers, &visit)).then(|| origin.clone())
 }

@@ -1,5 +1,5 @@
-//! What a request says about who asks: an `Authorization` header, the cookie of a login, or, where a browser can set no
-//! header, a token in the query.
+//! Reads the credentials of a request: an `Authorization` header, a session cookie or, where a browser cannot set
+//! headers, a token in the query.
 
 use axum::extract::{Query, Request};
 use axum::http::{HeaderMap, header};
@@ -9,31 +9,32 @@ use base64::engine::general_purpose::STANDARD;
 use crate::extractors::request_context::route_template;
 use crate::state::Settings;
 
-/// The name of the cookie.
+/// The name of the session cookie.
 pub(crate) const SESSION_COOKIE: &str = "restante";
-/// The parameter of a query that holds a token. Queries get into logs and histories, so it is looked at only where browsers
-/// leave no other way.
+/// The query parameter with a token. Queries end up in logs and browser histories, so it is accepted only where
+/// browsers offer no other way.
 const TOKEN_PARAMETER: &str = "access_token";
-/// The paths where that is so: WebSockets and event streams.
+/// The paths that accept the parameter: WebSockets and event streams.
 const TOKEN_PARAMETER_PATHS: [&str; 3] = ["/api/v1/monitor/", "/api/v2/monitor/", "/api/v2/events"];
-/// How many cookies of our name are looked at: there can be one for each path above the request's.
+/// The maximum number of session cookies that are checked. There can be one for each parent of the request's path.
 const MAX_COOKIES: usize = 4;
 
-/// Credentials, as a request has them.
+/// The credentials of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Credentials {
-    /// None, or of a kind that is not known here.
+    /// None, or of an unsupported kind.
     Missing,
     /// A user name and a password, which may be a token (RFC 7617).
     Basic { user: String, password: String },
     /// A token (RFC 6750).
     Token(String),
-    /// What a browser remembers of a login.
+    /// The session cookies of a browser.
     Cookies(Vec<String>),
 }
 
 impl Credentials {
-    /// What a request has. What a program says with it counts before what a browser adds to it.
+    /// Returns the credentials of a request. Those that a program sets explicitly have precedence over cookies, which
+    /// browsers add.
     pub(crate) fn from_request(settings: &Settings, request: &Request) -> Self {
         if request.headers().contains_key(header::AUTHORIZATION) {
             return parse_authorization(request.headers()).unwrap_or(Self::Missing);
@@ -50,14 +51,14 @@ impl Credentials {
     }
 }
 
-/// The cookies of our name (RFC 6265 section 4.2).
+/// Returns the values of the session cookies (RFC 6265 section 4.2).
 pub(crate) fn session_cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let lines = headers.get_all(header::COOKIE).into_iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.filter(|(name, _)| *name == SESSION_COOKIE).map(|(_, value)| value)
 }
 
-/// The only `Authorization` header, when it is one that is known here.
+/// Parses the `Authorization` header if there is exactly one and its scheme is supported.
 fn parse_authorization(headers: &HeaderMap) -> Option<Credentials> {
     let mut values = headers.get_all(header::AUTHORIZATION).into_iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };

@@ -1,5 +1,5 @@
-//! Clients behind a trusted proxy: who they are, and how many requests each may have open. Clients without one are
-//! counted by their connections, long before there is a request.
+//! Clients behind a trusted proxy: their addresses, and the limit on their open requests. Clients without a proxy are
+//! limited by their connections, before there is a request.
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -22,25 +22,25 @@ use crate::state::Server;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// A client that a trusted proxy speaks for.
+/// A client behind a trusted proxy.
 pub(crate) struct Forwarded {
     ip: IpAddr,
-    /// Its place among the requests of the same client, where these are limited.
+    /// The slot of the request among those of the same client, if these are limited.
     slot: Option<Arc<ClientSlot>>,
 }
 
 impl Forwarded {
-    /// The client, when the request comes by a trusted proxy that names one. An error means that it has too many requests
-    /// open already.
+    /// Returns the client if the request comes through a trusted proxy that names one. Fails if the client has too many
+    /// open requests.
     pub(crate) fn from_request(server: &Server, request: &Request) -> Result<Option<Self>, Problem> {
         let settings = &server.settings;
         let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
-        // What anybody else says about clients is not even looked at.
+        // Headers from peers that are not trusted are ignored.
         if !settings.trusts(peer) {
             return Ok(None);
         }
         let is_proxy = |ip| settings.is_proxy(ip);
-        // The PROXY header of the connection stands in for the header of the request.
+        // The PROXY header of the connection replaces the header of the request.
         let by_connection = || peer.ip.filter(|ip| !is_proxy(*ip));
         let Some(ip) = client_ip(request.headers(), is_proxy).or_else(by_connection) else { return Ok(None) };
         match settings.clients.admit(ip) {
@@ -55,13 +55,13 @@ impl Forwarded {
         }
     }
 
-    /// Its address.
+    /// Returns the address of the client.
     pub(crate) fn ip(&self) -> IpAddr {
         self.ip
     }
 
-    /// Passes the request on as this client's. The place is held until the answer's body has ended. It is an extension of
-    /// the request too, so that whoever goes on when the answer has ended can hold it as well.
+    /// Forwards the request with the address of this client. The slot is held until the response body has ended. It is
+    /// also an extension of the request, so that a task that outlives the response can hold it.
     pub(crate) async fn run(self, mut request: Request, next: Next) -> Response {
         let extensions = request.extensions_mut();
         let peer = extensions.get::<Peer>().copied().unwrap_or_default();
@@ -72,8 +72,8 @@ impl Forwarded {
     }
 }
 
-/// The last address of the list that is no trusted proxy's. Every proxy appends the address that it sees, so what stands
-/// further left was said by somebody who is not trusted. A trusted proxy that writes no address leaves us without one.
+/// Returns the last address in the list that is not a trusted proxy. Every proxy appends the address that it sees, so
+/// addresses further left come from clients that are not trusted. Returns `None` if a trusted proxy wrote no address.
 fn client_ip(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
     // Several lines are one list (RFC 9110 section 5.3).
     let lines = headers.get_all(FORWARDED_FOR).iter().rev();
@@ -87,14 +87,14 @@ fn client_ip(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Option
     None
 }
 
-/// An address, which some proxies write with the port.
+/// Parses an address, which some proxies write with the port.
 fn parse_ip(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).filter(|text| text.contains(':'));
     let ip = bare.unwrap_or(text).parse().or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()));
     ip.ok().map(|ip| ip.to_canonical())
 }
 
-/// A body that holds a client's place until it is dropped.
+/// A body that holds the slot of a client until it is dropped.
 struct SlotBody {
     body: Body,
     _slot: Arc<ClientSlot>,

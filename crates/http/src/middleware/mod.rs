@@ -1,9 +1,9 @@
-//! Middleware: what happens to every request before it reaches its handler.
+//! Middleware: processes every request before it reaches its handler.
 //!
 //! - `request_checks`: host and origin checks, security headers, request metrics; calls the others
 //! - `forwarded`: clients of trusted proxies
 //! - `cors`: cross-origin requests of permitted web pages
-//! - `authentication`, `credentials`: who sends the request
+//! - `authentication`, `credentials`: the identity of the client
 
 pub(crate) mod authentication;
 pub(crate) mod cors;

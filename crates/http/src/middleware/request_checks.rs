@@ -1,6 +1,6 @@
-//! Checks every request before it is routed: the Host header (DNS rebinding), Fetch Metadata and Origin (requests from web
-//! pages of other origins), and adds the security headers of the response. Counts requests and measures their duration. The
-//! address of the client is determined in `forwarded`, its identity in `authentication`.
+//! Checks every request before it is routed: the Host header (DNS rebinding), Fetch Metadata and Origin (requests from
+//! web pages of other origins), and adds the security headers of the response. Counts requests and measures their
+//! duration. The address of the client is determined in `forwarded`, its identity in `authentication`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -37,18 +37,19 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control");
 
-/// What links begin with for a client that names no host.
+/// The host in links for clients that name none.
 const DEFAULT_HOST: &str = "localhost";
-/// The longest host name (RFC 1035 section 2.3.4).
+/// The maximum length of a host name (RFC 1035 section 2.3.4).
 const MAX_HOST_BYTES: usize = 255;
 /// Top-level domains that are reserved for use on one machine or network: RFC 6761 section 6.3, RFC 6762 section 3, ICANN's
 /// `internal`, and the domains of Kubernetes services, `svc` and `cluster.local`.
 const PRIVATE_DOMAINS: [&str; 4] = ["localhost", "local", "internal", "svc"];
-/// How long an answer may still take when its client has closed its side of the connection. A client that has only said
-/// its last word is as good as any other, but most that close have left.
+/// The time that a response may still take after the client has closed its side of the connection. A client may close
+/// only its sending side and still read the response, but most clients that close have disconnected.
 const DISCONNECT_GRACE: Duration = Duration::from_secs(2);
 
-/// Lets in the requests that are meant for this server, and answers the others.
+/// Refuses requests that are not addressed to this server or come from another site. Adds security headers to every
+/// response.
 pub(crate) async fn check_request(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
     let start = Instant::now();
     let template = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
@@ -65,15 +66,15 @@ pub(crate) async fn check_request(State(server): State<Arc<Server>>, mut request
         }
         Err(problem) => problem.into_response(),
     };
-    // Mail is hostile, and almost every response contains some: browsers must not sniff its type, resolve host names in it,
-    // show it in a frame of another site, or load it into a page of another origin.
+    // Messages are hostile input, and almost every response contains some: browsers must not sniff its type, resolve
+    // host names in it, show it in a frame of another site, or load it into a page of another origin.
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(DNS_PREFETCH, HeaderValue::from_static("off"));
     headers.entry(header::X_FRAME_OPTIONS).or_insert(HeaderValue::from_static("SAMEORIGIN"));
     headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
     if is_page {
-        // A page that opened ours in a window could count the frames in it, and so learn what is in a mailbox.
+        // A page that opens this one in a window could count its frames, and so find out what is in a mailbox.
         headers.insert(OPENER_POLICY, SAME_ORIGIN);
     }
     route.count_response(method, response.status(), start.elapsed());
@@ -83,8 +84,8 @@ pub(crate) async fn check_request(State(server): State<Arc<Server>>, mut request
     response
 }
 
-/// Goes on with an answer unless its client has left: then it gives its place among those who wait to somebody who is there. A
-/// change that has begun runs to its end all the same.
+/// Cancels `answer` shortly after the client disconnects, so that its permits are released. Store changes that have
+/// started still complete: the mailroom runs them in their own task.
 async fn cancel_on_disconnect(departure: Option<&Disconnect>, answer: impl Future<Output = Response>) -> Response {
     tokio::select! {
         biased;
@@ -96,7 +97,7 @@ async fn cancel_on_disconnect(departure: Option<&Disconnect>, answer: impl Futur
     }
 }
 
-/// Passes a request on as that of whoever it comes from, and tells of it when they are denied what they ask for.
+/// Authenticates the request and forwards it. Logs the request if access is denied.
 async fn authenticate_and_forward(
     server: &Server,
     mut request: Request,
@@ -121,15 +122,15 @@ async fn authenticate_and_forward(
         (&server.settings.auth, asked, response.extensions().get::<Denied>())
     {
         let denied = Denied::new(denied.name.as_deref().or(holder.as_deref()), denied.reason);
-        // The query is left out: it may hold a token.
+        // The query is left out, because it may contain a token.
         server.settings.metrics.count_denial(Protocol::Http, denied.reason);
         locks.log_denial(Protocol::Http.name(), ip, &format_args!("{method} {}", uri.path()), &denied);
     }
     response
 }
 
-/// Returns where a read with repeated slashes or dot segments in its path is redirected to, as browsers see the path: a proxy
-/// may have replaced its beginning.
+/// Returns the location to which a GET with repeated slashes or dot segments is redirected. It is the path that
+/// browsers see: a proxy may have replaced its beginning.
 fn redirect_target(settings: &Settings, request: &Request) -> Option<String> {
     let path = if request.method().is_safe() { clean_path(request.uri().path())? } else { return None };
     let path = match path.strip_prefix(&settings.base_path) {
@@ -139,8 +140,8 @@ fn redirect_target(settings: &Settings, request: &Request) -> Option<String> {
     Some(path_and_query(request.uri(), &path))
 }
 
-/// Checks a request and notes how its client sees the server. A probe may ask for any host, or none: supervisors know
-/// an address only, and the answer reveals nothing.
+/// Checks a request and adds its host as an extension. Health checks may be sent to any host or none: supervisors know
+/// only an address, and the response reveals nothing.
 fn validate_request(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, Problem> {
     check_destination(&server.settings, request)?;
     if !is_probe(&server.settings, request) {
@@ -155,9 +156,9 @@ fn is_probe(settings: &Settings, request: &Request) -> bool {
     [LIVE, READY].contains(&route_template(settings, request))
 }
 
-/// Refuses what a page wants to run, or to be shaped by, unless it is a file of the web interface: an attachment has the type
-/// that its sender gives it, and would be a script of our own origin. Browsers tell what an answer is for where they
-/// trust the connection, which is HTTPS and the same machine (Fetch Metadata, section 2.1).
+/// Refuses requests for scripts, styles and plugins, except for files of the web interface. An attachment has the
+/// content type that its sender chose, and would be a script of this origin. Browsers send the destination over
+/// connections that they trust: HTTPS and the same machine (Fetch Metadata, section 2.1).
 fn check_destination(settings: &Settings, request: &Request) -> Result<(), Problem> {
     let destination = request.headers().get(FETCH_DEST).map(HeaderValue::as_bytes);
     let is_code = matches!(
@@ -181,7 +182,7 @@ fn check_destination(settings: &Settings, request: &Request) -> Result<(), Probl
     if is_code && !is_asset { Err(Problem::ForbiddenDestination) } else { Ok(()) }
 }
 
-/// How the client sees the server, if the request is meant for it.
+/// Returns the host of the request, if it is a host of this server.
 pub(crate) fn request_host(settings: &Settings, request: &Request) -> Result<RequestHost, Problem> {
     let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
     let trusted = settings.trusts(peer);
@@ -200,8 +201,8 @@ pub(crate) fn request_host(settings: &Settings, request: &Request) -> Result<Req
     Ok(RequestHost { scheme, authority: authority.into() })
 }
 
-/// What the client calls the server, by its own word or a trusted proxy's. A proxy may pass on what the client says, so
-/// what it forwards proves nothing about a request that is for another host: both must be ours.
+/// Returns the host that the client requested, from the request or from a trusted proxy. A proxy may forward headers of
+/// the client, so a forwarded host does not make a request for another host valid: both must be hosts of this server.
 fn client_authority<'r>(
     settings: &Settings,
     request: &'r Request,
@@ -214,9 +215,9 @@ fn client_authority<'r>(
     Ok(forwarded)
 }
 
-/// What the request is addressed to. A target in absolute form outranks the Host header (RFC 9112 section 3.2.2), but
-/// the header must be there in any case, and once (section 3.2). In HTTP/2 the authority stands in for it, and must not
-/// be another one (RFC 9113 section 8.3.1).
+/// Returns the host that the request is addressed to. A target in absolute form takes precedence over the Host header
+/// (RFC 9112 section 3.2.2), but the header is required exactly once (section 3.2). In HTTP/2 the authority replaces
+/// it, and they must not differ (RFC 9113 section 8.3.1).
 fn requested_authority(request: &Request) -> Result<&str, Problem> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (host, authority) = (hosts.next(), request.uri().authority().map(Authority::as_str));
@@ -231,13 +232,14 @@ fn requested_authority(request: &Request) -> Result<&str, Problem> {
         }
         (Some(_), Some(authority)) => Ok(authority),
         (Some(host), None) => host.to_str().map_err(|_| Problem::BadHost),
-        // HTTP/1.0 has no Host header (RFC 1945). No browser speaks it, so this is no way around the check.
+        // HTTP/1.0 has no Host header (RFC 1945). No browser uses it, so this does not bypass the check.
         (None, None) if request.version() <= Version::HTTP_10 => Ok(DEFAULT_HOST),
         (None, _) => Err(Problem::BadHost),
     }
 }
 
-/// The last element of a header that proxies append to: what the trusted one said. The others may be the client's own.
+/// Returns the last element of a header that proxies append to. The trusted proxy wrote it; the others may come from
+/// the client.
 fn last_list_element(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let list = headers.get_all(name).iter().next_back()?.to_str().ok()?;
     list.rsplit(',').next().map(str::trim).filter(|last| !last.is_empty())
@@ -248,7 +250,7 @@ fn check_host(settings: &Settings, authority: &str) -> Result<(), Problem> {
     if serves_host(settings, host) { Ok(()) } else { Err(Problem::Misdirected) }
 }
 
-/// Returns whether requests for this host are answered: addresses, names that cannot be registered in the public DNS, and
+/// Returns whether requests for this host are served: addresses, names that cannot be registered in the public DNS, and
 /// configured names.
 fn serves_host(settings: &Settings, host: Host<'_>) -> bool {
     match host {
@@ -260,8 +262,8 @@ fn serves_host(settings: &Settings, host: Host<'_>) -> bool {
     }
 }
 
-/// Returns whether a name cannot be registered in the public DNS, so that no outside attacker can point it at this server: a
-/// name without a dot, such as a service of Docker Compose, or a name under one of [`PRIVATE_DOMAINS`].
+/// Returns whether a name cannot be registered in the public DNS, so that no outside attacker can point it at this
+/// server: a name without a dot, such as a service of Docker Compose, or a name under one of [`PRIVATE_DOMAINS`].
 fn is_private(name: &str) -> bool {
     match name.rsplit_once('.') {
         None => true,
@@ -269,9 +271,9 @@ fn is_private(name: &str) -> bool {
     }
 }
 
-/// Returns false for a request that a browser sends to this machine by a name or address that it does not take for this machine,
-/// such as `0.0.0.0` or an alias of the hosts file. Browsers do not send Fetch Metadata there, so it is not known which page
-/// sends the request. Programs are not affected, and a configured name is accepted.
+/// Returns false if it is not known which page sends the request: a browser sends it to this machine by a name or
+/// address that it does not treat as this machine, such as `0.0.0.0` or an alias in the hosts file. Browsers do not
+/// send Fetch Metadata there. Programs are not affected, and a configured name is accepted.
 fn has_reliable_origin(settings: &Settings, headers: &HeaderMap, peer: Peer, authority: &str) -> bool {
     let is_browser = headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"));
     if !is_browser || headers.contains_key(FETCH_SITE) || peer.tls || !peer.socket_ip.is_some_and(|ip| ip.is_loopback())
@@ -288,7 +290,7 @@ fn has_reliable_origin(settings: &Settings, headers: &HeaderMap, peer: Peer, aut
     }
 }
 
-/// `localhost` and everything below it (RFC 6761 section 6.3).
+/// Returns whether a name is `localhost` or below it (RFC 6761 section 6.3).
 fn is_localhost(name: &str) -> bool {
     name.rsplit('.').next().is_some_and(|label| label.eq_ignore_ascii_case("localhost"))
 }
@@ -303,8 +305,8 @@ fn is_public_host(settings: &Settings, name: &str) -> bool {
     matches!(public, Some(Host::Name(public)) if public.eq_ignore_ascii_case(name))
 }
 
-/// Refuses requests of web pages of other origins, for every method: a page cannot read the response to a GET, but it can
-/// measure how long the response takes. CORS may allow an origin, and any site may link to a page.
+/// Refuses requests of web pages of other origins, for every method: a page cannot read the response to a GET, but it
+/// can measure how long the response takes. CORS may allow an origin, and any site may link to a page.
 fn check_site(settings: &Settings, request: &Request, visit: &RequestHost) -> Result<(), Problem> {
     let is_allowed = request.extensions().get::<AllowedOrigin>().is_some()
         || is_own_page(settings, request.headers(), visit)
@@ -322,12 +324,12 @@ fn is_top_level_navigation(request: &Request) -> bool {
     request.method().is_safe() && has(&FETCH_MODE, b"navigate") && has(&FETCH_DEST, b"document")
 }
 
-/// Whether no web page of another origin asks. Browsers say where a request comes from in `Origin`, and newer ones in
-/// `Sec-Fetch-Site`; programs that are no browsers send neither.
+/// Returns false if a web page of another origin sends the request. Browsers send the origin in `Origin`, and newer
+/// ones in `Sec-Fetch-Site`; other programs send neither.
 pub(crate) fn is_own_page(settings: &Settings, headers: &HeaderMap, visit: &RequestHost) -> bool {
     let is_near = match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
         None | Some(b"same-origin" | b"none") => true,
-        // Another port, or another name below the same domain. Behind a proxy it may be ours, and the origin tells.
+        // Another port, or another name below the same domain. With a proxy it may be this server, so `Origin` decides.
         Some(b"same-site") => headers.contains_key(header::ORIGIN),
         Some(_) => false,
     };
@@ -341,8 +343,8 @@ pub(crate) fn is_own_page(settings: &Settings, headers: &HeaderMap, visit: &Requ
     is_near && headers.get_all(header::ORIGIN).iter().all(is_ours)
 }
 
-/// Whether two authorities are the same, with the default port given or not. Which of the two default ports it is does
-/// not matter: behind a proxy that ends TLS, the page's scheme is not ours.
+/// Returns whether two authorities are the same, with or without the default port. The default ports of both schemes
+/// are accepted: with a proxy that terminates TLS, the scheme of the page differs from that of the request.
 fn same_authority(one: &str, other: &str) -> bool {
     fn without_default_port(authority: &str) -> &str {
         let stripped = authority.strip_suffix(":443").or_else(|| authority.strip_suffix(":80"));
@@ -354,14 +356,14 @@ fn same_authority(one: &str, other: &str) -> bool {
 /// The host in an authority, without its port.
 #[derive(Clone, Copy, Debug)]
 enum Host<'a> {
-    /// A name, which can be made to point anywhere.
+    /// A name, which an attacker can point at any address.
     Name(&'a str),
-    /// An IP address, which cannot.
+    /// An IP address.
     Address(IpAddr),
 }
 
 impl<'a> Host<'a> {
-    /// Takes `host` or `host:port`, nothing else: no user, no path, no list.
+    /// Parses `host` or `host:port`, and nothing else: no user, no path, no list.
     fn parse(authority: &'a str) -> Option<Self> {
         if let Some(rest) = authority.strip_prefix('[') {
             let (address, port) = rest.split_once(']')?;
@@ -377,7 +379,8 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Nothing, or a colon and a port, which may be left out behind the colon (RFC 3986 section 3.2.3).
+/// Returns whether the text is empty, or a colon and a port. The port after the colon may be empty (RFC 3986 section
+/// 3.2.3).
 fn is_port(text: &str) -> bool {
     match text.strip_prefix(':') {
         Some(port) => {
@@ -399,7 +402,7 @@ mod tests {
             hosts: Hosts::Only(vec!["mail.example.org".to_owned()]),
             ..Settings::default()
         };
-        // Some(true): ours, Some(false): not ours, None: no host at all
+        // Some(true): a host of this server. Some(false): another host. None: not a host.
         let table = [
             ("localhost", Some(true)),
             ("LocalHost:9000", Some(true)),

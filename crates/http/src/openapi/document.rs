@@ -1,4 +1,4 @@
-//! The description as a whole: the operations of all chapters, what they have in common, and how a client says who it is.
+//! Builds the OpenAPI document: the operations of all chapters, common components and security schemes.
 
 use utoipa::openapi::path::{Paths, PathsBuilder};
 use utoipa::openapi::schema::{Components, ComponentsBuilder};
@@ -27,10 +27,10 @@ Parameters of a query that are not known are ignored, but for `wait` and for del
 known one that is given twice is 400. Every JSON body ends in \
 one line feed.";
 
-/// The cookie of a session, which the login page sets.
+/// The cookie of a login session, which the login page sets.
 const SESSION_COOKIE: &str = "restante";
 
-/// The description of a server whose paths begin with this, be it a URL, a path or nothing.
+/// Builds the document for a server whose paths begin with `root`: a URL, a path or nothing.
 pub(super) fn build(root: &str) -> OpenApi {
     let operations: Vec<Operation> = CHAPTERS.iter().flat_map(Chapter::operations).collect();
     OpenApiBuilder::new()
@@ -55,7 +55,7 @@ fn tag(chapter: &Chapter) -> Tag {
     TagBuilder::new().name(chapter.name).description(Some(chapter.about)).build()
 }
 
-/// What operations refer to.
+/// Returns the components that operations refer to.
 fn components(operations: &[Operation]) -> Components {
     let schemas = operations.iter().flat_map(|operation| operation.schemas.iter().cloned());
     let mut components = ComponentsBuilder::new()

@@ -1,8 +1,15 @@
-//! The API described for programs, as OpenAPI 3.1, and for people, as a page that is made from that. `document` puts the
-//! description together: `paths` says what the operations do, in the words that `operation` has for it, and
-//! `refusals` is what can go wrong. The schemas of answers are those of the types that handlers serialise; those of request bodies
-//! are in `request_bodies`. Nothing of this takes part in answering
-//! requests: the tests hold it against the routes and against real answers.
+//! The description of the API: as an OpenAPI 3.1 document for programs, and as a page for people that is rendered from
+//! the document.
+//!
+//! - `document`: the document
+//! - `paths`: the operations; `operation`: the builder for them
+//! - `refusals`: the error responses
+//! - `request_bodies`: the schemas of request bodies. The schemas of responses are those of the types that handlers
+//!   serialize
+//! - `page`: the page
+//!
+//! Nothing here takes part in serving other requests. Tests compare the description with the routes and with real
+//! responses.
 
 mod document;
 mod operation;
@@ -30,10 +37,11 @@ use crate::response::success::NoBody;
 use crate::state::Server;
 use page::Page;
 
-/// Where programs find the description.
+/// The path of the OpenAPI document.
 pub(super) const DOCUMENT_PATH: &str = "/api/openapi.json";
 
-/// The description as it is kept, once somebody has asked for it: nobody has to wait for it at the start, and few ask.
+/// The rendered description. It is rendered at the first request, because few clients need it and the start of the
+/// server must not wait for it.
 #[derive(Default)]
 pub(super) struct ApiDescription(OnceLock<RenderedDescription>);
 
@@ -42,7 +50,7 @@ struct RenderedDescription {
     page: Page,
 }
 
-/// The description for programs.
+/// Returns the OpenAPI document.
 pub(super) async fn document(
     State(server): State<Arc<Server>>,
     Extension(description): Extension<Arc<ApiDescription>>,
@@ -55,7 +63,7 @@ pub(super) async fn document(
     Ok(success::json(description.get_or_render(&server).await?.json.clone(), tag))
 }
 
-/// The description for people.
+/// Returns the API page.
 pub(super) async fn docs(
     State(server): State<Arc<Server>>,
     Extension(description): Extension<Arc<ApiDescription>>,
@@ -79,7 +87,8 @@ pub(super) async fn docs(
     Ok(response)
 }
 
-/// The description in lines, of a server that could be anywhere: for those who make a client without having one.
+/// Returns the OpenAPI document with line breaks, for a server at any URL. Used to generate clients without a running
+/// server.
 pub fn openapi() -> serde_json::Result<String> {
     let mut text = document::build("").to_pretty_json()?;
     text.push('\n');

@@ -1,5 +1,5 @@
-//! The words in which an operation is described. What all of them have in common is added here: the parameters that the
-//! path names, who may do it, and what any request can be refused for.
+//! A builder for operations. It adds what all operations have in common: the parameters in the path, the security
+//! requirements and the error responses of all requests.
 
 use restante_api_types::patterns;
 use serde_json::{Value, json};
@@ -18,41 +18,41 @@ use crate::openapi::reference::{NamedSchema, header, reference, schemas_of};
 use crate::openapi::refusals;
 use crate::openapi::refusals::Refusal;
 
-/// The names of the ways to say who one is.
+/// The names of the security schemes.
 pub(super) const BASIC: &str = "basic";
 /// See [`BASIC`].
 pub(super) const BEARER: &str = "bearer";
 /// See [`BASIC`].
 pub(super) const COOKIE: &str = "cookie";
 
-/// The name under which the shape of what a listener is told stands beside an operation. OpenAPI has no word for it.
+/// The extension with the schema of events. OpenAPI has no field for it.
 const FRAME_EXTENSION: &str = "x-frame";
 
-/// An operation, described as far as that has come.
+/// An operation under construction.
 pub(super) struct Operation {
     pub(super) method: HttpMethod,
     pub(super) path: &'static str,
     pub(super) spec: path::Operation,
-    /// The shapes that the description refers to.
+    /// The schemas that the operation refers to.
     pub(super) schemas: Vec<NamedSchema>,
 }
 
-/// Begins to describe what GET does at a path, under a name for programs.
+/// Creates a GET operation. `name` is its operation id.
 pub(super) fn get(path: &'static str, name: &str) -> Operation {
     Operation::new(HttpMethod::Get, path, name).requires_scope("read")
 }
 
-/// The same for POST.
+/// Creates a POST operation.
 pub(super) fn post(path: &'static str, name: &str) -> Operation {
     Operation::new(HttpMethod::Post, path, name).requires_scope("write")
 }
 
-/// The same for PATCH.
+/// Creates a PATCH operation.
 pub(super) fn patch(path: &'static str, name: &str) -> Operation {
     Operation::new(HttpMethod::Patch, path, name).requires_scope("write")
 }
 
-/// The same for DELETE.
+/// Creates a DELETE operation.
 pub(super) fn delete(path: &'static str, name: &str) -> Operation {
     Operation::new(HttpMethod::Delete, path, name).requires_scope("write")
 }
@@ -67,19 +67,19 @@ impl Operation {
         Self { method, path, spec: described, schemas: Vec::new() }.refusals(refusals::COMMON)
     }
 
-    /// What it does, in a few words and in some more. Code is in backticks, paragraphs have an empty line between them.
+    /// Sets the summary and the description. Code is in backticks; paragraphs are separated by an empty line.
     pub(super) fn describe(mut self, summary: &str, more: &str) -> Self {
         self.spec.summary = Some(summary.to_owned());
         self.spec.description = (!more.is_empty()).then(|| more.to_owned());
         self
     }
 
-    /// It needs this scope, where credentials are asked for.
+    /// Requires this scope, if authentication is enabled.
     pub(super) fn requires_scope(self, scope: &str) -> Self {
         self.requires_scopes(&[scope])
     }
 
-    /// It needs credentials, where they are asked for, whatever their scopes are.
+    /// Requires valid credentials with any scope, if authentication is enabled.
     pub(super) fn requires_login(self) -> Self {
         self.requires_scopes(&[])
     }
@@ -91,7 +91,7 @@ impl Operation {
         self
     }
 
-    /// Anybody may do it, under whatever host name.
+    /// Requires no credentials, and accepts any host name.
     pub(super) fn public(mut self) -> Self {
         self.spec.security = Some(vec![SecurityRequirement::default()]);
         for needless in [refusals::MALFORMED, refusals::UNAUTHORISED, refusals::MISDIRECTED] {
@@ -100,12 +100,12 @@ impl Operation {
         self
     }
 
-    /// What a name in the path stands for, where that is not what it is elsewhere.
+    /// Sets the description of a path parameter if it differs from the usual one.
     pub(super) fn describe_parameter(self, name: &str, about: &str) -> Self {
         self.with_parameter(name, |parameter| parameter.description = Some(about.to_owned()))
     }
 
-    /// A parameter takes texts that match this pattern.
+    /// Restricts a parameter to strings that match this pattern.
     pub(super) fn parameter_pattern(self, name: &str, pattern: &str) -> Self {
         self.with_parameter(name, |parameter| parameter.schema = Some(string_matching(pattern).into()))
     }
@@ -121,13 +121,13 @@ impl Operation {
         self
     }
 
-    /// It takes this parameter.
+    /// Adds a parameter.
     pub(super) fn parameter(mut self, parameter: ParameterBuilder) -> Self {
         self.spec.parameters.get_or_insert_default().push(RefOr::T(parameter.build()));
         self
     }
 
-    /// It takes JSON of this shape, such as this.
+    /// Adds a JSON request body with an example.
     pub(super) fn json_body<T: ToSchema>(self, required: Required, about: &str, example: Value) -> Self {
         let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
         let mut this = self.with_schemas_of::<T>().refusals(refusals::JSON_BODY);
@@ -136,13 +136,13 @@ impl Operation {
         this
     }
 
-    /// The content type of its body does not matter.
+    /// Accepts any content type of the request body.
     pub(super) fn any_content_type(mut self) -> Self {
         self.spec.responses.responses.remove(refusals::WRONG_TYPE.status.as_str());
         self
     }
 
-    /// It takes a mail as well, as it is.
+    /// Also accepts a complete message as the request body.
     pub(super) fn message_body(mut self) -> Self {
         if let Some(RefOr::T(body)) = &mut self.spec.request_body {
             let content = Content::new(Some(Object::with_type(Type::String)));
@@ -151,46 +151,46 @@ impl Operation {
         self
     }
 
-    /// It makes something, tells where that is, and answers with JSON of this shape, such as this.
+    /// Adds a 201 response with a `Location` header and a JSON body.
     pub(super) fn created<T: ToSchema>(self, about: &str, example: Value) -> Self {
         let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
         let answer = json_response_builder(about, content).header("Location", header("Where it is."));
         self.with_schemas_of::<T>().response("201", answer)
     }
 
-    /// It can fail in a way of its own: a problem of this shape, such as this.
+    /// Adds an error response of this operation: a problem document with additional members.
     pub(super) fn problem<T: ToSchema>(self, status: &str, about: &str, example: Value) -> Self {
         let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
         let answer = ResponseBuilder::new().description(about).content("application/problem+json", content);
         self.with_schemas_of::<T>().response(status, answer)
     }
 
-    /// It answers with JSON of this shape, such as this.
+    /// Adds a 200 response with a JSON body.
     pub(super) fn json_response<T: ToSchema>(self, about: &str, example: Value) -> Self {
         let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
         self.with_schemas_of::<T>().response("200", json_response_builder(about, content))
     }
 
-    /// It answers with a list of JSON of this shape, such as this.
+    /// Adds a 200 response with a JSON array.
     pub(super) fn json_list<T: ToSchema>(self, about: &str, example: Value) -> Self {
         let list = Array::new(reference::<T>());
         let content = ContentBuilder::new().schema(Some(list)).example(Some(example)).build();
         self.with_schemas_of::<T>().response("200", json_response_builder(about, content))
     }
 
-    /// It answers with something of this content type.
+    /// Adds a 200 response with this content type.
     pub(super) fn content(self, content_type: &str, about: &str) -> Self {
         let text = content_type.starts_with("text/").then(|| Object::with_type(Type::String));
         self.response("200", ResponseBuilder::new().description(about).content(content_type, Content::new(text)))
     }
 
-    /// It answers so.
+    /// Adds a response.
     pub(super) fn response(mut self, status: &str, response: ResponseBuilder) -> Self {
         self.spec.responses.responses.insert(status.to_owned(), RefOr::T(response.build()));
         self
     }
 
-    /// Its answer has a tag, and a client that has the answer already learns that it is still good.
+    /// Adds an entity tag to the 200 response, and the response 304.
     pub(super) fn cacheable(mut self) -> Self {
         if let Some(RefOr::T(answer)) = self.spec.responses.responses.get_mut("200") {
             answer.headers.insert("ETag".to_owned(), RefOr::T(header("What to give as `If-None-Match`.")));
@@ -201,7 +201,7 @@ impl Operation {
         self.parameter(known).response("304", same.header("ETag", header("The tag of the answer.")))
     }
 
-    /// Whoever listens is told JSON of this shape.
+    /// Sets the schema of the events that are sent over the connection.
     pub(super) fn event_frames<T: ToSchema>(self) -> Self {
         let mut this = self.with_schemas_of::<T>();
         this.spec.extensions = Some(
@@ -210,7 +210,7 @@ impl Operation {
         this
     }
 
-    /// It can be refused for these reasons.
+    /// Adds error responses.
     pub(super) fn refusals(mut self, reasons: &[&Refusal]) -> Self {
         for reason in reasons {
             let response = RefOr::Ref(Ref::from_response_name(reason.name));
@@ -225,12 +225,12 @@ impl Operation {
     }
 }
 
-/// A parameter of the query.
+/// Creates a query parameter.
 pub(super) fn query(name: &str, kind: Type, about: &str) -> ParameterBuilder {
     parameter(ParameterIn::Query, name, kind, about)
 }
 
-/// A parameter that can be left out.
+/// Creates an optional parameter.
 pub(super) fn parameter(place: ParameterIn, name: &str, kind: Type, about: &str) -> ParameterBuilder {
     ParameterBuilder::new()
         .name(name)
@@ -240,7 +240,7 @@ pub(super) fn parameter(place: ParameterIn, name: &str, kind: Type, about: &str)
         .schema(Some(Object::with_type(kind)))
 }
 
-/// A parameter of the query that takes one of these words.
+/// Creates a query parameter with one of these values.
 pub(super) fn choice(name: &str, words: &[&str], about: &str) -> ParameterBuilder {
     let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words.iter().copied()));
     query(name, Type::String, about).schema(Some(schema))
@@ -253,16 +253,16 @@ fn json_response_builder(about: &str, content: Content) -> ResponseBuilder {
     ResponseBuilder::new().description(about).content("application/json", content).header("Expires", expires.build())
 }
 
-/// A string that matches a pattern.
+/// Returns the schema of a string that matches a pattern.
 fn string_matching(pattern: &str) -> Object {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).build()
 }
 
-/// What a name in a path stands for.
+/// Creates the parameter for a name in the path.
 fn path_parameter(method: &HttpMethod, name: &str) -> Parameter {
     let (schema, about) = match name {
         "name" => (string_matching(patterns::NAME_OR_ADDRESS), "The name of a mailbox, or an address."),
-        // Between a client's look and its deletion, another message can be the latest.
+        // Another message can become the latest between the time when a client reads and the time when it deletes.
         "id" if *method == HttpMethod::Delete => (string_matching(patterns::ID), "The id of a message."),
         "id" => {
             (string_matching(patterns::ID_OR_LATEST), "The id of a message, or `latest` for the one that came last.")

@@ -1,11 +1,11 @@
-//! The shapes of request bodies. Handlers read them more leniently than they are described, so no handler has these types.
+//! The schemas of request bodies. Handlers are more lenient than these descriptions, so they do not use these types.
 #![expect(dead_code, reason = "the fields are read by the macro only")]
 
 use std::collections::BTreeMap;
 
 use utoipa::ToSchema;
 
-/// How a message shall be marked.
+/// How to mark a message.
 #[derive(ToSchema)]
 pub(super) struct Mark {
     seen: bool,
@@ -14,45 +14,45 @@ pub(super) struct Mark {
 /// Messages of a mailbox.
 #[derive(ToSchema)]
 pub(super) struct Ids {
-    /// Their ids. Those of messages that are not there do no harm.
+    /// The ids of the messages. Ids of messages that do not exist are ignored.
     ids: Vec<String>,
 }
 
-/// Messages of a mailbox, and how they shall be marked.
+/// Messages of a mailbox, and how to mark them.
 #[derive(ToSchema)]
 pub(super) struct IdsAndMark {
-    /// Their ids. Those of messages that are not there do no harm.
+    /// The ids of the messages. Ids of messages that do not exist are ignored.
     ids: Vec<String>,
     seen: bool,
 }
 
-/// A mail in pieces.
+/// The fields of a new message.
 #[derive(ToSchema)]
 pub(super) struct NewMail {
-    /// The author, with a name or without.
+    /// The author, with or without a name.
     from: String,
-    /// The recipients of the header; without any, the mailbox that it is for.
+    /// The recipients in the header. By default the mailbox to which the message is delivered.
     to: Option<Vec<String>>,
     cc: Option<Vec<String>>,
     subject: Option<String>,
     text: Option<String>,
     html: Option<String>,
-    /// Further fields of the header.
+    /// Additional header fields.
     headers: Option<BTreeMap<String, String>>,
     attachments: Option<Vec<NewAttachment>>,
-    /// The date of the header; without it, now.
+    /// The date in the header. By default the current time.
     #[schema(format = DateTime)]
     date: Option<String>,
 }
 
-/// A file for a mail.
+/// An attachment of a new message.
 #[derive(ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct NewAttachment {
     filename: Option<String>,
     content_type: Option<String>,
-    /// In base64.
+    /// The content in base64.
     content: String,
-    /// The name by which the HTML calls it.
+    /// The content id by which the HTML refers to the attachment.
     content_id: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! What the web interface asks about the server, beside what `/serve/status` tells clients of Inbucket: how to send mail
-//! here and how to fetch it, as the server really listens.
+//! The description of the server for the web interface, beyond `/serve/status` for clients of Inbucket: how to send and
+//! fetch mail, with the ports that are really bound.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::{Server, Settings};
 
-/// Where it is asked for.
+/// The path of the handler.
 pub(crate) const ABOUT_PATH: &str = "/api/v2/server";
 
-/// About a server, as far as it stays the same while it runs.
+/// The part of the description that does not change while the server runs.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct About {
@@ -28,15 +28,15 @@ pub struct About {
     #[schema(format = DateTime)]
     build_date: String,
     started_millis: i64,
-    /// `local`, `full` or `domain`: what mailboxes are named after.
+    /// What mailboxes are named after: `local`, `full` or `domain`.
     mailbox_naming: String,
-    /// Whether the page shows the monitor and the list of mailboxes.
+    /// Whether the web interface shows the monitor and the list of mailboxes.
     monitor_visible: bool,
     smtp: Smtp,
     pop3: Pop3,
 }
 
-/// How to send mail here.
+/// How to send mail to the server.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct Smtp {
@@ -50,7 +50,7 @@ struct Smtp {
     max_recipients: usize,
 }
 
-/// How to fetch mail from here.
+/// How to fetch mail from the server.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 struct Pop3 {
     #[schema(required)]
@@ -59,17 +59,18 @@ struct Pop3 {
     tls: &'static str,
 }
 
-/// A TCP port that a mail protocol is served on.
+/// A TCP port of a mail protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Port {
-    /// Its number.
+    /// The port number.
     pub number: u16,
-    /// Whether it speaks TLS from the first byte.
+    /// Whether TLS starts with the first byte.
     pub implicit_tls: bool,
 }
 
 impl About {
-    /// About a server with this configuration, which listens on these ports, if any, since then.
+    /// Creates the description of a server with this configuration. `smtp` and `pop3` are its ports, if any, and
+    /// `started` is its start time.
     pub fn new(config: &Config, smtp: Option<Port>, pop3: Option<Port>, started: Timestamp) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION"),
@@ -90,7 +91,7 @@ impl About {
     }
 }
 
-/// How a client gets TLS at a port.
+/// Returns how a client uses TLS on a port.
 fn tls(port: Option<Port>, tls: &Tls) -> &'static str {
     match port {
         Some(Port { implicit_tls: true, .. }) => "implicit",
@@ -99,26 +100,26 @@ fn tls(port: Option<Port>, tls: &Tls) -> &'static str {
     }
 }
 
-/// How to send mail here and how to fetch it, and what takes part in it.
+/// The version and the settings of the server, and how to send and fetch mail.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Server)]
 pub(crate) struct AboutResponse<'a> {
     #[serde(flatten)]
     about: &'a About,
-    // It may be another one since the start.
-    /// The name of the file of the Lua script that takes part.
+    // The script can be replaced after the start, so it is not in `About`.
+    /// The file name of the Lua script, or null without a script.
     #[schema(required)]
     script: Option<String>,
-    /// How many webhooks there are.
+    /// The number of webhook targets.
     webhooks: usize,
-    /// Who asks, where one has to say so.
+    /// The authenticated user, or null without authentication.
     #[schema(required)]
     user: Option<&'a str>,
-    /// Whether one has to.
+    /// Whether requests must be authenticated.
     locked: bool,
 }
 
-/// About this server, as JSON.
+/// Returns the description of the server as JSON.
 pub(crate) async fn about(
     State(server): State<Arc<Server>>,
     Extension(about): Extension<Arc<About>>,

@@ -1,4 +1,4 @@
-//! What the server tells about itself in numbers, to Prometheus and to clients of Inbucket, and the counting of requests.
+//! Metrics for Prometheus and for clients of Inbucket.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::response::problem::{Problem, internal_error};
 use crate::response::success;
 use crate::state::Server;
 
-/// Where Prometheus looks.
+/// The path for Prometheus.
 pub(crate) const METRICS_PATH: &str = "/metrics";
-/// Where the status page of Inbucket's web interface looks.
+/// The path for the status page of Inbucket's web interface.
 pub(crate) const VARS_PATH: &str = "/debug/vars";
 
-/// Everything, for Prometheus.
+/// Returns all metrics in the exposition format of Prometheus.
 pub(crate) async fn metrics(_: RequireAdmin, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     let settings = &server.settings;
     let scrape = Scrape::collect(settings.metrics.clone(), &server.mailroom, settings.extensions.counts()).await;
@@ -30,7 +30,7 @@ pub(crate) async fn metrics(_: RequireAdmin, State(server): State<Arc<Server>>) 
     Ok(response)
 }
 
-/// What clients of Inbucket know.
+/// Returns the metrics that clients of Inbucket use.
 pub(crate) async fn vars(_: RequireAdmin, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     success::no_store_json(&server.settings.metrics.vars(&server.mailroom).await)
 }

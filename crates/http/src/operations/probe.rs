@@ -1,5 +1,5 @@
-//! What a supervisor asks, be it Kubernetes, a load balancer or `restante health`: whether the server lives, and whether
-//! it can do its work.
+//! Health checks for supervisors such as Kubernetes, load balancers and `restante health`: whether the server is alive,
+//! and whether it is ready.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::Server;
 
-/// That this runs is the answer.
+/// Always succeeds: a response shows that the process serves requests.
 pub(crate) async fn live() -> Response {
     ok()
 }
 
-/// Asks the listeners and the store.
+/// Checks the listeners and the store.
 pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     server.settings.readiness.check()?;
     let Err(error) = server.mailroom.usage().await else { return Ok(ok()) };
     if !server.mailroom.is_shared() {
         return Err(error.into());
     }
-    // A shared store says by itself that it is away, and supervisors ask all the time.
+    // A shared store logs by itself that it is unavailable, and supervisors send this request frequently.
     tracing::debug!(%error, "not ready");
     let mut response = Problem::from(error).into_response();
     response.extensions_mut().remove::<StoreError>();

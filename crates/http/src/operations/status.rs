@@ -1,4 +1,5 @@
-//! What the status page of Inbucket's web interface asks for: the version, and the settings that a user may want to know.
+//! The response for the status page of Inbucket's web interface: the version, and settings that are of interest to
+//! users.
 
 use std::sync::Arc;
 
@@ -14,10 +15,10 @@ use crate::extractors::parameters::RequireAdmin;
 use crate::response::problem::Problem;
 use crate::response::success;
 
-/// Where it is asked for.
+/// The path of the handler.
 pub(crate) const STATUS_PATH: &str = "/serve/status";
 
-/// The answer to `/serve/status`, for a configuration.
+/// The response to `/serve/status`.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Status {
@@ -45,15 +46,15 @@ struct SmtpConfig {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct StorageConfig {
-    /// Zero is no cap.
+    /// Zero means no limit.
     mailbox_msg_cap: usize,
     store_type: &'static str,
-    /// Empty is for ever.
+    /// Empty means forever.
     retention_period: String,
 }
 
 impl Status {
-    /// The status of a server that runs with this configuration.
+    /// Creates the status of a server with this configuration.
     pub fn from_config(config: &Config) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION"),
@@ -96,12 +97,12 @@ impl StorageConfig {
     }
 }
 
-/// The status as JSON.
+/// Returns the status as JSON.
 pub(crate) async fn status(_: RequireAdmin, Extension(status): Extension<Arc<Status>>) -> Result<Response, Problem> {
     success::no_store_json(&*status)
 }
 
-/// When the program was built, as RFC 3339 writes it.
+/// Returns the time of the build in the format of RFC 3339.
 pub(crate) fn build_date() -> String {
     let second = env!("BUILD_SECOND").parse().ok();
     second.and_then(|second| Timestamp::from_second(second).ok()).unwrap_or_default().to_string()

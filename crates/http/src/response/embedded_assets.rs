@@ -1,5 +1,5 @@
-//! The web interface as the build has packed it: every file as it is and, where that is smaller, compressed. The table is
-//! written by the build script from the folder `ui/`; here is what its types mean, and how a file becomes an answer.
+//! The files of the web interface, embedded by the build script: each as it is and, if that is smaller, compressed. The
+//! build script generates the table from the folder `ui/`; this file contains its types and the response with a file.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -12,27 +12,28 @@ use crate::response::success::NoBody;
 
 include!(concat!(env!("OUT_DIR"), "/ui.rs"));
 
-/// A file that is part of the program.
+/// An embedded file.
 #[derive(Debug)]
 pub(crate) struct Packed {
     content_type: &'static str,
     /// The file as it is.
     pub(crate) plain: Form,
-    /// The file compressed, as far as that makes it smaller; the smallest first.
+    /// The compressed forms that are smaller, the smallest first.
     pub(crate) smaller: &'static [Form],
 }
 
-/// One way to send a file.
+/// An encoded form of a file.
 #[derive(Debug)]
 pub(crate) struct Form {
     pub(crate) coding: Coding,
-    /// Its entity tag.
+    /// The entity tag.
     tag: &'static str,
     pub(crate) content: &'static [u8],
 }
 
 impl Packed {
-    /// The file in the form that the client likes best, or that it has it already. Nothing is copied.
+    /// Returns the response with the file in the coding that the client prefers, or 304 if the client has it already.
+    /// Does not copy the content.
     pub(crate) fn answer(&'static self, accepted: &AcceptEncoding, known: &IfNoneMatch) -> Response {
         let form = accepted.best(&self.plain, self.smaller, |form| form.coding);
         let tag = HeaderValue::from_static(form.tag);

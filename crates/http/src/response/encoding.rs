@@ -1,8 +1,8 @@
-//! Content codings: which of them a client accepts, and which it likes best (RFC 9110 section 12.5.3).
+//! Content codings: which of them a client accepts, and which it prefers (RFC 9110 section 12.5.3).
 //!
-//! Only embedded files have several codings, and the build script compresses them. `tower_http` does not replace this: its
-//! choice of a coding is private, `CompressionLayer` compresses at run time, and `ServeDir` derives entity tags from
-//! modification times and ignores `*`.
+//! Only embedded files have several codings, and the build script compresses them. `tower_http` does not replace this:
+//! its choice of a coding is private, `CompressionLayer` compresses at run time, and `ServeDir` derives entity tags
+//! from modification times and ignores `*`.
 
 use std::convert::Infallible;
 
@@ -10,19 +10,19 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 
-/// The codings that we have.
+/// The supported content codings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
     /// RFC 7932.
     Brotli,
     /// RFC 1952.
     Gzip,
-    /// None at all.
+    /// No coding.
     Identity,
 }
 
 impl Coding {
-    /// What `Content-Encoding` calls it, unless that header is left out.
+    /// Returns the value of `Content-Encoding`, or `None` if the header is left out.
     pub(crate) fn name(self) -> Option<&'static str> {
         match self {
             Self::Brotli => Some("br"),
@@ -38,16 +38,16 @@ impl Coding {
     }
 }
 
-/// How much a client likes a coding, in thousandths; none at all is 0.
+/// The preference of a client for a coding, in thousandths. 0 means not acceptable.
 type Weight = u16;
 
-/// What a client accepts: `Accept-Encoding`.
+/// The codings that a client accepts: `Accept-Encoding`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AcceptEncoding {
     brotli: Option<Weight>,
     gzip: Option<Weight>,
     identity: Option<Weight>,
-    /// What the client says of everything that it does not name.
+    /// The weight of all codings that the client does not name: `*`.
     wildcard: Option<Weight>,
 }
 
@@ -70,11 +70,11 @@ impl AcceptEncoding {
         accepted
     }
 
-    /// The form whose coding the client likes best; of several, a smaller one, the first of them. Where none is acceptable,
-    /// the header is treated as if it were not there (RFC 9110 section 12.4.1), and the plain form is taken.
+    /// Returns the form whose coding the client prefers. Among equals, compressed forms come first, in their order. If
+    /// none is acceptable, the header is ignored (RFC 9110 section 12.4.1), and the plain form is returned.
     pub(crate) fn best<'f, T>(&self, plain: &'f T, smaller: &'f [T], coding: impl Fn(&T) -> Coding) -> &'f T {
         let weight = |form: &T| self.weight(coding(form));
-        // Of equals, the last one is the greatest.
+        // `max_by_key` returns the last of several equal elements.
         let best = smaller.iter().rev().max_by_key(|form| weight(form));
         best.filter(|best| weight(best) > 0 && weight(best) >= weight(plain)).unwrap_or(plain)
     }
@@ -83,13 +83,13 @@ impl AcceptEncoding {
         match coding {
             Coding::Brotli => self.brotli.or(self.wildcard).unwrap_or(0),
             Coding::Gzip => self.gzip.or(self.wildcard).unwrap_or(0),
-            // It is acceptable as long as it is not excluded, but what is asked for is better.
+            // It is acceptable unless it is excluded, but a coding that the client names is better.
             Coding::Identity => self.identity.or(self.wildcard).unwrap_or(1),
         }
     }
 }
 
-/// `q=` and a number from 0 to 1 with at most three decimals (RFC 9110 section 12.4.2).
+/// Parses `q=` and a number from 0 to 1 with at most three decimals (RFC 9110 section 12.4.2).
 fn parse_weight(parameter: &str) -> Option<Weight> {
     let value = parameter.strip_prefix("q=").or_else(|| parameter.strip_prefix("Q="))?;
     let (whole, decimals) = value.split_once('.').unwrap_or((value, ""));
@@ -147,11 +147,11 @@ mod tests {
             (&["identity;q=0, gzip"], "gzip"),
             (&["*;q=0, gzip"], "gzip"),
             (&["br;q=0, gzip;q=0.000"], "identity"),
-            // Nothing that we have would do.
+            // No supported coding is acceptable.
             (&["identity;q=0"], "identity"),
             (&["*;q=0"], "identity"),
             (&["identity;q=0, zstd"], "identity"),
-            // What cannot be understood says nothing.
+            // Elements that cannot be parsed are ignored.
             (&["br;q=2, gzip"], "gzip"),
             (&["br;q=0.1234, gzip;q=0.1"], "gzip"),
             (&["br;q=-1, gzip;q=x, ;;,=,"], "identity"),

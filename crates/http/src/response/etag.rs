@@ -1,4 +1,4 @@
-//! Entity tags: what a client shows to learn that nothing has changed (RFC 9110 section 8.8.3).
+//! Entity tags, with which a client can check that nothing has changed (RFC 9110 section 8.8.3).
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -11,63 +11,63 @@ use restante_html::{ColorScheme, PreviewOptions};
 use restante_mail::message::MessageId;
 use restante_store::Version;
 
-/// What can be found in a message.
+/// The kinds of extracts of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Extract {
     /// Its links.
     Links,
-    /// The codes in it.
+    /// Its one-time codes.
     Codes,
-    /// The ways to unsubscribe.
+    /// Its unsubscribe links.
     Unsubscribe,
     /// The tree of its parts.
     Parts,
 }
 
-/// Makes the tags. A store that forgets counts its versions anew after a restart, and a new program may render the
-/// same message in another way: so a tag holds the time at which the service started.
+/// Creates entity tags. A memory store counts its versions from the beginning after a restart, and a new program
+/// version may render the same message differently. Therefore a tag contains the time at which the server started.
 #[derive(Debug)]
 pub(crate) struct EntityTags {
     epoch: i64,
 }
 
 impl EntityTags {
-    /// Tags of a service that starts now.
+    /// Creates the tags of a server that starts now.
     pub(crate) fn new() -> Self {
         Self { epoch: Timestamp::now().as_microsecond() }
     }
 
-    /// The tag of a listing, whole or in part.
+    /// Returns the tag of a listing, complete or in part.
     pub(crate) fn listing(&self, version: Version) -> HeaderValue {
         self.tag(format_args!("l{:x}", version.0))
     }
 
-    /// The tag of a message as JSON.
+    /// Returns the tag of a message as JSON.
     pub(crate) fn message(&self, id: MessageId, seen: bool) -> HeaderValue {
         self.tag(format_args!("m{:x}.{}", id.number(), u8::from(seen)))
     }
 
-    /// The tag of a message's source.
+    /// Returns the tag of the source of a message.
     pub(crate) fn source(&self, id: MessageId) -> HeaderValue {
         self.tag(format_args!("s{:x}", id.number()))
     }
 
-    /// The tag of an attachment.
+    /// Returns the tag of an attachment.
     pub(crate) fn attachment(&self, id: MessageId, index: usize) -> HeaderValue {
         self.tag(format_args!("a{:x}.{index}", id.number()))
     }
 
-    /// The tag of a message as the JSON of Inbucket's page.
+    /// Returns the tag of a message as JSON for Inbucket's web interface.
     pub(crate) fn compat(&self, id: MessageId, seen: bool) -> HeaderValue {
         self.tag(format_args!("c{:x}.{}", id.number(), u8::from(seen)))
     }
 
-    /// The tag of a message as the JSON of our page.
+    /// Returns the tag of a message as JSON for this web interface.
     pub(crate) fn details(&self, id: MessageId, seen: bool) -> HeaderValue {
         self.tag(format_args!("d{:x}.{}", id.number(), u8::from(seen)))
     }
 
-    /// The tag of the preview of a message.
+    /// Returns the tag of the preview of a message.
     pub(crate) fn preview(&self, id: MessageId, shown: PreviewOptions) -> HeaderValue {
         let scheme = match shown.scheme {
             None => "",
@@ -77,7 +77,7 @@ impl EntityTags {
         self.tag(format_args!("p{:x}.{}{scheme}", id.number(), u8::from(shown.allow_remote)))
     }
 
-    /// The tag of what was found in a message.
+    /// Returns the tag of an extract of a message.
     pub(crate) fn extract(&self, id: MessageId, what: Extract) -> HeaderValue {
         let what = match what {
             Extract::Links => 'l',
@@ -88,41 +88,41 @@ impl EntityTags {
         self.tag(format_args!("x{:x}.{what}", id.number()))
     }
 
-    /// The tag of a part.
+    /// Returns the tag of a part.
     pub(crate) fn part(&self, id: MessageId, index: usize) -> HeaderValue {
         self.tag(format_args!("t{:x}.{index}", id.number()))
     }
 
-    /// The tag of how many attachments messages have.
+    /// Returns the tag of attachment counts.
     pub(crate) fn counts(&self, version: Version) -> HeaderValue {
         self.tag(format_args!("n{:x}", version.0))
     }
 
-    /// The tag of the description of the API.
+    /// Returns the tag of the OpenAPI document.
     pub(crate) fn description(&self) -> HeaderValue {
         self.tag("o")
     }
 
-    /// The tag of the same as a page. What is in it depends on the URL that it is asked for under, and a tag needs to be
-    /// another one only where that is the same.
+    /// Returns the tag of the API page. The page contains the URL under which it was requested, but tags are compared
+    /// only for the same URL.
     pub(crate) fn docs(&self) -> HeaderValue {
         self.tag("h")
     }
 
     fn tag(&self, state: impl Display) -> HeaderValue {
-        // These characters are all valid in a header, so the other branch is never taken.
+        // All these characters are valid in a header, so the fallback is never used.
         let tag = format!("\"{:x}-{state}\"", self.epoch);
         HeaderValue::from_maybe_shared(bytes::Bytes::from(tag)).unwrap_or(HeaderValue::from_static("\"\""))
     }
 }
 
-/// The tags that the client already has an answer for: `If-None-Match`.
+/// The tags of responses that the client has already: `If-None-Match`.
 #[derive(Debug)]
 pub(crate) struct IfNoneMatch(Vec<HeaderValue>);
 
 impl IfNoneMatch {
-    /// Whether the client has the answer with this tag. The comparison is the weak one, and `*` stands for every tag when
-    /// it stands alone (RFC 9110 section 13.1.2).
+    /// Returns whether the client has the response with this tag. The comparison is weak, and a single `*` matches
+    /// every tag (RFC 9110 section 13.1.2).
     pub(crate) fn matches(&self, tag: &HeaderValue) -> bool {
         if let [only] = self.0.as_slice()
             && only.as_bytes().trim_ascii() == b"*"
@@ -134,7 +134,7 @@ impl IfNoneMatch {
     }
 }
 
-/// The elements of a list of tags: what stands between commas, except for those inside of a tag.
+/// Returns the elements of a list of tags: splits at commas, except for those inside of a tag.
 fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut quoted = false;
     list.split(move |&byte| {

@@ -1,5 +1,5 @@
-//! The images that a mail brings along, by the names that its HTML calls them: in the document itself for the frame, as
-//! links for a page. A sender can call one image as often as it likes, so what all calls add together has a bound.
+//! The images of a message that its HTML refers to: embedded in the document for the preview frame, or as links for a
+//! page. The HTML can refer to one image any number of times, so the total size of what is inserted is limited.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,17 +13,17 @@ use restante_mail::mime::{Attachment, Mime, Part, TransferEncoding};
 use crate::response::links;
 use crate::response::links::Purpose;
 
-/// What the images, or the links to them, may add to one document, in bytes. What does not fit is left out.
+/// The maximum number of bytes that images, or the links to them, add to one document. The rest is left out.
 const MAX_ADDED_BYTES: usize = 32 * 1024 * 1024;
 
-/// Images as `data:` URIs. The frame has an origin of its own, so our links would be those of another site to it.
+/// Images as `data:` URIs. The preview frame has its own origin, so links to this server would be cross-origin.
 pub(crate) struct EmbeddedImages<'a> {
     images: Images<'a>,
     budget: ByteBudget,
 }
 
 impl<'a> EmbeddedImages<'a> {
-    /// The images of a mail.
+    /// Creates the images of a message.
     pub(crate) fn new(mime: &'a Mime) -> Self {
         Self { images: Images::from_mime(mime), budget: ByteBudget::default() }
     }
@@ -48,11 +48,11 @@ impl InlineParts for EmbeddedImages<'_> {
     }
 }
 
-/// A bound of how long the content of a part becomes in base64, from what the mail holds of it. It also bounds the work:
-/// what is mostly line breaks has to be read as often as it is called.
+/// Returns an upper limit for the length of the base64 of a part, from its encoded length. This also limits the work: a
+/// part that consists mostly of line breaks has to be read for every reference.
 fn max_encoded_len(part: &Part) -> usize {
     match part.transfer_encoding {
-        // It has this form already; only the padding may be missing.
+        // Already base64; only the padding may be missing.
         TransferEncoding::Base64 => part.body.len() + 4,
         TransferEncoding::Identity | TransferEncoding::QuotedPrintable | TransferEncoding::Uuencode => {
             part.body.len().div_ceil(3) * 4
@@ -60,7 +60,7 @@ fn max_encoded_len(part: &Part) -> usize {
     }
 }
 
-/// Images as links to the attachments that they are.
+/// Images as links to attachments.
 pub(crate) struct ImageLinks<'a> {
     images: Images<'a>,
     budget: ByteBudget,
@@ -69,7 +69,7 @@ pub(crate) struct ImageLinks<'a> {
 }
 
 impl<'a> ImageLinks<'a> {
-    /// The images of a mail, with links that start with the base URL.
+    /// Creates the images of a message, with links that start with the base URL.
     pub(crate) fn new(mime: &'a Mime, of: &'a Summary, base_url: &'a str) -> Self {
         Self { images: Images::from_mime(mime), budget: ByteBudget::default(), summary: of, base_url }
     }
@@ -90,7 +90,7 @@ impl InlineParts for ImageLinks<'_> {
     }
 }
 
-/// The images of a mail by their names; of two with the same name the first counts.
+/// The images of a message by their names. Of two with the same name, the first counts.
 #[derive(Default)]
 struct Images<'a> {
     by_id: HashMap<&'a str, Image<'a>>,
@@ -99,7 +99,7 @@ struct Images<'a> {
 
 #[derive(Clone)]
 struct Image<'a> {
-    /// Its place in the list of attachments.
+    /// The index in the list of attachments.
     index: usize,
     content_type: &'static str,
     file: Attachment<'a>,
@@ -123,24 +123,24 @@ impl<'a> Images<'a> {
     }
 }
 
-/// The type of an image that browsers show; `None` for everything else.
+/// Returns the type of an image that browsers show, or `None` for other content.
 fn image_content_type(content_type: &str) -> Option<&'static str> {
     let kind = match content_type {
-        // A name that is none, and yet what many programs write.
+        // `image/jpg` is not a registered type, but many programs write it.
         "image/jpeg" | "image/jpg" => "image/jpeg",
         "image/png" => "image/png",
         "image/gif" => "image/gif",
         "image/webp" => "image/webp",
         "image/avif" => "image/avif",
         "image/bmp" => "image/bmp",
-        // Browsers run nothing in an SVG that they show as an image.
+        // Browsers do not run scripts in an SVG that they show as an image.
         "image/svg+xml" => "image/svg+xml",
         _ => return None,
     };
     Some(kind)
 }
 
-/// What is left of the bound.
+/// The remaining number of bytes.
 struct ByteBudget(Cell<usize>);
 
 impl Default for ByteBudget {
@@ -150,7 +150,7 @@ impl Default for ByteBudget {
 }
 
 impl ByteBudget {
-    /// Whether there was room for so many bytes, which are gone then.
+    /// Takes this number of bytes from the budget. Returns false and takes nothing if they are not available.
     fn try_take(&self, bytes: usize) -> bool {
         let left = self.0.get().checked_sub(bytes);
         self.0.set(left.unwrap_or_else(|| self.0.get()));
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// What all calls give together when each image is called ten thousand times.
+    /// Returns the total length of the URLs if each image is referred to ten thousand times.
     fn called_often(inline: &dyn InlineParts, names: &[&str]) -> usize {
         let calls = (0..10_000).flat_map(|_| names);
         calls.filter_map(|name| inline.url_by_content_id(name)).map(|url| url.len()).sum()

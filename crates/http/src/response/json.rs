@@ -1,5 +1,5 @@
-//! JSON as bodies of responses. Most answers are types that are serialised here. The hot paths write their JSON with the functions
-//! below, straight into a buffer; tests compare it with the serialised types.
+//! JSON bodies of responses. Most responses are types that are serialized here. Hot paths write their JSON with the
+//! functions below, directly into a buffer; tests compare it with the serialized types.
 
 use std::io::Write as _;
 
@@ -14,7 +14,8 @@ pub(crate) fn body(value: &impl Serialize) -> Result<Bytes, Problem> {
     body_with_capacity(value, 0)
 }
 
-/// Returns a value as a body of about this size. Room for large texts at once takes half of the memory that growing takes.
+/// Returns a value as a body of about this size. Allocating a large body at once takes half of the memory that growing
+/// takes.
 pub(crate) fn body_with_capacity(value: &impl Serialize, size: usize) -> Result<Bytes, Problem> {
     let mut out = Vec::with_capacity(size);
     append(&mut out, value).map_err(|error| internal_error(&error))?;
@@ -24,7 +25,7 @@ pub(crate) fn body_with_capacity(value: &impl Serialize, size: usize) -> Result<
     Ok(out.into())
 }
 
-/// Appends a string in quotes, escaped as RFC 8259 section 7 demands and no further.
+/// Appends a string in quotes, with only the escapes that RFC 8259 section 7 requires.
 pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let bytes = text.as_bytes();
@@ -48,7 +49,7 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// A bound of what a string takes, which is close unless much has to be escaped.
+/// Returns an upper limit for the length of a string in JSON. It is close unless many characters are escaped.
 pub(crate) fn max_string_len(text: &str) -> usize {
     let escaped = text.bytes().filter(|&byte| byte < b' ' || byte == b'"' || byte == b'\\').count();
     text.len() + "\\u0000".len() * escaped + 2
@@ -77,7 +78,7 @@ fn list<T>(out: &mut Vec<u8>, items: impl IntoIterator<Item = T>, mut item: impl
     }
 }
 
-/// Appends what the value displays, which must need no quotes and no escapes: a number, a truth value.
+/// Appends the `Display` form of a value, which must need no quotes and no escapes, such as a number or boolean.
 pub(crate) fn display(out: &mut Vec<u8>, value: impl std::fmt::Display) {
     // Writing to a vector cannot fail.
     let _ = write!(out, "{value}");

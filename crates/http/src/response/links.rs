@@ -1,19 +1,19 @@
-//! The absolute links to attachments, and what they start with.
+//! Links to attachments.
 
 use std::fmt::Write as _;
 
 use restante_mail::message::Summary;
 
-/// The two ways to look at an attachment.
+/// The two ways to serve an attachment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
-    /// Saving it as a file.
+    /// As a file to save.
     Download,
-    /// Looking at it in the browser.
+    /// As a document that the browser shows.
     View,
 }
 
-/// The link to an attachment of a message.
+/// Returns the link to an attachment of a message.
 pub(crate) fn attachment(base: &str, purpose: Purpose, of: &Summary, index: usize, filename: &str) -> String {
     let purpose = match purpose {
         Purpose::Download => "dattach",
@@ -23,13 +23,13 @@ pub(crate) fn attachment(base: &str, purpose: Purpose, of: &Summary, index: usiz
     push_segment(&mut link, of.mailbox.as_str());
     // Writing to a string cannot fail.
     let _ = write!(link, "/{}/{index}/", of.id);
-    // A browser would take these for steps through the path, also when they are encoded (URL Standard, section 4.4).
+    // Browsers treat these as path segments to remove, even if they are encoded (URL Standard, section 4.4).
     let filename = if matches!(filename, "" | "." | "..") { "attachment" } else { filename };
     push_segment(&mut link, filename);
     link
 }
 
-/// Appends a text with everything percent-encoded that is not unreserved (RFC 3986 section 2.3).
+/// Appends a text with all characters percent-encoded that are not unreserved (RFC 3986 section 2.3).
 pub(crate) fn push_segment(out: &mut String, text: &str) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {

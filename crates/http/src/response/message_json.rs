@@ -1,6 +1,6 @@
-//! The JSON of listings and of messages of version 1, which most requests ask for. It is written field by field, without a tree
-//! in between. Tests compare it with the serialised types, [`MessageRecord`] and [`Message`]. Also the parts that several types of
-//! messages have in common.
+//! The JSON of listings and of messages of version 1, which most requests ask for. It is written field by field,
+//! without a tree in between. Tests compare it with the serialized types, [`MessageRecord`] and [`Message`]. Also
+//! contains the parts that several message types have in common.
 
 use bytes::Bytes;
 use restante_api_types::{MessageRecord, Time};
@@ -12,40 +12,40 @@ use utoipa::ToSchema;
 use crate::response::links::Purpose;
 use crate::response::{json, links};
 
-/// What a summary record takes beside its texts, roughly.
+/// The approximate size of a summary record, without its texts.
 const RECORD_BYTES: usize = 192;
 
-/// How long the listing of these messages becomes, roughly.
+/// Returns the approximate size of the listing of these messages.
 pub(crate) fn listing_size(messages: &[Summary]) -> usize {
     messages.iter().map(record_size).sum()
 }
 
-/// A listing: an array of summary records.
+/// Returns a listing: an array of summary records.
 pub(crate) fn listing(messages: &[Summary]) -> Bytes {
     let mut out = Vec::with_capacity(listing_size(messages) + 3);
     json::array(&mut out, messages, record);
     out.push(b'\n');
-    // The body may be remembered for a while, and the guess of its size was generous.
+    // The body may be cached, and the size is an estimate.
     out.shrink_to_fit();
     out.into()
 }
 
-/// A summary record, appended to what is there.
+/// Appends a summary record.
 pub(crate) fn record(out: &mut Vec<u8>, of: &Summary) {
     out.push(b'{');
     summary(out, of);
     out.push(b'}');
 }
 
-/// How long a summary record becomes, roughly.
+/// Returns the approximate size of a summary record.
 pub(crate) fn record_size(of: &Summary) -> usize {
     RECORD_BYTES + of.mailbox.as_str().len() + of.headline.text_len()
 }
 
-/// A message: the fields of its summary record, then what its MIME view says.
+/// Returns a message: the fields of its summary record, then those of its MIME view.
 pub(crate) fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
     let (text, html) = (mime.inbucket_text(), mime.html());
-    // The texts are most of it, and room for them at once is half of what growing to it would take.
+    // The texts are most of it. Allocating memory for them at once takes half of the memory that growing takes.
     let mut out = Vec::with_capacity(
         json::max_string_len(&text) + json::max_string_len(&html) + record_size(of) + 8 * RECORD_BYTES,
     );
@@ -79,7 +79,7 @@ fn summary(out: &mut Vec<u8>, of: &Summary) {
     json::display(out, format_args!(",\"date\":\"{date}\",\"posix-millis\":{millis},\"size\":{size},\"seen\":{seen}"));
 }
 
-/// Appends the field with the mail's header by canonical names.
+/// Appends the field with the message header by canonical names.
 fn header(out: &mut Vec<u8>, mime: &Mime) {
     out.extend_from_slice(b"\"header\":");
     json::object(out, &mime.header_map(), |out, (name, values)| {
@@ -104,7 +104,7 @@ fn attachment(out: &mut Vec<u8>, of: &Summary, index: usize, file: &mime::Attach
     out.push(b'}');
 }
 
-/// Appends a field with a string as its value. The name must need no escapes.
+/// Appends a field with a string value. The name must need no escapes.
 pub(crate) fn field(out: &mut Vec<u8>, name: &str, value: &str) {
     out.push(b'"');
     out.extend_from_slice(name.as_bytes());
@@ -112,49 +112,49 @@ pub(crate) fn field(out: &mut Vec<u8>, name: &str, value: &str) {
     json::string(out, value);
 }
 
-/// A message with what its MIME structure holds.
+/// A message with its MIME content.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Message<'a> {
     #[serde(flatten)]
     pub(crate) record: MessageRecord<'a>,
     pub(crate) body: Body,
-    /// The values of every header, by canonical names; unfolded and not decoded.
+    /// The values of all header fields by canonical names, unfolded and not decoded.
     #[schema(value_type = BTreeMap<String, Vec<String>>)]
     pub(crate) header: HeaderMap,
     /// Inline parts first, then attachments.
     pub(crate) attachments: Vec<Attachment>,
 }
 
-/// What a message says.
+/// The texts of a message.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Body {
-    /// The text; of a message that has only HTML, a text made from that.
+    /// The text. If the message has only HTML, a text made from it.
     pub(crate) text: String,
-    /// The HTML as it was sent: it is not made safe for a browser. Empty where there is none.
+    /// The HTML as it was sent: not sanitized, not safe for a browser. Empty if the message has no HTML.
     pub(crate) html: String,
 }
 
-/// A file that a message brings along.
+/// An attachment.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Attachment {
     pub(crate) filename: String,
     pub(crate) content_type: String,
-    /// Where to save it from.
+    /// The URL to save the attachment.
     pub(crate) download_link: String,
-    /// Where to look at it.
+    /// The URL to show the attachment.
     pub(crate) view_link: String,
     /// The MD5 digest of the decoded content, in hexadecimal.
     #[schema(pattern = "^[0-9a-f]{32}$")]
     pub(crate) md5: String,
 }
 
-/// The values of every field of a header by canonical names, in the order of the message.
+/// The values of all header fields by canonical names, in the order of the message.
 pub(crate) struct HeaderMap(Vec<(String, Vec<String>)>);
 
 impl HeaderMap {
-    /// Returns the header of a mail.
+    /// Returns the header of a message.
     pub(crate) fn from_mime(mime: &Mime) -> Self {
         Self(mime.header_map())
     }
@@ -166,12 +166,12 @@ impl Serialize for HeaderMap {
     }
 }
 
-/// Something that is wrong with a message.
+/// A defect of a message.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Defect {
     name: &'static str,
     detail: String,
-    /// Whether something of the message may be missing because of it.
+    /// Whether a part of the message may be missing because of the defect.
     severe: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Responses: problem documents, entity tags, content coding, and the JSON of messages.
 //!
-//! - `problem`: everything that can be wrong, as a problem document (RFC 9457)
+//! - `problem`: all errors of requests, as problem documents (RFC 9457)
 //! - `success`: headers and bodies of successful responses, and redirects
 //! - `etag`, `encoding`: conditional requests and content coding
 //! - `json`: a writer for JSON on hot paths; `message_json`: the JSON of messages

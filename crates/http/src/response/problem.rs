@@ -1,6 +1,6 @@
-//! Everything that can be wrong with a request, and the one place where it becomes an answer: `application/problem+json`
-//! (RFC 9457). The client gets a plain sentence; what happened inside goes to the log, once, from here, or
-//! from `middleware::request_checks` where that could be too often.
+//! All errors of requests, and the only place where they become responses: `application/problem+json` (RFC 9457). The
+//! client gets a plain sentence; the cause is logged once, here or, if it could happen too often, throttled in
+//! `middleware::request_checks`.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -23,113 +23,113 @@ use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use utoipa::ToSchema;
 
-/// Why a request is not answered as asked.
+/// The reason why a request fails.
 #[derive(Debug)]
 pub(crate) enum Problem {
     /// The request is malformed; the sentence says where.
     Malformed(String),
-    /// What is to be searched for, or waited for, is no question.
+    /// The query to search or to wait for cannot be parsed.
     InvalidQuery(QueryError),
     /// The Host header is missing or malformed.
     BadHost,
-    /// The request is for a host name that is not ours: perhaps a foreign name that was pointed at this address
-    /// (DNS rebinding).
+    /// The request is for a host name that is not one of this server: perhaps a foreign name that was pointed at this
+    /// address (DNS rebinding).
     Misdirected,
     /// The request comes from a web page of another origin.
     ForeignOrigin,
-    /// The client did not say who it is, or not the truth.
+    /// The credentials are missing or wrong.
     Denied(Denied, Challenge),
-    /// The client may not do things of this kind.
+    /// The grant of the client does not include this scope.
     MissingScope(Scope),
-    /// The client may not do anything with this mailbox.
+    /// The grant of the client does not include this mailbox.
     MailboxNotAllowed,
-    /// A web page wants to use what may be mail as its own code.
+    /// A web page wants to load something that may be a message as a script, style or plugin.
     ForbiddenDestination,
     /// There is nothing at this path.
     NoSuchPath,
     /// There is no such message in the mailbox.
     NoSuchMessage,
-    /// The message has no attachment of this index.
+    /// The message has no attachment with this index.
     NoSuchAttachment,
-    /// The message has no part of this index.
+    /// The message has no part with this index.
     NoSuchPart,
-    /// Searching is switched off.
+    /// The search is disabled.
     SearchDisabled,
-    /// A search could not be answered.
+    /// The search failed.
     Search(SearchError),
-    /// The message is there, but what was said when it came is not, or never was.
+    /// The message exists, but there is no transcript of its delivery, or not any more.
     NoTranscript,
     /// There is no such session, or not any more.
     NoSuchSession,
-    /// The path does not have this method.
+    /// The path does not support this method.
     MethodNotAllowed,
-    /// The path speaks WebSocket, and the request does not.
+    /// The path requires a WebSocket handshake.
     WebSocketRequired,
-    /// The request's body did not arrive in time.
+    /// The request body did not arrive in time.
     BodyTimeout,
-    /// The request's body is larger than any sensible one.
+    /// The request body is too large.
     BodyTooLarge,
-    /// The mail that the request's body makes is larger than those that are taken.
+    /// The message composed from the request body is too large.
     MessageTooLarge {
-        /// How large it is.
+        /// The size of the message.
         bytes: usize,
-        /// How large one may be.
+        /// The maximum size.
         max: usize,
     },
-    /// The request's body is no JSON, by its own account.
+    /// The content type of the request body is not JSON.
     NotJson,
-    /// The request's body calls itself JSON and is none.
+    /// The request body is not valid JSON.
     InvalidJson(serde_json::Error),
-    /// The request's body is JSON that does not say what is wanted, which is this.
+    /// The request body is valid JSON but not of this shape.
     WrongShape(&'static str),
-    /// The request's body is neither a mail nor the pieces of one, by its own account.
+    /// The content type of the request body is neither a message nor JSON.
     NotMessage,
-    /// No mail can be made of the request's body, and this is why.
+    /// No message can be composed from the request body, for this reason.
     InvalidMessage(String),
-    /// The policy or a hook does not want the mail.
+    /// The policy or a hook refuses the message.
     Refused(Refusal),
-    /// Not all the messages came in time that were waited for.
+    /// Fewer messages than expected arrived in time.
     TooFewMessages {
-        /// How many came.
+        /// The number of messages that arrived.
         found: usize,
-        /// How many were waited for.
+        /// The expected number of messages.
         expected: usize,
     },
-    /// A message came where none should.
+    /// A message arrived, and none was expected.
     UnexpectedMessage,
-    /// The client does not wait any longer.
+    /// The client has disconnected.
     Disconnected,
     /// There are too many connections, or too many of this client.
     TooMany(TooMany),
-    /// Too many listen to the live monitor.
+    /// There are too many subscribers of live events.
     TooManySubscribers,
-    /// Too many wait for mail.
+    /// There are too many requests that wait for messages.
     TooManyWaits,
-    /// Too many large mails are being handed in.
+    /// Too many large messages are being uploaded.
     TooManyUploads,
-    /// New work is not welcome now.
+    /// The server is starting or shutting down.
     NotReady(NotReady),
-    /// Too many large answers are under way.
+    /// Too many large responses are in memory.
     OverBudget(OverBudget),
-    /// Too much heavy work was to be done before.
+    /// Too much expensive work was already waiting.
     NoWorkPermit,
-    /// The store did not do its work.
+    /// The store failed.
     Store(StoreError),
-    /// We made a mistake.
+    /// A bug of the server.
     Internal(String),
 }
 
-/// How credentials are asked for.
+/// How credentials are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Challenge {
-    /// Of a program, which may know only the old way.
+    /// From a program, which may support only Basic authentication.
     Program,
-    /// Of a page in a browser, which would put a window of its own before the page for the old way.
+    /// From a page in a browser. Basic authentication would make the browser open a password dialog.
     Page,
 }
 
 impl Challenge {
-    /// The header field that asks (RFC 9110 section 11.6.1).
+    /// Returns the value of `WWW-Authenticate` (RFC 9110 section 11.6.1).
     pub(crate) const fn header_value(self) -> &'static str {
         match self {
             Self::Program => "Bearer realm=\"Restante\", Basic realm=\"Restante\", charset=\"UTF-8\"",
@@ -199,13 +199,13 @@ impl Problem {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Malformed(_) | Self::InvalidQuery(_) | Self::BadHost | Self::Disconnected => StatusCode::BAD_REQUEST,
-            // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
+            // The only suitable status that names the host as the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::Denied(Denied { reason: DenialReason::TooMany, .. }, _) | Self::TooMany(TooMany::FromPeer) => {
                 StatusCode::TOO_MANY_REQUESTS
             }
             Self::Denied(..) => StatusCode::UNAUTHORIZED,
-            // A refusal for now has a code below 500, as over SMTP.
+            // A temporary refusal has a code below 500, as over SMTP.
             Self::ForeignOrigin
             | Self::MissingScope(_)
             | Self::MailboxNotAllowed
@@ -331,10 +331,10 @@ impl Problem {
         })
     }
 
-    /// When it is worth while to ask again, in seconds; nothing where that is not known.
+    /// Returns the number of seconds after which the client should try again, or `None` if that is not known.
     pub(crate) fn retry_after(&self) -> Option<&'static str> {
         match self {
-            // Places come and go.
+            // Connections are closed frequently.
             Self::TooMany(_) => Some("1"),
             Self::Denied(Denied { reason: DenialReason::TooMany, .. }, _) => Some("10"),
             Self::OverBudget(_)
@@ -350,7 +350,7 @@ impl Problem {
         }
     }
 
-    /// The denial that this is, if it is one, for whoever tells of it.
+    /// Returns the denial for the log, if this is one.
     fn denial(&self) -> Option<Denied> {
         match self {
             Self::Denied(denied, _) => Some(denied.clone()),
@@ -360,8 +360,7 @@ impl Problem {
         }
     }
 
-    /// Writes it into the log if it is a fault of the server. That the store failed is told of at the door: the answer carries
-    /// it there.
+    /// Logs a fault of the server. Store errors are logged by the request checks, which get them with the response.
     fn log(&self) {
         match self {
             Self::Search(error @ SearchError::Unavailable(_)) => tracing::error!(%error, "HTTP request failed"),
@@ -372,18 +371,18 @@ impl Problem {
 
     /// Returns the body of the response.
     pub(crate) fn body(&self) -> Bytes {
-        // Texts and numbers can always be serialised.
+        // Strings and numbers can always be serialized.
         let mut body = to_vec(&self.document()).unwrap_or_default();
         body.push(b'\n');
         body.into()
     }
 
-    /// Returns the problem document, to which members of its own may be added (RFC 9457 section 3.2).
+    /// Returns the problem document. Other types may add members to it (RFC 9457 section 3.2).
     pub(crate) fn document(&self) -> ProblemDocument {
         let status = self.status();
         ProblemDocument {
             kind: "about:blank",
-            // A problem without a type of its own has the phrase of its status as title (RFC 9457 section 4.2.1).
+            // A problem with the type `about:blank` has the phrase of its status as title (RFC 9457 section 4.2.1).
             title: status.canonical_reason().unwrap_or_default(),
             status: status.as_u16(),
             detail: self.detail().into_owned(),
@@ -392,21 +391,21 @@ impl Problem {
     }
 }
 
-/// Why a request is not answered as asked (RFC 9457).
+/// The reason why a request failed (RFC 9457).
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(crate) struct ProblemDocument {
-    /// Always `about:blank`: the status says what kind of problem it is.
+    /// Always `about:blank`: the status is the kind of problem.
     #[serde(rename = "type")]
     kind: &'static str,
     /// The phrase of the status.
     title: &'static str,
-    /// The status.
+    /// The HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
     /// A sentence for people.
     detail: String,
-    /// Of a query that cannot be understood, how many characters stand before the place.
+    /// If a query cannot be parsed, the number of characters before the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>, nullable = false)]
     position: Option<usize>,
@@ -425,13 +424,13 @@ impl IntoResponse for Problem {
         }
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        // What is missing now may be there at the next look.
+        // A missing resource may exist at the next request.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(seconds) = self.retry_after() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));
         }
         if let Self::WebSocketRequired = self {
-            // What is required must be named (RFC 9110 section 15.5.22, RFC 6455 section 4.4).
+            // The required protocol must be named (RFC 9110 section 15.5.22, RFC 6455 section 4.4).
             headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
             headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
             headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));

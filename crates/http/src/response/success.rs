@@ -1,4 +1,4 @@
-//! Successful answers: their headers, and the bodies that need more than a run of bytes.
+//! Successful responses: their headers, and bodies that are not a single run of bytes.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -16,59 +16,59 @@ use utoipa::ToSchema;
 use crate::response::json;
 use crate::response::problem::{Problem, internal_error};
 
-/// The type of everything that the REST API says in JSON.
+/// The content type of JSON responses.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
-/// The type of what a browser shows as a document.
+/// The content type of HTML documents.
 pub(crate) const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
-/// The type of a message's source.
+/// The content type of the source of a message.
 pub(crate) const PLAIN: HeaderValue = HeaderValue::from_static("text/plain");
-/// How to say that an old answer is no answer.
+/// The response must not be cached.
 pub(crate) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-/// How to say that an old answer may be kept, but not be used before it was asked whether it is still good.
+/// The response may be cached, but must be validated before it is reused.
 pub(crate) const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// What is deleted shall be gone: a browser may keep its copy of mail only to ask whether it is still good.
+/// Only the browser may cache the response, and it must validate it, so that a deleted message is not shown.
 pub(crate) const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
-/// Forbids browsers to send the address of the page to the target of a link.
+/// Forbids browsers to send the URL of the page to the target of a link.
 pub(crate) const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
-/// The value of a policy that allows the own origin only.
+/// The value of policies that allow only the own origin.
 pub(crate) const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 
-/// That it was done.
+/// The result of an operation without data.
 #[derive(Serialize, ToSchema)]
 pub(crate) enum Done {
     #[serde(rename = "OK")]
     Ok,
 }
 
-/// The answer of an operation that only has to say that it was done.
+/// Returns the response of an operation without data.
 pub(crate) fn done() -> Result<Response, Problem> {
     Ok(api_response(JSON, Body::from(json::body(&Done::Ok)?)))
 }
 
-/// JSON that the client can ask for again by its tag.
+/// Returns a JSON response with an entity tag.
 pub(crate) fn json(body: Bytes, tag: HeaderValue) -> Response {
     with_etag(api_response(JSON, Body::from(body)), tag)
 }
 
-/// A value as JSON without a tag, which is never to be kept.
+/// Returns a value as a JSON response that must not be cached.
 pub(crate) fn no_store_json(value: &impl Serialize) -> Result<Response, Problem> {
     Ok(no_store_body(json::body(value)?))
 }
 
-/// JSON without a tag, which is never to be kept.
+/// Returns a JSON response that must not be cached.
 pub(crate) fn no_store_body(body: Bytes) -> Response {
     let mut response = api_response(JSON, Body::from(body));
     response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
     response
 }
 
-/// The source of a message, which is sent without being copied.
+/// Returns the source of a message. Does not copy it.
 pub(crate) fn source(source: Source, tag: HeaderValue) -> Response {
     with_etag(api_response(PLAIN, Body::new(TwoPartBody { first: source.trace, second: source.body })), tag)
 }
 
-/// The client has the answer already; the headers are those it would have got with it.
+/// Returns the response that the client has the current version already. It has the headers of the complete response.
 pub(crate) fn not_modified(content_type: HeaderValue, tag: HeaderValue) -> Response {
     let mut response = with_etag(api_response(content_type, Body::new(NoBody)), tag);
     *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -78,7 +78,7 @@ pub(crate) fn not_modified(content_type: HeaderValue, tag: HeaderValue) -> Respo
 fn api_response(content_type: HeaderValue, body: Body) -> Response {
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
-    // The specification's way to say that every answer is already old.
+    // Inbucket's way to prevent caching.
     response.headers_mut().insert(header::EXPIRES, HeaderValue::from_static("-1"));
     response
 }
@@ -88,7 +88,7 @@ fn with_etag(mut response: Response, tag: HeaderValue) -> Response {
     response
 }
 
-/// Redirects a read to another path. Some clients in use know 301 and not 308.
+/// Redirects a GET to another path. Some existing clients support 301 but not 308.
 pub(crate) fn moved_permanently(location: String) -> Result<Response, Problem> {
     redirect_with(StatusCode::MOVED_PERMANENTLY, location, NO_CACHE)
 }
@@ -111,7 +111,7 @@ fn redirect_with(status: StatusCode, location: String, cache_control: HeaderValu
     Ok(response)
 }
 
-/// A body of two pieces.
+/// A body of two parts.
 struct TwoPartBody {
     first: Bytes,
     second: Bytes,
@@ -138,8 +138,8 @@ impl http_body::Body for TwoPartBody {
     }
 }
 
-/// No body at all, which is not the same as a body of length zero: a 304 may only tell the length of the answer that it
-/// stands for (RFC 9110 section 8.6).
+/// No body. This is not the same as a body of length zero: a 304 may only have the length of the complete response (RFC
+/// 9110 section 8.6).
 pub(crate) struct NoBody;
 
 impl http_body::Body for NoBody {

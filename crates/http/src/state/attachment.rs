@@ -1,5 +1,5 @@
-//! Attachments, to be saved or to be looked at, and parts of any kind. They are the sender's files served from our origin, so
-//! every answer keeps them from acting in it: sandboxed, not sniffed, not for other sites.
+//! Attachments to save or to show, and MIME parts. They are files of the sender served from this origin. Therefore
+//! every response isolates them: sandboxed, without content sniffing, not for other sites.
 
 use std::fmt::Write as _;
 
@@ -21,30 +21,30 @@ use crate::state::message::source_length;
 
 const OCTET_STREAM: &str = "application/octet-stream";
 
-/// `sandbox` gives the document an origin of its own and forbids scripts, forms and plugins; the rest forbids to load
-/// anything, so that styles inside of an HTML or SVG file are harmless, and to be shown by other sites. What no policy
-/// forbids is to connect in advance: `<link rel=preconnect>` tells a host that somebody looks at the file.
+/// `sandbox` gives the document its own origin and forbids scripts, forms and plugins. The rest forbids loading
+/// anything, so that styles inside of an HTML or SVG file are harmless, and framing by other sites. No policy prevents
+/// early connections: `<link rel=preconnect>` reveals to a host that the file is open.
 const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(
     "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'self'",
 );
 
-/// What is asked for: an attachment by its place in the list of them, or a part by its place in the tree.
+/// Selects an attachment by its index in the list of attachments, or a part by its index in the tree of parts.
 #[derive(Clone, Copy)]
 pub(crate) enum PartSelector {
     Attachment(usize),
     Part(usize),
 }
 
-/// What an answer says about a piece.
+/// A part as a file.
 struct PartFile {
     content_type: HeaderValue,
     disposition: HeaderValue,
-    /// `None` when the client has it already.
+    /// `None` if the client has it already.
     content: Option<Bytes>,
 }
 
 impl Server {
-    /// Returns a piece of a message as a file to save or to look at, unless the client has it already.
+    /// Returns a part of a message as a file to save or to show, unless the client has it already.
     pub(crate) async fn file_response(
         &self,
         of: &Summary,
@@ -82,12 +82,13 @@ fn response(file: PartFile, tag: HeaderValue) -> Response {
     response
 }
 
-/// Returns the decoded content of a part. A part that contains other parts has no encoding of its own (RFC 2045 section 6.4).
+/// Returns the decoded content of a part. A part that contains other parts has no encoding of its own (RFC 2045 section
+/// 6.4).
 pub(crate) fn content(mime: &Mime, part: &Part) -> Bytes {
     if part.is_multipart() { mime.source().slice(part.body.clone()) } else { mime.content(part) }
 }
 
-/// A piece of a mail; with its content when there is an allowance for it.
+/// Returns a part of a message. It includes the content if there is a memory permit for it.
 fn load_file(
     source: Bytes,
     piece: PartSelector,
@@ -104,7 +105,7 @@ fn load_file(
     })
 }
 
-/// The part that a piece is, and the name of the file that it makes. A part that is an attachment is called as that is.
+/// Returns the selected part and its file name. A part that is an attachment has the name of the attachment.
 fn find_part(mime: &Mime, piece: PartSelector) -> Result<(&Part, String), Problem> {
     let attachment = |place| mime.attachments().into_iter().nth(place).map(|file| (file.part, file.filename));
     let index = match piece {
@@ -120,13 +121,13 @@ fn find_part(mime: &Mime, piece: PartSelector) -> Result<(&Part, String), Proble
     Ok((&mime.parts()[index], format!("part-{index}.{extension}")))
 }
 
-/// The content alone: where it is a part of the source, it would keep all of that in memory.
+/// Returns a copy of the content if it is a slice of the source: it would keep the complete source in memory.
 fn detach_from_source(content: Bytes, source: &Bytes) -> Bytes {
     if source.as_ptr_range().contains(&content.as_ptr()) { Bytes::copy_from_slice(&content) } else { content }
 }
 
-/// The content type of a part as a header. A type that is none, and one that would make the browser look for parts, is
-/// replaced; so is a charset that is none dropped.
+/// Returns the content type of a part as a header. An invalid type is replaced, and so is a multipart type, for which
+/// browsers would parse the parts. An invalid charset is dropped.
 fn content_type(essence: &str, charset: Option<&str>) -> HeaderValue {
     let valid = essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype));
     let essence = if valid && !essence.starts_with("multipart/") { essence } else { OCTET_STREAM };
@@ -137,14 +138,14 @@ fn content_type(essence: &str, charset: Option<&str>) -> HeaderValue {
     HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static(OCTET_STREAM))
 }
 
-/// The disposition with the file name in the form that every client reads and, where that loses something, in the form
-/// of RFC 8187 (RFC 6266 section 4.3).
+/// Returns the disposition with the file name in ASCII and, if that differs, in the form of RFC 8187 (RFC 6266 section
+/// 4.3).
 fn disposition(purpose: Purpose, filename: &str) -> HeaderValue {
     let kind = match purpose {
         Purpose::Download => "attachment",
         Purpose::View => "inline",
     };
-    // Beside the characters that end or escape a quoted string, `%` is replaced: some clients decode it.
+    // Besides the characters that end or escape a quoted string, `%` is replaced: some clients decode it.
     let plain = |c: char| if matches!(c, ' '..='~') && !matches!(c, '"' | '\\' | '%' | '/') { c } else { '_' };
     let ascii: String = filename.chars().map(plain).collect();
     // Writing to a string cannot fail.
@@ -157,7 +158,7 @@ fn disposition(purpose: Purpose, filename: &str) -> HeaderValue {
     HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static("attachment"))
 }
 
-/// Whether this is a token (RFC 9110 section 5.6.2).
+/// Returns whether the text is a token (RFC 9110 section 5.6.2).
 fn is_token(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(allowed)

@@ -1,4 +1,5 @@
-//! The number of attachments of messages. Arriving messages are not parsed, so they are counted on the first request and cached.
+//! The number of attachments of messages. Messages are not parsed on arrival. The attachments are counted on the first
+//! request, and the count is cached.
 
 use restante_cache::{Cache, CacheValue};
 use restante_mail::message::MessageId;
@@ -10,12 +11,12 @@ use crate::response::problem::Problem;
 use crate::state::Server;
 use crate::state::message::source_length;
 
-/// Messages up to this size are parsed on the network thread: a request is about many messages.
+/// Messages up to this size are parsed on the network thread. The limit is low, because a request is for many messages.
 const MAX_INLINE_BYTES: usize = 4 * 1024;
-/// The size of the cache in bytes: some ten thousand numbers.
+/// The size of the cache: about ten thousand counts.
 const CACHE_BYTES: usize = 4 * 1024 * 1024;
 
-/// The numbers that are known.
+/// The cached counts.
 pub(super) struct AttachmentCounts(Cache<(MailboxName, MessageId), Count>);
 
 impl AttachmentCounts {

@@ -17,45 +17,45 @@ use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::Server;
 
-/// Up to so many bytes of mail are made into a form with its HTML where the request is answered. Making HTML harmless can
-/// take a microsecond for each byte, far longer than writing JSON.
+/// Messages up to this size are rendered with HTML on the network thread. Sanitizing HTML can take a microsecond per
+/// byte, far longer than writing JSON.
 const MAX_INLINE_HTML_BYTES: usize = 512;
-/// Up to so many bytes of mail are searched where the request is answered.
+/// Messages up to this size are searched for extracts on the network thread.
 const MAX_INLINE_EXTRACT_BYTES: usize = 4 * 1024;
 
-/// What an answer that is worth remembering is about.
+/// The key of a cached response.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CacheKey {
-    /// The listing of a whole mailbox.
+    /// The listing of a complete mailbox.
     Listing(MailboxName),
     /// A message.
     Message {
-        /// The mailbox that holds it.
+        /// The mailbox that contains it.
         mailbox: MailboxName,
         /// Its id.
         id: MessageId,
-        /// What is told about it.
+        /// The representation of the message.
         representation: Representation,
     },
 }
 
-/// What is told about a message.
+/// A representation of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Representation {
-    /// The JSON of the REST API, version 1, with links that start with this.
+    /// The JSON of version 1 of the REST API, with links that start with this URL.
     Rest(Arc<str>),
-    /// The JSON of Inbucket's page.
+    /// The JSON for Inbucket's web interface.
     Compat,
-    /// The JSON of our page.
+    /// The JSON for this web interface.
     Details,
-    /// The document for a frame.
+    /// The document for the preview frame.
     Preview(PreviewOptions),
-    /// What was found in it.
+    /// An extract.
     Extract(Extract),
 }
 
 impl Representation {
-    /// Up to how many bytes of mail it is quickly made.
+    /// Returns the message size up to which this is rendered on the network thread.
     fn max_inline_bytes(&self) -> usize {
         match self {
             Self::Rest(_) => SMALL_BYTES,
@@ -64,7 +64,7 @@ impl Representation {
         }
     }
 
-    /// The tag by which a client knows it.
+    /// Returns the entity tag.
     pub(crate) fn etag(&self, tags: &EntityTags, of: &Summary) -> HeaderValue {
         match self {
             Self::Rest(_) => tags.message(of.id, of.seen),
@@ -75,7 +75,7 @@ impl Representation {
         }
     }
 
-    /// What it depends on beside the mail itself.
+    /// Returns the part of the message state that this depends on.
     fn cache_version(&self, of: &Summary) -> u64 {
         match self {
             Self::Rest(_) | Self::Compat | Self::Details => of.seen.into(),
@@ -85,7 +85,7 @@ impl Representation {
 }
 
 impl Server {
-    /// What is told about a message in JSON, unless the client has it already.
+    /// Returns a representation of a message as JSON, unless the client has it already.
     pub(crate) async fn json_response<W>(
         &self,
         of: &Summary,
@@ -103,7 +103,7 @@ impl Server {
         Ok(success::json(self.render(of, form, write).await?, tag))
     }
 
-    /// What is told about a message, remembered or written now.
+    /// Returns a representation of a message, from the cache or rendered now.
     pub(crate) async fn render<W>(&self, of: &Summary, form: Representation, write: W) -> Result<Bytes, Problem>
     where
         W: Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
@@ -116,13 +116,14 @@ impl Server {
         let (key, write) = (&key, &write);
         let make = |allowance: MemoryPermit| async move {
             let turn = self.work_permit(source_length(of), quick).await?;
-            // Whoever had the turn before may have asked for the same.
+            // While this task waited, another one may have rendered the same.
             if let Some(body) = self.response_cache.get(key, state) {
                 return Ok(body);
             }
             let source = self.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
             let (summary, write, answers, key) = (of.clone(), write.clone(), self.response_cache.clone(), key.clone());
-            // It is remembered as part of the work: the next one comes when that is done, also when this client has left.
+            // Stored in the cache as part of the work, so that tasks waiting for the permit find it even if this client
+            // has disconnected.
             let work = move || {
                 let body = allowance.charge(write(&summary, &Mime::parse(source.to_bytes()))?)?;
                 answers.insert(key, state, body.clone());
@@ -134,7 +135,7 @@ impl Server {
     }
 }
 
-/// The length of a message's source.
+/// Returns the length of the source of a message.
 pub(crate) fn source_length(of: &Summary) -> usize {
     of.size.try_into().unwrap_or(usize::MAX)
 }

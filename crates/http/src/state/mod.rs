@@ -38,45 +38,45 @@ use attachment_counts::AttachmentCounts;
 use message::CacheKey;
 use parsed_mail_cache::ParsedMailCache;
 
-/// How much heavy work is done at the same time, on however many processors: rendering the worst of mails takes some
-/// twenty times its size.
+/// The maximum number of concurrent expensive tasks, on any number of processors: rendering the worst message takes
+/// about twenty times its size in memory.
 const MAX_WORK_PERMITS: usize = 4;
 /// The limit on requests that wait for messages. One connection can carry a hundred of them, so the limit on connections does not
 /// limit them.
 const MAX_WAITS: usize = 20_000;
-/// What all large mails that are being handed in may take together, beside the one that is waited for longest.
+/// The memory for all large messages that are being uploaded, in addition to the one that has waited longest.
 pub(crate) const MAX_UPLOAD_BYTES: usize = 64 * 1024 * 1024;
 
 /// The settings of the HTTP service.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// What stands before every path: empty, or `/x/y` without a slash at the end.
+    /// The prefix of all paths: empty, or `/x/y` without a trailing slash.
     pub base_path: String,
-    /// The URL under which clients see the server, without a slash at the end.
+    /// The URL under which clients see the server, without a trailing slash.
     pub public_url: Option<String>,
-    /// The host names that requests may be addressed to, beside loopback names and IP addresses.
+    /// The host names that requests may be addressed to, in addition to loopback names and IP addresses.
     pub hosts: Hosts,
-    /// The origins whose web pages may use the API, beside our own.
+    /// The other origins whose web pages may use the API.
     pub cors: Option<Origins>,
-    /// Proxies whose `X-Forwarded-*` headers are believed.
+    /// Proxies whose `X-Forwarded-*` headers are trusted.
     pub trusted_proxies: Vec<Network>,
-    /// Bytes of rendered answers to remember; 0 remembers none.
+    /// The size of the response cache in bytes. 0 disables it.
     pub cache_bytes: usize,
-    /// How many may listen to the live monitor at the same time, unless that is not limited.
+    /// The maximum number of subscribers of live events, if there is one.
     pub max_monitors: Option<usize>,
-    /// The limit on messages per mailbox, if there is one.
+    /// The maximum number of messages per mailbox, if there is one.
     pub mailbox_cap: Option<usize>,
-    /// The largest message that is taken, in bytes, as over SMTP.
+    /// The maximum size of a message in bytes, as over SMTP.
     pub max_message_bytes: usize,
-    /// How many requests a client behind a trusted proxy may have open, beside its connections from elsewhere.
+    /// The limit on open requests per client behind a trusted proxy.
     pub clients: Arc<ClientLimits>,
-    /// Whether new work is welcome.
+    /// Whether the server accepts new work.
     pub readiness: Arc<Readiness>,
-    /// What the server counts.
+    /// The metrics of the server.
     pub metrics: Arc<Metrics>,
-    /// The parts of the server that are optional.
+    /// The optional parts of the server.
     pub extensions: Extensions,
-    /// Checks credentials. If there is none, anonymous requests may do everything.
+    /// Checks credentials. Without it, anonymous requests may do everything.
     pub auth: Option<Arc<AuthService>>,
 }
 
@@ -115,18 +115,18 @@ impl fmt::Debug for Extensions {
 }
 
 impl Settings {
-    /// Whether what a peer says about its clients is believed. It must be at the other end itself: the client that a
-    /// PROXY header names says in its requests what it likes.
+    /// Returns whether the forwarded headers of a peer are trusted. The proxy itself must be at the other end of the
+    /// socket: a client that a PROXY header names can send any headers.
     pub(crate) fn trusts(&self, peer: Peer) -> bool {
         peer.socket_ip.is_some_and(|ip| self.is_proxy(ip))
     }
 
-    /// What links start with that are for a page of this server: they say the same whatever a client calls it.
+    /// Returns the prefix of links to pages of this server. It does not depend on the host name that a client uses.
     pub(crate) fn link_root(&self) -> &str {
         self.public_url.as_deref().unwrap_or(&self.base_path)
     }
 
-    /// The path of the root as browsers see it: empty, or without a slash at the end.
+    /// Returns the path of the root as browsers see it: empty, or without a trailing slash.
     pub(crate) fn public_path(&self) -> &str {
         let Some((_, rest)) = self.public_url.as_deref().and_then(|url| url.split_once("://")) else {
             return &self.base_path;
@@ -139,7 +139,7 @@ impl Settings {
     }
 }
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct Server {
     pub(crate) mailroom: Arc<Mailroom>,
     pub(crate) settings: Settings,
@@ -148,17 +148,18 @@ pub(crate) struct Server {
     pub(crate) parsed_mail_cache: ParsedMailCache,
     pub(crate) response_budget: ResponseBudget,
     pub(crate) etags: EntityTags,
-    /// Bounds the heavy work that is being done, and with it the memory that takes.
+    /// Limits expensive work, and so the memory that it takes.
     pub(crate) work_permits: Arc<Semaphore>,
-    /// Bounds the writing down of metrics, which must not wait for the work of others.
+    /// Limits the rendering of metrics, which must not wait for other expensive work.
     pub(crate) scrape_permits: Arc<Semaphore>,
-    /// Bounds the listings that read many mailboxes to find the few that a client may see.
+    /// Limits listings that read many mailboxes to find the few that a client may see.
     pub(crate) scan_permits: Arc<Semaphore>,
-    /// Permits for readers of the live monitor, if they are limited.
+    /// Permits for subscribers of live events, if they are limited.
     pub(crate) subscriber_permits: Option<Arc<Semaphore>>,
     /// Permits for requests that wait for messages.
     pub(crate) wait_permits: Semaphore,
-    /// The memory for mail that is being handed in. Answers have their own: who dawdles with the one must not stop the other.
+    /// The memory for messages that are being uploaded. It is separate from the memory for responses, so that slow
+    /// uploads do not block responses, and the reverse.
     pub(crate) upload_budget: Arc<restante_net::Budget>,
     pub(crate) log_throttles: LogThrottles,
 }
@@ -194,7 +195,7 @@ impl Server {
         }
     }
 
-    /// Makes an answer for which there is room. When there is none at first, `make` is called again once there is.
+    /// Renders a response within the memory budget. If the budget is used up, waits for memory and calls `make` again.
     pub(crate) async fn within_budget<T, F>(&self, make: impl Fn(MemoryPermit) -> F) -> Result<T, Problem>
     where
         F: Future<Output = Result<T, Problem>>,
@@ -207,8 +208,8 @@ impl Server {
         }
     }
 
-    /// Waits for the turn to work on so many bytes, with which one is quickly done when they are few. What is worked on is
-    /// better fetched afterwards than held meanwhile.
+    /// Acquires a permit to process `size` bytes. Up to `quick` bytes are processed on the network thread, without
+    /// waiting. Load the data after this returns, so that it is not held in memory while waiting.
     pub(crate) async fn work_permit(&self, size: usize, quick: usize) -> Result<WorkPermit, Problem> {
         if size <= quick {
             return Ok(WorkPermit::Inline);

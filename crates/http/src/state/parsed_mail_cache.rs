@@ -1,6 +1,6 @@
-//! Mails that were read for those who wait for one that fits a question. All who wait in a mailbox ask about the same mail when
-//! it comes, so it is read once and remembered for a while. They have a turn of their own: however many wait, those who read
-//! mail do not wait for them.
+//! A cache of parsed messages for requests that wait for a message that matches a query. All requests that wait in a
+//! mailbox check the same message when it arrives, so it is parsed once. They have their own permit: parsing for them
+//! does not delay requests that read messages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,19 +16,20 @@ use tokio::sync::Semaphore;
 use crate::response::problem::Problem;
 use crate::state::message::source_length;
 
-/// How many mails are remembered, and up to how many bytes of what can be searched in them, beside the last one.
+/// The maximum number of messages in the cache, and the maximum size of their searchable contents without the newest
+/// one.
 const MAX_ENTRIES: usize = 256;
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// See the module's documentation. Cheap to clone.
+/// A cache of parsed messages. See the module documentation. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ParsedMailCache {
     entries: Arc<Mutex<Entries>>,
-    /// One, so that who has it knows that nobody else reads the same mail.
+    /// A single permit, so that no other task parses the same message at the same time.
     permits: Arc<Semaphore>,
 }
 
-/// The last mails that were read, the latest at the end.
+/// The most recently parsed messages, the newest last.
 #[derive(Default)]
 struct Entries {
     messages: VecDeque<(MailboxName, MessageId, Arc<Contents>)>,
@@ -36,13 +37,13 @@ struct Entries {
 }
 
 impl ParsedMailCache {
-    /// None yet.
+    /// Creates an empty cache.
     pub(crate) fn new() -> Self {
         Self { entries: Arc::default(), permits: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Whether a message is what is asked for. Its source is fetched only when nobody has read it yet; a message without one is
-    /// not there any more.
+    /// Returns whether a message matches a query. `source` is polled only if the message is not in the cache. A message
+    /// without a source does not exist any more and does not match.
     pub(crate) async fn match_message(
         &self,
         query: &Arc<Query>,
@@ -64,13 +65,14 @@ impl ParsedMailCache {
             return Ok(Some(contents));
         }
         let turn = self.work_permit(source_length(summary)).await?;
-        // Whoever had the turn before may have read the same mail.
+        // While this task waited, another one may have parsed the same message.
         if let Some(contents) = self.lock_entries().find(summary) {
             return Ok(Some(contents));
         }
         let Some(source) = source.await? else { return Ok(None) };
         let (this, summary) = (self.clone(), summary.clone());
-        // It is remembered as part of the work: the next one comes when that is done, also when this client has left.
+        // Stored in the cache as part of the work, so that tasks waiting for the permit find it even if this client has
+        // disconnected.
         let read = move || {
             let contents = Arc::new(Contents::new(&summary, &Mime::parse(source.to_bytes())));
             this.lock_entries().insert(&summary, contents.clone());
@@ -79,7 +81,7 @@ impl ParsedMailCache {
         Ok(Some(turn.run(read).await?))
     }
 
-    /// Waits for the turn to look at so many bytes. Who waits for mail has the patience to.
+    /// Acquires a permit to process this number of bytes. There is no timeout, because the request waits anyway.
     async fn work_permit(&self, bytes: usize) -> Result<WorkPermit, Problem> {
         if bytes <= SMALL_BYTES {
             Ok(WorkPermit::Inline)

@@ -1,4 +1,4 @@
-//! The operations of the REST API, to the byte.
+//! The handlers of version 1 of the REST API, compared byte for byte.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn assert_success(answer: &TestResponse) {
 #[tokio::test]
 async fn a_listing() {
     let house = TestServer::with_two_messages().await;
-    // The second time it comes from the cache.
+    // The second response comes from the cache.
     for _ in 0..2 {
         let answer = house.request("GET /api/v1/mailbox/test").await;
         assert_success(&answer);
@@ -90,7 +90,7 @@ async fn deleting() {
     let house = TestServer::with_two_messages().await;
     let (one, two) = (id(0), id(1));
     for (target, status) in [
-        // It would race with arriving mail.
+        // It would race with arriving messages.
         ("test/latest".to_owned(), 404),
         ("test/latest/source".to_owned(), 404),
         (format!("test/{one}"), 200),
@@ -126,7 +126,7 @@ async fn what_is_deleted_is_gone_also_from_the_cache() {
 async fn marking() {
     let house = TestServer::with_two_messages().await;
     let json = "\nContent-Type: application/json";
-    // which message, headers, body, status, what `seen` is afterwards
+    // The message, headers, body, status, and the value of `seen` afterwards.
     let table = [
         ("latest", json, "{\"seen\":true}", 200, true),
         ("latest", json, " {\"seen\" : false, \"other\": 1}\n", 200, false),

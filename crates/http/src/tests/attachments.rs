@@ -1,4 +1,4 @@
-//! Attachments: right to the byte, and harmless.
+//! Attachments: exact to the byte, and isolated.
 
 use super::*;
 

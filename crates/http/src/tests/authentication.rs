@@ -1,4 +1,4 @@
-//! Who is let in and what they are allowed, request by request.
+//! Authentication, and what the credentials allow, request by request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,8 @@ use restante_testdir::TestDir;
 
 use super::*;
 
-/// A house with locks: user `ann` with the password `secret`, tokens, and one message each in `test` and `ci-1`.
+/// A server with authentication: user `ann` with the password `secret`, tokens, and one message each in `test` and
+/// `ci-1`.
 pub(super) struct AuthServer {
     pub(super) house: TestServer,
     locks: Arc<AuthService>,
@@ -28,7 +29,7 @@ impl AuthServer {
         Self::with_info(settings, ServerInfo::default()).await
     }
 
-    /// A locked house that describes itself in this way.
+    /// Creates a server with these descriptions.
     pub(super) async fn with_info(settings: Settings, info: ServerInfo) -> Self {
         let dir = TestDir::new();
         let (people, programs) = (dir.path().join("users"), dir.path().join("tokens.toml"));
@@ -55,12 +56,12 @@ impl AuthServer {
         Self { house, locks, dir, reader, writer, admin, limited }
     }
 
-    /// The status of a request with this `Authorization`.
+    /// Returns the status of a request with this `Authorization`.
     async fn status(&self, request: &str, authorization: &str) -> u16 {
         self.house.request(&with(request, authorization)).await.status.as_u16()
     }
 
-    /// Logs in by the form; the cookie.
+    /// Logs in with the form, and returns the response.
     async fn log_in(&self, user: &str, password: &str, next: &str) -> TestResponse {
         let form = format!("user={user}&password={password}&next={next}");
         let request = "POST /login\nContent-Type: application/x-www-form-urlencoded\nOrigin: http://localhost:9000";
@@ -149,7 +150,7 @@ async fn credentials_that_are_none() {
         assert_eq!(answer.problem(401), sentence, "{authorization}");
         assert!(answer.header("www-authenticate").contains("Basic realm=\"Restante\""), "{authorization}");
     }
-    // A token as the password, whatever the name, and in the query only where there is no other way.
+    // A token is accepted as the password with any user name, and in the query only if there is no other way.
     assert_eq!(locked.status(request, &basic("", &locked.reader)).await, 200);
     let token = &locked.reader;
     assert_eq!(locked.status(&format!("{request}?access_token={token}"), "").await, 401);
@@ -189,7 +190,7 @@ async fn the_form() {
 
     let about = locked.house.request(&format!("GET /api/v2/server\n{cookie}")).await.json();
     assert_eq!((&about["user"], &about["locked"]), (&"ann".into(), &true.into()));
-    // What changes something must come from a page of ours, and say so.
+    // A request that changes something must prove that it comes from a page of this server.
     let delete = format!("DELETE /api/v1/mailbox/test\n{cookie}");
     let table = [
         ("", 403),

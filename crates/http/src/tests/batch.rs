@@ -1,4 +1,4 @@
-//! Changes of many messages at once.
+//! Changes of many messages in one request.
 
 use axum::body::Body;
 
@@ -17,7 +17,7 @@ async fn house() -> TestServer {
     house
 }
 
-/// The ids of these messages, one that never was, and a text that is none.
+/// Returns the ids of these messages, one of a message that does not exist, and a text that is not an id.
 fn ids(numbers: &[u64]) -> String {
     let known = numbers.iter().map(|&number| id(number).to_string());
     let ids: Vec<_> = known.chain(["17".to_owned(), "latest".to_owned()]).collect();

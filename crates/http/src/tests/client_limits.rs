@@ -1,4 +1,4 @@
-//! How many requests a client may have open when it asks through a proxy.
+//! The limit on open requests of a client behind a proxy.
 
 use restante_metrics::{Metrics, Protocol};
 use restante_net::ClientLimits;
@@ -7,7 +7,7 @@ use super::*;
 
 const LIST: &str = "GET /api/v1/mailbox/test";
 
-/// A house behind the proxies of 10.0.0.0/8, where a client may have so many requests open.
+/// Creates a server behind the proxies of 10.0.0.0/8 with this limit on open requests per client.
 pub(super) fn house(limit: Option<usize>) -> TestServer {
     TestServer::with(Settings {
         trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
@@ -20,7 +20,7 @@ pub(super) fn peer(ip: &str) -> Peer {
     Some(ip.parse().unwrap()).into()
 }
 
-/// Asks, and takes nothing of the answer's body yet.
+/// Sends a request without reading the response body.
 pub(super) async fn begin(house: &TestServer, peer: Peer, client: &str) -> axum::response::Response {
     let request = Request::get("/api/v1/mailbox/test").header("Host", "localhost").header("X-Forwarded-For", client);
     house.router.clone().oneshot(request.extension(peer).body(Body::empty()).unwrap()).await.unwrap()
@@ -35,14 +35,14 @@ async fn a_request_is_open_until_its_answer_has_ended() {
     let third = house.request_with(&asking, Body::empty(), proxy).await;
     assert_eq!(third.problem(429), "This client has too many connections or requests open.");
     assert_eq!(third.header("retry-after"), "1");
-    // By another proxy it is still the same client, and behind the same proxy others are others.
+    // The client is the same through another proxy, and other clients of the same proxy are not limited.
     assert_eq!(house.request_with(&asking, Body::empty(), peer("10.0.0.2")).await.status, 429);
     assert_eq!(begin(&house, proxy, "192.0.2.2").await.status(), 200);
     assert_eq!(to_bytes(first.into_body(), usize::MAX).await.unwrap(), "[]\n");
     assert_eq!(house.request_with(&asking, Body::empty(), proxy).await.status, 200);
 }
 
-/// A proxy may use both ways to pass on who the client is, or only the one that concerns the connection.
+/// A proxy may name the client in the PROXY header, in the request header, or in both.
 #[tokio::test]
 async fn a_client_that_is_named_twice_is_one() {
     let proxy = Peer { ip: "192.0.2.1".parse().ok(), ..peer("10.0.0.1") };

@@ -1,4 +1,4 @@
-//! What a connection adds to the service: the bytes on the wire, keep-alive, limits, and a good end.
+//! The service on a connection: the bytes on the wire, keep-alive, limits, and shutdown.
 
 use std::future::pending;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::{ConnectionGuard, Version, refuse_connection, refuse_plaintext, serve
 
 const GET: &str = "GET /api/v1/mailbox/test HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/// A connection to a server that ends when `end` is ready.
+/// Opens a connection to a server that shuts down when `end` is ready.
 fn connect(house: &TestServer, end: impl Future<Output = ()> + Send + 'static) -> (DuplexStream, JoinHandle<()>) {
     let (client, server) = duplex(1 << 20);
     let (trigger, shutdown) = ShutdownTrigger::new();
@@ -27,7 +27,7 @@ fn connect(house: &TestServer, end: impl Future<Output = ()> + Send + 'static) -
     (client, tokio::spawn(serve_connection(server, Peer::default(), Version::Http1, house.router.clone(), tenure)))
 }
 
-/// Sends all of it, then reads until the server closes the connection.
+/// Sends the complete request, then reads until the server closes the connection.
 async fn converse(house: &TestServer, request: &str) -> String {
     let (mut client, server) = connect(house, pending());
     client.write_all(request.as_bytes()).await.unwrap();
@@ -37,7 +37,7 @@ async fn converse(house: &TestServer, request: &str) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-/// The answer without its date.
+/// Returns the response without its date.
 fn undated(answer: &str) -> String {
     answer.split_inclusive("\r\n").filter(|line| !line.starts_with("date: ")).collect()
 }
@@ -79,7 +79,7 @@ async fn old_clients_and_raw_names() {
 async fn repeated_slashes_and_dot_segments() {
     let house = TestServer::with_two_messages().await;
     let send = async |request: &str| converse(&house, &format!("{request} HTTP/1.0\r\nHost: localhost\r\n\r\n")).await;
-    // Where a read is redirected to.
+    // The location to which a GET is redirected.
     for (request, location) in [
         ("GET //api/v1/mailbox/test", "/api/v1/mailbox/test"),
         ("GET /api//v1/mailbox//test/latest?wait=1s", "/api/v1/mailbox/test/latest?wait=1s"),
@@ -90,7 +90,7 @@ async fn repeated_slashes_and_dot_segments() {
         assert!(answer.starts_with("HTTP/1.0 301 Moved Permanently\r\n"), "{request}: {answer}");
         assert!(answer.contains(&format!("location: {location}\r\n")), "{request}: {answer}");
     }
-    // Anything else is answered at once.
+    // Other methods are not redirected.
     let marked = send("PATCH //api/v1/mailbox/./test/latest").await;
     assert!(marked.starts_with("HTTP/1.0 200 OK\r\n"), "{marked}");
     let purged = send("DELETE /api/v1//mailbox//test").await;
@@ -203,7 +203,7 @@ async fn a_client_that_reads_a_trickle() {
     trickle.abort();
 }
 
-/// The clock stands still while there is work, so that it may take long here.
+/// The clock is paused while there is work, so slow machines do not matter.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_has_said_its_last_word() {
     let house = TestServer::new();
@@ -231,11 +231,11 @@ async fn a_body_that_is_announced_too_long_is_waited_for_a_moment_only() {
     let head = "PATCH /api/v1/mailbox/test/latest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n";
     let answer = converse(&house, head).await;
     assert!(answer.starts_with("HTTP/1.1 413 Payload Too Large\r\n"), "{answer}");
-    // A client that sends it all looks at the answer only then.
+    // A client that sends the complete body reads the response only after that.
     assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
 }
 
-/// A client sees the refusal also when its request, which nobody reads, arrives before it looks.
+/// A client sees the refusal even if its request, which is not read, arrives before it reads.
 #[tokio::test]
 async fn one_connection_too_many() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -244,7 +244,7 @@ async fn one_connection_too_many() {
     let server = tokio::spawn(refuse_connection(listener.accept().await.unwrap().0, TooMany::InTotal));
     // The refusal has arrived.
     client.peek(&mut [0]).await.unwrap();
-    // The server may have closed the connection by now: it does not wait long.
+    // The server may have closed the connection: its timeout is short.
     let _ = client.write_all(GET.as_bytes()).await;
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.unwrap();

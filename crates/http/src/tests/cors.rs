@@ -1,4 +1,4 @@
-//! Web pages of other origins that the operator lets use the API.
+//! Requests of web pages of other origins that the operator allows.
 
 use restante_settings::Origins;
 
@@ -15,7 +15,7 @@ fn only_app() -> TestServer {
     house(Some(Origins::Only(vec![APP.to_owned()])))
 }
 
-/// The question of a browser whether a page of this origin may delete something.
+/// Returns the preflight request of a browser for a DELETE from a page of this origin.
 fn preflight(path: &str, origin: &str) -> String {
     format!("OPTIONS {path}\nOrigin: {origin}\nAccess-Control-Request-Method: DELETE")
 }
@@ -97,7 +97,7 @@ async fn live_feeds_are_shared() {
         (200, &APP.parse().unwrap())
     );
     assert_eq!(house.router.clone().oneshot(request("https://evil.example")).await.unwrap().status(), 403);
-    // A WebSocket gets as far as one that comes without a connection can.
+    // Without a connection the handshake cannot be completed, so an accepted origin gets 426.
     let socket = |origin| {
         format!(
             "GET /api/v2/monitor/messages\nOrigin: {origin}\nConnection: Upgrade\nUpgrade: websocket\n\
@@ -119,7 +119,7 @@ async fn everybody() {
     house.request(&twice).await.problem(403);
 }
 
-/// What reaches the service behind the door, of the cookies that a page's browser sends along.
+/// Checks which cookies of a browser reach the handlers.
 #[tokio::test]
 async fn cookies_are_for_our_own_pages() {
     use axum::middleware::from_fn_with_state;

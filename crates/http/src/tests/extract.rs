@@ -1,5 +1,5 @@
-//! What tests want out of a message: links, codes, ways to unsubscribe and parts, as they go over the wire. What is found in
-//! which mail is tried in the crate for extraction.
+//! The JSON of extracts: links, codes, unsubscribe links and parts. The extraction itself is tested in
+//! `restante_extract`.
 
 use serde_json::{Value, json};
 

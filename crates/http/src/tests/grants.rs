@@ -1,4 +1,4 @@
-//! What tokens for some mailboxes learn of others, and when requests end that were made with a login by the form.
+//! What a token for some mailboxes reveals about others, and when requests end that were sent with a login session.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ impl Accounts {
         assert_eq!(self.house.request(&format!("POST /logout\n{cookie}")).await.status, StatusCode::SEE_OTHER);
     }
 
-    /// The names on each page of the list of mailboxes, and everything that was answered.
+    /// Returns the names on each page of the list of mailboxes, and the text of all responses.
     async fn pages(&self, query: &str, header: &str) -> (Vec<Vec<String>>, String) {
         let (mut pages, mut answered, mut after) = (Vec::new(), String::new(), String::new());
         loop {
@@ -86,7 +86,7 @@ impl Accounts {
 
 #[tokio::test]
 async fn the_list_of_mailboxes_never_names_one_that_the_token_is_not_for() {
-    // The patterns of a token, a query, and the pages that it gets.
+    // The patterns of a token, a query, and the expected pages.
     type Row = (&'static [&'static str], &'static str, &'static [&'static [&'static str]]);
     let accounts = Accounts::new(Duration::from_hours(1));
     let names = ["a-ci", "aa", "ci", "ci-1", "ci-2", "ci-3", "m-ci", "zz"];
@@ -205,7 +205,7 @@ async fn whatever_takes_long_ends_with_the_logout() {
         assert_eq!(answer.problem(401), EXPIRED);
     }
     assert_eq!(streamed.text(), "retry: 1000\n\n: the credentials are not good any more\n\n");
-    // Another login of the same user goes on, and nothing was stored.
+    // Another login of the same user is still valid, and nothing was stored.
     let list = accounts.house.request(&format!("GET /api/v1/mailbox/bob\n{other}")).await;
     assert_eq!((list.status, list.text().trim_end()), (StatusCode::OK, "[]"));
 }

@@ -1,4 +1,4 @@
-//! The JSON that hot paths write by hand, compared with the types that describe it.
+//! Compares the JSON that hot paths write by hand with the types that describe it.
 
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use crate::response::links::Purpose;
 use crate::response::message_json::{Attachment, Body, HeaderMap, Message, listing, message};
 use crate::response::{json, links};
 
-/// Summaries with any texts, among them control characters and what JSON escapes.
+/// Returns summaries with any texts, including control characters and characters that JSON escapes.
 fn summaries() -> impl Strategy<Value = Summary> {
     let text = ".{0,20}|[\\x00-\\x7f]{0,20}";
     let texts = (text, text, prop::collection::vec(text, 0..4), "[a-z@.\"\\\\é]{1,9}");

@@ -1,10 +1,10 @@
-//! Whatever is asked, there is an answer, and a mistake of the client is never called one of the server.
+//! Property tests: every request gets a response, and no client error becomes a server error.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Targets near to those that exist, and targets that are not.
+/// Returns targets similar to existing ones, and others.
 fn target() -> impl Strategy<Value = String> {
     let segment = prop_oneof![
         Just("api/v1/mailbox".to_owned()),
@@ -63,7 +63,7 @@ proptest! {
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        // What is no URL and no header does not get this far.
+        // Invalid URLs and headers do not reach the service.
         let Ok(request) = request.body(Body::from(body)) else { return Ok(()) };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! HTTP/2: many requests on one connection, and clients that misuse that.
+//! HTTP/2: many requests on one connection, and clients that misuse it.
 
 use std::future::pending;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use crate::{ConnectionGuard, Version, serve_connection};
 const ROOT: &str = "https://localhost";
 const LIST: &str = "/api/v1/mailbox/test";
 
-/// A connection to a server that ends when `end` is ready.
+/// Opens a connection to a server that shuts down when `end` is ready.
 fn connect(house: &TestServer, end: impl Future<Output = ()> + Send + 'static) -> (DuplexStream, JoinHandle<()>) {
     let (client, server) = duplex(1 << 20);
     let (trigger, shutdown) = ShutdownTrigger::new();
@@ -31,7 +31,7 @@ fn connect(house: &TestServer, end: impl Future<Output = ()> + Send + 'static) -
     (client, tokio::spawn(serve_connection(server, peer, Version::Http2, house.router.clone(), tenure)))
 }
 
-/// A client whose connection is driven by a task of its own, which ends with the connection.
+/// Performs the handshake, and drives the connection in its own task, which ends with the connection.
 async fn client(stream: DuplexStream, builder: &client::Builder) -> (SendRequest<Bytes>, JoinHandle<()>) {
     let (client, connection) = builder.handshake(stream).await.unwrap();
     (client, tokio::spawn(async move { drop(connection.await) }))
@@ -46,7 +46,7 @@ fn request(line: &str) -> Request<()> {
     Request::builder().method(method).uri(format!("{ROOT}{path}")).body(()).unwrap()
 }
 
-/// Sends a request with this body, and waits for the head of the answer.
+/// Sends a request with this body, and waits for the head of the response.
 async fn send(client: &SendRequest<Bytes>, request: Request<()>, body: &str) -> Result<Response, h2::Error> {
     let mut client = client.clone().ready().await?;
     let (response, mut stream) = client.send_request(request, body.is_empty())?;
@@ -58,7 +58,7 @@ async fn send(client: &SendRequest<Bytes>, request: Request<()>, body: &str) -> 
 
 type Response = axum::http::Response<RecvStream>;
 
-/// The whole body, and room for more as it comes.
+/// Reads the complete body, and releases flow-control capacity as it arrives.
 async fn body(response: Response) -> Result<Vec<u8>, h2::Error> {
     let mut stream = response.into_body();
     let mut all = Vec::new();
@@ -105,7 +105,7 @@ async fn everything_else_is_as_ever() {
     assert_eq!(body(head).await.unwrap(), b"");
     let large = send(&client, request("PATCH /api/v1/mailbox/test/latest"), &"x".repeat(1 << 18)).await.unwrap();
     assert_eq!(large.status(), 413);
-    // A browser opens another connection for a WebSocket.
+    // Browsers open another connection for a WebSocket.
     let socket = send(&client, request("GET /api/v2/monitor/messages"), "").await.unwrap();
     assert_eq!((socket.status().as_u16(), socket.headers().get("upgrade")), (426, None));
 }
@@ -143,7 +143,7 @@ async fn links_are_for_https() {
     assert!(link.starts_with("https://localhost/mailbox/"), "{link}");
 }
 
-/// A house that counts who listens.
+/// Creates a server, and returns its metrics.
 fn counting() -> (TestServer, Arc<Metrics>) {
     let metrics = Arc::new(Metrics::default());
     (TestServer::with(Settings { metrics: metrics.clone(), ..Settings::default() }), metrics)
@@ -165,13 +165,13 @@ async fn a_listener_that_gives_up_is_noticed() {
         listeners.push(send(&client, request("GET /api/v2/events"), "").await.unwrap());
     }
     until_listeners(&metrics, 3).await;
-    // One stream is taken back; the others, and the connection, go on.
+    // One stream is reset; the others and the connection continue.
     drop(listeners.pop());
     until_listeners(&metrics, 2).await;
     assert_eq!(get(&client, LIST).await, (200, b"[]\n".to_vec()));
     let mut stream = listeners.remove(0).into_body();
     assert!(stream.data().await.unwrap().unwrap().starts_with(b"retry: "));
-    // The whole connection goes.
+    // The connection is closed.
     driver.abort();
     until_listeners(&metrics, 0).await;
     server.await.unwrap();
@@ -190,7 +190,7 @@ async fn the_end_of_the_server() {
     let source = send(&client, request(&format!("GET {LIST}/latest/source")), "").await.unwrap();
     until_listeners(&metrics, 1).await;
     stop.send(()).unwrap();
-    // What was under way is finished, what listens is told that it is over, and nothing new is begun.
+    // Responses in progress are completed, event streams end, and new requests are refused.
     assert!(body(source).await.unwrap().len() > 1 << 20);
     assert!(body(listener).await.unwrap().starts_with(b"retry: "));
     server.await.unwrap();
@@ -214,7 +214,7 @@ async fn at_the_end_nobody_waits_for_a_listener_that_takes_nothing() {
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
-/// The connection as a whole is never stuck here: small answers go on while nothing is taken of the large one.
+/// The connection as a whole is never blocked: small responses are sent while the client does not read the large one.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_takes_nothing_of_one_answer() {
     let house = TestServer::new();
@@ -286,16 +286,16 @@ async fn what_is_no_http2() {
     }
 }
 
-/// A frame of HTTP/2: length, type, flags, stream, and what is in it (RFC 9113 section 4.1).
+/// Returns an HTTP/2 frame: length, type, flags, stream and payload (RFC 9113 section 4.1).
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Requests that are taken back as soon as they are made (CVE-2023-44487).
+/// Requests that are reset immediately after they are sent (CVE-2023-44487).
 #[tokio::test]
 async fn rapid_reset() {
-    // GET, https, /, and localhost, of which all but the last are in the static table (RFC 7541 appendix A).
+    // GET, https, / and localhost. All but the last are in the static table (RFC 7541 appendix A).
     const GET: &[u8] = b"\x82\x87\x84\x41\x09localhost";
     let house = TestServer::new();
     let (mut attacker, server) = connect(&house, pending());
@@ -304,7 +304,7 @@ async fn rapid_reset() {
         flood.extend(frame(1, 0x05, stream, GET));
         flood.extend(frame(3, 0, stream, &u32::from(Reason::CANCEL).to_be_bytes()));
     }
-    // The server may hang up while we talk.
+    // The server may close the connection during the write.
     let _ = attacker.write_all(&flood).await;
     let mut heard = Vec::new();
     let _ = attacker.read_to_end(&mut heard).await;

@@ -1,4 +1,4 @@
-//! Mail that comes by HTTP, and the end of all of it.
+//! Delivery over HTTP, and deleting all messages.
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
@@ -82,7 +82,7 @@ async fn the_pieces_of_a_mail_become_one() {
     assert_eq!(message["header"]["X-Kind"], json!(["welcome"]));
     assert_eq!(message["header"]["Date"], json!(["Sun, 15 Nov 2026 10:00:00 +0000"]));
     assert_eq!(message["attachments"].as_array().unwrap().len(), 2);
-    // Little is enough.
+    // Only the sender is required.
     let answer = post_json(&house, &json!({"from": "a@x"})).await;
     assert_eq!(answer.json()["messages"][0]["to"], json!(["<test@localhost>"]));
 }
@@ -147,7 +147,7 @@ async fn the_policy_is_that_of_smtp() {
     assert_eq!(post(&house, "ann", "message/rfc822", MAIL).await.status, 201);
 }
 
-/// What is only announced takes no room, and who brings nothing is soon not waited for.
+/// An announced length reserves no memory, and a client that sends nothing is soon disconnected.
 #[tokio::test(start_paused = true)]
 async fn a_mail_that_does_not_come_is_not_waited_for() {
     let house = house();
@@ -156,7 +156,7 @@ async fn a_mail_that_does_not_come_is_not_waited_for() {
     let answer = post(&house, "test", "message/rfc822", Body::from_stream(one)).await;
     assert_eq!(answer.problem(408), "The body of the request did not arrive in time.");
     assert!(began.elapsed().as_secs() <= 5, "{:?}", began.elapsed());
-    // A byte now and then does not help.
+    // Single bytes now and then do not extend the time.
     let drops = stream::repeat(()).then(|()| async {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         Ok::<_, std::io::Error>("x")
@@ -173,7 +173,7 @@ async fn large_mails_have_room_of_their_own() {
     let uploads = uploads.unwrap();
     let mail = |length: usize| "x".repeat(length);
     assert_eq!(post(&house, "test", "message/rfc822", mail(1 << 20)).await.status, 201);
-    // The one has everything, and the other what is on top of that.
+    // One reservation uses the complete budget, the other the extra allowance for the longest waiter.
     let mut others = [uploads.reservation(), uploads.reservation()];
     for other in &mut others {
         other.adjust_to(crate::state::MAX_UPLOAD_BYTES).await;
@@ -191,7 +191,7 @@ async fn large_mails_have_room_of_their_own() {
     }
 }
 
-/// A client that sends all before it looks for an answer gets one, within reason.
+/// A client that sends the complete body before it reads the response gets one, within limits.
 #[tokio::test(start_paused = true)]
 async fn what_is_too_large_is_taken_and_thrown_away() {
     let house = house();

@@ -1,5 +1,5 @@
-//! Each folder of `src` is a layer and imports only the layers before it. The handlers are one layer; they do not import each
-//! other.
+//! Checks that each folder of `src` is a layer that imports only the layers before it. The handlers are one layer; they
+//! do not import each other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ fn find_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the number of a path's layer and its module in it; none for the crate root and its tests.
+/// Returns the number of a path's layer and its module in it, or `None` for the crate root and its tests.
 fn layer_of(path: &str) -> Option<(usize, &'static str)> {
     let is_below =
         |module: &str| path.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
@@ -61,7 +61,8 @@ fn layer_of(path: &str) -> Option<(usize, &'static str)> {
         .find_map(|(layer, modules)| modules.iter().find(|module| is_below(module)).map(|module| (layer, *module)))
 }
 
-/// Returns the paths that a file names after `crate::`, in imports and in code. A list in braces must not be one of layers.
+/// Returns the paths that a file names after `crate::`, in imports and in code. A list in braces directly after
+/// `crate::` is not supported.
 fn imports(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("crate::").filter(|(at, _)| !text[..*at].ends_with(['_', '$'])).map(|(at, found)| {
         let rest = &text[at + found.len()..];

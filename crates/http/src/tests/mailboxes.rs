@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The names in a list, and what it says comes next.
+/// Returns the names in a list, and its `next`.
 async fn names(house: &TestServer, query: &str) -> (Vec<String>, Option<String>) {
     let answer = house.request(&format!("GET /api/v2/mailboxes{query}")).await;
     assert_eq!(answer.status, 200, "{query}: {:?}", answer.body);
@@ -68,7 +68,7 @@ async fn parts_of_the_list() {
         ("?prefix=ANN", &["ann", "anna"], None),
         ("?prefix=a_", &["a_b"], None),
         ("?prefix=a%25", &["a%b"], None),
-        // A capital, and one that is put together from a letter and its dots.
+        // An uppercase letter, precomposed and decomposed.
         ("?prefix=J%C3%96", &["jörg"], None),
         ("?prefix=Jo%CC%88", &["jörg"], None),
         ("?prefix=nobody", &[], None),
@@ -100,7 +100,7 @@ async fn parameters_that_are_none() {
     }
 }
 
-/// As many as there are at once, with the longest of names, are more than a small answer.
+/// The maximum number of mailboxes with the longest names exceeds the size of a small response.
 #[tokio::test]
 async fn a_long_list_comes_in_parts() {
     let house = TestServer::new();

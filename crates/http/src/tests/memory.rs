@@ -1,4 +1,4 @@
-//! Large answers have a bound together, and when it is reached, small ones go on.
+//! The memory budget of large responses. When it is used up, small responses are still sent.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// Asks and does not read the answer.
+/// Sends a request without reading the response.
 async fn unread(house: &TestServer, target: &str) -> Response {
     let request =
         Request::builder().uri(target).header("Host", "localhost:9000").body(Body::empty()).expect("a request");
@@ -16,8 +16,8 @@ async fn unread(house: &TestServer, target: &str) -> Response {
 
 const ATTACHMENT: &str = "Content-Type: image/png\r\nContent-Disposition: attachment; filename=a\r\n\r\n";
 
-/// A house with a mailbox `small` that holds an ordinary message, three with messages whose answers count, and `huge`
-/// with one that counts for half of the budget.
+/// Creates a server with a mailbox `small` that contains an ordinary message, three with messages whose responses
+/// count, and `huge` with one that counts for half of the budget.
 async fn house(cache_bytes: usize) -> TestServer {
     let house = TestServer::with(Settings { cache_bytes, ..Settings::default() });
     house.put(0, "small", "Subject: x\r\n\r\nHello\r\n").await;

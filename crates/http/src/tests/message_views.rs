@@ -1,17 +1,17 @@
-//! What pages ask about a message: the two JSON forms, the numbers of attachments, and what these and the preview have in
-//! common. What is in the preview is in `preview.rs`.
+//! Messages for web interfaces: the two JSON forms, the attachment counts, and what they have in common with the
+//! preview. The content of the preview is tested in `preview.rs`.
 
 use serde_json::{Map, Value, json};
 
 use super::*;
 
-/// JSON of the mail with everything: its summary, and these fields.
+/// Returns the JSON of the message with everything: its summary, and these fields.
 fn with_summary(rest: &Value) -> Value {
     let summary: Value = serde_json::from_str(&format!("{{{}}}", summary(0, MAIL.len() + 30))).unwrap();
     [&summary, rest].into_iter().flat_map(|fields| fields.as_object().unwrap().clone()).collect()
 }
 
-/// The paths of everything that is said about one message.
+/// The paths of all representations of a message.
 const FORMS: [&str; 4] = [
     "/serve/mailbox/test/{id}",
     "/serve/mailbox/test/{id}/html",
@@ -127,7 +127,7 @@ async fn a_message_for_our_page() {
     });
     assert_eq!(message, with_summary(&expected));
 
-    // What a multipart holds is in the rows below it; its own length is not worth counting by hand.
+    // The size of a multipart is not checked. The parts in it are in the following rows.
     let text = "Gr=FC=DFe <\"x\"> http://example.org/?a&b".len();
     let html = MAIL.lines().find(|line| line.starts_with("<p>")).map(str::len);
     let expected = json!([
@@ -239,7 +239,7 @@ async fn how_many_attachments_messages_have() {
         (String::new(), "{}\n".to_owned()),
     ];
     for (ids, expected) in table {
-        // The second time they are remembered.
+        // The second response comes from the cache.
         for _ in 0..2 {
             let answer = house.request(&format!("GET /api/v2/mailbox/test/attachments?ids={ids}")).await;
             assert_eq!((answer.status.as_u16(), answer.text()), (200, expected.as_str()), "{ids}");
@@ -260,7 +260,7 @@ async fn work_that_is_not_quick_waits_for_its_turn_off_the_network_threads() {
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
     let server = Arc::new(Server::new(Arc::new(mailroom), Settings::default()));
     let house = TestServer { store, router: build_router(server.clone()) };
-    // Counting attachments is quick for longer than making HTML harmless.
+    // Counting attachments is quick up to a larger size than sanitizing HTML.
     for (number, mailbox, words) in [(0, "large", 1000), (1, "test", 50), (2, "quick", 1)] {
         let html = "<b>Hello</b>".repeat(words);
         house.put(number, mailbox, &format!("Content-Type: text/html\r\n\r\n{html}")).await;

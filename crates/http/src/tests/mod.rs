@@ -1,5 +1,4 @@
-//! The service driven in-process over a memory store: requests in, answers out. What a connection adds is in
-//! `connection.rs`.
+//! Tests of the service in-process over a memory store, without connections. Connections are tested in `connection.rs`.
 
 mod api;
 mod attachments;
@@ -47,10 +46,11 @@ use tower::ServiceExt as _;
 use crate::state::{Server, Settings};
 use crate::{Peer, ServerInfo};
 
-/// 2026-11-14 23:42:50.123456 UTC, the arrival of the first message; every further one comes a second later.
+/// 2026-11-14 23:42:50.123456 UTC, the arrival of the first message. Each further one arrives a second later.
 const FIRST: u64 = 1_794_699_770_123_456;
 
-/// The mail with everything: an encoded, a folded and a repeated header, text and HTML, an inline image, and an attachment with a defect.
+/// A message with everything: an encoded, a folded and a repeated header, text and HTML, an inline image, and an
+/// attachment with a defect.
 const MAIL: &str = "\
 From: A <a@example.org>\r\n\
 SUBJECT: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\
@@ -89,12 +89,12 @@ Content-Transfer-Encoding: base64\r\n\
 YW*Jj\r\n\
 --b--\r\n";
 
-/// The id of the message that arrived as the `number`th, counted from 0.
+/// Returns the id of the message that arrived as number `number`, counted from 0.
 fn id(number: u64) -> u64 {
     FIRST + number * 1_000_000
 }
 
-/// What all JSON about this message in mailbox `test` begins with, behind the brace.
+/// Returns the first members of all JSON about this message in mailbox `test`, without the brace.
 fn summary(number: u64, size: usize) -> String {
     let (id, second, millis) = (id(number), 50 + number, id(number) / 1000);
     let who = r#""from":"Änne <a@example.org>","to":["<test@example.org>","Bob <b@example.org>"]"#;
@@ -111,7 +111,7 @@ fn build_router(server: Arc<Server>) -> Router {
     crate::router::build_router(server, ServerInfo::default())
 }
 
-/// A service and the store behind it.
+/// A service and its store.
 struct TestServer {
     store: Arc<MemoryStore>,
     router: Router,
@@ -126,7 +126,7 @@ impl TestServer {
         Self::build(Policy::default(), settings, |_| {})
     }
 
-    /// A house that describes itself in this way.
+    /// Creates a server with these descriptions.
     fn with_info(settings: Settings, info: ServerInfo) -> Self {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
@@ -134,7 +134,7 @@ impl TestServer {
         Self { store, router: crate::router(Arc::new(mailroom), settings, info) }
     }
 
-    /// A house with this policy, in which something else is changed before it opens.
+    /// Creates a server with this policy. `change` modifies its state before the router is built.
     fn build(policy: Policy, settings: Settings, change: impl FnOnce(&mut Server)) -> Self {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), policy, ..Default::default() };
@@ -144,14 +144,14 @@ impl TestServer {
         Self { store, router: build_router(Arc::new(server)) }
     }
 
-    /// A house in which mailbox `test` holds the mail with everything.
+    /// Creates a server in which mailbox `test` contains the message with everything.
     async fn with_everything() -> Self {
         let house = Self::new();
         house.put(0, "test", MAIL).await;
         house
     }
 
-    /// A house in which mailbox `test` holds two short messages.
+    /// Creates a server in which mailbox `test` contains two short messages.
     async fn with_two_messages() -> Self {
         let house = Self::new();
         house.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
@@ -177,7 +177,7 @@ impl TestServer {
         assert_eq!(appended.stored[0].id.number(), id(number));
     }
 
-    /// Asks with the method, the target and, line by line, the headers; `Host` is added when it is not among them.
+    /// Sends a request: the method and the target, then a header in each line. `Host` is added if it is missing.
     async fn request(&self, request: &str) -> TestResponse {
         self.request_with(request, Body::empty(), Peer::default()).await
     }
@@ -203,7 +203,7 @@ async fn send_request(router: &Router, request: &str, body: Body, peer: Peer) ->
     TestResponse { status: parts.status, headers: parts.headers, body }
 }
 
-/// What came back.
+/// A response with its complete body.
 struct TestResponse {
     status: StatusCode,
     headers: HeaderMap,
@@ -223,14 +223,14 @@ impl TestResponse {
         serde_json::from_slice(&self.body).expect("JSON")
     }
 
-    /// The ids of a listing, as the numbers of the messages.
+    /// Returns the numbers of the messages in a listing.
     fn numbers(&self) -> Vec<u64> {
         let list = self.json();
         let ids = list.as_array().expect("a listing").iter().map(|one| one["id"].as_str().expect("an id"));
         ids.map(|id| (id.parse::<u64>().expect("a number") - FIRST) / 1_000_000).collect()
     }
 
-    /// Checks that this is a problem in every detail, and returns its sentence.
+    /// Checks all details of a problem document, and returns its sentence.
     fn problem(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{:?}", self.body);
         assert_eq!(self.header("content-type"), "application/problem+json");

@@ -1,4 +1,4 @@
-//! The live monitor over connections in memory: its frames, its manners, and its clocks, which run as fast as they can.
+//! Live events over connections in memory: frames, closing, limits and timeouts, with a paused clock.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -32,7 +32,7 @@ const UPGRADE: &str = "Connection: keep-alive, Upgrade
     Sec-WebSocket-Version: 13
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
 
-/// A server with a mailroom behind it, and the trigger of its end.
+/// A server with its mailroom and its shutdown trigger.
 pub(super) struct EventServer {
     mailroom: Arc<Mailroom>,
     monitors: Arc<Monitors>,
@@ -60,7 +60,7 @@ impl EventServer {
         Self { router: router(mailroom.clone(), settings), mailroom, monitors, trigger, shutdown }
     }
 
-    /// Delivers a mail with this subject to `{to}@example.org`; returns its id.
+    /// Delivers a message with this subject to `{to}@example.org`, and returns its id.
     pub(super) async fn deliver(&self, to: &str, subject: &str) -> MessageId {
         let address = Address::parse(&format!("{to}@example.org"), Alphabet::Ascii).unwrap();
         let envelope = Envelope {
@@ -90,7 +90,7 @@ impl EventServer {
         WebSocketClient(client_async(format!("ws://localhost{path}"), client).await.unwrap().0)
     }
 
-    /// Opens a stream of Server-Sent Events, up to behind its headers.
+    /// Opens a stream of Server-Sent Events, and reads its header.
     pub(super) async fn stream(&self, path: &str, headers: &str) -> EventStreamClient {
         let mut client = self.connect(1 << 20);
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
@@ -102,7 +102,7 @@ impl EventServer {
         stream
     }
 
-    /// Whether what is counted becomes this; things end a little later than their clients see it.
+    /// Returns whether the metrics reach these values. Connections end a little later than their clients notice.
     async fn counts(&self, websockets: usize, streams: usize, lagged: u64) -> bool {
         for _ in 0..100 {
             let now = &self.monitors;
@@ -116,17 +116,18 @@ impl EventServer {
     }
 }
 
-/// A request for a WebSocket with these headers, as it is on the wire.
+/// Returns a WebSocket handshake request with these headers, as it is on the wire.
 fn handshake(headers: &str) -> String {
     let request = format!("GET {V1} HTTP/1.1\n{headers}\n{UPGRADE}\n\n");
     request.lines().flat_map(|line| [line.trim(), "\r\n"]).collect()
 }
 
-/// One who listens to a WebSocket.
+/// A client of a WebSocket.
 pub(super) struct WebSocketClient(WebSocketStream<DuplexStream>);
 
 impl WebSocketClient {
-    /// The next text, `closed` and the code, `ended` without one, or `nothing` when none comes for a while.
+    /// Returns the next text, `closed` and the code, `ended` at the end of the connection, or `nothing` after a
+    /// timeout.
     pub(super) async fn next(&mut self) -> String {
         loop {
             return match timeout(Duration::from_secs(5), self.0.next()).await {
@@ -141,7 +142,7 @@ impl WebSocketClient {
         }
     }
 
-    /// The next text's subject or, for a deletion, `-` and the id.
+    /// Returns the subject in the next text or, for a deletion, `-` and the id.
     async fn subject(&mut self) -> String {
         let text = self.next().await;
         let Ok(json) = serde_json::from_str::<serde_json::Value>(&text) else { return text };
@@ -151,14 +152,14 @@ impl WebSocketClient {
     }
 }
 
-/// One who listens to Server-Sent Events.
+/// A client of Server-Sent Events.
 pub(super) struct EventStreamClient {
     client: DuplexStream,
     read: String,
 }
 
 impl EventStreamClient {
-    /// What comes up to and with this text; `None` when the connection ends before.
+    /// Reads up to and including this text. Returns `None` if the connection ends before.
     async fn until(&mut self, end: &str) -> Option<String> {
         loop {
             if let Some(at) = self.read.find(end) {
@@ -175,7 +176,7 @@ impl EventStreamClient {
         }
     }
 
-    /// The next event's name, id and data. The chunks that they come in do not matter.
+    /// Returns the name, id and data of the next event, regardless of chunk boundaries.
     pub(super) async fn event(&mut self) -> Option<(String, String, serde_json::Value)> {
         self.until("event: ").await?;
         let name = self.until("\n").await?.trim().to_owned();
@@ -261,7 +262,7 @@ async fn a_page_of_another_origin_does_not_listen() {
         let request = format!("GET {path}\n{UPGRADE}\n{header}");
         send_request(&office.router, &request, Body::empty(), Peer::default()).await.problem(403);
     }
-    // Its own page does.
+    // The same request from the own page is accepted.
     let mut client = office.connect(1 << 16);
     client.write_all(handshake("Host: localhost:9000\nOrigin: http://localhost:9000").as_bytes()).await.unwrap();
     let mut answer = [0; 12];
@@ -340,14 +341,14 @@ async fn who_falls_behind_is_told_to_come_again() {
     let mut stream = EventStreamClient { client: office.connect(1000), read: String::new() };
     stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     stream.until("retry").await.unwrap();
-    // Long subjects make it lag sooner.
+    // Long subjects make the client lag sooner.
     for number in 0..3000 {
         office.deliver("bob", &format!("{number} {}", "x".repeat(4000))).await;
         if number % 10 == 0 {
             sleep(Duration::from_millis(5)).await;
         }
     }
-    // It still gets what was on its way.
+    // Events already on their way are still received.
     let mut heard = 0;
     let end = loop {
         let subject = slow.subject().await;
@@ -400,7 +401,7 @@ async fn server_sent_events() {
     assert_eq!(bob.event().await.unwrap().2["header"]["subject"], "two");
     assert_eq!(bob.event().await.unwrap().0, "message-deleted");
 
-    // Who comes back hears what happened since, deletions too, and nothing else.
+    // A client that reconnects gets what happened since, including deletions, and nothing else.
     drop((all, bob));
     let third = office.deliver("ann", "three").await;
     office.mailroom.remove(&office.mailroom.mailbox("ann").unwrap(), third).await.unwrap();
@@ -410,7 +411,7 @@ async fn server_sent_events() {
         assert_eq!(stream.event().await.unwrap().2["header"]["subject"], "three");
         assert_eq!(stream.event().await.unwrap().0, "message-deleted");
     }
-    // An id from another life says nothing but that something may be missing.
+    // An id of another server start reports only that events may be missing.
     for (foreign, has_gap) in [("1-1", true), ("nonsense", false), ("", false)] {
         let mut stream = office.stream(EVENTS, &format!("Last-Event-ID: {foreign}\r\n")).await;
         if has_gap {
@@ -420,7 +421,7 @@ async fn server_sent_events() {
     }
 }
 
-/// Which node answers is up to a balancer.
+/// A load balancer may send the client to another node.
 #[tokio::test(start_paused = true)]
 async fn who_listened_at_one_node_goes_on_at_another() {
     let store = SharedStore::new(Limits::default());
@@ -452,7 +453,7 @@ async fn a_quiet_stream_is_kept_alive() {
         stream.until(":\n\n").await.unwrap();
     }
     assert_eq!(start.elapsed().as_secs(), 500);
-    // What happens elsewhere moves the place from which it can go on.
+    // Events of other mailboxes advance the position.
     office.deliver("ann", "for another").await;
     let id = stream.until(":\nid: ").await.map(|_| ()).and(stream.until("\n\n").await).unwrap();
     assert!(id.ends_with("-0\n\n"), "{id:?}");
@@ -469,7 +470,7 @@ async fn who_leaves_a_stream_leaves_its_place() {
     let mut stream = EventStreamClient { client: office.connect_with(1 << 16, tenure), read: String::new() };
     stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     stream.until("retry").await.unwrap();
-    // What a client says meanwhile does not hide that it goes.
+    // Input from the client does not prevent the detection of the disconnect.
     stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\n").as_bytes()).await.unwrap();
     let others = [seats().await, seats().await];
     let start = Instant::now();
@@ -479,7 +480,7 @@ async fn who_leaves_a_stream_leaves_its_place() {
     assert!(start.elapsed() < Duration::from_secs(1), "without a keep-alive: {:?}", start.elapsed());
 }
 
-/// What was sent while a stream was listened to is a request all the same.
+/// A request that was sent during an event stream is served after it.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_ends_is_followed_by_the_next_answer() {
     let office = EventServer::new();
@@ -529,7 +530,7 @@ async fn the_headers_of_a_stream() {
     assert_eq!(head.header("access-control-allow-origin"), "");
 }
 
-/// A WebSocket is no HTTP any more, but it is still a connection.
+/// A WebSocket is not HTTP any more, but it still counts as a connection.
 #[tokio::test(start_paused = true)]
 async fn monitors_keep_their_place_until_the_server_ends() {
     let office = EventServer::new();
@@ -564,7 +565,8 @@ async fn monitors_keep_their_place_until_the_server_ends() {
     drop(stalled);
 }
 
-/// Whoever takes nothing of its answer must not hold up the end: a listener not at all, another one not for ever.
+/// Clients that do not read must not delay the shutdown: a subscriber not at all, other clients only for a limited
+/// time.
 #[tokio::test(start_paused = true)]
 async fn the_end_does_not_wait_for_stalled_clients() {
     let office = EventServer::new();

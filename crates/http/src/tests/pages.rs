@@ -1,4 +1,4 @@
-//! The web interface as a browser gets it: pages, the files they ask for, the greeting. What is in them does not matter
+//! The pages, their files and the greeting, as a browser gets them. The content of the web interface is not tested
 //! here.
 
 use std::fs;
@@ -14,10 +14,10 @@ use super::*;
 use crate::response::embedded_assets::{ASSETS, HASH, PAGES};
 use crate::response::encoding::Coding;
 
-/// What all compressed files together may have.
+/// The maximum total size of all compressed files.
 const MAX_BYTES: usize = 150_000;
 
-/// The pages, and their way to the root.
+/// The pages, and their relative paths to the root.
 const TABLE: [(&str, &str); 10] = [
     ("/", "./"),
     ("/monitor", "./"),
@@ -35,7 +35,7 @@ fn below(base: &str) -> TestServer {
     TestServer::with(Settings { base_path: base.to_owned(), ..Settings::default() })
 }
 
-/// The path of a file that is worth compressing.
+/// Returns the path of a file that has compressed forms.
 fn some_asset() -> String {
     let (path, _) = ASSETS.iter().find(|(_, file)| file.smaller.len() == 2).expect("a file in three forms");
     format!("/assets/{HASH}/{path}")
@@ -282,7 +282,7 @@ fn the_web_interface_is_small() {
 /// A file with a greeting, removed when dropped.
 struct GreetingFile(TestDir);
 
-/// A house whose greeting is in this file.
+/// Creates a server whose greeting is in this file.
 fn greeting_in(path: PathBuf) -> TestServer {
     TestServer::with_info(Settings::default(), ServerInfo { greeting_file: Some(path), ..ServerInfo::default() })
 }
@@ -351,7 +351,7 @@ async fn odd_greetings() {
 
     let directory = greeting_in(std::env::temp_dir());
     assert!(greeting(&directory).await.starts_with("<h2>"));
-    // Opening this one would wait for somebody who writes to it.
+    // Opening a pipe would wait for a writer.
     let pipe = GreetingFile::new();
     let mode = rustix::fs::Mode::from(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, pipe.path(), rustix::fs::FileType::Fifo, mode, 0).expect("a pipe");

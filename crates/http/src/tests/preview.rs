@@ -1,4 +1,4 @@
-//! The document for a frame: what is in it, and the headers that keep it in its place.
+//! The document for the preview frame, and the headers that isolate it.
 
 use serde_json::json;
 

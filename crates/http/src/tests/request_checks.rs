@@ -1,4 +1,4 @@
-//! Who is let in: host names, proxies, and web pages of other origins.
+//! The request checks: host names, proxies, and web pages of other origins.
 
 use restante_settings::Hosts;
 
@@ -10,7 +10,7 @@ fn from(ip: &str) -> Peer {
     Peer::from(ip.parse().ok())
 }
 
-/// A house with one message that has an attachment, and what the links to it start with as the request sees it.
+/// Returns the prefix of links to an attachment in the response to a request with these headers.
 async fn base_url(settings: Settings, headers: &str, peer: Peer) -> Result<String, u16> {
     let house = TestServer::with(settings);
     house.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
@@ -102,7 +102,7 @@ async fn links_start_with_what_the_client_calls_the_server() {
     let local = "\nHost: 10.0.0.9:9000\nX-Forwarded-Host: localhost:8080";
     let lines = "\nHost: localhost\nX-Forwarded-Host: evil.example\nX-Forwarded-Host: mail.example.org";
     let nonsense = "\nHost: localhost\nX-Forwarded-Proto: javascript\nX-Forwarded-Host: ,";
-    // A trusted address counts when it is the one that is connected, not when a PROXY header names it.
+    // A trusted address counts if it is at the other end of the socket, not if a PROXY header names it.
     let by_header = Peer { socket_ip: "10.1.2.3".parse().ok(), ..from("192.0.2.1") };
     let named = Peer { socket_ip: "192.0.2.1".parse().ok(), ..from("10.1.2.3") };
     let tls = Peer { tls: true, ..Peer::default() };
@@ -213,7 +213,7 @@ async fn requests_from_pages_of_other_origins() {
             assert_eq!(answer.header("cross-origin-resource-policy"), "same-origin", "{request}");
         }
     }
-    // The stream of events has no end, so its answer is not read.
+    // The stream of events does not end, so its body is not read.
     for path in ["/api/v2/events", "/api/v2/events/test"] {
         let request = Request::get(path).header("Host", "localhost").header("Sec-Fetch-Site", "cross-site");
         let answer = house.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
@@ -226,7 +226,7 @@ async fn requests_from_pages_of_other_origins() {
     assert_eq!(behind.status, 200);
 }
 
-/// Browsers mark requests to `localhost` and loopback addresses only. They do not mark requests to other names of this machine.
+/// Browsers send Fetch Metadata only to `localhost` and loopback addresses, not to other names of this machine.
 #[tokio::test]
 async fn browsers_must_use_a_loopback_name_on_the_same_machine() {
     let house = TestServer::with(Settings { hosts: Hosts::Only(vec!["box".to_owned()]), ..Settings::default() });
@@ -251,7 +251,7 @@ async fn browsers_must_use_a_loopback_name_on_the_same_machine() {
         let request = format!("{LIST}\nHost: {host}{agent}");
         let answer = house.request_with(&request, Body::empty(), from("127.0.0.1")).await;
         assert_eq!(answer.status, status, "{host}{agent}");
-        // From another machine, and with TLS, the name is not the browser's alone.
+        // From another machine and with TLS, all of these names are accepted.
         assert_eq!(house.request_with(&request, Body::empty(), from("192.0.2.1")).await.status, 200, "{host}{agent}");
         let tls = Peer { tls: true, ..from("127.0.0.1") };
         assert_eq!(house.request_with(&request, Body::empty(), tls).await.status, 200, "{host}{agent}");

@@ -1,4 +1,4 @@
-//! What was said when mail came in. How it comes into the journal is tested with the real program.
+//! Sessions and transcripts. How they get into the journal is tested with the complete program.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A house with a journal and one message in mailbox `test`.
+/// Creates a server with a journal and one message in mailbox `test`.
 async fn with_journal() -> (TestServer, Arc<MemoryJournal>) {
     let journal = Arc::new(MemoryJournal::new(1 << 20));
     let store = Arc::new(MemoryStore::new(Limits::default()));

@@ -1,4 +1,4 @@
-//! A store in trouble: the client gets a plain sentence, and is told whether to come again.
+//! A store that fails: the client gets a plain sentence, and learns whether to try again.
 
 use async_trait::async_trait;
 use restante_mail::message::{MessageId, Source, Summary};
@@ -10,7 +10,7 @@ use restante_store::{
 
 use super::*;
 
-/// A store that does nothing but fail, or does not even do that.
+/// A store whose operations all fail, or never return.
 pub(super) struct FailingStore {
     error: Option<MakeError>,
     is_shared: bool,
@@ -105,7 +105,7 @@ async fn a_store_in_trouble_is_503() {
     }
 }
 
-/// What goes to the log leaves the service beside the answer.
+/// A store error that is to be logged leaves the service as an extension of the response.
 #[tokio::test]
 async fn a_shared_store_says_by_itself_that_it_is_away() {
     for (is_shared, path, is_told) in [
@@ -158,7 +158,7 @@ pub(super) fn over(store: FailingStore) -> Router {
     router(Arc::new(mailroom), Settings { max_message_bytes: 1 << 20, ..Settings::default() })
 }
 
-/// Whoever watches the server wants to see it most when it has much to do.
+/// Monitoring is needed most when the server is busy.
 #[tokio::test(start_paused = true)]
 async fn what_is_asked_about_the_server_does_not_wait_for_heavy_work() {
     let store = Arc::new(MemoryStore::new(Limits::default()));

@@ -1,4 +1,4 @@
-//! Waiting for mail: what is there, what comes, what does not, and who leaves meanwhile.
+//! Waiting for messages: existing ones, arriving ones, timeouts, and clients that disconnect.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn house() -> TestServer {
     TestServer::with(Settings { max_message_bytes: 1 << 20, ..Settings::default() })
 }
 
-/// Delivers a mail as somebody else does.
+/// Delivers a message through another request.
 async fn deliver(house: &TestServer, mailbox: &str, subject: &str) -> String {
     let request = format!("POST /api/v2/mailbox/{mailbox}\nContent-Type: message/rfc822");
     let mail = format!("From: a@example.org\r\nSubject: {subject}\r\n\r\nThe code is 4711.\r\n");
@@ -224,12 +224,12 @@ async fn not_more_than_so_many_wait() {
     assert_eq!(house.request("GET /api/v2/mailbox/other/wait").await.status, 408, "the place is free again");
 }
 
-/// Who closes its side has left, also when it is polite about it; the connection ends, and with it all that was held for it.
+/// A client that closes its side has disconnected. The connection ends and releases everything that it holds.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_leaves_is_not_waited_for() {
     let extensions = crate::Extensions { search: Some(Arc::new(Search::new(None))), ..crate::Extensions::default() };
     let house = TestServer::with(Settings { extensions, ..Settings::default() });
-    // A search that nobody has begun waits two seconds for its index.
+    // A search without a started index waits two seconds for it.
     for path in ["/api/v2/mailbox/test/wait?timeout=10m", "/api/v2/search?q=code"] {
         let (mut client, server) = duplex(1 << 16);
         let (_trigger, shutdown) = ShutdownTrigger::new();

@@ -1,4 +1,4 @@
-//! Heavy work: whose turn it is, how long that is waited for, and who has left meanwhile.
+//! Permits for expensive work: the timeout, and clients that disconnect while they wait.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::{ConnectionGuard, Version, serve_connection};
 
 const LARGE: &str = "/api/v1/mailbox/test/latest";
 
-/// A house with a large mail, and all the turns to read it.
+/// Creates a server with a large message, and acquires all work permits.
 async fn crowded_house() -> (TestServer, Arc<Server>, OwnedSemaphorePermit) {
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
@@ -32,7 +32,7 @@ async fn crowded_house() -> (TestServer, Arc<Server>, OwnedSemaphorePermit) {
     (house, server, all)
 }
 
-/// A client that has sent a request.
+/// Opens a connection and sends a request.
 async fn asking(house: &TestServer, head: &str) -> (DuplexStream, JoinHandle<()>) {
     let (mut client, server) = duplex(1 << 20);
     let (trigger, shutdown) = ShutdownTrigger::new();
@@ -75,7 +75,7 @@ async fn who_has_left_does_not_keep_its_place() {
     }
 }
 
-/// Who has only said its last word is answered if that does not take long.
+/// A client that has only closed its sending side gets a response if that does not take long.
 #[tokio::test(start_paused = true)]
 async fn who_has_said_its_last_word_waits_a_moment() {
     for (seconds, status) in [(1, "200 OK"), (3, "400 Bad Request")] {
@@ -114,7 +114,7 @@ async fn a_body_that_comes_slowly_comes_all_the_same() {
     assert!(house.request("GET /api/v1/mailbox/test/latest/source").await.text().ends_with(&body));
 }
 
-/// Who waits for mail and who reads it do not wait for each other.
+/// Requests that wait for messages and requests that read messages do not block each other.
 #[tokio::test(start_paused = true)]
 async fn who_waits_has_a_turn_of_its_own() {
     let (house, _server, _all) = crowded_house().await;

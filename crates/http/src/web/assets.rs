@@ -1,4 +1,4 @@
-//! The files that the pages ask for. Their paths hold a hash over all of them, so that a browser may keep them for ever.
+//! The files that the pages load. Their paths contain a hash of all files, so browsers may cache them forever.
 
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
@@ -11,10 +11,10 @@ use crate::response::encoding::AcceptEncoding;
 use crate::response::etag::IfNoneMatch;
 use crate::response::problem::Problem;
 
-/// What never changes under its path (RFC 8246).
+/// For files that never change under their path (RFC 8246).
 const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
-/// A file. The hash of another version is unknown: what it stood for is not here, and no cache may believe otherwise.
+/// Returns a file. A request with the hash of another version gets 404, so that caches do not store the wrong file.
 pub(crate) async fn asset(
     path: Result<Path<(String, String)>, PathRejection>,
     accepted: AcceptEncoding,

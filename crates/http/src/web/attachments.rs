@@ -1,4 +1,4 @@
-//! Attachments, to save or to look at.
+//! Attachments to save or to show.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::response::problem::Problem;
 use crate::state::Server;
 use crate::state::attachment::PartSelector;
 
-/// An attachment as a file to save.
+/// Returns an attachment as a file to save.
 pub(crate) async fn download(
     State(server): State<Arc<Server>>,
     target: PathAttachment,
@@ -28,7 +28,7 @@ pub(crate) async fn download(
         .await
 }
 
-/// An attachment to look at.
+/// Returns an attachment as a document to show.
 pub(crate) async fn view(
     State(server): State<Arc<Server>>,
     target: PathAttachment,

@@ -1,5 +1,5 @@
-//! The greeting of the home page: a piece of HTML, the built-in one or the operator's. The page waits for it, so a file that
-//! cannot be read in time is not waited for.
+//! The greeting on the home page: built-in HTML, or a file of the operator. The page waits for it, so reading the file
+//! has a timeout.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -20,34 +20,34 @@ use tokio::time::timeout;
 use crate::response::problem::Problem;
 use crate::response::success;
 
-/// Where it is asked for.
+/// The path of the handler.
 pub(crate) const GREETING_PATH: &str = "/serve/greeting";
 
-/// The most bytes of the operator's file that are read.
+/// The maximum number of bytes that are read from the file.
 const MAX_BYTES: u64 = 1 << 20;
-/// How long it may take to read the file, with the turn that has to come first.
+/// The time to read the file, including the wait for the permit.
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
 const BUILT_IN: &str = include_str!("greeting.html");
 
-/// The home page shows the greeting under its own policy. Who opens it by its address alone gets it without scripts, forms
-/// and an origin.
+/// The home page shows the greeting under its own policy. A browser that opens it directly shows it without scripts and
+/// forms, and with an opaque origin.
 const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(
     "sandbox; default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; frame-ancestors 'none'",
 );
 
-/// Where the greeting comes from.
+/// The greeting, from a file or built in.
 pub(crate) struct Greeting {
-    /// The operator's file, if there is to be one.
+    /// The file of the operator, if configured.
     file: Option<PathBuf>,
-    /// The file is read by one request at a time: a file system that hangs takes one thread with it, not all of them.
+    /// Only one request at a time reads the file: a file system that hangs blocks one thread, not all of them.
     read_permit: Arc<Semaphore>,
-    /// What the file last held. Answers share it as long as it stays the same, however slowly they are taken.
+    /// The last content of the file. Responses share it while it does not change.
     cached: Mutex<Option<Bytes>>,
     log_throttle: LogThrottle,
 }
 
 impl Greeting {
-    /// The greeting in this file, or the built-in one.
+    /// Creates a greeting from this file, or the built-in one.
     pub(crate) fn new(file: Option<PathBuf>) -> Self {
         Self {
             file,
@@ -57,7 +57,7 @@ impl Greeting {
         }
     }
 
-    /// What the file holds now, or what it last held if it does not say in time.
+    /// Returns the current content of the file, or the last one if reading takes too long.
     async fn text(self: &Arc<Self>) -> Result<Bytes, Problem> {
         let Some(path) = &self.file else { return Ok(BUILT_IN.into()) };
         let read = async {
@@ -74,7 +74,7 @@ impl Greeting {
         Ok(last.clone().unwrap_or(BUILT_IN.into()))
     }
 
-    /// What the file holds now; the built-in greeting where it cannot be read, which is told once.
+    /// Returns the current content of the file. If it cannot be read, logs that once and returns the built-in greeting.
     fn read_file(&self, path: &Path) -> Bytes {
         let read = read(path);
         let mut last = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +84,7 @@ impl Greeting {
                 _ => last.insert(text.into()).clone(),
             },
             Err(error) => {
-                // The operator knows of a file that was never there from the start of the server.
+                // A file that was missing from the start is reported when the server starts.
                 if last.take().is_some() {
                     let path = path.display();
                     tracing::warn!(%error, %path, "the greeting cannot be read any more; the built-in one is shown");
@@ -95,7 +95,7 @@ impl Greeting {
     }
 }
 
-/// The greeting, read anew.
+/// Returns the greeting.
 pub(crate) async fn greeting(Extension(greeting): Extension<Arc<Greeting>>) -> Result<Response, Problem> {
     let mut response = Response::new(Body::from(greeting.text().await?));
     let headers = response.headers_mut();
@@ -106,7 +106,7 @@ pub(crate) async fn greeting(Extension(greeting): Extension<Arc<Greeting>>) -> R
     Ok(response)
 }
 
-/// The text of a file, made valid where it is not UTF-8. A pipe is not opened: that would wait for somebody who writes.
+/// Returns the text of a file, with invalid UTF-8 replaced. A pipe is not opened, because that would wait for a writer.
 fn read(path: &Path) -> io::Result<String> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("not a regular file"));

@@ -1,5 +1,5 @@
-//! Logging in and out by a page. The cookie is for our own pages, by its `SameSite`: it comes along when a link in a mail or a
-//! chat leads here, which `Strict` would not allow, but not with what pages of others send or fetch.
+//! Login and logout through a page. The cookie is `SameSite=Lax`: browsers send it if a link in a message or chat leads
+//! here, which `Strict` would prevent, but not with requests that pages of other sites send.
 
 use std::sync::Arc;
 
@@ -17,21 +17,21 @@ use crate::response::success::see_other;
 use crate::state::{Server, Settings};
 use crate::web::login_page;
 
-/// The largest form that is read.
+/// The maximum size of the form.
 const MAX_FORM_BYTES: usize = 16 * 1024;
-/// The longest way back.
+/// The maximum length of the path to return to after the login.
 const MAX_NEXT_BYTES: usize = 2048;
 
 type Pairs = Vec<(String, String)>;
 
-/// The form.
+/// Returns the login page.
 pub(crate) async fn form(State(server): State<Arc<Server>>, uri: Uri) -> Result<Response, Problem> {
     auth(&server)?;
     let Query(pairs) = Query::<Pairs>::try_from_uri(&uri).unwrap_or_default();
     Ok(login_page::form(StatusCode::OK, field(&pairs, "next"), "", None))
 }
 
-/// Takes the form, and leads back to where its reader wanted to go.
+/// Checks the form, and redirects to the page that the user wanted to open.
 pub(crate) async fn log_in(State(server): State<Arc<Server>>, request: Request) -> Result<Response, Problem> {
     let locks = auth(&server)?.clone();
     let extensions = request.extensions();
@@ -53,7 +53,7 @@ pub(crate) async fn log_in(State(server): State<Arc<Server>>, request: Request) 
     Ok(response)
 }
 
-/// Ends a login, and leads to the form.
+/// Ends a login, and redirects to the login page.
 pub(crate) async fn log_out(State(server): State<Arc<Server>>, headers: HeaderMap) -> Result<Response, Problem> {
     let locks = auth(&server)?;
     session_cookies(&headers).for_each(|cookie| locks.authenticator.log_out(cookie));
@@ -66,7 +66,7 @@ fn auth(server: &Server) -> Result<&Arc<AuthService>, Problem> {
     server.settings.auth.as_ref().ok_or(Problem::NoSuchPath)
 }
 
-/// The form once more, which says why.
+/// Returns the login page with the reason of the refusal.
 fn refused_form(next: &str, user: &str, denied: Denied) -> Response {
     let (status, sentence) = match denied.reason {
         DenialReason::TooMany => (StatusCode::TOO_MANY_REQUESTS, "Too many logins have failed. Try again in a minute."),
@@ -81,7 +81,7 @@ fn refused_form(next: &str, user: &str, denied: Denied) -> Response {
 async fn read_form(request: Request) -> Result<Pairs, Problem> {
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, MAX_FORM_BYTES).await?;
-    // A form is written as a query is (HTML Standard, section 4.10.22.7).
+    // A form is encoded like a query (HTML Standard, section 4.10.22.7).
     let query = Uri::try_from([b"/?", &body[..]].concat()).ok();
     let pairs = query.and_then(|uri| Query::<Pairs>::try_from_uri(&uri).ok());
     let Query(pairs) = pairs.ok_or_else(|| Problem::Malformed("The form cannot be read.".to_owned()))?;
@@ -92,8 +92,8 @@ fn field<'p>(pairs: &'p Pairs, name: &str) -> &'p str {
     pairs.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
 }
 
-/// The way to where somebody wanted to go, when that is a place of ours; otherwise the start. It is relative and begins with
-/// a dot, so that whatever is behind that can name no other host.
+/// Returns the location after the login: the requested page if it belongs to this server, otherwise the home page. The
+/// location is relative and begins with a dot, so that it cannot name another host.
 fn redirect_target(next: &str) -> String {
     let path = next.split(['?', '#']).next().unwrap_or_default();
     let climbs = path.split(['/', '\\']).any(|step| step == "..");
@@ -130,7 +130,7 @@ mod tests {
         for next in ["m/ann", "m/ann/7?x=1", "monitor#x", "status?next=../x", ""] {
             assert_eq!(redirect_target(next), format!("./{next}"));
         }
-        // They stay what they are behind a dot and a slash: a path of ours.
+        // After a dot and a slash these are paths of this server.
         for next in
             ["/evil.example", "//evil.example", "https://evil.example", "javascript:alert(1)", "\\\\evil.example"]
         {

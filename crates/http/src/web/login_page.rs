@@ -1,5 +1,5 @@
-//! The page with the form to log in: plain HTML in the clothes of the web interface, which works without scripts and under
-//! any base path, because all of its ways are relative.
+//! The login page: plain HTML in the style of the web interface. It works without scripts and, because all links are
+//! relative, under any base path.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -11,7 +11,7 @@ use crate::response::success::{HTML, NO_STORE, SAME_ORIGIN};
 
 const POLICY: HeaderValue = HeaderValue::from_static(embedded_assets::LOGIN_POLICY);
 
-/// The form, with the way back and the name that was typed before, and a sentence about what went wrong.
+/// Returns the page with the path to return to, the user name that was typed before, and an error message.
 pub(crate) fn form(status: StatusCode, next: &str, user: &str, wrong: Option<&str>) -> Response {
     let mut response = Response::new(Body::from(page(next, user, wrong)));
     *response.status_mut() = status;
@@ -20,8 +20,8 @@ pub(crate) fn form(status: StatusCode, next: &str, user: &str, wrong: Option<&st
     headers.insert(header::CACHE_CONTROL, NO_STORE);
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    // A form on a page that tells nobody where it is would come from the origin `null` (Fetch Standard, section 3.1), and
-    // nothing is taken from there.
+    // With `no-referrer`, browsers would send the form with the origin `null` (Fetch Standard, section 3.1), which is
+    // refused.
     headers.insert(header::REFERRER_POLICY, SAME_ORIGIN);
     response
 }
@@ -36,7 +36,7 @@ fn page(next: &str, user: &str, wrong: Option<&str>) -> String {
     let (next, user) = (escaped(next), escaped(user));
     let note = wrong.map(|sentence| format!("<p class=\"note bad\" role=\"alert\">{}</p>\n", escaped(sentence)));
     let note = note.unwrap_or_default();
-    // Who has typed the name has only the password left to type.
+    // If the user name is known, the focus is on the password.
     let (first, second) = if user.is_empty() { (" autofocus", "") } else { ("", " autofocus") };
     format!(
         r#"<!doctype html>

@@ -1,4 +1,4 @@
-//! A message as the web page of Inbucket reads it: its text and its HTML ready to be put into a page.
+//! A message for Inbucket's web interface: its text and its HTML, ready to be inserted into a page.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::response::problem::Problem;
 use crate::state::Server;
 use crate::state::message::Representation;
 
-/// The message as JSON.
+/// Returns a message as JSON.
 pub(crate) async fn compat(
     State(server): State<Arc<Server>>,
     target: PathMessage,
@@ -35,7 +35,7 @@ pub(crate) async fn compat(
 }
 
 fn render_compat(of: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Problem> {
-    // Inbucket's page shows no line breaks but these.
+    // Inbucket's page shows no other line breaks.
     let text = restante_html::linkify(&mime.inbucket_text()).replace('\n', "<br/>\n");
     let html = restante_html::sanitize(&mime.html(), &ImageLinks::new(mime, of, root));
     let size = json::max_string_len(&text) + json::max_string_len(&html) + 2 * record_size(of);
@@ -55,27 +55,27 @@ fn render_compat(of: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Problem
     json::body_with_capacity(&message, size)
 }
 
-/// A message as the web page of Inbucket reads it.
+/// A message for Inbucket's web interface.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CompatMessage<'a> {
     #[serde(flatten)]
     record: MessageRecord<'a>,
-    /// The values of every header, by canonical names; unfolded and not decoded.
+    /// The values of all header fields by canonical names, unfolded and not decoded.
     #[schema(value_type = BTreeMap<String, Vec<String>>)]
     header: HeaderMap,
     /// The text as HTML, with links.
     text: String,
-    /// The HTML, sanitised.
+    /// The sanitized HTML.
     html: String,
     attachments: Vec<CompatAttachment>,
     errors: Vec<Defect>,
 }
 
-/// A file that a message brings along.
+/// An attachment.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct CompatAttachment {
-    /// Its place in the list, which is in the links to it.
+    /// The index of the attachment in the list. Links to the attachment contain it.
     id: String,
     filename: String,
     content_type: String,

@@ -1,5 +1,5 @@
-//! The document that a page shows in a frame: the mail's HTML made harmless, or its text when it has none. The answer
-//! carries the policy that keeps it harmless should something have been overlooked.
+//! The document for the preview frame: the sanitized HTML of a message, or its text if it has no HTML. The policy of
+//! the response makes it harmless even if the sanitizer misses something.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ use crate::response::success::NoBody;
 use crate::state::Server;
 use crate::state::message::Representation;
 
-/// What both policies begin with. `sandbox` gives the document an origin of its own and forbids scripts, forms and
-/// plugins; a link may still open a tab, and what is opened there is not in the sandbox.
+/// The common part of both policies. `sandbox` gives the document its own origin and forbids scripts, forms and
+/// plugins. Links may open a tab, which is not sandboxed.
 macro_rules! policy {
     ($images:literal, $fonts:literal) => {
         concat!(
@@ -38,7 +38,7 @@ macro_rules! policy {
 const POLICY: HeaderValue = HeaderValue::from_static(policy!("data:", "data:"));
 const POLICY_WITH_REMOTE: HeaderValue = HeaderValue::from_static(policy!("data: http: https:", "data: https:"));
 
-/// How the preview shall look, from the query.
+/// The appearance of the preview, from the query.
 #[derive(Debug)]
 pub(crate) struct PreviewParameters(PreviewOptions);
 
@@ -63,7 +63,7 @@ impl<S: Sync> FromRequestParts<S> for PreviewParameters {
     }
 }
 
-/// The preview of a message.
+/// Returns the preview of a message.
 pub(crate) async fn preview(
     State(server): State<Arc<Server>>,
     target: PathMessage,
@@ -82,7 +82,7 @@ pub(crate) async fn preview(
     Ok(frame_response(Body::from(document), tag, shown))
 }
 
-/// The document; a mail without HTML is shown as its text, so that the frame is never empty.
+/// Returns the document. For a message without HTML it shows the text, so that the frame is never empty.
 fn document(mime: &Mime, shown: PreviewOptions) -> Bytes {
     let html = if mime.has_html() {
         mime.html()

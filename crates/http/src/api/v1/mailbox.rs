@@ -1,4 +1,4 @@
-//! The operations of the REST API, version 1.
+//! The handlers of version 1 of the REST API.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::response::{message_json, success};
 use crate::state::Server;
 use crate::state::message::{CacheKey, Representation, source_length};
 
-/// The largest request body that is read; the only sensible one has some twenty bytes.
+/// The maximum size of a request body. A valid one has about twenty bytes.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
 type HandlerResult = Result<Response, Problem>;
 
-/// List Mailbox Contents.
+/// Lists the messages of a mailbox.
 pub(crate) async fn list(
     State(server): State<Arc<Server>>,
     PathMailbox(mailbox): PathMailbox,
@@ -42,11 +42,12 @@ pub(crate) async fn list(
     {
         return Ok(success::json(body, tag));
     }
-    // The mailbox may have changed meanwhile: what counts from here on is the version of the listing itself.
+    // The mailbox may have changed since. From here on, the version of the listing counts.
     let (this, name) = (&server, &mailbox);
     let make = |allowance: MemoryPermit| async move {
         let Listing { version, messages } = this.mailroom.list(name, page).await?;
-        // Anybody can ask for any number of empty mailboxes, and they are quick to render.
+        // Empty listings are not cached: clients can request any number of empty mailboxes, and they are quick to
+        // render.
         let worth_remembering = page == Page::ALL && !messages.is_empty();
         let turn = this.work_permit(message_json::listing_size(&messages), SMALL_BYTES).await?;
         let body = turn.run(move || allowance.charge(message_json::listing(&messages))).await??;
@@ -59,7 +60,7 @@ pub(crate) async fn list(
     Ok(success::json(body, server.etags.listing(version)))
 }
 
-/// Get Message.
+/// Returns a message.
 pub(crate) async fn message(
     State(server): State<Arc<Server>>,
     target: PathMessage,
@@ -76,7 +77,7 @@ pub(crate) async fn message(
         .await
 }
 
-/// Get Message Source.
+/// Returns the source of a message.
 pub(crate) async fn source(
     State(server): State<Arc<Server>>,
     target: PathMessage,
@@ -89,13 +90,13 @@ pub(crate) async fn source(
     if known.matches(&tag) {
         return Ok(success::not_modified(success::PLAIN, tag));
     }
-    // The store may have forgotten the message long before a slow client has read it, so its bytes count as well.
+    // The store may delete the message before a slow client has read it, so its bytes are counted.
     let room = server.response_budget.reserve(source_length(&summary)).await?;
     let source = server.mailroom.source(&target.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
     Ok(success::source(Source { body: room.attach(source.body), ..source }, tag))
 }
 
-/// Marks a message as read, or as unread. A request that says neither changes nothing.
+/// Marks a message as seen or unseen. A request that specifies neither changes nothing.
 pub(crate) async fn mark(State(server): State<Arc<Server>>, target: PathMessage, request: Request) -> HandlerResult {
     let seen = parse_requested_mark(request).await?;
     let id = match target.which {
@@ -110,21 +111,22 @@ pub(crate) async fn mark(State(server): State<Arc<Server>>, target: PathMessage,
     }
 }
 
-/// Delete Message. It does not take `latest`: between a client's look and its delete, another message can be the latest.
+/// Deletes a message. `latest` is not accepted: another message can become the latest between the time when a client
+/// reads and the time when it deletes.
 pub(crate) async fn remove(State(server): State<Arc<Server>>, target: PathMessage) -> HandlerResult {
     let MessageSelector::Id(id) = target.which else { return Err(Problem::NoSuchMessage) };
     if server.mailroom.remove(&target.mailbox, id).await? { success::done() } else { Err(Problem::NoSuchMessage) }
 }
 
-/// Purge Mailbox.
+/// Deletes all messages of a mailbox.
 pub(crate) async fn purge(State(server): State<Arc<Server>>, PathMailbox(mailbox): PathMailbox) -> HandlerResult {
     server.mailroom.purge(&mailbox).await?;
     success::done()
 }
 
-/// Returns the mark that a request asks for. Existing clients send any content type, write the name in any case, leave it out,
-/// or send no body when they mean `seen`. The content type protects nothing here: no web page of another origin can send
-/// PATCH without a preflight request.
+/// Returns the requested mark. Existing clients send any content type, write the name in any case, leave it out, or
+/// send no body to mark the message as seen. Requiring a content type would not protect against other origins: web
+/// pages cannot send PATCH to another origin without a preflight request.
 async fn parse_requested_mark(request: Request) -> Result<Option<bool>, Problem> {
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, MAX_BODY_BYTES).await?;

@@ -16,9 +16,9 @@ use crate::response::problem::Problem;
 use crate::response::{json, success};
 use crate::state::Server;
 
-/// How many messages may be asked about at once.
+/// The maximum number of messages in one request.
 const MAX_IDS: usize = 200;
-/// The messages that the query names.
+/// The ids in the query.
 #[derive(Debug)]
 pub(crate) struct Ids(BTreeSet<MessageId>);
 
@@ -39,7 +39,7 @@ impl<S: Sync> FromRequestParts<S> for Ids {
     }
 }
 
-/// The number of attachments of each of the messages that is there, by id.
+/// Returns the number of attachments of each existing message, by id.
 pub(crate) async fn counts(
     State(server): State<Arc<Server>>,
     PathMailbox(mailbox): PathMailbox,
@@ -51,7 +51,7 @@ pub(crate) async fn counts(
         return Ok(success::not_modified(success::JSON, tag));
     }
     let mut counts = Vec::with_capacity(ids.len());
-    // One after the other, so that no more than one of the mails is held.
+    // One after the other, so that only one message is in memory.
     for id in ids {
         if let Some(count) = server.attachment_count(&mailbox, id).await? {
             counts.push((id, count));
@@ -60,7 +60,7 @@ pub(crate) async fn counts(
     Ok(success::json(json::body(&AttachmentCounts(counts))?, tag))
 }
 
-/// How many attachments messages have, by their ids.
+/// The number of attachments of messages, by message id.
 #[derive(ToSchema)]
 #[schema(value_type = BTreeMap<String, u64>)]
 pub(crate) struct AttachmentCounts(Vec<(MessageId, usize)>);

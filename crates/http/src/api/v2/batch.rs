@@ -1,4 +1,4 @@
-//! Changes of many messages of a mailbox at once, for pages and programs that would otherwise ask ten thousand times.
+//! Changes of many messages of a mailbox in one request.
 
 use std::sync::Arc;
 
@@ -16,27 +16,27 @@ use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::Server;
 
-/// The largest request body that is read: the ids of some fifty thousand messages.
+/// The maximum size of a request body: the ids of about fifty thousand messages.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 const IDS_SHAPE: &str = "{\"ids\": [\"…\"]}, with ids as strings";
 const MARK_SHAPE: &str = "{\"ids\": [\"…\"], \"seen\": true} or false, with ids as strings";
 
-/// How many messages were deleted.
+/// The number of deleted messages.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Deleted {
     #[schema(value_type = u64)]
     pub(super) deleted: usize,
 }
 
-/// How many messages were marked.
+/// The number of marked messages.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Marked {
     #[schema(value_type = u64)]
     marked: usize,
 }
 
-/// Deletes the messages that the request names; those that are gone already do not count.
+/// Deletes the messages in the request. Messages that do not exist do not count.
 pub(crate) async fn delete(
     State(server): State<Arc<Server>>,
     PathMailbox(mailbox): PathMailbox,
@@ -48,7 +48,7 @@ pub(crate) async fn delete(
     success::no_store_json(&Deleted { deleted })
 }
 
-/// Marks the messages that the request names as read or unread.
+/// Marks the messages in the request as seen or unseen.
 pub(crate) async fn mark(
     State(server): State<Arc<Server>>,
     PathMailbox(mailbox): PathMailbox,
@@ -63,7 +63,7 @@ pub(crate) async fn mark(
     success::no_store_json(&Marked { marked })
 }
 
-/// The ids that a request names. A text that is no id names no message, like the id of one that is gone.
+/// Returns the ids in a request. Text that is not an id is ignored, like the id of a message that does not exist.
 fn parse_ids(wanted: Option<&Value>) -> Option<Vec<MessageId>> {
     let texts = wanted?.get("ids")?.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
     let mut ids: Vec<MessageId> = texts.into_iter().filter_map(|text| text.parse().ok()).collect();

@@ -1,5 +1,5 @@
-//! What tests want out of a message: its links, the one-time codes in it, the ways to unsubscribe, and the tree of its parts.
-//! How these are found is the business of the crate for extraction; the content of a part is served by `attachment`.
+//! Extracts of a message for tests: links, one-time codes, unsubscribe links, and the tree of MIME parts. The
+//! extraction itself is in the crate `restante_extract`; the content of a part is served by `state::attachment`.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::state::message::Representation;
 
 type HandlerResult = Result<Response, Problem>;
 
-/// The links of a message.
+/// Returns the links of a message.
 pub(crate) async fn links(State(server): State<Arc<Server>>, target: PathMessage, known: IfNoneMatch) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&Links::from_mime(mime));
     server
@@ -30,7 +30,7 @@ pub(crate) async fn links(State(server): State<Arc<Server>>, target: PathMessage
         .await
 }
 
-/// What may be one-time codes in a message.
+/// Returns the possible one-time codes of a message.
 pub(crate) async fn codes(State(server): State<Arc<Server>>, target: PathMessage, known: IfNoneMatch) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&Codes::from_mime(mime));
     server
@@ -38,7 +38,7 @@ pub(crate) async fn codes(State(server): State<Arc<Server>>, target: PathMessage
         .await
 }
 
-/// The ways to get off the list that a message came by.
+/// Returns the unsubscribe links of a message.
 pub(crate) async fn unsubscribe(
     State(server): State<Arc<Server>>,
     target: PathMessage,
@@ -55,7 +55,7 @@ pub(crate) async fn unsubscribe(
         .await
 }
 
-/// The parts of a message, depth first.
+/// Returns the MIME parts of a message, depth first.
 pub(crate) async fn parts(State(server): State<Arc<Server>>, target: PathMessage, known: IfNoneMatch) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&Parts::from_mime(mime));
     server
@@ -63,7 +63,7 @@ pub(crate) async fn parts(State(server): State<Arc<Server>>, target: PathMessage
         .await
 }
 
-/// The content of a part, which may be a text or contain other parts.
+/// Returns the content of a part. The part may be a text or contain other parts.
 pub(crate) async fn part_content(
     State(server): State<Arc<Server>>,
     target: PathPart,
@@ -82,7 +82,7 @@ pub(crate) async fn part_content(
 /// The links of a message.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Links {
-    /// In the order of the message, each once for each place.
+    /// The links in the order of the message. A link that occurs in several places is listed once for each place.
     links: Vec<Link>,
 }
 
@@ -97,9 +97,9 @@ impl Links {
 #[serde(rename_all = "kebab-case")]
 struct Link {
     href: String,
-    /// What a reader sees of it.
+    /// The visible text of the link.
     text: String,
-    /// What stands in for the picture in it, if it has one.
+    /// The alternative text of the image in the link, or null without an image.
     #[schema(required)]
     image_alt: Option<String>,
     r#where: LinkPlace,
@@ -122,7 +122,7 @@ impl From<restante_extract::Link> for Link {
     }
 }
 
-/// Where a link is.
+/// Where a link was found.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum LinkPlace {
@@ -131,7 +131,7 @@ enum LinkPlace {
     Header,
 }
 
-/// What a link leads to.
+/// The kind of target of a link.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum LinkKind {
@@ -140,10 +140,10 @@ enum LinkKind {
     Other,
 }
 
-/// What may be one-time codes in a message.
+/// The possible one-time codes of a message.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Codes {
-    /// The best first.
+    /// The codes, the most likely first.
     codes: Vec<OneTimeCode>,
 }
 
@@ -153,16 +153,16 @@ impl Codes {
     }
 }
 
-/// What may be a one-time code.
+/// A possible one-time code.
 #[derive(Serialize, ToSchema)]
 struct OneTimeCode {
     code: String,
-    /// How much speaks for it, up to 1.
+    /// How likely this is a one-time code, from 0 to 1.
     #[schema(minimum = 0, maximum = 1)]
     score: f64,
-    /// The words before it.
+    /// The text before the code.
     before: String,
-    /// The words after it.
+    /// The text after the code.
     after: String,
     r#where: CodePlace,
 }
@@ -178,7 +178,7 @@ impl From<Code> for OneTimeCode {
     }
 }
 
-/// Where a code is.
+/// Where a code was found.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum CodePlace {
@@ -187,13 +187,13 @@ enum CodePlace {
     Html,
 }
 
-/// The ways to get off the list that a message came by.
+/// How to unsubscribe from the mailing list that sent the message.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Unsubscribe {
-    /// Whether one request is enough (RFC 8058).
+    /// Whether a single POST request unsubscribes (RFC 8058).
     one_click: bool,
-    /// What `List-Unsubscribe` says (RFC 2369).
+    /// The links in `List-Unsubscribe` (RFC 2369).
     links: Vec<Way>,
     #[schema(required)]
     list_id: Option<String>,
@@ -206,7 +206,7 @@ impl Unsubscribe {
     }
 }
 
-/// A way to get off a list.
+/// An unsubscribe link.
 #[derive(Serialize, ToSchema)]
 struct Way {
     href: String,
@@ -224,7 +224,7 @@ impl From<restante_extract::UnsubscribeLink> for Way {
     }
 }
 
-/// How a way is gone.
+/// The kind of an unsubscribe link.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum WayKind {
@@ -236,7 +236,7 @@ enum WayKind {
 /// The MIME structure of a message.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Parts<'a> {
-    /// Depth first.
+    /// The parts, depth first.
     parts: Vec<Part<'a>>,
 }
 
@@ -251,19 +251,19 @@ impl<'a> Parts<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct Part<'a> {
-    /// Its place in the list.
+    /// The index of the part in the list.
     #[schema(value_type = u64)]
     index: usize,
-    /// The place of the part that it is in.
+    /// The index of the part that contains this part, or null for the root.
     #[schema(value_type = Option<u64>, required)]
     parent: Option<usize>,
-    /// How many parts it is in.
+    /// The number of parts that contain this part.
     #[schema(value_type = u64)]
     depth: usize,
     content_type: &'a str,
     #[schema(required)]
     charset: Option<&'a str>,
-    /// Its transfer encoding.
+    /// The transfer encoding.
     encoding: &'a str,
     #[schema(required)]
     disposition: Option<Disposition>,
@@ -295,7 +295,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// How a part wants to be shown.
+/// The disposition of a part.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Disposition {
@@ -312,7 +312,7 @@ impl From<mime::Disposition> for Disposition {
     }
 }
 
-/// What a part is for a reader.
+/// The role of a part for a reader.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum PartRole {
@@ -324,7 +324,7 @@ enum PartRole {
 }
 
 impl PartRole {
-    /// Returns the role of a part. A part with a content id and without a disposition is meant to be a piece of the HTML.
+    /// Returns the role of a part. A part with a content id and without a disposition is used by the HTML.
     fn new(part: &mime::Part, role: Role) -> Self {
         match (role, part.disposition) {
             (Role::Multipart, _) => Self::Container,

@@ -1,5 +1,5 @@
-//! Mail that comes by HTTP instead of SMTP: a whole one, or its pieces as JSON. Behind the door it goes the way of any
-//! mail.
+//! Delivery over HTTP instead of SMTP: a complete message, or its fields as JSON. After the request is read, delivery
+//! is the same as over SMTP.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -41,10 +41,11 @@ use crate::response::problem::{Problem, internal_error};
 use crate::response::success;
 use crate::state::Server;
 
-/// How many times the length of a mail its pieces may take as JSON: base64 takes a third more, and escapes take more.
+/// The maximum size of a JSON body, as a multiple of the maximum message size. Base64 adds a third, and escapes add
+/// more.
 const JSON_SIZE_FACTOR: usize = 2;
 
-/// Adds a mail to a mailbox.
+/// Delivers a message to a mailbox.
 pub(crate) async fn inject(
     State(server): State<Arc<Server>>,
     RequestGrant(grant): RequestGrant,
@@ -56,7 +57,7 @@ pub(crate) async fn inject(
     let ip = request.extensions().get::<Peer>().and_then(|peer| peer.ip);
     let mut room = server.upload_budget.reservation();
     let mail = server.read_message(request, &recipient, &mut room).await?;
-    // A large mail may take a while to arrive.
+    // A large message may take a while to arrive.
     attendance.check_credentials().await?;
     let from = sender.unwrap_or_else(|| sender_from_header(&mail));
     let mut envelope = Envelope { peer: envelope_peer(ip), from, recipients: Vec::new() };
@@ -65,7 +66,8 @@ pub(crate) async fn inject(
     let recipient = server.mailroom.check_recipient(&envelope, recipient, is_permitted).await?;
     envelope.recipients.push(recipient);
     let mailroom = server.mailroom.clone();
-    // The store takes the mail also when the client leaves meanwhile, and until it has it, it counts.
+    // Runs to completion even if the client disconnects. The message counts against the upload budget until it is
+    // stored.
     let delivery = tokio::spawn(async move {
         let outcome = mailroom.deliver(&envelope, mail).await;
         drop(room);
@@ -75,12 +77,12 @@ pub(crate) async fn inject(
         DeliveryOutcome::Stored(stored) => stored,
         DeliveryOutcome::Discarded => Vec::new(),
     };
-    // A hook may have sent it anywhere.
+    // A hook may have delivered to mailboxes outside of the grant.
     stored.retain(|message| grant.covers(&message.mailbox));
     stored_response(server.settings.link_root(), &stored)
 }
 
-/// The sender of the envelope, from `?from=`; an empty one is that of bounces.
+/// The sender of the envelope, from `?from=`. An empty value is the null sender of bounces.
 pub(crate) struct Sender(Option<ReversePath>);
 
 impl<S: Sync> FromRequestParts<S> for Sender {
@@ -100,7 +102,7 @@ impl<S: Sync> FromRequestParts<S> for Sender {
 }
 
 impl Server {
-    /// The mail that a request brings, for which there is room then.
+    /// Reads the message in a request. Its memory is reserved when this returns.
     async fn read_message(
         &self,
         request: Request,
@@ -130,13 +132,13 @@ impl Server {
         if mail.len() > most {
             return Err(Problem::MessageTooLarge { bytes: mail.len(), max: most });
         }
-        // Encoded for the way, it can be longer than it was.
+        // The encoded message can be longer than the JSON.
         body::reserve_memory(room, mail.len()).await?;
         Ok(mail.into())
     }
 }
 
-/// A mail in pieces, as JSON has them.
+/// The fields of a new message as JSON.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct MessageFields<'a> {
@@ -161,13 +163,13 @@ struct MessageFields<'a> {
 struct AttachmentFields<'a> {
     filename: Option<String>,
     content_type: Option<String>,
-    /// Most of the request; it is not copied before it is decoded.
+    /// Most of the request. It is not copied before it is decoded.
     #[serde(borrow)]
     content: Cow<'a, str>,
     content_id: Option<String>,
 }
 
-/// Something that is written as an object, and not as the list of its values, which would do otherwise.
+/// A value that must be a JSON object. By itself, a derived `Deserialize` also accepts an array of the values.
 struct JsonObject<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
@@ -223,13 +225,14 @@ fn decode_attachment((at, JsonObject(file)): (usize, JsonObject<AttachmentFields
     })
 }
 
-/// The address of the mail's author, where it says one that can be the sender of an envelope.
+/// Returns the address of the author in the message header, if it can be the sender of an envelope.
 fn sender_from_header(mail: &[u8]) -> ReversePath {
     let author = NamedAddress::from_display(&header_summary(mail).from?);
     Address::parse(&author.address, Alphabet::Utf8).ok()
 }
 
-/// A client of HTTP gives no name, so it has the one of a host without any (RFC 5321 section 4.1.3).
+/// Returns the peer for the envelope. An HTTP client sends no host name, so it gets an address literal (RFC 5321
+/// section 4.1.3).
 fn envelope_peer(ip: Option<IpAddr>) -> envelope::Peer {
     let helo = match ip {
         Some(IpAddr::V4(ip)) => format!("[{ip}]"),
@@ -239,7 +242,7 @@ fn envelope_peer(ip: Option<IpAddr>) -> envelope::Peer {
     envelope::Peer { ip, helo }
 }
 
-/// Tells where the mail is now, which may be nowhere.
+/// Returns the response with the copies that were stored, if any.
 fn stored_response(root: &str, stored: &[Summary]) -> Result<Response, Problem> {
     let mut response = success::no_store_json(&Arrived::from(stored))?;
     let Some(first) = stored.first() else { return Ok(response) };

@@ -1,4 +1,4 @@
-//! The list of mailboxes: what there is, and what is new in it, a page at a time.
+//! The list of mailboxes with their newest messages, in pages; and deleting all messages.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use crate::response::problem::Problem;
 use crate::response::{json, success};
 use crate::state::Server;
 
-/// How many mailboxes are read at once to find those that a client may see, if these are not all of them.
+/// The number of mailboxes that are read at once if the client may not see all of them.
 const SCAN_BATCH: usize = 1000;
-/// What a mailbox takes beside its name, at most, as a rule.
+/// The usual maximum size of a mailbox record, without the name.
 const RECORD_BYTES: usize = 192;
 
-/// List Mailboxes.
+/// Lists mailboxes.
 pub(crate) async fn list(
     State(server): State<Arc<Server>>,
     RequestGrant(grant): RequestGrant,
@@ -34,7 +34,7 @@ pub(crate) async fn list(
 ) -> Result<Response, Problem> {
     let (this, page, grant) = (&server, &page, &grant);
     let make = |allowance: MemoryPermit| async move {
-        // One more tells whether there are more.
+        // One more than requested, to know whether this is the last page.
         let mut mailboxes = this.reachable_mailboxes(grant, page, page.limit.saturating_add(1)).await?;
         let is_last = mailboxes.len() <= page.limit;
         mailboxes.truncate(page.limit);
@@ -47,10 +47,10 @@ pub(crate) async fn list(
 }
 
 impl Server {
-    /// Returns the first mailboxes of a page that the grant reaches, at most `limit`. The page's own limit is not looked at.
+    /// Returns the first mailboxes of a page that the grant allows, at most `limit`. Ignores the limit of the page.
     ///
-    /// Reads only names that begin with the literal beginning of a pattern of the grant. If most of these do not match, as with `*-ci`, all of them
-    /// are read, in steps, and one request at a time does that.
+    /// Reads only names that begin with the literal prefix of a pattern of the grant. If most of these do not match, as
+    /// with `*-ci`, all of them are read, in steps. Only one request at a time does that.
     async fn reachable_mailboxes(
         &self,
         grant: &Grant,
@@ -79,7 +79,7 @@ impl Server {
                 if permit.is_none() {
                     permit = Some(WorkPermit::acquire(&self.scan_permits).await?);
                 }
-                // A store in memory answers without a pause.
+                // A memory store returns without yielding to other tasks.
                 yield_now().await;
             }
         }
@@ -87,7 +87,7 @@ impl Server {
     }
 }
 
-/// Deletes everything in all mailboxes that the client reaches, or in those whose names begin as it says.
+/// Deletes all messages in the mailboxes that the client may change, or in those whose names begin with the prefix.
 pub(crate) async fn purge(
     State(server): State<Arc<Server>>,
     RequestGrant(grant): RequestGrant,
@@ -98,11 +98,11 @@ pub(crate) async fn purge(
     success::no_store_json(&Deleted { deleted })
 }
 
-/// Some of the mailboxes, ascending by name.
+/// A page of the list of mailboxes, ascending by name.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Mailboxes<'a> {
     mailboxes: Vec<Mailbox<'a>>,
-    /// What to give as `after` to get those that follow; null when these were the last ones.
+    /// The value of `after` for the next page, or null on the last page.
     #[schema(required)]
     next: Option<&'a str>,
 }
@@ -127,7 +127,7 @@ fn mailbox_record(of: &MailboxState) -> Mailbox<'_> {
     Mailbox { name: name.as_str().into(), messages: *messages, unseen: *unseen, bytes: *bytes, newest }
 }
 
-/// How long the list of these mailboxes becomes, roughly.
+/// Returns the approximate size of the list of these mailboxes.
 fn estimated_size(mailboxes: &[MailboxState]) -> usize {
     mailboxes.iter().map(|mailbox| RECORD_BYTES + mailbox.name.as_str().len()).sum::<usize>() + RECORD_BYTES
 }

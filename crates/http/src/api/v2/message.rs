@@ -1,4 +1,4 @@
-//! A message as our own page reads it: everything but the HTML, which the page shows in a frame.
+//! A message for the web interface: everything except the HTML, which is shown in a frame.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::response::problem::Problem;
 use crate::state::Server;
 use crate::state::message::Representation;
 
-/// The message as JSON.
+/// Returns a message as JSON.
 pub(crate) async fn details(
     State(server): State<Arc<Server>>,
     target: PathMessage,
@@ -46,34 +46,34 @@ fn render_details(of: &Summary, mime: &Mime) -> Result<Bytes, Problem> {
     json::body_with_capacity(&details, size)
 }
 
-/// Everything about a message but its HTML.
+/// Everything about a message except its HTML.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MessageDetails<'a> {
     #[serde(flatten)]
     record: MessageRecord<'a>,
-    /// The text; of a message that has only HTML, a text made from that.
+    /// The text. If the message has only HTML, a text made from it.
     text: String,
-    /// Whether there is HTML.
+    /// Whether the message has HTML.
     html: bool,
-    /// The hosts that the HTML would load something from, at most 50.
+    /// The hosts from which the HTML would load resources, at most 50.
     remote: Vec<String>,
-    /// Every field, in the order of the message.
+    /// All header fields in the order of the message.
     headers: Vec<HeaderField>,
     attachments: Vec<AttachmentDetails<'a>>,
     /// The MIME structure, depth first.
     parts: Vec<PartDetails<'a>>,
-    /// What is wrong with the message.
+    /// The defects of the message.
     defects: Vec<Defect>,
 }
 
-/// A field of a header.
+/// A header field.
 #[derive(Serialize, ToSchema)]
 struct HeaderField {
-    /// As it is written.
+    /// The name as written in the message.
     name: String,
-    /// Unfolded.
+    /// The unfolded value.
     value: String,
-    /// In readable form (RFC 2047), where that differs.
+    /// The decoded value (RFC 2047), if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     decoded: Option<String>,
 }
@@ -86,11 +86,11 @@ impl From<&mime::HeaderField> for HeaderField {
     }
 }
 
-/// A file that a message brings along.
+/// An attachment.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct AttachmentDetails<'a> {
-    /// Its place in the list, which is in the links to it.
+    /// The index of the attachment in the list. Links to the attachment contain it.
     #[schema(value_type = u64)]
     index: usize,
     filename: String,
@@ -117,13 +117,13 @@ impl<'a> AttachmentDetails<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct PartDetails<'a> {
-    /// How many parts it is in.
+    /// The number of parts that contain this part.
     #[schema(value_type = u64)]
     depth: usize,
     content_type: &'a str,
     #[schema(required)]
     charset: Option<&'a str>,
-    /// Its transfer encoding.
+    /// The transfer encoding.
     encoding: &'a str,
     #[schema(required)]
     disposition: Option<Disposition>,
@@ -131,11 +131,11 @@ struct PartDetails<'a> {
     filename: Option<&'a str>,
     #[schema(required)]
     content_id: Option<&'a str>,
-    /// The length of its body in the source, in bytes.
+    /// The length of the encoded body, in bytes.
     #[schema(value_type = u64)]
     size: usize,
     role: Role,
-    /// Its place in the list of attachments, if it is one.
+    /// The index in the list of attachments, or null if the part is not an attachment.
     #[schema(value_type = Option<u64>, required)]
     attachment: Option<usize>,
 }
@@ -163,7 +163,7 @@ impl<'a> PartDetails<'a> {
     }
 }
 
-/// What a part is for a reader.
+/// The role of a part for a reader.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Role {

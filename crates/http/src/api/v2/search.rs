@@ -1,5 +1,5 @@
-//! Searching: a question goes to the index, and what it finds is told a page at a time, with a few words around each hit. What can
-//! be asked is the business of the search itself.
+//! Search: runs a query on the index and returns the matching messages in pages, with an excerpt around each match. The
+//! query language is in the crate `restante_search`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,10 +19,10 @@ use crate::response::problem::Problem;
 use crate::response::{json, message_json, success};
 use crate::state::Server;
 
-/// What a snippet takes, at most, as a rule.
+/// The usual maximum size of an excerpt.
 const SNIPPET_BYTES: usize = 512;
 
-/// Search Messages.
+/// Searches messages.
 pub(crate) async fn search(
     State(server): State<Arc<Server>>,
     RequestGrant(grant): RequestGrant,
@@ -34,7 +34,7 @@ pub(crate) async fn search(
     let is_permitted = Box::new(move |mailbox: &_| grant.covers(mailbox));
     let begun = Instant::now();
     let question = SearchRequest { query, mailbox, is_permitted, before, limit };
-    // Who has left does not stand in the way of others.
+    // Canceled if the client disconnects, so that it does not delay other searches.
     let asked = async {
         let answer = search.find(&server.mailroom, question).await;
         server.settings.metrics.observe_search(begun.elapsed());
@@ -54,14 +54,14 @@ pub(crate) async fn search(
     Ok(success::no_store_body(server.within_budget(make).await?))
 }
 
-/// Messages that a search has found, the newest first.
+/// Messages found by a search, the newest first.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Found<'a> {
     messages: Vec<FoundMessage<'a>>,
-    /// What to give as `before` to get those that follow; null when these were the last ones.
+    /// The value of `before` for the next page, or null on the last page.
     #[schema(required)]
     next: Option<String>,
-    /// Whether everything that was stored before the question was looked at.
+    /// Whether the search covered everything that was stored before the request.
     complete: bool,
 }
 
@@ -77,7 +77,7 @@ fn found_message(Hit { summary, snippet }: &Hit) -> FoundMessage<'_> {
     FoundMessage { record: summary.into(), snippet: pieces.collect() }
 }
 
-/// How long the answer becomes, roughly.
+/// Returns the approximate size of the response.
 fn estimated_size(answer: &SearchResults) -> usize {
     answer.hits.iter().map(|hit| message_json::record_size(&hit.summary) + SNIPPET_BYTES).sum()
 }

@@ -1,5 +1,5 @@
-//! What was said when mail came in: the transcript of a message, the list of sessions, and one of them. The mailroom's
-//! journal has it; here it becomes JSON.
+//! The transcript of a message, the list of sessions, and one session, as JSON. The journal of the mailroom stores
+//! them.
 
 use std::sync::Arc;
 
@@ -22,15 +22,15 @@ use crate::response::problem::Problem;
 use crate::response::{json, success};
 use crate::state::Server;
 
-/// What a session takes beside its mails and lines, roughly; a mail takes less.
+/// The approximate size of a session without its transactions and lines. A transaction takes less.
 const RECORD_BYTES: usize = 512;
-/// What a line takes beside its text, roughly.
+/// The approximate size of a line, without its text.
 const LINE_BYTES: usize = 128;
 
 type HandlerResult = Result<Response, Problem>;
 
-/// What was said when a message came: the head of its session, and the mail itself. The session's other mails are left out, and
-/// so are recipients and copies in mailboxes that the client may not see.
+/// Returns the transcript of the delivery of a message: the start of its session, and its own transaction. Leaves out
+/// the other transactions of the session, and recipients and copies in mailboxes that the client may not see.
 pub(crate) async fn transcript(
     State(server): State<Arc<Server>>,
     RequestGrant(grant): RequestGrant,
@@ -42,7 +42,7 @@ pub(crate) async fn transcript(
     server.transcript_response(told, grant).await
 }
 
-/// One session, as far as it is kept.
+/// Returns a session with its transcript, as far as it is still stored.
 pub(crate) async fn session(
     State(server): State<Arc<Server>>,
     _: RequireAdmin,
@@ -53,7 +53,7 @@ pub(crate) async fn session(
     server.transcript_response(told, Grant::EVERYTHING).await
 }
 
-/// The list of sessions, the latest first.
+/// Lists sessions, the newest first.
 pub(crate) async fn list(
     State(server): State<Arc<Server>>,
     _: RequireAdmin,
@@ -61,7 +61,7 @@ pub(crate) async fn list(
 ) -> HandlerResult {
     let this = &server;
     let make = |allowance: MemoryPermit| async move {
-        // One more tells whether there are more.
+        // One more than requested, to know whether this is the last page.
         let one_more = SessionPage { limit: page.limit.saturating_add(1), ..page };
         let mut sessions = match this.mailroom.journal() {
             Some(journal) => journal.sessions(one_more).await?,
@@ -82,7 +82,7 @@ pub(crate) async fn list(
 }
 
 impl Server {
-    /// Tells what is known of a session, and what was said, as far as it concerns the mailboxes of the grant.
+    /// Returns the response with a session and its transcript, as far as the grant allows the mailboxes.
     async fn transcript_response(&self, told: journal::Transcript, grant: Grant) -> HandlerResult {
         let size = estimated_size(&told) + told.lines().map(|said| LINE_BYTES + said.text.len()).sum::<usize>();
         let visible = Visibility { grant, mailroom: self.mailroom.clone() };
@@ -100,7 +100,7 @@ impl Server {
     }
 }
 
-/// What of a session a client may see: what concerns the mailboxes that its grant reaches.
+/// Selects what a client may see of a session: only what concerns mailboxes that its grant allows.
 #[derive(Clone)]
 struct Visibility {
     grant: Grant,
@@ -112,7 +112,8 @@ impl Visibility {
         self.grant.covers(mailbox)
     }
 
-    /// Whether the mailbox of an address may be seen. What is no address may be anything.
+    /// Returns whether the mailbox of an address may be seen. Text that is not an address is hidden, because it could
+    /// contain anything.
     fn shows_address(&self, address: &str) -> bool {
         self.grant.covers_all_mailboxes()
             || Address::parse(address, Alphabet::Utf8)
@@ -121,7 +122,7 @@ impl Visibility {
                 .is_some_and(|mailbox| self.shows_mailbox(&mailbox))
     }
 
-    /// Whether a command may be seen: those that name a mailbox only if that one may be.
+    /// Returns whether a command may be seen. A command that names a mailbox may be seen only if the mailbox may be.
     fn shows_command(&self, text: &str) -> bool {
         let names_mailbox = ["RCPT", "VRFY", "EXPN"].iter().any(|verb| {
             text.trim_start().get(..verb.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(verb))
@@ -132,7 +133,8 @@ impl Visibility {
             || address().is_some_and(|address| self.shows_address(address))
     }
 
-    /// The lines that may be seen. The replies to a hidden command are hidden as well: their text may repeat the address.
+    /// Returns the lines that may be seen. The replies to a hidden command are hidden too, because their text may
+    /// repeat the address.
     fn visible_lines<'t>(&self, told: &'t journal::Transcript) -> impl Iterator<Item = journal::TranscriptLine<'t>> {
         let mut is_hidden = false;
         told.lines().filter(move |line| {
@@ -144,16 +146,16 @@ impl Visibility {
     }
 }
 
-/// Some of the sessions, the latest first.
+/// A page of the list of sessions, the newest first.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Sessions<'a> {
     sessions: Vec<Session<'a>>,
-    /// What to give as `before` to get those that follow; null when these were the last ones.
+    /// The value of `before` for the next page, or null on the last page.
     #[schema(required)]
     next: Option<String>,
 }
 
-/// A session, and what was said in it.
+/// A session and its transcript.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Transcript<'a> {
     session: Session<'a>,
@@ -170,42 +172,43 @@ impl<'a> Transcript<'a> {
     }
 }
 
-/// A session of a client that brings mail, or wants to.
+/// An SMTP or LMTP session.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct Session<'a> {
     #[schema(pattern = "^[1-9][0-9]{0,19}$")]
     id: String,
     protocol: Protocol,
-    /// The IP address of the client; null at a unix socket.
+    /// The IP address of the client, or null on a Unix socket.
     #[schema(required)]
     client: Option<String>,
-    /// The name that the client gave itself.
+    /// The host name that the client sent in HELO, EHLO or LHLO.
     #[schema(required)]
     helo: Option<&'a str>,
     #[schema(required)]
     tls: Option<Tls<'a>>,
-    /// Who has logged in.
+    /// The user that logged in.
     #[schema(required)]
     user: Option<&'a str>,
     #[schema(value_type = String, format = DateTime)]
     started: Time,
-    /// The same, in milliseconds since 1970.
+    /// The same time in milliseconds since 1970-01-01 UTC.
     started_millis: i64,
-    /// When it ended; null as long as it has not, or where nobody saw it.
+    /// The end of the session in milliseconds since 1970-01-01 UTC. Null while the session is open, or if the end is
+    /// not known.
     #[schema(required)]
     ended_millis: Option<i64>,
-    /// How it ended.
+    /// How the session ended.
     #[schema(required)]
     ending: Option<&'a str>,
     transactions: Vec<Transaction<'a>>,
-    /// How many commands were refused.
+    /// The number of refused commands.
     #[schema(value_type = u64)]
     refused: u32,
 }
 
 impl<'a> Session<'a> {
-    /// Returns the record of a session, with everything in it or what may be seen.
+    /// Creates the record of a session, with everything in it or only what may be seen.
     fn new(told: &'a journal::Transcript, visible: Option<&Visibility>) -> Self {
         let SessionInfo { dialect, client, helo, tls, user, started, end, refusals: refused } = told.info.as_ref();
         Self {
@@ -225,7 +228,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What a session speaks.
+/// The protocol of a session.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Protocol {
@@ -242,26 +245,26 @@ impl From<Dialect> for Protocol {
     }
 }
 
-/// What keeps a session from being read by others.
+/// The TLS parameters of a session.
 #[derive(Serialize, ToSchema)]
 struct Tls<'a> {
     version: &'a str,
     cipher: &'a str,
 }
 
-/// A mail that a session brought, or wanted to.
+/// A mail transaction of a session.
 #[derive(Serialize, ToSchema)]
 struct Transaction<'a> {
-    /// The sender of the envelope; empty for a bounce.
+    /// The sender of the envelope. Empty for a bounce.
     from: &'a str,
     /// The recipients of the envelope.
     to: Vec<&'a str>,
     parameters: Parameters<'a>,
     outcome: Outcome,
-    /// What the server said to it in the end.
+    /// The final reply of the server.
     #[schema(required)]
     reply: Option<&'a str>,
-    /// Where the mail is, of the mailboxes that the credentials reach.
+    /// The stored copies, in the mailboxes that the credentials allow.
     messages: Vec<Identifier<'a>>,
 }
 
@@ -288,15 +291,15 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// What stood behind the addresses, such as `SIZE`, `RET`, `ENVID`, `NOTIFY` and `ORCPT`.
+/// The parameters after the addresses, such as `SIZE`, `RET`, `ENVID`, `NOTIFY` and `ORCPT`.
 #[derive(Serialize, ToSchema)]
 struct Parameters<'a> {
     mail: &'a str,
-    /// One for each recipient.
+    /// One entry for each recipient.
     rcpt: Vec<&'a str>,
 }
 
-/// What became of a mail.
+/// The outcome of a transaction.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Outcome {
@@ -317,15 +320,15 @@ impl From<journal::Outcome> for Outcome {
     }
 }
 
-/// A line that was said. Secrets are left out.
+/// A line of the transcript, without secrets.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct Line<'a> {
     #[schema(value_type = String, format = DateTime)]
     at: Time,
-    /// The same, in milliseconds since 1970.
+    /// The same time in milliseconds since 1970-01-01 UTC.
     posix_millis: i64,
-    /// The same, in milliseconds since the session began.
+    /// The time since the start of the session, in milliseconds.
     after_millis: u64,
     from: Side,
     text: &'a str,
@@ -333,7 +336,7 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     fn new(started: Timestamp, said: &journal::TranscriptLine<'a>) -> Self {
-        // A time that no calendar has was never noted.
+        // The journal contains only valid times, so the fallback is never used.
         let micros = started.as_microsecond().saturating_add_unsigned(said.micros);
         let at = Timestamp::from_microsecond(micros).unwrap_or(started);
         Self {
@@ -346,7 +349,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Who says something.
+/// The sender of a line.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Side {
@@ -363,7 +366,7 @@ impl From<journal::Side> for Side {
     }
 }
 
-/// How long the record of a session becomes, roughly.
+/// Returns the approximate size of the record of a session.
 fn estimated_size(told: &journal::Transcript) -> usize {
     let recipients = told.transactions().map(|mail| mail.to.len() + mail.messages.len()).sum::<usize>();
     RECORD_BYTES * (1 + told.transactions().count()) + RECORD_BYTES / 4 * recipients

@@ -1,5 +1,5 @@
-//! Waiting for mail: an answer that comes as soon as the mail is there, or when it is clear that it does not come. How one
-//! waits is the mailroom's business; whether a mail is the right one says the language of the search.
+//! Waiting for messages: the response is sent as soon as enough matching messages exist, or when the time is up. The
+//! mailroom implements waiting; the query language of the search selects the messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,19 +30,19 @@ use crate::response::problem::{Problem, ProblemDocument};
 use crate::response::{json, success};
 use crate::state::Server;
 
-/// How long is waited when the client does not say.
+/// The timeout if the client does not specify one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The most messages that are waited for.
+/// The maximum number of messages that a request can wait for.
 const MAX_COUNT: usize = 1000;
 
-/// Wait For Messages.
+/// Waits for messages.
 pub(crate) async fn wait(
     State(server): State<Arc<Server>>,
     PathMailbox(mailbox): PathMailbox,
     wanted: WaitParameters,
     attendance: Cancellation,
 ) -> Result<Response, Problem> {
-    // Whoever does not wait wants what is there, and that can be asked for generously.
+    // A request without a timeout lists the existing messages, so any count is valid for it.
     let cap = server.settings.mailbox_cap.filter(|cap| *cap < wanted.count && !wanted.timeout.is_zero());
     if let Some(cap) = cap {
         let sentence = format!("The parameter count must be at most {cap}: a mailbox keeps no more messages.");
@@ -65,10 +65,10 @@ pub(crate) async fn wait(
     Ok(response)
 }
 
-/// Messages that are there now.
+/// Messages that exist now.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Arrived<'a> {
-    /// Ascending by id.
+    /// The messages, ascending by id.
     messages: Vec<MessageRecord<'a>>,
 }
 
@@ -78,16 +78,16 @@ impl<'a> From<&'a [Summary]> for Arrived<'a> {
     }
 }
 
-/// Why what was waited for is not so, and what came.
+/// A problem document with the messages that arrived.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct WaitProblem<'a> {
     #[serde(flatten)]
     problem: ProblemDocument,
-    /// The messages that match, as far as they came.
+    /// The matching messages that arrived.
     messages: Vec<MessageRecord<'a>>,
 }
 
-/// What is waited for.
+/// The parameters of a request that waits.
 pub(crate) struct WaitParameters {
     timeout: Duration,
     after: MessageId,
@@ -96,7 +96,7 @@ pub(crate) struct WaitParameters {
     expect: Expect,
 }
 
-/// Whether it is good when mail comes.
+/// Whether the request expects messages, or none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expect {
     Some,
@@ -132,7 +132,8 @@ impl<S: Sync> FromRequestParts<S> for WaitParameters {
 }
 
 impl Server {
-    /// The messages that are wanted, as many as that or as many as come. What was deleted meanwhile is not among them.
+    /// Returns the matching messages: the requested number, or those that arrived in time. Messages that were deleted
+    /// in the meantime are left out.
     async fn collect_arrivals(
         &self,
         mailbox: &MailboxName,
@@ -159,8 +160,8 @@ impl Server {
         self.recheck_mailbox(mailbox, found, wanted).await
     }
 
-    /// Looks once more at everything that is there, beside what was found before: what is not wanted when it comes can be
-    /// later, as when somebody has read it.
+    /// Checks all messages of the mailbox once more, in addition to those already found. A message that did not match
+    /// on arrival can match later, for example after it was marked as seen.
     async fn recheck_mailbox(
         &self,
         mailbox: &MailboxName,
@@ -198,7 +199,7 @@ impl Server {
         Ok(there)
     }
 
-    /// Returns the body with these messages, which is a problem document if there is a problem.
+    /// Returns the body with these messages: a problem document if there is a problem.
     async fn render_messages(
         &self,
         problem: Option<ProblemDocument>,
@@ -223,7 +224,7 @@ impl Server {
     }
 }
 
-/// What says that nothing came, as it should be.
+/// Returns the response for a request that expects no messages.
 fn no_content() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

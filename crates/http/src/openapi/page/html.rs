@@ -1,13 +1,13 @@
-//! Writing HTML: markup as it is, and text that stays text.
+//! A writer for HTML with markup and escaped text.
 
 use restante_html::push_escaped;
 
-/// HTML that is being written.
+/// HTML under construction.
 #[derive(Default)]
 pub(super) struct Html(String);
 
 impl Html {
-    /// Appends markup, which must not hold text from elsewhere.
+    /// Appends markup, which must not contain text from other sources.
     pub(super) fn markup(&mut self, markup: &str) {
         self.0.push_str(markup);
     }
@@ -17,7 +17,7 @@ impl Html {
         push_escaped(&mut self.0, text);
     }
 
-    /// Appends an element. What begins it is its name and, where it has some, its attributes.
+    /// Appends an element. `beginning` is its name and, if it has some, its attributes.
     pub(super) fn element(&mut self, beginning: &str, content: impl FnOnce(&mut Self)) {
         let name = beginning.split(' ').next().unwrap_or(beginning);
         for piece in ["<", beginning, ">"] {
@@ -29,12 +29,12 @@ impl Html {
         }
     }
 
-    /// Appends an element that holds words.
+    /// Appends an element that contains prose.
     pub(super) fn prose_element(&mut self, beginning: &str, words: &str) {
         self.element(beginning, |html| html.prose(words));
     }
 
-    /// Appends a link to a place of this page.
+    /// Appends a link to an anchor of this page.
     pub(super) fn link(&mut self, kind: &str, to: &str, content: impl FnOnce(&mut Self)) {
         self.markup("<a href=\"#");
         self.text(&anchor(kind, to));
@@ -43,7 +43,7 @@ impl Html {
         self.markup("</a>");
     }
 
-    /// Appends words, with code where backticks are around it.
+    /// Appends prose. Text in backticks becomes code.
     pub(super) fn prose(&mut self, words: &str) {
         for (index, piece) in words.split('`').enumerate() {
             if index % 2 == 1 {
@@ -61,13 +61,13 @@ impl Html {
         }
     }
 
-    /// What was written.
+    /// Returns the HTML.
     pub(super) fn into_string(self) -> String {
         self.0
     }
 }
 
-/// The name of a place in the page.
+/// Returns the id of an anchor.
 pub(super) fn anchor(kind: &str, name: &str) -> String {
     if kind.is_empty() { name.to_owned() } else { format!("{kind}-{name}") }
 }

@@ -1,5 +1,5 @@
-//! The description as a page for people. It is made from the same JSON that programs get, so it cannot say anything else;
-//! it has no scripts, and what it looks like is a file of the web interface.
+//! The API page for people. It is rendered from the OpenAPI document, so both have the same content. It has no scripts,
+//! and its style sheet is a file of the web interface.
 
 mod html;
 mod operation;
@@ -12,33 +12,33 @@ use crate::response::embedded_assets::HASH;
 use html::{Html, anchor};
 use schema::SCHEMA_ANCHOR;
 
-/// What the page may load and do: its style and the icon, and nothing else.
+/// The `Content-Security-Policy` of the page: it may load its style sheet and the icon, and nothing else.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
                                  frame-ancestors 'none'";
 
-/// Stands where the URL of the server belongs, which each client may see under another name. No text holds it.
+/// A placeholder for the URL of the server, which depends on the client. No text contains this character.
 const BASE_PLACEHOLDER: char = '\u{1}';
-/// The same for a WebSocket.
+/// A placeholder for the URL of WebSockets.
 const WS_BASE_PLACEHOLDER: char = '\u{2}';
-/// Where the place of a refusal in the page begins its name.
+/// The kind of the anchors of error responses.
 const REFUSAL_ANCHOR: &str = "refusal";
-/// What stands behind the chapters: headings, which components they are about, and what is written about those.
+/// The sections after the chapters: heading, components, and the function that writes them.
 const APPENDICES: [(&str, &str, WriteComponents); 3] = [
     ("Credentials", "securitySchemes", write_credentials),
     ("Refusals", "responses", write_refusals),
     ("Shapes", "schemas", write_schemas),
 ];
-/// The methods, in the order in which they are shown.
+/// The methods in the order in which they are shown.
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// Appends something.
+/// Writes a map of components.
 type WriteComponents = fn(&mut Html, &Value);
 
-/// The page, but for the URL of the server.
+/// The page, with placeholders for the URL of the server.
 pub(super) struct Page(Box<str>);
 
 impl Page {
-    /// The page of a description.
+    /// Renders the page of a document.
     pub(super) fn from_document(document: &Value) -> Self {
         let mut html = Html::default();
         html.markup("<!doctype html>\n");
@@ -54,7 +54,7 @@ impl Page {
         Self(html.into_string().into())
     }
 
-    /// The page for a client that sees the server under this URL.
+    /// Returns the page for a client that sees the server under this URL.
     pub(super) fn with_base_url(&self, base: &str) -> String {
         let mut escaped = String::new();
         push_escaped(&mut escaped, base);
@@ -73,7 +73,7 @@ fn head(html: &mut Html) {
     }
 }
 
-/// The operations of a chapter: method, path and description.
+/// Returns the operations of a chapter: method, path and description.
 fn operations<'d>(document: &'d Value, chapter: &'d Value) -> impl Iterator<Item = (&'static str, &'d str, &'d Value)> {
     let paths = document["paths"].as_object().into_iter().flatten();
     let all = paths.flat_map(|(path, item)| METHODS.map(|method| (method, path.as_str(), &item[method])));
@@ -142,7 +142,7 @@ fn write_credentials(html: &mut Html, schemes: &Value) {
     });
 }
 
-/// Every refusal once, where operations refer to it by its status.
+/// Writes all error responses. Operations refer to them by status.
 fn write_refusals(html: &mut Html, responses: &Value) {
     html.element("p", |html| {
         html.prose("`application/problem+json`: ");

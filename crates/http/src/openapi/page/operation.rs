@@ -1,14 +1,14 @@
-//! An operation in the page: what it takes, what it answers, and how to try it.
+//! Writes an operation: its parameters, its responses, and a command to try it.
 
 use serde_json::{Map, Value};
 
 use crate::openapi::page::html::{Html, anchor};
 use crate::openapi::page::{BASE_PLACEHOLDER, REFUSAL_ANCHOR, WS_BASE_PLACEHOLDER, schema};
 
-/// What stands in for the names in a path when it is tried.
+/// The values for names in a path in example commands.
 const EXAMPLE_VALUES: [(&str, &str); 4] = [("{name}", "bob"), ("{id}", "latest"), ("{index}", "0"), ("{file}", "file")];
 
-/// Appends an operation.
+/// Writes an operation.
 pub(super) fn write(html: &mut Html, method: &str, path: &str, operation: &Value) {
     html.element("details", |html| {
         html.element("summary", |html| {
@@ -28,7 +28,7 @@ pub(super) fn write(html: &mut Html, method: &str, path: &str, operation: &Value
     });
 }
 
-/// A path can be longer than a narrow window is wide.
+/// Writes a path with line break opportunities, because it can be longer than a narrow window is wide.
 fn breakable(html: &mut Html, path: &str) {
     for piece in path.split_inclusive('/') {
         html.text(piece);
@@ -120,14 +120,14 @@ fn write_content_type(html: &mut Html, content_type: &str, content: &Value) {
     }
 }
 
-/// Appends an example, in lines. Who has `serde_json` write a value gets one.
+/// Writes an example with line breaks.
 fn example(html: &mut Html, value: &Value) {
     if !value.is_null() {
         html.element("pre", |html| html.text(&format!("{value:#}")));
     }
 }
 
-/// The command that does it.
+/// Returns a command that sends the request.
 fn example_command(method: &str, path: &str, operation: &Value) -> String {
     let mut path = EXAMPLE_VALUES.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
     let is_needed = |parameter: &&Value| parameter["in"] == "query" && parameter["required"] == true;
@@ -143,7 +143,7 @@ fn example_command(method: &str, path: &str, operation: &Value) -> String {
     }
     let endless = if answers["200"]["content"]["text/event-stream"].is_object() { "-N " } else { "" };
     let verb = if method == "get" { String::new() } else { format!("-X {} ", method.to_uppercase()) };
-    // Nothing but GET takes the latest message, so that nobody changes another one than meant.
+    // Only reading requests accept `latest`, so that a client does not change another message than intended.
     let path = if method == "delete" { path.replace("latest", "ID") } else { path };
     let body = match operation["requestBody"]["content"]["application/json"]["example"] {
         Value::Null => String::new(),

@@ -1,13 +1,13 @@
-//! Schemas in words: what a value is, and the tables of what it is made of.
+//! Writes schemas: the type of a value, and tables of the fields of objects.
 
 use serde_json::Value;
 
 use crate::openapi::page::html::Html;
 
-/// Where the place of a shape in the page begins its name.
+/// The kind of the anchors of schemas.
 pub(super) const SCHEMA_ANCHOR: &str = "shape";
 
-/// Appends what a value of this schema is.
+/// Writes the type of a value of this schema.
 pub(super) fn schema_type(html: &mut Html, schema: &Value) {
     if let Some(name) = referenced_name(schema) {
         html.link(SCHEMA_ANCHOR, name, |html| html.text(name));
@@ -32,7 +32,7 @@ pub(super) fn schema_type(html: &mut Html, schema: &Value) {
     }
 }
 
-/// Appends the table of the fields of an object, or what else a value of the schema is.
+/// Writes a table of the fields of an object, or the type of another schema.
 pub(super) fn fields(html: &mut Html, schema: &Value) {
     let parts = schema["allOf"].as_array().map_or(std::slice::from_ref(schema), Vec::as_slice);
     for name in parts.iter().filter_map(referenced_name) {
@@ -63,7 +63,7 @@ pub(super) fn fields(html: &mut Html, schema: &Value) {
     });
 }
 
-/// What is said about a field. Where it may be null instead of having a shape, that is said beside the shape.
+/// Returns the description of a field. If the field can be null, the description is next to the schema reference.
 fn description(field: &Value) -> &str {
     let kinds = field["oneOf"].as_array().into_iter().flatten();
     [field].into_iter().chain(kinds).find_map(|kind| kind["description"].as_str()).unwrap_or_default()
@@ -91,7 +91,7 @@ fn either(html: &mut Html, several: &[Value], one: impl Fn(&mut Html, &Value)) {
     }
 }
 
-/// The name of the shape that a schema refers to.
+/// Returns the name of the schema that a schema refers to.
 fn referenced_name(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.rsplit('/').next()
 }

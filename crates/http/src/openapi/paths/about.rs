@@ -1,4 +1,4 @@
-//! What the server tells about itself, this description too.
+//! Operations that describe the server and the API.
 
 use serde_json::json;
 use utoipa::ToSchema;
@@ -61,7 +61,7 @@ fn about() -> serde_json::Value {
     })
 }
 
-/// A description of an API (OpenAPI 3.1).
+/// An OpenAPI 3.1 document.
 #[derive(ToSchema)]
 #[schema(value_type = Object)]
 struct Document(#[expect(dead_code, reason = "only its schema is used")] OpenApi);

@@ -1,4 +1,4 @@
-//! Waiting for mail, and bringing it.
+//! Waiting for messages, and delivering them.
 
 use serde_json::{Value, json};
 use utoipa::openapi::Required;

@@ -1,4 +1,4 @@
-//! Pieces that several examples are made of.
+//! Parts of several examples.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(super) fn record() -> Value {
     })
 }
 
-/// The record, and what else is told about the message.
+/// Returns the record of the message with additional members.
 pub(super) fn record_and(more: Value) -> Value {
     let mut whole = record();
     if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {

@@ -1,4 +1,4 @@
-//! What tests want out of a message.
+//! Extracts of a message for tests.
 
 use serde_json::json;
 

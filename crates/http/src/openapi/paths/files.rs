@@ -1,4 +1,4 @@
-//! The files that messages bring along, under the links that messages tell.
+//! Attachments, under the URLs that message records contain.
 
 use crate::openapi::operation::{Operation, get};
 use crate::openapi::refusals::NOT_FOUND;

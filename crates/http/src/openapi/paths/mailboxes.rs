@@ -1,4 +1,4 @@
-//! Mailboxes, and changes of many messages at once.
+//! Mailboxes, and changes of many messages in one request.
 
 use serde_json::json;
 use utoipa::openapi::Required;

@@ -66,7 +66,7 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-/// How long `latest` may take to be there.
+/// Returns the parameter `wait`.
 fn patience() -> ParameterBuilder {
     query(
         "wait",

@@ -1,4 +1,4 @@
-//! What is said about the operations, chapter by chapter, in the order in which people read it.
+//! The operations in chapters, in the order in which people read them.
 
 mod about;
 mod arrivals;
@@ -14,16 +14,16 @@ mod sessions;
 
 use crate::openapi::operation::Operation;
 
-/// Operations that belong together.
+/// A group of operations. It is a tag in the document.
 pub(super) struct Chapter {
-    /// What they are about.
+    /// The name of the tag.
     pub(super) name: &'static str,
-    /// The same in a sentence or two.
+    /// The description of the tag.
     pub(super) about: &'static str,
     operations: fn() -> Vec<Operation>,
 }
 
-/// All there are.
+/// All chapters.
 pub(super) const CHAPTERS: &[Chapter] = &[
     Chapter {
         name: "Messages",
@@ -72,7 +72,7 @@ pub(super) const CHAPTERS: &[Chapter] = &[
 ];
 
 impl Chapter {
-    /// Its operations, which know where they belong.
+    /// Returns the operations of the chapter, with its tag.
     pub(super) fn operations(&self) -> Vec<Operation> {
         let mut operations = (self.operations)();
         for operation in &mut operations {

@@ -1,4 +1,4 @@
-//! Those who listen: what they are told is the same over WebSocket and as Server-Sent Events.
+//! Live events. WebSocket and Server-Sent Events have the same content.
 
 use restante_api_types::MessageRecord;
 use utoipa::ToSchema;
@@ -64,7 +64,8 @@ fn socket<T: ToSchema>(path: &'static str, name: &str, about: &str) -> Operation
         .refusals(&[&WEBSOCKET_REQUIRED])
 }
 
-/// A browser sends no header of its own with a request to listen, so a token can be in the query.
+/// Creates an operation that sends events. Browsers cannot set headers for such requests, so it also accepts a token in
+/// the query.
 fn listening(path: &'static str, name: &str) -> Operation {
     let about = "A token, for clients that cannot send headers. Queries get into logs: better is a header.";
     get(path, name).parameter(query("access_token", Type::String, about))

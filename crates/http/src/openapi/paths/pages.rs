@@ -1,4 +1,4 @@
-//! What pages ask about messages.
+//! Messages for web interfaces.
 
 use restante_api_types::patterns;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Searching.
+//! Search.
 
 use restante_api_types::patterns;
 use serde_json::json;
@@ -43,7 +43,7 @@ pub(super) fn operations() -> Vec<Operation> {
                     "complete": true,
                 }),
             )
-            // Where searching is switched off.
+            // If the search is disabled.
             .refusals(&[&NOT_FOUND]),
     ]
 }

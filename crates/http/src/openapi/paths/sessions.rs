@@ -1,4 +1,4 @@
-//! What was said when mail came in.
+//! Sessions and transcripts.
 
 use restante_api_types::patterns;
 use serde_json::{Value, json};

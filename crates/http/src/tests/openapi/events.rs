@@ -1,4 +1,4 @@
-//! What those who listen are told.
+//! Compares live events with their description.
 
 use super::super::monitor::EventServer;
 use super::*;

@@ -1,5 +1,5 @@
-//! The description of the API held against the service: it names the routes that there are, it is sound in itself, and
-//! what is answered is what it says.
+//! Compares the description of the API with the service: it contains exactly the routes, it is consistent, and real
+//! responses match it.
 
 mod events;
 mod page;
@@ -19,19 +19,19 @@ use schema::Checker;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// The description, as a client gets it.
+/// Returns the OpenAPI document as a client gets it.
 async fn document() -> Value {
     TestServer::new().request("GET /api/openapi.json").await.json()
 }
 
-/// All operations: method, path and description.
+/// Returns all operations: method, path and description.
 fn operations(document: &Value) -> Vec<(&'static str, &str, &Value)> {
     let paths = document["paths"].as_object().expect("paths");
     let all = paths.iter().flat_map(|(path, item)| METHODS.map(|method| (method, path.as_str(), &item[method])));
     all.filter(|(_, _, operation)| operation.is_object()).collect()
 }
 
-/// Every object in the document, with its place.
+/// Collects every object in the document, with its location.
 fn objects<'d>(value: &'d Value, at: &str, found: &mut Vec<(String, &'d Value)>) {
     match value {
         Value::Object(object) => {
@@ -45,12 +45,12 @@ fn objects<'d>(value: &'d Value, at: &str, found: &mut Vec<(String, &'d Value)>)
     }
 }
 
-/// The names that a path holds in braces.
+/// Returns the names in braces in a path.
 fn names(path: &str) -> BTreeSet<&str> {
     path.split('{').skip(1).filter_map(|rest| rest.split('}').next()).collect()
 }
 
-/// A route is asked for its methods with one that it does not have.
+/// The methods of a route are determined with a request for a method that it does not support.
 #[tokio::test]
 async fn the_routes_are_those_that_are_described() {
     let document = document().await;
@@ -108,7 +108,7 @@ async fn the_description_is_sound() {
     }
 }
 
-/// A generated client or a fuzzer makes names and ids of the patterns.
+/// Generated clients and fuzzers use the patterns to create names and ids.
 #[tokio::test]
 async fn names_and_ids_in_paths_have_patterns() {
     let document = document().await;

@@ -1,4 +1,4 @@
-//! The description as a page.
+//! The API page.
 
 use super::*;
 
@@ -21,7 +21,7 @@ async fn the_page_tells_of_every_operation_and_leads_nowhere_else() {
         for (_, _, operation) in operations(&document) {
             assert!(links.contains(operation["operationId"].as_str().expect("an id")), "{}", operation["operationId"]);
         }
-        // Everything that it loads is there, seen from where it is.
+        // All files that the page loads exist, relative to its URL.
         for file in between(text, "href=\"../assets", "\"") {
             assert_eq!(house.request(&format!("GET {base}/assets{file}")).await.status, 200, "{file}");
         }

@@ -1,4 +1,4 @@
-//! Real answers, held against the description: every status of every operation, as far as a request can bring it about.
+//! Compares real responses with the description: every status of every operation, as far as a request can cause it.
 
 use std::collections::HashSet;
 
@@ -15,13 +15,13 @@ use super::super::{client_limits, sessions};
 use super::*;
 use crate::About;
 
-/// The status that no request can bring about: the server makes no mistakes that are known.
+/// The status that no request can cause: there are no known bugs.
 const NEVER: &str = "500";
-/// Operations that do not ask the store, or not first. What can make them unavailable happens before the router is asked.
+/// Operations that do not use the store, or not first. What makes them unavailable happens before the router is called.
 const WITHOUT_STORE: [&str; 7] =
     ["isLive", "aboutServer", "describeApi", "describeApiToPeople", "search", "listSessions", "readSession"];
 
-/// What is asked in a house where mailbox `test` holds the mail with everything, and what is answered.
+/// Requests to a server in which mailbox `test` contains the message with everything, and the expected statuses.
 const TABLE: &[(&str, &str, u16)] = &[
     ("GET /api/v1/mailbox/test", "", 200),
     ("GET /api/v1/mailbox/nobody", "", 200),
@@ -99,7 +99,7 @@ const TABLE: &[(&str, &str, u16)] = &[
     ("GET /serve/mailbox/test/latest/source", "", 200),
 ];
 
-/// The description, and what of it was seen to be true.
+/// Checks responses against the description, and records which ones were seen.
 struct ResponseChecker<'d> {
     checker: Checker<'d>,
     operations: Vec<(&'static str, &'d str, &'d Value)>,
@@ -111,7 +111,7 @@ impl<'d> ResponseChecker<'d> {
         Self { checker: Checker { document }, operations: operations(document), seen: HashSet::new() }
     }
 
-    /// The operation that a request is for; of several, the one that names more of the path.
+    /// Returns the operation of a request. If several match, returns the one with the most literal path.
     fn operation(&self, request: &str) -> &'d Value {
         let (method, target) = request.lines().next().and_then(|line| line.split_once(' ')).expect("a request line");
         let path = target.split('?').next().expect("a path");
@@ -125,7 +125,7 @@ impl<'d> ResponseChecker<'d> {
         named.min_by_key(|(_, template, _)| names(template).len()).unwrap_or_else(|| panic!("{request}")).2
     }
 
-    /// Checks an answer, and takes note of it.
+    /// Checks a response and records it.
     fn check(&mut self, request: &str, answer: &TestResponse) {
         let operation = self.operation(request);
         let status = answer.status.as_str();
@@ -142,7 +142,7 @@ impl<'d> ResponseChecker<'d> {
             None => assert!(answer.body.is_empty(), "{request}: a body is not described"),
         }
         let headers = described["headers"].as_object().into_iter().flat_map(Map::keys);
-        // Not every trouble is known to be over soon.
+        // `Retry-After` is not sent with every error.
         for name in headers.filter(|name| *name != "Retry-After") {
             assert!(answer.headers.contains_key(name.as_str()), "{request}: {name} is missing");
         }
@@ -157,7 +157,7 @@ impl<'d> ResponseChecker<'d> {
         }
     }
 
-    /// A request for an operation that is understood, headers and body aside.
+    /// Returns a valid request for an operation, without headers and body.
     fn request((method, path, _): (&str, &str, &Value)) -> String {
         let path = path
             .replace("{name}", "test@example.org")
@@ -172,7 +172,7 @@ impl<'d> ResponseChecker<'d> {
         format!("{} {path}{query}", method.to_uppercase())
     }
 
-    /// What is described and was not seen.
+    /// Returns the described responses that were not seen.
     fn unseen(&self) -> Vec<String> {
         let mut unseen = Vec::new();
         for (_, _, operation) in &self.operations {
@@ -224,7 +224,7 @@ fn info(config: &Config) -> ServerInfo {
     ServerInfo { about: About::new(config, None, None, Timestamp::UNIX_EPOCH), ..ServerInfo::default() }
 }
 
-/// A house that can do everything, and has done some of it.
+/// Creates a server with all features and some data.
 async fn house(config: &Config) -> TestServer {
     let search = Arc::new(Search::new(None));
     let journal = Arc::new(MemoryJournal::new(1 << 20));
@@ -248,7 +248,7 @@ async fn house(config: &Config) -> TestServer {
     house
 }
 
-/// Mail that is brought, and kept or not.
+/// Delivers messages that are stored or discarded.
 async fn arrivals(book: &mut ResponseChecker<'_>) {
     let mut config = Config::default();
     for (keeps, status) in [(true, 201), (false, 200)] {
@@ -265,7 +265,7 @@ async fn arrivals(book: &mut ResponseChecker<'_>) {
     }
 }
 
-/// A house that cannot search.
+/// The search is disabled.
 async fn without_search(book: &mut ResponseChecker<'_>) {
     let request = "GET /api/v2/search?q=x";
     let answer = TestServer::new().request(request).await;
@@ -273,7 +273,7 @@ async fn without_search(book: &mut ResponseChecker<'_>) {
     book.check(request, &answer);
 }
 
-/// A mail from which there is something to extract, so that what is extracted is seen.
+/// Extracts from a message that contains all kinds of them.
 async fn extracts(book: &mut ResponseChecker<'_>) {
     let house = TestServer::new();
     let mail = "Subject: Your code\r\nList-Id: <shop.example>\r\nList-Unsubscribe: <https://shop.example/u>, <mailto:u@shop.example>\r\n\
@@ -321,12 +321,12 @@ async fn files(book: &mut ResponseChecker<'_>) {
     book.check(request, &house.request(request).await);
 }
 
-/// What is refused whatever it asks for.
+/// Requests that are refused whatever the operation is.
 async fn request_checks(book: &mut ResponseChecker<'_>) {
     let house = TestServer::new();
     for (headers, status) in [("Host: a b", 400), ("Host: evil.example", 421), ("Sec-Fetch-Dest: script", 403)] {
         for operation in book.operations.clone() {
-            // Whoever watches the server may know it under any name.
+            // Health checks accept any host.
             if operation.2["responses"][status.to_string()].is_null() || operation.2["x-frame"].is_object() {
                 continue;
             }
@@ -338,7 +338,7 @@ async fn request_checks(book: &mut ResponseChecker<'_>) {
     }
 }
 
-/// Locks: who says nothing is not let in, and every operation needs the scope that is described, and no other.
+/// With authentication, every operation except the public ones requires credentials with exactly the described scope.
 async fn with_auth(book: &mut ResponseChecker<'_>) {
     let locked = AuthServer::with_info(Settings::default(), info(&Config::default())).await;
     let tokens = [("read", &locked.reader), ("write", &locked.writer), ("admin", &locked.admin)];
@@ -354,7 +354,7 @@ async fn with_auth(book: &mut ResponseChecker<'_>) {
         let needed = &described["security"][1]["basic"][0];
         for (scope, token) in tokens {
             let is_enough = needed.is_null() || needed == scope;
-            // Who may listen does so for ever.
+            // An accepted event stream does not end.
             if is_enough && described["x-frame"].is_object() {
                 continue;
             }
@@ -365,10 +365,10 @@ async fn with_auth(book: &mut ResponseChecker<'_>) {
     }
 }
 
-/// Bodies that are wrong in every way.
+/// Invalid request bodies of all kinds.
 async fn bodies(book: &mut ResponseChecker<'_>) {
     let house = house(&Config::default()).await;
-    // What does not come is not waited for in earnest.
+    // The clock is paused, so that body timeouts pass immediately.
     tokio::time::pause();
     let taking = |(_, _, operation): &(&str, &str, &Value)| operation["requestBody"].is_object();
     for operation in book.operations.clone().into_iter().filter(taking) {
@@ -392,7 +392,7 @@ async fn bodies(book: &mut ResponseChecker<'_>) {
     tokio::time::resume();
 }
 
-/// A client that has a request open, and may have no other.
+/// A client that has reached its limit on open requests.
 async fn over_limits(book: &mut ResponseChecker<'_>) {
     let (house, proxy) = (client_limits::house(Some(1)), client_limits::peer("10.0.0.1"));
     let _open = client_limits::begin(&house, proxy, "192.0.2.1").await;
@@ -414,7 +414,7 @@ async fn with_failing_store(book: &mut ResponseChecker<'_>) {
             continue;
         }
         let request = format!("{}\nContent-Type: application/json", ResponseChecker::request(operation));
-        // The body that is described is one that is understood.
+        // The example in the description is a valid body.
         let body = &described["requestBody"]["content"]["application/json"]["example"];
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let answer = send(&router, &request, body).await;

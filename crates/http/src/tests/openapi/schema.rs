@@ -1,5 +1,5 @@
-//! Values held against schemas, as far as the description of the API uses them. What an object says that its schema does
-//! not know is a problem, and so is a keyword that is not known here: nothing goes unchecked.
+//! A checker for the part of JSON Schema that the OpenAPI document uses. Unknown members of an object are problems, and
+//! unknown keywords panic, so nothing is left unchecked.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// Keywords that say nothing about a value, or that are looked at together with others.
+/// Keywords that do not restrict a value.
 const SILENT: [&str; 5] = ["description", "example", "examples", "default", "deprecated"];
 
 /// Checks values against the schemas of a document.
@@ -16,7 +16,7 @@ pub(super) struct Checker<'d> {
 }
 
 impl<'d> Checker<'d> {
-    /// What a reference stands for; anything else stands for itself.
+    /// Resolves a reference. Returns other values unchanged.
     pub(super) fn resolve<'s>(&self, value: &'s Value) -> &'s Value
     where
         'd: 's,
@@ -30,7 +30,7 @@ impl<'d> Checker<'d> {
         }
     }
 
-    /// What is wrong with a value, each with its place.
+    /// Returns the problems of a value, each with its location.
     pub(super) fn problems(&self, schema: &Value, value: &Value) -> Vec<String> {
         let mut problems = Vec::new();
         self.check(schema, value, "", &mut problems);
@@ -49,7 +49,7 @@ impl<'d> Checker<'d> {
         self.check_each(schema, value, at, problems);
     }
 
-    /// Every keyword of a schema.
+    /// Checks every keyword of a schema.
     fn check_each(&self, schema: &Value, value: &Value, at: &str, problems: &mut Vec<String>) {
         let schema = self.resolve(schema);
         for (keyword, wanted) in schema.as_object().expect("a schema") {
@@ -106,7 +106,7 @@ impl<'d> Checker<'d> {
         }
     }
 
-    /// The names that an object of this schema can have; `None` where it can have any.
+    /// Returns the names of the members that an object of this schema can have, or `None` if it can have any.
     fn properties(&self, schema: &'d Value) -> Option<BTreeSet<&'d str>> {
         let schema = self.resolve(schema);
         if let Some(parts) = schema["allOf"].as_array() {
