@@ -55,8 +55,8 @@ impl File {
 pub(crate) fn read(folder: &Path) -> Result<Interface, String> {
     if !folder.is_dir() {
         return Err(
-            "the web interface is missing: restante is built from its whole source tree, where the folder ui/ \
-                    stands beside crates/"
+            "the folder ui/ of the web interface is missing: build restante from its complete source tree, in which \
+                    ui/ is next to crates/"
                 .to_owned(),
         );
     }
@@ -83,7 +83,7 @@ pub(crate) fn read(folder: &Path) -> Result<Interface, String> {
 fn text(path: &str, content: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(content).map_err(|_| format!("ui/{path} is not UTF-8"))?;
     if text.contains(['\r', '\0']) {
-        return Err(format!("ui/{path} has carriage returns or NUL characters"));
+        return Err(format!("ui/{path} contains carriage returns or NUL characters"));
     }
     Ok(text)
 }
@@ -102,7 +102,7 @@ fn walk(folder: &Path, prefix: &str, files: &mut Vec<File>) -> Result<(), String
             walk(&entry.path(), &format!("{path}/"), files)?;
         } else if let Some(content_type) = content_type(name) {
             if !path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte)) {
-                return Err(format!("ui/{path}: a name may have letters, digits and -_. only"));
+                return Err(format!("ui/{path}: a file name may only contain letters, digits and -_."));
             }
             let content = std::fs::read(entry.path()).map_err(|error| format!("ui/{path}: {error}"))?;
             files.push(File { path, content_type, content });

@@ -8,7 +8,7 @@ pub(crate) fn check(files: &[File]) -> Result<(), String> {
     for file in files {
         for specifier in file.module().into_iter().flat_map(specifiers) {
             let Some(path) = resolve(&file.path, specifier) else {
-                return Err(format!("ui/{} imports '{specifier}', which is no path that starts with a dot", file.path));
+                return Err(format!("ui/{} imports '{specifier}', which does not start with ./ or ../", file.path));
             };
             if !files.iter().any(|other| other.path == path) {
                 return Err(format!("ui/{} imports '{specifier}', but there is no ui/{path}", file.path));

@@ -77,14 +77,14 @@ fn fill(ui: &Interface, root: &str, hash: &str) -> Result<String, String> {
     let values =
         [("root", root), ("assets", &format!("assets/{hash}")), ("style", &ui.style), ("modules", &modules.join("\n"))];
     if let Some((name, _)) = values.iter().find(|(name, _)| !ui.template.contains(&format!("{{{{{name}}}}}"))) {
-        return Err(format!("ui/{TEMPLATE} has no place for {{{{{name}}}}}"));
+        return Err(format!("ui/{TEMPLATE} does not contain {{{{{name}}}}}"));
     }
     let mut pieces = ui.template.split("{{");
     let mut page = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         let (name, rest) = piece.split_once("}}").ok_or_else(|| format!("ui/{TEMPLATE}: {{{{ without }}}}"))?;
         let Some((_, value)) = values.iter().find(|(known, _)| *known == name) else {
-            return Err(format!("ui/{TEMPLATE}: {{{{{name}}}}} is unknown"));
+            return Err(format!("ui/{TEMPLATE}: {{{{{name}}}}} is an unknown placeholder"));
         };
         page.push_str(value);
         page.push_str(rest);
@@ -97,7 +97,7 @@ fn check_references(ui: &Interface) -> Result<(), String> {
     for reference in ui.template.split("{{assets}}/").skip(1) {
         let path = reference.split(['"', '\'', ' ', '>']).next().unwrap_or_default();
         if !ui.assets.iter().any(|file| file.path == path) {
-            return Err(format!("ui/{TEMPLATE} asks for {path}, but there is no ui/{path}"));
+            return Err(format!("ui/{TEMPLATE} refers to {path}, but there is no ui/{path}"));
         }
     }
     Ok(())
@@ -108,6 +108,8 @@ fn inlined_style(page: &str) -> Result<&str, String> {
     let between = || page.split_once("<style>")?.1.split_once("</style>");
     match between() {
         Some((style, rest)) if !rest.contains("<style") && !rest.contains("</style") => Ok(style),
-        _ => Err(format!("ui/{TEMPLATE} must have exactly one <style>, and style sheets none of its tags")),
+        _ => Err(format!(
+            "ui/{TEMPLATE} must contain exactly one <style> element, and style sheets must not contain style tags"
+        )),
     }
 }

@@ -65,27 +65,27 @@ fn what_is_wrong_is_said() {
     let table: [(&[(&str, &str)], &str); 12] = [
         (&[("index.html", "")], "ui/index.html: No such file or directory (os error 2)"),
         (&[("icon.svg", "")], "ui/icon.svg is missing"),
-        (&[("index.html", "{{root}}{{assets}}{{modules}}")], "ui/index.html has no place for {{style}}"),
-        (&[("index.html", &format!("{TEMPLATE}{{{{roof}}}}"))], "ui/index.html: {{roof}} is unknown"),
+        (&[("index.html", "{{root}}{{assets}}{{modules}}")], "ui/index.html does not contain {{style}}"),
+        (&[("index.html", &format!("{TEMPLATE}{{{{roof}}}}"))], "ui/index.html: {{roof}} is an unknown placeholder"),
         (&[("index.html", &format!("{TEMPLATE}{{{{root"))], "ui/index.html: {{ without }}"),
         (
             &[("index.html", &format!("{TEMPLATE}<style></style>"))],
-            "ui/index.html must have exactly one <style>, and style sheets none of its tags",
+            "ui/index.html must contain exactly one <style> element, and style sheets must not contain style tags",
         ),
         (
             &[("css/2.css", "a::after{content:'</style>'}")],
-            "ui/index.html must have exactly one <style>, and style sheets none of its tags",
+            "ui/index.html must contain exactly one <style> element, and style sheets must not contain style tags",
         ),
-        (&[("css/2.css", "a\r\n{}")], "ui/css/2.css has carriage returns or NUL characters"),
-        (&[("js/main.js", "")], "ui/index.html asks for js/main.js, but there is no ui/js/main.js"),
-        (&[("js/a b.js", "1;")], "ui/js/a b.js: a name may have letters, digits and -_. only"),
+        (&[("css/2.css", "a\r\n{}")], "ui/css/2.css contains carriage returns or NUL characters"),
+        (&[("js/main.js", "")], "ui/index.html refers to js/main.js, but there is no ui/js/main.js"),
+        (&[("js/a b.js", "1;")], "ui/js/a b.js: a file name may only contain letters, digits and -_."),
         (
             &[("js/x/a.js", "import { b } from '../b.js';")],
             "ui/js/x/a.js imports '../b.js', but there is no ui/js/b.js",
         ),
         (
             &[("js/a.js", "import { html } from 'lit';")],
-            "ui/js/a.js imports 'lit', which is no path that starts with a dot",
+            "ui/js/a.js imports 'lit', which does not start with ./ or ../",
         ),
     ];
     for (changes, expected) in table {
@@ -93,7 +93,7 @@ fn what_is_wrong_is_said() {
         assert_eq!(folder.build().err().as_deref(), Some(expected), "{changes:?}");
     }
     let missing = files::read(Path::new("/no/such/folder")).err().expect("a problem");
-    assert!(missing.contains("the folder ui/ stands beside crates/"), "{missing}");
+    assert!(missing.contains("ui/ is next to crates/"), "{missing}");
 }
 
 #[test]

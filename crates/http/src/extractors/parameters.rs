@@ -153,7 +153,7 @@ impl FromRequestParts<Arc<Server>> for PathAddress {
         let mailbox = permitted_mailbox(server, parts, &name)?;
         let written = Address::parse(&name, Alphabet::Utf8).ok();
         let address = written.or_else(|| server.mailroom.address_of(&mailbox));
-        let no_address = || Problem::Malformed("No address belongs to a mailbox of this name.".to_owned());
+        let no_address = || Problem::Malformed("There is no address for a mailbox with this name.".to_owned());
         address.map(Self).ok_or_else(no_address)
     }
 }
@@ -287,7 +287,7 @@ pub(crate) fn lenient_query_pairs(parts: &Parts) -> Result<Vec<(String, String)>
 }
 
 fn invalid_query() -> Problem {
-    Problem::Malformed("The query is not UTF-8 in percent-encoding.".to_owned())
+    Problem::Malformed("The query is not percent-encoded UTF-8.".to_owned())
 }
 
 /// Returns whether a query is percent-encoded UTF-8. The query parser accepts any text and replaces invalid parts.
@@ -307,7 +307,7 @@ fn is_valid_encoding(query: &str) -> bool {
 pub(crate) fn reject_unknown_parameters(pairs: &[(String, String)], known: &[&str]) -> Result<(), Problem> {
     match pairs.iter().find(|(name, _)| !known.contains(&name.as_str())) {
         Some((name, _)) => {
-            Err(Problem::Malformed(format!("There is no parameter {name} here; there are {}.", known.join(", "))))
+            Err(Problem::Malformed(format!("Unknown parameter {name}. Accepted parameters: {}.", known.join(", "))))
         }
         None => Ok(()),
     }
@@ -322,7 +322,7 @@ async fn path_values<T: DeserializeOwned + Send>(parts: &mut Parts, server: &Arc
 
 /// Returns the grant of the request, which the middleware has determined.
 pub(crate) fn request_grant(parts: &Parts) -> Result<&Grant, Problem> {
-    parts.extensions.get().ok_or_else(|| Problem::Internal("a request without a grant got past the door".to_owned()))
+    parts.extensions.get().ok_or_else(|| Problem::Internal("a request without a grant reached an extractor".to_owned()))
 }
 
 /// Returns the scope that the method of the request requires.
@@ -332,7 +332,7 @@ fn required_scope(parts: &Parts) -> Scope {
 
 fn permitted_mailbox(server: &Server, parts: &Parts, name: &str) -> Result<MailboxName, Problem> {
     let mailbox = server.mailroom.mailbox(name);
-    let mailbox = mailbox.map_err(|error| Problem::Malformed(format!("This names no mailbox: {error}.")))?;
+    let mailbox = mailbox.map_err(|error| Problem::Malformed(format!("This is not a mailbox name: {error}.")))?;
     let (grant, scope) = (request_grant(parts)?, required_scope(parts));
     if !grant.allows_somewhere(scope) {
         return Err(Problem::MissingScope(scope));
@@ -422,7 +422,7 @@ pub(crate) fn duration_parameter(pairs: &[(String, String)], name: &str) -> Resu
         Some(time) if time <= MAX_TIMEOUT => Ok(Some(time)),
         Some(_) => Err(Problem::Malformed(format!("The parameter {name} must be at most 10m."))),
         None => Err(Problem::Malformed(format!(
-            "The parameter {name} must be a length of time such as 30s, 1m30s or 500ms, or a number of seconds."
+            "The parameter {name} must be a duration such as 30s, 1m30s or 500ms, or a number of seconds."
         ))),
     }
 }

@@ -58,7 +58,7 @@ impl Handshake {
         tokio::spawn(async move {
             match upgrade.await {
                 Ok(stream) => serve(TokioIo::new(stream)).await,
-                Err(error) => tracing::debug!(%error, "a WebSocket did not come about"),
+                Err(error) => tracing::debug!(%error, "WebSocket upgrade failed"),
             }
         });
         let mut response = Response::new(Body::empty());

@@ -115,7 +115,7 @@ fn subscriber_permit(server: &Server) -> Result<Option<OwnedSemaphorePermit>, Pr
     let Some(seats) = &server.subscriber_permits else { return Ok(None) };
     let seat = seats.clone().try_acquire_owned();
     if seat.is_err() && server.log_throttles.subscribers.is_due() {
-        tracing::warn!("too many listen to the live monitor: new ones are refused");
+        tracing::warn!("limit of live event subscribers reached, refusing new ones; see the setting web.maxmonitors");
     }
     seat.map(Some).map_err(|_| Problem::TooManySubscribers)
 }

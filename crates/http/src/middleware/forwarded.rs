@@ -48,7 +48,7 @@ impl Forwarded {
             Err(too_many) => {
                 settings.metrics.connections(Protocol::Http).count_refused();
                 if server.log_throttles.requests.is_due() {
-                    tracing::warn!(%ip, "too many requests of one client behind a proxy: its new ones are refused");
+                    tracing::warn!(%ip, "too many open requests of one client behind a proxy, refusing new ones");
                 }
                 Err(too_many.into())
             }

@@ -11,21 +11,20 @@ use crate::openapi::paths::{CHAPTERS, Chapter};
 use crate::openapi::refusals;
 
 const ABOUT: &str = "\
-Restante takes in mail for any address and keeps it for those who ask. This is how programs ask: they read what came, \
-listen to what comes, and delete what they have seen.
+Restante accepts mail for any address and stores it. With this API, programs read messages, subscribe to live events and \
+delete messages.
 
-Version 1 is the API that clients of Inbucket know, with the same paths and the same shapes. What goes beyond it is \
-version 2. All paths are below the base path (`web.basepath`), and at the root as well.
+Version 1 is the API of Inbucket, with the same paths and the same JSON. Everything else is version 2. All paths are \
+available below the base path (`web.basepath`) and at the root.
 
-A `{name}` is the name of a mailbox or an address, and goes the same way as a recipient: under the default naming, \
-`Bob+Shop@example.org` reads mailbox `bob`. Every valid name is a mailbox; one that holds nothing is empty, not an error. \
-An `{id}` is a string of digits; ids ascend with arrival. The patterns of both match the \
-usual forms. The server accepts more: a final dot, quoted local parts and, under the default naming, any text in the place of the \
-domain. A text that matches and is no valid name is 400, and an id of no message is 404.
+A `{name}` is a mailbox name or an address. It is mapped to a mailbox like a recipient: under the default naming, \
+`Bob+Shop@example.org` is mailbox `bob`. Every valid name is a mailbox. A mailbox without messages is empty, not an error. \
+An `{id}` is a string of digits; ids ascend with arrival. The patterns of both match the usual forms. The server also \
+accepts a final dot, quoted local parts and, under the default naming, any text instead of the domain. The response to a \
+text that matches but is not a valid name is 400. The response to the id of a message that does not exist is 404.
 
-Parameters of a query that are not known are ignored, but for `wait` and for deleting everything, which refuse them; a \
-known one that is given twice is 400. Every JSON body ends in \
-one line feed.";
+Unknown query parameters are ignored, except by `wait` and by the deletion of all messages, which refuse them. A known \
+parameter that is given twice is refused with 400. Every JSON body ends with a line feed.";
 
 /// The cookie of a login session, which the login page sets.
 const SESSION_COOKIE: &str = "restante";
@@ -71,17 +70,17 @@ fn components(operations: &[Operation]) -> Components {
 }
 
 fn basic() -> SecurityScheme {
-    let about = "The name and the password of a user.";
+    let about = "A user name and a password.";
     SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Basic).description(Some(about)).build())
 }
 
 fn bearer() -> SecurityScheme {
-    let about = "A token, as `restante token create` makes it.";
+    let about = "A token that was created with `restante token create`.";
     SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about)).build())
 }
 
 fn cookie() -> SecurityScheme {
-    let about = "The session of a browser, which begins at the login page.";
+    let about = "The login session of a browser. It starts at the login page.";
     SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::with_description(SESSION_COOKIE, about)))
 }
 

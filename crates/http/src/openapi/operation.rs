@@ -154,7 +154,7 @@ impl Operation {
     /// Adds a 201 response with a `Location` header and a JSON body.
     pub(super) fn created<T: ToSchema>(self, about: &str, example: Value) -> Self {
         let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
-        let answer = json_response_builder(about, content).header("Location", header("Where it is."));
+        let answer = json_response_builder(about, content).header("Location", header("The path of the new message."));
         self.with_schemas_of::<T>().response("201", answer)
     }
 
@@ -193,12 +193,16 @@ impl Operation {
     /// Adds an entity tag to the 200 response, and the response 304.
     pub(super) fn cacheable(mut self) -> Self {
         if let Some(RefOr::T(answer)) = self.spec.responses.responses.get_mut("200") {
-            answer.headers.insert("ETag".to_owned(), RefOr::T(header("What to give as `If-None-Match`.")));
+            answer.headers.insert("ETag".to_owned(), RefOr::T(header("The entity tag, for `If-None-Match`.")));
         }
-        let known =
-            parameter(ParameterIn::Header, "If-None-Match", Type::String, "Tags of answers that the client has.");
-        let same = ResponseBuilder::new().description("The client has this answer already.");
-        self.parameter(known).response("304", same.header("ETag", header("The tag of the answer.")))
+        let known = parameter(
+            ParameterIn::Header,
+            "If-None-Match",
+            Type::String,
+            "The entity tags of responses that the client has.",
+        );
+        let same = ResponseBuilder::new().description("The client has the current response already.");
+        self.parameter(known).response("304", same.header("ETag", header("The entity tag of the response.")))
     }
 
     /// Sets the schema of the events that are sent over the connection.
@@ -249,7 +253,7 @@ pub(super) fn choice(name: &str, words: &[&str], about: &str) -> ParameterBuilde
 fn json_response_builder(about: &str, content: Content) -> ResponseBuilder {
     let expires = HeaderBuilder::new()
         .schema(Some(ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["-1"]))))
-        .description(Some("Always `-1`: every answer is already old."));
+        .description(Some("Always `-1`: responses expire immediately."));
     ResponseBuilder::new().description(about).content("application/json", content).header("Expires", expires.build())
 }
 
@@ -261,16 +265,14 @@ fn string_matching(pattern: &str) -> Object {
 /// Creates the parameter for a name in the path.
 fn path_parameter(method: &HttpMethod, name: &str) -> Parameter {
     let (schema, about) = match name {
-        "name" => (string_matching(patterns::NAME_OR_ADDRESS), "The name of a mailbox, or an address."),
+        "name" => (string_matching(patterns::NAME_OR_ADDRESS), "A mailbox name or an address."),
         // Another message can become the latest between the time when a client reads and the time when it deletes.
         "id" if *method == HttpMethod::Delete => (string_matching(patterns::ID), "The id of a message."),
-        "id" => {
-            (string_matching(patterns::ID_OR_LATEST), "The id of a message, or `latest` for the one that came last.")
-        }
+        "id" => (string_matching(patterns::ID_OR_LATEST), "The id of a message, or `latest` for the newest one."),
         "index" => {
-            (Object::with_type(Type::Integer), "The place of the attachment in the list of attachments, from 0.")
+            (Object::with_type(Type::Integer), "The index of the attachment in the list of attachments, from 0.")
         }
-        "file" => (Object::with_type(Type::String), "Any name: it is for people, and not looked at."),
+        "file" => (Object::with_type(Type::String), "A file name. It is ignored."),
         _ => (Object::with_type(Type::String), ""),
     };
     parameter(ParameterIn::Path, name, Type::String, about).schema(Some(schema)).required(Required::True).build()

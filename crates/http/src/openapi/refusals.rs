@@ -32,93 +32,93 @@ const OTHERS: &[&Refusal] = &[&NOT_FOUND, &WEBSOCKET_REQUIRED];
 pub(super) const MALFORMED: Refusal = Refusal {
     name: "Malformed",
     status: StatusCode::BAD_REQUEST,
-    description: "A name, a path or a parameter cannot be understood, or the request has no proper `Host`.",
+    description: "A name, a path or a parameter is invalid, or the `Host` header is missing or invalid.",
     detail: "The parameter limit must be a whole number.",
 };
 /// Authentication failed.
 pub(super) const UNAUTHORISED: Refusal = Refusal {
     name: "Unauthorised",
     status: StatusCode::UNAUTHORIZED,
-    description: "The server asks for credentials, and there are none, or wrong ones.",
-    detail: "This server asks for credentials: a token, or a user name and a password.",
+    description: "The server requires credentials, and they are missing or wrong.",
+    detail: "This server requires credentials: a token, or a user name and a password.",
 };
 /// The request is not allowed.
 pub(super) const FORBIDDEN: Refusal = Refusal {
     name: "Forbidden",
     status: StatusCode::FORBIDDEN,
-    description: "The credentials do not allow this, the request comes from a web page of another origin, a page wants what may \
-            be mail as its own script, style or plugin, or mail is handed in that would be refused over SMTP.",
+    description: "The credentials do not allow this, the request comes from a web page of another origin, a page loads something \
+            that may be a message as a script, style or plugin, or the message would be refused over SMTP.",
     detail: "The credentials do not allow this: it needs the scope write.",
 };
 /// The resource does not exist.
 pub(super) const NOT_FOUND: Refusal = Refusal {
     name: "NotFound",
     status: StatusCode::NOT_FOUND,
-    description: "There is no such message, or nothing of the kind in it.",
+    description: "The message does not exist, or it has no such part.",
     detail: "The mailbox has no such message.",
 };
 /// The body did not arrive in time.
 pub(super) const TOO_SLOW: Refusal = Refusal {
     name: "TooSlow",
     status: StatusCode::REQUEST_TIMEOUT,
-    description: "The body of the request did not arrive within 30 seconds, or a mail came too slowly.",
+    description: "The body of the request did not arrive within 30 seconds, or a message was uploaded too slowly.",
     detail: "The body of the request did not arrive in time.",
 };
 /// The body is too large.
 pub(super) const TOO_LARGE: Refusal = Refusal {
     name: "TooLarge",
     status: StatusCode::PAYLOAD_TOO_LARGE,
-    description: "The body of the request is longer than is taken here.",
+    description: "The body of the request is too large.",
     detail: "The body of the request is too large.",
 };
 /// The content type of the body is not supported.
 pub(super) const WRONG_TYPE: Refusal = Refusal {
     name: "WrongType",
     status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
-    description: "The body of the request has a content type that is not taken here.",
+    description: "The content type of the request body is not supported.",
     detail: "The body of the request must be application/json.",
 };
 /// The body is not of the expected shape.
 pub(super) const WRONG_SHAPE: Refusal = Refusal {
     name: "WrongShape",
     status: StatusCode::UNPROCESSABLE_ENTITY,
-    description: "The body of the request is no valid JSON, or not of the shape that is wanted.",
+    description: "The body of the request is not valid JSON, or does not match the schema.",
     detail: "The body of the request must be {\"seen\": true} or {\"seen\": false}.",
 };
 /// The host is not one of this server.
 pub(super) const MISDIRECTED: Refusal = Refusal {
     name: "Misdirected",
     status: StatusCode::MISDIRECTED_REQUEST,
-    description: "The request is for a host name that is public and not configured (`web.hosts`).",
-    detail: "This server does not answer for the host name of the request. Add the name to the setting web.hosts.",
+    description: "The request is for a public host name that is not configured (`web.hosts`).",
+    detail: "This server does not serve the host name of the request. Add the name to the setting web.hosts.",
 };
 /// The request is not a WebSocket handshake.
 pub(super) const WEBSOCKET_REQUIRED: Refusal = Refusal {
     name: "NoWebSocket",
     status: StatusCode::UPGRADE_REQUIRED,
-    description: "The request does not ask for a WebSocket.",
-    detail: "This path speaks WebSocket, version 13, only. The same events without it are at /api/v2/events.",
+    description: "The request is not a WebSocket handshake.",
+    detail: "This path requires a WebSocket handshake, version 13. /api/v2/events has the same events without WebSocket.",
 };
 /// The client has reached a limit.
 pub(super) const TOO_MANY: Refusal = Refusal {
     name: "TooMany",
     status: StatusCode::TOO_MANY_REQUESTS,
-    description: "The client has too many requests open, by the word of a trusted proxy, or has failed to log in too often.",
+    description: "The client behind a trusted proxy has too many open requests, or too many of its logins have failed.",
     detail: "This client has too many connections or requests open.",
 };
 /// A bug of the server.
 pub(super) const INTERNAL: Refusal = Refusal {
     name: "Fault",
     status: StatusCode::INTERNAL_SERVER_ERROR,
-    description: "The server made a mistake. Its log says which.",
-    detail: "The server made a mistake.",
+    description: "A bug of the server. Its log contains the cause.",
+    detail: "Internal error. The log of the server contains the cause.",
 };
 /// The server cannot process the request now.
 pub(super) const UNAVAILABLE: Refusal = Refusal {
     name: "Unavailable",
     status: StatusCode::SERVICE_UNAVAILABLE,
-    description: "The store is not available, there are too many connections or listeners, too many wait for mail, or other \
-            clients hold too many large answers or hand in too many large mails.",
+    description: "The store is not available; there are too many connections, subscribers or waiting requests; or too many \
+            large responses or uploads are in progress.",
     detail: "The store cannot be reached at the moment.",
 };
 
@@ -141,10 +141,10 @@ impl Refusal {
         let content = ContentBuilder::new().schema(Some(reference::<ProblemDocument>())).example(Some(example)).build();
         let response = ResponseBuilder::new().description(*about).content("application/problem+json", content);
         match *status {
-            StatusCode::UNAUTHORIZED => response.header("WWW-Authenticate", header("How to give credentials.")),
+            StatusCode::UNAUTHORIZED => response.header("WWW-Authenticate", header("How to send credentials.")),
             StatusCode::UPGRADE_REQUIRED => response.header("Upgrade", header("Always `websocket`.")),
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-                response.header("Retry-After", header("In how many seconds to ask again, where that is known."))
+                response.header("Retry-After", header("The number of seconds after which to try again, if known."))
             }
             _ => response,
         }

@@ -245,7 +245,7 @@ impl Problem {
             Self::InvalidQuery(error) => return Cow::Owned(error.to_string()),
             Self::BadHost => "The Host header is missing or malformed.",
             Self::Misdirected => {
-                "This server does not answer for the host name of the request. Add the name to the setting web.hosts."
+                "This server does not serve the host name of the request. Add the name to the setting web.hosts."
             }
             Self::ForeignOrigin => {
                 "This request comes from a web page of another origin. Only origins that the setting web.corsorigins lists \
@@ -257,9 +257,9 @@ impl Problem {
             Self::MailboxNotAllowed => "The credentials are not for this mailbox.",
             Self::Denied(denied, _) => match denied.reason {
                 DenialReason::NoCredentials => {
-                    "This server asks for credentials: a token, or a user name and a password."
+                    "This server requires credentials: a token, or a user name and a password."
                 }
-                DenialReason::UnknownToken => "The token is not known here.",
+                DenialReason::UnknownToken => "The token is unknown.",
                 DenialReason::Expired => "The token or the login has expired, or was revoked.",
                 DenialReason::TooMany => "Too many logins have failed. Try again later.",
                 DenialReason::WrongPassword | DenialReason::Scope | DenialReason::Mailbox => {
@@ -273,61 +273,57 @@ impl Problem {
             Self::NoSuchMessage => "The mailbox has no such message.",
             Self::NoSuchAttachment => "The message has no such attachment.",
             Self::NoSuchPart => "The message has no such part.",
-            Self::SearchDisabled => "Searching is switched off by the setting search.enabled.",
+            Self::SearchDisabled => "The search is disabled by the setting search.enabled.",
             Self::Search(SearchError::Timeout) => {
-                "This search takes too long; one for words that are not in most messages is quicker."
+                "The search takes too long. Search for words that occur in fewer messages."
             }
-            Self::Search(SearchError::Busy) => {
-                "Others are searching at the moment, and there is no room for this search."
-            }
+            Self::Search(SearchError::Busy) => "Too many searches are running. Try again later.",
             Self::Search(_) => "The search index cannot be used at the moment.",
-            Self::NoTranscript => "No transcript of the session that brought this message is kept.",
-            Self::NoSuchSession => "There is no such session, or nothing of it is kept any more.",
-            Self::MethodNotAllowed => "This path does not have this method; the Allow header lists those it has.",
+            Self::NoTranscript => "There is no transcript of the delivery of this message.",
+            Self::NoSuchSession => "There is no such session, or it is not stored any more.",
+            Self::MethodNotAllowed => {
+                "This path does not support this method. The Allow header lists the supported methods."
+            }
             Self::WebSocketRequired => {
-                "This path speaks WebSocket, version 13, only. The same events without it are at /api/v2/events."
+                "This path requires a WebSocket handshake, version 13. /api/v2/events has the same events without WebSocket."
             }
             Self::BodyTimeout => "The body of the request did not arrive in time.",
             Self::BodyTooLarge => "The body of the request is too large.",
-            Self::MessageTooLarge { bytes, max: most } => {
-                return Cow::Owned(format!("The mail is too large when it is made: {bytes} bytes, of at most {most}."));
+            Self::MessageTooLarge { bytes, max } => {
+                return Cow::Owned(format!(
+                    "The composed message is too large: {bytes} bytes. At most {max} are accepted."
+                ));
             }
             Self::NotJson => "The body of the request must be application/json.",
             Self::InvalidJson(error) => {
-                return Cow::Owned(format!("The body of the request is no valid JSON: {error}."));
+                return Cow::Owned(format!("The body of the request is not valid JSON: {error}."));
             }
             Self::WrongShape(wanted) => return Cow::Owned(format!("The body of the request must be {wanted}.")),
             Self::NotMessage => "The body of the request must be message/rfc822 or application/json.",
-            Self::InvalidMessage(why) => return Cow::Owned(format!("The body of the request makes no mail: {why}.")),
+            Self::InvalidMessage(why) => {
+                return Cow::Owned(format!("The body of the request is not a valid message: {why}."));
+            }
             Self::Refused(Refusal { code, text }) => {
-                return Cow::Owned(format!("The mail is refused, as it is over SMTP: {code} {text}"));
+                return Cow::Owned(format!("The message is refused, as over SMTP: {code} {text}"));
             }
             Self::TooFewMessages { found: came, expected: wanted } => {
-                return Cow::Owned(format!("{came} of {wanted} matching messages came in time."));
+                return Cow::Owned(format!("{came} of {wanted} matching messages arrived in time."));
             }
-            Self::UnexpectedMessage => "A matching message came, and none was expected.",
-            Self::Disconnected => {
-                "The client has closed its side of the connection, so its answer is not waited for any longer."
-            }
+            Self::UnexpectedMessage => "A matching message arrived, but none was expected.",
+            Self::Disconnected => "The client closed its side of the connection before the response was ready.",
             Self::TooMany(TooMany::InTotal) => "The server has too many connections.",
             Self::TooMany(TooMany::FromPeer) => "This client has too many connections or requests open.",
-            Self::TooManySubscribers => "Too many listen to the live monitor already.",
-            Self::TooManyWaits => "Too many wait for mail already.",
-            Self::TooManyUploads => {
-                "Other clients hand in large mails at the moment, and there is no room for this one."
-            }
-            Self::NotReady(NotReady::ShuttingDown) => "The server is about to end.",
+            Self::TooManySubscribers => "There are too many subscribers of live events.",
+            Self::TooManyWaits => "Too many requests are waiting for messages.",
+            Self::TooManyUploads => "Too many large messages are being uploaded. Try again later.",
+            Self::NotReady(NotReady::ShuttingDown) => "The server is shutting down.",
             Self::NotReady(NotReady::NotAccepting) => "The server cannot accept connections at the moment.",
-            Self::OverBudget(_) => {
-                "Other clients are taking large answers at the moment, and there is no room for this one."
-            }
-            Self::NoWorkPermit => {
-                "Large messages are being read by others at the moment, and this one's turn did not come."
-            }
+            Self::OverBudget(_) => "Too many large responses are being sent. Try again later.",
+            Self::NoWorkPermit => "The server is busy with other large messages. Try again later.",
             Self::Store(StoreError::NoSpace(_)) => "The store is full.",
             Self::Store(StoreError::Unavailable(_)) => "The store cannot be reached at the moment.",
-            Self::Store(StoreError::Broken(_)) => "The store could not do its work.",
-            Self::Internal(_) => "The server made a mistake.",
+            Self::Store(StoreError::Broken(_)) => "The store failed.",
+            Self::Internal(_) => "Internal error. The log of the server contains the cause.",
         })
     }
 
@@ -364,7 +360,7 @@ impl Problem {
     fn log(&self) {
         match self {
             Self::Search(error @ SearchError::Unavailable(_)) => tracing::error!(%error, "HTTP request failed"),
-            Self::Internal(error) => tracing::error!(%error, "HTTP request failed by a fault of the server"),
+            Self::Internal(error) => tracing::error!(%error, "HTTP request failed because of a bug"),
             _ => {}
         }
     }

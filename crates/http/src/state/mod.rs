@@ -221,7 +221,7 @@ impl Server {
     pub(crate) fn wait_permit(&self) -> Result<SemaphorePermit<'_>, Problem> {
         let place = self.wait_permits.try_acquire();
         if place.is_err() && self.log_throttles.waits.is_due() {
-            tracing::warn!("too many wait for mail: new ones are refused");
+            tracing::warn!("too many requests wait for messages, refusing new ones");
         }
         place.map_err(|_| Problem::TooManyWaits)
     }

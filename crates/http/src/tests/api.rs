@@ -209,7 +209,10 @@ async fn names_that_are_none() {
         let path = format!("/api/v1/mailbox/{name}");
         for request in [format!("GET {path}"), format!("DELETE {path}"), format!("GET {path}/latest/source")] {
             let detail = house.request(&request).await.problem(400);
-            assert!(detail.starts_with("This names no mailbox: ") || detail == "The path is not UTF-8.", "{detail}");
+            assert!(
+                detail.starts_with("This is not a mailbox name: ") || detail == "The path is not UTF-8.",
+                "{detail}"
+            );
         }
     }
 }

@@ -132,9 +132,9 @@ async fn credentials_that_are_none() {
     let locked = AuthServer::new().await;
     let request = "GET /api/v1/mailbox/test";
     let (none, wrong, unknown) = (
-        "This server asks for credentials: a token, or a user name and a password.",
+        "This server requires credentials: a token, or a user name and a password.",
         "The user name or the password is wrong.",
-        "The token is not known here.",
+        "The token is unknown.",
     );
     let table = [
         ("", none),

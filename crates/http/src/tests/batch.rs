@@ -56,11 +56,11 @@ async fn what_is_no_list_of_ids_changes_nothing() {
         (delete, String::new(), 422, "must be {\"ids\":"),
         (delete, "[]".to_owned(), 422, "must be {\"ids\":"),
         (delete, format!("{{\"ids\":[{}]}}", id(0)), 422, "with ids as strings"),
-        (delete, "{\"ids\":".to_owned(), 422, "no valid JSON"),
+        (delete, "{\"ids\":".to_owned(), 422, "not valid JSON"),
         (mark, format!("{{\"ids\":{}}}", ids(&[0])), 422, "\"seen\""),
         (mark, format!("{{\"ids\":{},\"seen\":1}}", ids(&[0])), 422, "\"seen\""),
         (delete, " ".repeat(1024 * 1024 + 1), 413, "too large"),
-        ("a%20b/delete", "{\"ids\":[]}".to_owned(), 400, "no mailbox"),
+        ("a%20b/delete", "{\"ids\":[]}".to_owned(), 400, "not a mailbox name"),
     ];
     for (path, body, status, words) in table {
         let problem = post(&house, path, body.clone()).await.problem(status);

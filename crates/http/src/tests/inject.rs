@@ -112,7 +112,7 @@ async fn what_makes_no_mail() {
     for (kind, status) in [("text/plain", 415), ("message/rfc822x", 415), ("message/rfc822; x=y", 422)] {
         assert_eq!(post(&house, "test", kind, "").await.status, status, "{kind}");
     }
-    assert!(post(&house, "test", "application/json", "{").await.problem(422).contains("no valid JSON"));
+    assert!(post(&house, "test", "application/json", "{").await.problem(422).contains("not valid JSON"));
     assert_eq!(house.request("GET /api/v1/mailbox/test").await.text(), "[]\n");
 }
 
@@ -125,7 +125,7 @@ async fn a_mail_is_not_larger_than_over_smtp() {
     let pieces = |length| json!({"from": "a@x", "text": "x\n".repeat(length)});
     assert_eq!(post_json(&house, &pieces(3000)).await.status, 201);
     let sentence = post_json(&house, &pieces(3400)).await.problem(413);
-    assert!(sentence.starts_with("The mail is too large when it is made: 10"), "{sentence}");
+    assert!(sentence.starts_with("The composed message is too large: 10"), "{sentence}");
     post_json(&house, &pieces(100_000)).await.problem(413);
 }
 
@@ -141,7 +141,7 @@ async fn the_policy_is_that_of_smtp() {
     ];
     for (path, expected) in table {
         let sentence = post(&house, path, "message/rfc822", MAIL).await.problem(403);
-        assert_eq!(sentence, format!("The mail is refused, as it is over SMTP: {expected}"));
+        assert_eq!(sentence, format!("The message is refused, as over SMTP: {expected}"));
     }
     assert_eq!(house.request("GET /api/v1/mailbox/ann").await.text(), "[]\n");
     assert_eq!(post(&house, "ann", "message/rfc822", MAIL).await.status, 201);
@@ -179,7 +179,7 @@ async fn large_mails_have_room_of_their_own() {
         other.adjust_to(crate::state::MAX_UPLOAD_BYTES).await;
     }
     let refused = post(&house, "test", "message/rfc822", mail(1 << 20)).await;
-    assert!(refused.problem(503).starts_with("Other clients hand in large mails"));
+    assert!(refused.problem(503).starts_with("Too many large messages are being uploaded"));
     assert_eq!(refused.header("retry-after"), "5");
     let pieces = json!({"from": "a@x", "text": "=\n".repeat(100_000)});
     assert_eq!(post_json(&house, &pieces).await.status, 503, "as a mail it is longer");
@@ -216,7 +216,7 @@ async fn everything_is_deleted() {
     }
     for query in ["mailbox=ann", "prefix=ann&limit=1", "Prefix=ann"] {
         let sentence = house.request(&format!("DELETE /api/v2/mailboxes?{query}")).await.problem(400);
-        assert!(sentence.contains("there are prefix."), "{sentence}");
+        assert!(sentence.contains("Accepted parameters: prefix."), "{sentence}");
     }
     assert_eq!(house.request("DELETE /api/v2/mailboxes?prefix=BO").await.text(), "{\"deleted\":1}\n");
     for deleted in [2, 0] {

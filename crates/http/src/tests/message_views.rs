@@ -162,12 +162,12 @@ async fn queries_that_cannot_be_understood() {
         ("serve/mailbox/test/latest/html?scheme=%22%3E%3Cscript%3E", wrong),
         ("serve/mailbox/test/1/html?scheme=blue", wrong),
         ("api/v2/mailbox/test/attachments", "The parameter ids is missing."),
-        ("api/v2/mailbox/test/attachments?ids=latest", "The parameter ids must be ids with commas between them."),
-        ("api/v2/mailbox/test/attachments?ids=1,02", "The parameter ids must be ids with commas between them."),
+        ("api/v2/mailbox/test/attachments?ids=latest", "The parameter ids must be a list of ids separated by commas."),
+        ("api/v2/mailbox/test/attachments?ids=1,02", "The parameter ids must be a list of ids separated by commas."),
         ("api/v2/mailbox/test/attachments?ids=1&ids=2", "The parameter ids is given twice."),
         (
             &format!("api/v2/mailbox/test/attachments?ids={many}"),
-            "The parameter ids must not name more than 200 messages.",
+            "The parameter ids must not contain more than 200 messages.",
         ),
     ];
     for (target, sentence) in table {

@@ -504,7 +504,7 @@ async fn there_are_only_so_many_places() {
     let (ear, stream) = (office.websocket(V1).await, office.stream(EVENTS, "").await);
     for request in [format!("GET {EVENTS}"), format!("GET {V1}\n{UPGRADE}")] {
         let refused = send_request(&office.router, &request, Body::empty(), Peer::default()).await;
-        assert_eq!(refused.problem(503), "Too many listen to the live monitor already.");
+        assert_eq!(refused.problem(503), "There are too many subscribers of live events.");
         assert_eq!(refused.header("retry-after"), "5");
     }
     assert_eq!(

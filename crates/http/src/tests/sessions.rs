@@ -127,12 +127,12 @@ async fn the_transcript_of_a_message() {
 async fn what_there_is_no_transcript_of() {
     let (house, _) = with_journal().await;
     let answer = house.request(&format!("GET /api/v2/mailbox/test/{}/transcript", id(0))).await;
-    assert_eq!(answer.problem(404), "No transcript of the session that brought this message is kept.");
+    assert_eq!(answer.problem(404), "There is no transcript of the delivery of this message.");
     let answer = house.request("GET /api/v2/mailbox/test/7/transcript").await;
     assert_eq!(answer.problem(404), "The mailbox has no such message.");
     for id in ["7", "x", "-1", "07"] {
         let answer = house.request(&format!("GET /api/v2/sessions/{id}")).await;
-        assert_eq!(answer.problem(404), "There is no such session, or nothing of it is kept any more.");
+        assert_eq!(answer.problem(404), "There is no such session, or it is not stored any more.");
     }
     let without = TestServer::with_two_messages().await;
     assert_eq!(without.request("GET /api/v2/sessions").await.text(), "{\"sessions\":[],\"next\":null}\n");

@@ -83,7 +83,7 @@ async fn a_store_in_trouble_is_503() {
     let table: [(MakeError, &str, &str); 3] = [
         (StoreError::Unavailable, "5", "The store cannot be reached at the moment."),
         (StoreError::NoSpace, "5", "The store is full."),
-        (StoreError::Broken, "", "The store could not do its work."),
+        (StoreError::Broken, "", "The store failed."),
     ];
     for (error, retry_after, detail) in table {
         let router = over(FailingStore::with(error));
@@ -137,7 +137,7 @@ async fn a_server_that_ends_is_not_ready_but_lives() {
     let house = TestServer::with(settings);
     assert_eq!(house.request("GET /readyz").await.text(), "ok\n");
     readiness.start_shutdown();
-    assert_eq!(house.request("GET /readyz").await.problem(503), "The server is about to end.");
+    assert_eq!(house.request("GET /readyz").await.problem(503), "The server is shutting down.");
     assert_eq!(house.request("GET /livez").await.text(), "ok\n");
 }
 

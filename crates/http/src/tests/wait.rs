@@ -77,11 +77,11 @@ async fn what_does_not_come_is_told_at_the_end_of_the_time() {
     let began = tokio::time::Instant::now();
     let answer = house.request("GET /api/v2/mailbox/test/wait?count=2&timeout=1m30s").await;
     assert_eq!(began.elapsed().as_secs(), 90);
-    assert_eq!(answer.problem(408), "1 of 2 matching messages came in time.");
+    assert_eq!(answer.problem(408), "1 of 2 matching messages arrived in time.");
     assert_eq!(subjects(&answer.json()), ["one"]);
     let answer = house.request("GET /api/v2/mailbox/empty/wait").await;
     assert_eq!(began.elapsed().as_secs(), 120);
-    assert_eq!(answer.problem(408), "0 of 1 matching messages came in time.");
+    assert_eq!(answer.problem(408), "0 of 1 matching messages arrived in time.");
     assert_eq!(subjects(&answer.json()), [""; 0]);
 }
 
@@ -110,7 +110,7 @@ async fn nothing_is_expected() {
         deliver(&house, "test", "good").await;
         deliver(&house, "test", "bad").await
     });
-    assert_eq!(answer.problem(409), "A matching message came, and none was expected.");
+    assert_eq!(answer.problem(409), "A matching message arrived, but none was expected.");
     assert_eq!(subjects(&answer.json()), ["bad"]);
     let answer = house.request("GET /api/v2/mailbox/test/wait?expect=none&timeout=0").await;
     assert_eq!(subjects(&answer.json()), ["good"], "it was there before");
@@ -134,7 +134,7 @@ async fn what_was_deleted_meanwhile_is_not_told() {
 #[tokio::test]
 async fn wrong_parameters() {
     let house = house();
-    let time = "must be a length of time such as 30s, 1m30s or 500ms, or a number of seconds.";
+    let time = "must be a duration such as 30s, 1m30s or 500ms, or a number of seconds.";
     let table = [
         ("timeout=x", time),
         ("timeout=", time),
@@ -149,13 +149,13 @@ async fn wrong_parameters() {
         ("count=1001", "The parameter count must be between 1 and 1000."),
         ("count=-1", "The parameter count must be a whole number."),
         ("expect=all", "The parameter expect must be some or none."),
-        ("expect=none&count=2", "With expect=none there is nothing to count."),
+        ("expect=none&count=2", "The parameter count cannot be used with expect=none."),
         ("match=(subject:x", "of the query"),
         ("match=a&match=b", "The parameter match is given twice."),
-        ("mach=a", "There is no parameter mach here; there are timeout, after, count, match, expect."),
-        ("match=%zz", "The query is not UTF-8 in percent-encoding."),
-        ("match=%FF", "The query is not UTF-8 in percent-encoding."),
-        ("match=%", "The query is not UTF-8 in percent-encoding."),
+        ("mach=a", "Unknown parameter mach. Accepted parameters: timeout, after, count, match, expect."),
+        ("match=%zz", "The query is not percent-encoded UTF-8."),
+        ("match=%FF", "The query is not percent-encoded UTF-8."),
+        ("match=%", "The query is not percent-encoded UTF-8."),
         ("timeout=1.5.0", time),
         ("timeout=.", time),
     ];
@@ -215,7 +215,7 @@ async fn not_more_than_so_many_wait() {
         sleep(Duration::from_secs(1)).await;
         for path in ["v2/mailbox/other/wait", "v1/mailbox/other/latest?wait=1m"] {
             let answer = house.request(&format!("GET /api/{path}")).await;
-            assert_eq!(answer.problem(503), "Too many wait for mail already.");
+            assert_eq!(answer.problem(503), "Too many requests are waiting for messages.");
             assert_eq!(answer.header("retry-after"), "5");
         }
     };
@@ -259,7 +259,7 @@ async fn the_end_of_the_server_ends_every_wait() {
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{answer}");
-    assert!(answer.contains("The server is about to end."), "{answer}");
+    assert!(answer.contains("The server is shutting down."), "{answer}");
     serving.await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
 }

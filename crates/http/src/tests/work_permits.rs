@@ -57,7 +57,7 @@ async fn a_turn_is_not_waited_for_without_end() {
     let began = Instant::now();
     let answer = house.request(&format!("GET {LARGE}")).await;
     assert_eq!(began.elapsed().as_secs(), 10);
-    assert!(answer.problem(503).contains("turn did not come"));
+    assert!(answer.problem(503).contains("busy with other large messages"));
     assert_eq!(answer.header("retry-after"), "5");
     drop(all);
     assert_eq!(house.request(&format!("GET {LARGE}")).await.status, 200);

@@ -68,7 +68,7 @@ impl Greeting {
             return Ok(text?);
         }
         if self.log_throttle.is_due() {
-            tracing::warn!(path = %path.display(), "reading the greeting takes too long; the last one is shown");
+            tracing::warn!(path = %path.display(), "reading the greeting file takes too long, serving its last content");
         }
         let last = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(last.clone().unwrap_or(BUILT_IN.into()))
@@ -87,7 +87,7 @@ impl Greeting {
                 // A file that was missing from the start is reported when the server starts.
                 if last.take().is_some() {
                     let path = path.display();
-                    tracing::warn!(%error, %path, "the greeting cannot be read any more; the built-in one is shown");
+                    tracing::warn!(%error, %path, "cannot read the greeting file any more, serving the built-in greeting");
                 }
                 BUILT_IN.into()
             }

@@ -44,10 +44,8 @@ pub(crate) async fn log_in(State(server): State<Arc<Server>>, request: Request) 
         Ok(pass) => pass,
         Err(denied) => return Ok(refused_form(next, user, denied)),
     };
-    let (cookie, lifetime) = locks
-        .authenticator
-        .create_session_cookie(&pass)
-        .ok_or_else(|| internal_error(&"there are no random numbers"))?;
+    let (cookie, lifetime) =
+        locks.authenticator.create_session_cookie(&pass).ok_or_else(|| internal_error(&"the random source failed"))?;
     let mut response = see_other(redirect_target(next))?;
     set_cookie(&mut response, &server.settings, &cookie, lifetime.as_secs(), is_secure)?;
     Ok(response)

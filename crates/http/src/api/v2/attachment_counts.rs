@@ -31,11 +31,13 @@ impl<S: Sync> FromRequestParts<S> for Ids {
             .ok_or_else(|| Problem::Malformed("The parameter ids is missing.".to_owned()))?;
         let ids: Vec<&str> = list.split(',').filter(|id| !id.is_empty()).take(MAX_IDS + 1).collect();
         if ids.len() > MAX_IDS {
-            return Err(Problem::Malformed(format!("The parameter ids must not name more than {MAX_IDS} messages.")));
+            return Err(Problem::Malformed(format!(
+                "The parameter ids must not contain more than {MAX_IDS} messages."
+            )));
         }
         let ids: Result<_, _> = ids.into_iter().map(str::parse).collect();
         ids.map(Self)
-            .map_err(|_| Problem::Malformed("The parameter ids must be ids with commas between them.".to_owned()))
+            .map_err(|_| Problem::Malformed("The parameter ids must be a list of ids separated by commas.".to_owned()))
     }
 }
 

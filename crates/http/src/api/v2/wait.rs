@@ -117,7 +117,7 @@ impl<S: Sync> FromRequestParts<S> for WaitParameters {
         let count = match (number_parameter(&pairs, "count")?, expect) {
             (Some(count), Expect::Some) if (1..=MAX_COUNT).contains(&count) => count,
             (Some(_), Expect::Some) => return Err(malformed("The parameter count must be between 1 and 1000.")),
-            (Some(_), Expect::None) => return Err(malformed("With expect=none there is nothing to count.")),
+            (Some(_), Expect::None) => return Err(malformed("The parameter count cannot be used with expect=none.")),
             (None, _) => 1,
         };
         let asked = text_parameter(&pairs, "match")?.map(|text| Query::parse(text, Timestamp::now())).transpose();

@@ -25,8 +25,8 @@ const REFUSAL_ANCHOR: &str = "refusal";
 /// The sections after the chapters: heading, components, and the function that writes them.
 const APPENDICES: [(&str, &str, WriteComponents); 3] = [
     ("Credentials", "securitySchemes", write_credentials),
-    ("Refusals", "responses", write_refusals),
-    ("Shapes", "schemas", write_schemas),
+    ("Errors", "responses", write_refusals),
+    ("Schemas", "schemas", write_schemas),
 ];
 /// The methods in the order in which they are shown.
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -98,7 +98,7 @@ fn contents(html: &mut Html, document: &Value) {
             }
         });
     }
-    html.prose_element("h2", "For all of them");
+    html.prose_element("h2", "Common");
     html.element("ul", |html| {
         for (heading, kind, _) in APPENDICES {
             html.element("li", |html| html.link("", kind, |html| html.text(heading)));
@@ -112,7 +112,7 @@ fn main(html: &mut Html, document: &Value) {
         html.element("small", |html| html.text(text(&document["info"]["version"])));
     });
     html.paragraphs(text(&document["info"]["description"]));
-    html.markup("<p>The same for programs: <a href=\"openapi.json\">openapi.json</a> (OpenAPI 3.1).</p>");
+    html.markup("<p>For programs: <a href=\"openapi.json\">openapi.json</a> (OpenAPI 3.1).</p>");
     for chapter in chapters(document) {
         html.element("section", |html| {
             html.prose_element("h2", text(&chapter["name"]));
@@ -131,7 +131,9 @@ fn main(html: &mut Html, document: &Value) {
 }
 
 fn write_credentials(html: &mut Html, schemes: &Value) {
-    html.paragraphs("A server without credentials asks nobody. One that has them takes them in any of these ways.");
+    html.paragraphs(
+        "If users or tokens are configured, requests need credentials. They can be sent in any of these ways.",
+    );
     html.element("table", |html| {
         for (name, scheme) in schemes.as_object().into_iter().flatten() {
             html.element("tr", |html| {

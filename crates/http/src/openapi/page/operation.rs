@@ -40,7 +40,7 @@ fn scope(html: &mut Html, security: &Value) {
     let mut scopes = security.as_array().into_iter().flatten().filter_map(Value::as_object).flat_map(Map::values);
     if let Some(scope) = scopes.find_map(|scopes| scopes[0].as_str()) {
         html.element("p class=\"scope\"", |html| {
-            html.text("Where credentials are asked for: scope ");
+            html.text("If authentication is enabled, this requires the scope ");
             html.element("code", |html| html.text(scope));
             html.text(".");
         });
@@ -49,7 +49,7 @@ fn scope(html: &mut Html, security: &Value) {
 
 fn parameters(html: &mut Html, parameters: &Value) {
     let Some(parameters) = parameters.as_array().filter(|parameters| !parameters.is_empty()) else { return };
-    html.element("h4", |html| html.text("Takes"));
+    html.element("h4", |html| html.text("Parameters"));
     html.element("table", |html| {
         for parameter in parameters {
             html.element("tr", |html| {
@@ -79,7 +79,7 @@ fn body(html: &mut Html, body: &Value) {
 
 fn responses(html: &mut Html, operation: &Value) {
     let Some(answers) = operation["responses"].as_object() else { return };
-    html.element("h4", |html| html.text("Answers"));
+    html.element("h4", |html| html.text("Responses"));
     for (status, answer) in answers.iter().filter(|(_, answer)| answer["$ref"].is_null()) {
         html.element("p", |html| {
             html.element("strong", |html| html.text(status));
@@ -95,7 +95,7 @@ fn responses(html: &mut Html, operation: &Value) {
         }
     }
     html.element("p class=\"refusals\"", |html| {
-        html.text("Refused with");
+        html.text("Errors:");
         for (status, _) in answers.iter().filter(|(_, answer)| !answer["$ref"].is_null()) {
             html.text(" ");
             html.link(REFUSAL_ANCHOR, status, |html| html.text(status));
@@ -104,7 +104,7 @@ fn responses(html: &mut Html, operation: &Value) {
     });
     if operation["x-frame"].is_object() {
         html.element("p", |html| {
-            html.text("What is told has the shape ");
+            html.text("The schema of events is ");
             schema::schema_type(html, &operation["x-frame"]);
             html.text(".");
         });

@@ -55,7 +55,7 @@ pub(super) fn fields(html: &mut Html, schema: &Value) {
                 html.element("th", |html| html.element("code", |html| html.text(name)));
                 html.element("td", |html| {
                     schema_type(html, field);
-                    html.text(if is_required { "" } else { ", not always there" });
+                    html.text(if is_required { "" } else { ", optional" });
                 });
                 html.prose_element("td", description(field));
             });
@@ -72,11 +72,11 @@ fn description(field: &Value) -> &str {
 fn named_type(html: &mut Html, name: &str, schema: &Value) {
     match name {
         "array" => {
-            html.text("list of ");
+            html.text("array of ");
             schema_type(html, &schema["items"]);
         }
         "object" if schema["additionalProperties"].is_object() => {
-            html.text("by name: ");
+            html.text("map of ");
             schema_type(html, &schema["additionalProperties"]);
         }
         "string" if schema["format"] == "date-time" => html.text("time (RFC 3339)"),

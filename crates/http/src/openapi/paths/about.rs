@@ -11,27 +11,27 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/server", "aboutServer")
             .describe(
-                "How to send mail here, and how to fetch it",
-                "The ports are those that are really bound: the first one of TCP without TLS from the first byte, \
-                 otherwise the first one with it; null when there is none.",
+                "Describe the server",
+                "The version, the settings, and how to send and fetch mail. The ports are those that are really bound: the \
+                 first TCP port without implicit TLS, otherwise the first one with it; null if there is none.",
             )
-            .json_response::<AboutResponse<'_>>("About the server.", about())
+            .json_response::<AboutResponse<'_>>("The description of the server.", about())
             .requires_login(),
         get("/livez", "isLive")
-            .describe("Whether the server lives", "Any `Host` will do.")
-            .content("text/plain", "It does.")
+            .describe("Check whether the server is alive", "Accepts any `Host`.")
+            .content("text/plain", "The server is alive.")
             .public(),
         get("/readyz", "isReady")
-            .describe("Whether mail can be read and taken in now", "Any `Host` will do.")
-            .content("text/plain", "It can.")
+            .describe("Check whether messages can be read and accepted now", "Accepts any `Host`.")
+            .content("text/plain", "The server is ready.")
             .public(),
         get("/api/openapi.json", "describeApi")
-            .describe("This description, for programs", "OpenAPI 3.1.")
+            .describe("Get this description for programs", "OpenAPI 3.1.")
             .json_response::<Document>("The description.", json!({ "openapi": "3.1.0" }))
             .cacheable()
             .requires_login(),
         get("/api/docs", "describeApiToPeople")
-            .describe("This description, for people", "A page without scripts.")
+            .describe("Get this description for people", "A page without scripts.")
             .content("text/html", "The page.")
             .cacheable()
             .requires_login(),

@@ -14,38 +14,38 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/mailbox/{name}/wait", "waitForMessages")
             .describe(
-                "Wait until messages are there",
-                "The answer comes as soon as they are; messages that are there already count too. What a message must be \
-                 like is said in the language of the search.",
+                "Wait for messages",
+                "The response is sent as soon as enough matching messages exist. Messages that exist already count. `match` \
+                 uses the query language of the search.",
             )
-            .parameter(query("timeout", Type::String, "How long to wait: `30s`, `1m30s` or a number of seconds, at most `10m`; otherwise `30s`."))
-            .parameter(query("after", Type::Integer, "Only messages whose id is greater."))
-            .parameter(query("count", Type::Integer, "How many messages to wait for, at most 1000; otherwise 1."))
-            .parameter(query("match", Type::String, "Only messages that a search for this would find."))
-            .parameter(choice("expect", &["some", "none"], "With `none` it is good when no such message comes."))
+            .parameter(query("timeout", Type::String, "The time to wait: `30s`, `1m30s` or a number of seconds, at most `10m`. Default: `30s`."))
+            .parameter(query("after", Type::Integer, "Only messages with a greater id."))
+            .parameter(query("count", Type::Integer, "The number of messages to wait for, at most 1000. Default: 1."))
+            .parameter(query("match", Type::String, "Only messages that match this query."))
+            .parameter(choice("expect", &["some", "none"], "With `none`, the request succeeds if no matching message arrives."))
             .json_response::<Arrived<'_>>("The messages.", json!({ "messages": [record()] }))
-            .response("204", ResponseBuilder::new().description("None was expected, and none came in time."))
+            .response("204", ResponseBuilder::new().description("No message was expected, and none arrived in time."))
             .problem::<WaitProblem<'_>>(
                 "408",
-                "Not all of them came in time.",
-                problem(408, "Request Timeout", "0 of 1 matching messages came in time.", &json!([])),
+                "Fewer messages than requested arrived in time.",
+                problem(408, "Request Timeout", "0 of 1 matching messages arrived in time.", &json!([])),
             )
             .problem::<WaitProblem<'_>>(
                 "409",
-                "None was expected, and one came.",
-                problem(409, "Conflict", "A matching message came, and none was expected.", &json!([record()])),
+                "No message was expected, but one arrived.",
+                problem(409, "Conflict", "A matching message arrived, but none was expected.", &json!([record()])),
             ),
         post("/api/v2/mailbox/{name}", "addMessage")
             .describe(
                 "Add a message to a mailbox",
-                "A whole mail, which is stored byte for byte behind the lines of its delivery, or its pieces as JSON. It goes \
-                 the way of any mail: through hooks, and told to those who listen.",
+                "The body is a complete message, which is stored byte for byte after the lines added on delivery, or its \
+                 fields as JSON. The delivery is the same as over SMTP: hooks run, and events are published.",
             )
-            .parameter(query("from", Type::String, "The sender of the envelope, or nothing for that of bounces; otherwise the author."))
-            .json_body::<NewMail>(Required::True, "The mail, as large as by SMTP.", new_mail())
+            .parameter(query("from", Type::String, "The sender of the envelope; empty for the null sender of bounces. Default: the author of the message."))
+            .json_body::<NewMail>(Required::True, "The message. The maximum size is the same as over SMTP.", new_mail())
             .message_body()
-            .json_response::<Arrived<'_>>("A hook has discarded it.", json!({ "messages": [] }))
-            .created::<Arrived<'_>>("Where it is now.", json!({ "messages": [record()] })),
+            .json_response::<Arrived<'_>>("The message was discarded.", json!({ "messages": [] }))
+            .created::<Arrived<'_>>("The stored copies of the message.", json!({ "messages": [record()] })),
     ]
 }
 

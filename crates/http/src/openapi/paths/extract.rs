@@ -9,7 +9,7 @@ use crate::openapi::refusals::NOT_FOUND;
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/mailbox/{name}/{id}/links", "extractLinks")
-            .describe("The links of a message", "Of its HTML, its text and its header.")
+            .describe("Extract the links of a message", "From its HTML, its text and its header.")
             .json_response::<Links>(
                 "The links.",
                 json!({ "links": [{
@@ -23,7 +23,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .cacheable()
             .refusals(&[&NOT_FOUND]),
         get("/api/v2/mailbox/{name}/{id}/codes", "extractCodes")
-            .describe("The one-time codes of a message", "Everything that may be one, with a score.")
+            .describe("Extract the one-time codes of a message", "All candidates, with a score.")
             .json_response::<Codes>(
                 "The codes.",
                 json!({ "codes": [
@@ -33,9 +33,9 @@ pub(super) fn operations() -> Vec<Operation> {
             .cacheable()
             .refusals(&[&NOT_FOUND]),
         get("/api/v2/mailbox/{name}/{id}/unsubscribe", "extractUnsubscribe")
-            .describe("How to get off the list that a message came by", "")
+            .describe("Extract the unsubscribe links of a message", "")
             .json_response::<Unsubscribe>(
-                "The ways.",
+                "The unsubscribe links.",
                 json!({
                     "one-click": true,
                     "links": [{ "href": "https://example.org/unsubscribe?u=x", "kind": "https" }],
@@ -45,7 +45,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .cacheable()
             .refusals(&[&NOT_FOUND]),
         get("/api/v2/mailbox/{name}/{id}/parts", "listParts")
-            .describe("The MIME structure of a message", "")
+            .describe("Get the MIME structure of a message", "")
             .json_response::<Parts<'_>>(
                 "The parts.",
                 json!({ "parts": [{
@@ -65,9 +65,9 @@ pub(super) fn operations() -> Vec<Operation> {
             .cacheable()
             .refusals(&[&NOT_FOUND]),
         get("/api/v2/mailbox/{name}/{id}/parts/{index}", "readPart")
-            .describe("The content of a part", "With the headers of an attachment that is looked at.")
-            .describe_parameter("index", "The place of the part in the list of parts, from 0.")
-            .content("*/*", "The decoded content, under the content type that the message gives it.")
+            .describe("Get the content of a part", "With the same headers as an attachment that is shown.")
+            .describe_parameter("index", "The index of the part in the list of parts, from 0.")
+            .content("*/*", "The decoded content, with the content type from the message.")
             .cacheable()
             .refusals(&[&NOT_FOUND]),
     ]

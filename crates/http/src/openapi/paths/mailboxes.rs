@@ -14,15 +14,15 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/mailboxes", "listMailboxes")
             .describe(
-                "The mailboxes that hold something",
-                "Ascending by name. Only those that the credentials reach are told; there may be more behind a page that \
-                 is short of them, or empty.",
+                "List the mailboxes that contain messages",
+                "Ascending by name. Only mailboxes that the credentials allow are listed. A page can contain fewer \
+                 mailboxes than requested, or none, even if it is not the last one.",
             )
-            .parameter(query("prefix", Type::String, "Only mailboxes whose names begin with this, in upper or lower case."))
-            .parameter(query("after", Type::String, "Only mailboxes behind this name: the `next` of the page before."))
-            .parameter(query("limit", Type::Integer, "At most so many, and never more than 1000; otherwise 100."))
+            .parameter(query("prefix", Type::String, "Only mailboxes whose names begin with this text, ignoring case."))
+            .parameter(query("after", Type::String, "Only mailboxes after this name: the `next` of the previous page."))
+            .parameter(query("limit", Type::Integer, "The maximum number of mailboxes, at most 1000. Default: 100."))
             .json_response::<Mailboxes<'_>>(
-                "Some of the mailboxes.",
+                "A page of the list.",
                 json!({
                     "mailboxes": [{
                         "name": "bob",
@@ -38,21 +38,34 @@ pub(super) fn operations() -> Vec<Operation> {
                     "next": null,
                 }),
             ),
- delete("/api/v2/mailboxes", "deleteEverything")
-            .describe("Delete all messages of all mailboxes", "Of those that the credentials reach. Any other parameter is refused.")
-            .parameter(query("prefix", Type::String, "Only in mailboxes whose names begin with this, in upper or lower case."))
-            .json_response::<Deleted>("How many there were.", json!({ "deleted": 4711 })),
+        delete("/api/v2/mailboxes", "deleteEverything")
+            .describe(
+                "Delete all messages of all mailboxes",
+                "Only in mailboxes that the credentials allow. Unknown parameters are refused.",
+            )
+            .parameter(query(
+                "prefix",
+                Type::String,
+                "Only in mailboxes whose names begin with this text, ignoring case.",
+            ))
+            .json_response::<Deleted>("The number of deleted messages.", json!({ "deleted": 4711 })),
         post("/api/v2/mailbox/{name}/delete", "deleteMessages")
-            .describe("Delete many messages", "If the store fails half-way, some of them are gone.")
-            .json_body::<Ids>(Required::True, "The messages, in at most 1 MiB.", json!({ "ids": [ID, "17"] }))
-            .json_response::<Deleted>("How many of them were there.", json!({ "deleted": 1 })),
+            .describe(
+                "Delete many messages",
+                "If the store fails during the operation, some of the messages are deleted.",
+            )
+            .json_body::<Ids>(Required::True, "The ids of the messages, at most 1 MiB.", json!({ "ids": [ID, "17"] }))
+            .json_response::<Deleted>("The number of deleted messages.", json!({ "deleted": 1 })),
         post("/api/v2/mailbox/{name}/mark", "markMessages")
-            .describe("Mark many messages as seen, or as not seen", "If the store fails half-way, some of them are marked.")
+            .describe(
+                "Mark many messages as seen or unseen",
+                "If the store fails during the operation, some of the messages are marked.",
+            )
             .json_body::<IdsAndMark>(
                 Required::True,
-                "The messages, and how to mark them, in at most 1 MiB.",
+                "The ids of the messages and the mark, at most 1 MiB.",
                 json!({ "ids": [ID, "17"], "seen": true }),
             )
-            .json_response::<Marked>("How many of them were there.", json!({ "marked": 1 })),
+            .json_response::<Marked>("The number of marked messages.", json!({ "marked": 1 })),
     ]
 }

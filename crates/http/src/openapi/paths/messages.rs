@@ -16,52 +16,53 @@ use crate::response::success::Done;
 const MAILBOX: &str = "/api/v1/mailbox/{name}";
 const MESSAGE: &str = "/api/v1/mailbox/{name}/{id}";
 const SOURCE: &str = "/api/v1/mailbox/{name}/{id}/source";
-const NO_LATEST: &str = "`latest` is not taken: it could be another message by then.";
+const NO_LATEST: &str = "`latest` is not accepted: another message could have become the latest.";
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get(MAILBOX, "listMessages")
-            .describe("The messages of a mailbox", "Ascending by id. A mailbox that holds nothing is an empty list.")
-            .parameter(query("after", Type::Integer, "Only messages whose id is greater."))
-            .parameter(query("before", Type::Integer, "Only messages whose id is smaller."))
-            .parameter(query("limit", Type::Integer, "At most so many: the first ones with `after`, otherwise the last ones."))
+            .describe("List the messages of a mailbox", "Ascending by id. The list of an empty mailbox is empty.")
+            .parameter(query("after", Type::Integer, "Only messages with a greater id."))
+            .parameter(query("before", Type::Integer, "Only messages with a smaller id."))
+            .parameter(query("limit", Type::Integer, "The maximum number of messages: the first ones with `after`, otherwise the last ones."))
             .json_list::<MessageRecord<'_>>("The messages.", json!([record()]))
             .cacheable(),
         delete(MAILBOX, "purgeMailbox")
             .describe("Delete all messages of a mailbox", "")
-            .json_response::<Done>("They are gone. It is no error if there were none.", json!("OK")),
+            .json_response::<Done>("The messages are deleted. An empty mailbox is not an error.", json!("OK")),
         get(MESSAGE, "readMessage")
-            .describe("A message", "A message that is broken gives what can be read of it.")
+            .describe("Get a message", "A malformed message is returned as far as it can be parsed.")
             .parameter(patience())
             .json_response::<Message<'_>>("The message.", message())
             .cacheable()
             .refusals(&[&NOT_FOUND]),
         patch(MESSAGE, "markMessage")
             .describe(
-                "Mark a message as seen, or as not seen",
-                "Without a body, as seen. Without `seen` in the body, nothing changes. The body may have any content type.",
+                "Mark a message as seen or unseen",
+                "A request without a body marks the message as seen. A body without `seen` changes nothing. The body may have any \
+                 content type.",
             )
-            .json_body::<Mark>(Required::False, "How to mark it, in at most 64 KiB.", json!({ "seen": true }))
+            .json_body::<Mark>(Required::False, "The mark, at most 64 KiB.", json!({ "seen": true }))
             .any_content_type()
             .json_response::<Done>("The message is marked.", json!("OK"))
             .refusals(&[&NOT_FOUND]),
         delete(MESSAGE, "deleteMessage")
             .describe("Delete a message", NO_LATEST)
-            .json_response::<Done>("The message is gone.", json!("OK"))
+            .json_response::<Done>("The message is deleted.", json!("OK"))
             .refusals(&[&NOT_FOUND]),
         get(SOURCE, "readSource")
             .describe(
-                "The source of a message",
-                "The `Return-Path` and `Received` lines that were added on delivery, then the message as it was received, \
-                 byte for byte.",
+                "Get the source of a message",
+                "The `Return-Path` and `Received` lines that were added on delivery, followed by the message as it was \
+                 received, byte for byte.",
             )
             .parameter(patience())
             .content("text/plain", "The source.")
             .cacheable()
             .refusals(&[&NOT_FOUND]),
         delete(SOURCE, "deleteMessageBySource")
-            .describe("Delete a message", &format!("The same as without `/source`; some clients do it here. {NO_LATEST}"))
-            .json_response::<Done>("The message is gone.", json!("OK"))
+            .describe("Delete a message", &format!("The same as without `/source`. Some clients use this path. {NO_LATEST}"))
+            .json_response::<Done>("The message is deleted.", json!("OK"))
             .refusals(&[&NOT_FOUND]),
     ]
 }
@@ -71,8 +72,8 @@ fn patience() -> ParameterBuilder {
     query(
         "wait",
         Type::String,
-        "With `latest`: how long to wait for the first message of an empty mailbox, as `30s`, `1m30s` or a number of seconds, \
-         at most `10m`.",
+        "With `latest`: the time to wait for the first message of an empty mailbox, as `30s`, `1m30s` or a number of \
+         seconds, at most `10m`.",
     )
 }
 

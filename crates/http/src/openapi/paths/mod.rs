@@ -27,48 +27,51 @@ pub(super) struct Chapter {
 pub(super) const CHAPTERS: &[Chapter] = &[
     Chapter {
         name: "Messages",
-        about: "Reading, marking and deleting what mailboxes hold: version 1, as clients of Inbucket know it.",
+        about: "Reading, marking and deleting messages: version 1, the API of Inbucket.",
         operations: messages::operations,
     },
     Chapter {
         name: "Mailboxes",
-        about: "Which mailboxes hold something, and changes of many messages at once.",
+        about: "The list of mailboxes, and changes of many messages in one request.",
         operations: mailboxes::operations,
     },
     Chapter {
         name: "Arrivals",
-        about: "Waiting for mail instead of asking for it again and again, and bringing mail without SMTP.",
+        about: "Waiting for messages instead of polling, and delivering messages without SMTP.",
         operations: arrivals::operations,
     },
     Chapter {
         name: "Extracts",
-        about: "What tests want out of a message: links, one-time codes, ways to unsubscribe, parts.",
+        about: "Extracts of a message for tests: links, one-time codes, unsubscribe links, parts.",
         operations: extract::operations,
     },
     Chapter {
         name: "Search",
-        about: "Finding messages by what they say, over all mailboxes or in one.",
+        about: "Finding messages by their content, in all mailboxes or in one.",
         operations: search::operations,
     },
     Chapter {
         name: "Transcripts",
-        about: "What was said between the server and those who brought mail, and those whose mail was refused.",
+        about: "The SMTP and LMTP sessions in which messages were delivered or refused.",
         operations: sessions::operations,
     },
     Chapter {
         name: "Live monitor",
-        about: "Being told of messages at the moment they come and go. Who connects hears of the last messages first \
-                (`web.monitorhistory`), and then of what happens.",
+        about: "Events for messages that are stored and deleted. A new connection gets the most recent messages first \
+                (`web.monitorhistory`), then new events.",
         operations: monitor::operations,
     },
     Chapter {
         name: "Attachments",
-        about: "The files that messages bring along. The answers carry headers that keep a browser from running anything \
-                in them.",
+        about: "The attachments of messages. The headers of the responses prevent browsers from running scripts in them.",
         operations: files::operations,
     },
-    Chapter { name: "Pages", about: "What pages that show mail ask for.", operations: pages::operations },
-    Chapter { name: "Server", about: "What the server tells about itself.", operations: about::operations },
+    Chapter { name: "Pages", about: "Messages for web interfaces.", operations: pages::operations },
+    Chapter {
+        name: "Server",
+        about: "The server, its health, and the description of the API.",
+        operations: about::operations,
+    },
 ];
 
 impl Chapter {

@@ -11,20 +11,20 @@ use crate::openapi::operation::{Operation, get, parameter, query};
 use crate::openapi::reference::header;
 use crate::openapi::refusals::WEBSOCKET_REQUIRED;
 
-const RECORDS: &str = "A WebSocket. One text frame for every message that is stored: its `MessageRecord`, on one line.";
-const CHANGES: &str =
-    "A WebSocket. One text frame for every message that is stored or deleted: a `Change`, on one line.";
-const CLOSING: &str = "\n\nThe server pings every 54 seconds and drops a client that is silent for 60. It closes with 1001 \
-                       when it ends, with 1009 or 1002 when the client sends too much or no WebSocket, and with 1013 when \
-                       the client has missed something and should connect again.";
-const EVENTS: &str = "Server-Sent Events: an answer that goes on for as long as the client listens. Events are named \
+const RECORDS: &str = "A WebSocket. One text frame for each stored message: its `MessageRecord`, on one line.";
+const CHANGES: &str = "A WebSocket. One text frame for each stored or deleted message: a `Change`, on one line.";
+const CLOSING: &str = "\n\nThe server pings every 54 seconds and disconnects a client that sends nothing for 60 seconds. \
+                       It closes with 1001 when it shuts down, with 1009 or 1002 when the client sends too long messages \
+                       or invalid frames, and with 1013 when the client was too slow, missed events and should connect \
+                       again.";
+const EVENTS: &str = "Server-Sent Events: the response continues until the client disconnects. Events are named \
                       `message-stored` and `message-deleted`; their data is a `Change`, on one line. An event named \
-                      `lagged` says that something is missing at this place.\n\nA client that was cut off gives the last `id` \
-                      that it got, and hears what it has missed instead of the last messages.";
+                      `lagged` means that events are missing at this place.\n\nA client that connects again sends the last \
+                      `id` that it got, and gets the events that it missed instead of the most recent messages.";
 
 pub(super) fn operations() -> Vec<Operation> {
-    let all = "Of all mailboxes.";
-    let one = "Of one mailbox.";
+    let all = "All mailboxes.";
+    let one = "One mailbox.";
     vec![
         stream("/api/v2/events", "events", &format!("{all} {EVENTS}")),
         stream("/api/v2/events/{name}", "mailboxEvents", &format!("{one} {EVENTS}")),
@@ -46,19 +46,23 @@ pub(super) fn operations() -> Vec<Operation> {
 fn stream(path: &'static str, name: &str, about: &str) -> Operation {
     let last = "The `id` of the last event that the client got.";
     listening(path, name)
-        .describe("Listen to what is stored and deleted", about)
+        .describe("Subscribe to events with Server-Sent Events", about)
         .parameter(parameter(ParameterIn::Header, "Last-Event-ID", Type::String, last))
-        .parameter(query("lastEventId", Type::String, "The same, for clients that cannot send headers."))
+        .parameter(query(
+            "lastEventId",
+            Type::String,
+            "The same as `Last-Event-ID`, for clients that cannot send headers.",
+        ))
         .content("text/event-stream", "The events.")
         .event_frames::<Change<'_>>()
 }
 
 fn socket<T: ToSchema>(path: &'static str, name: &str, about: &str) -> Operation {
     let upgrade = ResponseBuilder::new()
-        .description("The connection is a WebSocket from here on.")
+        .description("The connection becomes a WebSocket.")
         .header("Upgrade", header("Always `websocket`."));
     listening(path, name)
-        .describe("Listen by WebSocket", about)
+        .describe("Subscribe to events with a WebSocket", about)
         .response("101", upgrade)
         .event_frames::<T>()
         .refusals(&[&WEBSOCKET_REQUIRED])
@@ -67,6 +71,6 @@ fn socket<T: ToSchema>(path: &'static str, name: &str, about: &str) -> Operation
 /// Creates an operation that sends events. Browsers cannot set headers for such requests, so it also accepts a token in
 /// the query.
 fn listening(path: &'static str, name: &str) -> Operation {
-    let about = "A token, for clients that cannot send headers. Queries get into logs: better is a header.";
+    let about = "A token, for clients that cannot send headers. Prefer a header: queries are often logged.";
     get(path, name).parameter(query("access_token", Type::String, about))
 }

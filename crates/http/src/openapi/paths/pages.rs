@@ -15,37 +15,37 @@ use crate::web::message::CompatMessage;
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/mailbox/{name}/{id}", "readDetails")
-            .describe("Everything about a message", "Its HTML is shown by the preview.")
+            .describe("Get everything about a message", "Except its HTML, which the preview shows.")
             .json_response::<MessageDetails<'_>>("The message.", details())
             .cacheable()
             .refusals(&[&NOT_FOUND]),
         get("/api/v2/mailbox/{name}/attachments", "countAttachments")
-            .describe("How many attachments messages have", "")
+            .describe("Count the attachments of messages", "")
             .parameter(
-                query("ids", Type::String, "The ids of at most 200 messages, with commas between them.")
+                query("ids", Type::String, "The ids of at most 200 messages, separated by commas.")
                     .required(Required::True),
             )
             .parameter_pattern("ids", patterns::IDS)
-            .json_response::<AttachmentCounts>("The numbers by id; messages that are not there are left out.", json!({ (ID): 2 }))
+            .json_response::<AttachmentCounts>("The numbers by message id. Messages that do not exist are left out.", json!({ (ID): 2 }))
             .cacheable(),
         get("/serve/mailbox/{name}/{id}/html", "previewMessage")
             .describe(
-                "A message as a document for a frame",
-                "Its HTML, sanitised; of a message without HTML, its text. The `Content-Security-Policy` puts it into a \
-                 sandbox: no scripts, no forms, an origin of its own. Only a page of the same origin may frame it.",
+                "Get a message as an HTML document for a frame",
+                "Contains the sanitized HTML or, for a message without HTML, the text. The `Content-Security-Policy` is a \
+                 sandbox: no scripts, no forms, an opaque origin. Only pages of the same origin may frame it.",
             )
-            .parameter(choice("remote", &["0", "1"], "Whether images and fonts may be loaded from other hosts."))
-            .parameter(choice("scheme", &["light", "dark"], "Forces a colour scheme."))
+            .parameter(choice("remote", &["0", "1"], "`1` allows images and fonts from other hosts."))
+            .parameter(choice("scheme", &["light", "dark"], "Forces a color scheme."))
             .content("text/html", "The document.")
             .cacheable()
             .refusals(&[&NOT_FOUND]),
         get("/serve/mailbox/{name}/{id}", "readCompat")
-            .describe("A message as Inbucket's page reads it", "What is behind 2 MiB of text or HTML is cut off.")
+            .describe("Get a message in the form of Inbucket's web interface", "Text and HTML are truncated after 2 MiB.")
             .json_response::<CompatMessage<'_>>("The message.", compat())
             .cacheable()
             .refusals(&[&NOT_FOUND]),
         get("/serve/mailbox/{name}/{id}/source", "serveSource")
-            .describe("The source of a message", "The same as in version 1.")
+            .describe("Get the source of a message", "The same as in version 1.")
             .content("text/plain", "The source.")
             .cacheable()
             .refusals(&[&NOT_FOUND]),

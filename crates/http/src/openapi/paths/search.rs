@@ -10,31 +10,31 @@ use crate::openapi::paths::examples::{ID, record_and};
 use crate::openapi::refusals::NOT_FOUND;
 
 const LANGUAGE: &str = "\
-Words and `\"phrases\"` are looked for in subject, text, sender and recipients; all of them must be there. Neither case nor \
-accents matter. `word*` is the beginning of a word.
+Words and `\"phrases\"` are searched in subject, text, sender and recipients. A message must contain all of them. Case and \
+accents are ignored. `word*` matches the beginning of a word.
 
-`from:` `to:` `cc:` `subject:` `body:` `filename:` `mailbox:` take a word, a phrase or a beginning. `header:Name` and \
-`header:Name=value` look at one field. `has:attachment`, `is:seen` and `is:unseen` say what a message is like. `before:` and \
-`after:` take a day (`2026-11-15`), a time (`2026-11-15T10:00Z`), `today`, `yesterday`, or how long ago (`2h`, `7d`). \
-`larger:` and `smaller:` take a size (`10k`, `2M`).
+`from:` `to:` `cc:` `subject:` `body:` `filename:` `mailbox:` are followed by a word, a phrase or the beginning of a word. \
+`header:Name` and `header:Name=value` search one header field. `has:attachment`, `is:seen` and `is:unseen` match properties \
+of a message. `before:` and `after:` are followed by a day (`2026-11-15`), a time (`2026-11-15T10:00Z`), `today`, \
+`yesterday`, or an age (`2h`, `7d`). `larger:` and `smaller:` are followed by a size (`10k`, `2M`).
 
-`-` before a term negates it, `or` between terms takes either side, and parentheses group.";
+`-` before a term negates it, `or` between terms matches either side, and parentheses group.";
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/search", "search")
-            .describe("Look for messages", LANGUAGE)
-            .parameter(query("q", Type::String, "What to look for; without it, everything is found."))
-            .parameter(query("mailbox", Type::String, "Only in this mailbox, by name or address."))
+            .describe("Search messages", LANGUAGE)
+            .parameter(query("q", Type::String, "The query. Without it, all messages match."))
+            .parameter(query("mailbox", Type::String, "Only in this mailbox: a name or an address."))
             .parameter_pattern("mailbox", patterns::NAME_OR_ADDRESS)
-            .parameter(query("limit", Type::Integer, "At most so many, and never more than 200; otherwise 50."))
+            .parameter(query("limit", Type::Integer, "The maximum number of messages, at most 200. Default: 50."))
             .parameter(query(
                 "before",
                 Type::Integer,
-                "Only messages behind this place: the `next` of the page before.",
+                "Only messages after this position: the `next` of the previous page.",
             ))
             .json_response::<Found<'_>>(
-                "Some of the messages, of those that the credentials reach.",
+                "A page of the matching messages, in mailboxes that the credentials allow.",
                 json!({
                     "messages": [record_and(json!({
                         "snippet": [{ "text": "Your ", "hit": false }, { "text": "code", "hit": true }],

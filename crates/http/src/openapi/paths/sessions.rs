@@ -13,27 +13,28 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/mailbox/{name}/{id}/transcript", "readTranscript")
             .describe(
-                "What was said when a message came",
-                "The beginning of its session, up to the first mail, and the mail itself. Passwords are never kept.",
+                "Get the transcript of the delivery of a message",
+                "The start of its session, up to the first transaction, and the transaction of the message. Passwords are never \
+                 stored.",
             )
-            .json_response::<Transcript<'_>>("The session and its lines.", transcript())
+            .json_response::<Transcript<'_>>("The session and its transcript.", transcript())
             .refusals(&[&NOT_FOUND]),
         get("/api/v2/sessions", "listSessions")
-            .describe("The sessions that brought mail, or wanted to", "The latest first, as far as they are kept.")
-            .parameter(query("limit", Type::Integer, "At most so many, and never more than 200; otherwise 50."))
-            .parameter(query("before", Type::Integer, "Only sessions behind this one: the `next` of the page before."))
+            .describe("List the SMTP and LMTP sessions", "The newest first, as far as they are still stored.")
+            .parameter(query("limit", Type::Integer, "The maximum number of sessions, at most 200. Default: 50."))
+            .parameter(query("before", Type::Integer, "Only sessions after this one: the `next` of the previous page."))
             .parameter(choice(
                 "refused",
                 &["true", "false"],
-                "Whether only those count in which something was refused.",
+                "`true` lists only sessions in which a command was refused.",
             ))
-            .json_response::<Sessions<'_>>("Some of the sessions.", json!({ "sessions": [session()], "next": null }))
+            .json_response::<Sessions<'_>>("A page of the list.", json!({ "sessions": [session()], "next": null }))
             .requires_scope("admin"),
         get("/api/v2/sessions/{id}", "readSession")
-            .describe("A session", "As far as it is kept.")
+            .describe("Get a session", "As far as it is still stored.")
             .describe_parameter("id", "The id of a session.")
             .parameter_pattern("id", patterns::ID)
-            .json_response::<Transcript<'_>>("The session and its lines.", transcript())
+            .json_response::<Transcript<'_>>("The session and its transcript.", transcript())
             .requires_scope("admin")
             .refusals(&[&NOT_FOUND]),
     ]
