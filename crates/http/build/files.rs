@@ -25,7 +25,7 @@ const CONTENT_TYPES: [(&str, &str); 7] = [
 ];
 
 /// The web interface.
-pub(crate) struct Interface {
+pub(crate) struct WebInterface {
     /// The template of the page.
     pub(crate) template: String,
     /// The style of the page: all style sheets in the order of their names.
@@ -45,14 +45,14 @@ pub(crate) struct File {
 
 impl File {
     /// Returns the text of the file if it is a JavaScript module.
-    pub(crate) fn module(&self) -> Option<&str> {
+    pub(crate) fn module_text(&self) -> Option<&str> {
         let text = std::str::from_utf8(&self.content).ok()?;
         (self.content_type == MODULE).then_some(text)
     }
 }
 
 /// Reads the folder.
-pub(crate) fn read(folder: &Path) -> Result<Interface, String> {
+pub(crate) fn read(folder: &Path) -> Result<WebInterface, String> {
     if !folder.is_dir() {
         return Err(
             "the folder ui/ of the web interface is missing: build restante from its complete source tree, in which \
@@ -62,7 +62,7 @@ pub(crate) fn read(folder: &Path) -> Result<Interface, String> {
     }
     let mut files = Vec::new();
     walk(folder, "", &mut files)?;
-    files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
 
     let is_style = |file: &File| {
         let name = file.path.strip_prefix(STYLES).and_then(|name| name.strip_suffix(".css"));
@@ -74,13 +74,13 @@ pub(crate) fn read(folder: &Path) -> Result<Interface, String> {
         return Err(format!("ui/{ICON} is missing"));
     }
     let template = std::fs::read(folder.join(TEMPLATE)).map_err(|error| format!("ui/{TEMPLATE}: {error}"))?;
-    let style: Result<Vec<String>, String> = styles.map(|file| text(&file.path, file.content)).collect();
-    Ok(Interface { template: text(TEMPLATE, template)?, style: style?.concat(), assets })
+    let style: Result<Vec<String>, String> = styles.map(|file| checked_text(&file.path, file.content)).collect();
+    Ok(WebInterface { template: checked_text(TEMPLATE, template)?, style: style?.concat(), assets })
 }
 
 /// Returns the text of a file. Browsers replace carriage returns and NUL characters in HTML, so the hash of the style
 /// would not match.
-fn text(path: &str, content: Vec<u8>) -> Result<String, String> {
+fn checked_text(path: &str, content: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(content).map_err(|_| format!("ui/{path} is not UTF-8"))?;
     if text.contains(['\r', '\0']) {
         return Err(format!("ui/{path} contains carriage returns or NUL characters"));
@@ -89,9 +89,9 @@ fn text(path: &str, content: Vec<u8>) -> Result<String, String> {
 }
 
 fn walk(folder: &Path, prefix: &str, files: &mut Vec<File>) -> Result<(), String> {
-    let problem = |error| format!("{}: {error}", folder.display());
-    for entry in std::fs::read_dir(folder).map_err(problem)? {
-        let entry = entry.map_err(problem)?;
+    let to_error = |error| format!("{}: {error}", folder.display());
+    for entry in std::fs::read_dir(folder).map_err(to_error)? {
+        let entry = entry.map_err(to_error)?;
         let name = entry.file_name();
         let name = name.to_str().ok_or_else(|| format!("the name of {} is not UTF-8", entry.path().display()))?;
         if name.starts_with('.') {

@@ -6,7 +6,7 @@ use super::files::File;
 /// Checks the imports of all modules, by their text.
 pub(crate) fn check(files: &[File]) -> Result<(), String> {
     for file in files {
-        for specifier in file.module().into_iter().flat_map(specifiers) {
+        for specifier in file.module_text().into_iter().flat_map(specifiers) {
             let Some(path) = resolve(&file.path, specifier) else {
                 return Err(format!("ui/{} imports '{specifier}', which does not start with ./ or ../", file.path));
             };

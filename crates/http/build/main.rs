@@ -3,7 +3,7 @@
 mod files;
 mod imports;
 mod pack;
-mod shell;
+mod page;
 mod table;
 
 use std::path::Path;
@@ -24,8 +24,8 @@ fn main() {
 /// from does not have the prefix of settings: `cargo run` passes it to the program, which would refuse it as an unknown
 /// setting.
 fn build_second() -> u64 {
-    let told = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok());
-    told.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+    let given = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok());
+    given.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
 /// Packs `ui/` into `OUT_DIR/ui.rs` and the files that it includes. The same input always produces the same bytes.
@@ -38,10 +38,10 @@ fn pack_interface() -> Result<(), String> {
 
     let ui = files::read(&source)?;
     imports::check(&ui.assets)?;
-    let hash = pack::hash_of(&ui.assets);
-    let shells = shell::make(&ui, &hash)?;
+    let hash = pack::hash_files(&ui.assets);
+    let pages = page::render(&ui, &hash)?;
     let mut packer = pack::Packer::new(&Path::new(&out).join("ui"))?;
-    let table = table::write(&mut packer, &ui.assets, &shells, &hash)?;
+    let table = table::write(&mut packer, &ui.assets, &pages, &hash)?;
     packer.finish()?;
     std::fs::write(Path::new(&out).join("ui.rs"), table).map_err(|error| format!("{out}/ui.rs: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Writes every file as it is and, if that is smaller, compressed. Results of earlier builds are reused, because the
+//! Writes every file as it is and, if that is compressed, compressed. Results of earlier builds are reused, because the
 //! best compression is slow.
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ const BROTLI_WINDOW_BITS: i32 = 22;
 const GZIP_LEVEL: u32 = 9;
 
 /// Returns a hash of the paths and contents of all files.
-pub(crate) fn hash_of(files: &[File]) -> String {
+pub(crate) fn hash_files(files: &[File]) -> String {
     let mut all = Sha256::new();
     for File { path, content, .. } in files {
         all.update(Sha256::digest(path));
@@ -30,7 +30,7 @@ pub(crate) fn hash_of(files: &[File]) -> String {
 }
 
 /// An encoded form of a file.
-pub(crate) struct Form {
+pub(crate) struct EncodedFile {
     /// The content coding.
     pub(crate) coding: Coding,
     /// The name of the packed file. It is unique for the content and the coding.
@@ -58,43 +58,44 @@ impl Packer {
         Ok(Self { folder: folder.to_owned(), used: BTreeSet::new() })
     }
 
-    /// Returns the content as it is, and all encoded forms that are smaller, the smallest first.
-    pub(crate) fn pack(&mut self, content: &[u8]) -> Result<(Form, Vec<Form>), String> {
+    /// Returns the content as it is, and the compressed forms that are smaller, the smallest first.
+    pub(crate) fn pack(&mut self, content: &[u8]) -> Result<(EncodedFile, Vec<EncodedFile>), String> {
         let hash = hexadecimal(&Sha256::digest(content)[..8]);
-        let plain = self.form(&hash, Coding::Identity, content)?;
-        let mut smaller = vec![self.form(&hash, Coding::Brotli, content)?, self.form(&hash, Coding::Gzip, content)?];
-        smaller.retain(|form| form.length < plain.length);
-        smaller.sort_by_key(|form| form.length);
-        Ok((plain, smaller))
+        let plain = self.encode(&hash, Coding::Identity, content)?;
+        let mut compressed =
+            vec![self.encode(&hash, Coding::Brotli, content)?, self.encode(&hash, Coding::Gzip, content)?];
+        compressed.retain(|file| file.length < plain.length);
+        compressed.sort_by_key(|file| file.length);
+        Ok((plain, compressed))
     }
 
     /// Removes the files of earlier builds that are not used any more.
     pub(crate) fn finish(self) -> Result<(), String> {
-        let problem = |error| format!("{}: {error}", self.folder.display());
-        for entry in std::fs::read_dir(&self.folder).map_err(problem)? {
-            let entry = entry.map_err(problem)?;
+        let to_error = |error| format!("{}: {error}", self.folder.display());
+        for entry in std::fs::read_dir(&self.folder).map_err(to_error)? {
+            let entry = entry.map_err(to_error)?;
             if !entry.file_name().to_str().is_some_and(|name| self.used.contains(name)) {
-                std::fs::remove_file(entry.path()).map_err(problem)?;
+                std::fs::remove_file(entry.path()).map_err(to_error)?;
             }
         }
         Ok(())
     }
 
     /// Writes the file with the content in this coding if it does not exist.
-    fn form(&mut self, hash: &str, coding: Coding, content: &[u8]) -> Result<Form, String> {
+    fn encode(&mut self, hash: &str, coding: Coding, content: &[u8]) -> Result<EncodedFile, String> {
         let name = format!("{hash}.{}", coding.extension());
         self.used.insert(name.clone());
         let path = self.folder.join(&name);
-        let problem = |error| format!("{}: {error}", path.display());
+        let to_error = |error| format!("{}: {error}", path.display());
         if let Ok(packed) = std::fs::read(&path) {
-            return Ok(Form { coding, name, length: packed.len() });
+            return Ok(EncodedFile { coding, name, length: packed.len() });
         }
-        let packed = coding.encode(content).map_err(problem)?;
+        let packed = coding.encode(content).map_err(to_error)?;
         // Renamed when complete, so that an interrupted build leaves no partial file under this name.
         let unfinished = self.folder.join("unfinished");
-        std::fs::write(&unfinished, &packed).map_err(problem)?;
-        std::fs::rename(&unfinished, &path).map_err(problem)?;
-        Ok(Form { coding, name, length: packed.len() })
+        std::fs::write(&unfinished, &packed).map_err(to_error)?;
+        std::fs::rename(&unfinished, &path).map_err(to_error)?;
+        Ok(EncodedFile { coding, name, length: packed.len() })
     }
 }
 

@@ -93,9 +93,9 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    pub(crate) fn route(mut self, path: &str, answer: MethodRouter<Arc<Server>>) -> Self {
+    pub(crate) fn route(mut self, path: &str, handler: MethodRouter<Arc<Server>>) -> Self {
         if self.paths.insert(path.to_owned()) {
-            self.router = self.router.route(path, answer);
+            self.router = self.router.route(path, handler);
         }
         self
     }

@@ -7,8 +7,8 @@ mod files;
 mod imports;
 #[path = "../build/pack.rs"]
 mod pack;
-#[path = "../build/shell.rs"]
-mod shell;
+#[path = "../build/page.rs"]
+mod page;
 #[path = "../build/table.rs"]
 mod table;
 
@@ -26,8 +26,8 @@ impl Folder {
     /// Creates the smallest interface, with these files added or replaced. A file without content is removed.
     fn with(changes: &[(&str, &str)]) -> Self {
         let folder = Self(TestDir::new());
-        let whole = [("index.html", TEMPLATE), ("icon.svg", "<svg/>"), ("js/main.js", "1;"), ("css/1.css", "a{}")];
-        for (path, content) in whole.iter().chain(changes) {
+        let minimal = [("index.html", TEMPLATE), ("icon.svg", "<svg/>"), ("js/main.js", "1;"), ("css/1.css", "a{}")];
+        for (path, content) in minimal.iter().chain(changes) {
             let path = folder.ui().join(path);
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             if content.is_empty() {
@@ -43,10 +43,10 @@ impl Folder {
     fn build(&self) -> Result<String, String> {
         let ui = files::read(&self.ui())?;
         imports::check(&ui.assets)?;
-        let hash = pack::hash_of(&ui.assets);
-        let shells = shell::make(&ui, &hash)?;
+        let hash = pack::hash_files(&ui.assets);
+        let pages = page::render(&ui, &hash)?;
         let mut packer = pack::Packer::new(&self.out())?;
-        let table = table::write(&mut packer, &ui.assets, &shells, &hash)?;
+        let table = table::write(&mut packer, &ui.assets, &pages, &hash)?;
         packer.finish()?;
         Ok(table)
     }
@@ -61,7 +61,7 @@ impl Folder {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn reports_errors() {
     let table: [(&[(&str, &str)], &str); 12] = [
         (&[("index.html", "")], "ui/index.html: No such file or directory (os error 2)"),
         (&[("icon.svg", "")], "ui/icon.svg is missing"),
@@ -97,7 +97,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn every_way_to_import_is_seen() {
+fn finds_all_kinds_of_imports() {
     for import in [
         "import './b.js';",
         "import { b } from './b.js';",
@@ -124,7 +124,7 @@ fn every_way_to_import_is_seen() {
 }
 
 #[test]
-fn what_is_right_is_taken() {
+fn accepts_valid_interface() {
     let modules = "// import './comment.js'\n/** @type {import('./types.js').X} */\nimport { b } from './x/b.js';\n\
                    const text = 'Mail from \"James\"';\nexport const list = Array.from ('abc');\n\
                    h('p', 'Fetch it from ', h('b'));\nexport { text }; f('from \"here\"');\nexport default 'x';\n\
@@ -145,17 +145,17 @@ fn what_is_right_is_taken() {
     let paths: Vec<&str> = ui.assets.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["css/x/deep.css", "icon.svg", "js/a.js", "js/main.js", "js/x/b.js"]);
     imports::check(&ui.assets).expect("all modules");
-    let shells = shell::make(&ui, "abc").expect("pages");
+    let pages = page::render(&ui, "abc").expect("pages");
     let page = |root: &str| {
         let preload = |path| format!("<link rel=\"modulepreload\" href=\"{root}assets/abc/{path}\">");
         let modules = ["js/a.js", "js/main.js", "js/x/b.js"].map(preload).join("\n");
         format!("<style>b{{}}a{{}}</style>{modules}<script src=\"{root}assets/abc/js/main.js\"></script>")
     };
-    assert_eq!(shells.pages, [page("./"), page("../"), page("../../")]);
+    assert_eq!(pages.by_depth, [page("./"), page("../"), page("../../")]);
 }
 
 #[test]
-fn the_same_files_give_the_same_bytes() {
+fn output_is_reproducible() {
     let long = "export const x = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa';\n"
         .repeat(9);
     let packed = |module: &str| {
@@ -178,7 +178,7 @@ fn the_same_files_give_the_same_bytes() {
 
 /// Otherwise a build with other parameters would reuse the files of this one.
 #[test]
-fn a_packed_file_is_known_by_what_it_was_packed_with() {
+fn names_of_packed_files_contain_parameters() {
     let folder = Folder::with(&[]);
     folder.build().expect("a table");
     for entry in fs::read_dir(folder.out()).expect("a folder") {
@@ -189,7 +189,7 @@ fn a_packed_file_is_known_by_what_it_was_packed_with() {
 }
 
 #[test]
-fn what_earlier_builds_left_goes() {
+fn files_of_earlier_builds_are_removed() {
     let folder = Folder::with(&[]);
     let count = |folder: &Folder| fs::read_dir(folder.out()).expect("a folder").count();
     folder.build().expect("a table");

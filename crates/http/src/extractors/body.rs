@@ -28,10 +28,10 @@ const MIN_BYTES_PER_SECOND: u64 = 64 * 1024;
 /// The time that a large body waits for memory.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Reads a JSON body of at most `most` bytes. Returns `None` if the body is empty.
-pub(crate) async fn read_json<T: DeserializeOwned>(request: Request, most: usize) -> Result<Option<T>, Problem> {
+/// Reads a JSON body of at most `max_bytes` bytes. Returns `None` if the body is empty.
+pub(crate) async fn read_json<T: DeserializeOwned>(request: Request, max_bytes: usize) -> Result<Option<T>, Problem> {
     let (parts, body) = request.into_parts();
-    let body = read(&parts.headers, body, most).await?;
+    let body = read(&parts.headers, body, max_bytes).await?;
     if body.is_empty() {
         return Ok(None);
     }
@@ -41,10 +41,10 @@ pub(crate) async fn read_json<T: DeserializeOwned>(request: Request, most: usize
     serde_json::from_slice(&body).map(Some).map_err(Problem::InvalidJson)
 }
 
-/// Reads a body of at most `most` bytes.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Problem> {
-    let body = check_announced_length(headers, body, most).await?;
-    let read = timeout(BODY_TIMEOUT, to_bytes(body, most)).await.map_err(|_| Problem::BodyTimeout)?;
+/// Reads a body of at most `max_bytes` bytes.
+pub(crate) async fn read(headers: &HeaderMap, body: Body, max_bytes: usize) -> Result<Bytes, Problem> {
+    let body = check_announced_length(headers, body, max_bytes).await?;
+    let read = timeout(BODY_TIMEOUT, to_bytes(body, max_bytes)).await.map_err(|_| Problem::BodyTimeout)?;
     read.map_err(|error| match error.source() {
         Some(cause) if cause.is::<LengthLimitError>() => Problem::BodyTooLarge,
         _ => unreadable(),
@@ -56,44 +56,44 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result
 pub(crate) async fn read_upload(
     headers: &HeaderMap,
     body: Body,
-    most: usize,
-    room: &mut Reservation,
+    max_bytes: usize,
+    reservation: &mut Reservation,
 ) -> Result<Vec<u8>, Problem> {
-    let mut body = check_announced_length(headers, body, most).await?;
-    let (mut read, mut end) = (Vec::new(), Instant::now() + BODY_TIMEOUT);
-    let mut patience = Deadline::new(IDLE_TIMEOUT, MIN_BYTES_PER_SECOND, Instant::now());
+    let mut body = check_announced_length(headers, body, max_bytes).await?;
+    let (mut read, mut final_deadline) = (Vec::new(), Instant::now() + BODY_TIMEOUT);
+    let mut progress_deadline = Deadline::new(IDLE_TIMEOUT, MIN_BYTES_PER_SECOND, Instant::now());
     loop {
-        let deadline = patience.expires_at(Instant::now(), read.len() as u64).min(end);
+        let deadline = progress_deadline.expires_at(Instant::now(), read.len() as u64).min(final_deadline);
         let frame = timeout_at(deadline, body.frame()).await.map_err(|_| Problem::BodyTimeout)?;
         let Some(frame) = frame else { return Ok(read) };
-        let Ok(piece) = frame.map_err(|_| unreadable())?.into_data() else { continue };
-        if piece.len() > most.saturating_sub(read.len()) {
+        let Ok(chunk) = frame.map_err(|_| unreadable())?.into_data() else { continue };
+        if chunk.len() > max_bytes.saturating_sub(read.len()) {
             drain(body).await;
             return Err(Problem::BodyTooLarge);
         }
-        let asked = Instant::now();
-        reserve_memory(room, read.len() + piece.len()).await?;
-        read.extend_from_slice(&piece);
+        let wait_started = Instant::now();
+        reserve_memory(reservation, read.len() + chunk.len()).await?;
+        read.extend_from_slice(&chunk);
         // The client is not responsible for the time spent waiting for memory.
-        patience.extend(asked.elapsed());
-        end += asked.elapsed();
+        progress_deadline.extend(wait_started.elapsed());
+        final_deadline += wait_started.elapsed();
     }
 }
 
 /// Reserves memory for this number of bytes. Waits up to five seconds. Small bodies are not counted: the limit on
 /// connections limits them sufficiently.
-pub(crate) async fn reserve_memory(room: &mut Reservation, bytes: usize) -> Result<(), Problem> {
+pub(crate) async fn reserve_memory(reservation: &mut Reservation, bytes: usize) -> Result<(), Problem> {
     if bytes <= SMALL_BYTES {
         return Ok(());
     }
-    timeout(RESERVE_TIMEOUT, room.adjust_to(bytes)).await.map_err(|_| Problem::TooManyUploads)
+    timeout(RESERVE_TIMEOUT, reservation.adjust_to(bytes)).await.map_err(|_| Problem::TooManyUploads)
 }
 
 /// Refuses a body whose announced length is above the limit. A client that sent `Expect` waits for permission and need
 /// not send the body. Other clients send it in any case, and many read the response only after that, so the body is
 /// discarded first.
-async fn check_announced_length(headers: &HeaderMap, body: Body, most: usize) -> Result<Body, Problem> {
-    if body.size_hint().lower() <= most as u64 {
+async fn check_announced_length(headers: &HeaderMap, body: Body, max_bytes: usize) -> Result<Body, Problem> {
+    if body.size_hint().lower() <= max_bytes as u64 {
         return Ok(body);
     }
     if !headers.contains_key(header::EXPECT) {
@@ -105,11 +105,11 @@ async fn check_announced_length(headers: &HeaderMap, body: Body, most: usize) ->
 /// Discards the rest of a body, within limits.
 async fn drain(mut body: Body) {
     let rest = async {
-        let mut left = MAX_DRAIN_BYTES;
+        let mut remaining = MAX_DRAIN_BYTES;
         while let Some(Ok(frame)) = body.frame().await {
             let length = frame.data_ref().map_or(0, Bytes::len);
-            let Some(less) = left.checked_sub(length) else { return };
-            left = less;
+            let Some(rest_bytes) = remaining.checked_sub(length) else { return };
+            remaining = rest_bytes;
         }
     };
     // The response is the same in any case.

@@ -54,32 +54,32 @@ impl Cancellation {
     /// Fails if the credentials of the client are not valid any more.
     pub(crate) async fn check_credentials(&self) -> Result<(), Problem> {
         match &self.credentials {
-            Some(admitted) => admitted.check().await,
+            Some(credentials) => credentials.check().await,
             None => Ok(()),
         }
     }
 }
 
 /// Waits until the credentials become invalid, and returns the problem.
-pub(crate) async fn credentials_revoked(admitted: Option<&AcceptedCredentials>) -> Problem {
-    match admitted {
-        Some(admitted) => admitted.revoked().await,
+pub(crate) async fn credentials_revoked(credentials: Option<&AcceptedCredentials>) -> Problem {
+    match credentials {
+        Some(credentials) => credentials.revoked().await,
         None => pending().await,
     }
 }
 
 /// Waits until the shutdown of the server starts.
-pub(crate) async fn shutdown_started(tenure: Option<&ConnectionGuard>) {
-    match tenure {
-        Some(tenure) => tenure.shutdown_started().await,
+pub(crate) async fn shutdown_started(connection: Option<&ConnectionGuard>) {
+    match connection {
+        Some(connection) => connection.shutdown_started().await,
         None => pending().await,
     }
 }
 
 /// Waits until the client has disconnected.
-pub(crate) async fn disconnected(departure: Option<&Disconnect>) {
-    match departure {
-        Some(departure) => departure.wait().await,
+pub(crate) async fn disconnected(disconnect: Option<&Disconnect>) {
+    match disconnect {
+        Some(disconnect) => disconnect.wait().await,
         None => pending().await,
     }
 }

@@ -22,25 +22,25 @@ impl<S: Sync> FromRequestParts<S> for LatestWait {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let within = match parts.uri.query() {
+        let timeout = match parts.uri.query() {
             Some(_) => duration_parameter(&lenient_query_pairs(parts)?, "wait")?,
             None => None,
         };
-        let Ok(attendance) = Cancellation::from_request_parts(parts, state).await;
-        Ok(Self { timeout: within, cancellation: attendance })
+        let Ok(cancellation) = Cancellation::from_request_parts(parts, state).await;
+        Ok(Self { timeout, cancellation })
     }
 }
 
 impl Server {
     /// Waits until the mailbox is not empty, if the request is for the latest message and has a timeout.
-    pub(crate) async fn wait_for_latest(&self, target: &PathMessage, patience: LatestWait) -> Result<(), Problem> {
-        let (MessageSelector::Latest, Some(within)) = (target.which, patience.timeout) else { return Ok(()) };
+    pub(crate) async fn wait_for_latest(&self, target: &PathMessage, wait: LatestWait) -> Result<(), Problem> {
+        let (MessageSelector::Latest, Some(timeout)) = (target.which, wait.timeout) else { return Ok(()) };
         if self.mailroom.find(&target.mailbox, MessageSelector::Latest).await?.is_some() {
             return Ok(());
         }
-        let _place = self.wait_permit()?;
-        let mut arrivals = self.mailroom.arrivals(&target.mailbox, MessageId::ZERO, within);
+        let _permit = self.wait_permit()?;
+        let mut arrivals = self.mailroom.arrivals(&target.mailbox, MessageId::ZERO, timeout);
         let first = async { Ok(arrivals.next().await?) };
-        patience.cancellation.run_until_cancelled(first).await.map(|_: Option<Summary>| ())
+        wait.cancellation.run_until_cancelled(first).await.map(|_: Option<Summary>| ())
     }
 }

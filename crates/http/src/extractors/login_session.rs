@@ -9,26 +9,26 @@ use crate::response::problem::{Challenge, Problem};
 /// The credentials of a request. They can become invalid while the response is produced.
 #[derive(Clone)]
 pub(crate) struct AcceptedCredentials {
-    locks: Arc<AuthService>,
-    pass: VerifiedLogin,
+    auth: Arc<AuthService>,
+    login: VerifiedLogin,
     challenge: Challenge,
 }
 
 impl AcceptedCredentials {
-    pub(crate) fn new(locks: Arc<AuthService>, pass: VerifiedLogin, challenge: Challenge) -> Self {
-        Self { locks, pass, challenge }
+    pub(crate) fn new(auth: Arc<AuthService>, login: VerifiedLogin, challenge: Challenge) -> Self {
+        Self { auth, login, challenge }
     }
 
     /// Waits until the credentials become invalid: after a logout, when the login expires, or when the password was
     /// changed or the token revoked.
     pub(crate) async fn revoked(&self) -> Problem {
-        self.locks.authenticator.wait_until_invalid(&self.pass).await;
+        self.auth.authenticator.wait_until_invalid(&self.login).await;
         self.denied()
     }
 
     /// Fails if the credentials are not valid any more.
     pub(crate) async fn check(&self) -> Result<(), Problem> {
-        if self.locks.authenticator.is_still_valid(&self.pass).await {
+        if self.auth.authenticator.is_still_valid(&self.login).await {
             return Ok(());
         }
         Err(self.denied())

@@ -185,9 +185,9 @@ impl FromRequestParts<Arc<Server>> for PathAttachment {
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let (name, id, index, _): (String, String, String, String) = path_values(parts, server).await?;
-        let of = permitted_message(server, parts, &name, &id)?;
+        let message = permitted_message(server, parts, &name, &id)?;
         let index = parse_digits(&index).ok_or(Problem::NoSuchAttachment)?;
-        Ok(Self { message: of, index })
+        Ok(Self { message, index })
     }
 }
 
@@ -196,9 +196,9 @@ impl FromRequestParts<Arc<Server>> for PathPart {
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let (name, id, index): (String, String, String) = path_values(parts, server).await?;
-        let of = permitted_message(server, parts, &name, &id)?;
+        let message = permitted_message(server, parts, &name, &id)?;
         let index = parse_digits(&index).ok_or(Problem::NoSuchPart)?;
-        Ok(Self { message: of, index })
+        Ok(Self { message, index })
     }
 }
 
@@ -292,22 +292,22 @@ fn invalid_query() -> Problem {
 
 /// Returns whether a query is percent-encoded UTF-8. The query parser accepts any text and replaces invalid parts.
 fn is_valid_encoding(query: &str) -> bool {
-    let mut pieces = query.split('%');
-    let mut decoded = pieces.next().unwrap_or_default().as_bytes().to_vec();
-    for piece in pieces {
-        let byte = piece.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+    let mut segments = query.split('%');
+    let mut decoded = segments.next().unwrap_or_default().as_bytes().to_vec();
+    for segment in segments {
+        let byte = segment.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let Some(byte) = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else { return false };
         decoded.push(byte);
-        decoded.extend_from_slice(&piece.as_bytes()[2..]);
+        decoded.extend_from_slice(&segment.as_bytes()[2..]);
     }
     std::str::from_utf8(&decoded).is_ok()
 }
 
 /// Refuses parameters other than these. Used if ignoring a parameter could do harm.
-pub(crate) fn reject_unknown_parameters(pairs: &[(String, String)], known: &[&str]) -> Result<(), Problem> {
-    match pairs.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+pub(crate) fn reject_unknown_parameters(pairs: &[(String, String)], accepted: &[&str]) -> Result<(), Problem> {
+    match pairs.iter().find(|(name, _)| !accepted.contains(&name.as_str())) {
         Some((name, _)) => {
-            Err(Problem::Malformed(format!("Unknown parameter {name}. Accepted parameters: {}.", known.join(", "))))
+            Err(Problem::Malformed(format!("Unknown parameter {name}. Accepted parameters: {}.", accepted.join(", "))))
         }
         None => Ok(()),
     }
@@ -377,11 +377,11 @@ fn parse_session_page(pairs: &[(String, String)]) -> Result<SessionPage, Problem
     Ok(SessionPage { before, refused_only: refused, limit: parse_limit(pairs, DEFAULT_SESSIONS, MAX_SESSIONS)? })
 }
 
-/// Returns the requested number of items, `usual` by default and at most `most`.
-fn parse_limit(pairs: &[(String, String)], usual: usize, most: usize) -> Result<usize, Problem> {
+/// Returns the requested number of items, `default_limit` by default and at most `max_limit`.
+fn parse_limit(pairs: &[(String, String)], default_limit: usize, max_limit: usize) -> Result<usize, Problem> {
     match number_parameter(pairs, "limit")? {
         Some(0) => Err(Problem::Malformed("The parameter limit must be at least 1.".to_owned())),
-        wanted => Ok(wanted.unwrap_or(usual).min(most)),
+        limit => Ok(limit.unwrap_or(default_limit).min(max_limit)),
     }
 }
 
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn pages() {
+    fn parses_page() {
         assert_eq!(paging("x=1&Limit=2"), Page::ALL);
         assert_eq!(paging("limit=10"), Page { limit: Some(10), ..Page::ALL });
         assert_eq!(paging("limit=0"), Page { limit: Some(0), ..Page::ALL });

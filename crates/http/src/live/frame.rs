@@ -26,9 +26,9 @@ pub(crate) struct EventFilter {
 
 impl EventFilter {
     /// Returns the JSON of an event, or `None` if the subscriber does not get it.
-    pub(crate) fn render(&self, told: &PublishedEvent) -> Option<Bytes> {
-        let is_theirs = self.grant.covers(&told.event().summary().mailbox);
-        if is_theirs { self.format.render(told) } else { None }
+    pub(crate) fn render(&self, published: &PublishedEvent) -> Option<Bytes> {
+        let is_visible = self.grant.covers(&published.event().summary().mailbox);
+        if is_visible { self.format.render(published) } else { None }
     }
 }
 
@@ -43,11 +43,11 @@ pub(crate) enum EventFormat {
 
 impl EventFormat {
     /// Returns the JSON of an event, or `None` if this format does not include it.
-    fn render(self, told: &PublishedEvent) -> Option<Bytes> {
-        match (self, told.event()) {
-            (Self::Change, _) => Some(told.rendered(render_change)),
+    fn render(self, published: &PublishedEvent) -> Option<Bytes> {
+        match (self, published.event()) {
+            (Self::Change, _) => Some(published.rendered(render_change)),
             (Self::Summary, Event::Stored(_)) => {
-                let change = told.rendered(render_change);
+                let change = published.rendered(render_change);
                 Some(change.slice(STORED_PREFIX.len()..change.len() - STORED_SUFFIX.len()))
             }
             (Self::Summary, Event::Deleted(_)) => None,

@@ -30,12 +30,12 @@ impl FromRequestParts<Arc<Server>> for Handshake {
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Result<Self, Problem> {
         let headers = &parts.headers;
-        let wanted = parts.method == Method::GET
+        let is_handshake = parts.method == Method::GET
             && parts.version == Version::HTTP_11
             && has_token(headers, header::CONNECTION, "upgrade")
             && has_token(headers, header::UPGRADE, "websocket")
             && headers.get(header::SEC_WEBSOCKET_VERSION).is_some_and(|version| version == "13");
-        if !wanted {
+        if !is_handshake {
             return Err(Problem::WebSocketRequired);
         }
         if has_body(headers) {

@@ -33,44 +33,36 @@ use stream::LastEventId;
 /// WebSocket, version 1: sends a summary record for every stored message.
 pub(crate) async fn summaries(
     State(server): State<Arc<Server>>,
-    listener: SubscribeRequest,
+    request: SubscribeRequest,
     handshake: Handshake,
 ) -> Response {
-    accept_websocket(&server, listener, handshake, EventFormat::Summary)
+    accept_websocket(&server, request, handshake, EventFormat::Summary)
 }
 
 /// WebSocket, version 2: sends a record for every change.
 pub(crate) async fn changes(
     State(server): State<Arc<Server>>,
-    listener: SubscribeRequest,
+    request: SubscribeRequest,
     handshake: Handshake,
 ) -> Response {
-    accept_websocket(&server, listener, handshake, EventFormat::Change)
+    accept_websocket(&server, request, handshake, EventFormat::Change)
 }
 
 /// Server-Sent Events: sends a record for every change.
 pub(crate) async fn events(
     State(server): State<Arc<Server>>,
-    listener: SubscribeRequest,
+    request: SubscribeRequest,
     LastEventId(resume): LastEventId,
 ) -> Response {
-    let SubscribeRequest {
-        mailbox: topic,
-        grant,
-        credentials: admitted,
-        connection: tenure,
-        disconnect: departure,
-        permit: seat,
-        ..
-    } = listener;
-    let events = server.mailroom.subscribe(topic, resume);
-    let open = SubscriberGuard::new(&server.settings.metrics.monitors, |monitors| &monitors.streams, seat);
-    let audience = EventFilter { format: EventFormat::Change, grant };
-    if let Some(tenure) = &tenure {
-        tenure.set_response_endless(true);
+    let SubscribeRequest { mailbox, grant, credentials, connection, disconnect, permit, .. } = request;
+    let events = server.mailroom.subscribe(mailbox, resume);
+    let guard = SubscriberGuard::new(&server.settings.metrics.monitors, |gauges| &gauges.streams, permit);
+    let filter = EventFilter { format: EventFormat::Change, grant };
+    if let Some(connection) = &connection {
+        connection.set_response_endless(true);
     }
-    let ending = async move { close_requested(tenure.as_ref(), admitted.as_ref()).await };
-    stream::response(events, audience, ending, departure, open)
+    let close_requested = async move { close_requested(connection.as_ref(), credentials.as_ref()).await };
+    stream::response(events, filter, close_requested, disconnect, guard)
 }
 
 /// A request to subscribe to events.
@@ -92,51 +84,36 @@ impl FromRequestParts<Arc<Server>> for SubscribeRequest {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
-        let OptionalPathMailbox(topic) = OptionalPathMailbox::from_request_parts(parts, server).await?;
+        let OptionalPathMailbox(mailbox) = OptionalPathMailbox::from_request_parts(parts, server).await?;
         let grant = request_grant(parts)?.clone();
-        let seat = subscriber_permit(server)?;
+        let permit = subscriber_permit(server)?;
         let extensions = &parts.extensions;
-        let (tenure, place, departure) =
+        let (connection, client_slot, disconnect) =
             (extensions.get().cloned(), extensions.get().cloned(), extensions.get().cloned());
-        Ok(Self {
-            mailbox: topic,
-            grant,
-            credentials: extensions.get().cloned(),
-            connection: tenure,
-            client_slot: place,
-            disconnect: departure,
-            permit: seat,
-        })
+        Ok(Self { mailbox, grant, credentials: extensions.get().cloned(), connection, client_slot, disconnect, permit })
     }
 }
 
 /// Acquires a permit for a subscriber. Returns `None` if subscribers are not limited.
 fn subscriber_permit(server: &Server) -> Result<Option<OwnedSemaphorePermit>, Problem> {
-    let Some(seats) = &server.subscriber_permits else { return Ok(None) };
-    let seat = seats.clone().try_acquire_owned();
-    if seat.is_err() && server.log_throttles.subscribers.is_due() {
+    let Some(permits) = &server.subscriber_permits else { return Ok(None) };
+    let permit = permits.clone().try_acquire_owned();
+    if permit.is_err() && server.log_throttles.subscribers.is_due() {
         tracing::warn!("limit of live event subscribers reached, refusing new ones; see the setting web.maxmonitors");
     }
-    seat.map(Some).map_err(|_| Problem::TooManySubscribers)
+    permit.map(Some).map_err(|_| Problem::TooManySubscribers)
 }
 
-fn accept_websocket(server: &Server, listener: SubscribeRequest, handshake: Handshake, form: EventFormat) -> Response {
-    let SubscribeRequest {
-        mailbox: topic,
-        grant,
-        credentials: admitted,
-        connection: tenure,
-        client_slot: place,
-        permit: seat,
-        ..
-    } = listener;
-    let events = server.mailroom.subscribe(topic, None);
-    let open = SubscriberGuard::new(&server.settings.metrics.monitors, |monitors| &monitors.websockets, seat);
+fn accept_websocket(server: &Server, request: SubscribeRequest, handshake: Handshake, format: EventFormat) -> Response {
+    let SubscribeRequest { mailbox, grant, credentials, connection, client_slot, permit, .. } = request;
+    let events = server.mailroom.subscribe(mailbox, None);
+    let guard = SubscriberGuard::new(&server.settings.metrics.monitors, |gauges| &gauges.websockets, permit);
     // HTTP does not use the connection any more, so the task of the subscriber holds everything that belongs to it.
-    let audience = EventFilter { format: form, grant };
+    let filter = EventFilter { format, grant };
     handshake.accept(async move |stream| {
-        socket::serve(stream, events, &audience, close_requested(tenure.as_ref(), admitted.as_ref()), &open).await;
-        drop(place);
+        socket::serve(stream, events, &filter, close_requested(connection.as_ref(), credentials.as_ref()), &guard)
+            .await;
+        drop(client_slot);
     })
 }
 
@@ -150,10 +127,13 @@ enum CloseReason {
 }
 
 /// Waits until the server has a reason to close the subscription.
-async fn close_requested(tenure: Option<&ConnectionGuard>, admitted: Option<&AcceptedCredentials>) -> CloseReason {
+async fn close_requested(
+    connection: Option<&ConnectionGuard>,
+    credentials: Option<&AcceptedCredentials>,
+) -> CloseReason {
     tokio::select! {
-        () = cancellation::shutdown_started(tenure) => CloseReason::Shutdown,
-        _ = cancellation::credentials_revoked(admitted) => CloseReason::Revoked,
+        () = cancellation::shutdown_started(connection) => CloseReason::Shutdown,
+        _ = cancellation::credentials_revoked(credentials) => CloseReason::Revoked,
     }
 }
 
@@ -161,13 +141,13 @@ async fn close_requested(tenure: Option<&ConnectionGuard>, admitted: Option<&Acc
 struct SubscriberGuard {
     gauges: Arc<Monitors>,
     gauge: fn(&Monitors) -> &AtomicUsize,
-    _seat: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl SubscriberGuard {
-    fn new(monitors: &Arc<Monitors>, kind: fn(&Monitors) -> &AtomicUsize, seat: Option<OwnedSemaphorePermit>) -> Self {
-        kind(monitors).fetch_add(1, Ordering::Relaxed);
-        Self { gauges: monitors.clone(), gauge: kind, _seat: seat }
+    fn new(gauges: &Arc<Monitors>, gauge: fn(&Monitors) -> &AtomicUsize, permit: Option<OwnedSemaphorePermit>) -> Self {
+        gauge(gauges).fetch_add(1, Ordering::Relaxed);
+        Self { gauges: gauges.clone(), gauge, _permit: permit }
     }
 
     /// Counts a subscriber that was too slow.

@@ -59,9 +59,9 @@ enum EndCause {
 pub(crate) async fn serve<S>(
     stream: S,
     mut events: Subscription,
-    audience: &EventFilter,
-    ending: impl Future<Output = CloseReason>,
-    open: &SubscriberGuard,
+    filter: &EventFilter,
+    close_requested: impl Future<Output = CloseReason>,
+    guard: &SubscriberGuard,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -73,14 +73,14 @@ pub(crate) async fn serve<S>(
     let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let end = tokio::select! {
         biased;
-        notice = ending => match notice {
+        reason = close_requested => match reason {
             CloseReason::Shutdown => EndCause::Shutdown,
             CloseReason::Revoked => EndCause::Revoked,
         },
-        end = send_events(&mut socket, &mut events, audience) => end,
+        end = send_events(&mut socket, &mut events, filter) => end,
     };
     if end == EndCause::Lagged {
-        open.count_lagged();
+        guard.count_lagged();
     }
     // Ends the subscription before the closing handshake, so that no further event wakes this task.
     drop(events);
@@ -90,7 +90,7 @@ pub(crate) async fn serve<S>(
 }
 
 /// Sends events until there is a reason to end.
-async fn send_events<S>(socket: &mut WebSocketStream<S>, events: &mut Subscription, audience: &EventFilter) -> EndCause
+async fn send_events<S>(socket: &mut WebSocketStream<S>, events: &mut Subscription, filter: &EventFilter) -> EndCause
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -111,8 +111,8 @@ where
             },
             () = &mut silence => return EndCause::IdleTimeout,
             _ = pings.tick() => socket.send(Message::Ping(Bytes::new())).await.map_err(EndCause::from),
-            told = events.next() => match told {
-                Ok(told) => send_batch(socket, events, audience, &told).await,
+            published = events.next() => match published {
+                Ok(published) => send_batch(socket, events, filter, &published).await,
                 Err(Lagged) => return EndCause::Lagged,
             },
         };
@@ -126,16 +126,16 @@ where
 async fn send_batch<S>(
     socket: &mut WebSocketStream<S>,
     events: &mut Subscription,
-    audience: &EventFilter,
+    filter: &EventFilter,
     first: &PublishedEvent,
 ) -> Result<(), EndCause>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    feed_event(socket, audience, first).await?;
+    feed_event(socket, filter, first).await?;
     for _ in 1..MAX_BATCH_EVENTS {
         match events.try_next() {
-            Ok(Some(told)) => feed_event(socket, audience, &told).await?,
+            Ok(Some(published)) => feed_event(socket, filter, &published).await?,
             Ok(None) => break,
             Err(Lagged) => return Err(EndCause::Lagged),
         }
@@ -145,14 +145,14 @@ where
 
 async fn feed_event<S>(
     socket: &mut WebSocketStream<S>,
-    audience: &EventFilter,
-    told: &PublishedEvent,
+    filter: &EventFilter,
+    published: &PublishedEvent,
 ) -> Result<(), EndCause>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     // The rendered JSON is always UTF-8.
-    let text = audience.render(told).and_then(|json| Utf8Bytes::try_from(json).ok());
+    let text = filter.render(published).and_then(|json| Utf8Bytes::try_from(json).ok());
     if let Some(text) = text {
         socket.feed(Message::Text(text)).await?;
     }

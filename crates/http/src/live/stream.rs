@@ -38,7 +38,7 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const LAGGED_EVENT: &[u8] = b"event: lagged\ndata: {}\n\n";
 /// A comment with the reason for the end of the stream. A client that connects again is refused with 401.
 const REVOKED_COMMENT: &[u8] = b": the credentials are not good any more\n\n";
-/// The minimum size of a chunk at which no further events are added to it.
+/// A chunk that has reached this size gets no further events.
 const MAX_CHUNK_BYTES: usize = 16 * 1024;
 
 /// The last event that the client got before it was disconnected, from `Last-Event-ID` or, for clients that cannot send
@@ -63,30 +63,23 @@ impl FromRequestParts<Arc<Server>> for LastEventId {
 /// Returns the response with the event stream.
 pub(crate) fn response(
     events: Subscription,
-    audience: EventFilter,
-    ending: impl Future<Output = CloseReason> + Send + 'static,
-    departure: Option<Disconnect>,
-    open: SubscriberGuard,
+    filter: EventFilter,
+    close_requested: impl Future<Output = CloseReason> + Send + 'static,
+    disconnect: Option<Disconnect>,
+    guard: SubscriberGuard,
 ) -> Response {
-    let ending = Box::pin(async move {
+    let close_requested = Box::pin(async move {
         tokio::select! {
-            notice = ending => Some(notice),
-            () = disconnected(departure.as_ref()) => None,
+            reason = close_requested => Some(reason),
+            () = disconnected(disconnect.as_ref()) => None,
         }
     });
-    let feed = EventStream {
-        events,
-        filter: audience,
-        close_requested: ending,
-        guard: open,
-        has_started: false,
-        is_finished: false,
-    };
-    let pieces = unfold(feed, async |mut feed| {
-        let piece = feed.next_chunk().await?;
-        Some((Ok::<_, Infallible>(piece), feed))
+    let stream = EventStream { events, filter, close_requested, guard, has_started: false, is_finished: false };
+    let chunks = unfold(stream, async |mut stream| {
+        let chunk = stream.next_chunk().await?;
+        Some((Ok::<_, Infallible>(chunk), stream))
     });
-    let mut response = Response::new(Body::from_stream(pieces));
+    let mut response = Response::new(Body::from_stream(chunks));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -119,21 +112,21 @@ impl EventStream {
         }
         let mut next = tokio::select! {
             biased;
-            notice = &mut self.close_requested => {
+            reason = &mut self.close_requested => {
                 self.is_finished = true;
-                return (notice == Some(CloseReason::Revoked)).then(|| Bytes::from_static(REVOKED_COMMENT));
+                return (reason == Some(CloseReason::Revoked)).then(|| Bytes::from_static(REVOKED_COMMENT));
             }
-            told = self.events.next() => told.map(Some),
+            published = self.events.next() => published.map(Some),
             // Also advances the position past events of other mailboxes.
             () = sleep(KEEP_ALIVE_INTERVAL) => self.events.try_next(),
         };
         if let Ok(None) = next {
             return Some(self.keep_alive());
         }
-        let mut piece = Vec::new();
-        while let Ok(Some(told)) = &next {
-            write_event(&mut piece, &self.filter, told);
-            if piece.len() >= MAX_CHUNK_BYTES {
+        let mut chunk = Vec::new();
+        while let Ok(Some(published)) = &next {
+            write_event(&mut chunk, &self.filter, published);
+            if chunk.len() >= MAX_CHUNK_BYTES {
                 break;
             }
             next = self.events.try_next();
@@ -141,29 +134,29 @@ impl EventStream {
         if let Err(Lagged) = next {
             self.guard.count_lagged();
             self.is_finished = true;
-            piece.extend_from_slice(LAGGED_EVENT);
+            chunk.extend_from_slice(LAGGED_EVENT);
         }
-        Some(piece.into())
+        Some(chunk.into())
     }
 
     fn keep_alive(&self) -> Bytes {
-        let mut piece = KEEP_ALIVE.to_vec();
+        let mut chunk = KEEP_ALIVE.to_vec();
         if let Some(position) = self.events.position() {
-            json::display(&mut piece, format_args!("id: {position}\n"));
+            json::display(&mut chunk, format_args!("id: {position}\n"));
         }
-        piece.push(b'\n');
-        piece.into()
+        chunk.push(b'\n');
+        chunk.into()
     }
 }
 
 /// Appends an event. The JSON contains no line feeds, so it is one line of data.
-fn write_event(out: &mut Vec<u8>, audience: &EventFilter, told: &PublishedEvent) {
-    let Some(data) = audience.render(told) else { return };
-    let name = match told.event() {
+fn write_event(out: &mut Vec<u8>, filter: &EventFilter, published: &PublishedEvent) {
+    let Some(data) = filter.render(published) else { return };
+    let name = match published.event() {
         Event::Stored(_) => "message-stored",
         Event::Deleted(_) => "message-deleted",
     };
-    json::display(out, format_args!("event: {name}\nid: {}\ndata: ", told.position()));
+    json::display(out, format_args!("event: {name}\nid: {}\ndata: ", published.position()));
     out.extend_from_slice(&data);
     out.extend_from_slice(b"\n\n");
 }

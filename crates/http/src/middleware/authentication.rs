@@ -27,23 +27,23 @@ const PUBLIC_PATHS: [&str; 7] = [LIVE, READY, LOGIN, LOGOUT, ASSETS, ICON, ROBOT
 /// Authenticates a request and adds its grant as an extension. Returns a response if the credentials are not valid.
 pub(crate) async fn authenticate(server: &Server, request: &mut Request, ip: Option<IpAddr>) -> Result<(), Response> {
     let settings = &server.settings;
-    let Some(locks) = &settings.auth else {
+    let Some(auth) = &settings.auth else {
         request.extensions_mut().insert(Grant::EVERYTHING);
         return Ok(());
     };
     if PUBLIC_PATHS.contains(&route_template(settings, request)) {
         return Ok(());
     }
-    let (offered, challenge) = (Credentials::from_request(settings, request), challenge(request.headers()));
+    let (credentials, challenge) = (Credentials::from_request(settings, request), challenge(request.headers()));
     // Browsers send cookies automatically. Therefore a request with a cookie that changes something must prove that it
     // comes from a page of this server.
-    if matches!(offered, Credentials::Cookies(_)) && !request.method().is_safe() && !has_origin(request.headers()) {
+    if matches!(credentials, Credentials::Cookies(_)) && !request.method().is_safe() && !has_origin(request.headers()) {
         return Err(Problem::ForeignOrigin.into_response());
     }
-    match check_credentials(locks, offered, ip).await {
-        Ok(pass) => {
-            request.extensions_mut().insert(pass.grant.clone());
-            request.extensions_mut().insert(AcceptedCredentials::new(locks.clone(), pass, challenge));
+    match check_credentials(auth, credentials, ip).await {
+        Ok(login) => {
+            request.extensions_mut().insert(login.grant.clone());
+            request.extensions_mut().insert(AcceptedCredentials::new(auth.clone(), login, challenge));
             Ok(())
         }
         Err(denied) => Err(refusal_response(settings, request, denied, challenge)),
@@ -51,19 +51,19 @@ pub(crate) async fn authenticate(server: &Server, request: &mut Request, ip: Opt
 }
 
 async fn check_credentials(
-    locks: &AuthService,
-    offered: Credentials,
+    auth: &AuthService,
+    credentials: Credentials,
     ip: Option<IpAddr>,
 ) -> Result<VerifiedLogin, Denied> {
-    let keeper = &locks.authenticator;
-    match offered {
+    let authenticator = &auth.authenticator;
+    match credentials {
         Credentials::Missing => Err(DenialReason::NoCredentials.into()),
-        Credentials::Basic { user, password } => keeper.check_password(&user, &password, ip.into()).await,
-        Credentials::Token(token) => keeper.check_token(&token, ip.into()).await,
+        Credentials::Basic { user, password } => authenticator.check_password(&user, &password, ip.into()).await,
+        Credentials::Token(token) => authenticator.check_token(&token, ip.into()).await,
         Credentials::Cookies(cookies) => {
             let mut checked = Err(DenialReason::NoCredentials.into());
             for cookie in cookies {
-                checked = keeper.check_cookie(&cookie).await;
+                checked = authenticator.check_cookie(&cookie).await;
                 if checked.is_ok() {
                     break;
                 }
@@ -76,8 +76,8 @@ async fn check_credentials(
 /// Returns the response to a request that is not authenticated. A browser that opens a page is redirected to the login
 /// page; this does not count as a denial.
 fn refusal_response(settings: &Settings, request: &Request, denied: Denied, challenge: Challenge) -> Response {
-    let is_led = matches!(denied.reason, DenialReason::NoCredentials | DenialReason::Expired);
-    if is_led && is_page_navigation(request.method(), request.headers()) {
+    let is_anonymous = matches!(denied.reason, DenialReason::NoCredentials | DenialReason::Expired);
+    if is_anonymous && is_page_navigation(request.method(), request.headers()) {
         return redirect_to_login(settings, request.uri()).unwrap_or_else(Problem::into_response);
     }
     Problem::Denied(denied, challenge).into_response()
@@ -86,20 +86,20 @@ fn refusal_response(settings: &Settings, request: &Request, denied: Denied, chal
 /// Redirects to the login page, which redirects back. The location is relative, like all links of the pages.
 fn redirect_to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem> {
     let below = uri.path().strip_prefix(&settings.base_path).filter(|rest| rest.starts_with('/')).unwrap_or(uri.path());
-    let here = below.trim_start_matches('/');
-    let up = "../".repeat(here.matches('/').count());
+    let path = below.trim_start_matches('/');
+    let up = "../".repeat(path.matches('/').count());
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    let mut way = format!("./{up}login");
-    if !here.is_empty() || !query.is_empty() {
-        way.push_str("?next=");
-        push_segment(&mut way, &format!("{here}{query}"));
+    let mut location = format!("./{up}login");
+    if !path.is_empty() || !query.is_empty() {
+        location.push_str("?next=");
+        push_segment(&mut location, &format!("{path}{query}"));
     }
-    see_other(way)
+    see_other(location)
 }
 
 /// Returns whether a browser opens a page, so that a redirect is useful.
 fn is_page_navigation(method: &Method, headers: &HeaderMap) -> bool {
-    let is = |name, wanted: &str| headers.get(name).is_none_or(|value| value == wanted);
+    let is = |name, expected_value: &str| headers.get(name).is_none_or(|value| value == expected_value);
     method.is_safe() && accepts_html(headers) && is(FETCH_MODE, "navigate") && is(FETCH_DEST, "document")
 }
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_to_the_form_and_back() {
+    fn redirects_to_login_and_back() {
         let table = [
             ("", "/", "./login"),
             ("", "/monitor", "./login?next=monitor"),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn people_and_programs() {
+    fn distinguishes_browsers_and_programs() {
         type Row = (&'static [(&'static str, &'static str)], bool, Challenge);
         const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
         let headers = |pairs: &[(&'static str, &'static str)]| -> HeaderMap {
@@ -165,11 +165,11 @@ mod tests {
             (&[("accept", "*/*"), ("user-agent", "Mozilla/5.0 (X11)")], false, Challenge::Page),
             (&[("x-requested-with", "XMLHttpRequest")], false, Challenge::Page),
         ];
-        for (pairs, visit, expected) in table {
+        for (pairs, is_navigation, expected) in table {
             let headers = headers(pairs);
             assert_eq!(
                 (is_page_navigation(&Method::GET, &headers), challenge(&headers)),
-                (*visit, *expected),
+                (*is_navigation, *expected),
                 "{pairs:?}"
             );
             assert!(!is_page_navigation(&Method::POST, &headers));

@@ -72,8 +72,8 @@ fn allowed_origin(settings: &Settings, request: &Request) -> Option<HeaderValue>
         return None;
     }
     // A request for another host is refused by the request checks, whatever its origin is.
-    let visit = request_checks::request_host(settings, request).ok()?;
-    (!request_checks::is_own_page(settings, headers, &visit)).then(|| origin.clone())
+    let host = request_checks::request_host(settings, request).ok()?;
+    (!request_checks::is_own_page(settings, headers, &host)).then(|| origin.clone())
 }
 
 fn single_origin(headers: &HeaderMap) -> Option<&HeaderValue> {

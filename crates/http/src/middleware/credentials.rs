@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn authorizations() {
+    fn parses_authorization() {
         let basic =
             |user: &str, password: &str| Some(Credentials::Basic { user: user.into(), password: password.into() });
         let table: &[(&[&'static str], Option<Credentials>)] = &[
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_of_our_name() {
+    fn parses_session_cookies() {
         let table: &[(&[&'static str], &[&str])] = &[
             (&[], &[]),
             (&["restante=a"], &["a"]),

@@ -44,7 +44,7 @@ impl Forwarded {
         let by_connection = || peer.ip.filter(|ip| !is_proxy(*ip));
         let Some(ip) = client_ip(request.headers(), is_proxy).or_else(by_connection) else { return Ok(None) };
         match settings.clients.admit(ip) {
-            Ok(place) => Ok(Some(Self { ip, slot: place.map(Arc::new) })),
+            Ok(slot) => Ok(Some(Self { ip, slot: slot.map(Arc::new) })),
             Err(too_many) => {
                 settings.metrics.connections(Protocol::Http).count_refused();
                 if server.log_throttles.requests.is_due() {
@@ -66,9 +66,9 @@ impl Forwarded {
         let extensions = request.extensions_mut();
         let peer = extensions.get::<Peer>().copied().unwrap_or_default();
         extensions.insert(Peer { ip: Some(self.ip), ..peer });
-        let Some(place) = self.slot else { return next.run(request).await };
-        extensions.insert(place.clone());
-        next.run(request).await.map(|body| Body::new(SlotBody { body, _slot: place }))
+        let Some(slot) = self.slot else { return next.run(request).await };
+        extensions.insert(slot.clone());
+        next.run(request).await.map(|body| Body::new(SlotBody { body, _slot: slot }))
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     #[test]
-    fn who_the_client_is() {
+    fn finds_client_address() {
         let table: [(&[&str], Option<&str>); 20] = [
             (&[], None),
             (&[""], None),

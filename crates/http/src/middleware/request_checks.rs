@@ -60,9 +60,9 @@ pub(crate) async fn check_request(State(server): State<Arc<Server>>, mut request
         Ok(_) if let Some(path) = redirect_target(&server.settings, &request) => {
             moved_permanently(path).unwrap_or_else(Problem::into_response)
         }
-        Ok(client) => {
-            let departure = request.extensions().get().cloned();
-            cancel_on_disconnect(departure.as_ref(), authenticate_and_forward(&server, request, client, next)).await
+        Ok(forwarded) => {
+            let disconnect = request.extensions().get().cloned();
+            cancel_on_disconnect(disconnect.as_ref(), authenticate_and_forward(&server, request, forwarded, next)).await
         }
         Err(problem) => problem.into_response(),
     };
@@ -84,14 +84,14 @@ pub(crate) async fn check_request(State(server): State<Arc<Server>>, mut request
     response
 }
 
-/// Cancels `answer` shortly after the client disconnects, so that its permits are released. Store changes that have
+/// Cancels `handler` shortly after the client disconnects, so that its permits are released. Store changes that have
 /// started still complete: the mailroom runs them in their own task.
-async fn cancel_on_disconnect(departure: Option<&Disconnect>, answer: impl Future<Output = Response>) -> Response {
+async fn cancel_on_disconnect(disconnect: Option<&Disconnect>, handler: impl Future<Output = Response>) -> Response {
     tokio::select! {
         biased;
-        response = answer => response,
+        response = handler => response,
         () = async {
-            disconnected(departure).await;
+            disconnected(disconnect).await;
             sleep(DISCONNECT_GRACE).await;
         } => Problem::Disconnected.into_response(),
     }
@@ -101,30 +101,30 @@ async fn cancel_on_disconnect(departure: Option<&Disconnect>, answer: impl Futur
 async fn authenticate_and_forward(
     server: &Server,
     mut request: Request,
-    client: Option<Forwarded>,
+    forwarded: Option<Forwarded>,
     next: Next,
 ) -> Response {
     let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
-    let ip = client.as_ref().map_or(peer.ip, |client| Some(client.ip()));
-    let asked = server.settings.auth.is_some().then(|| (request.method().clone(), request.uri().clone()));
-    let mut holder = None;
+    let ip = forwarded.as_ref().map_or(peer.ip, |forwarded| Some(forwarded.ip()));
+    let request_line = server.settings.auth.is_some().then(|| (request.method().clone(), request.uri().clone()));
+    let mut user = None;
     let response = match authentication::authenticate(server, &mut request, ip).await {
         Ok(()) => {
-            holder = request.extensions().get::<Grant>().and_then(Grant::name).map(str::to_owned);
-            match client {
-                Some(client) => client.run(request, next).await,
+            user = request.extensions().get::<Grant>().and_then(Grant::name).map(str::to_owned);
+            match forwarded {
+                Some(forwarded) => forwarded.run(request, next).await,
                 None => next.run(request).await,
             }
         }
-        Err(answer) => answer,
+        Err(response) => response,
     };
-    if let (Some(locks), Some((method, uri)), Some(denied)) =
-        (&server.settings.auth, asked, response.extensions().get::<Denied>())
+    if let (Some(auth), Some((method, uri)), Some(denied)) =
+        (&server.settings.auth, request_line, response.extensions().get::<Denied>())
     {
-        let denied = Denied::new(denied.name.as_deref().or(holder.as_deref()), denied.reason);
+        let denied = Denied::new(denied.name.as_deref().or(user.as_deref()), denied.reason);
         // The query is left out, because it may contain a token.
         server.settings.metrics.count_denial(Protocol::Http, denied.reason);
-        locks.log_denial(Protocol::Http.name(), ip, &format_args!("{method} {}", uri.path()), &denied);
+        auth.log_denial(Protocol::Http.name(), ip, &format_args!("{method} {}", uri.path()), &denied);
     }
     response
 }
@@ -145,9 +145,9 @@ fn redirect_target(settings: &Settings, request: &Request) -> Option<String> {
 fn validate_request(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, Problem> {
     check_destination(&server.settings, request)?;
     if !is_probe(&server.settings, request) {
-        let visit = request_host(&server.settings, request)?;
-        check_site(&server.settings, request, &visit)?;
-        request.extensions_mut().insert(visit);
+        let host = request_host(&server.settings, request)?;
+        check_site(&server.settings, request, &host)?;
+        request.extensions_mut().insert(host);
     }
     Forwarded::from_request(server, request)
 }
@@ -307,9 +307,9 @@ fn is_public_host(settings: &Settings, name: &str) -> bool {
 
 /// Refuses requests of web pages of other origins, for every method: a page cannot read the response to a GET, but it
 /// can measure how long the response takes. CORS may allow an origin, and any site may link to a page.
-fn check_site(settings: &Settings, request: &Request, visit: &RequestHost) -> Result<(), Problem> {
+fn check_site(settings: &Settings, request: &Request, host: &RequestHost) -> Result<(), Problem> {
     let is_allowed = request.extensions().get::<AllowedOrigin>().is_some()
-        || is_own_page(settings, request.headers(), visit)
+        || is_own_page(settings, request.headers(), host)
         || is_page(settings, request) && is_top_level_navigation(request);
     if is_allowed { Ok(()) } else { Err(Problem::ForeignOrigin) }
 }
@@ -326,7 +326,7 @@ fn is_top_level_navigation(request: &Request) -> bool {
 
 /// Returns false if a web page of another origin sends the request. Browsers send the origin in `Origin`, and newer
 /// ones in `Sec-Fetch-Site`; other programs send neither.
-pub(crate) fn is_own_page(settings: &Settings, headers: &HeaderMap, visit: &RequestHost) -> bool {
+pub(crate) fn is_own_page(settings: &Settings, headers: &HeaderMap, host: &RequestHost) -> bool {
     let is_near = match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
         None | Some(b"same-origin" | b"none") => true,
         // Another port, or another name below the same domain. With a proxy it may be this server, so `Origin` decides.
@@ -336,7 +336,7 @@ pub(crate) fn is_own_page(settings: &Settings, headers: &HeaderMap, visit: &Requ
     let is_ours = |origin: &HeaderValue| {
         let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
         origin.is_some_and(|(_, origin)| {
-            same_authority(origin, &visit.authority)
+            same_authority(origin, &host.authority)
                 || public_authority(settings).is_some_and(|public| same_authority(origin, public))
         })
     };
@@ -396,7 +396,7 @@ mod tests {
     use restante_settings::Hosts;
 
     #[test]
-    fn hosts() {
+    fn accepts_and_rejects_hosts() {
         let settings = Settings {
             public_url: Some("https://Public.example:8443/mail".to_owned()),
             hosts: Hosts::Only(vec!["mail.example.org".to_owned()]),
@@ -447,15 +447,15 @@ mod tests {
             ("löcalhost", None),
         ];
         for (authority, expected) in table {
-            let answer = Host::parse(authority).map(|host| serves_host(&settings, host));
-            assert_eq!(answer, expected, "{authority:?}");
+            let served = Host::parse(authority).map(|host| serves_host(&settings, host));
+            assert_eq!(served, expected, "{authority:?}");
         }
         let any = Settings { hosts: Hosts::Any, ..Settings::default() };
         assert!(Host::parse("evil.example").is_some_and(|host| serves_host(&any, host)));
     }
 
     #[test]
-    fn authorities_with_and_without_the_default_port() {
+    fn authorities_with_and_without_default_port() {
         assert!(same_authority("Localhost:9000", "localhost:9000"));
         assert!(same_authority("mail.example.org", "mail.example.org:443"));
         assert!(same_authority("[::1]:80", "[::1]"));

@@ -54,10 +54,10 @@ struct RenderedDescription {
 pub(super) async fn document(
     State(server): State<Arc<Server>>,
     Extension(description): Extension<Arc<ApiDescription>>,
-    known: IfNoneMatch,
+    if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     let tag = server.etags.description();
-    if known.matches(&tag) {
+    if if_none_match.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }
     Ok(success::json(description.get_or_render(&server).await?.json.clone(), tag))
@@ -68,11 +68,11 @@ pub(super) async fn docs(
     State(server): State<Arc<Server>>,
     Extension(description): Extension<Arc<ApiDescription>>,
     BaseUrl(base): BaseUrl,
-    known: IfNoneMatch,
+    if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     let tag = server.etags.docs();
     let mut response = Response::new(Body::new(NoBody));
-    if known.matches(&tag) {
+    if if_none_match.matches(&tag) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     } else {
         *response.body_mut() = Body::from(description.get_or_render(&server).await?.page.with_base_url(&base));
@@ -97,14 +97,14 @@ pub fn openapi() -> serde_json::Result<String> {
 
 impl ApiDescription {
     async fn get_or_render(&self, server: &Server) -> Result<&RenderedDescription, Problem> {
-        let Self(kept) = self;
-        if let Some(kept) = kept.get() {
-            return Ok(kept);
+        let Self(cell) = self;
+        if let Some(cell) = cell.get() {
+            return Ok(cell);
         }
         let root = server.settings.link_root().to_owned();
-        let made = WorkPermit::acquire(&server.work_permits).await?.run(move || render(&root)).await?;
-        let made = made.map_err(|error| internal_error(&error))?;
-        Ok(kept.get_or_init(|| made))
+        let rendered = WorkPermit::acquire(&server.work_permits).await?.run(move || render(&root)).await?;
+        let rendered = rendered.map_err(|error| internal_error(&error))?;
+        Ok(cell.get_or_init(|| rendered))
     }
 }
 

@@ -59,12 +59,12 @@ pub(super) fn delete(path: &'static str, name: &str) -> Operation {
 
 impl Operation {
     fn new(method: HttpMethod, path: &'static str, name: &str) -> Self {
-        let named = path.split('{').skip(1).filter_map(|rest| rest.split('}').next());
-        let described = OperationBuilder::new()
+        let names = path.split('{').skip(1).filter_map(|rest| rest.split('}').next());
+        let spec = OperationBuilder::new()
             .operation_id(Some(name))
-            .parameters(Some(named.map(|name| path_parameter(&method, name))))
+            .parameters(Some(names.map(|name| path_parameter(&method, name))))
             .build();
-        Self { method, path, spec: described, schemas: Vec::new() }.refusals(refusals::COMMON)
+        Self { method, path, spec, schemas: Vec::new() }.refusals(refusals::COMMON)
     }
 
     /// Sets the summary and the description. Code is in backticks; paragraphs are separated by an empty line.
@@ -85,24 +85,25 @@ impl Operation {
     }
 
     fn requires_scopes(mut self, scopes: &[&str]) -> Self {
-        let anybody = SecurityRequirement::default();
-        let somebody = [BASIC, BEARER, COOKIE].map(|scheme| SecurityRequirement::new(scheme, scopes.iter().copied()));
-        self.spec.security = Some([anybody].into_iter().chain(somebody).collect());
+        let anonymous = SecurityRequirement::default();
+        let authenticated =
+            [BASIC, BEARER, COOKIE].map(|scheme| SecurityRequirement::new(scheme, scopes.iter().copied()));
+        self.spec.security = Some([anonymous].into_iter().chain(authenticated).collect());
         self
     }
 
     /// Requires no credentials, and accepts any host name.
     pub(super) fn public(mut self) -> Self {
         self.spec.security = Some(vec![SecurityRequirement::default()]);
-        for needless in [refusals::MALFORMED, refusals::UNAUTHORISED, refusals::MISDIRECTED] {
-            self.spec.responses.responses.remove(needless.status.as_str());
+        for refusal in [refusals::MALFORMED, refusals::UNAUTHORISED, refusals::MISDIRECTED] {
+            self.spec.responses.responses.remove(refusal.status.as_str());
         }
         self
     }
 
     /// Sets the description of a path parameter if it differs from the usual one.
-    pub(super) fn describe_parameter(self, name: &str, about: &str) -> Self {
-        self.with_parameter(name, |parameter| parameter.description = Some(about.to_owned()))
+    pub(super) fn describe_parameter(self, name: &str, description: &str) -> Self {
+        self.with_parameter(name, |parameter| parameter.description = Some(description.to_owned()))
     }
 
     /// Restricts a parameter to strings that match this pattern.
@@ -128,10 +129,10 @@ impl Operation {
     }
 
     /// Adds a JSON request body with an example.
-    pub(super) fn json_body<T: ToSchema>(self, required: Required, about: &str, example: Value) -> Self {
+    pub(super) fn json_body<T: ToSchema>(self, required: Required, description: &str, example: Value) -> Self {
         let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
         let mut this = self.with_schemas_of::<T>().refusals(refusals::JSON_BODY);
-        let body = RequestBodyBuilder::new().description(Some(about)).required(Some(required));
+        let body = RequestBodyBuilder::new().description(Some(description)).required(Some(required));
         this.spec.request_body = Some(RefOr::T(body.content("application/json", content).build()));
         this
     }
@@ -152,36 +153,37 @@ impl Operation {
     }
 
     /// Adds a 201 response with a `Location` header and a JSON body.
-    pub(super) fn created<T: ToSchema>(self, about: &str, example: Value) -> Self {
+    pub(super) fn created<T: ToSchema>(self, description: &str, example: Value) -> Self {
         let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
-        let answer = json_response_builder(about, content).header("Location", header("The path of the new message."));
-        self.with_schemas_of::<T>().response("201", answer)
+        let response =
+            json_response_builder(description, content).header("Location", header("The path of the new message."));
+        self.with_schemas_of::<T>().response("201", response)
     }
 
     /// Adds an error response of this operation: a problem document with additional members.
-    pub(super) fn problem<T: ToSchema>(self, status: &str, about: &str, example: Value) -> Self {
+    pub(super) fn problem<T: ToSchema>(self, status: &str, description: &str, example: Value) -> Self {
         let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
-        let answer = ResponseBuilder::new().description(about).content("application/problem+json", content);
-        self.with_schemas_of::<T>().response(status, answer)
+        let response = ResponseBuilder::new().description(description).content("application/problem+json", content);
+        self.with_schemas_of::<T>().response(status, response)
     }
 
     /// Adds a 200 response with a JSON body.
-    pub(super) fn json_response<T: ToSchema>(self, about: &str, example: Value) -> Self {
+    pub(super) fn json_response<T: ToSchema>(self, description: &str, example: Value) -> Self {
         let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
-        self.with_schemas_of::<T>().response("200", json_response_builder(about, content))
+        self.with_schemas_of::<T>().response("200", json_response_builder(description, content))
     }
 
     /// Adds a 200 response with a JSON array.
-    pub(super) fn json_list<T: ToSchema>(self, about: &str, example: Value) -> Self {
+    pub(super) fn json_list<T: ToSchema>(self, description: &str, example: Value) -> Self {
         let list = Array::new(reference::<T>());
         let content = ContentBuilder::new().schema(Some(list)).example(Some(example)).build();
-        self.with_schemas_of::<T>().response("200", json_response_builder(about, content))
+        self.with_schemas_of::<T>().response("200", json_response_builder(description, content))
     }
 
     /// Adds a 200 response with this content type.
-    pub(super) fn content(self, content_type: &str, about: &str) -> Self {
+    pub(super) fn content(self, content_type: &str, description: &str) -> Self {
         let text = content_type.starts_with("text/").then(|| Object::with_type(Type::String));
-        self.response("200", ResponseBuilder::new().description(about).content(content_type, Content::new(text)))
+        self.response("200", ResponseBuilder::new().description(description).content(content_type, Content::new(text)))
     }
 
     /// Adds a response.
@@ -192,17 +194,18 @@ impl Operation {
 
     /// Adds an entity tag to the 200 response, and the response 304.
     pub(super) fn cacheable(mut self) -> Self {
-        if let Some(RefOr::T(answer)) = self.spec.responses.responses.get_mut("200") {
-            answer.headers.insert("ETag".to_owned(), RefOr::T(header("The entity tag, for `If-None-Match`.")));
+        if let Some(RefOr::T(response)) = self.spec.responses.responses.get_mut("200") {
+            response.headers.insert("ETag".to_owned(), RefOr::T(header("The entity tag, for `If-None-Match`.")));
         }
-        let known = parameter(
+        let if_none_match = parameter(
             ParameterIn::Header,
             "If-None-Match",
             Type::String,
             "The entity tags of responses that the client has.",
         );
-        let same = ResponseBuilder::new().description("The client has the current response already.");
-        self.parameter(known).response("304", same.header("ETag", header("The entity tag of the response.")))
+        let not_modified = ResponseBuilder::new().description("The client has the current response already.");
+        self.parameter(if_none_match)
+            .response("304", not_modified.header("ETag", header("The entity tag of the response.")))
     }
 
     /// Sets the schema of the events that are sent over the connection.
@@ -230,31 +233,34 @@ impl Operation {
 }
 
 /// Creates a query parameter.
-pub(super) fn query(name: &str, kind: Type, about: &str) -> ParameterBuilder {
-    parameter(ParameterIn::Query, name, kind, about)
+pub(super) fn query(name: &str, kind: Type, description: &str) -> ParameterBuilder {
+    parameter(ParameterIn::Query, name, kind, description)
 }
 
 /// Creates an optional parameter.
-pub(super) fn parameter(place: ParameterIn, name: &str, kind: Type, about: &str) -> ParameterBuilder {
+pub(super) fn parameter(location: ParameterIn, name: &str, kind: Type, description: &str) -> ParameterBuilder {
     ParameterBuilder::new()
         .name(name)
-        .parameter_in(place)
+        .parameter_in(location)
         .required(Required::False)
-        .description(Some(about))
+        .description(Some(description))
         .schema(Some(Object::with_type(kind)))
 }
 
 /// Creates a query parameter with one of these values.
-pub(super) fn choice(name: &str, words: &[&str], about: &str) -> ParameterBuilder {
+pub(super) fn choice(name: &str, words: &[&str], description: &str) -> ParameterBuilder {
     let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words.iter().copied()));
-    query(name, Type::String, about).schema(Some(schema))
+    query(name, Type::String, description).schema(Some(schema))
 }
 
-fn json_response_builder(about: &str, content: Content) -> ResponseBuilder {
+fn json_response_builder(description: &str, content: Content) -> ResponseBuilder {
     let expires = HeaderBuilder::new()
         .schema(Some(ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["-1"]))))
         .description(Some("Always `-1`: responses expire immediately."));
-    ResponseBuilder::new().description(about).content("application/json", content).header("Expires", expires.build())
+    ResponseBuilder::new()
+        .description(description)
+        .content("application/json", content)
+        .header("Expires", expires.build())
 }
 
 /// Returns the schema of a string that matches a pattern.
@@ -264,7 +270,7 @@ fn string_matching(pattern: &str) -> Object {
 
 /// Creates the parameter for a name in the path.
 fn path_parameter(method: &HttpMethod, name: &str) -> Parameter {
-    let (schema, about) = match name {
+    let (schema, description) = match name {
         "name" => (string_matching(patterns::NAME_OR_ADDRESS), "A mailbox name or an address."),
         // Another message can become the latest between the time when a client reads and the time when it deletes.
         "id" if *method == HttpMethod::Delete => (string_matching(patterns::ID), "The id of a message."),
@@ -275,5 +281,5 @@ fn path_parameter(method: &HttpMethod, name: &str) -> Parameter {
         "file" => (Object::with_type(Type::String), "A file name. It is ignored."),
         _ => (Object::with_type(Type::String), ""),
     };
-    parameter(ParameterIn::Path, name, Type::String, about).schema(Some(schema)).required(Required::True).build()
+    parameter(ParameterIn::Path, name, Type::String, description).schema(Some(schema)).required(Required::True).build()
 }

@@ -125,7 +125,7 @@ pub(crate) async fn about(
     Extension(about): Extension<Arc<About>>,
     Extension(grant): Extension<Grant>,
 ) -> Result<Response, Problem> {
-    let Settings { extensions, auth: locks, .. } = &server.settings;
+    let Settings { extensions, auth, .. } = &server.settings;
     let (script, webhooks) =
         (extensions.script_name(), extensions.webhooks.as_ref().map_or(0, |webhooks| webhooks.target_count()));
     success::no_store_json(&AboutResponse {
@@ -133,7 +133,7 @@ pub(crate) async fn about(
         script,
         webhooks,
         user: grant.name(),
-        locked: locks.is_some(),
+        locked: auth.is_some(),
     })
 }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_that_the_page_knows() {
+    fn json_for_web_interface() {
         let config = Config::default();
         let port = |number| Some(Port { number, implicit_tls: false });
         let expected = json!({
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_as_the_port_has_it() {
+    fn tls_depends_on_port() {
         let mut config = Config::default();
         let plain = Some(Port { number: 25, implicit_tls: false });
         let secure = Some(Port { number: 465, implicit_tls: true });
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_message_is_one_that_the_store_has_room_for() {
+    fn max_message_size_is_limited_by_store() {
         let mut config = Config::default();
         config.storage.max_bytes = 64_000;
         assert_eq!(about(&config, None, None)["smtp"]["max-message-bytes"], 63_000);

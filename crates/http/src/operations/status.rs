@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shape_that_clients_of_inbucket_know() {
+    fn json_for_inbucket() {
         let mut config = Config::default();
         config.smtp.addr = vec![ListenAddr::Localhost(2500), ListenAddr::Any(25)];
         config.web.addr = vec![ListenAddr::Any(9000)];

@@ -14,31 +14,31 @@ include!(concat!(env!("OUT_DIR"), "/ui.rs"));
 
 /// An embedded file.
 #[derive(Debug)]
-pub(crate) struct Packed {
+pub(crate) struct EmbeddedFile {
     content_type: &'static str,
     /// The file as it is.
-    pub(crate) plain: Form,
+    pub(crate) plain: EncodedFile,
     /// The compressed forms that are smaller, the smallest first.
-    pub(crate) smaller: &'static [Form],
+    pub(crate) compressed: &'static [EncodedFile],
 }
 
 /// An encoded form of a file.
 #[derive(Debug)]
-pub(crate) struct Form {
+pub(crate) struct EncodedFile {
     pub(crate) coding: Coding,
     /// The entity tag.
     tag: &'static str,
     pub(crate) content: &'static [u8],
 }
 
-impl Packed {
+impl EmbeddedFile {
     /// Returns the response with the file in the coding that the client prefers, or 304 if the client has it already.
     /// Does not copy the content.
-    pub(crate) fn answer(&'static self, accepted: &AcceptEncoding, known: &IfNoneMatch) -> Response {
-        let form = accepted.best(&self.plain, self.smaller, |form| form.coding);
+    pub(crate) fn response(&'static self, accept_encoding: &AcceptEncoding, if_none_match: &IfNoneMatch) -> Response {
+        let form = accept_encoding.best(&self.plain, self.compressed, |form| form.coding);
         let tag = HeaderValue::from_static(form.tag);
         let mut response = Response::new(Body::new(NoBody));
-        if known.matches(&tag) {
+        if if_none_match.matches(&tag) {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
         } else {
             *response.body_mut() = Body::from(Bytes::from_static(form.content));

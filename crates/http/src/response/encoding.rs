@@ -58,14 +58,14 @@ impl AcceptEncoding {
         for element in lines.flat_map(|line| line.split(',')) {
             let (name, parameter) = element.split_once(';').unwrap_or((element, "q=1"));
             let Some(weight) = parse_weight(parameter.trim()) else { continue };
-            let place = match (name.trim(), Coding::from_name(name.trim())) {
+            let slot = match (name.trim(), Coding::from_name(name.trim())) {
                 ("*", _) => &mut accepted.wildcard,
                 (_, Some(Coding::Brotli)) => &mut accepted.brotli,
                 (_, Some(Coding::Gzip)) => &mut accepted.gzip,
                 (_, Some(Coding::Identity)) => &mut accepted.identity,
                 (_, None) => continue,
             };
-            *place = Some(weight);
+            *slot = Some(weight);
         }
         accepted
     }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_likes_best() {
+    fn selects_preferred_coding() {
         let table: [(&[&'static str], &str); 27] = [
             (&[], "identity"),
             (&[""], "identity"),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_that_are_not_there() {
+    fn selects_among_available_codings() {
         assert_eq!(best(&["br, gzip"], &[Coding::Gzip]), "gzip");
         assert_eq!(best(&["br, gzip"], &[]), "identity");
         assert_eq!(best(&["identity;q=0, br"], &[Coding::Gzip]), "identity");

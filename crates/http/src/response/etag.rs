@@ -68,24 +68,24 @@ impl EntityTags {
     }
 
     /// Returns the tag of the preview of a message.
-    pub(crate) fn preview(&self, id: MessageId, shown: PreviewOptions) -> HeaderValue {
-        let scheme = match shown.scheme {
+    pub(crate) fn preview(&self, id: MessageId, options: PreviewOptions) -> HeaderValue {
+        let scheme = match options.scheme {
             None => "",
             Some(ColorScheme::Light) => "l",
             Some(ColorScheme::Dark) => "d",
         };
-        self.tag(format_args!("p{:x}.{}{scheme}", id.number(), u8::from(shown.allow_remote)))
+        self.tag(format_args!("p{:x}.{}{scheme}", id.number(), u8::from(options.allow_remote)))
     }
 
     /// Returns the tag of an extract of a message.
-    pub(crate) fn extract(&self, id: MessageId, what: Extract) -> HeaderValue {
-        let what = match what {
+    pub(crate) fn extract(&self, id: MessageId, extract: Extract) -> HeaderValue {
+        let extract = match extract {
             Extract::Links => 'l',
             Extract::Codes => 'c',
             Extract::Unsubscribe => 'u',
             Extract::Parts => 'p',
         };
-        self.tag(format_args!("x{:x}.{what}", id.number()))
+        self.tag(format_args!("x{:x}.{extract}", id.number()))
     }
 
     /// Returns the tag of a part.
@@ -130,7 +130,7 @@ impl IfNoneMatch {
             return true;
         }
         let listed = self.0.iter().flat_map(|value| elements(value.as_bytes()));
-        listed.map(<[u8]>::trim_ascii).any(|one| one.strip_prefix(b"W/").unwrap_or(one) == tag)
+        listed.map(<[u8]>::trim_ascii).any(|element| element.strip_prefix(b"W/").unwrap_or(element) == tag)
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_client_knows() {
+    fn if_none_match_matches() {
         let tag = HeaderValue::from_static("\"e-1\"");
         let table: [(&[&'static str], bool); 16] = [
             (&[], false),
@@ -177,13 +177,13 @@ mod tests {
             (&["", ",,", "W/"], false),
         ];
         for (values, expected) in table {
-            let known = IfNoneMatch(values.iter().map(|&value| HeaderValue::from_static(value)).collect());
-            assert_eq!(known.matches(&tag), expected, "{values:?}");
+            let if_none_match = IfNoneMatch(values.iter().map(|&value| HeaderValue::from_static(value)).collect());
+            assert_eq!(if_none_match.matches(&tag), expected, "{values:?}");
         }
     }
 
     #[test]
-    fn tags_differ_where_answers_do() {
+    fn tags_are_distinct() {
         let tags = EntityTags { epoch: 1 };
         let id = MessageId::from(5);
         let all = [

@@ -70,8 +70,8 @@ pub(crate) struct ImageLinks<'a> {
 
 impl<'a> ImageLinks<'a> {
     /// Creates the images of a message, with links that start with the base URL.
-    pub(crate) fn new(mime: &'a Mime, of: &'a Summary, base_url: &'a str) -> Self {
-        Self { images: Images::from_mime(mime), budget: ByteBudget::default(), summary: of, base_url }
+    pub(crate) fn new(mime: &'a Mime, summary: &'a Summary, base_url: &'a str) -> Self {
+        Self { images: Images::from_mime(mime), budget: ByteBudget::default(), summary, base_url }
     }
 
     fn link(&self, Image { index, file, .. }: &Image<'_>) -> Option<String> {
@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    fn mail(parts: &[(&str, &str)]) -> Mime {
+    fn message(parts: &[(&str, &str)]) -> Mime {
         let parts: String =
             parts.iter().map(|(header, content)| ["--b\r\n", header, "\r\n\r\n", content, "\r\n"].concat()).collect();
         let header = "Content-Type: multipart/related; boundary=b";
@@ -184,8 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn images_by_their_names() {
-        let mime = mail(&[
+    fn images_by_content_id() {
+        let mime = message(&[
             ("Content-Type: image/png\r\nContent-ID: <a@x>", "abc"),
             ("Content-Type: image/jpg\r\nContent-ID: b\r\nContent-Transfer-Encoding: base64", "YW\r\nJj"),
             ("Content-Type: image/svg+xml; charset=utf-8\r\nContent-ID: <c>", "abc"),
@@ -216,8 +216,8 @@ mod tests {
     }
 
     #[test]
-    fn images_by_their_places() {
-        let mime = mail(&[
+    fn images_by_content_location() {
+        let mime = message(&[
             ("Content-Type: image/png\r\nContent-ID: <a>\r\nContent-Location: http://example.org/a.png", "abc"),
             ("Content-Type: image/gif\r\nContent-Location: b.gif", "abc"),
             ("Content-Type: text/css\r\nContent-Location: c.css\r\nContent-Disposition: attachment", "abc"),
@@ -243,28 +243,28 @@ mod tests {
     }
 
     /// Returns the total length of the URLs if each image is referred to ten thousand times.
-    fn called_often(inline: &dyn InlineParts, names: &[&str]) -> usize {
+    fn total_len(inline: &dyn InlineParts, names: &[&str]) -> usize {
         let calls = (0..10_000).flat_map(|_| names);
         calls.filter_map(|name| inline.url_by_content_id(name)).map(|url| url.len()).sum()
     }
 
     #[test]
-    fn an_image_that_is_called_ten_thousand_times_does_not_multiply() {
+    fn repeated_references_are_limited() {
         let large = "x".repeat(10 << 20);
         let long_name = format!("Content-Type: image/png; name=\"{}\"\r\nContent-ID: <b>", "é".repeat(1000));
-        let mime = mail(&[("Content-Type: image/png\r\nContent-ID: <a>", &large), (&long_name, "abc")]);
-        let embedded = called_often(&EmbeddedImages::new(&mime), &["a", "b"]);
+        let mime = message(&[("Content-Type: image/png\r\nContent-ID: <a>", &large), (&long_name, "abc")]);
+        let embedded = total_len(&EmbeddedImages::new(&mime), &["a", "b"]);
         assert!((20 << 20..=MAX_ADDED_BYTES).contains(&embedded), "{embedded}");
         let summary = summary();
-        let links = called_often(&ImageLinks::new(&mime, &summary, "http://localhost"), &["a", "b"]);
+        let links = total_len(&ImageLinks::new(&mime, &summary, "http://localhost"), &["a", "b"]);
         assert!((1 << 20..=MAX_ADDED_BYTES).contains(&links), "{links}");
     }
 
     #[test]
-    fn an_image_of_nothing_is_not_read_over_and_over() {
+    fn empty_image_is_not_read_repeatedly() {
         let blanks = "\r\n".repeat(4 << 20);
         let header = "Content-Type: image/png\r\nContent-ID: <a>\r\nContent-Transfer-Encoding: base64";
-        let mime = mail(&[(header, &blanks)]);
+        let mime = message(&[(header, &blanks)]);
         let embedded = EmbeddedImages::new(&mime);
         let read = (0..10_000).filter(|_| embedded.url_by_content_id("a").is_some()).count();
         assert_eq!(read, MAX_ADDED_BYTES / blanks.len() - 1);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_end_in_a_line_feed() {
+    fn bodies_end_with_line_feed() {
         assert_eq!(body(&[1, 2]).unwrap(), "[1,2]\n");
         let large = body_with_capacity(&"x".repeat(1000), 1);
         assert_eq!(large.unwrap().len(), 1003);
@@ -126,7 +126,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn every_string_comes_back(text in ".*|[\\x00-\\x7f]*") {
+        fn strings_round_trip(text in ".*|[\\x00-\\x7f]*") {
             proptest::prop_assert!(written(&text).len() <= max_string_len(&text));
             proptest::prop_assert_eq!(body(&text).unwrap(), format!("{}\n", written(&text)));
             proptest::prop_assert_eq!(serde_json::from_str::<String>(&written(&text)).ok(), Some(text));

@@ -14,15 +14,15 @@ pub(crate) enum Purpose {
 }
 
 /// Returns the link to an attachment of a message.
-pub(crate) fn attachment(base: &str, purpose: Purpose, of: &Summary, index: usize, filename: &str) -> String {
+pub(crate) fn attachment(base: &str, purpose: Purpose, summary: &Summary, index: usize, filename: &str) -> String {
     let purpose = match purpose {
         Purpose::Download => "dattach",
         Purpose::View => "vattach",
     };
     let mut link = format!("{base}/mailbox/{purpose}/");
-    push_segment(&mut link, of.mailbox.as_str());
+    push_segment(&mut link, summary.mailbox.as_str());
     // Writing to a string cannot fail.
-    let _ = write!(link, "/{}/{index}/", of.id);
+    let _ = write!(link, "/{}/{index}/", summary.id);
     // Browsers treat these as path segments to remove, even if they are encoded (URL Standard, section 4.4).
     let filename = if matches!(filename, "" | "." | "..") { "attachment" } else { filename };
     push_segment(&mut link, filename);

@@ -1,4 +1,4 @@
-//! The JSON of listings and of messages of version 1, which most requests ask for. It is written field by field,
+//! The JSON of listings and of messages of version 1, which most requests return. It is written field by field,
 //! without a tree in between. Tests compare it with the serialized types, [`MessageRecord`] and [`Message`]. Also
 //! contains the parts that several message types have in common.
 
@@ -31,26 +31,26 @@ pub(crate) fn listing(messages: &[Summary]) -> Bytes {
 }
 
 /// Appends a summary record.
-pub(crate) fn record(out: &mut Vec<u8>, of: &Summary) {
+pub(crate) fn record(out: &mut Vec<u8>, summary: &Summary) {
     out.push(b'{');
-    summary(out, of);
+    summary_fields(out, summary);
     out.push(b'}');
 }
 
 /// Returns the approximate size of a summary record.
-pub(crate) fn record_size(of: &Summary) -> usize {
-    RECORD_BYTES + of.mailbox.as_str().len() + of.headline.text_len()
+pub(crate) fn record_size(summary: &Summary) -> usize {
+    RECORD_BYTES + summary.mailbox.as_str().len() + summary.headline.text_len()
 }
 
 /// Returns a message: the fields of its summary record, then those of its MIME view.
-pub(crate) fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
+pub(crate) fn message(summary: &Summary, mime: &Mime, base_url: &str) -> Bytes {
     let (text, html) = (mime.inbucket_text(), mime.html());
     // The texts are most of it. Allocating memory for them at once takes half of the memory that growing takes.
     let mut out = Vec::with_capacity(
-        json::max_string_len(&text) + json::max_string_len(&html) + record_size(of) + 8 * RECORD_BYTES,
+        json::max_string_len(&text) + json::max_string_len(&html) + record_size(summary) + 8 * RECORD_BYTES,
     );
     out.push(b'{');
-    summary(&mut out, of);
+    summary_fields(&mut out, summary);
     out.extend_from_slice(b",\"body\":{");
     field(&mut out, "text", &text);
     out.push(b',');
@@ -59,7 +59,7 @@ pub(crate) fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
     header(&mut out, mime);
     out.extend_from_slice(b",\"attachments\":");
     json::array(&mut out, mime.attachments().iter().enumerate(), |out, (index, file)| {
-        attachment(out, of, index, file, base_url);
+        attachment(out, summary, index, file, base_url);
     });
     out.extend_from_slice(b"}\n");
     out.shrink_to_fit();
@@ -67,15 +67,16 @@ pub(crate) fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
 }
 
 /// Appends the fields of a summary record.
-fn summary(out: &mut Vec<u8>, of: &Summary) {
-    field(out, "mailbox", of.mailbox.as_str());
-    json::display(out, format_args!(",\"id\":\"{}\",", of.id));
-    field(out, "from", of.headline.from());
+fn summary_fields(out: &mut Vec<u8>, summary: &Summary) {
+    field(out, "mailbox", summary.mailbox.as_str());
+    json::display(out, format_args!(",\"id\":\"{}\",", summary.id));
+    field(out, "from", summary.headline.from());
     out.extend_from_slice(b",\"to\":");
-    json::array(out, of.headline.to(), json::string);
+    json::array(out, summary.headline.to(), json::string);
     out.push(b',');
-    field(out, "subject", of.headline.subject());
-    let (date, millis, size, seen) = (Time(of.received), of.received.as_millisecond(), of.size, of.seen);
+    field(out, "subject", summary.headline.subject());
+    let (date, millis, size, seen) =
+        (Time(summary.received), summary.received.as_millisecond(), summary.size, summary.seen);
     json::display(out, format_args!(",\"date\":\"{date}\",\"posix-millis\":{millis},\"size\":{size},\"seen\":{seen}"));
 }
 
@@ -89,8 +90,8 @@ fn header(out: &mut Vec<u8>, mime: &Mime) {
     });
 }
 
-fn attachment(out: &mut Vec<u8>, of: &Summary, index: usize, file: &mime::Attachment<'_>, base_url: &str) {
-    let link = |purpose| links::attachment(base_url, purpose, of, index, &file.filename);
+fn attachment(out: &mut Vec<u8>, summary: &Summary, index: usize, file: &mime::Attachment<'_>, base_url: &str) {
+    let link = |purpose| links::attachment(base_url, purpose, summary, index, &file.filename);
     out.push(b'{');
     field(out, "filename", &file.filename);
     out.push(b',');
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_length_of_a_listing_is_foreseen() {
+    fn listing_size_is_estimated() {
         let (short, long) = ("<a@example.org>", "x".repeat(2000));
         let table = [(short, vec![short], ""), (&long, vec![short; 3], "Hello"), (short, vec![&long; 9], &long)];
         for (from, to, subject) in table {
@@ -202,8 +203,8 @@ mod tests {
                 seen: false,
             };
             let messages = vec![message; 10];
-            let (foreseen, length) = (listing_size(&messages), listing(&messages).len());
-            assert!(length <= foreseen && foreseen < length * 5 / 4, "{length} {foreseen}");
+            let (estimate, length) = (listing_size(&messages), listing(&messages).len());
+            assert!(length <= estimate && estimate < length * 5 / 4, "{length} {estimate}");
         }
     }
 }

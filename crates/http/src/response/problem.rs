@@ -139,8 +139,8 @@ impl Challenge {
 }
 
 impl From<OverBudget> for Problem {
-    fn from(excess: OverBudget) -> Self {
-        Self::OverBudget(excess)
+    fn from(over_budget: OverBudget) -> Self {
+        Self::OverBudget(over_budget)
     }
 }
 
@@ -298,7 +298,7 @@ impl Problem {
             Self::InvalidJson(error) => {
                 return Cow::Owned(format!("The body of the request is not valid JSON: {error}."));
             }
-            Self::WrongShape(wanted) => return Cow::Owned(format!("The body of the request must be {wanted}.")),
+            Self::WrongShape(expected) => return Cow::Owned(format!("The body of the request must be {expected}.")),
             Self::NotMessage => "The body of the request must be message/rfc822 or application/json.",
             Self::InvalidMessage(why) => {
                 return Cow::Owned(format!("The body of the request is not a valid message: {why}."));
@@ -306,8 +306,8 @@ impl Problem {
             Self::Refused(Refusal { code, text }) => {
                 return Cow::Owned(format!("The message is refused, as over SMTP: {code} {text}"));
             }
-            Self::TooFewMessages { found: came, expected: wanted } => {
-                return Cow::Owned(format!("{came} of {wanted} matching messages arrived in time."));
+            Self::TooFewMessages { found, expected } => {
+                return Cow::Owned(format!("{found} of {expected} matching messages arrived in time."));
             }
             Self::UnexpectedMessage => "A matching message arrived, but none was expected.",
             Self::Disconnected => "The client closed its side of the connection before the response was ready.",

@@ -122,11 +122,11 @@ impl http_body::Body for TwoPartBody {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let mut piece = std::mem::take(&mut self.first);
-        if piece.is_empty() {
-            piece = std::mem::take(&mut self.second);
+        let mut part = std::mem::take(&mut self.first);
+        if part.is_empty() {
+            part = std::mem::take(&mut self.second);
         }
-        Poll::Ready(if piece.is_empty() { None } else { Some(Ok(Frame::data(piece))) })
+        Poll::Ready(if part.is_empty() { None } else { Some(Ok(Frame::data(part))) })
     }
 
     fn is_end_stream(&self) -> bool {

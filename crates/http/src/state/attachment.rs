@@ -47,29 +47,29 @@ impl Server {
     /// Returns a part of a message as a file to save or to show, unless the client has it already.
     pub(crate) async fn file_response(
         &self,
-        of: &Summary,
-        piece: PartSelector,
-        known: &IfNoneMatch,
+        summary: &Summary,
+        selector: PartSelector,
+        if_none_match: &IfNoneMatch,
         purpose: Purpose,
     ) -> Result<Response, Problem> {
-        let tag = match piece {
-            PartSelector::Attachment(index) => self.etags.attachment(of.id, index),
-            PartSelector::Part(index) => self.etags.part(of.id, index),
+        let tag = match selector {
+            PartSelector::Attachment(index) => self.etags.attachment(summary.id, index),
+            PartSelector::Part(index) => self.etags.part(summary.id, index),
         };
-        let wanted = !known.matches(&tag);
-        let make = |allowance: MemoryPermit| async move {
-            let turn = self.work_permit(source_length(of), SMALL_BYTES).await?;
-            let source = self.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
-            turn.run(move || load_file(source.to_bytes(), piece, purpose, wanted.then_some(allowance))).await?
+        let needs_content = !if_none_match.matches(&tag);
+        let make = |memory: MemoryPermit| async move {
+            let work = self.work_permit(source_length(summary), SMALL_BYTES).await?;
+            let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
+            work.run(move || load_file(source.to_bytes(), selector, purpose, needs_content.then_some(memory))).await?
         };
         Ok(response(self.within_budget(make).await?, tag))
     }
 }
 
 fn response(file: PartFile, tag: HeaderValue) -> Response {
-    let wanted = file.content.is_some();
+    let has_content = file.content.is_some();
     let mut response = Response::new(file.content.map_or_else(|| Body::new(NoBody), Body::from));
-    if !wanted {
+    if !has_content {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     }
     let headers = response.headers_mut();
@@ -91,29 +91,29 @@ pub(crate) fn content(mime: &Mime, part: &Part) -> Bytes {
 /// Returns a part of a message. It includes the content if there is a memory permit for it.
 fn load_file(
     source: Bytes,
-    piece: PartSelector,
+    selector: PartSelector,
     purpose: Purpose,
-    allowance: Option<MemoryPermit>,
+    memory: Option<MemoryPermit>,
 ) -> Result<PartFile, Problem> {
     let mime = Mime::parse(source);
-    let (part, filename) = find_part(&mime, piece)?;
+    let (part, filename) = find_part(&mime, selector)?;
     let decoded = || detach_from_source(content(&mime, part), mime.source());
     Ok(PartFile {
         content_type: content_type(&part.content_type, part.charset.as_deref()),
         disposition: disposition(purpose, &filename),
-        content: allowance.map(|allowance| allowance.charge(decoded())).transpose()?,
+        content: memory.map(|memory| memory.charge(decoded())).transpose()?,
     })
 }
 
 /// Returns the selected part and its file name. A part that is an attachment has the name of the attachment.
-fn find_part(mime: &Mime, piece: PartSelector) -> Result<(&Part, String), Problem> {
-    let attachment = |place| mime.attachments().into_iter().nth(place).map(|file| (file.part, file.filename));
-    let index = match piece {
-        PartSelector::Attachment(place) => return attachment(place).ok_or(Problem::NoSuchAttachment),
+fn find_part(mime: &Mime, selector: PartSelector) -> Result<(&Part, String), Problem> {
+    let attachment = |index| mime.attachments().into_iter().nth(index).map(|file| (file.part, file.filename));
+    let index = match selector {
+        PartSelector::Attachment(index) => return attachment(index).ok_or(Problem::NoSuchAttachment),
         PartSelector::Part(index) => index,
     };
     let extension = match mime.roles().get(index).ok_or(Problem::NoSuchPart)? {
-        Role::Attachment(place) => return attachment(*place).ok_or(Problem::NoSuchPart),
+        Role::Attachment(index) => return attachment(*index).ok_or(Problem::NoSuchPart),
         Role::Text => "txt",
         Role::Html => "html",
         Role::Multipart => "bin",
@@ -170,7 +170,7 @@ mod tests {
     use restante_http_connection::memory::ResponseBudget;
 
     #[test]
-    fn content_types() {
+    fn valid_content_types() {
         let table = [
             ("image/png", None, "image/png"),
             ("text/html", Some("utf-8"), "text/html; charset=utf-8"),
@@ -192,18 +192,18 @@ mod tests {
     }
 
     #[test]
-    fn an_attachment_does_not_keep_the_mail_in_memory() {
+    fn attachment_does_not_keep_source_in_memory() {
         let encodings = [("7bit", "abc"), ("base64", "YWJj"), ("quoted-printable", "=61bc")];
         for (encoding, content) in encodings {
             let header = "Content-Type: image/png\r\nContent-Disposition: attachment\r\nContent-Transfer-Encoding";
-            let mail = Bytes::from(format!("{header}: {encoding}\r\n\r\n{content}"));
-            let allowance = MemoryPermit::OnDemand(ResponseBudget::with_cache_bytes(0));
-            let content = load_file(mail.clone(), PartSelector::Attachment(0), Purpose::View, Some(allowance))
+            let message = Bytes::from(format!("{header}: {encoding}\r\n\r\n{content}"));
+            let memory = MemoryPermit::OnDemand(ResponseBudget::with_cache_bytes(0));
+            let content = load_file(message.clone(), PartSelector::Attachment(0), Purpose::View, Some(memory))
                 .unwrap()
                 .content
                 .unwrap();
             assert_eq!(content, "abc", "{encoding}");
-            assert!(!mail.as_ptr_range().contains(&content.as_ptr()), "{encoding}");
+            assert!(!message.as_ptr_range().contains(&content.as_ptr()), "{encoding}");
         }
     }
 

@@ -46,9 +46,9 @@ impl Server {
         if let Some(Count(count)) = self.attachment_counts.0.get(&key, 0) {
             return Ok(Some(count));
         }
-        let turn = self.work_permit(source_length(&summary), MAX_INLINE_BYTES).await?;
+        let work = self.work_permit(source_length(&summary), MAX_INLINE_BYTES).await?;
         let Some(source) = self.mailroom.source(mailbox, id).await? else { return Ok(None) };
-        let count = turn.run(move || Mime::parse(source.to_bytes()).attachment_count()).await?;
+        let count = work.run(move || Mime::parse(source.to_bytes()).attachment_count()).await?;
         self.attachment_counts.0.insert(key, 0, Count(count));
         Ok(Some(count))
     }

@@ -65,20 +65,20 @@ impl Representation {
     }
 
     /// Returns the entity tag.
-    pub(crate) fn etag(&self, tags: &EntityTags, of: &Summary) -> HeaderValue {
+    pub(crate) fn etag(&self, etags: &EntityTags, summary: &Summary) -> HeaderValue {
         match self {
-            Self::Rest(_) => tags.message(of.id, of.seen),
-            Self::Compat => tags.compat(of.id, of.seen),
-            Self::Details => tags.details(of.id, of.seen),
-            Self::Preview(shown) => tags.preview(of.id, *shown),
-            Self::Extract(what) => tags.extract(of.id, *what),
+            Self::Rest(_) => etags.message(summary.id, summary.seen),
+            Self::Compat => etags.compat(summary.id, summary.seen),
+            Self::Details => etags.details(summary.id, summary.seen),
+            Self::Preview(options) => etags.preview(summary.id, *options),
+            Self::Extract(extract) => etags.extract(summary.id, *extract),
         }
     }
 
     /// Returns the part of the message state that this depends on.
-    fn cache_version(&self, of: &Summary) -> u64 {
+    fn cache_version(&self, summary: &Summary) -> u64 {
         match self {
-            Self::Rest(_) | Self::Compat | Self::Details => of.seen.into(),
+            Self::Rest(_) | Self::Compat | Self::Details => summary.seen.into(),
             Self::Preview(_) | Self::Extract(_) => 0,
         }
     }
@@ -88,54 +88,60 @@ impl Server {
     /// Returns a representation of a message as JSON, unless the client has it already.
     pub(crate) async fn json_response<W>(
         &self,
-        of: &Summary,
-        known: &IfNoneMatch,
-        form: Representation,
+        summary: &Summary,
+        if_none_match: &IfNoneMatch,
+        representation: Representation,
         write: W,
     ) -> Result<Response, Problem>
     where
         W: Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
     {
-        let tag = form.etag(&self.etags, of);
-        if known.matches(&tag) {
+        let tag = representation.etag(&self.etags, summary);
+        if if_none_match.matches(&tag) {
             return Ok(success::not_modified(success::JSON, tag));
         }
-        Ok(success::json(self.render(of, form, write).await?, tag))
+        Ok(success::json(self.render(summary, representation, write).await?, tag))
     }
 
     /// Returns a representation of a message, from the cache or rendered now.
-    pub(crate) async fn render<W>(&self, of: &Summary, form: Representation, write: W) -> Result<Bytes, Problem>
+    pub(crate) async fn render<W>(
+        &self,
+        summary: &Summary,
+        representation: Representation,
+        write: W,
+    ) -> Result<Bytes, Problem>
     where
         W: Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
     {
-        let (state, quick) = (form.cache_version(of), form.max_inline_bytes());
-        let key = CacheKey::Message { mailbox: of.mailbox.clone(), id: of.id, representation: form };
-        if let Some(body) = self.response_cache.get(&key, state) {
+        let (version, max_inline_bytes) = (representation.cache_version(summary), representation.max_inline_bytes());
+        let key = CacheKey::Message { mailbox: summary.mailbox.clone(), id: summary.id, representation };
+        if let Some(body) = self.response_cache.get(&key, version) {
             return Ok(body);
         }
         let (key, write) = (&key, &write);
-        let make = |allowance: MemoryPermit| async move {
-            let turn = self.work_permit(source_length(of), quick).await?;
+        let make = |memory: MemoryPermit| async move {
+            let work = self.work_permit(source_length(summary), max_inline_bytes).await?;
             // While this task waited, another one may have rendered the same.
-            if let Some(body) = self.response_cache.get(key, state) {
+            if let Some(body) = self.response_cache.get(key, version) {
                 return Ok(body);
             }
-            let source = self.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
-            let (summary, write, answers, key) = (of.clone(), write.clone(), self.response_cache.clone(), key.clone());
+            let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
+            let (summary, write, cache, key) =
+                (summary.clone(), write.clone(), self.response_cache.clone(), key.clone());
             // Stored in the cache as part of the work, so that tasks waiting for the permit find it even if this client
             // has disconnected.
-            let work = move || {
-                let body = allowance.charge(write(&summary, &Mime::parse(source.to_bytes()))?)?;
-                answers.insert(key, state, body.clone());
+            let task = move || {
+                let body = memory.charge(write(&summary, &Mime::parse(source.to_bytes()))?)?;
+                cache.insert(key, version, body.clone());
                 Ok::<_, Problem>(body)
             };
-            turn.run(work).await?
+            work.run(task).await?
         };
         self.within_budget(make).await
     }
 }
 
 /// Returns the length of the source of a message.
-pub(crate) fn source_length(of: &Summary) -> usize {
-    of.size.try_into().unwrap_or(usize::MAX)
+pub(crate) fn source_length(summary: &Summary) -> usize {
+    summary.size.try_into().unwrap_or(usize::MAX)
 }

@@ -187,7 +187,7 @@ impl Server {
             )),
             scrape_permits: Arc::new(Semaphore::new(1)),
             scan_permits: Arc::new(Semaphore::new(1)),
-            subscriber_permits: settings.max_monitors.map(|most| Arc::new(Semaphore::new(most))),
+            subscriber_permits: settings.max_monitors.map(|max| Arc::new(Semaphore::new(max))),
             wait_permits: Semaphore::new(MAX_WAITS),
             upload_budget: restante_net::Budget::new(MAX_UPLOAD_BYTES),
             log_throttles: LogThrottles::default(),
@@ -201,17 +201,17 @@ impl Server {
         F: Future<Output = Result<T, Problem>>,
     {
         match make(MemoryPermit::OnDemand(self.response_budget.clone())).await {
-            Err(Problem::OverBudget(excess)) => {
-                make(MemoryPermit::Reserved(self.response_budget.reserve_for(excess).await?)).await
+            Err(Problem::OverBudget(over_budget)) => {
+                make(MemoryPermit::Reserved(self.response_budget.reserve_for(over_budget).await?)).await
             }
-            answer => answer,
+            result => result,
         }
     }
 
-    /// Acquires a permit to process `size` bytes. Up to `quick` bytes are processed on the network thread, without
-    /// waiting. Load the data after this returns, so that it is not held in memory while waiting.
-    pub(crate) async fn work_permit(&self, size: usize, quick: usize) -> Result<WorkPermit, Problem> {
-        if size <= quick {
+    /// Acquires a permit to process `size` bytes. Up to `max_inline_bytes` bytes are processed on the network thread,
+    /// without waiting. Load the data after this returns, so that it is not held in memory while waiting.
+    pub(crate) async fn work_permit(&self, size: usize, max_inline_bytes: usize) -> Result<WorkPermit, Problem> {
+        if size <= max_inline_bytes {
             return Ok(WorkPermit::Inline);
         }
         Ok(WorkPermit::acquire(&self.work_permits).await?)
@@ -219,10 +219,10 @@ impl Server {
 
     /// Returns a permit to wait for messages.
     pub(crate) fn wait_permit(&self) -> Result<SemaphorePermit<'_>, Problem> {
-        let place = self.wait_permits.try_acquire();
-        if place.is_err() && self.log_throttles.waits.is_due() {
+        let permit = self.wait_permits.try_acquire();
+        if permit.is_err() && self.log_throttles.waits.is_due() {
             tracing::warn!("too many requests wait for messages, refusing new ones");
         }
-        place.map_err(|_| Problem::TooManyWaits)
+        permit.map_err(|_| Problem::TooManyWaits)
     }
 }

@@ -51,9 +51,9 @@ impl ParsedMailCache {
         source: impl Future<Output = Result<Option<Source>, Problem>>,
     ) -> Result<bool, Problem> {
         let Some(contents) = self.contents(summary, source).await? else { return Ok(false) };
-        let turn = self.work_permit(contents.bytes()).await?;
+        let work = self.work_permit(contents.bytes()).await?;
         let (query, summary) = (query.clone(), summary.clone());
-        Ok(turn.run(move || query.matches_contents(&summary, &contents)).await?)
+        Ok(work.run(move || query.matches_contents(&summary, &contents)).await?)
     }
 
     async fn contents(
@@ -64,7 +64,7 @@ impl ParsedMailCache {
         if let Some(contents) = self.lock_entries().find(summary) {
             return Ok(Some(contents));
         }
-        let turn = self.work_permit(source_length(summary)).await?;
+        let work = self.work_permit(source_length(summary)).await?;
         // While this task waited, another one may have parsed the same message.
         if let Some(contents) = self.lock_entries().find(summary) {
             return Ok(Some(contents));
@@ -73,12 +73,12 @@ impl ParsedMailCache {
         let (this, summary) = (self.clone(), summary.clone());
         // Stored in the cache as part of the work, so that tasks waiting for the permit find it even if this client has
         // disconnected.
-        let read = move || {
+        let parse = move || {
             let contents = Arc::new(Contents::new(&summary, &Mime::parse(source.to_bytes())));
             this.lock_entries().insert(&summary, contents.clone());
             contents
         };
-        Ok(Some(turn.run(read).await?))
+        Ok(Some(work.run(parse).await?))
     }
 
     /// Acquires a permit to process this number of bytes. There is no timeout, because the request waits anyway.
@@ -107,9 +107,9 @@ impl Entries {
         self.messages.push_back((summary.mailbox.clone(), summary.id, contents));
         while self.messages.len() > 1
             && (self.messages.len() > MAX_ENTRIES || self.bytes > MAX_BYTES)
-            && let Some((_, _, forgotten)) = self.messages.pop_front()
+            && let Some((_, _, evicted)) = self.messages.pop_front()
         {
-            self.bytes -= forgotten.bytes();
+            self.bytes -= evicted.bytes();
         }
     }
 }
@@ -138,42 +138,42 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mail_is_read_once_for_all_who_ask() {
-        let readings = ParsedMailCache::new();
-        for (id, mail) in
+    async fn message_is_parsed_once() {
+        let cache = ParsedMailCache::new();
+        for (id, message) in
             [(1, "\r\nneedle\r\n".to_owned()), (2, format!("\r\nneedle {}\r\n", "hay ".repeat(SMALL_BYTES)))]
         {
             let fetched = Arc::new(AtomicUsize::new(0));
-            let (summary, mail) = (summary(id, mail.len()), Bytes::from(mail));
-            let mut asking = JoinSet::new();
+            let (summary, message) = (summary(id, message.len()), Bytes::from(message));
+            let mut tasks = JoinSet::new();
             for (text, expected) in [("body:needle", true), ("body:pin", false)].repeat(30) {
                 let query = Arc::new(Query::parse(text, Timestamp::UNIX_EPOCH).unwrap());
-                let (readings, summary) = (readings.clone(), summary.clone());
-                let (fetched, source) = (fetched.clone(), Source { trace: Bytes::new(), body: mail.clone() });
-                asking.spawn(async move {
+                let (cache, summary) = (cache.clone(), summary.clone());
+                let (fetched, source) = (fetched.clone(), Source { trace: Bytes::new(), body: message.clone() });
+                tasks.spawn(async move {
                     let source = async {
                         fetched.fetch_add(1, Ordering::Relaxed);
                         Ok(Some(source))
                     };
-                    let found = readings.match_message(&query, &summary, source).await.unwrap();
+                    let found = cache.match_message(&query, &summary, source).await.unwrap();
                     assert_eq!(found, expected, "{text}");
                 });
             }
-            asking.join_all().await;
-            assert_eq!(fetched.load(Ordering::Relaxed), 1, "mail {id}");
+            tasks.join_all().await;
+            assert_eq!(fetched.load(Ordering::Relaxed), 1, "message {id}");
         }
     }
 
     #[tokio::test]
-    async fn one_that_is_gone_is_not_found() {
+    async fn deleted_message_does_not_match() {
         let query = Arc::new(Query::parse("body:x", Timestamp::UNIX_EPOCH).unwrap());
         let found = ParsedMailCache::new().match_message(&query, &summary(1, 1), async { Ok(None) }).await;
         assert!(!found.unwrap());
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
-        let mut known = Entries::default();
+    fn cache_is_bounded() {
+        let mut entries = Entries::default();
         let contents = |text: &str| {
             let mime = Mime::parse(Bytes::from(format!("\r\n{text}\r\n")));
             Arc::new(Contents::new(&summary(0, 0), &mime))
@@ -181,11 +181,11 @@ mod tests {
         let (small, large) = (contents("word"), contents(&"word ".repeat(SMALL_BYTES)));
         for id in 0..1000 {
             let summary = summary(id, 0);
-            known.insert(&summary, if id < 500 { small.clone() } else { large.clone() });
-            assert!(known.find(&summary).is_some(), "the last one always is");
-            assert!(known.messages.len() <= MAX_ENTRIES && known.bytes <= MAX_BYTES);
-            assert_eq!(known.bytes, known.messages.iter().map(|(_, _, contents)| contents.bytes()).sum::<usize>());
+            entries.insert(&summary, if id < 500 { small.clone() } else { large.clone() });
+            assert!(entries.find(&summary).is_some(), "the newest entry is kept");
+            assert!(entries.messages.len() <= MAX_ENTRIES && entries.bytes <= MAX_BYTES);
+            assert_eq!(entries.bytes, entries.messages.iter().map(|(_, _, contents)| contents.bytes()).sum::<usize>());
         }
-        assert!(known.find(&summary(0, 0)).is_none());
+        assert!(entries.find(&summary(0, 0)).is_none());
     }
 }

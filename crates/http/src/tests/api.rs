@@ -2,49 +2,49 @@
 
 use super::*;
 
-fn assert_success(answer: &TestResponse) {
-    assert_eq!(answer.status, 200, "{:?}", answer.body);
-    assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
-    assert_eq!(answer.header("expires"), "-1");
-    assert_eq!(answer.header("x-content-type-options"), "nosniff");
-    assert_eq!(answer.header("content-length"), answer.body.len().to_string());
-    assert!(answer.headers.keys().all(|name| !name.as_str().starts_with("access-control-")));
+fn assert_success(response: &TestResponse) {
+    assert_eq!(response.status, 200, "{:?}", response.body);
+    assert_eq!(response.header("content-type"), "application/json; charset=utf-8");
+    assert_eq!(response.header("expires"), "-1");
+    assert_eq!(response.header("x-content-type-options"), "nosniff");
+    assert_eq!(response.header("content-length"), response.body.len().to_string());
+    assert!(response.headers.keys().all(|name| !name.as_str().starts_with("access-control-")));
 }
 
 #[tokio::test]
-async fn a_listing() {
-    let house = TestServer::with_two_messages().await;
+async fn lists_messages() {
+    let server = TestServer::with_two_messages().await;
     // The second response comes from the cache.
     for _ in 0..2 {
-        let answer = house.request("GET /api/v1/mailbox/test").await;
-        assert_success(&answer);
-        assert_eq!(answer.text(), format!("[{{{}}},{{{}}}]\n", summary(0, 53), summary(1, 59)));
+        let response = server.request("GET /api/v1/mailbox/test").await;
+        assert_success(&response);
+        assert_eq!(response.text(), format!("[{{{}}},{{{}}}]\n", summary(0, 53), summary(1, 59)));
     }
 }
 
 #[tokio::test]
-async fn a_listing_of_many() {
-    let house = TestServer::new();
+async fn lists_many_messages() {
+    let server = TestServer::new();
     for number in 0..2000 {
-        house.put(number, "test", "\r\n").await;
+        server.put(number, "test", "\r\n").await;
     }
-    assert_eq!(house.request("GET /api/v1/mailbox/test").await.numbers(), (0..2000).collect::<Vec<_>>());
+    assert_eq!(server.request("GET /api/v1/mailbox/test").await.numbers(), (0..2000).collect::<Vec<_>>());
 }
 
 #[tokio::test]
-async fn an_unused_mailbox_is_empty() {
-    let house = TestServer::new();
-    let answer = house.request("GET /api/v1/mailbox/nobody").await;
-    assert_success(&answer);
-    assert_eq!(answer.text(), "[]\n");
-    let answer = house.request("DELETE /api/v1/mailbox/nobody").await;
-    assert_success(&answer);
-    assert_eq!(answer.text(), "\"OK\"\n");
+async fn unused_mailbox_is_empty() {
+    let server = TestServer::new();
+    let response = server.request("GET /api/v1/mailbox/nobody").await;
+    assert_success(&response);
+    assert_eq!(response.text(), "[]\n");
+    let response = server.request("DELETE /api/v1/mailbox/nobody").await;
+    assert_success(&response);
+    assert_eq!(response.text(), "\"OK\"\n");
 }
 
 #[tokio::test]
-async fn a_message() {
-    let house = TestServer::with_everything().await;
+async fn returns_message() {
+    let server = TestServer::with_everything().await;
     let rest = concat!(
         r#""body":{"text":"Grüße <\"x\"> http://example.org/?a&b","#,
         r#""html":"<p>Grüße</p><img src=\"cid:logo@x\"><img src=\"http://tracker.example/x\"><script>alert(1)</script>"},"#,
@@ -62,32 +62,32 @@ async fn a_message() {
     );
     let expected = format!("{{{},{rest}\n", summary(0, MAIL.len() + 30));
     for id in ["latest", "latest", "1794699770123456"] {
-        let answer = house.request(&format!("GET /api/v1/mailbox/test/{id}")).await;
-        assert_success(&answer);
-        assert_eq!(answer.text(), expected);
+        let response = server.request(&format!("GET /api/v1/mailbox/test/{id}")).await;
+        assert_success(&response);
+        assert_eq!(response.text(), expected);
     }
 }
 
 #[tokio::test]
-async fn a_source_is_byte_exact() {
-    let house = TestServer::new();
-    let odd = "A: b\nno such\r line\r\n\r\n.\r\n\u{0}Grüße";
-    house.put(0, "test", odd).await;
+async fn source_is_byte_exact() {
+    let server = TestServer::new();
+    let unusual = "A: b\nno such\r line\r\n\r\n.\r\n\u{0}Grüße";
+    server.put(0, "test", unusual).await;
     for id in ["latest", "1794699770123456"] {
-        let answer = house.request(&format!("GET /api/v1/mailbox/test/{id}/source")).await;
-        assert_eq!(answer.status, 200);
-        assert_eq!(answer.header("content-type"), "text/plain");
-        assert_eq!(answer.header("expires"), "-1");
-        assert_eq!(answer.text(), format!("Return-Path: <a@example.org>\r\n{odd}"));
-        assert_eq!(answer.header("content-length"), answer.body.len().to_string());
-        let listed = house.request("GET /api/v1/mailbox/test").await.json();
-        assert_eq!(listed[0]["size"], answer.body.len());
+        let response = server.request(&format!("GET /api/v1/mailbox/test/{id}/source")).await;
+        assert_eq!(response.status, 200);
+        assert_eq!(response.header("content-type"), "text/plain");
+        assert_eq!(response.header("expires"), "-1");
+        assert_eq!(response.text(), format!("Return-Path: <a@example.org>\r\n{unusual}"));
+        assert_eq!(response.header("content-length"), response.body.len().to_string());
+        let listed = server.request("GET /api/v1/mailbox/test").await.json();
+        assert_eq!(listed[0]["size"], response.body.len());
     }
 }
 
 #[tokio::test]
-async fn deleting() {
-    let house = TestServer::with_two_messages().await;
+async fn deletes_messages() {
+    let server = TestServer::with_two_messages().await;
     let (one, two) = (id(0), id(1));
     for (target, status) in [
         // It would race with arriving messages.
@@ -100,31 +100,31 @@ async fn deleting() {
         (format!("other/{two}"), 404),
         ("test".to_owned(), 200),
     ] {
-        let answer = house.request(&format!("DELETE /api/v1/mailbox/{target}")).await;
+        let response = server.request(&format!("DELETE /api/v1/mailbox/{target}")).await;
         if status == 200 {
-            assert_success(&answer);
-            assert_eq!(answer.text(), "\"OK\"\n", "{target}");
+            assert_success(&response);
+            assert_eq!(response.text(), "\"OK\"\n", "{target}");
         } else {
-            assert_eq!(answer.problem(status), "The mailbox has no such message.", "{target}");
+            assert_eq!(response.problem(status), "The mailbox has no such message.", "{target}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_is_deleted_is_gone_also_from_the_cache() {
-    let house = TestServer::with_two_messages().await;
+async fn deleted_messages_are_not_served_from_cache() {
+    let server = TestServer::with_two_messages().await;
     let one = format!("GET /api/v1/mailbox/test/{}", id(0));
-    assert_eq!(house.request(&one).await.status, 200);
-    assert_eq!(house.request("GET /api/v1/mailbox/test").await.numbers(), [0, 1]);
-    house.request("DELETE /api/v1/mailbox/test").await;
-    house.request(&one).await.problem(404);
-    house.request("GET /api/v1/mailbox/test/latest").await.problem(404);
-    assert_eq!(house.request("GET /api/v1/mailbox/test").await.text(), "[]\n");
+    assert_eq!(server.request(&one).await.status, 200);
+    assert_eq!(server.request("GET /api/v1/mailbox/test").await.numbers(), [0, 1]);
+    server.request("DELETE /api/v1/mailbox/test").await;
+    server.request(&one).await.problem(404);
+    server.request("GET /api/v1/mailbox/test/latest").await.problem(404);
+    assert_eq!(server.request("GET /api/v1/mailbox/test").await.text(), "[]\n");
 }
 
 #[tokio::test]
-async fn marking() {
-    let house = TestServer::with_two_messages().await;
+async fn marks_messages() {
+    let server = TestServer::with_two_messages().await;
     let json = "\nContent-Type: application/json";
     // The message, headers, body, status, and the value of `seen` afterwards.
     let table = [
@@ -155,27 +155,27 @@ async fn marking() {
     ];
     for (message, headers, body, status, seen) in table {
         let request = format!("PATCH /api/v1/mailbox/test/{message}{headers}");
-        let answer = house.request_with(&request, body.to_owned(), Peer::default()).await;
+        let response = server.request_with(&request, body.to_owned(), Peer::default()).await;
         if status == 200 {
-            assert_success(&answer);
-            assert_eq!(answer.text(), "\"OK\"\n");
+            assert_success(&response);
+            assert_eq!(response.text(), "\"OK\"\n");
         } else {
-            answer.problem(status);
+            response.problem(status);
         }
-        let message = house.request("GET /api/v1/mailbox/test/latest").await.json();
+        let message = server.request("GET /api/v1/mailbox/test/latest").await.json();
         assert_eq!(message["seen"], seen, "after {body:.40}");
-        let listed = house.request("GET /api/v1/mailbox/test").await.json();
+        let listed = server.request("GET /api/v1/mailbox/test").await.json();
         assert_eq!(listed[1]["seen"], seen, "after {body:.40}");
     }
 }
 
 #[tokio::test]
-async fn names_in_all_the_forms_that_clients_send() {
-    let house = TestServer::new();
-    house.put(0, "james", "\r\n").await;
-    house.put(1, "a/b", "\r\n").await;
-    house.put(2, "jöran", "\r\n").await;
-    house.put(3, "a%b", "\r\n").await;
+async fn accepts_all_forms_of_names() {
+    let server = TestServer::new();
+    server.put(0, "james", "\r\n").await;
+    server.put(1, "a/b", "\r\n").await;
+    server.put(2, "jöran", "\r\n").await;
+    server.put(3, "a%b", "\r\n").await;
     let table = [
         ("james", 0),
         ("JAMES", 0),
@@ -195,20 +195,20 @@ async fn names_in_all_the_forms_that_clients_send() {
     ];
     for (name, number) in table {
         for path in [format!("{name}/latest"), format!("{name}/{}", id(number))] {
-            let answer = house.request(&format!("GET /api/v1/mailbox/{path}")).await;
-            assert_eq!(answer.json()["id"], id(number).to_string(), "{path}");
+            let response = server.request(&format!("GET /api/v1/mailbox/{path}")).await;
+            assert_eq!(response.json()["id"], id(number).to_string(), "{path}");
         }
-        assert_eq!(house.request(&format!("GET /api/v1/mailbox/{name}")).await.numbers(), [number], "{name}");
+        assert_eq!(server.request(&format!("GET /api/v1/mailbox/{name}")).await.numbers(), [number], "{name}");
     }
 }
 
 #[tokio::test]
-async fn names_that_are_none() {
-    let house = TestServer::new();
+async fn rejects_invalid_names() {
+    let server = TestServer::new();
     for name in ["%20", "..%2F..%2Fetc", "a%20b", "%00", "%FF", "%22a%20b%22", &"a".repeat(256)] {
         let path = format!("/api/v1/mailbox/{name}");
         for request in [format!("GET {path}"), format!("DELETE {path}"), format!("GET {path}/latest/source")] {
-            let detail = house.request(&request).await.problem(400);
+            let detail = server.request(&request).await.problem(400);
             assert!(
                 detail.starts_with("This is not a mailbox name: ") || detail == "The path is not UTF-8.",
                 "{detail}"
@@ -218,24 +218,24 @@ async fn names_that_are_none() {
 }
 
 #[tokio::test]
-async fn what_is_not_there() {
-    let house = TestServer::with_two_messages().await;
+async fn missing_messages_and_paths_are_404() {
+    let server = TestServer::with_two_messages().await;
     let zero = format!("test/0{}", id(0));
     for path in ["test/1", "test/x", "test/LATEST", "empty/latest", "test/-1", "test/1/source", "test/%20", &zero] {
-        let detail = house.request(&format!("GET /api/v1/mailbox/{path}")).await.problem(404);
+        let detail = server.request(&format!("GET /api/v1/mailbox/{path}")).await.problem(404);
         assert_eq!(detail, "The mailbox has no such message.", "{path}");
     }
     for path in ["/api/v1/mailbox/", "/api/v1/mailbox", "/api/v1/mailbox/test/", "/api/v3/x", "/api", "/x", "/X/"] {
         for method in ["GET", "DELETE", "OPTIONS"] {
-            let detail = house.request(&format!("{method} {path}")).await.problem(404);
+            let detail = server.request(&format!("{method} {path}")).await.problem(404);
             assert_eq!(detail, "There is nothing at this path.", "{path}");
         }
     }
 }
 
 #[tokio::test]
-async fn methods_that_a_path_does_not_have() {
-    let house = TestServer::with_two_messages().await;
+async fn unsupported_methods_are_405() {
+    let server = TestServer::with_two_messages().await;
     let table = [
         ("POST /api/v1/mailbox/test", "GET,HEAD,DELETE"),
         ("PATCH /api/v1/mailbox/test", "GET,HEAD,DELETE"),
@@ -247,16 +247,16 @@ async fn methods_that_a_path_does_not_have() {
         ("BREW /api/v1/mailbox/test", "GET,HEAD,DELETE"),
     ];
     for (request, allow) in table {
-        let answer = house.request(request).await;
-        answer.problem(405);
-        assert_eq!(answer.header("allow"), allow, "{request}");
-        assert!(answer.headers.keys().all(|name| !name.as_str().starts_with("access-control-")));
+        let response = server.request(request).await;
+        response.problem(405);
+        assert_eq!(response.header("allow"), allow, "{request}");
+        assert!(response.headers.keys().all(|name| !name.as_str().starts_with("access-control-")));
     }
 }
 
 #[tokio::test]
 async fn head_is_get_without_the_body() {
-    let house = TestServer::with_two_messages().await;
+    let server = TestServer::with_two_messages().await;
     for path in [
         "/api/v1/mailbox/test",
         "/api/v1/mailbox/test/latest",
@@ -269,8 +269,8 @@ async fn head_is_get_without_the_body() {
         "/livez",
         "/readyz",
     ] {
-        let get = house.request(&format!("GET {path}")).await;
-        let head = house.request(&format!("HEAD {path}")).await;
+        let get = server.request(&format!("GET {path}")).await;
+        let head = server.request(&format!("HEAD {path}")).await;
         assert_eq!((head.status, &head.headers), (get.status, &get.headers), "{path}");
         assert_eq!(head.header("content-length"), get.body.len().to_string(), "{path}");
         assert!(head.body.is_empty());
@@ -278,15 +278,15 @@ async fn head_is_get_without_the_body() {
 }
 
 #[tokio::test]
-async fn a_client_that_knows_the_answer_gets_none() {
-    let house = TestServer::with_two_messages().await;
+async fn matching_etag_gets_304() {
+    let server = TestServer::with_two_messages().await;
     for path in ["test", "test?limit=1", "test/latest", "test/latest/source", "empty"] {
-        let first = house.request(&format!("GET /api/v1/mailbox/{path}")).await;
+        let first = server.request(&format!("GET /api/v1/mailbox/{path}")).await;
         let tag = first.header("etag");
         assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 10, "{tag}");
         for known in [tag, "*", &format!("W/{tag}"), &format!("\"x\", {tag}")] {
             for method in ["GET", "HEAD"] {
-                let again = house.request(&format!("{method} /api/v1/mailbox/{path}\nIf-None-Match: {known}")).await;
+                let again = server.request(&format!("{method} /api/v1/mailbox/{path}\nIf-None-Match: {known}")).await;
                 assert_eq!(again.status, 304, "{path} {known}");
                 assert!(again.body.is_empty());
                 let mut expected = first.headers.clone();
@@ -294,52 +294,52 @@ async fn a_client_that_knows_the_answer_gets_none() {
                 assert_eq!(again.headers, expected, "{path} {known}");
             }
         }
-        let other = house.request(&format!("GET /api/v1/mailbox/{path}\nIf-None-Match: \"x\"")).await;
+        let other = server.request(&format!("GET /api/v1/mailbox/{path}\nIf-None-Match: \"x\"")).await;
         assert_eq!((other.status, other.body), (first.status, first.body));
     }
 }
 
 #[tokio::test]
-async fn every_change_changes_the_tag() {
-    let house = TestServer::with_two_messages().await;
+async fn every_change_changes_the_etag() {
+    let server = TestServer::with_two_messages().await;
     let mut tags = Vec::new();
-    let mut look = async || {
-        let tag = house.request("GET /api/v1/mailbox/test").await.header("etag").to_owned();
+    let mut check_tag = async || {
+        let tag = server.request("GET /api/v1/mailbox/test").await.header("etag").to_owned();
         assert!(!tags.contains(&tag), "{tag} again");
         tags.push(tag);
     };
-    look().await;
-    house.request("PATCH /api/v1/mailbox/test/latest").await;
-    look().await;
-    house.put(2, "test", "\r\n").await;
-    look().await;
-    house.request(&format!("DELETE /api/v1/mailbox/test/{}", id(2))).await;
-    look().await;
-    house.request("DELETE /api/v1/mailbox/test").await;
-    look().await;
-    house.put(3, "test", "\r\n").await;
-    look().await;
+    check_tag().await;
+    server.request("PATCH /api/v1/mailbox/test/latest").await;
+    check_tag().await;
+    server.put(2, "test", "\r\n").await;
+    check_tag().await;
+    server.request(&format!("DELETE /api/v1/mailbox/test/{}", id(2))).await;
+    check_tag().await;
+    server.request("DELETE /api/v1/mailbox/test").await;
+    check_tag().await;
+    server.put(3, "test", "\r\n").await;
+    check_tag().await;
 
-    let tag = house.request("GET /api/v1/mailbox/test/latest").await.header("etag").to_owned();
-    house.request("PATCH /api/v1/mailbox/test/latest").await;
-    assert_ne!(house.request("GET /api/v1/mailbox/test/latest").await.header("etag"), tag);
+    let tag = server.request("GET /api/v1/mailbox/test/latest").await.header("etag").to_owned();
+    server.request("PATCH /api/v1/mailbox/test/latest").await;
+    assert_ne!(server.request("GET /api/v1/mailbox/test/latest").await.header("etag"), tag);
 }
 
 #[tokio::test]
-async fn a_known_tag_does_not_bring_back_the_deleted() {
-    let house = TestServer::with_two_messages().await;
+async fn deleted_message_is_404_despite_etag() {
+    let server = TestServer::with_two_messages().await;
     let path = format!("GET /api/v1/mailbox/test/{}", id(0));
-    let tag = house.request(&path).await.header("etag").to_owned();
-    house.request("DELETE /api/v1/mailbox/test").await;
-    house.request(&format!("{path}\nIf-None-Match: {tag}")).await.problem(404);
-    house.request(&format!("{path}\nIf-None-Match: *")).await.problem(404);
+    let tag = server.request(&path).await.header("etag").to_owned();
+    server.request("DELETE /api/v1/mailbox/test").await;
+    server.request(&format!("{path}\nIf-None-Match: {tag}")).await.problem(404);
+    server.request(&format!("{path}\nIf-None-Match: *")).await.problem(404);
 }
 
 #[tokio::test]
-async fn pages() {
-    let house = TestServer::new();
+async fn pages_of_a_listing() {
+    let server = TestServer::new();
     for number in 0..5 {
-        house.put(number, "test", "\r\n").await;
+        server.put(number, "test", "\r\n").await;
     }
     let [one, three] = [id(1), id(3)];
     let table = [
@@ -359,19 +359,19 @@ async fn pages() {
         ("?after=0&limit=1".to_owned(), vec![0]),
     ];
     for (query, expected) in table {
-        let answer = house.request(&format!("GET /api/v1/mailbox/test{query}")).await;
-        assert_success(&answer);
-        assert_eq!(answer.numbers(), expected, "{query}");
+        let response = server.request(&format!("GET /api/v1/mailbox/test{query}")).await;
+        assert_success(&response);
+        assert_eq!(response.numbers(), expected, "{query}");
     }
     for query in ["limit=", "limit=x", "limit=-1", "limit=1e3", "before=latest", "after=%20", "limit=1&limit=1"] {
-        let answer = house.request(&format!("GET /api/v1/mailbox/test?{query}")).await;
-        assert_eq!(answer.numbers(), [0, 1, 2, 3, 4], "{query} is ignored");
+        let response = server.request(&format!("GET /api/v1/mailbox/test?{query}")).await;
+        assert_eq!(response.numbers(), [0, 1, 2, 3, 4], "{query} is ignored");
     }
 }
 
 #[tokio::test]
-async fn the_base_path_and_the_root() {
-    let like_our_own = [
+async fn serves_below_base_path_and_root() {
+    let equal_to_own_paths = [
         "/api",
         "/api/v1/mailbox",
         "/api/v1/monitor/messages",
@@ -392,51 +392,51 @@ async fn the_base_path_and_the_root() {
         "/serve/status",
         "/status",
     ];
-    for base in ["/mail", "/a/b"].into_iter().chain(like_our_own) {
-        let house = TestServer::with(Settings { base_path: base.to_owned(), ..Settings::default() });
-        house.put(0, "test", MAIL).await;
+    for base in ["/mail", "/a/b"].into_iter().chain(equal_to_own_paths) {
+        let server = TestServer::with(Settings { base_path: base.to_owned(), ..Settings::default() });
+        server.put(0, "test", MAIL).await;
         for prefix in ["", base] {
-            let listed = house.request(&format!("GET {prefix}/api/v1/mailbox/test")).await;
+            let listed = server.request(&format!("GET {prefix}/api/v1/mailbox/test")).await;
             assert_eq!(listed.numbers(), [0], "{prefix}");
-            let message = house.request(&format!("GET {prefix}/api/v1/mailbox/test/latest")).await.json();
+            let message = server.request(&format!("GET {prefix}/api/v1/mailbox/test/latest")).await.json();
             let link = message["attachments"][0]["view-link"].as_str().unwrap_or_default().to_owned();
             assert_eq!(
                 link,
                 format!("http://localhost:9000{base}/mailbox/vattach/test/{}/0/.._logo%22%3Cb%3E.png", id(0))
             );
             let target = link.strip_prefix("http://localhost:9000").unwrap_or_default();
-            assert_eq!(house.request(&format!("GET {target}")).await.text(), "abc");
+            assert_eq!(server.request(&format!("GET {target}")).await.text(), "abc");
             assert_eq!(
-                house.request(&format!("GET {prefix}/")).await.header("content-type"),
+                server.request(&format!("GET {prefix}/")).await.header("content-type"),
                 "text/html; charset=utf-8"
             );
         }
-        let bare = house.request(&format!("GET {base}")).await;
+        let bare = server.request(&format!("GET {base}")).await;
         assert_eq!((bare.status.as_u16(), bare.header("location")), (308, format!("{base}/").as_str()));
-        house.request(&format!("GET {base}x/api/v1/mailbox/test")).await.problem(404);
-        assert_eq!(house.request(&format!("GET {base}/livez")).await.text(), "ok\n");
-        assert_eq!(house.request(&format!("GET {base}/readyz")).await.text(), "ok\n");
-        assert!(house.request(&format!("GET {base}/metrics")).await.text().contains("\nrestante_store_up 1\n"));
+        server.request(&format!("GET {base}x/api/v1/mailbox/test")).await.problem(404);
+        assert_eq!(server.request(&format!("GET {base}/livez")).await.text(), "ok\n");
+        assert_eq!(server.request(&format!("GET {base}/readyz")).await.text(), "ok\n");
+        assert!(server.request(&format!("GET {base}/metrics")).await.text().contains("\nrestante_store_up 1\n"));
     }
 }
 
 #[tokio::test]
-async fn robots_are_sent_away() {
-    let house = TestServer::new();
-    let robots = house.request("GET /robots.txt").await;
+async fn robots_txt_disallows_everything() {
+    let server = TestServer::new();
+    let robots = server.request("GET /robots.txt").await;
     assert_eq!(robots.header("content-type"), "text/plain; charset=utf-8");
     assert_eq!(robots.text(), "User-agent: *\nDisallow: /\n");
 }
 
 #[tokio::test]
-async fn what_a_supervisor_asks() {
-    let house = TestServer::new();
+async fn health_checks_succeed() {
+    let server = TestServer::new();
     for path in ["/livez", "/readyz"] {
         // A kubelet calls the server by its IP address.
-        let answer = house.request(&format!("GET {path}\nHost: 10.1.2.3:9000")).await;
-        assert_eq!((answer.status.as_u16(), answer.text()), (200, "ok\n"), "{path}");
-        assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
-        assert_eq!(answer.header("cache-control"), "no-store");
-        house.request(&format!("POST {path}")).await.problem(405);
+        let response = server.request(&format!("GET {path}\nHost: 10.1.2.3:9000")).await;
+        assert_eq!((response.status.as_u16(), response.text()), (200, "ok\n"), "{path}");
+        assert_eq!(response.header("content-type"), "text/plain; charset=utf-8");
+        assert_eq!(response.header("cache-control"), "no-store");
+        server.request(&format!("POST {path}")).await.problem(405);
     }
 }

@@ -7,12 +7,12 @@ use super::*;
 const APP: &str = "https://app.example:8443";
 const LIST: &str = "/api/v1/mailbox/test";
 
-fn house(cors: Option<Origins>) -> TestServer {
+fn server(cors: Option<Origins>) -> TestServer {
     TestServer::with(Settings { cors, base_path: "/mail".to_owned(), ..Settings::default() })
 }
 
 fn only_app() -> TestServer {
-    house(Some(Origins::Only(vec![APP.to_owned()])))
+    server(Some(Origins::Only(vec![APP.to_owned()])))
 }
 
 /// Returns the preflight request of a browser for a DELETE from a page of this origin.
@@ -21,25 +21,25 @@ fn preflight(path: &str, origin: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_a_browser_is_told_before_it_asks() {
-    let house = only_app();
+async fn preflight_is_answered_for_allowed_origin() {
+    let server = only_app();
     for path in [LIST, "/mail/api/v2/mailboxes", "/api/v9/nothing"] {
-        let answer = house.request(&preflight(path, APP)).await;
-        assert_eq!(answer.status, 204, "{path}");
-        assert_eq!(answer.header("access-control-allow-origin"), APP);
-        assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD, POST, PATCH, DELETE");
+        let response = server.request(&preflight(path, APP)).await;
+        assert_eq!(response.status, 204, "{path}");
+        assert_eq!(response.header("access-control-allow-origin"), APP);
+        assert_eq!(response.header("access-control-allow-methods"), "GET, HEAD, POST, PATCH, DELETE");
         let headers = "Authorization, Content-Type, Last-Event-ID, If-None-Match";
-        assert_eq!(answer.header("access-control-allow-headers"), headers);
-        assert_eq!(answer.header("access-control-max-age"), "7200");
-        assert_eq!(answer.header("vary"), "Origin");
-        assert_eq!(answer.header("access-control-allow-credentials"), "");
-        assert!(answer.body.is_empty());
+        assert_eq!(response.header("access-control-allow-headers"), headers);
+        assert_eq!(response.header("access-control-max-age"), "7200");
+        assert_eq!(response.header("vary"), "Origin");
+        assert_eq!(response.header("access-control-allow-credentials"), "");
+        assert!(response.body.is_empty());
     }
 }
 
 #[tokio::test]
-async fn who_may_not_ask() {
-    let off = house(None);
+async fn other_origins_get_no_cors_headers() {
+    let off = server(None);
     let only_app = only_app();
     let table = [
         ("CORS is off", &off, LIST, APP, "localhost:9000"),
@@ -51,52 +51,52 @@ async fn who_may_not_ask() {
         ("not the API", &only_app, "/serve/status", APP, "localhost:9000"),
         ("a page", &only_app, "/m/api/", APP, "localhost:9000"),
     ];
-    for (name, house, path, origin, host) in table {
-        for question in [preflight(path, origin), format!("GET {path}\nOrigin: {origin}")] {
-            let answer = house.request(&format!("{question}\nHost: {host}")).await;
-            assert_eq!(answer.header("access-control-allow-origin"), "", "{name}");
+    for (name, server, path, origin, host) in table {
+        for request in [preflight(path, origin), format!("GET {path}\nOrigin: {origin}")] {
+            let response = server.request(&format!("{request}\nHost: {host}")).await;
+            assert_eq!(response.header("access-control-allow-origin"), "", "{name}");
         }
-        let answer = house.request(&format!("DELETE {path}\nOrigin: {origin}\nHost: {host}")).await;
-        assert!(answer.status.is_client_error(), "{name}: {}", answer.status);
+        let response = server.request(&format!("DELETE {path}\nOrigin: {origin}\nHost: {host}")).await;
+        assert!(response.status.is_client_error(), "{name}: {}", response.status);
     }
 }
 
 #[tokio::test]
-async fn a_listed_page_reads_and_writes() {
-    let house = only_app();
-    house.put(0, "test", "\r\n").await;
+async fn listed_origin_reads_and_writes() {
+    let server = only_app();
+    server.put(0, "test", "\r\n").await;
     for fetch_site in ["", "\nSec-Fetch-Site: cross-site", "\nSec-Fetch-Site: same-site"] {
-        let read = house.request(&format!("GET {LIST}\nOrigin: {APP}{fetch_site}")).await;
+        let read = server.request(&format!("GET {LIST}\nOrigin: {APP}{fetch_site}")).await;
         assert_eq!((read.status.as_u16(), read.header("access-control-allow-origin")), (200, APP));
         assert_eq!(read.header("access-control-expose-headers"), "ETag, Location, Retry-After");
         assert!(read.headers.get_all("vary").iter().any(|value| value == "Origin"));
-        let missing = house.request(&format!("GET {LIST}/1\nOrigin: {APP}{fetch_site}")).await;
-        assert_eq!(missing.header("access-control-allow-origin"), APP, "a page may read what is wrong");
+        let missing = server.request(&format!("GET {LIST}/1\nOrigin: {APP}{fetch_site}")).await;
+        assert_eq!(missing.header("access-control-allow-origin"), APP, "a page may read errors");
         missing.problem(404);
-        let written = house.request(&format!("DELETE {LIST}\nOrigin: {APP}{fetch_site}")).await;
+        let written = server.request(&format!("DELETE {LIST}\nOrigin: {APP}{fetch_site}")).await;
         assert_eq!((written.status.as_u16(), written.header("access-control-allow-origin")), (200, APP));
     }
 }
 
 #[tokio::test]
-async fn answers_differ_by_origin_for_everybody() {
+async fn responses_vary_by_origin() {
     assert_eq!(only_app().request(&format!("GET {LIST}")).await.header("vary"), "Origin");
-    assert_eq!(house(None).request(&format!("GET {LIST}")).await.header("vary"), "");
+    assert_eq!(server(None).request(&format!("GET {LIST}")).await.header("vary"), "");
 }
 
 #[tokio::test]
-async fn live_feeds_are_shared() {
+async fn live_events_are_shared() {
     let request = |origin: &str| {
         let request = Request::get("/api/v2/events").header("Host", "localhost").header("Origin", origin);
         request.body(Body::empty()).unwrap()
     };
-    let house = only_app();
-    let answer = house.router.clone().oneshot(request(APP)).await.unwrap();
+    let server = only_app();
+    let response = server.router.clone().oneshot(request(APP)).await.unwrap();
     assert_eq!(
-        (answer.status().as_u16(), &answer.headers()["access-control-allow-origin"]),
+        (response.status().as_u16(), &response.headers()["access-control-allow-origin"]),
         (200, &APP.parse().unwrap())
     );
-    assert_eq!(house.router.clone().oneshot(request("https://evil.example")).await.unwrap().status(), 403);
+    assert_eq!(server.router.clone().oneshot(request("https://evil.example")).await.unwrap().status(), 403);
     // Without a connection the handshake cannot be completed, so an accepted origin gets 426.
     let socket = |origin| {
         format!(
@@ -104,24 +104,24 @@ async fn live_feeds_are_shared() {
              Sec-WebSocket-Version: 13\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
         )
     };
-    house.request(&socket(APP)).await.problem(426);
-    house.request(&socket("https://evil.example")).await.problem(403);
+    server.request(&socket(APP)).await.problem(426);
+    server.request(&socket("https://evil.example")).await.problem(403);
 }
 
 #[tokio::test]
-async fn everybody() {
-    let house = house(Some(Origins::Any));
+async fn any_origin_is_allowed() {
+    let server = server(Some(Origins::Any));
     for origin in ["https://anybody.example", "null"] {
-        assert_eq!(house.request(&preflight(LIST, origin)).await.header("access-control-allow-origin"), origin);
-        assert_eq!(house.request(&format!("DELETE {LIST}\nOrigin: {origin}")).await.status, 200);
+        assert_eq!(server.request(&preflight(LIST, origin)).await.header("access-control-allow-origin"), origin);
+        assert_eq!(server.request(&format!("DELETE {LIST}\nOrigin: {origin}")).await.status, 200);
     }
     let twice = format!("DELETE {LIST}\nOrigin: https://a.example\nOrigin: https://b.example");
-    house.request(&twice).await.problem(403);
+    server.request(&twice).await.problem(403);
 }
 
 /// Checks which cookies of a browser reach the handlers.
 #[tokio::test]
-async fn cookies_are_for_our_own_pages() {
+async fn cookies_of_other_origins_are_removed() {
     use axum::middleware::from_fn_with_state;
     use axum::routing::post;
 

@@ -21,21 +21,21 @@ Content-Type: text/html; charset=utf-8\r\n\
 <a href=\"https://example.org/v?x=1&amp;y=2\"><img src=cid:a alt=\"Verify now\"></a> Order 77120945\r\n\
 --b--\r\n";
 
-async fn house() -> TestServer {
-    let house = TestServer::new();
-    house.put(0, "test", SIGN_UP).await;
-    house
+async fn server() -> TestServer {
+    let server = TestServer::new();
+    server.put(0, "test", SIGN_UP).await;
+    server
 }
 
-async fn found(house: &TestServer, what: &str) -> Value {
-    let answer = house.request(&format!("GET /api/v2/mailbox/test/latest/{what}")).await;
-    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "application/json; charset=utf-8"));
-    assert!(answer.text().ends_with("}\n"), "{}", answer.text());
-    answer.json()
+async fn extract(server: &TestServer, what: &str) -> Value {
+    let response = server.request(&format!("GET /api/v2/mailbox/test/latest/{what}")).await;
+    assert_eq!((response.status.as_u16(), response.header("content-type")), (200, "application/json; charset=utf-8"));
+    assert!(response.text().ends_with("}\n"), "{}", response.text());
+    response.json()
 }
 
 #[tokio::test]
-async fn links_in_their_order() {
+async fn links_are_in_message_order() {
     let link = |href: &str, text: &str, alt: Option<&str>, place: &str, kind: &str| json!({"href": href, "text": text, "image-alt": alt, "where": place, "kind": kind});
     let (help, off, mail) = ("https://example.org/help", "https://example.org/off?u=1", "mailto:off@example.org");
     let expected = json!({"links": [
@@ -44,12 +44,12 @@ async fn links_in_their_order() {
         link(mail, mail, None, "header", "mailto"),
         link(off, off, None, "header", "http"),
     ]});
-    assert_eq!(found(&house().await, "links").await, expected);
+    assert_eq!(extract(&server().await, "links").await, expected);
 }
 
 #[tokio::test]
-async fn codes_with_the_words_around_them() {
-    let codes = found(&house().await, "codes").await;
+async fn codes_have_surrounding_text() {
+    let codes = extract(&server().await, "codes").await;
     let first = &codes["codes"][0];
     assert!(first["score"].as_f64().is_some_and(|score| (0.5..=1.0).contains(&score)), "{codes}");
     let expected = json!({
@@ -60,11 +60,11 @@ async fn codes_with_the_words_around_them() {
         "where": "text",
     });
     assert_eq!(*first, expected);
-    assert_eq!(codes["codes"].as_array().map(Vec::len), Some(1), "an order is no code: {codes}");
+    assert_eq!(codes["codes"].as_array().map(Vec::len), Some(1), "an order number is not a code: {codes}");
 }
 
 #[tokio::test]
-async fn the_ways_to_unsubscribe() {
+async fn unsubscribe_links() {
     let expected = json!({
         "one-click": true,
         "links": [
@@ -73,17 +73,17 @@ async fn the_ways_to_unsubscribe() {
         ],
         "list-id": "news.example.org",
     });
-    assert_eq!(found(&house().await, "unsubscribe").await, expected);
-    let none = json!({"one-click": false, "links": [], "list-id": null});
-    assert_eq!(found(&TestServer::with_two_messages().await, "unsubscribe").await, none);
+    assert_eq!(extract(&server().await, "unsubscribe").await, expected);
+    let expected_none = json!({"one-click": false, "links": [], "list-id": null});
+    assert_eq!(extract(&TestServer::with_two_messages().await, "unsubscribe").await, expected_none);
 }
 
 #[tokio::test]
-async fn the_tree_of_parts_and_what_is_in_them() {
-    let house = TestServer::with_everything().await;
-    let parts = found(&house, "parts").await;
+async fn parts_form_a_tree_and_have_content() {
+    let server = TestServer::with_everything().await;
+    let parts = extract(&server, "parts").await;
     let parts = parts["parts"].as_array().expect("a list");
-    let shown = |part: &Value| {
+    let describe = |part: &Value| {
         let [index, parent, depth] = ["index", "parent", "depth"].map(|name| part[name].to_string());
         let [kind, role] = ["content-type", "role"].map(|name| part[name].as_str().unwrap_or_default());
         format!("{index} in {parent} at {depth}: {kind} as {role}")
@@ -97,23 +97,23 @@ async fn the_tree_of_parts_and_what_is_in_them() {
         "5 in 1 at 2: image/png as inline",
         "6 in 0 at 1: application/pdf as attachment",
     ];
-    assert_eq!(parts.iter().map(shown).collect::<Vec<_>>(), tree);
+    assert_eq!(parts.iter().map(describe).collect::<Vec<_>>(), tree);
     let image = json!({
         "index": 5, "parent": 1, "depth": 2, "content-type": "image/png", "charset": null, "encoding": "base64",
         "disposition": "inline", "filename": "../logo\"<b>.png", "content-id": "logo@x", "size": 3, "role": "inline",
     });
     assert_eq!(parts[5], image);
     for part in parts {
-        let answer = house.request(&format!("GET /api/v2/mailbox/test/latest/parts/{}", part["index"])).await;
-        assert_eq!((answer.status.as_u16(), json!(answer.body.len())), (200, part["size"].clone()), "{part}");
-        assert!(answer.header("content-security-policy").starts_with("sandbox; default-src 'none'"), "{part}");
-        assert_eq!(answer.header("x-content-type-options"), "nosniff");
+        let response = server.request(&format!("GET /api/v2/mailbox/test/latest/parts/{}", part["index"])).await;
+        assert_eq!((response.status.as_u16(), json!(response.body.len())), (200, part["size"].clone()), "{part}");
+        assert!(response.header("content-security-policy").starts_with("sandbox; default-src 'none'"), "{part}");
+        assert_eq!(response.header("x-content-type-options"), "nosniff");
     }
 }
 
 #[tokio::test]
-async fn parts_as_files() {
-    let house = TestServer::with_everything().await;
+async fn parts_are_served_as_files() {
+    let server = TestServer::with_everything().await;
     let table = [
         ("0", "application/octet-stream", "inline; filename=\"part-0.bin\""),
         ("3", "text/plain; charset=iso-8859-1", "inline; filename=\"part-3.txt\""),
@@ -121,49 +121,49 @@ async fn parts_as_files() {
         ("6", "application/pdf", "inline; filename=\"attachment-1.pdf\""),
     ];
     for (index, kind, disposition) in table {
-        let answer = house.request(&format!("GET /api/v2/mailbox/test/latest/parts/{index}")).await;
-        assert_eq!((answer.header("content-type"), answer.header("content-disposition")), (kind, disposition));
+        let response = server.request(&format!("GET /api/v2/mailbox/test/latest/parts/{index}")).await;
+        assert_eq!((response.header("content-type"), response.header("content-disposition")), (kind, disposition));
     }
-    let text = house.request("GET /api/v2/mailbox/test/latest/parts/3").await;
+    let text = server.request("GET /api/v2/mailbox/test/latest/parts/3").await;
     assert!(text.body.starts_with(b"Gr\xfc\xdfe <"), "{:?}", text.body);
     for index in ["7", "-1", "x", "99999999999999999999"] {
-        let detail = house.request(&format!("GET /api/v2/mailbox/test/latest/parts/{index}")).await.problem(404);
+        let detail = server.request(&format!("GET /api/v2/mailbox/test/latest/parts/{index}")).await.problem(404);
         assert_eq!(detail, "The message has no such part.", "{index}");
     }
 }
 
 #[tokio::test]
-async fn what_the_client_knows_is_not_told_again() {
-    let house = house().await;
+async fn matching_etag_gets_304() {
+    let server = server().await;
     let mut tags = Vec::new();
     for what in ["links", "codes", "unsubscribe", "parts", "parts/0", "parts/1"] {
         let path = format!("/api/v2/mailbox/test/{}/{what}", id(0));
-        let first = house.request(&format!("GET {path}")).await;
+        let first = server.request(&format!("GET {path}")).await;
         let tag = first.header("etag").to_owned();
-        let again = house.request(&format!("GET {path}\nIf-None-Match: {tag}")).await;
+        let again = server.request(&format!("GET {path}\nIf-None-Match: {tag}")).await;
         assert_eq!((again.status.as_u16(), again.body.len()), (304, 0), "{what}");
-        let remembered = house.request(&format!("GET {path}")).await;
-        assert_eq!(remembered.body, first.body, "{what}");
-        assert!(!tags.contains(&tag), "{what} has the tag of another answer");
+        let cached = server.request(&format!("GET {path}")).await;
+        assert_eq!(cached.body, first.body, "{what}");
+        assert!(!tags.contains(&tag), "{what} has the tag of another response");
         tags.push(tag);
     }
 }
 
 #[tokio::test]
-async fn messages_that_are_not_there() {
-    let house = house().await;
+async fn missing_messages_are_404() {
+    let server = server().await;
     for what in ["links", "codes", "unsubscribe", "parts", "parts/0"] {
-        house.request(&format!("GET /api/v2/mailbox/test/1/{what}")).await.problem(404);
-        house.request(&format!("GET /api/v2/mailbox/a%20b/1/{what}")).await.problem(400);
-        house.request(&format!("POST /api/v2/mailbox/test/latest/{what}")).await.problem(405);
+        server.request(&format!("GET /api/v2/mailbox/test/1/{what}")).await.problem(404);
+        server.request(&format!("GET /api/v2/mailbox/a%20b/1/{what}")).await.problem(400);
+        server.request(&format!("POST /api/v2/mailbox/test/latest/{what}")).await.problem(405);
     }
 }
 
 #[tokio::test]
-async fn a_mail_of_links_and_digits_has_a_short_answer() {
-    let house = TestServer::new();
+async fn repetitive_message_has_short_extracts() {
+    let server = TestServer::new();
     let body = "<a href=http://x/?code=482913>482913 </a><td>1".repeat(200_000);
-    house.put(0, "test", &format!("Content-Type: text/html\r\n\r\n{body}")).await;
-    assert_eq!(found(&house, "links").await["links"].as_array().map(Vec::len), Some(1));
-    assert!(found(&house, "codes").await["codes"].as_array().is_some_and(|codes| codes.len() <= 20));
+    server.put(0, "test", &format!("Content-Type: text/html\r\n\r\n{body}")).await;
+    assert_eq!(extract(&server, "links").await["links"].as_array().map(Vec::len), Some(1));
+    assert!(extract(&server, "codes").await["codes"].as_array().is_some_and(|codes| codes.len() <= 20));
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::sessions::{chunk, mail, session_info};
+use super::sessions::{chunk, session_info, transaction};
 use super::*;
 
 /// Longer than anything here takes, and shorter than the interval at which files are checked.
@@ -21,10 +21,10 @@ const EXPIRED: &str = "The token or the login has expired, or was revoked.";
 
 /// A server with user `ann`, whose password is `secret`, and a journal.
 struct Accounts {
-    house: TestServer,
+    server: TestServer,
     journal: Arc<MemoryJournal>,
     dir: TestDir,
-    locks: Arc<AuthService>,
+    auth: Arc<AuthService>,
 }
 
 impl Accounts {
@@ -32,15 +32,16 @@ impl Accounts {
         let dir = TestDir::new();
         let (users, tokens) = (dir.path().join("users"), dir.path().join("tokens.toml"));
         users::add(&users, "ann", "secret").unwrap();
-        let auth = restante_auth::Settings { users: Some(users), tokens: Some(tokens), session_time, secret: None };
-        let locks = AuthService::open(auth).unwrap();
+        let auth_settings =
+            restante_auth::Settings { users: Some(users), tokens: Some(tokens), session_time, secret: None };
+        let auth = AuthService::open(auth_settings).unwrap();
         let journal = Arc::new(MemoryJournal::new(1 << 20));
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
         let mailroom = Mailroom::new(rules, store.clone(), Extensions::default());
         let mailroom = Arc::new(mailroom.with_journal(journal.clone()));
-        let settings = Settings { auth: Some(locks.clone()), max_message_bytes: 1000, ..Settings::default() };
-        Self { house: TestServer { store, router: router(mailroom, settings) }, journal, dir, locks }
+        let settings = Settings { auth: Some(auth.clone()), max_message_bytes: 1000, ..Settings::default() };
+        Self { server: TestServer { store, router: router(mailroom, settings) }, journal, dir, auth }
     }
 
     /// The header of a new token with all scopes for these mailboxes.
@@ -48,50 +49,50 @@ impl Accounts {
         let path = self.dir.path().join("tokens.toml");
         let name = tokens::list(&path).unwrap().len().to_string();
         let mailboxes = mailboxes.iter().map(ToString::to_string).collect();
-        let wish = RequestedAccess { name, scopes: Scope::ALL.into_iter().collect(), mailboxes, expires: None };
-        let token = tokens::create(&path, wish).unwrap().1;
-        self.locks.authenticator.reload().await;
+        let request = RequestedAccess { name, scopes: Scope::ALL.into_iter().collect(), mailboxes, expires: None };
+        let token = tokens::create(&path, request).unwrap().1;
+        self.auth.authenticator.reload().await;
         format!("Authorization: Bearer {token}")
     }
 
     /// Logs in by the form, and returns the header with the cookie.
     async fn log_in(&self) -> String {
         let request = "POST /login\nContent-Type: application/x-www-form-urlencoded\nOrigin: http://localhost:9000";
-        let answer = self.house.request_with(request, "user=ann&password=secret", Peer::default()).await;
-        let cookie = answer.header("set-cookie").split(';').next().unwrap();
+        let response = self.server.request_with(request, "user=ann&password=secret", Peer::default()).await;
+        let cookie = response.header("set-cookie").split(';').next().unwrap();
         assert!(cookie.starts_with("restante="), "{cookie}");
         format!("Cookie: {cookie}\nOrigin: http://localhost:9000")
     }
 
     async fn log_out(&self, cookie: &str) {
-        assert_eq!(self.house.request(&format!("POST /logout\n{cookie}")).await.status, StatusCode::SEE_OTHER);
+        assert_eq!(self.server.request(&format!("POST /logout\n{cookie}")).await.status, StatusCode::SEE_OTHER);
     }
 
     /// Returns the names on each page of the list of mailboxes, and the text of all responses.
     async fn pages(&self, query: &str, header: &str) -> (Vec<Vec<String>>, String) {
-        let (mut pages, mut answered, mut after) = (Vec::new(), String::new(), String::new());
+        let (mut pages, mut responses, mut after) = (Vec::new(), String::new(), String::new());
         loop {
-            let answer = self.house.request(&format!("GET /api/v2/mailboxes?{query}&after={after}\n{header}")).await;
-            answered.push_str(answer.text());
-            let list = answer.json();
+            let response = self.server.request(&format!("GET /api/v2/mailboxes?{query}&after={after}\n{header}")).await;
+            responses.push_str(response.text());
+            let list = response.json();
             let names = list["mailboxes"].as_array().unwrap().iter();
             pages.push(names.map(|mailbox| mailbox["name"].as_str().unwrap().to_owned()).collect());
             match list["next"].as_str() {
                 Some(next) => after = next.to_owned(),
-                None => return (pages, answered),
+                None => return (pages, responses),
             }
         }
     }
 }
 
 #[tokio::test]
-async fn the_list_of_mailboxes_never_names_one_that_the_token_is_not_for() {
+async fn mailbox_list_contains_only_permitted_mailboxes() {
     // The patterns of a token, a query, and the expected pages.
     type Row = (&'static [&'static str], &'static str, &'static [&'static [&'static str]]);
     let accounts = Accounts::new(Duration::from_hours(1));
     let names = ["a-ci", "aa", "ci", "ci-1", "ci-2", "ci-3", "m-ci", "zz"];
     for (number, name) in (0..).zip(names) {
-        accounts.house.put(number, name, "\r\n").await;
+        accounts.server.put(number, name, "\r\n").await;
     }
     let table: [Row; 9] = [
         (&["ci-*"], "limit=1", &[&["ci-1"], &["ci-2"], &["ci-3"]]),
@@ -106,30 +107,30 @@ async fn the_list_of_mailboxes_never_names_one_that_the_token_is_not_for() {
     ];
     for (patterns, query, expected) in table {
         let header = accounts.token(patterns).await;
-        let (pages, answered) = accounts.pages(query, &header).await;
+        let (pages, responses) = accounts.pages(query, &header).await;
         assert_eq!(pages, expected, "{patterns:?} {query}");
         for name in names.iter().filter(|name| !pages.concat().contains(&(**name).to_owned())) {
-            assert!(!answered.contains(&format!("\"{name}\"")), "{patterns:?} {query}: {answered}");
+            assert!(!responses.contains(&format!("\"{name}\"")), "{patterns:?} {query}: {responses}");
         }
     }
 }
 
 #[tokio::test]
-async fn mailboxes_are_found_among_many_others() {
+async fn permitted_mailbox_is_found_among_many() {
     let accounts = Accounts::new(Duration::from_hours(1));
     for number in 0..5000 {
-        accounts.house.put(number, &format!("other-{number:04}"), "\r\n").await;
+        accounts.server.put(number, &format!("other-{number:04}"), "\r\n").await;
     }
-    accounts.house.put(5000, "zz-ci", "\r\n").await;
+    accounts.server.put(5000, "zz-ci", "\r\n").await;
     let (some, none) = (accounts.token(&["*-ci"]).await, accounts.token(&["*-qa"]).await);
     assert_eq!(accounts.pages("limit=1", &some).await.0, [["zz-ci"]]);
     assert_eq!(accounts.pages("limit=1", &none).await.0, [[""; 0]]);
 }
 
 #[tokio::test]
-async fn the_transcript_of_a_message_names_no_recipient_that_the_token_is_not_for() {
+async fn transcript_hides_other_recipients() {
     let accounts = Accounts::new(Duration::from_hours(1));
-    accounts.house.put(0, "ci-1", "Subject: one\r\n\r\nHello\r\n").await;
+    accounts.server.put(0, "ci-1", "Subject: one\r\n\r\nHello\r\n").await;
     let lines = [
         (1, Side::Client, "MAIL FROM:<a@example.org>"),
         (2, Side::Server, "250 2.1.0 Sender ok"),
@@ -146,17 +147,18 @@ async fn the_transcript_of_a_message_names_no_recipient_that_the_token_is_not_fo
         (13, Side::Server, "354 Go on"),
     ];
     let recipient = |name: &str| Recipient { address: format!("{name}@example.org"), parameters: format!("X={name}") };
-    let brought = mail(&[("ci-1", id(0)), ("bob", 7)]);
-    let transaction = Some(restante_journal::Transaction { to: vec![recipient("Bob"), recipient("ci-1")], ..brought });
+    let stored = transaction(&[("ci-1", id(0)), ("bob", 7)]);
+    let transaction = Some(restante_journal::Transaction { to: vec![recipient("Bob"), recipient("ci-1")], ..stored });
     accounts.journal.append(Chunk { transaction, ..chunk(FIRST, 1, session_info(FIRST), &lines) });
 
     let path = format!("GET /api/v2/mailbox/ci-1/{}/transcript", id(0));
-    let told = async |header: &str| accounts.house.request(&format!("{path}\n{header}")).await.json();
-    let limited = told(&accounts.token(&["ci-*"]).await).await;
-    let mail = &limited["session"]["transactions"][0];
-    assert_eq!((&mail["to"], &mail["parameters"]["rcpt"]), (&json!(["ci-1@example.org"]), &json!(["X=ci-1"])));
-    assert_eq!(mail["messages"], json!([{"mailbox": "ci-1", "id": id(0).to_string()}]));
-    let shown: Vec<&str> = limited["lines"].as_array().unwrap().iter().map(|l| l["text"].as_str().unwrap()).collect();
+    let transcript = async |header: &str| accounts.server.request(&format!("{path}\n{header}")).await.json();
+    let limited = transcript(&accounts.token(&["ci-*"]).await).await;
+    let shown = &limited["session"]["transactions"][0];
+    assert_eq!((&shown["to"], &shown["parameters"]["rcpt"]), (&json!(["ci-1@example.org"]), &json!(["X=ci-1"])));
+    assert_eq!(shown["messages"], json!([{"mailbox": "ci-1", "id": id(0).to_string()}]));
+    let lines_shown: Vec<&str> =
+        limited["lines"].as_array().unwrap().iter().map(|l| l["text"].as_str().unwrap()).collect();
     let expected = [
         "MAIL FROM:<a@example.org>",
         "250 2.1.0 Sender ok",
@@ -165,26 +167,26 @@ async fn the_transcript_of_a_message_names_no_recipient_that_the_token_is_not_fo
         "DATA",
         "354 Go on",
     ];
-    assert_eq!(shown, expected);
-    let whole = told(&accounts.token(&[]).await).await;
-    assert_eq!(whole["lines"].as_array().unwrap().len(), lines.len());
-    assert_eq!(whole["session"]["transactions"][0]["to"], json!(["Bob@example.org", "ci-1@example.org"]));
+    assert_eq!(lines_shown, expected);
+    let complete = transcript(&accounts.token(&[]).await).await;
+    assert_eq!(complete["lines"].as_array().unwrap().len(), lines.len());
+    assert_eq!(complete["session"]["transactions"][0]["to"], json!(["Bob@example.org", "ci-1@example.org"]));
 }
 
 #[tokio::test]
-async fn whatever_takes_long_ends_with_the_logout() {
+async fn long_requests_end_with_logout() {
     let accounts = Accounts::new(Duration::from_hours(1));
     let (cookie, other) = (accounts.log_in().await, accounts.log_in().await);
-    let ask = |request: &str| {
+    let get = |request: &str| {
         let request = format!("{request}\n{cookie}");
-        async { accounts.house.request(&{ request }).await }
+        async { accounts.server.request(&{ request }).await }
     };
     let (sender, rest) = oneshot::channel();
     let upload = async {
         let rest = async { Ok::<_, std::io::Error>(rest.await.unwrap()) };
         let body = Body::from_stream(stream::once(rest));
         let request = format!("POST /api/v2/mailbox/bob\nContent-Type: message/rfc822\n{cookie}");
-        accounts.house.request_with(&request, body, Peer::default()).await
+        accounts.server.request_with(&request, body, Peer::default()).await
     };
     let log_out = async {
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -193,31 +195,31 @@ async fn whatever_takes_long_ends_with_the_logout() {
     };
     let all = async {
         tokio::join!(
-            ask("GET /api/v2/mailbox/none/wait?timeout=10m"),
-            ask("GET /api/v1/mailbox/none/latest?wait=10m"),
-            ask("GET /api/v2/events"),
+            get("GET /api/v2/mailbox/none/wait?timeout=10m"),
+            get("GET /api/v1/mailbox/none/latest?wait=10m"),
+            get("GET /api/v2/events"),
             upload,
             log_out
         )
     };
     let (waited, latest, streamed, uploaded, ()) = timeout(SOON, all).await.expect("they end with the logout");
-    for answer in [waited, latest, uploaded] {
-        assert_eq!(answer.problem(401), EXPIRED);
+    for response in [waited, latest, uploaded] {
+        assert_eq!(response.problem(401), EXPIRED);
     }
     assert_eq!(streamed.text(), "retry: 1000\n\n: the credentials are not good any more\n\n");
     // Another login of the same user is still valid, and nothing was stored.
-    let list = accounts.house.request(&format!("GET /api/v1/mailbox/bob\n{other}")).await;
+    let list = accounts.server.request(&format!("GET /api/v1/mailbox/bob\n{other}")).await;
     assert_eq!((list.status, list.text().trim_end()), (StatusCode::OK, "[]"));
 }
 
 #[tokio::test]
-async fn whatever_takes_long_ends_with_the_time_of_the_login() {
+async fn long_requests_end_with_session_expiry() {
     let accounts = Accounts::new(Duration::from_secs(2));
     let cookie = accounts.log_in().await;
     let wait = format!("GET /api/v2/mailbox/none/wait?timeout=10m\n{cookie}");
     let events = format!("GET /api/v2/events\n{cookie}");
-    let both = async { tokio::join!(accounts.house.request(&wait), accounts.house.request(&events)) };
-    let (waited, streamed) = timeout(SOON, both).await.expect("they end with the time of the login");
+    let both = async { tokio::join!(accounts.server.request(&wait), accounts.server.request(&events)) };
+    let (waited, streamed) = timeout(SOON, both).await.expect("they end when the session expires");
     assert_eq!(waited.problem(401), EXPIRED);
     assert!(streamed.text().ends_with(": the credentials are not good any more\n\n"), "{}", streamed.text());
 }

@@ -27,16 +27,16 @@ fn summaries() -> impl Strategy<Value = Summary> {
     })
 }
 
-fn typed<'a>(of: &'a Summary, mime: &Mime, base_url: &str) -> Message<'a> {
+fn typed_message<'a>(summary: &'a Summary, mime: &Mime, base_url: &str) -> Message<'a> {
     let attachment = |(index, file): (usize, mime::Attachment<'_>)| Attachment {
-        download_link: links::attachment(base_url, Purpose::Download, of, index, &file.filename),
-        view_link: links::attachment(base_url, Purpose::View, of, index, &file.filename),
+        download_link: links::attachment(base_url, Purpose::Download, summary, index, &file.filename),
+        view_link: links::attachment(base_url, Purpose::View, summary, index, &file.filename),
         md5: file.md5_hex(),
         filename: file.filename,
         content_type: file.content_type,
     };
     Message {
-        record: of.into(),
+        record: summary.into(),
         body: Body { text: mime.inbucket_text(), html: mime.html() },
         header: HeaderMap::from_mime(mime),
         attachments: mime.attachments().into_iter().enumerate().map(attachment).collect(),
@@ -45,13 +45,13 @@ fn typed<'a>(of: &'a Summary, mime: &Mime, base_url: &str) -> Message<'a> {
 
 proptest! {
     #[test]
-    fn listings_equal_the_serialised_type(messages in prop::collection::vec(summaries(), 0..4)) {
+    fn listings_equal_serialized_type(messages in prop::collection::vec(summaries(), 0..4)) {
         let records: Vec<MessageRecord<'_>> = messages.iter().map(Into::into).collect();
         prop_assert_eq!(listing(&messages), json::body(&records).expect("JSON"));
     }
 
     #[test]
-    fn messages_equal_the_serialised_type(
+    fn messages_equal_serialized_type(
         summary in summaries(),
         header in "[a-zA-Z\\-]{1,9}: [\\x01-\\x09\\x0b\\x0c\\x0e-\\x7fé\"]{0,20}",
         text in "[\\x00-\\x7fé]{0,40}",
@@ -63,15 +63,15 @@ proptest! {
              Content-Type: image/png\r\nContent-Disposition: attachment; filename=\"{file}\"\r\n\r\n{text}\r\n---=---\r\n"
         );
         let mime = Mime::parse(source.into());
-        let typed = typed(&summary, &mime, "http://x.test/mail");
-        prop_assert_eq!(message(&summary, &mime, "http://x.test/mail"), json::body(&typed).expect("JSON"));
+        let typed_message = typed_message(&summary, &mime, "http://x.test/mail");
+        prop_assert_eq!(message(&summary, &mime, "http://x.test/mail"), json::body(&typed_message).expect("JSON"));
     }
 
     #[test]
-    fn frames_equal_the_serialised_type(summary in summaries()) {
+    fn frames_equal_serialized_type(summary in summaries()) {
         for event in [Event::Stored(summary.clone()), Event::Deleted(summary)] {
-            let serialised = restante_api_types::json::to_vec(&Change::from(&event)).expect("JSON");
-            prop_assert_eq!(render_change(&event), serialised);
+            let serialized = restante_api_types::json::to_vec(&Change::from(&event)).expect("JSON");
+            prop_assert_eq!(render_change(&event), serialized);
         }
     }
 }

@@ -53,7 +53,7 @@ fn header() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
 
 proptest! {
     #[test]
-    fn no_request_is_the_servers_fault(
+    fn no_request_causes_server_error(
         method in prop::sample::select(vec!["GET", "HEAD", "DELETE", "PATCH", "POST", "OPTIONS", "TRACE", "CONNECT", "X"]),
         target in target(),
         headers in prop::collection::vec(header(), 0..4),
@@ -68,9 +68,9 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let settings = Settings { trusted_proxies: vec!["::/0".parse().expect("a network")], ..Settings::default() };
-            let house = TestServer::with(settings);
-            house.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
-            let response = house.router.oneshot(request).await.expect("an answer");
+            let server = TestServer::with(settings);
+            server.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
+            let response = server.router.oneshot(request).await.expect("a response");
             let status = response.status();
             prop_assert!(status.as_u16() < 500, "{status}");
             if status.as_u16() >= 400 {
@@ -82,25 +82,25 @@ proptest! {
     }
 
     #[test]
-    fn every_mail_has_an_answer(mail in "(Content-Type: [ -~]{0,20}\r\n|[ -~]{0,20}: [ -~\u{80}-\u{fff}]{0,20}\r\n){0,4}\r\n[\\x00-\\x7f]{0,60}") {
+    fn every_message_can_be_read(message_source in "(Content-Type: [ -~]{0,20}\r\n|[ -~]{0,20}: [ -~\u{80}-\u{fff}]{0,20}\r\n){0,4}\r\n[\\x00-\\x7f]{0,60}") {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
-            let house = TestServer::new();
-            house.put(0, "test", &mail).await;
-            let message = house.request("GET /api/v1/mailbox/test/latest").await;
+            let server = TestServer::new();
+            server.put(0, "test", &message_source).await;
+            let message = server.request("GET /api/v1/mailbox/test/latest").await;
             prop_assert_eq!(message.status, 200);
             for attachment in message.json()["attachments"].as_array().expect("a list") {
                 let link = attachment["download-link"].as_str().expect("a link");
-                prop_assert_eq!(house.request(&format!("GET {link}")).await.status, 200);
+                prop_assert_eq!(server.request(&format!("GET {link}")).await.status, 200);
             }
             for path in ["api/v2/mailbox/test/latest", "serve/mailbox/test/latest", "serve/mailbox/test/latest/html"] {
-                prop_assert_eq!(house.request(&format!("GET /{path}")).await.status, 200);
+                prop_assert_eq!(server.request(&format!("GET /{path}")).await.status, 200);
             }
-            for found in ["links", "codes", "unsubscribe", "parts", "parts/0"] {
-                let path = format!("/api/v2/mailbox/test/latest/{found}");
-                prop_assert_eq!(house.request(&format!("GET {path}")).await.status, 200, "{}", path);
+            for extract in ["links", "codes", "unsubscribe", "parts", "parts/0"] {
+                let path = format!("/api/v2/mailbox/test/latest/{extract}");
+                prop_assert_eq!(server.request(&format!("GET {path}")).await.status, 200, "{}", path);
             }
-            let details = house.request("GET /api/v2/mailbox/test/latest").await.json();
+            let details = server.request("GET /api/v2/mailbox/test/latest").await.json();
             prop_assert_eq!(&details["text"], &message.json()["body"]["text"]);
             Ok(())
         })?;

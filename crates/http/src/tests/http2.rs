@@ -20,15 +20,15 @@ const ROOT: &str = "https://localhost";
 const LIST: &str = "/api/v1/mailbox/test";
 
 /// Opens a connection to a server that shuts down when `end` is ready.
-fn connect(house: &TestServer, end: impl Future<Output = ()> + Send + 'static) -> (DuplexStream, JoinHandle<()>) {
-    let (client, server) = duplex(1 << 20);
+fn connect(server: &TestServer, end: impl Future<Output = ()> + Send + 'static) -> (DuplexStream, JoinHandle<()>) {
+    let (client, stream) = duplex(1 << 20);
     let (trigger, shutdown) = ShutdownTrigger::new();
     tokio::spawn(async move {
         end.await;
         trigger.trigger_and_wait(Duration::MAX).await
     });
-    let (peer, tenure) = (Peer { tls: true, ..Peer::default() }, ConnectionGuard::new(None, shutdown));
-    (client, tokio::spawn(serve_connection(server, peer, Version::Http2, house.router.clone(), tenure)))
+    let (peer, guard) = (Peer { tls: true, ..Peer::default() }, ConnectionGuard::new(None, shutdown));
+    (client, tokio::spawn(serve_connection(stream, peer, Version::Http2, server.router.clone(), guard)))
 }
 
 /// Performs the handshake, and drives the connection in its own task, which ends with the connection.
@@ -37,8 +37,8 @@ async fn client(stream: DuplexStream, builder: &client::Builder) -> (SendRequest
     (client, tokio::spawn(async move { drop(connection.await) }))
 }
 
-async fn open(house: &TestServer) -> SendRequest<Bytes> {
-    client(connect(house, pending()).0, &client::Builder::new()).await.0
+async fn open(server: &TestServer) -> SendRequest<Bytes> {
+    client(connect(server, pending()).0, &client::Builder::new()).await.0
 }
 
 fn request(line: &str) -> Request<()> {
@@ -62,10 +62,10 @@ type Response = axum::http::Response<RecvStream>;
 async fn body(response: Response) -> Result<Vec<u8>, h2::Error> {
     let mut stream = response.into_body();
     let mut all = Vec::new();
-    while let Some(piece) = stream.data().await {
-        let piece = piece?;
-        all.extend_from_slice(&piece);
-        stream.flow_control().release_capacity(piece.len())?;
+    while let Some(chunk) = stream.data().await {
+        let chunk = chunk?;
+        all.extend_from_slice(&chunk);
+        stream.flow_control().release_capacity(chunk.len())?;
     }
     Ok(all)
 }
@@ -76,30 +76,30 @@ async fn get(client: &SendRequest<Bytes>, path: &str) -> (u16, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn a_hundred_at_the_same_time() {
-    let house = TestServer::with_two_messages().await;
-    house.put(2, "test", &"x".repeat(3 << 20)).await;
-    let client = open(&house).await;
-    let mut asking = JoinSet::new();
+async fn hundred_concurrent_requests() {
+    let server = TestServer::with_two_messages().await;
+    server.put(2, "test", &"x".repeat(3 << 20)).await;
+    let client = open(&server).await;
+    let mut requests = JoinSet::new();
     for number in 0..100 {
         let path = [LIST, "/api/v1/mailbox/test/latest/source", "/", "/api/v1/mailbox/none"][number % 4];
         let client = client.clone();
-        asking.spawn(async move { (path, get(&client, path).await) });
+        requests.spawn(async move { (path, get(&client, path).await) });
     }
-    for (path, (status, body)) in asking.join_all().await {
-        let expected = house.request(&format!("GET {path}")).await;
+    for (path, (status, body)) in requests.join_all().await {
+        let expected = server.request(&format!("GET {path}")).await;
         assert!(status == 200 && body == expected.body, "{path}: {status}, {} bytes", body.len());
     }
 }
 
 #[tokio::test]
-async fn everything_else_is_as_ever() {
-    let house = TestServer::with_two_messages().await;
-    let client = open(&house).await;
+async fn methods_and_limits_work_as_in_http1() {
+    let server = TestServer::with_two_messages().await;
+    let client = open(&server).await;
     let marked = send(&client, request("PATCH /api/v1/mailbox/test/latest"), "{\"seen\":true}").await.unwrap();
     assert_eq!(marked.status(), 200);
-    assert_eq!(house.request("GET /api/v1/mailbox/test/latest").await.json()["seen"], true);
-    let length = house.request(&format!("GET {LIST}")).await.body.len();
+    assert_eq!(server.request("GET /api/v1/mailbox/test/latest").await.json()["seen"], true);
+    let length = server.request(&format!("GET {LIST}")).await.body.len();
     let head = send(&client, request(&format!("HEAD {LIST}")), "").await.unwrap();
     assert_eq!(head.headers()["content-length"], length.to_string().as_str());
     assert_eq!(body(head).await.unwrap(), b"");
@@ -111,9 +111,9 @@ async fn everything_else_is_as_ever() {
 }
 
 #[tokio::test]
-async fn a_request_names_its_host_without_a_host_header() {
-    let house = TestServer::new();
-    let client = open(&house).await;
+async fn authority_replaces_host_header() {
+    let server = TestServer::new();
+    let client = open(&server).await;
     let table = [
         ("localhost:9000", None, 200),
         ("evil.example", None, 421),
@@ -128,147 +128,147 @@ async fn a_request_names_its_host_without_a_host_header() {
         if let Some(host) = host {
             request.headers_mut().insert("host", host.parse().unwrap());
         }
-        let answer = send(&client, request, "").await.unwrap();
-        assert_eq!(answer.status(), status, "{authority} {host:?}");
+        let response = send(&client, request, "").await.unwrap();
+        assert_eq!(response.status(), status, "{authority} {host:?}");
     }
 }
 
 #[tokio::test]
-async fn links_are_for_https() {
-    let house = TestServer::new();
-    house.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
-    let (_, body) = get(&open(&house).await, "/api/v1/mailbox/test/latest").await;
+async fn links_use_https() {
+    let server = TestServer::new();
+    server.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
+    let (_, body) = get(&open(&server).await, "/api/v1/mailbox/test/latest").await;
     let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
     let link = json["attachments"][0]["download-link"].as_str().unwrap();
     assert!(link.starts_with("https://localhost/mailbox/"), "{link}");
 }
 
 /// Creates a server, and returns its metrics.
-fn counting() -> (TestServer, Arc<Metrics>) {
+fn server_with_metrics() -> (TestServer, Arc<Metrics>) {
     let metrics = Arc::new(Metrics::default());
     (TestServer::with(Settings { metrics: metrics.clone(), ..Settings::default() }), metrics)
 }
 
-async fn until_listeners(metrics: &Metrics, number: usize) {
+async fn wait_for_subscribers(metrics: &Metrics, number: usize) {
     while metrics.monitors.streams.load(Ordering::Relaxed) != number {
         sleep(Duration::from_millis(5)).await;
     }
 }
 
 #[tokio::test]
-async fn a_listener_that_gives_up_is_noticed() {
-    let (house, metrics) = counting();
-    let (stream, server) = connect(&house, pending());
+async fn canceled_subscriptions_are_released() {
+    let (server, metrics) = server_with_metrics();
+    let (stream, task) = connect(&server, pending());
     let (client, driver) = client(stream, &client::Builder::new()).await;
-    let mut listeners = Vec::new();
+    let mut subscribers = Vec::new();
     for _ in 0..3 {
-        listeners.push(send(&client, request("GET /api/v2/events"), "").await.unwrap());
+        subscribers.push(send(&client, request("GET /api/v2/events"), "").await.unwrap());
     }
-    until_listeners(&metrics, 3).await;
+    wait_for_subscribers(&metrics, 3).await;
     // One stream is reset; the others and the connection continue.
-    drop(listeners.pop());
-    until_listeners(&metrics, 2).await;
+    drop(subscribers.pop());
+    wait_for_subscribers(&metrics, 2).await;
     assert_eq!(get(&client, LIST).await, (200, b"[]\n".to_vec()));
-    let mut stream = listeners.remove(0).into_body();
+    let mut stream = subscribers.remove(0).into_body();
     assert!(stream.data().await.unwrap().unwrap().starts_with(b"retry: "));
     // The connection is closed.
     driver.abort();
-    until_listeners(&metrics, 0).await;
-    server.await.unwrap();
+    wait_for_subscribers(&metrics, 0).await;
+    task.await.unwrap();
 }
 
 #[tokio::test]
-async fn the_end_of_the_server() {
-    let (house, metrics) = counting();
-    house.put(0, "test", &"x".repeat(1 << 20)).await;
+async fn shutdown_completes_open_requests() {
+    let (server, metrics) = server_with_metrics();
+    server.put(0, "test", &"x".repeat(1 << 20)).await;
     let (stop, stopped) = oneshot::channel::<()>();
-    let (stream, server) = connect(&house, async {
+    let (stream, task) = connect(&server, async {
         let _ = stopped.await;
     });
     let (client, driver) = client(stream, &client::Builder::new()).await;
-    let listener = send(&client, request("GET /api/v2/events"), "").await.unwrap();
+    let subscriber = send(&client, request("GET /api/v2/events"), "").await.unwrap();
     let source = send(&client, request(&format!("GET {LIST}/latest/source")), "").await.unwrap();
-    until_listeners(&metrics, 1).await;
+    wait_for_subscribers(&metrics, 1).await;
     stop.send(()).unwrap();
     // Responses in progress are completed, event streams end, and new requests are refused.
     assert!(body(source).await.unwrap().len() > 1 << 20);
-    assert!(body(listener).await.unwrap().starts_with(b"retry: "));
-    server.await.unwrap();
+    assert!(body(subscriber).await.unwrap().starts_with(b"retry: "));
+    task.await.unwrap();
     driver.await.unwrap();
     assert!(send(&client, request(&format!("GET {LIST}")), "").await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_end_nobody_waits_for_a_listener_that_takes_nothing() {
-    let (house, metrics) = counting();
+async fn shutdown_does_not_wait_for_stalled_subscriber() {
+    let (server, metrics) = server_with_metrics();
     let (stop, stopped) = oneshot::channel::<()>();
-    let (stream, server) = connect(&house, async {
+    let (stream, task) = connect(&server, async {
         let _ = stopped.await;
     });
     let (client, _driver) = client(stream, client::Builder::new().initial_window_size(0)).await;
-    let _listener = send(&client, request("GET /api/v2/events"), "").await.unwrap();
-    until_listeners(&metrics, 1).await;
+    let _subscriber = send(&client, request("GET /api/v2/events"), "").await.unwrap();
+    wait_for_subscribers(&metrics, 1).await;
     let start = Instant::now();
     stop.send(()).unwrap();
-    server.await.unwrap();
+    task.await.unwrap();
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
 /// The connection as a whole is never blocked: small responses are sent while the client does not read the large one.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_takes_nothing_of_one_answer() {
-    let house = TestServer::new();
-    house.put(0, "large", &"x".repeat(1 << 20)).await;
-    let (stream, server) = connect(&house, pending());
+async fn unread_response_closes_connection() {
+    let server = TestServer::new();
+    server.put(0, "large", &"x".repeat(1 << 20)).await;
+    let (stream, task) = connect(&server, pending());
     let (client, _driver) = client(stream, client::Builder::new().initial_window_size(1000)).await;
     let start = Instant::now();
     let _large = send(&client, request("GET /api/v1/mailbox/large/latest/source"), "").await.unwrap();
-    let mut answers = 0;
-    while let Ok(answer) = send(&client, request(&format!("GET {LIST}")), "").await {
-        let Ok(body) = body(answer).await else { break };
+    let mut responses = 0;
+    while let Ok(response) = send(&client, request(&format!("GET {LIST}")), "").await {
+        let Ok(body) = body(response).await else { break };
         assert_eq!(body, b"[]\n");
-        answers += 1;
+        responses += 1;
         sleep(Duration::from_secs(10)).await;
     }
-    server.await.unwrap();
-    assert!(answers > 4 && start.elapsed() < Duration::from_mins(2), "{answers} {:?}", start.elapsed());
+    task.await.unwrap();
+    assert!(responses > 4 && start.elapsed() < Duration::from_mins(2), "{responses} {:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_has_nothing_to_ask() {
-    let house = TestServer::new();
+async fn idle_connection_is_closed() {
+    let server = TestServer::new();
     let start = Instant::now();
-    let (stream, server) = connect(&house, pending());
+    let (stream, task) = connect(&server, pending());
     let (client, driver) = client(stream, &client::Builder::new()).await;
     assert_eq!(get(&client, LIST).await.0, 200);
     driver.await.unwrap();
-    server.await.unwrap();
+    task.await.unwrap();
     let time = start.elapsed();
     assert!(time > Duration::from_secs(30) && time < Duration::from_mins(1), "{time:?}");
 
-    let (_silent, server) = connect(&house, pending());
+    let (_silent, task) = connect(&server, pending());
     let start = Instant::now();
-    server.await.unwrap();
+    task.await.unwrap();
     assert!(start.elapsed() < Duration::from_mins(2), "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_listens_is_not_idle() {
-    let house = TestServer::new();
-    let client = open(&house).await;
-    let mut listener = send(&client, request("GET /api/v2/events"), "").await.unwrap().into_body();
+async fn subscriber_is_not_idle() {
+    let server = TestServer::new();
+    let client = open(&server).await;
+    let mut subscriber = send(&client, request("GET /api/v2/events"), "").await.unwrap().into_body();
     let start = Instant::now();
     while start.elapsed() < Duration::from_mins(10) {
-        let piece = listener.data().await.unwrap().unwrap();
-        listener.flow_control().release_capacity(piece.len()).unwrap();
+        let chunk = subscriber.data().await.unwrap().unwrap();
+        subscriber.flow_control().release_capacity(chunk.len()).unwrap();
     }
     assert_eq!(get(&client, LIST).await.0, 200);
 }
 
 #[tokio::test]
-async fn a_header_that_is_too_large() {
-    let house = TestServer::new();
-    let client = open(&house).await;
+async fn too_large_header_is_refused() {
+    let server = TestServer::new();
+    let client = open(&server).await;
     let mut large = request(&format!("GET {LIST}"));
     large.headers_mut().insert("x-large", "x".repeat(40_000).parse().unwrap());
     assert_eq!(send(&client, large, "").await.unwrap().status(), 431);
@@ -276,13 +276,13 @@ async fn a_header_that_is_too_large() {
 }
 
 #[tokio::test]
-async fn what_is_no_http2() {
-    let house = TestServer::new();
+async fn invalid_http2_is_refused() {
+    let server = TestServer::new();
     for garbage in ["GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "\0\0\0\0\r\n\r\n", ""] {
-        let (mut stream, server) = connect(&house, pending());
+        let (mut stream, task) = connect(&server, pending());
         stream.write_all(garbage.as_bytes()).await.unwrap();
         stream.shutdown().await.unwrap();
-        server.await.unwrap();
+        task.await.unwrap();
     }
 }
 
@@ -294,11 +294,11 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 /// Requests that are reset immediately after they are sent (CVE-2023-44487).
 #[tokio::test]
-async fn rapid_reset() {
+async fn rapid_reset_closes_connection() {
     // GET, https, / and localhost. All but the last are in the static table (RFC 7541 appendix A).
     const GET: &[u8] = b"\x82\x87\x84\x41\x09localhost";
-    let house = TestServer::new();
-    let (mut attacker, server) = connect(&house, pending());
+    let server = TestServer::new();
+    let (mut attacker, task) = connect(&server, pending());
     let mut flood = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(4, 0, 0, &[])].concat();
     for stream in (1..20_000).step_by(2) {
         flood.extend(frame(1, 0x05, stream, GET));
@@ -306,10 +306,13 @@ async fn rapid_reset() {
     }
     // The server may close the connection during the write.
     let _ = attacker.write_all(&flood).await;
-    let mut heard = Vec::new();
-    let _ = attacker.read_to_end(&mut heard).await;
-    server.await.unwrap();
-    let calm = u32::from(Reason::ENHANCE_YOUR_CALM).to_be_bytes();
-    assert!(heard.windows(4).any(|window| window == calm), "it was not sent away: {heard:?}");
-    assert_eq!(get(&open(&house).await, LIST).await.0, 200);
+    let mut received = Vec::new();
+    let _ = attacker.read_to_end(&mut received).await;
+    task.await.unwrap();
+    let enhance_your_calm = u32::from(Reason::ENHANCE_YOUR_CALM).to_be_bytes();
+    assert!(
+        received.windows(4).any(|window| window == enhance_your_calm),
+        "the client was not disconnected: {received:?}"
+    );
+    assert_eq!(get(&open(&server).await, LIST).await.0, 200);
 }

@@ -3,25 +3,25 @@
 use super::*;
 
 /// Returns the names in a list, and its `next`.
-async fn names(house: &TestServer, query: &str) -> (Vec<String>, Option<String>) {
-    let answer = house.request(&format!("GET /api/v2/mailboxes{query}")).await;
-    assert_eq!(answer.status, 200, "{query}: {:?}", answer.body);
-    let list = answer.json();
+async fn names(server: &TestServer, query: &str) -> (Vec<String>, Option<String>) {
+    let response = server.request(&format!("GET /api/v2/mailboxes{query}")).await;
+    assert_eq!(response.status, 200, "{query}: {:?}", response.body);
+    let list = response.json();
     let mailboxes = list["mailboxes"].as_array().expect("a list").iter();
     let names = mailboxes.map(|mailbox| mailbox["name"].as_str().expect("a name").to_owned()).collect();
     (names, list["next"].as_str().map(str::to_owned))
 }
 
 #[tokio::test]
-async fn what_each_of_them_holds() {
-    let house = TestServer::with_two_messages().await;
-    house.put(2, "a\"b", "\r\n").await;
-    house.request(&format!("PATCH /api/v1/mailbox/test/{}", id(0))).await;
-    let answer = house.request("GET /api/v2/mailboxes").await;
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
-    assert_eq!(answer.header("cache-control"), "no-store");
-    assert_eq!(answer.header("expires"), "-1");
+async fn lists_mailboxes_with_newest_message() {
+    let server = TestServer::with_two_messages().await;
+    server.put(2, "a\"b", "\r\n").await;
+    server.request(&format!("PATCH /api/v1/mailbox/test/{}", id(0))).await;
+    let response = server.request("GET /api/v2/mailboxes").await;
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("content-type"), "application/json; charset=utf-8");
+    assert_eq!(response.header("cache-control"), "no-store");
+    assert_eq!(response.header("expires"), "-1");
     let expected = concat!(
         r#"{"mailboxes":[{"name":"a\"b","messages":1,"unseen":1,"bytes":32,"newest":{"id":"1794699772123456","#,
         r#""date":"2026-11-14T23:42:52.123456+00:00","posix-millis":1794699772123}},"#,
@@ -29,29 +29,29 @@ async fn what_each_of_them_holds() {
         r#""date":"2026-11-14T23:42:51.123456+00:00","posix-millis":1794699771123}}],"next":null}"#,
         "\n"
     );
-    assert_eq!(answer.text(), expected);
+    assert_eq!(response.text(), expected);
 }
 
 #[tokio::test]
-async fn an_empty_house() {
-    let house = TestServer::new();
-    assert_eq!(house.request("GET /api/v2/mailboxes").await.text(), "{\"mailboxes\":[],\"next\":null}\n");
-    house.request("POST /api/v2/mailboxes").await.problem(405);
+async fn empty_server_lists_no_mailboxes() {
+    let server = TestServer::new();
+    assert_eq!(server.request("GET /api/v2/mailboxes").await.text(), "{\"mailboxes\":[],\"next\":null}\n");
+    server.request("POST /api/v2/mailboxes").await.problem(405);
 }
 
 #[tokio::test]
-async fn under_the_base_path_too() {
-    let house = TestServer::with(Settings { base_path: "/mail".to_owned(), ..Settings::default() });
+async fn list_is_served_below_base_path() {
+    let server = TestServer::with(Settings { base_path: "/mail".to_owned(), ..Settings::default() });
     for path in ["/api/v2/mailboxes", "/mail/api/v2/mailboxes"] {
-        assert_eq!(house.request(&format!("GET {path}")).await.status, 200, "{path}");
+        assert_eq!(server.request(&format!("GET {path}")).await.status, 200, "{path}");
     }
 }
 
 #[tokio::test]
-async fn parts_of_the_list() {
-    let house = TestServer::new();
+async fn pages_and_prefixes() {
+    let server = TestServer::new();
     for (number, mailbox) in (0..).zip(["bob", "ann", "anna", "a_b", "axb", "a%b", "jörg", "x@y.org"]) {
-        house.put(number, mailbox, "\r\n").await;
+        server.put(number, mailbox, "\r\n").await;
     }
     let table: [(&str, &[&str], Option<&str>); 17] = [
         ("", &["a%b", "a_b", "ann", "anna", "axb", "bob", "jörg", "x@y.org"], None),
@@ -74,9 +74,9 @@ async fn parts_of_the_list() {
         ("?prefix=nobody", &[], None),
     ];
     for (query, expected, next) in table {
-        let (found, goes_on) = names(&house, query).await;
+        let (found, next_page) = names(&server, query).await;
         assert_eq!(
-            (found.iter().map(String::as_str).collect(), goes_on.as_deref()),
+            (found.iter().map(String::as_str).collect(), next_page.as_deref()),
             (expected.to_vec(), next),
             "{query}"
         );
@@ -84,8 +84,8 @@ async fn parts_of_the_list() {
 }
 
 #[tokio::test]
-async fn parameters_that_are_none() {
-    let house = TestServer::new();
+async fn rejects_invalid_parameters() {
+    let server = TestServer::new();
     let table = [
         ("limit=x", "The parameter limit must be a whole number."),
         ("limit=-1", "The parameter limit must be a whole number."),
@@ -96,26 +96,26 @@ async fn parameters_that_are_none() {
         ("after=a&after=b", "The parameter after is given twice."),
     ];
     for (query, detail) in table {
-        assert_eq!(house.request(&format!("GET /api/v2/mailboxes?{query}")).await.problem(400), detail, "{query}");
+        assert_eq!(server.request(&format!("GET /api/v2/mailboxes?{query}")).await.problem(400), detail, "{query}");
     }
 }
 
 /// The maximum number of mailboxes with the longest names exceeds the size of a small response.
 #[tokio::test]
-async fn a_long_list_comes_in_parts() {
-    let house = TestServer::new();
+async fn long_list_is_paged() {
+    let server = TestServer::new();
     let all: Vec<String> = (0..1100).map(|number| format!("{number:04}{}", "x".repeat(300))).collect();
     for (number, mailbox) in (0..).zip(&all) {
-        house.put(number, mailbox, "\r\n").await;
+        server.put(number, mailbox, "\r\n").await;
     }
     for (limit, size) in [("", 100), ("limit=1000", 1000), ("limit=1100", 1000), ("limit=18446744073709551615", 1000)] {
-        let (first, next) = names(&house, &format!("?{limit}")).await;
+        let (first, next) = names(&server, &format!("?{limit}")).await;
         assert_eq!((first.as_slice(), next.as_ref()), (&all[..size], all.get(size - 1)), "{limit}");
     }
     let mut found = Vec::new();
     let mut after = Some(String::new());
     while let Some(name) = after {
-        let (step, next) = names(&house, &format!("?limit=300&after={name}")).await;
+        let (step, next) = names(&server, &format!("?limit=300&after={name}")).await;
         found.extend(step);
         after = next;
     }

@@ -8,24 +8,24 @@ use tokio::time::{Instant, sleep};
 use super::*;
 
 /// Sends a request without reading the response.
-async fn unread(house: &TestServer, target: &str) -> Response {
+async fn unread(server: &TestServer, target: &str) -> Response {
     let request =
         Request::builder().uri(target).header("Host", "localhost:9000").body(Body::empty()).expect("a request");
-    house.router.clone().oneshot(request).await.expect("an answer")
+    server.router.clone().oneshot(request).await.expect("a response")
 }
 
 const ATTACHMENT: &str = "Content-Type: image/png\r\nContent-Disposition: attachment; filename=a\r\n\r\n";
 
 /// Creates a server with a mailbox `small` that contains an ordinary message, three with messages whose responses
 /// count, and `huge` with one that counts for half of the budget.
-async fn house(cache_bytes: usize) -> TestServer {
-    let house = TestServer::with(Settings { cache_bytes, ..Settings::default() });
-    house.put(0, "small", "Subject: x\r\n\r\nHello\r\n").await;
-    house.put(1, "large", &format!("Subject: x\r\n\r\n{}\r\n", "0123456789\r\n".repeat(50_000))).await;
-    house.put(2, "file", &format!("{ATTACHMENT}{}", "x".repeat(MIB))).await;
-    house.put(3, "escaped", &format!("Content-Type: text/html\r\n\r\n{}", "\x01".repeat(200_000))).await;
-    house.put(4, "huge", &"x".repeat(33 * MIB)).await;
-    house
+async fn server(cache_bytes: usize) -> TestServer {
+    let server = TestServer::with(Settings { cache_bytes, ..Settings::default() });
+    server.put(0, "small", "Subject: x\r\n\r\nHello\r\n").await;
+    server.put(1, "large", &format!("Subject: x\r\n\r\n{}\r\n", "0123456789\r\n".repeat(50_000))).await;
+    server.put(2, "file", &format!("{ATTACHMENT}{}", "x".repeat(MIB))).await;
+    server.put(3, "escaped", &format!("Content-Type: text/html\r\n\r\n{}", "\x01".repeat(200_000))).await;
+    server.put(4, "huge", &"x".repeat(33 * MIB)).await;
+    server
 }
 
 const MIB: usize = 1 << 20;
@@ -50,51 +50,51 @@ const SMALL: [&str; 6] = [
 ];
 
 #[tokio::test(start_paused = true)]
-async fn clients_that_do_not_read_use_up_the_budget_and_no_more() {
-    let house = house(0).await;
-    let held = [unread(&house, HUGE).await, unread(&house, HUGE).await];
+async fn unread_responses_use_only_the_budget() {
+    let server = server(0).await;
+    let held = [unread(&server, HUGE).await, unread(&server, HUGE).await];
     for target in LARGE {
         let start = Instant::now();
-        let answer = house.request(&format!("GET {target}")).await;
-        answer.problem(503);
-        assert_eq!(answer.header("retry-after"), "5", "{target}");
+        let response = server.request(&format!("GET {target}")).await;
+        response.problem(503);
+        assert_eq!(response.header("retry-after"), "5", "{target}");
         assert!(start.elapsed() < Duration::from_secs(10), "{target}: {:?}", start.elapsed());
     }
     for target in SMALL {
-        assert_eq!(house.request(&format!("GET {target}")).await.status, 200, "{target}");
+        assert_eq!(server.request(&format!("GET {target}")).await.status, 200, "{target}");
     }
-    let attachment = house.request("GET /mailbox/dattach/file/latest/0/a\nIf-None-Match: *").await;
+    let attachment = server.request("GET /mailbox/dattach/file/latest/0/a\nIf-None-Match: *").await;
     assert_eq!(attachment.status, 304, "it has no content");
     drop(held);
     for target in LARGE {
-        assert_eq!(house.request(&format!("GET {target}")).await.status, 200, "{target}");
+        assert_eq!(server.request(&format!("GET {target}")).await.status, 200, "{target}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_waits_a_moment_for_its_turn() {
-    let house = house(0).await;
+async fn response_waits_for_memory() {
+    let server = server(0).await;
     for target in LARGE {
-        let held = [unread(&house, HUGE).await, unread(&house, HUGE).await];
-        let leave = tokio::spawn(async move {
+        let held = [unread(&server, HUGE).await, unread(&server, HUGE).await];
+        let release = tokio::spawn(async move {
             sleep(Duration::from_secs(2)).await;
             drop(held);
         });
-        let answer = house.request(&format!("GET {target}")).await;
-        assert_eq!(answer.status, 200, "{target}");
-        leave.await.unwrap();
+        let response = server.request(&format!("GET {target}")).await;
+        assert_eq!(response.status, 200, "{target}");
+        release.await.unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_remembered_needs_no_more_room() {
-    let house = house(16 * MIB).await;
-    house.put(5, "rest", &"x".repeat(15 * MIB)).await;
-    let ask = async |host: &str| house.request(&format!("GET /api/v1/mailbox/large/latest\nHost: {host}")).await;
-    let first = ask("localhost").await;
-    let held = [unread(&house, HUGE).await, unread(&house, HUGE).await];
-    let rest = unread(&house, "/api/v1/mailbox/rest/latest/source").await;
-    assert_eq!(ask("localhost").await.body, first.body);
-    ask("127.0.0.1").await.problem(503);
+async fn cached_responses_need_no_further_memory() {
+    let server = server(16 * MIB).await;
+    server.put(5, "rest", &"x".repeat(15 * MIB)).await;
+    let get = async |host: &str| server.request(&format!("GET /api/v1/mailbox/large/latest\nHost: {host}")).await;
+    let first = get("localhost").await;
+    let held = [unread(&server, HUGE).await, unread(&server, HUGE).await];
+    let rest = unread(&server, "/api/v1/mailbox/rest/latest/source").await;
+    assert_eq!(get("localhost").await.body, first.body);
+    get("127.0.0.1").await.problem(503);
     drop((held, rest));
 }

@@ -20,13 +20,13 @@ const FORMS: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn a_message_for_inbuckets_page() {
-    let house = TestServer::with_everything().await;
-    let answer = house.request("GET /serve/mailbox/test/latest").await;
-    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "application/json; charset=utf-8"));
-    assert_eq!(answer.header("expires"), "-1");
-    assert!(answer.text().ends_with("}\n"));
-    let mut message = answer.json();
+async fn message_for_inbucket_page() {
+    let server = TestServer::with_everything().await;
+    let response = server.request("GET /serve/mailbox/test/latest").await;
+    assert_eq!((response.status.as_u16(), response.header("content-type")), (200, "application/json; charset=utf-8"));
+    assert_eq!(response.header("expires"), "-1");
+    assert!(response.text().ends_with("}\n"));
+    let mut message = response.json();
     let html = message["html"].take();
     let html = html.as_str().unwrap();
     assert!(html.contains("<p>Grüße</p>") && !html.contains("alert"), "{html}");
@@ -61,18 +61,18 @@ async fn a_message_for_inbuckets_page() {
 }
 
 #[tokio::test]
-async fn the_lines_of_a_text_are_lines_on_inbuckets_page() {
-    let house = TestServer::new();
-    house.put(0, "test", "Subject: x\r\n\r\nHello,\r\n\r\nsee http://example.org/\r\n<b>\r\n").await;
-    let message = house.request("GET /serve/mailbox/test/latest").await.json();
+async fn text_lines_become_line_breaks() {
+    let server = TestServer::new();
+    server.put(0, "test", "Subject: x\r\n\r\nHello,\r\n\r\nsee http://example.org/\r\n<b>\r\n").await;
+    let message = server.request("GET /serve/mailbox/test/latest").await.json();
     let link = "<a href=\"http://example.org/\" target=\"_blank\" rel=\"noopener noreferrer\">http://example.org/</a>";
     assert_eq!(message["text"], format!("Hello,<br/>\n<br/>\nsee {link}<br/>\n&lt;b&gt;<br/>\n"));
-    let message = house.request("GET /api/v2/mailbox/test/latest").await.json();
+    let message = server.request("GET /api/v2/mailbox/test/latest").await.json();
     assert_eq!(message["text"], "Hello,\n\nsee http://example.org/\n<b>\n");
 }
 
 #[tokio::test]
-async fn the_links_of_inbuckets_page_do_not_depend_on_who_asks() {
+async fn inbucket_links_do_not_depend_on_host() {
     let table = [
         ("", None, "src=\\\"/mailbox/vattach/"),
         ("/mail", None, "src=\\\"/mail/mailbox/vattach/"),
@@ -80,21 +80,21 @@ async fn the_links_of_inbuckets_page_do_not_depend_on_who_asks() {
     ];
     for (base_path, public_url, link) in table {
         let public_url = public_url.map(str::to_owned);
-        let house = TestServer::with(Settings { base_path: base_path.to_owned(), public_url, ..Settings::default() });
-        house.put(0, "test", MAIL).await;
+        let server = TestServer::with(Settings { base_path: base_path.to_owned(), public_url, ..Settings::default() });
+        server.put(0, "test", MAIL).await;
         for host in ["localhost:1", "127.0.0.1:2"] {
-            let answer = house.request(&format!("GET /serve/mailbox/test/latest\nHost: {host}")).await;
-            assert!(answer.text().contains(link), "{base_path} {host}: {}", answer.text());
+            let response = server.request(&format!("GET /serve/mailbox/test/latest\nHost: {host}")).await;
+            assert!(response.text().contains(link), "{base_path} {host}: {}", response.text());
         }
     }
 }
 
 #[tokio::test]
-async fn a_message_for_our_page() {
-    let house = TestServer::with_everything().await;
-    let answer = house.request("GET /api/v2/mailbox/test/latest").await;
-    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "application/json; charset=utf-8"));
-    let mut message = answer.json();
+async fn message_details() {
+    let server = TestServer::with_everything().await;
+    let response = server.request("GET /api/v2/mailbox/test/latest").await;
+    assert_eq!((response.status.as_u16(), response.header("content-type")), (200, "application/json; charset=utf-8"));
+    let mut message = response.json();
     let parts = message["parts"].take();
     let expected = json!({
         "text": "Grüße <\"x\"> http://example.org/?a&b",
@@ -150,8 +150,8 @@ async fn a_message_for_our_page() {
 }
 
 #[tokio::test]
-async fn queries_that_cannot_be_understood() {
-    let house = TestServer::with_everything().await;
+async fn rejects_invalid_queries() {
+    let server = TestServer::with_everything().await;
     let wrong = "The parameter scheme must be light or dark.";
     let many = (1..=201).map(|id| id.to_string()).collect::<Vec<_>>().join(",");
     let table = [
@@ -171,51 +171,51 @@ async fn queries_that_cannot_be_understood() {
         ),
     ];
     for (target, sentence) in table {
-        assert_eq!(house.request(&format!("GET /{target}")).await.problem(400), sentence, "{target}");
+        assert_eq!(server.request(&format!("GET /{target}")).await.problem(400), sentence, "{target}");
     }
 }
 
 #[tokio::test]
-async fn every_form_by_id_and_by_latest_and_only_while_it_is_there() {
-    let house = TestServer::with_everything().await;
-    house.put(1, "test", "Subject: later\r\n\r\nLater\r\n").await;
-    let ask = async |form: &str, id: &str| house.request(&format!("GET {}", form.replace("{id}", id))).await;
+async fn representations_by_id_and_latest_until_deletion() {
+    let server = TestServer::with_everything().await;
+    server.put(1, "test", "Subject: later\r\n\r\nLater\r\n").await;
+    let get = async |form: &str, id: &str| server.request(&format!("GET {}", form.replace("{id}", id))).await;
     let (one, two) = (id(0).to_string(), id(1).to_string());
     for form in FORMS {
-        let (first, second) = (ask(form, &one).await, ask(form, &two).await);
-        let latest = ask(form, "latest").await;
+        let (first, second) = (get(form, &one).await, get(form, &two).await);
+        let latest = get(form, "latest").await;
         assert_eq!((first.status.as_u16(), second.status.as_u16()), (200, 200), "{form}");
         assert_eq!((&latest.body, latest.header("etag")), (&second.body, second.header("etag")), "{form}");
         assert_ne!(first.header("etag"), second.header("etag"), "{form}");
         for absent in ["1", "0", "x", "%20", &format!("0{one}")] {
-            assert_eq!(ask(form, absent).await.problem(404), "The mailbox has no such message.", "{form} {absent}");
+            assert_eq!(get(form, absent).await.problem(404), "The mailbox has no such message.", "{form} {absent}");
         }
         let elsewhere = form.replace("test", "a%20b").replace("{id}", &one);
-        house.request(&format!("GET {elsewhere}")).await.problem(400);
+        server.request(&format!("GET {elsewhere}")).await.problem(400);
         let by_address = form.replace("test", "Test+x%40example.org").replace("{id}", &one);
-        assert_eq!(house.request(&format!("GET {by_address}")).await.body, first.body, "{form}");
-        house.request(&format!("DELETE {}", form.replace("{id}", &one))).await.problem(405);
+        assert_eq!(server.request(&format!("GET {by_address}")).await.body, first.body, "{form}");
+        server.request(&format!("DELETE {}", form.replace("{id}", &one))).await.problem(405);
     }
-    let source = ask("/serve/mailbox/test/{id}/source", &one).await;
+    let source = get("/serve/mailbox/test/{id}/source", &one).await;
     assert_eq!(source.text(), format!("Return-Path: <a@example.org>\r\n{MAIL}"));
     assert_eq!(source.header("content-type"), "text/plain");
-    house.request(&format!("DELETE /api/v1/mailbox/test/{one}")).await;
+    server.request(&format!("DELETE /api/v1/mailbox/test/{one}")).await;
     for form in FORMS {
-        ask(form, &one).await.problem(404);
+        get(form, &one).await.problem(404);
     }
 }
 
 #[tokio::test]
-async fn a_mark_changes_the_json_and_not_the_preview() {
-    let house = TestServer::with_everything().await;
+async fn marking_changes_json_but_not_preview() {
+    let server = TestServer::with_everything().await;
     let mut before = Vec::new();
     for form in FORMS {
-        before.push(house.request(&format!("GET {}", form.replace("{id}", "latest"))).await);
+        before.push(server.request(&format!("GET {}", form.replace("{id}", "latest"))).await);
     }
-    house.request("PATCH /api/v1/mailbox/test/latest").await;
+    server.request("PATCH /api/v1/mailbox/test/latest").await;
     for (form, before) in FORMS.iter().zip(before) {
         let (path, tag) = (form.replace("{id}", "latest"), before.header("etag"));
-        let after = house.request(&format!("GET {path}\nIf-None-Match: {tag}")).await;
+        let after = server.request(&format!("GET {path}\nIf-None-Match: {tag}")).await;
         if before.header("content-type").starts_with("application/json") {
             assert_eq!((after.status.as_u16(), &after.json()["seen"]), (200, &json!(true)), "{form}");
         } else {
@@ -225,11 +225,11 @@ async fn a_mark_changes_the_json_and_not_the_preview() {
 }
 
 #[tokio::test]
-async fn how_many_attachments_messages_have() {
-    let house = TestServer::with_everything().await;
-    house.put(1, "test", "Subject: none\r\n\r\nHello\r\n").await;
-    house.put(2, "test", &format!("Content-Type: image/png\r\n\r\n{}", "x".repeat(1 << 20))).await;
-    house.put(3, "other", "Content-Type: image/png\r\n\r\nx").await;
+async fn attachment_counts() {
+    let server = TestServer::with_everything().await;
+    server.put(1, "test", "Subject: none\r\n\r\nHello\r\n").await;
+    server.put(2, "test", &format!("Content-Type: image/png\r\n\r\n{}", "x".repeat(1 << 20))).await;
+    server.put(3, "other", "Content-Type: image/png\r\n\r\nx").await;
     let [a, b, c, d] = [0, 1, 2, 3].map(id);
     let table = [
         (format!("{a}"), format!("{{\"{a}\":2}}\n")),
@@ -241,29 +241,29 @@ async fn how_many_attachments_messages_have() {
     for (ids, expected) in table {
         // The second response comes from the cache.
         for _ in 0..2 {
-            let answer = house.request(&format!("GET /api/v2/mailbox/test/attachments?ids={ids}")).await;
-            assert_eq!((answer.status.as_u16(), answer.text()), (200, expected.as_str()), "{ids}");
-            assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
+            let response = server.request(&format!("GET /api/v2/mailbox/test/attachments?ids={ids}")).await;
+            assert_eq!((response.status.as_u16(), response.text()), (200, expected.as_str()), "{ids}");
+            assert_eq!(response.header("content-type"), "application/json; charset=utf-8");
         }
     }
     let target = format!("/api/v2/mailbox/test/attachments?ids={a},{b}");
-    let tag = house.request(&format!("GET {target}")).await.header("etag").to_owned();
-    assert_eq!(house.request(&format!("GET {target}\nIf-None-Match: {tag}")).await.status, 304);
-    house.request(&format!("DELETE /api/v1/mailbox/test/{a}")).await;
-    let answer = house.request(&format!("GET {target}\nIf-None-Match: {tag}")).await;
-    assert_eq!(answer.text(), format!("{{\"{b}\":0}}\n"));
+    let tag = server.request(&format!("GET {target}")).await.header("etag").to_owned();
+    assert_eq!(server.request(&format!("GET {target}\nIf-None-Match: {tag}")).await.status, 304);
+    server.request(&format!("DELETE /api/v1/mailbox/test/{a}")).await;
+    let response = server.request(&format!("GET {target}\nIf-None-Match: {tag}")).await;
+    assert_eq!(response.text(), format!("{{\"{b}\":0}}\n"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_is_not_quick_waits_for_its_turn_off_the_network_threads() {
+async fn expensive_work_waits_for_permit() {
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
-    let server = Arc::new(Server::new(Arc::new(mailroom), Settings::default()));
-    let house = TestServer { store, router: build_router(server.clone()) };
+    let state = Arc::new(Server::new(Arc::new(mailroom), Settings::default()));
+    let server = TestServer { store, router: build_router(state.clone()) };
     // Counting attachments is quick up to a larger size than sanitizing HTML.
     for (number, mailbox, words) in [(0, "large", 1000), (1, "test", 50), (2, "quick", 1)] {
         let html = "<b>Hello</b>".repeat(words);
-        house.put(number, mailbox, &format!("Content-Type: text/html\r\n\r\n{html}")).await;
+        server.put(number, mailbox, &format!("Content-Type: text/html\r\n\r\n{html}")).await;
     }
     let paths = ["serve/mailbox/{}/latest", "serve/mailbox/{}/latest/html", "api/v2/mailbox/{}/latest"];
     let [slow, quick] = ["test", "quick"].map(|name| paths.map(|path| format!("GET /{}", path.replace("{}", name))));
@@ -271,16 +271,16 @@ async fn work_that_is_not_quick_waits_for_its_turn_off_the_network_threads() {
     let slow = slow.into_iter().chain([counts("large", 0)]).collect::<Vec<_>>();
     let quick = quick.into_iter().chain([counts("test", 1)]).collect::<Vec<_>>();
 
-    let turns = u32::try_from(server.work_permits.available_permits()).unwrap();
-    let taken = server.work_permits.clone().acquire_many_owned(turns).await.unwrap();
+    let permits = u32::try_from(state.work_permits.available_permits()).unwrap();
+    let permits_held = state.work_permits.clone().acquire_many_owned(permits).await.unwrap();
     for request in &slow {
-        assert_eq!(house.request(request).await.status, 503, "{request}");
+        assert_eq!(server.request(request).await.status, 503, "{request}");
     }
     for request in &quick {
-        assert_eq!(house.request(request).await.status, 200, "{request}");
+        assert_eq!(server.request(request).await.status, 200, "{request}");
     }
-    drop(taken);
+    drop(permits_held);
     for request in &slow {
-        assert_eq!(house.request(request).await.status, 200, "{request}");
+        assert_eq!(server.request(request).await.status, 200, "{request}");
     }
 }

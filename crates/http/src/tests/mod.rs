@@ -97,10 +97,10 @@ fn id(number: u64) -> u64 {
 /// Returns the first members of all JSON about this message in mailbox `test`, without the brace.
 fn summary(number: u64, size: usize) -> String {
     let (id, second, millis) = (id(number), 50 + number, id(number) / 1000);
-    let who = r#""from":"Änne <a@example.org>","to":["<test@example.org>","Bob <b@example.org>"]"#;
-    let when = format!(r#""date":"2026-11-14T23:42:{second}.123456+00:00","posix-millis":{millis}"#);
+    let addresses = r#""from":"Änne <a@example.org>","to":["<test@example.org>","Bob <b@example.org>"]"#;
+    let times = format!(r#""date":"2026-11-14T23:42:{second}.123456+00:00","posix-millis":{millis}"#);
     let subject = format!(r#""subject":"number \"{number}\"""#);
-    format!(r#""mailbox":"test","id":"{id}",{who},{subject},{when},"size":{size},"seen":false"#)
+    format!(r#""mailbox":"test","id":"{id}",{addresses},{subject},{times},"size":{size},"seen":false"#)
 }
 
 fn router(mailroom: Arc<Mailroom>, settings: Settings) -> Router {
@@ -129,16 +129,17 @@ impl TestServer {
     /// Creates a server with these descriptions.
     fn with_info(settings: Settings, info: ServerInfo) -> Self {
         let store = Arc::new(MemoryStore::new(Limits::default()));
-        let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
-        let mailroom = Mailroom::new(rules, store.clone(), Extensions::default());
+        let mailroom_settings = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
+        let mailroom = Mailroom::new(mailroom_settings, store.clone(), Extensions::default());
         Self { store, router: crate::router(Arc::new(mailroom), settings, info) }
     }
 
     /// Creates a server with this policy. `change` modifies its state before the router is built.
     fn build(policy: Policy, settings: Settings, change: impl FnOnce(&mut Server)) -> Self {
         let store = Arc::new(MemoryStore::new(Limits::default()));
-        let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), policy, ..Default::default() };
-        let mailroom = Mailroom::new(rules, store.clone(), Extensions::default());
+        let mailroom_settings =
+            restante_mailroom::Settings { domain: "localhost".to_owned(), policy, ..Default::default() };
+        let mailroom = Mailroom::new(mailroom_settings, store.clone(), Extensions::default());
         let mut server = Server::new(Arc::new(mailroom), settings);
         change(&mut server);
         Self { store, router: build_router(Arc::new(server)) }
@@ -146,17 +147,17 @@ impl TestServer {
 
     /// Creates a server in which mailbox `test` contains the message with everything.
     async fn with_everything() -> Self {
-        let house = Self::new();
-        house.put(0, "test", MAIL).await;
-        house
+        let server = Self::new();
+        server.put(0, "test", MAIL).await;
+        server
     }
 
     /// Creates a server in which mailbox `test` contains two short messages.
     async fn with_two_messages() -> Self {
-        let house = Self::new();
-        house.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
-        house.put(1, "test", "Subject: two\r\n\r\nHello again\r\n").await;
-        house
+        let server = Self::new();
+        server.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
+        server.put(1, "test", "Subject: two\r\n\r\nHello again\r\n").await;
+        server
     }
 
     async fn put(&self, number: u64, mailbox: &str, body: &str) {
@@ -197,7 +198,7 @@ async fn send_request(router: &Router, request: &str, body: Body, peer: Peer) ->
     for (name, value) in lines.map(|line| line.split_once(": ").expect("a header")) {
         builder = builder.header(name, value);
     }
-    let response = router.clone().oneshot(builder.body(body).expect("a request")).await.expect("an answer");
+    let response = router.clone().oneshot(builder.body(body).expect("a request")).await.expect("a response");
     let (parts, body) = response.into_parts();
     let body = to_bytes(body, usize::MAX).await.expect("a body");
     TestResponse { status: parts.status, headers: parts.headers, body }
@@ -226,7 +227,7 @@ impl TestResponse {
     /// Returns the numbers of the messages in a listing.
     fn numbers(&self) -> Vec<u64> {
         let list = self.json();
-        let ids = list.as_array().expect("a listing").iter().map(|one| one["id"].as_str().expect("an id"));
+        let ids = list.as_array().expect("a listing").iter().map(|message| message["id"].as_str().expect("an id"));
         ids.map(|id| (id.parse::<u64>().expect("a number") - FIRST) / 1_000_000).collect()
     }
 

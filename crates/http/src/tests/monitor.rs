@@ -79,9 +79,9 @@ impl EventServer {
         self.connect_with(buffer, ConnectionGuard::new(None, self.shutdown.clone()))
     }
 
-    fn connect_with(&self, buffer: usize, tenure: ConnectionGuard) -> DuplexStream {
-        let (client, server) = duplex(buffer);
-        tokio::spawn(serve_connection(server, Peer::default(), Version::Http1, self.router.clone(), tenure));
+    fn connect_with(&self, buffer: usize, guard: ConnectionGuard) -> DuplexStream {
+        let (client, stream) = duplex(buffer);
+        tokio::spawn(serve_connection(stream, Peer::default(), Version::Http1, self.router.clone(), guard));
         client
     }
 
@@ -167,8 +167,10 @@ impl EventStreamClient {
                 return Some(std::mem::replace(&mut self.read, rest));
             }
             let mut chunk = [0; 4096];
-            let count =
-                timeout(Duration::from_mins(10), self.client.read(&mut chunk)).await.expect("something").unwrap();
+            let count = timeout(Duration::from_mins(10), self.client.read(&mut chunk))
+                .await
+                .expect("input before the timeout")
+                .unwrap();
             if count == 0 {
                 return None;
             }
@@ -188,32 +190,32 @@ impl EventStreamClient {
 
 #[tokio::test(start_paused = true)]
 async fn frames_of_both_versions() {
-    let office = EventServer::new();
-    let (mut v1, mut v2) = (office.websocket(V1).await, office.websocket(V2).await);
-    let id = office.deliver("bob", "\"Grüße\"").await;
-    let listing = send_request(&office.router, "GET /api/v1/mailbox/bob", Body::empty(), Peer::default()).await;
+    let server = EventServer::new();
+    let (mut v1, mut v2) = (server.websocket(V1).await, server.websocket(V2).await);
+    let id = server.deliver("bob", "\"Grüße\"").await;
+    let listing = send_request(&server.router, "GET /api/v1/mailbox/bob", Body::empty(), Peer::default()).await;
     let record = listing.text().strip_prefix('[').and_then(|text| text.strip_suffix("]\n")).unwrap();
     assert_eq!(v1.next().await, record);
     assert_eq!(v2.next().await, format!("{{\"variant\":\"message-stored\",\"identifier\":null,\"header\":{record}}}"));
-    send_request(&office.router, &format!("DELETE /api/v1/mailbox/bob/{id}"), Body::empty(), Peer::default()).await;
-    assert_eq!(v1.next().await, "nothing", "version 1 tells of no deletions");
+    send_request(&server.router, &format!("DELETE /api/v1/mailbox/bob/{id}"), Body::empty(), Peer::default()).await;
+    assert_eq!(v1.next().await, "nothing", "version 1 has no deletions");
     let deleted = format!(
         "{{\"variant\":\"message-deleted\",\"identifier\":{{\"mailbox\":\"bob\",\"id\":\"{id}\"}},\"header\":null}}"
     );
     assert_eq!(v2.next().await, deleted);
-    assert!(office.counts(2, 0, 0).await);
+    assert!(server.counts(2, 0, 0).await);
     v1.0.close(None).await.unwrap();
-    assert_eq!(v1.next().await, "closed", "a good-bye is answered");
+    assert_eq!(v1.next().await, "closed", "a close frame is answered");
     assert_eq!(v1.next().await, "ended");
     drop(v2);
-    assert!(office.counts(0, 0, 0).await);
+    assert!(server.counts(0, 0, 0).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn history_and_filters() {
-    let office = EventServer::with(Settings { base_path: "/base".to_owned(), ..Settings::default() });
+async fn history_and_mailbox_filters() {
+    let server = EventServer::with(Settings { base_path: "/base".to_owned(), ..Settings::default() });
     for (to, subject) in [("ann", "one"), ("bob", "two"), ("ann", "three"), ("bob", "four")] {
-        office.deliver(to, subject).await;
+        server.deliver(to, subject).await;
     }
     let table = [
         ("/api/v1/monitor/messages", "two three four"),
@@ -224,56 +226,56 @@ async fn history_and_filters() {
         ("/api/v1/monitor/messages/eve", ""),
     ];
     for (path, expected) in table {
-        let mut ear = office.websocket(path).await;
+        let mut client = server.websocket(path).await;
         for subject in expected.split_whitespace() {
-            assert_eq!(ear.subject().await, subject, "{path}");
+            assert_eq!(client.subject().await, subject, "{path}");
         }
-        assert_eq!(ear.next().await, "nothing", "{path}");
+        assert_eq!(client.next().await, "nothing", "{path}");
     }
 }
 
 #[tokio::test]
-async fn who_does_not_get_a_websocket() {
-    let office = EventServer::new();
-    let ask = async |request: String| send_request(&office.router, &request, Body::empty(), Peer::default()).await;
-    let plain = ask(format!("GET {V1}")).await;
+async fn rejects_invalid_handshakes() {
+    let server = EventServer::new();
+    let get = async |request: String| send_request(&server.router, &request, Body::empty(), Peer::default()).await;
+    let plain = get(format!("GET {V1}")).await;
     assert!(plain.problem(426).contains("/api/v2/events"));
     let named = ["connection", "upgrade", "sec-websocket-version"].map(|name| plain.header(name).to_owned());
     assert_eq!(named, ["upgrade", "websocket", "13"]);
     for (from, to) in [("WebSocket\n", "h2c\n"), (", Upgrade", ""), ("Version: 13", "Version: 12")] {
-        ask(format!("GET {V2}/bob\n{}", UPGRADE.replace(from, to))).await.problem(426);
+        get(format!("GET {V2}/bob\n{}", UPGRADE.replace(from, to))).await.problem(426);
     }
     for (from, to) in [("dGhl", ""), ("dGhlIHNhbXBsZSBub25jZQ==", "!!!!!!!!!!!!!!!!!!!!!!!!"), ("b25jZQ==", "b25jZQA=")]
     {
-        ask(format!("GET {V1}\n{}", UPGRADE.replace(from, to))).await.problem(400);
+        get(format!("GET {V1}\n{}", UPGRADE.replace(from, to))).await.problem(400);
     }
     for more in ["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Content-Length: 5", "Transfer-Encoding: chunked"] {
-        ask(format!("GET {V1}\n{UPGRADE}\n{more}")).await.problem(400);
+        get(format!("GET {V1}\n{UPGRADE}\n{more}")).await.problem(400);
     }
-    ask(format!("GET {V1}/a%20b\n{UPGRADE}")).await.problem(400);
-    ask(format!("POST {V1}\n{UPGRADE}")).await.problem(405);
+    get(format!("GET {V1}/a%20b\n{UPGRADE}")).await.problem(400);
+    get(format!("POST {V1}\n{UPGRADE}")).await.problem(405);
 }
 
 #[tokio::test]
-async fn a_page_of_another_origin_does_not_listen() {
-    let office = EventServer::new();
+async fn rejects_subscribers_from_other_origins() {
+    let server = EventServer::new();
     let foreign = ["Origin: https://evil.example", "Origin: null", "Sec-Fetch-Site: cross-site"];
     for (path, header) in [V1, V2, EVENTS].into_iter().flat_map(|path| foreign.map(|header| (path, header))) {
         let request = format!("GET {path}\n{UPGRADE}\n{header}");
-        send_request(&office.router, &request, Body::empty(), Peer::default()).await.problem(403);
+        send_request(&server.router, &request, Body::empty(), Peer::default()).await.problem(403);
     }
     // The same request from the own page is accepted.
-    let mut client = office.connect(1 << 16);
+    let mut client = server.connect(1 << 16);
     client.write_all(handshake("Host: localhost:9000\nOrigin: http://localhost:9000").as_bytes()).await.unwrap();
-    let mut answer = [0; 12];
-    client.read_exact(&mut answer).await.unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 101");
+    let mut response = [0; 12];
+    client.read_exact(&mut response).await.unwrap();
+    assert_eq!(&response, b"HTTP/1.1 101");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_peer_is_asked_and_then_dropped() {
-    let office = EventServer::new();
-    let mut client = office.connect(1 << 16);
+async fn idle_peer_is_pinged_and_disconnected() {
+    let server = EventServer::new();
+    let mut client = server.connect(1 << 16);
     client.write_all(handshake("Host: localhost").as_bytes()).await.unwrap();
     let mut stream = EventStreamClient { client, read: String::new() };
     let head = stream.until("\r\n\r\n").await.unwrap();
@@ -284,24 +286,24 @@ async fn a_silent_peer_is_asked_and_then_dropped() {
     assert_eq!((ping, start.elapsed().as_secs()), ([0x89, 0], 54));
     assert_eq!(stream.client.read(&mut ping).await.unwrap(), 0);
     assert_eq!(start.elapsed().as_secs(), 60);
-    assert!(office.counts(0, 0, 0).await);
+    assert!(server.counts(0, 0, 0).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_answers_stays_for_hours() {
-    let office = EventServer::new();
-    let mut ear = office.websocket(V1).await;
+async fn responding_peer_stays_connected() {
+    let server = EventServer::new();
+    let mut client = server.websocket(V1).await;
     let start = Instant::now();
     while start.elapsed() < Duration::from_hours(3) {
-        assert_eq!(ear.next().await, "nothing");
+        assert_eq!(client.next().await, "nothing");
     }
-    office.deliver("bob", "still there").await;
-    assert_eq!(ear.subject().await, "still there");
+    server.deliver("bob", "still there").await;
+    assert_eq!(client.subject().await, "still there");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_peer_may_say() {
-    let office = EventServer::new();
+async fn invalid_input_closes_websocket() {
+    let server = EventServer::new();
     let fragment =
         |data, length: usize, last| Message::Frame(Frame::message(vec![b'x'; length], OpCode::Data(data), last));
     let table = [
@@ -315,12 +317,12 @@ async fn what_a_peer_may_say() {
         (vec![Message::Frame(Frame::message(&b"\xff"[..], OpCode::Data(Data::Text), true))], "closed 1007"),
     ];
     for (messages, expected) in table {
-        let mut ear = office.websocket(V1).await;
+        let mut client = server.websocket(V1).await;
         for message in &messages {
-            ear.0.send(message.clone()).await.unwrap();
+            client.0.send(message.clone()).await.unwrap();
         }
-        let mut answer = ear.0.next();
-        let answer = match timeout(Duration::from_secs(5), &mut answer).await {
+        let mut response = client.0.next();
+        let response = match timeout(Duration::from_secs(5), &mut response).await {
             Ok(Some(Ok(Message::Pong(pong)))) => {
                 assert_eq!(pong.as_ref(), b"?");
                 "nothing".to_owned()
@@ -329,69 +331,69 @@ async fn what_a_peer_may_say() {
             Err(_) => "nothing".to_owned(),
             other => panic!("{messages:?}: {other:?}"),
         };
-        assert_eq!(answer, expected, "{messages:?}");
+        assert_eq!(response, expected, "{messages:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_falls_behind_is_told_to_come_again() {
-    let office = EventServer::new();
-    let client = office.connect(1000);
+async fn lagging_subscriber_is_closed() {
+    let server = EventServer::new();
+    let client = server.connect(1000);
     let mut slow = WebSocketClient(client_async(format!("ws://localhost{V2}"), client).await.unwrap().0);
-    let mut stream = EventStreamClient { client: office.connect(1000), read: String::new() };
+    let mut stream = EventStreamClient { client: server.connect(1000), read: String::new() };
     stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     stream.until("retry").await.unwrap();
     // Long subjects make the client lag sooner.
     for number in 0..3000 {
-        office.deliver("bob", &format!("{number} {}", "x".repeat(4000))).await;
+        server.deliver("bob", &format!("{number} {}", "x".repeat(4000))).await;
         if number % 10 == 0 {
             sleep(Duration::from_millis(5)).await;
         }
     }
     // Events already on their way are still received.
-    let mut heard = 0;
+    let mut received = 0;
     let end = loop {
         let subject = slow.subject().await;
-        if !subject.starts_with(&format!("{heard} ")) {
+        if !subject.starts_with(&format!("{received} ")) {
             break subject;
         }
-        heard += 1;
+        received += 1;
     };
     assert_eq!(end, "closed 1013");
-    assert!((1..2000).contains(&heard), "{heard}");
-    let told = stream.until("event: lagged\ndata: {}\n\n").await.expect("the last word");
-    assert!(told.contains("\nid: "), "there is something to go on from");
-    assert!(stream.until("\n\n").await.is_none(), "nothing comes behind it");
-    assert!(office.counts(0, 0, 2).await);
+    assert!((1..2000).contains(&received), "{received}");
+    let event_text = stream.until("event: lagged\ndata: {}\n\n").await.expect("a lagged event");
+    assert!(event_text.contains("\nid: "), "there is an id to resume from");
+    assert!(stream.until("\n\n").await.is_none(), "the stream ends");
+    assert!(server.counts(0, 0, 2).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_takes_nothing_is_dropped() {
-    let office = EventServer::new();
-    let client = office.connect(1000);
+async fn stalled_subscriber_is_disconnected() {
+    let server = EventServer::new();
+    let client = server.connect(1000);
     let stalled = WebSocketClient(client_async(format!("ws://localhost{V2}"), client).await.unwrap().0);
-    let mut stream = EventStreamClient { client: office.connect(1000), read: String::new() };
+    let mut stream = EventStreamClient { client: server.connect(1000), read: String::new() };
     stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     stream.until("retry").await.unwrap();
-    assert!(office.counts(1, 1, 0).await);
+    assert!(server.counts(1, 1, 0).await);
     for _ in 0..100 {
-        office.deliver("bob", "hello").await;
+        server.deliver("bob", "hello").await;
     }
     sleep(Duration::from_secs(50)).await;
-    assert!(office.counts(1, 1, 0).await, "a pause is forgiven");
+    assert!(server.counts(1, 1, 0).await, "a pause is tolerated");
     sleep(Duration::from_secs(15)).await;
-    assert!(office.counts(0, 0, 0).await);
+    assert!(server.counts(0, 0, 0).await);
     drop((stalled, stream));
 }
 
 #[tokio::test(start_paused = true)]
 async fn server_sent_events() {
-    let office = EventServer::new();
-    office.deliver("ann", "one").await;
-    let second = office.deliver("bob", "two").await;
-    let mut all = office.stream(EVENTS, "").await;
-    let mut bob = office.stream(&format!("{EVENTS}/Bob@example.org"), "").await;
-    office.mailroom.remove(&office.mailroom.mailbox("bob").unwrap(), second).await.unwrap();
+    let server = EventServer::new();
+    server.deliver("ann", "one").await;
+    let second = server.deliver("bob", "two").await;
+    let mut all = server.stream(EVENTS, "").await;
+    let mut bob = server.stream(&format!("{EVENTS}/Bob@example.org"), "").await;
+    server.mailroom.remove(&server.mailroom.mailbox("bob").unwrap(), second).await.unwrap();
     let (name, _, data) = all.event().await.unwrap();
     assert_eq!((name.as_str(), &data["header"]["subject"]), ("message-stored", &"one".into()));
     let (_, _, data) = all.event().await.unwrap();
@@ -403,17 +405,17 @@ async fn server_sent_events() {
 
     // A client that reconnects gets what happened since, including deletions, and nothing else.
     drop((all, bob));
-    let third = office.deliver("ann", "three").await;
-    office.mailroom.remove(&office.mailroom.mailbox("ann").unwrap(), third).await.unwrap();
-    let by_header = office.stream(EVENTS, &format!("Last-Event-ID: {last}\r\n")).await;
-    let by_query = office.stream(&format!("{EVENTS}/ann?lastEventId={last}"), "").await;
+    let third = server.deliver("ann", "three").await;
+    server.mailroom.remove(&server.mailroom.mailbox("ann").unwrap(), third).await.unwrap();
+    let by_header = server.stream(EVENTS, &format!("Last-Event-ID: {last}\r\n")).await;
+    let by_query = server.stream(&format!("{EVENTS}/ann?lastEventId={last}"), "").await;
     for mut stream in [by_header, by_query] {
         assert_eq!(stream.event().await.unwrap().2["header"]["subject"], "three");
         assert_eq!(stream.event().await.unwrap().0, "message-deleted");
     }
     // An id of another server start reports only that events may be missing.
     for (foreign, has_gap) in [("1-1", true), ("nonsense", false), ("", false)] {
-        let mut stream = office.stream(EVENTS, &format!("Last-Event-ID: {foreign}\r\n")).await;
+        let mut stream = server.stream(EVENTS, &format!("Last-Event-ID: {foreign}\r\n")).await;
         if has_gap {
             stream.until("event: lagged\ndata: {}\n\n").await.unwrap();
         }
@@ -423,21 +425,21 @@ async fn server_sent_events() {
 
 /// A load balancer may send the client to another node.
 #[tokio::test(start_paused = true)]
-async fn who_listened_at_one_node_goes_on_at_another() {
+async fn subscription_resumes_on_another_node() {
     let store = SharedStore::new(Limits::default());
     let one = EventServer::over(store.node().await, Settings::default());
     let other = EventServer::over(store.node().await, Settings::default());
-    let (mut stream, mut ear) = (one.stream(EVENTS, "").await, one.websocket(V1).await);
+    let (mut stream, mut client) = (one.stream(EVENTS, "").await, one.websocket(V1).await);
     let first = other.deliver("ann", "first").await;
     let (_, id, data) = stream.event().await.unwrap();
     assert_eq!((id, &data["header"]["subject"]), (format!("0-{first}"), &"first".into()));
-    assert_eq!(ear.subject().await, "first");
+    assert_eq!(client.subject().await, "first");
     drop(stream);
 
     one.deliver("bob", "second").await;
     other.mailroom.remove(&other.mailroom.mailbox("ann").unwrap(), first).await.unwrap();
-    for office in [&one, &other] {
-        let mut stream = office.stream(EVENTS, &format!("Last-Event-ID: 0-{first}\r\n")).await;
+    for server in [&one, &other] {
+        let mut stream = server.stream(EVENTS, &format!("Last-Event-ID: 0-{first}\r\n")).await;
         assert_eq!(stream.event().await.unwrap().2["header"]["subject"], "second");
         let (name, _, data) = stream.event().await.unwrap();
         assert_eq!((name.as_str(), &data["identifier"]["id"]), ("message-deleted", &first.to_string().into()));
@@ -445,84 +447,84 @@ async fn who_listened_at_one_node_goes_on_at_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_stream_is_kept_alive() {
-    let office = EventServer::new();
-    let mut stream = office.stream(&format!("{EVENTS}/bob"), "").await;
+async fn idle_stream_gets_keep_alive() {
+    let server = EventServer::new();
+    let mut stream = server.stream(&format!("{EVENTS}/bob"), "").await;
     let start = Instant::now();
     for _ in 0..100 {
         stream.until(":\n\n").await.unwrap();
     }
     assert_eq!(start.elapsed().as_secs(), 500);
     // Events of other mailboxes advance the position.
-    office.deliver("ann", "for another").await;
+    server.deliver("ann", "for another").await;
     let id = stream.until(":\nid: ").await.map(|_| ()).and(stream.until("\n\n").await).unwrap();
     assert!(id.ends_with("-0\n\n"), "{id:?}");
-    assert_eq!(start.elapsed().as_secs(), 505, "with the next sign of life");
-    office.deliver("bob", "still there").await;
+    assert_eq!(start.elapsed().as_secs(), 505, "with the next keep-alive");
+    server.deliver("bob", "still there").await;
     assert_eq!(stream.event().await.unwrap().2["header"]["subject"], "still there");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_leaves_a_stream_leaves_its_place() {
-    let office = EventServer::new();
-    let (connections, seats) = (Connections::new(3, None), || office.stream(EVENTS, ""));
-    let tenure = ConnectionGuard::new(Some(connections.admit().unwrap()), office.shutdown.clone());
-    let mut stream = EventStreamClient { client: office.connect_with(1 << 16, tenure), read: String::new() };
+async fn disconnected_stream_releases_connection() {
+    let server = EventServer::new();
+    let (connections, subscribe) = (Connections::new(3, None), || server.stream(EVENTS, ""));
+    let guard = ConnectionGuard::new(Some(connections.admit().unwrap()), server.shutdown.clone());
+    let mut stream = EventStreamClient { client: server.connect_with(1 << 16, guard), read: String::new() };
     stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     stream.until("retry").await.unwrap();
     // Input from the client does not prevent the detection of the disconnect.
     stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\n").as_bytes()).await.unwrap();
-    let others = [seats().await, seats().await];
+    let others = [subscribe().await, subscribe().await];
     let start = Instant::now();
     drop((stream, others));
-    assert!(office.counts(0, 0, 0).await);
+    assert!(server.counts(0, 0, 0).await);
     let _all = [connections.admit().unwrap(), connections.admit().unwrap(), connections.admit().unwrap()];
     assert!(start.elapsed() < Duration::from_secs(1), "without a keep-alive: {:?}", start.elapsed());
 }
 
 /// A request that was sent during an event stream is served after it.
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_ends_is_followed_by_the_next_answer() {
-    let office = EventServer::new();
-    let mut stream = EventStreamClient { client: office.connect(1000), read: String::new() };
+async fn pipelined_request_is_served_after_stream() {
+    let server = EventServer::new();
+    let mut stream = EventStreamClient { client: server.connect(1000), read: String::new() };
     stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     stream.until("retry").await.unwrap();
     stream.client.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     for number in 0..3000 {
-        office.deliver("bob", &format!("{number} {}", "x".repeat(4000))).await;
+        server.deliver("bob", &format!("{number} {}", "x".repeat(4000))).await;
         if number % 10 == 0 {
             sleep(Duration::from_millis(5)).await;
         }
     }
-    assert!(stream.until("0\r\n\r\n").await.is_some(), "it fell behind");
+    assert!(stream.until("0\r\n\r\n").await.is_some(), "the stream lagged and ended");
     assert!(stream.until("ok\n").await.unwrap().contains("HTTP/1.1 200 OK\r\n"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_only_so_many_places() {
-    let office = EventServer::with(Settings { max_monitors: Some(2), ..Settings::default() });
-    let (ear, stream) = (office.websocket(V1).await, office.stream(EVENTS, "").await);
+async fn number_of_subscribers_is_limited() {
+    let server = EventServer::with(Settings { max_monitors: Some(2), ..Settings::default() });
+    let (client, stream) = (server.websocket(V1).await, server.stream(EVENTS, "").await);
     for request in [format!("GET {EVENTS}"), format!("GET {V1}\n{UPGRADE}")] {
-        let refused = send_request(&office.router, &request, Body::empty(), Peer::default()).await;
+        let refused = send_request(&server.router, &request, Body::empty(), Peer::default()).await;
         assert_eq!(refused.problem(503), "There are too many subscribers of live events.");
         assert_eq!(refused.header("retry-after"), "5");
     }
     assert_eq!(
-        send_request(&office.router, "GET /api/v1/mailbox/bob", Body::empty(), Peer::default()).await.status,
+        send_request(&server.router, "GET /api/v1/mailbox/bob", Body::empty(), Peer::default()).await.status,
         200
     );
-    drop(ear);
-    assert!(office.counts(0, 1, 0).await);
-    let another = office.stream(EVENTS, "").await;
-    drop((stream, another));
-    assert!(office.counts(0, 0, 0).await);
-    let _two = (office.websocket(V1).await, office.websocket(V2).await);
+    drop(client);
+    assert!(server.counts(0, 1, 0).await);
+    let request_again = server.stream(EVENTS, "").await;
+    drop((stream, request_again));
+    assert!(server.counts(0, 0, 0).await);
+    let _two = (server.websocket(V1).await, server.websocket(V2).await);
 }
 
 #[tokio::test]
-async fn the_headers_of_a_stream() {
-    let office = EventServer::new();
-    let head = send_request(&office.router, &format!("HEAD {EVENTS}"), Body::empty(), Peer::default()).await;
+async fn headers_of_event_stream() {
+    let server = EventServer::new();
+    let head = send_request(&server.router, &format!("HEAD {EVENTS}"), Body::empty(), Peer::default()).await;
     assert_eq!(head.status, 200);
     assert_eq!(head.header("content-type"), "text/event-stream");
     assert_eq!(head.header("cache-control"), "no-store");
@@ -532,33 +534,33 @@ async fn the_headers_of_a_stream() {
 
 /// A WebSocket is not HTTP any more, but it still counts as a connection.
 #[tokio::test(start_paused = true)]
-async fn monitors_keep_their_place_until_the_server_ends() {
-    let office = EventServer::new();
+async fn subscribers_hold_connection_until_shutdown() {
+    let server = EventServer::new();
     let connections = Connections::new(2, None);
-    let tenure =
-        |office: &EventServer| ConnectionGuard::new(Some(connections.admit().unwrap()), office.shutdown.clone());
-    let client = office.connect_with(1 << 16, tenure(&office));
-    let mut ear = WebSocketClient(client_async(format!("ws://localhost{V1}"), client).await.unwrap().0);
-    let client = office.connect_with(1000, tenure(&office));
+    let guard =
+        |server: &EventServer| ConnectionGuard::new(Some(connections.admit().unwrap()), server.shutdown.clone());
+    let client = server.connect_with(1 << 16, guard(&server));
+    let mut subscriber = WebSocketClient(client_async(format!("ws://localhost{V1}"), client).await.unwrap().0);
+    let client = server.connect_with(1000, guard(&server));
     let stalled = WebSocketClient(client_async(format!("ws://localhost{V1}"), client).await.unwrap().0);
-    let mut stream = office.stream(EVENTS, "").await;
+    let mut stream = server.stream(EVENTS, "").await;
     for _ in 0..100 {
-        office.deliver("bob", "hello").await;
+        server.deliver("bob", "hello").await;
     }
     sleep(Duration::from_secs(1)).await;
-    assert!(connections.admit().is_err(), "both places are taken");
+    assert!(connections.admit().is_err(), "both slots are in use");
 
-    let EventServer { trigger, shutdown, router, monitors, .. } = office;
+    let EventServer { trigger, shutdown, router, monitors, .. } = server;
     drop((shutdown, router));
     let start = Instant::now();
     let end = tokio::spawn(trigger.trigger_and_wait(Duration::from_secs(15)));
     let mut texts = 0;
-    while ear.subject().await == "hello" {
+    while subscriber.subject().await == "hello" {
         texts += 1;
     }
     assert_eq!(texts, 100);
     while stream.event().await.is_some() {}
-    assert!(end.await.unwrap(), "nobody is left");
+    assert!(end.await.unwrap(), "all connections are closed");
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert!(connections.admit().is_ok());
     assert_eq!(monitors.websockets.load(Relaxed), 0);
@@ -568,18 +570,18 @@ async fn monitors_keep_their_place_until_the_server_ends() {
 /// Clients that do not read must not delay the shutdown: a subscriber not at all, other clients only for a limited
 /// time.
 #[tokio::test(start_paused = true)]
-async fn the_end_does_not_wait_for_stalled_clients() {
-    let office = EventServer::new();
+async fn shutdown_does_not_wait_for_stalled_clients() {
+    let server = EventServer::new();
     for number in 0..200 {
-        office.deliver("bob", &format!("{number} {}", "x".repeat(900))).await;
+        server.deliver("bob", &format!("{number} {}", "x".repeat(900))).await;
     }
     for (path, seconds) in [(EVENTS, 1), ("/api/v1/mailbox/bob", 13)] {
         let (trigger, shutdown) = ShutdownTrigger::new();
-        let mut client = office.connect_with(1000, ConnectionGuard::new(None, shutdown));
+        let mut client = server.connect_with(1000, ConnectionGuard::new(None, shutdown));
         client.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
         client.read_u8().await.unwrap();
         for _ in 0..200 {
-            office.deliver("bob", &"x".repeat(900)).await;
+            server.deliver("bob", &"x".repeat(900)).await;
         }
         sleep(Duration::from_millis(100)).await;
         let start = Instant::now();
@@ -589,34 +591,34 @@ async fn the_end_does_not_wait_for_stalled_clients() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_websocket_keeps_the_place_of_a_client_behind_a_proxy() {
-    let office = EventServer::with(Settings {
+async fn websocket_holds_slot_of_forwarded_client() {
+    let server = EventServer::with(Settings {
         trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
         clients: Arc::new(ClientLimits::new(Some(1))),
         ..Settings::default()
     });
-    let (mut client, server) = duplex(1 << 16);
+    let (mut client, stream) = duplex(1 << 16);
     let proxy = Peer::from(Some([10, 0, 0, 1].into()));
-    let tenure = ConnectionGuard::new(None, office.shutdown.clone());
-    tokio::spawn(serve_connection(server, proxy, Version::Http1, office.router.clone(), tenure));
+    let guard = ConnectionGuard::new(None, server.shutdown.clone());
+    tokio::spawn(serve_connection(stream, proxy, Version::Http1, server.router.clone(), guard));
     client.write_all(handshake("Host: localhost\nX-Forwarded-For: 192.0.2.1").as_bytes()).await.unwrap();
     let mut stream = EventStreamClient { client, read: String::new() };
     assert!(stream.until("\r\n\r\n").await.unwrap().starts_with("HTTP/1.1 101 "));
     sleep(Duration::from_secs(10)).await;
-    let another =
-        async || send_request(&office.router, "GET /livez\nX-Forwarded-For: 192.0.2.1", Body::empty(), proxy).await;
-    another().await.problem(429);
+    let request_again =
+        async || send_request(&server.router, "GET /livez\nX-Forwarded-For: 192.0.2.1", Body::empty(), proxy).await;
+    request_again().await.problem(429);
     drop(stream);
-    assert!(office.counts(0, 0, 0).await);
-    assert_eq!(another().await.status, 200);
+    assert!(server.counts(0, 0, 0).await);
+    assert_eq!(request_again().await.status, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_the_server_is_told() {
-    let office = EventServer::new();
-    let mut ear = office.websocket(V2).await;
-    let (trigger, _) = (office.trigger, office.shutdown);
+async fn shutdown_closes_websocket() {
+    let server = EventServer::new();
+    let mut client = server.websocket(V2).await;
+    let (trigger, _) = (server.trigger, server.shutdown);
     tokio::spawn(trigger.trigger_and_wait(Duration::from_secs(15)));
-    assert_eq!(ear.next().await, format!("closed {}", u16::from(CloseCode::Away)));
-    assert_eq!(ear.next().await, "ended");
+    assert_eq!(client.next().await, format!("closed {}", u16::from(CloseCode::Away)));
+    assert_eq!(client.next().await, "ended");
 }

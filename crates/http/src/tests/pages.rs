@@ -31,43 +31,43 @@ const TABLE: [(&str, &str); 10] = [
     ("/m/james/1794699770123456?x=y", "../../"),
 ];
 
-fn below(base: &str) -> TestServer {
+fn server_with_base_path(base: &str) -> TestServer {
     TestServer::with(Settings { base_path: base.to_owned(), ..Settings::default() })
 }
 
 /// Returns the path of a file that has compressed forms.
 fn some_asset() -> String {
-    let (path, _) = ASSETS.iter().find(|(_, file)| file.smaller.len() == 2).expect("a file in three forms");
+    let (path, _) = ASSETS.iter().find(|(_, file)| file.compressed.len() == 2).expect("a file in three forms");
     format!("/assets/{HASH}/{path}")
 }
 
-fn decoded(answer: &TestResponse) -> Vec<u8> {
+fn decoded(response: &TestResponse) -> Vec<u8> {
     let mut out = Vec::new();
-    match answer.header("content-encoding") {
-        "" => out.extend_from_slice(&answer.body),
+    match response.header("content-encoding") {
+        "" => out.extend_from_slice(&response.body),
         "gzip" => {
-            flate2::read::GzDecoder::new(&answer.body[..]).read_to_end(&mut out).expect("gzip");
+            flate2::read::GzDecoder::new(&response.body[..]).read_to_end(&mut out).expect("gzip");
         }
-        "br" => brotli::BrotliDecompress(&mut &answer.body[..], &mut out).expect("brotli"),
+        "br" => brotli::BrotliDecompress(&mut &response.body[..], &mut out).expect("brotli"),
         other => panic!("{other}?"),
     }
     out
 }
 
 #[tokio::test]
-async fn every_page_finds_its_files_wherever_it_is() {
+async fn every_page_finds_its_files() {
     for base in ["", "/mail", "/a/b"] {
-        let house = below(base);
+        let server = server_with_base_path(base);
         for (path, root) in TABLE {
             for prefix in ["", base] {
-                let page = house.request(&format!("GET {prefix}{path}")).await;
+                let page = server.request(&format!("GET {prefix}{path}")).await;
                 assert_eq!(page.status, 200, "{prefix}{path}");
                 let start = format!("\"{root}assets/{HASH}/");
-                let named: Vec<&str> =
+                let referenced: Vec<&str> =
                     page.text().split(&start).skip(1).filter_map(|rest| rest.split('"').next()).collect();
-                assert!(!named.is_empty(), "{path}");
-                for file in named {
-                    let file = house.request(&format!("GET {prefix}/assets/{HASH}/{file}")).await;
+                assert!(!referenced.is_empty(), "{path}");
+                for file in referenced {
+                    let file = server.request(&format!("GET {prefix}/assets/{HASH}/{file}")).await;
                     assert_eq!(file.status, 200, "{path}");
                 }
             }
@@ -76,7 +76,7 @@ async fn every_page_finds_its_files_wherever_it_is() {
 }
 
 #[tokio::test]
-async fn a_slash_too_many_leads_to_the_page() {
+async fn trailing_slash_redirects_to_page() {
     let table = [
         ("/m/", "../"),
         ("/monitor/", "../monitor"),
@@ -89,22 +89,22 @@ async fn a_slash_too_many_leads_to_the_page() {
         ("/m/james/latest/", "../latest"),
     ];
     for base in ["", "/mail", "/a/b"] {
-        let house = below(base);
+        let server = server_with_base_path(base);
         for (path, location) in table {
             for prefix in ["", base] {
-                let answer = house.request(&format!("GET {prefix}{path}")).await;
-                assert_eq!((answer.status.as_u16(), answer.header("location")), (308, location), "{prefix}{path}");
-                assert_eq!(answer.header("cache-control"), "no-cache");
+                let response = server.request(&format!("GET {prefix}{path}")).await;
+                assert_eq!((response.status.as_u16(), response.header("location")), (308, location), "{prefix}{path}");
+                assert_eq!(response.header("cache-control"), "no-cache");
             }
         }
     }
 }
 
 #[tokio::test]
-async fn the_headers_of_a_page() {
-    let house = TestServer::new();
+async fn headers_of_page() {
+    let server = TestServer::new();
     for (path, _) in TABLE {
-        let mut page = house.request(&format!("GET {path}")).await;
+        let mut page = server.request(&format!("GET {path}")).await;
         let style =
             page.text().split("<style>").nth(1).and_then(|rest| rest.split("</style>").next()).expect("a style");
         let policy = format!(
@@ -138,10 +138,10 @@ async fn the_headers_of_a_page() {
 }
 
 #[tokio::test]
-async fn the_headers_of_a_file() {
-    let house = TestServer::new();
+async fn headers_of_file() {
+    let server = TestServer::new();
     for (path, content_type) in [("icon.svg", "image/svg+xml"), ("js/main.js", "text/javascript; charset=utf-8")] {
-        let mut file = house.request(&format!("GET /assets/{HASH}/{path}")).await;
+        let mut file = server.request(&format!("GET /assets/{HASH}/{path}")).await;
         let length = file.body.len().to_string();
         let expected = [
             ("cache-control", "public, max-age=31536000, immutable"),
@@ -163,10 +163,10 @@ async fn the_headers_of_a_file() {
 }
 
 #[tokio::test]
-async fn a_file_comes_as_the_client_likes_it() {
-    let house = TestServer::new();
+async fn file_is_sent_in_accepted_coding() {
+    let server = TestServer::new();
     for path in ["/".to_owned(), "/m/james".to_owned(), some_asset()] {
-        let plain = house.request(&format!("GET {path}")).await;
+        let plain = server.request(&format!("GET {path}")).await;
         let mut tags = vec![plain.header("etag").to_owned()];
         let table = [
             ("gzip, deflate, br, zstd", "br"),
@@ -176,12 +176,16 @@ async fn a_file_comes_as_the_client_likes_it() {
             ("zstd", ""),
         ];
         for (accepted, coding) in table {
-            let answer = house.request(&format!("GET {path}\nAccept-Encoding: {accepted}")).await;
-            assert_eq!((answer.status.as_u16(), answer.header("content-encoding")), (200, coding), "{path} {accepted}");
-            assert_eq!(answer.header("content-length"), answer.body.len().to_string());
-            assert_eq!(decoded(&answer), plain.body, "{path} {accepted}");
-            assert_eq!(answer.body.len() < plain.body.len(), !coding.is_empty(), "{path} {accepted}");
-            tags.push(answer.header("etag").to_owned());
+            let response = server.request(&format!("GET {path}\nAccept-Encoding: {accepted}")).await;
+            assert_eq!(
+                (response.status.as_u16(), response.header("content-encoding")),
+                (200, coding),
+                "{path} {accepted}"
+            );
+            assert_eq!(response.header("content-length"), response.body.len().to_string());
+            assert_eq!(decoded(&response), plain.body, "{path} {accepted}");
+            assert_eq!(response.body.len() < plain.body.len(), !coding.is_empty(), "{path} {accepted}");
+            tags.push(response.header("etag").to_owned());
         }
         tags.sort_unstable();
         tags.dedup();
@@ -190,23 +194,23 @@ async fn a_file_comes_as_the_client_likes_it() {
 }
 
 #[tokio::test]
-async fn a_browser_that_has_it_gets_nothing() {
-    let house = TestServer::new();
+async fn matching_etag_gets_304() {
+    let server = TestServer::new();
     for path in ["/".to_owned(), "/favicon.ico".to_owned(), some_asset()] {
         for accepted in ["br", "gzip", "identity"] {
-            let first = house.request(&format!("GET {path}\nAccept-Encoding: {accepted}")).await;
+            let first = server.request(&format!("GET {path}\nAccept-Encoding: {accepted}")).await;
             let mut expected = first.headers.clone();
             expected.remove("content-length");
             expected.remove("content-encoding");
             for method in ["GET", "HEAD"] {
-                let known = first.header("etag");
-                let again = house
-                    .request(&format!("{method} {path}\nAccept-Encoding: {accepted}\nIf-None-Match: {known}"))
+                let etag = first.header("etag");
+                let again = server
+                    .request(&format!("{method} {path}\nAccept-Encoding: {accepted}\nIf-None-Match: {etag}"))
                     .await;
                 assert_eq!((again.status.as_u16(), again.body.len()), (304, 0), "{path} {accepted}");
                 assert_eq!(again.headers, expected);
             }
-            let other = house.request(&format!("GET {path}\nAccept-Encoding: {accepted}\nIf-None-Match: \"x\"")).await;
+            let other = server.request(&format!("GET {path}\nAccept-Encoding: {accepted}\nIf-None-Match: \"x\"")).await;
             assert_eq!((other.status.as_u16(), other.body), (200, first.body), "{path} {accepted}");
         }
     }
@@ -214,18 +218,18 @@ async fn a_browser_that_has_it_gets_nothing() {
 
 #[tokio::test]
 async fn head_has_the_headers_of_get() {
-    let house = TestServer::new();
+    let server = TestServer::new();
     for path in ["/m/james", "/serve/greeting", "/api/v2/server", "/favicon.ico", &some_asset()] {
-        let get = house.request(&format!("GET {path}\nAccept-Encoding: br")).await;
-        let head = house.request(&format!("HEAD {path}\nAccept-Encoding: br")).await;
+        let get = server.request(&format!("GET {path}\nAccept-Encoding: br")).await;
+        let head = server.request(&format!("HEAD {path}\nAccept-Encoding: br")).await;
         assert_eq!((head.status, head.headers), (get.status, get.headers), "{path}");
         assert!(head.body.is_empty() && !get.body.is_empty(), "{path}");
     }
 }
 
 #[tokio::test]
-async fn what_is_not_there() {
-    let house = below("/mail");
+async fn missing_files_are_404() {
+    let server = server_with_base_path("/mail");
     let file = some_asset();
     let other_hash = file.replace(HASH, "000000000000");
     for path in [
@@ -247,15 +251,15 @@ async fn what_is_not_there() {
         "/mail/favicon.ico",
         "/mail/robots.txt",
     ] {
-        house.request(&format!("GET {path}")).await.problem(404);
+        server.request(&format!("GET {path}")).await.problem(404);
     }
     for path in ["/", "/m/james", "/monitor", &file, "/serve/greeting", "/api/v2/server", "/favicon.ico"] {
-        house.request(&format!("POST {path}")).await.problem(405);
+        server.request(&format!("POST {path}")).await.problem(405);
     }
 }
 
 #[tokio::test]
-async fn an_icon_for_what_is_no_page() {
+async fn favicon_is_served() {
     let icon = TestServer::new().request("GET /favicon.ico").await;
     assert_eq!((icon.status.as_u16(), icon.header("content-type")), (200, "image/svg+xml"));
     assert_eq!(icon.header("cache-control"), "public, max-age=86400");
@@ -263,19 +267,19 @@ async fn an_icon_for_what_is_no_page() {
 }
 
 #[test]
-fn the_files_are_packed_as_they_are_looked_for() {
+fn embedded_files_are_sorted() {
     assert!(ASSETS.is_sorted_by(|(one, _), (other, _)| one < other));
     for file in ASSETS.iter().map(|(_, file)| file).chain(&PAGES) {
-        let forms = || file.smaller.iter().chain([&file.plain]);
+        let forms = || file.compressed.iter().chain([&file.plain]);
         assert!(forms().is_sorted_by_key(|form| form.content.len()));
         assert!(forms().all(|form| (form.coding == Coding::Identity) == std::ptr::eq(form, &raw const file.plain)));
     }
 }
 
 #[test]
-fn the_web_interface_is_small() {
+fn web_interface_is_small() {
     let files = ASSETS.iter().map(|(_, file)| file).chain(&PAGES);
-    let total: usize = files.map(|file| file.smaller.first().unwrap_or(&file.plain).content.len()).sum();
+    let total: usize = files.map(|file| file.compressed.first().unwrap_or(&file.plain).content.len()).sum();
     assert!(total < MAX_BYTES, "{total} bytes compressed, which is more than {MAX_BYTES}");
 }
 
@@ -283,7 +287,7 @@ fn the_web_interface_is_small() {
 struct GreetingFile(TestDir);
 
 /// Creates a server whose greeting is in this file.
-fn greeting_in(path: PathBuf) -> TestServer {
+fn server_with_greeting(path: PathBuf) -> TestServer {
     TestServer::with_info(Settings::default(), ServerInfo { greeting_file: Some(path), ..ServerInfo::default() })
 }
 
@@ -296,8 +300,8 @@ impl GreetingFile {
         self.0.path().join("greeting.html")
     }
 
-    fn house(&self) -> TestServer {
-        greeting_in(self.path())
+    fn server(&self) -> TestServer {
+        server_with_greeting(self.path())
     }
 
     fn write(&self, content: impl AsRef<[u8]>) {
@@ -305,67 +309,67 @@ impl GreetingFile {
     }
 }
 
-async fn greeting(house: &TestServer) -> String {
-    let answer = house.request("GET /serve/greeting").await;
-    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "text/html; charset=utf-8"));
-    assert_eq!(answer.header("cache-control"), "no-cache");
-    assert_eq!(answer.header("referrer-policy"), "no-referrer");
-    assert_eq!(answer.header("cross-origin-resource-policy"), "same-origin");
-    let policy = answer.header("content-security-policy");
+async fn greeting(server: &TestServer) -> String {
+    let response = server.request("GET /serve/greeting").await;
+    assert_eq!((response.status.as_u16(), response.header("content-type")), (200, "text/html; charset=utf-8"));
+    assert_eq!(response.header("cache-control"), "no-cache");
+    assert_eq!(response.header("referrer-policy"), "no-referrer");
+    assert_eq!(response.header("cross-origin-resource-policy"), "same-origin");
+    let policy = response.header("content-security-policy");
     assert!(policy.starts_with("sandbox; default-src 'none'; ") && !policy.contains("script"), "{policy}");
-    answer.text().to_owned()
+    response.text().to_owned()
 }
 
 #[tokio::test]
-async fn the_built_in_greeting() {
-    let house = below("/mail");
-    let text = greeting(&house).await;
+async fn built_in_greeting() {
+    let server = server_with_base_path("/mail");
+    let text = greeting(&server).await;
     assert!(text.starts_with("<h2>"), "a fragment: {text}");
-    assert_eq!(house.request("GET /mail/serve/greeting").await.text(), text);
+    assert_eq!(server.request("GET /mail/serve/greeting").await.text(), text);
 }
 
 #[tokio::test]
-async fn a_greeting_of_ones_own_is_read_anew() {
+async fn greeting_file_is_reread() {
     let built_in = greeting(&TestServer::new()).await;
     let file = GreetingFile::new();
-    let house = file.house();
-    assert_eq!(greeting(&house).await, built_in, "there is no file yet");
+    let server = file.server();
+    assert_eq!(greeting(&server).await, built_in, "there is no file yet");
     for text in ["<p>Grüße", "<p>Grüße", "<p>Bonjour", ""] {
         file.write(text);
-        assert_eq!(greeting(&house).await, text);
+        assert_eq!(greeting(&server).await, text);
     }
     fs::remove_file(file.path()).expect("the file");
-    assert_eq!(greeting(&house).await, built_in, "the file is gone");
+    assert_eq!(greeting(&server).await, built_in, "the file is gone");
     file.write("back");
-    assert_eq!(greeting(&house).await, "back");
+    assert_eq!(greeting(&server).await, "back");
 }
 
 #[tokio::test]
-async fn odd_greetings() {
+async fn unusual_greeting_files() {
     let file = GreetingFile::new();
-    let house = file.house();
+    let server = file.server();
     file.write(b"caf\xe9 \xf0\x9f");
-    assert_eq!(greeting(&house).await, "caf\u{fffd} \u{fffd}");
+    assert_eq!(greeting(&server).await, "caf\u{fffd} \u{fffd}");
     file.write(vec![b'x'; (1 << 20) + 1]);
-    assert_eq!(greeting(&house).await.len(), 1 << 20);
+    assert_eq!(greeting(&server).await.len(), 1 << 20);
 
-    let directory = greeting_in(std::env::temp_dir());
+    let directory = server_with_greeting(std::env::temp_dir());
     assert!(greeting(&directory).await.starts_with("<h2>"));
     // Opening a pipe would wait for a writer.
     let pipe = GreetingFile::new();
     let mode = rustix::fs::Mode::from(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, pipe.path(), rustix::fs::FileType::Fifo, mode, 0).expect("a pipe");
-    assert!(greeting(&pipe.house()).await.starts_with("<h2>"));
+    assert!(greeting(&pipe.server()).await.starts_with("<h2>"));
 }
 
 #[tokio::test]
-async fn the_server_about_itself() {
-    let house = below("/mail");
+async fn about_server() {
+    let server = server_with_base_path("/mail");
     for path in ["/api/v2/server", "/mail/api/v2/server"] {
-        let answer = house.request(&format!("GET {path}")).await;
-        assert_eq!((answer.status.as_u16(), answer.header("cache-control")), (200, "no-store"));
-        assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
-        let about = answer.json();
+        let response = server.request(&format!("GET {path}")).await;
+        assert_eq!((response.status.as_u16(), response.header("cache-control")), (200, "no-store"));
+        assert_eq!(response.header("content-type"), "application/json; charset=utf-8");
+        let about = response.json();
         assert!(about["smtp"]["port"].is_null(), "this one has no ports");
         assert_eq!((&about["script"], &about["webhooks"]), (&serde_json::Value::Null, &0.into()));
     }

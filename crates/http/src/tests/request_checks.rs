@@ -12,21 +12,21 @@ fn from(ip: &str) -> Peer {
 
 /// Returns the prefix of links to an attachment in the response to a request with these headers.
 async fn base_url(settings: Settings, headers: &str, peer: Peer) -> Result<String, u16> {
-    let house = TestServer::with(settings);
-    house.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
-    let answer = house.request_with(&format!("GET /api/v1/mailbox/test/latest{headers}"), Body::empty(), peer).await;
-    if answer.status != 200 {
-        answer.problem(answer.status.as_u16());
-        return Err(answer.status.as_u16());
+    let server = TestServer::with(settings);
+    server.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
+    let response = server.request_with(&format!("GET /api/v1/mailbox/test/latest{headers}"), Body::empty(), peer).await;
+    if response.status != 200 {
+        response.problem(response.status.as_u16());
+        return Err(response.status.as_u16());
     }
-    let link = answer.json()["attachments"][0]["download-link"].as_str().expect("a link").to_owned();
+    let link = response.json()["attachments"][0]["download-link"].as_str().expect("a link").to_owned();
     let (base, _) = link.split_once("/mailbox/dattach/").expect("a link to an attachment");
     Ok(base.to_owned())
 }
 
 #[tokio::test]
-async fn dns_rebinding() {
-    let house = TestServer::new();
+async fn rejects_foreign_hosts() {
+    let server = TestServer::new();
     let table = [
         ("localhost", 200),
         ("[::1]:9000", 200),
@@ -39,66 +39,66 @@ async fn dns_rebinding() {
     ];
     for (host, status) in table {
         for request in [LIST, "DELETE /api/v1/mailbox/test", "GET /", "GET /nothing", "OPTIONS /"] {
-            let answer = house.request(&format!("{request}\nHost: {host}")).await;
+            let response = server.request(&format!("{request}\nHost: {host}")).await;
             if status == 200 {
-                assert!(answer.status.as_u16() < 410, "{request} {host}");
+                assert!(response.status.as_u16() < 410, "{request} {host}");
             } else {
-                answer.problem(status);
-                assert_eq!(answer.header("x-content-type-options"), "nosniff");
+                response.problem(status);
+                assert_eq!(response.header("x-content-type-options"), "nosniff");
             }
         }
     }
 }
 
 #[tokio::test]
-async fn a_request_has_exactly_one_host() {
-    let house = TestServer::new();
-    house.request(&format!("{LIST}\nHost: localhost\nHost: localhost")).await.problem(400);
+async fn requires_exactly_one_host_header() {
+    let server = TestServer::new();
+    server.request(&format!("{LIST}\nHost: localhost\nHost: localhost")).await.problem(400);
     let request = Request::get("/api/v1/mailbox/test").body(Body::empty()).unwrap();
-    let response = house.router.clone().oneshot(request).await.unwrap();
+    let response = server.router.clone().oneshot(request).await.unwrap();
     assert_eq!(response.status(), 400);
 }
 
 #[tokio::test]
-async fn a_probe_need_not_know_the_name() {
+async fn health_checks_accept_any_host() {
     for base in ["", "/mail", "/live"] {
-        let house = TestServer::with(Settings { base_path: base.to_owned(), ..Settings::default() });
+        let server = TestServer::with(Settings { base_path: base.to_owned(), ..Settings::default() });
         for path in ["/livez".to_owned(), "/readyz".to_owned(), format!("{base}/livez"), format!("{base}/readyz")] {
-            let named = house.request(&format!("GET {path}\nHost: pod.cluster.example")).await;
+            let named = server.request(&format!("GET {path}\nHost: pod.cluster.example")).await;
             assert_eq!(named.status, 200, "{path}");
             let request = Request::get(&path).body(Body::empty()).unwrap();
-            assert_eq!(house.router.clone().oneshot(request).await.unwrap().status(), 200, "{path}");
+            assert_eq!(server.router.clone().oneshot(request).await.unwrap().status(), 200, "{path}");
         }
         for path in ["/metrics", "/debug/vars", "/serve/status", "/livez/x"] {
-            house.request(&format!("GET {base}{path}\nHost: evil.example")).await.problem(421);
+            server.request(&format!("GET {base}{path}\nHost: evil.example")).await.problem(421);
         }
     }
-    let odd = TestServer::with(Settings { base_path: "/livez".to_owned(), ..Settings::default() });
-    odd.request("GET /livez\nHost: evil.example").await.problem(421);
-    assert_eq!(odd.request("GET /livez/livez\nHost: evil.example").await.status, 200);
+    let unusual = TestServer::with(Settings { base_path: "/livez".to_owned(), ..Settings::default() });
+    unusual.request("GET /livez\nHost: evil.example").await.problem(421);
+    assert_eq!(unusual.request("GET /livez/livez\nHost: evil.example").await.status, 200);
 }
 
 #[tokio::test]
-async fn a_target_in_absolute_form_outranks_the_host_header() {
-    let house = TestServer::new();
-    let absolute = house.request("GET http://localhost/api/v1/mailbox/test\nHost: evil.example").await;
+async fn absolute_target_takes_precedence_over_host_header() {
+    let server = TestServer::new();
+    let absolute = server.request("GET http://localhost/api/v1/mailbox/test\nHost: evil.example").await;
     assert_eq!(absolute.status, 200);
-    house.request("GET http://evil.example/api/v1/mailbox/test\nHost: localhost").await.problem(421);
+    server.request("GET http://evil.example/api/v1/mailbox/test\nHost: localhost").await.problem(421);
 }
 
 #[tokio::test]
-async fn links_start_with_what_the_client_calls_the_server() {
+async fn links_start_with_requested_host() {
     let plain = || Settings::default();
     let based = || Settings { base_path: "/mail".to_owned(), ..plain() };
     let public = || Settings { public_url: Some("https://mail.example.org/x".to_owned()), ..based() };
     let listed = || Settings { hosts: Hosts::Only(vec!["mail.example.org".to_owned()]), ..plain() };
-    let behind = || Settings { trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()], ..listed() };
+    let behind_proxy = || Settings { trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()], ..listed() };
     let forwarded =
         "\nHost: localhost:9000\nX-Forwarded-Proto: https\nX-Forwarded-Host: evil.example, mail.example.org";
     let spoofed = "\nHost: localhost:9000\nX-Forwarded-Host: evil.example";
-    let rebound = "\nHost: evil.example\nX-Forwarded-Host: localhost";
-    let rebound_ip = "\nHost: evil.example\nX-Forwarded-Host: 127.0.0.1:9000";
-    let passed_on = "\nHost: evil.example\nX-Forwarded-Host: mail.example.org";
+    let rebinding = "\nHost: evil.example\nX-Forwarded-Host: localhost";
+    let rebinding_to_ip = "\nHost: evil.example\nX-Forwarded-Host: 127.0.0.1:9000";
+    let forwarded_unchecked = "\nHost: evil.example\nX-Forwarded-Host: mail.example.org";
     let local = "\nHost: 10.0.0.9:9000\nX-Forwarded-Host: localhost:8080";
     let lines = "\nHost: localhost\nX-Forwarded-Host: evil.example\nX-Forwarded-Host: mail.example.org";
     let nonsense = "\nHost: localhost\nX-Forwarded-Proto: javascript\nX-Forwarded-Host: ,";
@@ -114,19 +114,19 @@ async fn links_start_with_what_the_client_calls_the_server() {
         (public(), "\nHost: mail.example.org", from("127.0.0.1"), Ok("https://mail.example.org/x")),
         (plain(), "\nHost: mail.example.org", from("127.0.0.1"), Err(421)),
         (listed(), "\nHost: mail.example.org:81", from("127.0.0.1"), Ok("http://mail.example.org:81")),
-        (behind(), forwarded, from("10.1.2.3"), Ok("https://mail.example.org")),
-        (behind(), forwarded, from("192.0.2.1"), Ok("http://localhost:9000")),
-        (behind(), forwarded, Peer::default(), Ok("http://localhost:9000")),
-        (behind(), spoofed, from("10.1.2.3"), Err(421)),
-        (behind(), spoofed, from("192.0.2.1"), Ok("http://localhost:9000")),
-        (behind(), rebound, from("10.1.2.3"), Err(421)),
-        (behind(), rebound_ip, from("10.1.2.3"), Err(421)),
-        (behind(), passed_on, from("10.1.2.3"), Err(421)),
-        (behind(), local, from("10.1.2.3"), Ok("http://localhost:8080")),
-        (behind(), lines, from("10.1.2.3"), Ok("http://mail.example.org")),
-        (behind(), nonsense, from("10.1.2.3"), Ok("http://localhost")),
-        (behind(), forwarded, by_header, Ok("https://mail.example.org")),
-        (behind(), forwarded, named, Ok("http://localhost:9000")),
+        (behind_proxy(), forwarded, from("10.1.2.3"), Ok("https://mail.example.org")),
+        (behind_proxy(), forwarded, from("192.0.2.1"), Ok("http://localhost:9000")),
+        (behind_proxy(), forwarded, Peer::default(), Ok("http://localhost:9000")),
+        (behind_proxy(), spoofed, from("10.1.2.3"), Err(421)),
+        (behind_proxy(), spoofed, from("192.0.2.1"), Ok("http://localhost:9000")),
+        (behind_proxy(), rebinding, from("10.1.2.3"), Err(421)),
+        (behind_proxy(), rebinding_to_ip, from("10.1.2.3"), Err(421)),
+        (behind_proxy(), forwarded_unchecked, from("10.1.2.3"), Err(421)),
+        (behind_proxy(), local, from("10.1.2.3"), Ok("http://localhost:8080")),
+        (behind_proxy(), lines, from("10.1.2.3"), Ok("http://mail.example.org")),
+        (behind_proxy(), nonsense, from("10.1.2.3"), Ok("http://localhost")),
+        (behind_proxy(), forwarded, by_header, Ok("https://mail.example.org")),
+        (behind_proxy(), forwarded, named, Ok("http://localhost:9000")),
     ];
     for (settings, headers, peer, expected) in table {
         let base = base_url(settings, headers, peer).await;
@@ -135,18 +135,18 @@ async fn links_start_with_what_the_client_calls_the_server() {
 }
 
 #[tokio::test]
-async fn the_cache_does_not_mix_up_hosts() {
-    let house = TestServer::new();
-    house.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
+async fn cache_distinguishes_hosts() {
+    let server = TestServer::new();
+    server.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
     for host in ["localhost:1", "localhost:2", "localhost:1"] {
-        let answer = house.request(&format!("GET /api/v1/mailbox/test/latest\nHost: {host}")).await;
-        assert!(answer.text().contains(&format!("http://{host}/mailbox/dattach/")), "{host}");
+        let response = server.request(&format!("GET /api/v1/mailbox/test/latest\nHost: {host}")).await;
+        assert!(response.text().contains(&format!("http://{host}/mailbox/dattach/")), "{host}");
     }
 }
 
 #[tokio::test]
-async fn requests_from_pages_of_other_origins() {
-    let house = TestServer::with_two_messages().await;
+async fn rejects_requests_from_other_origins() {
+    let server = TestServer::with_two_messages().await;
     let table = [
         ("", 200),
         ("\nOrigin: http://localhost:9000", 200),
@@ -208,28 +208,28 @@ async fn requests_from_pages_of_other_origins() {
     ];
     for (headers, status) in table {
         for request in requests {
-            let answer = house.request(&format!("{request}{headers}")).await;
-            assert_eq!(answer.status == 403, status == 403, "{request} {headers}: {}", answer.status);
-            assert_eq!(answer.header("cross-origin-resource-policy"), "same-origin", "{request}");
+            let response = server.request(&format!("{request}{headers}")).await;
+            assert_eq!(response.status == 403, status == 403, "{request} {headers}: {}", response.status);
+            assert_eq!(response.header("cross-origin-resource-policy"), "same-origin", "{request}");
         }
     }
     // The stream of events does not end, so its body is not read.
     for path in ["/api/v2/events", "/api/v2/events/test"] {
         let request = Request::get(path).header("Host", "localhost").header("Sec-Fetch-Site", "cross-site");
-        let answer = house.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
-        assert_eq!(answer.status(), 403, "{path}");
+        let response = server.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(response.status(), 403, "{path}");
     }
     let public = Settings { public_url: Some("https://mail.example.org".to_owned()), ..Settings::default() };
-    let house = TestServer::with(public);
-    let behind =
-        house.request("DELETE /api/v1/mailbox/test\nHost: 10.0.0.1:9000\nOrigin: https://mail.example.org").await;
-    assert_eq!(behind.status, 200);
+    let server = TestServer::with(public);
+    let behind_proxy =
+        server.request("DELETE /api/v1/mailbox/test\nHost: 10.0.0.1:9000\nOrigin: https://mail.example.org").await;
+    assert_eq!(behind_proxy.status, 200);
 }
 
 /// Browsers send Fetch Metadata only to `localhost` and loopback addresses, not to other names of this machine.
 #[tokio::test]
 async fn browsers_must_use_a_loopback_name_on_the_same_machine() {
-    let house = TestServer::with(Settings { hosts: Hosts::Only(vec!["box".to_owned()]), ..Settings::default() });
+    let server = TestServer::with(Settings { hosts: Hosts::Only(vec!["box".to_owned()]), ..Settings::default() });
     let browser = "\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64)";
     let table = [
         ("localhost:9000", browser, 200),
@@ -249,12 +249,12 @@ async fn browsers_must_use_a_loopback_name_on_the_same_machine() {
     ];
     for (host, agent, status) in table {
         let request = format!("{LIST}\nHost: {host}{agent}");
-        let answer = house.request_with(&request, Body::empty(), from("127.0.0.1")).await;
-        assert_eq!(answer.status, status, "{host}{agent}");
+        let response = server.request_with(&request, Body::empty(), from("127.0.0.1")).await;
+        assert_eq!(response.status, status, "{host}{agent}");
         // From another machine and with TLS, all of these names are accepted.
-        assert_eq!(house.request_with(&request, Body::empty(), from("192.0.2.1")).await.status, 200, "{host}{agent}");
+        assert_eq!(server.request_with(&request, Body::empty(), from("192.0.2.1")).await.status, 200, "{host}{agent}");
         let tls = Peer { tls: true, ..from("127.0.0.1") };
-        assert_eq!(house.request_with(&request, Body::empty(), tls).await.status, 200, "{host}{agent}");
+        assert_eq!(server.request_with(&request, Body::empty(), tls).await.status, 200, "{host}{agent}");
     }
 }
 
@@ -284,26 +284,26 @@ async fn any_site_may_link_to_a_page_but_not_frame_it() {
         "/api/docs",
     ];
     for base_path in ["", "/mail"] {
-        let house = TestServer::with(Settings { base_path: base_path.to_owned(), ..Settings::default() });
+        let server = TestServer::with(Settings { base_path: base_path.to_owned(), ..Settings::default() });
         for (headers, is_allowed) in table {
             for site in ["cross-site", "same-site"] {
                 for page in pages.iter().map(|page| format!("{base_path}{page}")) {
-                    let answer = house.request(&format!("GET {page}\nSec-Fetch-Site: {site}\n{headers}")).await;
-                    assert_eq!(answer.status != 403, is_allowed, "{page} {site} {headers}: {}", answer.status);
-                    assert_eq!(answer.header("cross-origin-opener-policy"), "same-origin", "{page}");
+                    let response = server.request(&format!("GET {page}\nSec-Fetch-Site: {site}\n{headers}")).await;
+                    assert_eq!(response.status != 403, is_allowed, "{page} {site} {headers}: {}", response.status);
+                    assert_eq!(response.header("cross-origin-opener-policy"), "same-origin", "{page}");
                 }
             }
         }
         let document = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document";
-        house.request(&format!("GET {base_path}/nothing\n{document}")).await.problem(403);
-        house.request(&format!("GET {base_path}//m/test\n{document}")).await.problem(403);
+        server.request(&format!("GET {base_path}/nothing\n{document}")).await.problem(403);
+        server.request(&format!("GET {base_path}//m/test\n{document}")).await.problem(403);
         let posted = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document";
-        house.request(&format!("POST {base_path}/\n{posted}")).await.problem(403);
+        server.request(&format!("POST {base_path}/\n{posted}")).await.problem(403);
     }
 }
 
 #[tokio::test]
-async fn mail_is_no_code() {
+async fn messages_are_not_served_as_scripts() {
     let mail = "Content-Type: text/javascript\r\nContent-Disposition: attachment; filename=x.js\r\n\r\nalert(1)";
     let refused = [
         "script",
@@ -318,10 +318,10 @@ async fn mail_is_no_code() {
         "object",
         "embed",
     ];
-    let let_in = ["document", "iframe", "image", "font", "video", "empty"];
+    let accepted = ["document", "iframe", "image", "font", "video", "empty"];
     for base_path in ["", "/mail", "/assets"] {
-        let house = TestServer::with(Settings { base_path: base_path.to_owned(), ..Settings::default() });
-        house.put(0, "test", mail).await;
+        let server = TestServer::with(Settings { base_path: base_path.to_owned(), ..Settings::default() });
+        server.put(0, "test", mail).await;
         let paths = [
             "/mailbox/vattach/test/latest/0/x.js",
             "/mailbox/dattach/test/latest/0/x.js",
@@ -335,23 +335,23 @@ async fn mail_is_no_code() {
         ];
         for path in paths.iter().flat_map(|path| [(*path).to_owned(), format!("{base_path}{path}")]) {
             for destination in refused {
-                house.request(&format!("GET {path}\nSec-Fetch-Dest: {destination}")).await.problem(403);
+                server.request(&format!("GET {path}\nSec-Fetch-Dest: {destination}")).await.problem(403);
             }
-            for destination in let_in {
-                let answer = house.request(&format!("GET {path}\nSec-Fetch-Dest: {destination}")).await;
-                assert_eq!(answer.status, 200, "{path} {destination}");
+            for destination in accepted {
+                let response = server.request(&format!("GET {path}\nSec-Fetch-Dest: {destination}")).await;
+                assert_eq!(response.status, 200, "{path} {destination}");
             }
         }
         let script = format!("/assets/{}/js/main.js", crate::response::embedded_assets::HASH);
         for path in [script.clone(), format!("{base_path}{script}")] {
-            assert_eq!(house.request(&format!("GET {path}\nSec-Fetch-Dest: script")).await.status, 200, "{path}");
+            assert_eq!(server.request(&format!("GET {path}\nSec-Fetch-Dest: script")).await.status, 200, "{path}");
         }
     }
 }
 
 #[tokio::test]
-async fn no_other_site_frames_anything() {
-    let house = TestServer::with_two_messages().await;
+async fn responses_forbid_framing_by_other_sites() {
+    let server = TestServer::with_two_messages().await;
     let table = [
         ("/", "DENY"),
         ("/m/test", "DENY"),
@@ -364,8 +364,8 @@ async fn no_other_site_frames_anything() {
         ("/livez", "SAMEORIGIN"),
     ];
     for (path, options) in table {
-        let answer = house.request(&format!("GET {path}")).await;
-        assert_eq!(answer.header("x-frame-options"), options, "{path}");
-        assert_eq!(answer.header("x-dns-prefetch-control"), "off", "{path}");
+        let response = server.request(&format!("GET {path}")).await;
+        assert_eq!(response.header("x-frame-options"), options, "{path}");
+        assert_eq!(response.header("x-dns-prefetch-control"), "off", "{path}");
     }
 }

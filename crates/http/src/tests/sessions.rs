@@ -17,9 +17,9 @@ async fn with_journal() -> (TestServer, Arc<MemoryJournal>) {
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
     let mailroom = mailroom.with_journal(journal.clone());
-    let house = TestServer { store, router: router(Arc::new(mailroom), Settings::default()) };
-    house.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
-    (house, journal)
+    let server = TestServer { store, router: router(Arc::new(mailroom), Settings::default()) };
+    server.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
+    (server, journal)
 }
 
 pub(super) fn session_info(session: u64) -> SessionInfo {
@@ -35,16 +35,16 @@ pub(super) fn session_info(session: u64) -> SessionInfo {
     }
 }
 
-pub(super) fn chunk(session: u64, number: u32, cover: SessionInfo, said: &[(u64, Side, &str)]) -> Chunk {
+pub(super) fn chunk(session: u64, number: u32, cover: SessionInfo, entries: &[(u64, Side, &str)]) -> Chunk {
     let mut lines = TranscriptLines::default();
-    for &(micros, side, text) in said {
+    for &(micros, side, text) in entries {
         lines.push(TranscriptLine { micros, side, text });
     }
     let at = Timestamp::UNIX_EPOCH;
     Chunk { session: session.into(), number, at, info: Arc::new(cover), transaction: None, lines }
 }
 
-pub(super) fn mail(messages: &[(&str, u64)]) -> Transaction {
+pub(super) fn transaction(messages: &[(&str, u64)]) -> Transaction {
     Transaction {
         from: "a@example.org".to_owned(),
         parameters: "SIZE=22 RET=HDRS".to_owned(),
@@ -56,9 +56,9 @@ pub(super) fn mail(messages: &[(&str, u64)]) -> Transaction {
 }
 
 #[tokio::test]
-async fn the_transcript_of_a_message() {
-    let (house, journal) = with_journal().await;
-    let known = SessionInfo {
+async fn transcript_of_message() {
+    let (server, journal) = with_journal().await;
+    let info = SessionInfo {
         helo: Some("client".to_owned()),
         tls: Some(Tls { version: Cow::Borrowed("TLSv1.3"), cipher: Cow::Borrowed("TLS_AES_256_GCM_SHA384") }),
         user: Some("ann".to_owned()),
@@ -67,22 +67,22 @@ async fn the_transcript_of_a_message() {
     journal.append(chunk(
         FIRST,
         0,
-        known.clone(),
+        info.clone(),
         &[(0, Side::Server, "220 mx \"x\""), (1500, Side::Client, "EHLO client")],
     ));
-    let brought = chunk(FIRST, 1, known.clone(), &[(2_000_000, Side::Client, "MAIL FROM:<a@example.org>")]);
-    journal.append(Chunk { transaction: Some(mail(&[("test", id(0))])), ..brought });
-    let other = chunk(FIRST, 2, known.clone(), &[(3_000_000, Side::Client, "MAIL FROM:<secret@example.org>")]);
-    journal.append(Chunk { transaction: Some(mail(&[("other", 7)])), ..other });
+    let transaction_chunk = chunk(FIRST, 1, info.clone(), &[(2_000_000, Side::Client, "MAIL FROM:<a@example.org>")]);
+    journal.append(Chunk { transaction: Some(transaction(&[("test", id(0))])), ..transaction_chunk });
+    let other = chunk(FIRST, 2, info.clone(), &[(3_000_000, Side::Client, "MAIL FROM:<secret@example.org>")]);
+    journal.append(Chunk { transaction: Some(transaction(&[("other", 7)])), ..other });
     let end = Some(SessionEnd {
         at: Some(Timestamp::from_millisecond(1_794_699_775_000).unwrap()),
         reason: Cow::Borrowed("quit"),
     });
-    journal.append(chunk(FIRST, 3, SessionInfo { end, refusals: 1, ..known }, &[]));
+    journal.append(chunk(FIRST, 3, SessionInfo { end, refusals: 1, ..info }, &[]));
 
-    let answer = house.request(&format!("GET /api/v2/mailbox/test/{}/transcript", id(0))).await;
-    assert_eq!((answer.status, answer.header("cache-control")), (StatusCode::OK, "no-store"));
-    assert!(answer.body.ends_with(b"}\n"));
+    let response = server.request(&format!("GET /api/v2/mailbox/test/{}/transcript", id(0))).await;
+    assert_eq!((response.status, response.header("cache-control")), (StatusCode::OK, "no-store"));
+    assert!(response.body.ends_with(b"}\n"));
     let expected = json!({
         "session": {
             "id": FIRST.to_string(),
@@ -114,25 +114,25 @@ async fn the_transcript_of_a_message() {
              "from": "client", "text": "MAIL FROM:<a@example.org>"},
         ],
     });
-    assert_eq!(answer.json(), expected);
-    assert_eq!(house.request("GET /api/v2/mailbox/test/latest/transcript").await.json(), expected);
-    let whole = house.request(&format!("GET /api/v2/sessions/{FIRST}")).await.json();
+    assert_eq!(response.json(), expected);
+    assert_eq!(server.request("GET /api/v2/mailbox/test/latest/transcript").await.json(), expected);
+    let complete = server.request(&format!("GET /api/v2/sessions/{FIRST}")).await.json();
     assert_eq!(
-        (whole["session"]["transactions"].as_array().unwrap().len(), whole["lines"][3]["after-millis"].as_u64()),
+        (complete["session"]["transactions"].as_array().unwrap().len(), complete["lines"][3]["after-millis"].as_u64()),
         (2, Some(3000))
     );
 }
 
 #[tokio::test]
-async fn what_there_is_no_transcript_of() {
-    let (house, _) = with_journal().await;
-    let answer = house.request(&format!("GET /api/v2/mailbox/test/{}/transcript", id(0))).await;
-    assert_eq!(answer.problem(404), "There is no transcript of the delivery of this message.");
-    let answer = house.request("GET /api/v2/mailbox/test/7/transcript").await;
-    assert_eq!(answer.problem(404), "The mailbox has no such message.");
+async fn missing_transcripts_are_404() {
+    let (server, _) = with_journal().await;
+    let response = server.request(&format!("GET /api/v2/mailbox/test/{}/transcript", id(0))).await;
+    assert_eq!(response.problem(404), "There is no transcript of the delivery of this message.");
+    let response = server.request("GET /api/v2/mailbox/test/7/transcript").await;
+    assert_eq!(response.problem(404), "The mailbox has no such message.");
     for id in ["7", "x", "-1", "07"] {
-        let answer = house.request(&format!("GET /api/v2/sessions/{id}")).await;
-        assert_eq!(answer.problem(404), "There is no such session, or it is not stored any more.");
+        let response = server.request(&format!("GET /api/v2/sessions/{id}")).await;
+        assert_eq!(response.problem(404), "There is no such session, or it is not stored any more.");
     }
     let without = TestServer::with_two_messages().await;
     assert_eq!(without.request("GET /api/v2/sessions").await.text(), "{\"sessions\":[],\"next\":null}\n");
@@ -141,8 +141,8 @@ async fn what_there_is_no_transcript_of() {
 }
 
 #[tokio::test]
-async fn the_list_of_sessions() {
-    let (house, journal) = with_journal().await;
+async fn lists_sessions() {
+    let (server, journal) = with_journal().await;
     for session in 1..=60 {
         let refused = u32::from(session % 10 == 0);
         journal.append(chunk(
@@ -153,7 +153,7 @@ async fn the_list_of_sessions() {
         ));
     }
     let list = async |query: &str| {
-        let list = house.request(&format!("GET /api/v2/sessions{query}")).await.json();
+        let list = server.request(&format!("GET /api/v2/sessions{query}")).await.json();
         let number = |session: &serde_json::Value| session["id"].as_str().unwrap().parse::<u64>().unwrap();
         let ids: Vec<u64> = list["sessions"].as_array().unwrap().iter().map(number).collect();
         (ids, list["next"].as_str().map(str::to_owned))
@@ -164,9 +164,9 @@ async fn the_list_of_sessions() {
     assert_eq!(list("?refused=true&limit=2").await, (vec![60, 50], Some("50".to_owned())));
     assert_eq!(list("?refused=true&before=20").await, (vec![10], None));
     assert_eq!(list("?limit=1000").await.0.len(), 60);
-    let record = &house.request("GET /api/v2/sessions?limit=1").await.json()["sessions"][0];
+    let record = &server.request("GET /api/v2/sessions?limit=1").await.json()["sessions"][0];
     assert_eq!((record["refused"].as_u64(), &record["ending"], &record["helo"]), (Some(1), &json!(null), &json!(null)));
     for bad in ["limit=0", "limit=x", "before=x", "refused=1", "refused=true&refused=true"] {
-        house.request(&format!("GET /api/v2/sessions?{bad}")).await.problem(400);
+        server.request(&format!("GET /api/v2/sessions?{bad}")).await.problem(400);
     }
 }

@@ -23,7 +23,7 @@ impl FailingStore {
         Self { error: Some(error), is_shared: false }
     }
 
-    fn silent() -> Self {
+    fn unresponsive() -> Self {
         Self { error: None, is_shared: false }
     }
 
@@ -79,14 +79,14 @@ impl Store for FailingStore {
 }
 
 #[tokio::test]
-async fn a_store_in_trouble_is_503() {
+async fn store_errors_are_503() {
     let table: [(MakeError, &str, &str); 3] = [
         (StoreError::Unavailable, "5", "The store cannot be reached at the moment."),
         (StoreError::NoSpace, "5", "The store is full."),
         (StoreError::Broken, "", "The store failed."),
     ];
     for (error, retry_after, detail) in table {
-        let router = over(FailingStore::with(error));
+        let router = router_over(FailingStore::with(error));
         for request in [
             "GET /api/v1/mailbox/test",
             "GET /api/v1/mailbox/test/latest",
@@ -98,79 +98,79 @@ async fn a_store_in_trouble_is_503() {
             "DELETE /api/v1/mailbox/test",
             "GET /readyz",
         ] {
-            let answer = send_request(&router, request, Body::empty(), Peer::default()).await;
-            assert_eq!(answer.problem(503), detail, "{request}");
-            assert_eq!(answer.header("retry-after"), retry_after, "{request}");
+            let response = send_request(&router, request, Body::empty(), Peer::default()).await;
+            assert_eq!(response.problem(503), detail, "{request}");
+            assert_eq!(response.header("retry-after"), retry_after, "{request}");
         }
     }
 }
 
 /// A store error that is to be logged leaves the service as an extension of the response.
 #[tokio::test]
-async fn a_shared_store_says_by_itself_that_it_is_away() {
-    for (is_shared, path, is_told) in [
+async fn readiness_does_not_log_shared_store_errors() {
+    for (is_shared, path, is_logged) in [
         (false, "/api/v1/mailbox/test", true),
         (false, "/readyz", true),
         (true, "/api/v1/mailbox/test", true),
         (true, "/readyz", false),
     ] {
-        let router = over(FailingStore { is_shared, ..FailingStore::with(StoreError::Unavailable) });
+        let router = router_over(FailingStore { is_shared, ..FailingStore::with(StoreError::Unavailable) });
         let request = Request::get(path).header("Host", "localhost").body(Body::empty()).expect("a request");
-        let response = router.oneshot(request).await.expect("an answer");
+        let response = router.oneshot(request).await.expect("a response");
         assert_eq!(response.status(), 503, "{path}");
-        assert_eq!(response.extensions().get::<StoreError>().is_some(), is_told, "{path}, shared: {is_shared}");
+        assert_eq!(response.extensions().get::<StoreError>().is_some(), is_logged, "{path}, shared: {is_shared}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_does_not_answer_is_not_ready() {
-    let router = over(FailingStore::silent());
-    let answer = send_request(&router, "GET /readyz", Body::empty(), Peer::default()).await;
-    assert_eq!(answer.problem(503), "The store cannot be reached at the moment.");
+async fn unresponsive_store_is_not_ready() {
+    let router = router_over(FailingStore::unresponsive());
+    let response = send_request(&router, "GET /readyz", Body::empty(), Peer::default()).await;
+    assert_eq!(response.problem(503), "The store cannot be reached at the moment.");
     assert_eq!(send_request(&router, "GET /livez", Body::empty(), Peer::default()).await.status, 200);
 }
 
 #[tokio::test]
-async fn a_server_that_ends_is_not_ready_but_lives() {
+async fn server_in_shutdown_is_live_but_not_ready() {
     let settings = Settings::default();
     let readiness = settings.readiness.clone();
-    let house = TestServer::with(settings);
-    assert_eq!(house.request("GET /readyz").await.text(), "ok\n");
+    let server = TestServer::with(settings);
+    assert_eq!(server.request("GET /readyz").await.text(), "ok\n");
     readiness.start_shutdown();
-    assert_eq!(house.request("GET /readyz").await.problem(503), "The server is shutting down.");
-    assert_eq!(house.request("GET /livez").await.text(), "ok\n");
+    assert_eq!(server.request("GET /readyz").await.problem(503), "The server is shutting down.");
+    assert_eq!(server.request("GET /livez").await.text(), "ok\n");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_store_does_not_tell_is_not_made_up() {
-    for store in [FailingStore::silent(), FailingStore::with(StoreError::Unavailable)] {
-        let router = over(store);
-        let answer = send_request(&router, "GET /metrics", Body::empty(), Peer::default()).await;
-        assert_eq!(answer.status, 200);
-        assert!(answer.text().contains("\nrestante_store_up 0\n"), "{}", answer.text());
-        assert!(!answer.text().contains("restante_store_messages"), "{}", answer.text());
+async fn metrics_omit_unknown_store_values() {
+    for store in [FailingStore::unresponsive(), FailingStore::with(StoreError::Unavailable)] {
+        let router = router_over(store);
+        let response = send_request(&router, "GET /metrics", Body::empty(), Peer::default()).await;
+        assert_eq!(response.status, 200);
+        assert!(response.text().contains("\nrestante_store_up 0\n"), "{}", response.text());
+        assert!(!response.text().contains("restante_store_messages"), "{}", response.text());
         assert_eq!(send_request(&router, "GET /debug/vars", Body::empty(), Peer::default()).await.status, 200);
     }
 }
 
-pub(super) fn over(store: FailingStore) -> Router {
+pub(super) fn router_over(store: FailingStore) -> Router {
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), Arc::new(store), Extensions::default());
     router(Arc::new(mailroom), Settings { max_message_bytes: 1 << 20, ..Settings::default() })
 }
 
 /// Monitoring is needed most when the server is busy.
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_about_the_server_does_not_wait_for_heavy_work() {
+async fn monitoring_does_not_wait_for_work_permits() {
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
     let server = Arc::new(Server::new(Arc::new(mailroom), Settings::default()));
-    let turns = u32::try_from(server.work_permits.available_permits()).unwrap();
-    let _all = server.work_permits.clone().acquire_many_owned(turns).await.unwrap();
+    let permits = u32::try_from(server.work_permits.available_permits()).unwrap();
+    let _all = server.work_permits.clone().acquire_many_owned(permits).await.unwrap();
     let router = build_router(server);
     for path in ["/livez", "/readyz", "/metrics", "/debug/vars", "/serve/status"] {
         let request = format!("GET {path}");
-        let asking = send_request(&router, &request, Body::empty(), Peer::default());
-        let answer = tokio::time::timeout(std::time::Duration::from_mins(1), asking).await;
-        assert_eq!(answer.unwrap_or_else(|_| panic!("{path} waits")).status, 200, "{path}");
+        let response = send_request(&router, &request, Body::empty(), Peer::default());
+        let response = tokio::time::timeout(std::time::Duration::from_mins(1), response).await;
+        assert_eq!(response.unwrap_or_else(|_| panic!("{path} waits")).status, 200, "{path}");
     }
 }

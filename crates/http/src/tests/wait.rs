@@ -12,29 +12,29 @@ use tokio::time::{sleep, timeout};
 use super::*;
 use crate::{ConnectionGuard, Version, serve_connection};
 
-fn house() -> TestServer {
+fn server() -> TestServer {
     TestServer::with(Settings { max_message_bytes: 1 << 20, ..Settings::default() })
 }
 
 /// Delivers a message through another request.
-async fn deliver(house: &TestServer, mailbox: &str, subject: &str) -> String {
+async fn deliver(server: &TestServer, mailbox: &str, subject: &str) -> String {
     let request = format!("POST /api/v2/mailbox/{mailbox}\nContent-Type: message/rfc822");
     let mail = format!("From: a@example.org\r\nSubject: {subject}\r\n\r\nThe code is 4711.\r\n");
-    let answer = house.request_with(&request, mail, Peer::default()).await;
-    assert_eq!(answer.status, 201, "{:?}", answer.body);
-    answer.json()["messages"][0]["id"].as_str().unwrap().to_owned()
+    let response = server.request_with(&request, mail, Peer::default()).await;
+    assert_eq!(response.status, 201, "{:?}", response.body);
+    response.json()["messages"][0]["id"].as_str().unwrap().to_owned()
 }
 
-fn subjects(answer: &Value) -> Vec<&str> {
-    let messages = answer["messages"].as_array().expect("a list");
-    messages.iter().map(|one| one["subject"].as_str().unwrap()).collect()
+fn subjects(response: &Value) -> Vec<&str> {
+    let messages = response["messages"].as_array().expect("a list");
+    messages.iter().map(|message| message["subject"].as_str().unwrap()).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_there_is_told_at_once() {
-    let house = house();
-    let first = deliver(&house, "test", "one").await;
-    deliver(&house, "test", "two").await;
+async fn existing_messages_are_returned_immediately() {
+    let server = server();
+    let first = deliver(&server, "test", "one").await;
+    deliver(&server, "test", "two").await;
     let table = [
         ("", &["one"][..]),
         ("?count=2", &["one", "two"]),
@@ -44,96 +44,96 @@ async fn what_is_there_is_told_at_once() {
         ("?timeout=10m&expect=some", &["one"]),
     ];
     for (query, expected) in table {
-        let answer = house.request(&format!("GET /api/v2/mailbox/Test+x/wait{query}")).await;
-        assert_eq!(answer.status, 200, "{query}");
-        assert_eq!(answer.header("cache-control"), "no-store");
-        assert_eq!(subjects(&answer.json()), expected, "{query}");
+        let response = server.request(&format!("GET /api/v2/mailbox/Test+x/wait{query}")).await;
+        assert_eq!(response.status, 200, "{query}");
+        assert_eq!(response.header("cache-control"), "no-store");
+        assert_eq!(subjects(&response.json()), expected, "{query}");
         assert!(
-            answer.text().starts_with("{\"messages\":[{\"mailbox\":\"test\",\"id\":\"")
-                && answer.text().ends_with("}]}\n")
+            response.text().starts_with("{\"messages\":[{\"mailbox\":\"test\",\"id\":\"")
+                && response.text().ends_with("}]}\n")
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_is_told_when_it_comes() {
-    let house = house();
-    let waiting = house.request("GET /api/v2/mailbox/test/wait?count=2&match=-subject:no&timeout=1m");
+async fn arriving_messages_are_returned() {
+    let server = server();
+    let waiting = server.request("GET /api/v2/mailbox/test/wait?count=2&match=-subject:no&timeout=1m");
     let sending = async {
         for subject in ["one", "no", "two"] {
             sleep(Duration::from_secs(10)).await;
-            deliver(&house, "other", "two").await;
-            deliver(&house, "test", subject).await;
+            deliver(&server, "other", "two").await;
+            deliver(&server, "test", subject).await;
         }
     };
-    let (answer, ()) = tokio::join!(waiting, sending);
-    assert_eq!(subjects(&answer.json()), ["one", "two"]);
+    let (response, ()) = tokio::join!(waiting, sending);
+    assert_eq!(subjects(&response.json()), ["one", "two"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_come_is_told_at_the_end_of_the_time() {
-    let house = house();
-    deliver(&house, "test", "one").await;
-    let began = tokio::time::Instant::now();
-    let answer = house.request("GET /api/v2/mailbox/test/wait?count=2&timeout=1m30s").await;
-    assert_eq!(began.elapsed().as_secs(), 90);
-    assert_eq!(answer.problem(408), "1 of 2 matching messages arrived in time.");
-    assert_eq!(subjects(&answer.json()), ["one"]);
-    let answer = house.request("GET /api/v2/mailbox/empty/wait").await;
-    assert_eq!(began.elapsed().as_secs(), 120);
-    assert_eq!(answer.problem(408), "0 of 1 matching messages arrived in time.");
-    assert_eq!(subjects(&answer.json()), [""; 0]);
+async fn timeout_returns_408() {
+    let server = server();
+    deliver(&server, "test", "one").await;
+    let start = tokio::time::Instant::now();
+    let response = server.request("GET /api/v2/mailbox/test/wait?count=2&timeout=1m30s").await;
+    assert_eq!(start.elapsed().as_secs(), 90);
+    assert_eq!(response.problem(408), "1 of 2 matching messages arrived in time.");
+    assert_eq!(subjects(&response.json()), ["one"]);
+    let response = server.request("GET /api/v2/mailbox/empty/wait").await;
+    assert_eq!(start.elapsed().as_secs(), 120);
+    assert_eq!(response.problem(408), "0 of 1 matching messages arrived in time.");
+    assert_eq!(subjects(&response.json()), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_becomes_right_later_is_found_at_the_end() {
-    let house = house();
-    deliver(&house, "test", "one").await;
-    let waiting = house.request("GET /api/v2/mailbox/test/wait?match=is:seen&timeout=2.5");
-    let (answer, ()) = tokio::join!(waiting, async {
+async fn message_that_matches_later_is_found() {
+    let server = server();
+    deliver(&server, "test", "one").await;
+    let waiting = server.request("GET /api/v2/mailbox/test/wait?match=is:seen&timeout=2.5");
+    let (response, ()) = tokio::join!(waiting, async {
         sleep(Duration::from_secs(1)).await;
         let mark = "PATCH /api/v1/mailbox/test/latest";
-        let latest = house.request("GET /api/v1/mailbox/test/latest").await.json()["id"].as_str().unwrap().to_owned();
-        house.request_with(&mark.replace("latest", &latest), "{\"seen\":true}", Peer::default()).await;
+        let latest = server.request("GET /api/v1/mailbox/test/latest").await.json()["id"].as_str().unwrap().to_owned();
+        server.request_with(&mark.replace("latest", &latest), "{\"seen\":true}", Peer::default()).await;
     });
-    assert_eq!(subjects(&answer.json()), ["one"]);
-    assert_eq!(answer.status, 200);
+    assert_eq!(subjects(&response.json()), ["one"]);
+    assert_eq!(response.status, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_expected() {
-    let house = house();
-    let answer = house.request("GET /api/v2/mailbox/test/wait?expect=none&timeout=5").await;
-    assert_eq!((answer.status.as_u16(), answer.text()), (204, ""));
-    let waiting = house.request("GET /api/v2/mailbox/test/wait?expect=none&match=subject:bad&timeout=1m");
-    let (answer, _) = tokio::join!(waiting, async {
-        deliver(&house, "test", "good").await;
-        deliver(&house, "test", "bad").await
+async fn expecting_no_message() {
+    let server = server();
+    let response = server.request("GET /api/v2/mailbox/test/wait?expect=none&timeout=5").await;
+    assert_eq!((response.status.as_u16(), response.text()), (204, ""));
+    let waiting = server.request("GET /api/v2/mailbox/test/wait?expect=none&match=subject:bad&timeout=1m");
+    let (response, _) = tokio::join!(waiting, async {
+        deliver(&server, "test", "good").await;
+        deliver(&server, "test", "bad").await
     });
-    assert_eq!(answer.problem(409), "A matching message arrived, but none was expected.");
-    assert_eq!(subjects(&answer.json()), ["bad"]);
-    let answer = house.request("GET /api/v2/mailbox/test/wait?expect=none&timeout=0").await;
-    assert_eq!(subjects(&answer.json()), ["good"], "it was there before");
+    assert_eq!(response.problem(409), "A matching message arrived, but none was expected.");
+    assert_eq!(subjects(&response.json()), ["bad"]);
+    let response = server.request("GET /api/v2/mailbox/test/wait?expect=none&timeout=0").await;
+    assert_eq!(subjects(&response.json()), ["good"], "it existed before");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_deleted_meanwhile_is_not_told() {
-    let house = house();
-    let one = deliver(&house, "test", "one").await;
-    let waiting = house.request("GET /api/v2/mailbox/test/wait?count=2&timeout=1m");
-    let (answer, ()) = tokio::join!(waiting, async {
+async fn deleted_messages_are_not_returned() {
+    let server = server();
+    let message = deliver(&server, "test", "one").await;
+    let waiting = server.request("GET /api/v2/mailbox/test/wait?count=2&timeout=1m");
+    let (response, ()) = tokio::join!(waiting, async {
         sleep(Duration::from_secs(1)).await;
-        house.request(&format!("DELETE /api/v1/mailbox/test/{one}")).await;
-        deliver(&house, "test", "two").await;
+        server.request(&format!("DELETE /api/v1/mailbox/test/{message}")).await;
+        deliver(&server, "test", "two").await;
         sleep(Duration::from_secs(1)).await;
-        deliver(&house, "test", "three").await;
+        deliver(&server, "test", "three").await;
     });
-    assert_eq!(subjects(&answer.json()), ["two", "three"]);
+    assert_eq!(subjects(&response.json()), ["two", "three"]);
 }
 
 #[tokio::test]
-async fn wrong_parameters() {
-    let house = house();
+async fn rejects_invalid_parameters() {
+    let server = server();
     let time = "must be a duration such as 30s, 1m30s or 500ms, or a number of seconds.";
     let table = [
         ("timeout=x", time),
@@ -160,106 +160,107 @@ async fn wrong_parameters() {
         ("timeout=.", time),
     ];
     for (query, expected) in table {
-        let sentence = house.request(&format!("GET /api/v2/mailbox/test/wait?{query}")).await.problem(400);
+        let sentence = server.request(&format!("GET /api/v2/mailbox/test/wait?{query}")).await.problem(400);
         assert!(sentence.contains(expected), "{query}: {sentence}");
     }
     for path in ["latest?wait=x", "latest/source?wait=11m"] {
-        let sentence = house.request(&format!("GET /api/v1/mailbox/test/{path}")).await.problem(400);
+        let sentence = server.request(&format!("GET /api/v1/mailbox/test/{path}")).await.problem(400);
         assert!(sentence.contains("The parameter wait"), "{sentence}");
     }
-    assert_eq!(house.request("POST /api/v2/mailbox/test/wait").await.status, 405);
+    assert_eq!(server.request("POST /api/v2/mailbox/test/wait").await.status, 405);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_latest_of_an_empty_mailbox_is_waited_for() {
-    let house = house();
+async fn waits_for_latest_of_empty_mailbox() {
+    let server = server();
     for (path, expected) in [("latest", "\"subject\":\"one\""), ("latest/source", "Subject: one")] {
         let request = format!("GET /api/v1/mailbox/{}/{path}?wait=30s", path.len());
-        assert_eq!(house.request(&request).await.problem(404), "The mailbox has no such message.");
+        assert_eq!(server.request(&request).await.problem(404), "The mailbox has no such message.");
         let mailbox = path.len().to_string();
-        let (answer, _) = tokio::join!(house.request(&request), deliver(&house, &mailbox, "one"));
-        assert!(answer.text().contains(expected), "{}", answer.text());
-        deliver(&house, &mailbox, "two").await;
-        assert!(house.request(&request).await.text().contains("two"));
+        let (response, _) = tokio::join!(server.request(&request), deliver(&server, &mailbox, "one"));
+        assert!(response.text().contains(expected), "{}", response.text());
+        deliver(&server, &mailbox, "two").await;
+        assert!(server.request(&request).await.text().contains("two"));
     }
-    assert_eq!(house.request("GET /api/v1/mailbox/none/17?wait=30s").await.status, 404);
+    assert_eq!(server.request("GET /api/v1/mailbox/none/17?wait=30s").await.status, 404);
 }
 
 #[tokio::test]
-async fn a_thousand_wait_for_one_mailbox_and_a_thousand_for_their_own() {
-    let house = Arc::new(house());
+async fn thousands_of_requests_wait() {
+    let server = Arc::new(server());
     let waiting: Vec<_> = (0..2000)
         .map(|number| {
-            let (house, name) = (house.clone(), if number < 1000 { "all".to_owned() } else { format!("own{number}") });
-            tokio::spawn(async move { house.request(&format!("GET /api/v2/mailbox/{name}/wait?timeout=10m")).await })
+            let (server, name) =
+                (server.clone(), if number < 1000 { "all".to_owned() } else { format!("own{number}") });
+            tokio::spawn(async move { server.request(&format!("GET /api/v2/mailbox/{name}/wait?timeout=10m")).await })
         })
         .collect();
     tokio::task::yield_now().await;
-    deliver(&house, "all", "to all").await;
+    deliver(&server, "all", "to all").await;
     for number in 1000..2000 {
-        deliver(&house, &format!("own{number}"), &format!("to {number}")).await;
+        deliver(&server, &format!("own{number}"), &format!("to {number}")).await;
     }
-    for (number, answer) in waiting.into_iter().enumerate() {
-        let answer = answer.await.unwrap().json();
+    for (number, response) in waiting.into_iter().enumerate() {
+        let response = response.await.unwrap().json();
         let expected = if number < 1000 { "to all".to_owned() } else { format!("to {number}") };
-        assert_eq!(subjects(&answer), [expected]);
+        assert_eq!(subjects(&response), [expected]);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn not_more_than_so_many_wait() {
-    let house =
-        TestServer::build(Policy::default(), Settings::default(), |server| server.wait_permits = Semaphore::new(1));
-    let waiting = house.request("GET /api/v2/mailbox/test/wait?timeout=1m");
+async fn number_of_waiting_requests_is_limited() {
+    let server =
+        TestServer::build(Policy::default(), Settings::default(), |stream| stream.wait_permits = Semaphore::new(1));
+    let waiting = server.request("GET /api/v2/mailbox/test/wait?timeout=1m");
     let more = async {
         sleep(Duration::from_secs(1)).await;
         for path in ["v2/mailbox/other/wait", "v1/mailbox/other/latest?wait=1m"] {
-            let answer = house.request(&format!("GET /api/{path}")).await;
-            assert_eq!(answer.problem(503), "Too many requests are waiting for messages.");
-            assert_eq!(answer.header("retry-after"), "5");
+            let response = server.request(&format!("GET /api/{path}")).await;
+            assert_eq!(response.problem(503), "Too many requests are waiting for messages.");
+            assert_eq!(response.header("retry-after"), "5");
         }
     };
-    let (answer, ()) = tokio::join!(waiting, more);
-    assert_eq!(answer.status, 408);
-    assert_eq!(house.request("GET /api/v2/mailbox/other/wait").await.status, 408, "the place is free again");
+    let (response, ()) = tokio::join!(waiting, more);
+    assert_eq!(response.status, 408);
+    assert_eq!(server.request("GET /api/v2/mailbox/other/wait").await.status, 408, "the permit is released");
 }
 
 /// A client that closes its side has disconnected. The connection ends and releases everything that it holds.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_leaves_is_not_waited_for() {
+async fn disconnect_cancels_wait_and_search() {
     let extensions = crate::Extensions { search: Some(Arc::new(Search::new(None))), ..crate::Extensions::default() };
-    let house = TestServer::with(Settings { extensions, ..Settings::default() });
+    let server = TestServer::with(Settings { extensions, ..Settings::default() });
     // A search without a started index waits two seconds for it.
     for path in ["/api/v2/mailbox/test/wait?timeout=10m", "/api/v2/search?q=code"] {
-        let (mut client, server) = duplex(1 << 16);
+        let (mut client, stream) = duplex(1 << 16);
         let (_trigger, shutdown) = ShutdownTrigger::new();
-        let tenure = ConnectionGuard::new(None, shutdown);
-        let serving = serve_connection(server, Peer::default(), Version::Http1, house.router.clone(), tenure);
-        let serving = tokio::spawn(serving);
+        let guard = ConnectionGuard::new(None, shutdown);
+        let task = serve_connection(stream, Peer::default(), Version::Http1, server.router.clone(), guard);
+        let task = tokio::spawn(task);
         client.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
         sleep(Duration::from_secs(1)).await;
-        assert!(!serving.is_finished(), "{path}");
+        assert!(!task.is_finished(), "{path}");
         drop(client);
-        timeout(Duration::from_millis(500), serving).await.expect("at once").unwrap();
+        timeout(Duration::from_millis(500), task).await.expect("at once").unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_the_server_ends_every_wait() {
-    let house = house();
-    let (mut client, server) = duplex(1 << 16);
+async fn shutdown_ends_wait() {
+    let server = server();
+    let (mut client, stream) = duplex(1 << 16);
     let (trigger, shutdown) = ShutdownTrigger::new();
-    let tenure = ConnectionGuard::new(None, shutdown);
-    let serving = tokio::spawn(serve_connection(server, Peer::default(), Version::Http1, house.router.clone(), tenure));
+    let guard = ConnectionGuard::new(None, shutdown);
+    let task = tokio::spawn(serve_connection(stream, Peer::default(), Version::Http1, server.router.clone(), guard));
     let request = b"GET /api/v1/mailbox/test/latest?wait=10m HTTP/1.1\r\nHost: localhost\r\n\r\n";
     client.write_all(request).await.unwrap();
     sleep(Duration::from_secs(1)).await;
-    let began = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     tokio::spawn(async move { trigger.trigger_and_wait(Duration::MAX).await });
-    let mut answer = String::new();
-    client.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{answer}");
-    assert!(answer.contains("The server is shutting down."), "{answer}");
-    serving.await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    let mut response = String::new();
+    client.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{response}");
+    assert!(response.contains("The server is shutting down."), "{response}");
+    task.await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
 }

@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 
 use crate::response::embedded_assets;
-use crate::response::embedded_assets::Packed;
+use crate::response::embedded_assets::EmbeddedFile;
 use crate::response::encoding::AcceptEncoding;
 use crate::response::etag::IfNoneMatch;
 use crate::response::problem::Problem;
@@ -17,17 +17,17 @@ const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=3153600
 /// Returns a file. A request with the hash of another version gets 404, so that caches do not store the wrong file.
 pub(crate) async fn asset(
     path: Result<Path<(String, String)>, PathRejection>,
-    accepted: AcceptEncoding,
-    known: IfNoneMatch,
+    accept_encoding: AcceptEncoding,
+    if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     let Ok(Path((hash, path))) = path else { return Err(Problem::NoSuchPath) };
     let file = find(&path).filter(|_| hash == embedded_assets::HASH).ok_or(Problem::NoSuchPath)?;
-    let mut response = file.answer(&accepted, &known);
+    let mut response = file.response(&accept_encoding, &if_none_match);
     response.headers_mut().insert(header::CACHE_CONTROL, IMMUTABLE);
     Ok(response)
 }
 
-fn find(path: &str) -> Option<&'static Packed> {
+fn find(path: &str) -> Option<&'static EmbeddedFile> {
     let at = embedded_assets::ASSETS.binary_search_by_key(&path, |(path, _)| path).ok()?;
     Some(&embedded_assets::ASSETS[at].1)
 }

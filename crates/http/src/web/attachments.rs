@@ -16,13 +16,13 @@ use crate::state::attachment::PartSelector;
 pub(crate) async fn download(
     State(server): State<Arc<Server>>,
     target: PathAttachment,
-    known: IfNoneMatch,
+    if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     server
         .file_response(
             &server.find_message(&target.message).await?,
             PartSelector::Attachment(target.index),
-            &known,
+            &if_none_match,
             Purpose::Download,
         )
         .await
@@ -32,13 +32,13 @@ pub(crate) async fn download(
 pub(crate) async fn view(
     State(server): State<Arc<Server>>,
     target: PathAttachment,
-    known: IfNoneMatch,
+    if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     server
         .file_response(
             &server.find_message(&target.message).await?,
             PartSelector::Attachment(target.index),
-            &known,
+            &if_none_match,
             Purpose::View,
         )
         .await

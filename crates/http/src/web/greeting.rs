@@ -80,7 +80,7 @@ impl Greeting {
         let mut last = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         match read {
             Ok(text) => match &*last {
-                Some(same) if *same == text => same.clone(),
+                Some(unchanged) if *unchanged == text => unchanged.clone(),
                 _ => last.insert(text.into()).clone(),
             },
             Err(error) => {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_file_that_cannot_be_read_in_time_is_not_waited_for() {
+    async fn slow_file_is_not_waited_for() {
         let dir = TestDir::new();
         let path = dir.path().join("greeting.html");
         let greeting = Arc::new(Greeting::new(Some(path.clone())));
@@ -134,7 +134,7 @@ mod tests {
             }
             let _hanging = greeting.read_permit.acquire().await.unwrap();
             for _ in 0..3 {
-                let text = timeout(Duration::from_mins(1), greeting.text()).await.expect("an answer");
+                let text = timeout(Duration::from_mins(1), greeting.text()).await.expect("a response");
                 assert_eq!(text.unwrap(), expected);
             }
         }

@@ -33,19 +33,19 @@ pub(crate) async fn form(State(server): State<Arc<Server>>, uri: Uri) -> Result<
 
 /// Checks the form, and redirects to the page that the user wanted to open.
 pub(crate) async fn log_in(State(server): State<Arc<Server>>, request: Request) -> Result<Response, Problem> {
-    let locks = auth(&server)?.clone();
+    let auth = auth(&server)?.clone();
     let extensions = request.extensions();
     let ip = extensions.get::<Peer>().and_then(|peer| peer.ip);
-    let is_secure = extensions.get::<RequestHost>().is_some_and(|visit| visit.scheme == "https");
+    let is_secure = extensions.get::<RequestHost>().is_some_and(|host| host.scheme == "https");
     let pairs = read_form(request).await?;
     let (user, next) = (field(&pairs, "user"), field(&pairs, "next"));
-    let checked = locks.authenticator.check_password(user, field(&pairs, "password"), ip.into()).await;
-    let pass = match checked {
-        Ok(pass) => pass,
+    let checked = auth.authenticator.check_password(user, field(&pairs, "password"), ip.into()).await;
+    let login = match checked {
+        Ok(login) => login,
         Err(denied) => return Ok(refused_form(next, user, denied)),
     };
     let (cookie, lifetime) =
-        locks.authenticator.create_session_cookie(&pass).ok_or_else(|| internal_error(&"the random source failed"))?;
+        auth.authenticator.create_session_cookie(&login).ok_or_else(|| internal_error(&"the random source failed"))?;
     let mut response = see_other(redirect_target(next))?;
     set_cookie(&mut response, &server.settings, &cookie, lifetime.as_secs(), is_secure)?;
     Ok(response)
@@ -53,8 +53,8 @@ pub(crate) async fn log_in(State(server): State<Arc<Server>>, request: Request) 
 
 /// Ends a login, and redirects to the login page.
 pub(crate) async fn log_out(State(server): State<Arc<Server>>, headers: HeaderMap) -> Result<Response, Problem> {
-    let locks = auth(&server)?;
-    session_cookies(&headers).for_each(|cookie| locks.authenticator.log_out(cookie));
+    let auth = auth(&server)?;
+    session_cookies(&headers).for_each(|cookie| auth.authenticator.log_out(cookie));
     let mut response = see_other("./login".to_owned())?;
     set_cookie(&mut response, &server.settings, "", 0, false)?;
     Ok(response)
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_back_leads_to_no_other_host() {
+    fn redirect_leads_to_no_other_host() {
         for next in ["m/ann", "m/ann/7?x=1", "monitor#x", "status?next=../x", ""] {
             assert_eq!(redirect_target(next), format!("./{next}"));
         }

@@ -12,8 +12,8 @@ use crate::response::success::{HTML, NO_STORE, SAME_ORIGIN};
 const POLICY: HeaderValue = HeaderValue::from_static(embedded_assets::LOGIN_POLICY);
 
 /// Returns the page with the path to return to, the user name that was typed before, and an error message.
-pub(crate) fn form(status: StatusCode, next: &str, user: &str, wrong: Option<&str>) -> Response {
-    let mut response = Response::new(Body::from(page(next, user, wrong)));
+pub(crate) fn form(status: StatusCode, next: &str, user: &str, error: Option<&str>) -> Response {
+    let mut response = Response::new(Body::from(page(next, user, error)));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HTML);
@@ -26,7 +26,7 @@ pub(crate) fn form(status: StatusCode, next: &str, user: &str, wrong: Option<&st
     response
 }
 
-fn page(next: &str, user: &str, wrong: Option<&str>) -> String {
+fn page(next: &str, user: &str, error: Option<&str>) -> String {
     let escaped = |text: &str| {
         let mut html = String::new();
         push_escaped(&mut html, text);
@@ -34,7 +34,7 @@ fn page(next: &str, user: &str, wrong: Option<&str>) -> String {
     };
     let (hash, style) = (embedded_assets::HASH, embedded_assets::STYLE);
     let (next, user) = (escaped(next), escaped(user));
-    let note = wrong.map(|sentence| format!("<p class=\"note bad\" role=\"alert\">{}</p>\n", escaped(sentence)));
+    let note = error.map(|sentence| format!("<p class=\"note bad\" role=\"alert\">{}</p>\n", escaped(sentence)));
     let note = note.unwrap_or_default();
     // If the user name is known, the focus is on the password.
     let (first, second) = if user.is_empty() { (" autofocus", "") } else { ("", " autofocus") };
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_was_typed_becomes_markup() {
+    fn escapes_input() {
         let page = page("\"><script>1</script>", "\"onfocus='x'", Some("<b>"));
         assert!(!page.contains("<script") && !page.contains("\"onfocus") && !page.contains("<b>"), "{page}");
         assert!(page.contains("value=\"&quot;&gt;&lt;script&gt;1&lt;/script&gt;\""), "{page}");

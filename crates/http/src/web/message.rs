@@ -24,28 +24,31 @@ use crate::state::message::Representation;
 pub(crate) async fn compat(
     State(server): State<Arc<Server>>,
     target: PathMessage,
-    known: IfNoneMatch,
+    if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     let root = server.settings.link_root().to_owned();
     server
-        .json_response(&server.find_message(&target).await?, &known, Representation::Compat, move |of, mime| {
-            render_compat(of, mime, &root)
-        })
+        .json_response(
+            &server.find_message(&target).await?,
+            &if_none_match,
+            Representation::Compat,
+            move |summary, mime| render_compat(summary, mime, &root),
+        )
         .await
 }
 
-fn render_compat(of: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Problem> {
+fn render_compat(summary: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Problem> {
     // Inbucket's page shows no other line breaks.
     let text = restante_html::linkify(&mime.inbucket_text()).replace('\n', "<br/>\n");
-    let html = restante_html::sanitize(&mime.html(), &ImageLinks::new(mime, of, root));
-    let size = json::max_string_len(&text) + json::max_string_len(&html) + 2 * record_size(of);
+    let html = restante_html::sanitize(&mime.html(), &ImageLinks::new(mime, summary, root));
+    let size = json::max_string_len(&text) + json::max_string_len(&html) + 2 * record_size(summary);
     let attachment = |(index, file): (usize, restante_mail::mime::Attachment<'_>)| CompatAttachment {
         id: index.to_string(),
         filename: file.filename,
         content_type: file.content_type,
     };
     let message = CompatMessage {
-        record: of.into(),
+        record: summary.into(),
         header: HeaderMap::from_mime(mime),
         text,
         html,

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, Uri, header};
 use axum::response::Response;
 
-use crate::response::embedded_assets::Packed;
+use crate::response::embedded_assets::EmbeddedFile;
 use crate::response::encoding::AcceptEncoding;
 use crate::response::etag::IfNoneMatch;
 use crate::response::problem::Problem;
@@ -27,18 +27,18 @@ const NO_PERMISSIONS: HeaderValue = HeaderValue::from_static(
 const ONE_DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
 
 /// Returns a page at the root, such as `/monitor`.
-pub(crate) async fn root_page(accepted: AcceptEncoding, known: IfNoneMatch) -> Response {
-    page(&embedded_assets::PAGES[0], &accepted, &known)
+pub(crate) async fn root_page(accept_encoding: AcceptEncoding, if_none_match: IfNoneMatch) -> Response {
+    page(&embedded_assets::PAGES[0], &accept_encoding, &if_none_match)
 }
 
 /// Returns a page one level below the root, such as `/m/{name}`.
-pub(crate) async fn page_one_below(accepted: AcceptEncoding, known: IfNoneMatch) -> Response {
-    page(&embedded_assets::PAGES[1], &accepted, &known)
+pub(crate) async fn page_one_below(accept_encoding: AcceptEncoding, if_none_match: IfNoneMatch) -> Response {
+    page(&embedded_assets::PAGES[1], &accept_encoding, &if_none_match)
 }
 
 /// Returns a page two levels below the root, such as `/m/{name}/{id}`.
-pub(crate) async fn page_two_below(accepted: AcceptEncoding, known: IfNoneMatch) -> Response {
-    page(&embedded_assets::PAGES[2], &accepted, &known)
+pub(crate) async fn page_two_below(accept_encoding: AcceptEncoding, if_none_match: IfNoneMatch) -> Response {
+    page(&embedded_assets::PAGES[2], &accept_encoding, &if_none_match)
 }
 
 /// Redirects from the base path without a slash to the home page, because its links are relative to the slash.
@@ -60,8 +60,8 @@ pub(crate) async fn redirect_without_slash(uri: Uri) -> Result<Response, Problem
 }
 
 /// Returns the icon of the web interface. Browsers accept other formats than ICO.
-pub(crate) async fn icon(accepted: AcceptEncoding, known: IfNoneMatch) -> Response {
-    let mut response = embedded_assets::ICON.answer(&accepted, &known);
+pub(crate) async fn icon(accept_encoding: AcceptEncoding, if_none_match: IfNoneMatch) -> Response {
+    let mut response = embedded_assets::ICON.response(&accept_encoding, &if_none_match);
     response.headers_mut().insert(header::CACHE_CONTROL, ONE_DAY);
     response
 }
@@ -74,8 +74,8 @@ pub(crate) async fn robots() -> Response {
     response
 }
 
-fn page(page: &'static Packed, accepted: &AcceptEncoding, known: &IfNoneMatch) -> Response {
-    let mut response = page.answer(accepted, known);
+fn page(page: &'static EmbeddedFile, accept_encoding: &AcceptEncoding, if_none_match: &IfNoneMatch) -> Response {
+    let mut response = page.response(accept_encoding, if_none_match);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));

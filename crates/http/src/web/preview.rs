@@ -47,17 +47,17 @@ impl<S: Sync> FromRequestParts<S> for PreviewParameters {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let pairs = query_pairs(parts)?;
-        let wrong = |sentence: &str| Problem::Malformed(sentence.to_owned());
+        let malformed = |sentence: &str| Problem::Malformed(sentence.to_owned());
         let remote = match text_parameter(&pairs, "remote")? {
             None | Some("0") => false,
             Some("1") => true,
-            Some(_) => return Err(wrong("The parameter remote must be 0 or 1.")),
+            Some(_) => return Err(malformed("The parameter remote must be 0 or 1.")),
         };
         let scheme = match text_parameter(&pairs, "scheme")? {
             None => None,
             Some("light") => Some(ColorScheme::Light),
             Some("dark") => Some(ColorScheme::Dark),
-            Some(_) => return Err(wrong("The parameter scheme must be light or dark.")),
+            Some(_) => return Err(malformed("The parameter scheme must be light or dark.")),
         };
         Ok(Self(PreviewOptions { allow_remote: remote, scheme }))
     }
@@ -67,38 +67,38 @@ impl<S: Sync> FromRequestParts<S> for PreviewParameters {
 pub(crate) async fn preview(
     State(server): State<Arc<Server>>,
     target: PathMessage,
-    PreviewParameters(shown): PreviewParameters,
-    known: IfNoneMatch,
+    PreviewParameters(options): PreviewParameters,
+    if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     let summary = server.find_message(&target).await?;
-    let form = Representation::Preview(shown);
-    let tag = form.etag(&server.etags, &summary);
-    if known.matches(&tag) {
-        let mut response = frame_response(Body::new(NoBody), tag, shown);
+    let representation = Representation::Preview(options);
+    let tag = representation.etag(&server.etags, &summary);
+    if if_none_match.matches(&tag) {
+        let mut response = frame_response(Body::new(NoBody), tag, options);
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         return Ok(response);
     }
-    let document = server.render(&summary, form, move |_, mime| Ok(document(mime, shown))).await?;
-    Ok(frame_response(Body::from(document), tag, shown))
+    let document = server.render(&summary, representation, move |_, mime| Ok(document(mime, options))).await?;
+    Ok(frame_response(Body::from(document), tag, options))
 }
 
 /// Returns the document. For a message without HTML it shows the text, so that the frame is never empty.
-fn document(mime: &Mime, shown: PreviewOptions) -> Bytes {
+fn document(mime: &Mime, options: PreviewOptions) -> Bytes {
     let html = if mime.has_html() {
         mime.html()
     } else {
         format!("<div style=\"white-space:pre-wrap\">{}</div>", restante_html::linkify(&mime.text()))
     };
-    let mut document = restante_html::render_preview(&html, &EmbeddedImages::new(mime), shown);
+    let mut document = restante_html::render_preview(&html, &EmbeddedImages::new(mime), options);
     document.shrink_to_fit();
     document.into()
 }
 
-fn frame_response(document: Body, tag: HeaderValue, shown: PreviewOptions) -> Response {
+fn frame_response(document: Body, tag: HeaderValue, options: PreviewOptions) -> Response {
     let mut response = Response::new(document);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, success::HTML);
-    headers.insert(header::CONTENT_SECURITY_POLICY, if shown.allow_remote { POLICY_WITH_REMOTE } else { POLICY });
+    headers.insert(header::CONTENT_SECURITY_POLICY, if options.allow_remote { POLICY_WITH_REMOTE } else { POLICY });
     headers.insert(header::REFERRER_POLICY, success::NO_REFERRER);
     headers.insert(header::CACHE_CONTROL, success::PRIVATE);
     headers.insert(header::ETAG, tag);

@@ -29,11 +29,11 @@ pub(crate) async fn list(
     State(server): State<Arc<Server>>,
     PathMailbox(mailbox): PathMailbox,
     MessagePageQuery(page): MessagePageQuery,
-    known: IfNoneMatch,
+    if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let version = server.mailroom.version(&mailbox).await?;
     let tag = server.etags.listing(version);
-    if known.matches(&tag) {
+    if if_none_match.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }
     let key = CacheKey::Listing(mailbox.clone());
@@ -44,17 +44,17 @@ pub(crate) async fn list(
     }
     // The mailbox may have changed since. From here on, the version of the listing counts.
     let (this, name) = (&server, &mailbox);
-    let make = |allowance: MemoryPermit| async move {
+    let make = |memory: MemoryPermit| async move {
         let Listing { version, messages } = this.mailroom.list(name, page).await?;
         // Empty listings are not cached: clients can request any number of empty mailboxes, and they are quick to
         // render.
-        let worth_remembering = page == Page::ALL && !messages.is_empty();
-        let turn = this.work_permit(message_json::listing_size(&messages), SMALL_BYTES).await?;
-        let body = turn.run(move || allowance.charge(message_json::listing(&messages))).await??;
-        Ok((version, body, worth_remembering))
+        let is_cacheable = page == Page::ALL && !messages.is_empty();
+        let work = this.work_permit(message_json::listing_size(&messages), SMALL_BYTES).await?;
+        let body = work.run(move || memory.charge(message_json::listing(&messages))).await??;
+        Ok((version, body, is_cacheable))
     };
-    let (version, body, worth_remembering) = server.within_budget(make).await?;
-    if worth_remembering {
+    let (version, body, is_cacheable) = server.within_budget(make).await?;
+    if is_cacheable {
         server.response_cache.insert(key, version.0, body.clone());
     }
     Ok(success::json(body, server.etags.listing(version)))
@@ -65,14 +65,14 @@ pub(crate) async fn message(
     State(server): State<Arc<Server>>,
     target: PathMessage,
     BaseUrl(base): BaseUrl,
-    patience: LatestWait,
-    known: IfNoneMatch,
+    wait: LatestWait,
+    if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    server.wait_for_latest(&target, patience).await?;
-    let form = Representation::Rest(base.clone());
+    server.wait_for_latest(&target, wait).await?;
+    let representation = Representation::Rest(base.clone());
     server
-        .json_response(&server.find_message(&target).await?, &known, form, move |of, mime| {
-            Ok(message_json::message(of, mime, &base))
+        .json_response(&server.find_message(&target).await?, &if_none_match, representation, move |summary, mime| {
+            Ok(message_json::message(summary, mime, &base))
         })
         .await
 }
@@ -81,19 +81,19 @@ pub(crate) async fn message(
 pub(crate) async fn source(
     State(server): State<Arc<Server>>,
     target: PathMessage,
-    patience: LatestWait,
-    known: IfNoneMatch,
+    wait: LatestWait,
+    if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    server.wait_for_latest(&target, patience).await?;
+    server.wait_for_latest(&target, wait).await?;
     let summary = server.find_message(&target).await?;
     let tag = server.etags.source(summary.id);
-    if known.matches(&tag) {
+    if if_none_match.matches(&tag) {
         return Ok(success::not_modified(success::PLAIN, tag));
     }
     // The store may delete the message before a slow client has read it, so its bytes are counted.
-    let room = server.response_budget.reserve(source_length(&summary)).await?;
+    let memory = server.response_budget.reserve(source_length(&summary)).await?;
     let source = server.mailroom.source(&target.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
-    Ok(success::source(Source { body: room.attach(source.body), ..source }, tag))
+    Ok(success::source(Source { body: memory.attach(source.body), ..source }, tag))
 }
 
 /// Marks a message as seen or unseen. A request that specifies neither changes nothing.

@@ -46,10 +46,10 @@ pub(crate) async fn counts(
     State(server): State<Arc<Server>>,
     PathMailbox(mailbox): PathMailbox,
     Ids(ids): Ids,
-    known: IfNoneMatch,
+    if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     let tag = server.etags.counts(server.mailroom.version(&mailbox).await?);
-    if known.matches(&tag) {
+    if if_none_match.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }
     let mut counts = Vec::with_capacity(ids.len());

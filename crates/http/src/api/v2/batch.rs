@@ -42,8 +42,8 @@ pub(crate) async fn delete(
     PathMailbox(mailbox): PathMailbox,
     request: Request,
 ) -> Result<Response, Problem> {
-    let wanted = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
-    let ids = parse_ids(wanted.as_ref()).ok_or(Problem::WrongShape(IDS_SHAPE))?;
+    let value = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
+    let ids = parse_ids(value.as_ref()).ok_or(Problem::WrongShape(IDS_SHAPE))?;
     let deleted = server.mailroom.remove_all(&mailbox, ids, DeletionCause::Request).await?;
     success::no_store_json(&Deleted { deleted })
 }
@@ -54,9 +54,9 @@ pub(crate) async fn mark(
     PathMailbox(mailbox): PathMailbox,
     request: Request,
 ) -> Result<Response, Problem> {
-    let wanted = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
-    let seen = wanted.as_ref().and_then(|wanted| wanted.get("seen")?.as_bool());
-    let (Some(ids), Some(seen)) = (parse_ids(wanted.as_ref()), seen) else {
+    let value = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
+    let seen = value.as_ref().and_then(|value| value.get("seen")?.as_bool());
+    let (Some(ids), Some(seen)) = (parse_ids(value.as_ref()), seen) else {
         return Err(Problem::WrongShape(MARK_SHAPE));
     };
     let marked = server.mailroom.set_seen_all(&mailbox, ids, seen).await?;
@@ -64,8 +64,8 @@ pub(crate) async fn mark(
 }
 
 /// Returns the ids in a request. Text that is not an id is ignored, like the id of a message that does not exist.
-fn parse_ids(wanted: Option<&Value>) -> Option<Vec<MessageId>> {
-    let texts = wanted?.get("ids")?.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
+fn parse_ids(value: Option<&Value>) -> Option<Vec<MessageId>> {
+    let texts = value?.get("ids")?.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
     let mut ids: Vec<MessageId> = texts.into_iter().filter_map(|text| text.parse().ok()).collect();
     ids.sort_unstable();
     ids.dedup();

@@ -23,18 +23,36 @@ use crate::state::message::Representation;
 type HandlerResult = Result<Response, Problem>;
 
 /// Returns the links of a message.
-pub(crate) async fn links(State(server): State<Arc<Server>>, target: PathMessage, known: IfNoneMatch) -> HandlerResult {
+pub(crate) async fn links(
+    State(server): State<Arc<Server>>,
+    target: PathMessage,
+    if_none_match: IfNoneMatch,
+) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&Links::from_mime(mime));
     server
-        .json_response(&server.find_message(&target).await?, &known, Representation::Extract(Extract::Links), write)
+        .json_response(
+            &server.find_message(&target).await?,
+            &if_none_match,
+            Representation::Extract(Extract::Links),
+            write,
+        )
         .await
 }
 
 /// Returns the possible one-time codes of a message.
-pub(crate) async fn codes(State(server): State<Arc<Server>>, target: PathMessage, known: IfNoneMatch) -> HandlerResult {
+pub(crate) async fn codes(
+    State(server): State<Arc<Server>>,
+    target: PathMessage,
+    if_none_match: IfNoneMatch,
+) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&Codes::from_mime(mime));
     server
-        .json_response(&server.find_message(&target).await?, &known, Representation::Extract(Extract::Codes), write)
+        .json_response(
+            &server.find_message(&target).await?,
+            &if_none_match,
+            Representation::Extract(Extract::Codes),
+            write,
+        )
         .await
 }
 
@@ -42,13 +60,13 @@ pub(crate) async fn codes(State(server): State<Arc<Server>>, target: PathMessage
 pub(crate) async fn unsubscribe(
     State(server): State<Arc<Server>>,
     target: PathMessage,
-    known: IfNoneMatch,
+    if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&Unsubscribe::from_mime(mime));
     server
         .json_response(
             &server.find_message(&target).await?,
-            &known,
+            &if_none_match,
             Representation::Extract(Extract::Unsubscribe),
             write,
         )
@@ -56,10 +74,19 @@ pub(crate) async fn unsubscribe(
 }
 
 /// Returns the MIME parts of a message, depth first.
-pub(crate) async fn parts(State(server): State<Arc<Server>>, target: PathMessage, known: IfNoneMatch) -> HandlerResult {
+pub(crate) async fn parts(
+    State(server): State<Arc<Server>>,
+    target: PathMessage,
+    if_none_match: IfNoneMatch,
+) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&Parts::from_mime(mime));
     server
-        .json_response(&server.find_message(&target).await?, &known, Representation::Extract(Extract::Parts), write)
+        .json_response(
+            &server.find_message(&target).await?,
+            &if_none_match,
+            Representation::Extract(Extract::Parts),
+            write,
+        )
         .await
 }
 
@@ -67,13 +94,13 @@ pub(crate) async fn parts(State(server): State<Arc<Server>>, target: PathMessage
 pub(crate) async fn part_content(
     State(server): State<Arc<Server>>,
     target: PathPart,
-    known: IfNoneMatch,
+    if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     server
         .file_response(
             &server.find_message(&target.message).await?,
             PartSelector::Part(target.index),
-            &known,
+            &if_none_match,
             Purpose::View,
         )
         .await
@@ -102,7 +129,7 @@ struct Link {
     /// The alternative text of the image in the link, or null without an image.
     #[schema(required)]
     image_alt: Option<String>,
-    r#where: LinkPlace,
+    r#where: LinkLocation,
     kind: LinkKind,
 }
 
@@ -113,19 +140,20 @@ impl From<restante_extract::Link> for Link {
             LinkScheme::Mailto => LinkKind::Mailto,
             LinkScheme::Other => LinkKind::Other,
         };
-        let place = match link.source {
-            LinkSource::Html => LinkPlace::Html,
-            LinkSource::Text => LinkPlace::Text,
-            LinkSource::Header => LinkPlace::Header,
+        let location = match link.source {
+            LinkSource::Html => LinkLocation::Html,
+            LinkSource::Text => LinkLocation::Text,
+            LinkSource::Header => LinkLocation::Header,
         };
-        Self { href: link.href, text: link.text, image_alt: link.image_alt, r#where: place, kind }
+        Self { href: link.href, text: link.text, image_alt: link.image_alt, r#where: location, kind }
     }
 }
 
 /// Where a link was found.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-enum LinkPlace {
+#[schema(as = LinkPlace)]
+enum LinkLocation {
     Html,
     Text,
     Header,
@@ -164,24 +192,25 @@ struct OneTimeCode {
     before: String,
     /// The text after the code.
     after: String,
-    r#where: CodePlace,
+    r#where: CodeLocation,
 }
 
 impl From<Code> for OneTimeCode {
-    fn from(Code { code, score, before, after, source: place }: Code) -> Self {
-        let place = match place {
-            CodeSource::Subject => CodePlace::Subject,
-            CodeSource::Text => CodePlace::Text,
-            CodeSource::Html => CodePlace::Html,
+    fn from(Code { code, score, before, after, source: location }: Code) -> Self {
+        let location = match location {
+            CodeSource::Subject => CodeLocation::Subject,
+            CodeSource::Text => CodeLocation::Text,
+            CodeSource::Html => CodeLocation::Html,
         };
-        Self { code, score, before, after, r#where: place }
+        Self { code, score, before, after, r#where: location }
     }
 }
 
 /// Where a code was found.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-enum CodePlace {
+#[schema(as = CodePlace)]
+enum CodeLocation {
     Subject,
     Text,
     Html,
@@ -194,7 +223,7 @@ pub(crate) struct Unsubscribe {
     /// Whether a single POST request unsubscribes (RFC 8058).
     one_click: bool,
     /// The links in `List-Unsubscribe` (RFC 2369).
-    links: Vec<Way>,
+    links: Vec<UnsubscribeLink>,
     #[schema(required)]
     list_id: Option<String>,
 }
@@ -208,17 +237,18 @@ impl Unsubscribe {
 
 /// An unsubscribe link.
 #[derive(Serialize, ToSchema)]
-struct Way {
+#[schema(as = Way)]
+struct UnsubscribeLink {
     href: String,
-    kind: WayKind,
+    kind: UnsubscribeLinkKind,
 }
 
-impl From<restante_extract::UnsubscribeLink> for Way {
+impl From<restante_extract::UnsubscribeLink> for UnsubscribeLink {
     fn from(restante_extract::UnsubscribeLink { href, kind }: restante_extract::UnsubscribeLink) -> Self {
         let kind = match kind {
-            UnsubscribeMethod::Https => WayKind::Https,
-            UnsubscribeMethod::Http => WayKind::Http,
-            UnsubscribeMethod::Mailto => WayKind::Mailto,
+            UnsubscribeMethod::Https => UnsubscribeLinkKind::Https,
+            UnsubscribeMethod::Http => UnsubscribeLinkKind::Http,
+            UnsubscribeMethod::Mailto => UnsubscribeLinkKind::Mailto,
         };
         Self { href, kind }
     }
@@ -227,7 +257,8 @@ impl From<restante_extract::UnsubscribeLink> for Way {
 /// The kind of an unsubscribe link.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-enum WayKind {
+#[schema(as = WayKind)]
+enum UnsubscribeLinkKind {
     Https,
     Http,
     Mailto,

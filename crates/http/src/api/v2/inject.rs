@@ -32,7 +32,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::api::v2::wait::Arrived;
+use crate::api::v2::wait::MessageList;
 use crate::extractors::body;
 use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::{PathAddress, RequestGrant, query_pairs, text_parameter};
@@ -51,15 +51,15 @@ pub(crate) async fn inject(
     RequestGrant(grant): RequestGrant,
     PathAddress(recipient): PathAddress,
     Sender(sender): Sender,
-    attendance: Cancellation,
+    cancellation: Cancellation,
     request: Request,
 ) -> Result<Response, Problem> {
     let ip = request.extensions().get::<Peer>().and_then(|peer| peer.ip);
-    let mut room = server.upload_budget.reservation();
-    let mail = server.read_message(request, &recipient, &mut room).await?;
+    let mut reservation = server.upload_budget.reservation();
+    let message = server.read_message(request, &recipient, &mut reservation).await?;
     // A large message may take a while to arrive.
-    attendance.check_credentials().await?;
-    let from = sender.unwrap_or_else(|| sender_from_header(&mail));
+    cancellation.check_credentials().await?;
+    let from = sender.unwrap_or_else(|| sender_from_header(&message));
     let mut envelope = Envelope { peer: envelope_peer(ip), from, recipients: Vec::new() };
     server.mailroom.check_sender(&envelope).await?;
     let is_permitted = |mailbox: &MailboxName| grant.allows(Scope::Write, mailbox);
@@ -69,8 +69,8 @@ pub(crate) async fn inject(
     // Runs to completion even if the client disconnects. The message counts against the upload budget until it is
     // stored.
     let delivery = tokio::spawn(async move {
-        let outcome = mailroom.deliver(&envelope, mail).await;
-        drop(room);
+        let outcome = mailroom.deliver(&envelope, message).await;
+        drop(reservation);
         outcome
     });
     let mut stored = match delivery.await.map_err(|error| internal_error(&error))?? {
@@ -107,17 +107,17 @@ impl Server {
         &self,
         request: Request,
         recipient: &Address,
-        room: &mut Reservation,
+        reservation: &mut Reservation,
     ) -> Result<Bytes, Problem> {
-        let most = self.settings.max_message_bytes;
+        let max_bytes = self.settings.max_message_bytes;
         let (parts, body) = request.into_parts();
         let is_json = match media_type(&parts.headers).as_str() {
             "message/rfc822" => false,
             "application/json" => true,
             _ => return Err(Problem::NotMessage),
         };
-        let limit = if is_json { most.saturating_mul(JSON_SIZE_FACTOR) } else { most };
-        let body = body::read_upload(&parts.headers, body, limit, room).await?;
+        let limit = if is_json { max_bytes.saturating_mul(JSON_SIZE_FACTOR) } else { max_bytes };
+        let body = body::read_upload(&parts.headers, body, limit, reservation).await?;
         if !is_json {
             return if body.is_empty() {
                 Err(Problem::InvalidMessage("it is empty".to_owned()))
@@ -125,16 +125,16 @@ impl Server {
                 Ok(body.into())
             };
         }
-        let mark = ComposeContext::new(Timestamp::now(), self.mailroom.domain(), RandomState::new().hash_one(()));
+        let context = ComposeContext::new(Timestamp::now(), self.mailroom.domain(), RandomState::new().hash_one(()));
         let to = recipient.to_string();
-        let turn = self.work_permit(body.len(), SMALL_BYTES).await?;
-        let mail = turn.run(move || compose_message(&body, to, &mark)).await??;
-        if mail.len() > most {
-            return Err(Problem::MessageTooLarge { bytes: mail.len(), max: most });
+        let work = self.work_permit(body.len(), SMALL_BYTES).await?;
+        let message = work.run(move || compose_message(&body, to, &context)).await??;
+        if message.len() > max_bytes {
+            return Err(Problem::MessageTooLarge { bytes: message.len(), max: max_bytes });
         }
         // The encoded message can be longer than the JSON.
-        body::reserve_memory(room, mail.len()).await?;
-        Ok(mail.into())
+        body::reserve_memory(reservation, message.len()).await?;
+        Ok(message.into())
     }
 }
 
@@ -192,31 +192,34 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
     }
 }
 
-fn compose_message(json: &[u8], recipient: String, mark: &ComposeContext) -> Result<Vec<u8>, Problem> {
-    let JsonObject(pieces): JsonObject<MessageFields<'_>> = serde_json::from_slice(json).map_err(|error| {
+fn compose_message(json: &[u8], recipient: String, context: &ComposeContext) -> Result<Vec<u8>, Problem> {
+    let JsonObject(fields): JsonObject<MessageFields<'_>> = serde_json::from_slice(json).map_err(|error| {
         if error.is_data() { Problem::InvalidMessage(error.to_string()) } else { Problem::InvalidJson(error) }
     })?;
-    let files = pieces.attachments.into_iter().enumerate().map(decode_attachment);
-    let date = pieces
+    let files = fields.attachments.into_iter().enumerate().map(decode_attachment);
+    let date = fields
         .date
-        .map(|date| date.parse().map_err(|_| invalid_message("date is no time such as 2026-11-15T10:00:00Z")));
+        .map(|date| date.parse().map_err(|_| invalid_message("date is not a time such as 2026-11-15T10:00:00Z")));
     let draft = Draft {
-        from: pieces.from,
-        to: if pieces.to.is_empty() { vec![recipient] } else { pieces.to },
-        cc: pieces.cc,
-        subject: pieces.subject,
-        text: pieces.text,
-        html: pieces.html,
-        headers: pieces.headers.into_iter().collect(),
+        from: fields.from,
+        to: if fields.to.is_empty() { vec![recipient] } else { fields.to },
+        cc: fields.cc,
+        subject: fields.subject,
+        text: fields.text,
+        html: fields.html,
+        headers: fields.headers.into_iter().collect(),
         attachments: files.collect::<Result<_, _>>()?,
         date: date.transpose()?,
     };
-    draft.compose(mark).map_err(|flaw| Problem::InvalidMessage(flaw.to_string()))
+    draft.compose(context).map_err(|error| Problem::InvalidMessage(error.to_string()))
 }
 
-fn decode_attachment((at, JsonObject(file)): (usize, JsonObject<AttachmentFields<'_>>)) -> Result<Attachment, Problem> {
+fn decode_attachment(
+    (index, JsonObject(file)): (usize, JsonObject<AttachmentFields<'_>>),
+) -> Result<Attachment, Problem> {
     let content = STANDARD.decode(file.content.as_bytes());
-    let content = content.map_err(|_| Problem::InvalidMessage(format!("attachments[{at}].content is no base64")))?;
+    let content =
+        content.map_err(|_| Problem::InvalidMessage(format!("attachments[{index}].content is not base64")))?;
     Ok(Attachment {
         filename: file.filename,
         content_type: file.content_type,
@@ -226,8 +229,8 @@ fn decode_attachment((at, JsonObject(file)): (usize, JsonObject<AttachmentFields
 }
 
 /// Returns the address of the author in the message header, if it can be the sender of an envelope.
-fn sender_from_header(mail: &[u8]) -> ReversePath {
-    let author = NamedAddress::from_display(&header_summary(mail).from?);
+fn sender_from_header(message: &[u8]) -> ReversePath {
+    let author = NamedAddress::from_display(&header_summary(message).from?);
     Address::parse(&author.address, Alphabet::Utf8).ok()
 }
 
@@ -244,7 +247,7 @@ fn envelope_peer(ip: Option<IpAddr>) -> envelope::Peer {
 
 /// Returns the response with the copies that were stored, if any.
 fn stored_response(root: &str, stored: &[Summary]) -> Result<Response, Problem> {
-    let mut response = success::no_store_json(&Arrived::from(stored))?;
+    let mut response = success::no_store_json(&MessageList::from(stored))?;
     let Some(first) = stored.first() else { return Ok(response) };
     *response.status_mut() = StatusCode::CREATED;
     let mut location = format!("{root}/api/v1/mailbox/");

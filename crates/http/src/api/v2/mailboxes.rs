@@ -33,15 +33,15 @@ pub(crate) async fn list(
     MailboxPageQuery(page): MailboxPageQuery,
 ) -> Result<Response, Problem> {
     let (this, page, grant) = (&server, &page, &grant);
-    let make = |allowance: MemoryPermit| async move {
+    let make = |memory: MemoryPermit| async move {
         // One more than requested, to know whether this is the last page.
         let mut mailboxes = this.reachable_mailboxes(grant, page, page.limit.saturating_add(1)).await?;
         let is_last = mailboxes.len() <= page.limit;
         mailboxes.truncate(page.limit);
         let next = mailboxes.last().filter(|_| !is_last).map(|last| last.name.clone());
-        let turn = this.work_permit(estimated_size(&mailboxes), SMALL_BYTES).await?;
-        let write = move || Ok::<_, Problem>(allowance.charge(Mailboxes::render(&mailboxes, next.as_ref())?)?);
-        turn.run(write).await?
+        let work = this.work_permit(estimated_size(&mailboxes), SMALL_BYTES).await?;
+        let write = move || Ok::<_, Problem>(memory.charge(Mailboxes::render(&mailboxes, next.as_ref())?)?);
+        work.run(write).await?
     };
     Ok(success::no_store_body(server.within_budget(make).await?))
 }
@@ -93,8 +93,8 @@ pub(crate) async fn purge(
     RequestGrant(grant): RequestGrant,
     PrefixQuery(prefix): PrefixQuery,
 ) -> Result<Response, Problem> {
-    let concerned = move |mailbox: &MailboxName| mailbox.as_str().starts_with(&prefix) && grant.covers(mailbox);
-    let deleted = server.mailroom.purge_everything(concerned).await?;
+    let is_selected = move |mailbox: &MailboxName| mailbox.as_str().starts_with(&prefix) && grant.covers(mailbox);
+    let deleted = server.mailroom.purge_everything(is_selected).await?;
     success::no_store_json(&Deleted { deleted })
 }
 
@@ -109,16 +109,16 @@ pub(crate) struct Mailboxes<'a> {
 
 impl Mailboxes<'_> {
     fn render(mailboxes: &[MailboxState], next: Option<&MailboxName>) -> Result<Bytes, Problem> {
-        let answer = Mailboxes {
+        let list = Mailboxes {
             mailboxes: mailboxes.iter().map(mailbox_record).collect(),
             next: next.map(MailboxName::as_str),
         };
-        json::body_with_capacity(&answer, estimated_size(mailboxes))
+        json::body_with_capacity(&list, estimated_size(mailboxes))
     }
 }
 
-fn mailbox_record(of: &MailboxState) -> Mailbox<'_> {
-    let MailboxState { name, messages, unseen, bytes, newest } = of;
+fn mailbox_record(state: &MailboxState) -> Mailbox<'_> {
+    let MailboxState { name, messages, unseen, bytes, newest } = state;
     let newest = Newest {
         id: newest.id.to_string().into(),
         date: Time(newest.received).to_string().into(),

@@ -25,19 +25,21 @@ use crate::state::message::Representation;
 pub(crate) async fn details(
     State(server): State<Arc<Server>>,
     target: PathMessage,
-    known: IfNoneMatch,
+    if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    server.json_response(&server.find_message(&target).await?, &known, Representation::Details, render_details).await
+    server
+        .json_response(&server.find_message(&target).await?, &if_none_match, Representation::Details, render_details)
+        .await
 }
 
-fn render_details(of: &Summary, mime: &Mime) -> Result<Bytes, Problem> {
+fn render_details(summary: &Summary, mime: &Mime) -> Result<Bytes, Problem> {
     let text = mime.text();
-    let size = json::max_string_len(&text) + 2 * record_size(of);
+    let size = json::max_string_len(&text) + 2 * record_size(summary);
     let details = MessageDetails {
-        record: of.into(),
+        record: summary.into(),
         text,
         html: mime.has_html(),
-        remote: restante_html::remote_hosts(&mime.html(), &ImageLinks::new(mime, of, "")),
+        remote: restante_html::remote_hosts(&mime.html(), &ImageLinks::new(mime, summary, "")),
         headers: mime.header().iter().map(Into::into).collect(),
         attachments: mime.attachments().into_iter().enumerate().map(AttachmentDetails::new).collect(),
         parts: mime.parts().iter().zip(mime.roles()).map(PartDetails::new).collect(),

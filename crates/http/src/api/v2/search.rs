@@ -27,36 +27,37 @@ pub(crate) async fn search(
     State(server): State<Arc<Server>>,
     RequestGrant(grant): RequestGrant,
     SearchParameters { text, mailbox, before, limit }: SearchParameters,
-    attendance: Cancellation,
+    cancellation: Cancellation,
 ) -> Result<Response, Problem> {
     let search = server.settings.extensions.search.as_ref().ok_or(Problem::SearchDisabled)?;
     let query = Query::parse(&text, Timestamp::now()).map_err(Problem::InvalidQuery)?;
     let is_permitted = Box::new(move |mailbox: &_| grant.covers(mailbox));
-    let begun = Instant::now();
-    let question = SearchRequest { query, mailbox, is_permitted, before, limit };
+    let start = Instant::now();
+    let request = SearchRequest { query, mailbox, is_permitted, before, limit };
     // Canceled if the client disconnects, so that it does not delay other searches.
-    let asked = async {
-        let answer = search.find(&server.mailroom, question).await;
-        server.settings.metrics.observe_search(begun.elapsed());
-        Ok(Arc::new(answer?))
+    let find = async {
+        let results = search.find(&server.mailroom, request).await;
+        server.settings.metrics.observe_search(start.elapsed());
+        Ok(Arc::new(results?))
     };
-    let answer = attendance.run_until_cancelled(asked).await?;
-    let (this, answer) = (&server, &answer);
-    let make = |allowance: MemoryPermit| async move {
-        let turn = this.work_permit(estimated_size(answer), SMALL_BYTES).await?;
-        let answer = answer.clone();
+    let results = cancellation.run_until_cancelled(find).await?;
+    let (this, results) = (&server, &results);
+    let make = |memory: MemoryPermit| async move {
+        let work = this.work_permit(estimated_size(results), SMALL_BYTES).await?;
+        let results = results.clone();
         let write = move || {
-            let body = json::body_with_capacity(&Found::from(&*answer), estimated_size(&answer))?;
-            Ok::<_, Problem>(allowance.charge(body)?)
+            let body = json::body_with_capacity(&SearchResponse::from(&*results), estimated_size(&results))?;
+            Ok::<_, Problem>(memory.charge(body)?)
         };
-        turn.run(write).await?
+        work.run(write).await?
     };
     Ok(success::no_store_body(server.within_budget(make).await?))
 }
 
 /// Messages found by a search, the newest first.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Found<'a> {
+#[schema(as = Found)]
+pub(crate) struct SearchResponse<'a> {
     messages: Vec<FoundMessage<'a>>,
     /// The value of `before` for the next page, or null on the last page.
     #[schema(required)]
@@ -65,7 +66,7 @@ pub(crate) struct Found<'a> {
     complete: bool,
 }
 
-impl<'a> From<&'a SearchResults> for Found<'a> {
+impl<'a> From<&'a SearchResults> for SearchResponse<'a> {
     fn from(SearchResults { hits, next, is_complete }: &'a SearchResults) -> Self {
         let messages = hits.iter().map(found_message).collect();
         Self { messages, next: next.map(|id| id.to_string()), complete: *is_complete }
@@ -73,11 +74,12 @@ impl<'a> From<&'a SearchResults> for Found<'a> {
 }
 
 fn found_message(Hit { summary, snippet }: &Hit) -> FoundMessage<'_> {
-    let pieces = snippet.iter().map(|piece| SnippetFragment { text: piece.text.as_str().into(), hit: piece.is_hit });
-    FoundMessage { record: summary.into(), snippet: pieces.collect() }
+    let fragments =
+        snippet.iter().map(|fragment| SnippetFragment { text: fragment.text.as_str().into(), hit: fragment.is_hit });
+    FoundMessage { record: summary.into(), snippet: fragments.collect() }
 }
 
 /// Returns the approximate size of the response.
-fn estimated_size(answer: &SearchResults) -> usize {
-    answer.hits.iter().map(|hit| message_json::record_size(&hit.summary) + SNIPPET_BYTES).sum()
+fn estimated_size(results: &SearchResults) -> usize {
+    results.hits.iter().map(|hit| message_json::record_size(&hit.summary) + SNIPPET_BYTES).sum()
 }

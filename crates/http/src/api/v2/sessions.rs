@@ -38,8 +38,8 @@ pub(crate) async fn transcript(
 ) -> HandlerResult {
     let message = server.find_message(&target).await?;
     let Some(journal) = server.mailroom.journal() else { return Err(Problem::NoTranscript) };
-    let told = journal.find_by_message(&message.mailbox, message.id).await?.ok_or(Problem::NoTranscript)?;
-    server.transcript_response(told, grant).await
+    let transcript = journal.find_by_message(&message.mailbox, message.id).await?.ok_or(Problem::NoTranscript)?;
+    server.transcript_response(transcript, grant).await
 }
 
 /// Returns a session with its transcript, as far as it is still stored.
@@ -49,8 +49,8 @@ pub(crate) async fn session(
     PathSession(id): PathSession,
 ) -> HandlerResult {
     let Some(journal) = server.mailroom.journal() else { return Err(Problem::NoSuchSession) };
-    let told = journal.session(id).await?.ok_or(Problem::NoSuchSession)?;
-    server.transcript_response(told, Grant::EVERYTHING).await
+    let transcript = journal.session(id).await?.ok_or(Problem::NoSuchSession)?;
+    server.transcript_response(transcript, Grant::EVERYTHING).await
 }
 
 /// Lists sessions, the newest first.
@@ -60,7 +60,7 @@ pub(crate) async fn list(
     SessionPageQuery(page): SessionPageQuery,
 ) -> HandlerResult {
     let this = &server;
-    let make = |allowance: MemoryPermit| async move {
+    let make = |memory: MemoryPermit| async move {
         // One more than requested, to know whether this is the last page.
         let one_more = SessionPage { limit: page.limit.saturating_add(1), ..page };
         let mut sessions = match this.mailroom.journal() {
@@ -71,30 +71,31 @@ pub(crate) async fn list(
         sessions.truncate(page.limit);
         let next = sessions.last().filter(|_| !is_last).map(|last| last.session.to_string());
         let size = sessions.iter().map(estimated_size).sum();
-        let turn = this.work_permit(size, SMALL_BYTES).await?;
+        let work = this.work_permit(size, SMALL_BYTES).await?;
         let write = move || {
             let sessions = sessions.iter().map(|session| Session::new(session, None)).collect();
-            Ok::<_, Problem>(allowance.charge(json::body_with_capacity(&Sessions { sessions, next }, size)?)?)
+            Ok::<_, Problem>(memory.charge(json::body_with_capacity(&Sessions { sessions, next }, size)?)?)
         };
-        turn.run(write).await?
+        work.run(write).await?
     };
     Ok(success::no_store_body(server.within_budget(make).await?))
 }
 
 impl Server {
     /// Returns the response with a session and its transcript, as far as the grant allows the mailboxes.
-    async fn transcript_response(&self, told: journal::Transcript, grant: Grant) -> HandlerResult {
-        let size = estimated_size(&told) + told.lines().map(|said| LINE_BYTES + said.text.len()).sum::<usize>();
-        let visible = Visibility { grant, mailroom: self.mailroom.clone() };
-        let (this, told, visible) = (self, &told, &visible);
-        let make = |allowance: MemoryPermit| async move {
-            let turn = this.work_permit(size, SMALL_BYTES).await?;
-            let (told, visible) = (told.clone(), visible.clone());
+    async fn transcript_response(&self, transcript: journal::Transcript, grant: Grant) -> HandlerResult {
+        let size =
+            estimated_size(&transcript) + transcript.lines().map(|line| LINE_BYTES + line.text.len()).sum::<usize>();
+        let visibility = Visibility { grant, mailroom: self.mailroom.clone() };
+        let (this, transcript, visibility) = (self, &transcript, &visibility);
+        let make = |memory: MemoryPermit| async move {
+            let work = this.work_permit(size, SMALL_BYTES).await?;
+            let (transcript, visibility) = (transcript.clone(), visibility.clone());
             let write = move || {
-                let body = json::body_with_capacity(&Transcript::new(&told, &visible), size)?;
-                Ok::<_, Problem>(allowance.charge(body)?)
+                let body = json::body_with_capacity(&Transcript::new(&transcript, &visibility), size)?;
+                Ok::<_, Problem>(memory.charge(body)?)
             };
-            turn.run(write).await?
+            work.run(write).await?
         };
         Ok(success::no_store_body(self.within_budget(make).await?))
     }
@@ -135,9 +136,12 @@ impl Visibility {
 
     /// Returns the lines that may be seen. The replies to a hidden command are hidden too, because their text may
     /// repeat the address.
-    fn visible_lines<'t>(&self, told: &'t journal::Transcript) -> impl Iterator<Item = journal::TranscriptLine<'t>> {
+    fn visible_lines<'t>(
+        &self,
+        transcript: &'t journal::Transcript,
+    ) -> impl Iterator<Item = journal::TranscriptLine<'t>> {
         let mut is_hidden = false;
-        told.lines().filter(move |line| {
+        transcript.lines().filter(move |line| {
             if line.side == journal::Side::Client {
                 is_hidden = !self.shows_command(line.text);
             }
@@ -163,11 +167,11 @@ pub(crate) struct Transcript<'a> {
 }
 
 impl<'a> Transcript<'a> {
-    fn new(told: &'a journal::Transcript, visible: &Visibility) -> Self {
-        let started = told.info.started;
+    fn new(transcript: &'a journal::Transcript, visibility: &Visibility) -> Self {
+        let started = transcript.info.started;
         Self {
-            session: Session::new(told, Some(visible)),
-            lines: visible.visible_lines(told).map(|line| Line::new(started, &line)).collect(),
+            session: Session::new(transcript, Some(visibility)),
+            lines: visibility.visible_lines(transcript).map(|line| Line::new(started, &line)).collect(),
         }
     }
 }
@@ -209,10 +213,11 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Creates the record of a session, with everything in it or only what may be seen.
-    fn new(told: &'a journal::Transcript, visible: Option<&Visibility>) -> Self {
-        let SessionInfo { dialect, client, helo, tls, user, started, end, refusals: refused } = told.info.as_ref();
+    fn new(transcript: &'a journal::Transcript, visibility: Option<&Visibility>) -> Self {
+        let SessionInfo { dialect, client, helo, tls, user, started, end, refusals: refused } =
+            transcript.info.as_ref();
         Self {
-            id: told.session.to_string(),
+            id: transcript.session.to_string(),
             protocol: (*dialect).into(),
             client: client.map(|ip| ip.to_string()),
             helo: helo.as_deref(),
@@ -222,7 +227,10 @@ impl<'a> Session<'a> {
             started_millis: started.as_millisecond(),
             ended_millis: end.as_ref().and_then(|end| end.at).map(Timestamp::as_millisecond),
             ending: end.as_ref().map(|end| end.reason.as_ref()),
-            transactions: told.transactions().map(|mail| Transaction::new(mail, visible)).collect(),
+            transactions: transcript
+                .transactions()
+                .map(|transaction| Transaction::new(transaction, visibility))
+                .collect(),
             refused: *refused,
         }
     }
@@ -269,23 +277,27 @@ struct Transaction<'a> {
 }
 
 impl<'a> Transaction<'a> {
-    fn new(of: &'a journal::Transaction, visible: Option<&Visibility>) -> Self {
-        let recipients = || of.to.iter().filter(|to| visible.is_none_or(|visible| visible.shows_address(&to.address)));
-        let messages =
-            of.messages.iter().filter(|(mailbox, _)| visible.is_none_or(|visible| visible.shows_mailbox(mailbox)));
+    fn new(transaction: &'a journal::Transaction, visibility: Option<&Visibility>) -> Self {
+        let recipients = || {
+            transaction.to.iter().filter(|to| visibility.is_none_or(|visibility| visibility.shows_address(&to.address)))
+        };
+        let messages = transaction
+            .messages
+            .iter()
+            .filter(|(mailbox, _)| visibility.is_none_or(|visibility| visibility.shows_mailbox(mailbox)));
         let identifier = |(mailbox, id): &'a (MailboxName, MessageId)| Identifier {
             mailbox: mailbox.as_str().into(),
             id: id.to_string().into(),
         };
         Self {
-            from: &of.from,
+            from: &transaction.from,
             to: recipients().map(|to| to.address.as_str()).collect(),
             parameters: Parameters {
-                mail: &of.parameters,
+                mail: &transaction.parameters,
                 rcpt: recipients().map(|to| to.parameters.as_str()).collect(),
             },
-            outcome: of.outcome.into(),
-            reply: of.reply.as_deref(),
+            outcome: transaction.outcome.into(),
+            reply: transaction.reply.as_deref(),
             messages: messages.map(identifier).collect(),
         }
     }
@@ -335,16 +347,16 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn new(started: Timestamp, said: &journal::TranscriptLine<'a>) -> Self {
+    fn new(started: Timestamp, line: &journal::TranscriptLine<'a>) -> Self {
         // The journal contains only valid times, so the fallback is never used.
-        let micros = started.as_microsecond().saturating_add_unsigned(said.micros);
+        let micros = started.as_microsecond().saturating_add_unsigned(line.micros);
         let at = Timestamp::from_microsecond(micros).unwrap_or(started);
         Self {
             at: Time(at),
             posix_millis: at.as_millisecond(),
-            after_millis: said.micros / 1000,
-            from: said.side.into(),
-            text: said.text,
+            after_millis: line.micros / 1000,
+            from: line.side.into(),
+            text: line.text,
         }
     }
 }
@@ -367,7 +379,8 @@ impl From<journal::Side> for Side {
 }
 
 /// Returns the approximate size of the record of a session.
-fn estimated_size(told: &journal::Transcript) -> usize {
-    let recipients = told.transactions().map(|mail| mail.to.len() + mail.messages.len()).sum::<usize>();
-    RECORD_BYTES * (1 + told.transactions().count()) + RECORD_BYTES / 4 * recipients
+fn estimated_size(transcript: &journal::Transcript) -> usize {
+    let recipients =
+        transcript.transactions().map(|transaction| transaction.to.len() + transaction.messages.len()).sum::<usize>();
+    RECORD_BYTES * (1 + transcript.transactions().count()) + RECORD_BYTES / 4 * recipients
 }

@@ -39,23 +39,23 @@ const MAX_COUNT: usize = 1000;
 pub(crate) async fn wait(
     State(server): State<Arc<Server>>,
     PathMailbox(mailbox): PathMailbox,
-    wanted: WaitParameters,
-    attendance: Cancellation,
+    parameters: WaitParameters,
+    cancellation: Cancellation,
 ) -> Result<Response, Problem> {
-    // A request without a timeout lists the existing messages, so any count is valid for it.
-    let cap = server.settings.mailbox_cap.filter(|cap| *cap < wanted.count && !wanted.timeout.is_zero());
+    // A request with a timeout of zero lists the existing messages, so any count is valid for it.
+    let cap = server.settings.mailbox_cap.filter(|cap| *cap < parameters.count && !parameters.timeout.is_zero());
     if let Some(cap) = cap {
         let sentence = format!("The parameter count must be at most {cap}: a mailbox keeps no more messages.");
         return Err(Problem::Malformed(sentence));
     }
-    let _place = server.wait_permit()?;
-    let arrivals = server.mailroom.arrivals(&mailbox, wanted.after, wanted.timeout);
-    let found = attendance.run_until_cancelled(server.collect_arrivals(&mailbox, arrivals, &wanted)).await?;
-    let (came, count) = (found.len(), wanted.count);
-    let problem = match wanted.expect {
-        Expect::None if came == 0 => return Ok(no_content()),
+    let _permit = server.wait_permit()?;
+    let arrivals = server.mailroom.arrivals(&mailbox, parameters.after, parameters.timeout);
+    let found = cancellation.run_until_cancelled(server.collect_arrivals(&mailbox, arrivals, &parameters)).await?;
+    let (arrived, count) = (found.len(), parameters.count);
+    let problem = match parameters.expect {
+        Expect::None if arrived == 0 => return Ok(no_content()),
         Expect::None => Some(Problem::UnexpectedMessage),
-        Expect::Some if came < count => Some(Problem::TooFewMessages { found: came, expected: count }),
+        Expect::Some if arrived < count => Some(Problem::TooFewMessages { found: arrived, expected: count }),
         Expect::Some => None,
     };
     let body = server.render_messages(problem.as_ref().map(Problem::document), found).await?;
@@ -67,12 +67,13 @@ pub(crate) async fn wait(
 
 /// Messages that exist now.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Arrived<'a> {
+#[schema(as = Arrived)]
+pub(crate) struct MessageList<'a> {
     /// The messages, ascending by id.
     messages: Vec<MessageRecord<'a>>,
 }
 
-impl<'a> From<&'a [Summary]> for Arrived<'a> {
+impl<'a> From<&'a [Summary]> for MessageList<'a> {
     fn from(messages: &'a [Summary]) -> Self {
         Self { messages: messages.iter().map(Into::into).collect() }
     }
@@ -120,12 +121,12 @@ impl<S: Sync> FromRequestParts<S> for WaitParameters {
             (Some(_), Expect::None) => return Err(malformed("The parameter count cannot be used with expect=none.")),
             (None, _) => 1,
         };
-        let asked = text_parameter(&pairs, "match")?.map(|text| Query::parse(text, Timestamp::now())).transpose();
+        let query = text_parameter(&pairs, "match")?.map(|text| Query::parse(text, Timestamp::now())).transpose();
         Ok(Self {
             timeout: duration_parameter(&pairs, "timeout")?.unwrap_or(DEFAULT_TIMEOUT),
             after: number_parameter::<u64>(&pairs, "after")?.unwrap_or_default().into(),
             count,
-            query: asked.map_err(Problem::InvalidQuery)?.map(Arc::new),
+            query: query.map_err(Problem::InvalidQuery)?.map(Arc::new),
             expect,
         })
     }
@@ -138,26 +139,26 @@ impl Server {
         &self,
         mailbox: &MailboxName,
         mut arrivals: Arrivals,
-        wanted: &WaitParameters,
+        parameters: &WaitParameters,
     ) -> Result<Vec<Summary>, Problem> {
         let mut found: Vec<Summary> = Vec::new();
         while let Some(next) = arrivals.next().await? {
-            if !self.matches_query(&next, wanted.query.as_ref()).await? {
+            if !self.matches_query(&next, parameters.query.as_ref()).await? {
                 continue;
             }
             found.push(next);
-            if found.len() >= wanted.count {
+            if found.len() >= parameters.count {
                 found = self.retain_existing(mailbox, found).await?;
             }
-            if found.len() >= wanted.count {
+            if found.len() >= parameters.count {
                 return Ok(found);
             }
         }
         let found = self.retain_existing(mailbox, found).await?;
-        if wanted.query.is_none() || wanted.timeout.is_zero() {
+        if parameters.query.is_none() || parameters.timeout.is_zero() {
             return Ok(found);
         }
-        self.recheck_mailbox(mailbox, found, wanted).await
+        self.recheck_mailbox(mailbox, found, parameters).await
     }
 
     /// Checks all messages of the mailbox once more, in addition to those already found. A message that did not match
@@ -166,15 +167,15 @@ impl Server {
         &self,
         mailbox: &MailboxName,
         mut found: Vec<Summary>,
-        wanted: &WaitParameters,
+        parameters: &WaitParameters,
     ) -> Result<Vec<Summary>, Problem> {
         let before = found.len();
-        let mut all = self.mailroom.arrivals(mailbox, wanted.after, Duration::ZERO);
-        while found.len() < wanted.count
+        let mut all = self.mailroom.arrivals(mailbox, parameters.after, Duration::ZERO);
+        while found.len() < parameters.count
             && let Some(next) = all.next().await?
         {
-            let is_known = found[..before].binary_search_by_key(&next.id, |known| known.id).is_ok();
-            if !is_known && self.matches_query(&next, wanted.query.as_ref()).await? {
+            let is_found = found[..before].binary_search_by_key(&next.id, |message| message.id).is_ok();
+            if !is_found && self.matches_query(&next, parameters.query.as_ref()).await? {
                 found.push(next);
             }
         }
@@ -192,11 +193,11 @@ impl Server {
     }
 
     async fn retain_existing(&self, mailbox: &MailboxName, found: Vec<Summary>) -> Result<Vec<Summary>, Problem> {
-        let mut there = Vec::with_capacity(found.len());
+        let mut existing = Vec::with_capacity(found.len());
         for summary in found {
-            there.extend(self.mailroom.find(mailbox, MessageSelector::Id(summary.id)).await?);
+            existing.extend(self.mailroom.find(mailbox, MessageSelector::Id(summary.id)).await?);
         }
-        Ok(there)
+        Ok(existing)
     }
 
     /// Returns the body with these messages: a problem document if there is a problem.
@@ -207,18 +208,18 @@ impl Server {
     ) -> Result<Bytes, Problem> {
         let (size, messages) = (listing_size(&messages), Arc::<[Summary]>::from(messages));
         let (problem, messages) = (&problem, &messages);
-        let make = |allowance: MemoryPermit| async move {
-            let turn = self.work_permit(size, SMALL_BYTES).await?;
+        let make = |memory: MemoryPermit| async move {
+            let work = self.work_permit(size, SMALL_BYTES).await?;
             let (problem, messages) = (problem.clone(), messages.clone());
             let write = move || {
-                let Arrived { messages } = Arrived::from(&*messages);
+                let MessageList { messages } = MessageList::from(&*messages);
                 let body = match problem {
                     Some(problem) => json::body_with_capacity(&WaitProblem { problem, messages }, size),
-                    None => json::body_with_capacity(&Arrived { messages }, size),
+                    None => json::body_with_capacity(&MessageList { messages }, size),
                 };
-                Ok::<_, Problem>(allowance.charge(body?)?)
+                Ok::<_, Problem>(memory.charge(body?)?)
             };
-            turn.run(write).await?
+            work.run(write).await?
         };
         self.within_budget(make).await
     }

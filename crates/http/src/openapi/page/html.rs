@@ -30,8 +30,8 @@ impl Html {
     }
 
     /// Appends an element that contains prose.
-    pub(super) fn prose_element(&mut self, beginning: &str, words: &str) {
-        self.element(beginning, |html| html.prose(words));
+    pub(super) fn prose_element(&mut self, beginning: &str, prose: &str) {
+        self.element(beginning, |html| html.prose(prose));
     }
 
     /// Appends a link to an anchor of this page.
@@ -44,8 +44,8 @@ impl Html {
     }
 
     /// Appends prose. Text in backticks becomes code.
-    pub(super) fn prose(&mut self, words: &str) {
-        for (index, piece) in words.split('`').enumerate() {
+    pub(super) fn prose(&mut self, prose: &str) {
+        for (index, piece) in prose.split('`').enumerate() {
             if index % 2 == 1 {
                 self.element("code", |html| html.text(piece));
             } else {

@@ -30,8 +30,8 @@ pub(super) fn write(html: &mut Html, method: &str, path: &str, operation: &Value
 
 /// Writes a path with line break opportunities, because it can be longer than a narrow window is wide.
 fn breakable(html: &mut Html, path: &str) {
-    for piece in path.split_inclusive('/') {
-        html.text(piece);
+    for segment in path.split_inclusive('/') {
+        html.text(segment);
         html.markup("<wbr>");
     }
 }
@@ -78,25 +78,25 @@ fn body(html: &mut Html, body: &Value) {
 }
 
 fn responses(html: &mut Html, operation: &Value) {
-    let Some(answers) = operation["responses"].as_object() else { return };
+    let Some(responses) = operation["responses"].as_object() else { return };
     html.element("h4", |html| html.text("Responses"));
-    for (status, answer) in answers.iter().filter(|(_, answer)| answer["$ref"].is_null()) {
+    for (status, response) in responses.iter().filter(|(_, response)| response["$ref"].is_null()) {
         html.element("p", |html| {
             html.element("strong", |html| html.text(status));
             html.text(" ");
-            html.prose(text(&answer["description"]));
-            for (content_type, content) in answer["content"].as_object().into_iter().flatten() {
+            html.prose(text(&response["description"]));
+            for (content_type, content) in response["content"].as_object().into_iter().flatten() {
                 html.text(" ");
                 write_content_type(html, content_type, content);
             }
         });
-        for content in answer["content"].as_object().into_iter().flat_map(Map::values) {
+        for content in response["content"].as_object().into_iter().flat_map(Map::values) {
             example(html, &content["example"]);
         }
     }
     html.element("p class=\"refusals\"", |html| {
         html.text("Errors:");
-        for (status, _) in answers.iter().filter(|(_, answer)| !answer["$ref"].is_null()) {
+        for (status, _) in responses.iter().filter(|(_, response)| !response["$ref"].is_null()) {
             html.text(" ");
             html.link(REFUSAL_ANCHOR, status, |html| html.text(status));
         }
@@ -137,11 +137,11 @@ fn example_command(method: &str, path: &str, operation: &Value) -> String {
         path.push_str(text(&parameter["name"]));
         path.push_str("=…");
     }
-    let answers = &operation["responses"];
-    if answers["101"].is_object() {
+    let responses = &operation["responses"];
+    if responses["101"].is_object() {
         return format!("websocat {WS_BASE_PLACEHOLDER}{path}");
     }
-    let endless = if answers["200"]["content"]["text/event-stream"].is_object() { "-N " } else { "" };
+    let endless = if responses["200"]["content"]["text/event-stream"].is_object() { "-N " } else { "" };
     let verb = if method == "get" { String::new() } else { format!("-X {} ", method.to_uppercase()) };
     // Only reading requests accept `latest`, so that a client does not change another message than intended.
     let path = if method == "delete" { path.replace("latest", "ID") } else { path };

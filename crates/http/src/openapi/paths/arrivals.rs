@@ -5,7 +5,7 @@ use utoipa::openapi::Required;
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::schema::Type;
 
-use crate::api::v2::wait::{Arrived, WaitProblem};
+use crate::api::v2::wait::{MessageList, WaitProblem};
 use crate::openapi::operation::{Operation, choice, get, post, query};
 use crate::openapi::paths::examples::record;
 use crate::openapi::request_bodies::NewMail;
@@ -23,7 +23,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .parameter(query("count", Type::Integer, "The number of messages to wait for, at most 1000. Default: 1."))
             .parameter(query("match", Type::String, "Only messages that match this query."))
             .parameter(choice("expect", &["some", "none"], "With `none`, the request succeeds if no matching message arrives."))
-            .json_response::<Arrived<'_>>("The messages.", json!({ "messages": [record()] }))
+            .json_response::<MessageList<'_>>("The messages.", json!({ "messages": [record()] }))
             .response("204", ResponseBuilder::new().description("No message was expected, and none arrived in time."))
             .problem::<WaitProblem<'_>>(
                 "408",
@@ -44,8 +44,8 @@ pub(super) fn operations() -> Vec<Operation> {
             .parameter(query("from", Type::String, "The sender of the envelope; empty for the null sender of bounces. Default: the author of the message."))
             .json_body::<NewMail>(Required::True, "The message. The maximum size is the same as over SMTP.", new_mail())
             .message_body()
-            .json_response::<Arrived<'_>>("The message was discarded.", json!({ "messages": [] }))
-            .created::<Arrived<'_>>("The stored copies of the message.", json!({ "messages": [record()] })),
+            .json_response::<MessageList<'_>>("The message was discarded.", json!({ "messages": [] }))
+            .created::<MessageList<'_>>("The stored copies of the message.", json!({ "messages": [record()] })),
     ]
 }
 

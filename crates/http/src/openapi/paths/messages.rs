@@ -32,7 +32,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .json_response::<Done>("The messages are deleted. An empty mailbox is not an error.", json!("OK")),
         get(MESSAGE, "readMessage")
             .describe("Get a message", "A malformed message is returned as far as it can be parsed.")
-            .parameter(patience())
+            .parameter(wait_parameter())
             .json_response::<Message<'_>>("The message.", message())
             .cacheable()
             .refusals(&[&NOT_FOUND]),
@@ -56,7 +56,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 "The `Return-Path` and `Received` lines that were added on delivery, followed by the message as it was \
                  received, byte for byte.",
             )
-            .parameter(patience())
+            .parameter(wait_parameter())
             .content("text/plain", "The source.")
             .cacheable()
             .refusals(&[&NOT_FOUND]),
@@ -68,7 +68,7 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 /// Returns the parameter `wait`.
-fn patience() -> ParameterBuilder {
+fn wait_parameter() -> ParameterBuilder {
     query(
         "wait",
         Type::String,

@@ -4,7 +4,7 @@ use restante_api_types::patterns;
 use serde_json::json;
 use utoipa::openapi::schema::Type;
 
-use crate::api::v2::search::Found;
+use crate::api::v2::search::SearchResponse;
 use crate::openapi::operation::{Operation, get, query};
 use crate::openapi::paths::examples::{ID, record_and};
 use crate::openapi::refusals::NOT_FOUND;
@@ -33,7 +33,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 Type::Integer,
                 "Only messages after this position: the `next` of the previous page.",
             ))
-            .json_response::<Found<'_>>(
+            .json_response::<SearchResponse<'_>>(
                 "A page of the matching messages, in mailboxes that the credentials allow.",
                 json!({
                     "messages": [record_and(json!({

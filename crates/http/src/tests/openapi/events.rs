@@ -4,7 +4,7 @@ use super::super::monitor::EventServer;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn what_listeners_are_told_is_described() {
+async fn events_match_description() {
     let document = document().await;
     let checker = Checker { document: &document };
     let listening: Vec<_> = operations(&document).into_iter().filter(|(_, _, it)| it["x-frame"].is_object()).collect();
@@ -12,28 +12,28 @@ async fn what_listeners_are_told_is_described() {
     for (_, path, operation) in listening {
         let frame = &operation["x-frame"];
         let path = path.replace("{name}", "bob");
-        let office = EventServer::new();
-        let id = office.deliver("bob", "one").await;
-        send_request(&office.router, &format!("DELETE /api/v1/mailbox/bob/{id}"), Body::empty(), Peer::default()).await;
-        office.deliver("bob", "two").await;
-        let told: Vec<Value> = if operation["responses"]["101"].is_object() {
-            let mut ear = office.websocket(&path).await;
-            office.deliver("bob", "three").await;
-            let told = [ear.next().await, ear.next().await];
-            told.iter().map(|text| serde_json::from_str(text).expect("JSON")).collect()
+        let server = EventServer::new();
+        let id = server.deliver("bob", "one").await;
+        send_request(&server.router, &format!("DELETE /api/v1/mailbox/bob/{id}"), Body::empty(), Peer::default()).await;
+        server.deliver("bob", "two").await;
+        let events: Vec<Value> = if operation["responses"]["101"].is_object() {
+            let mut client = server.websocket(&path).await;
+            server.deliver("bob", "three").await;
+            let events = [client.next().await, client.next().await];
+            events.iter().map(|text| serde_json::from_str(text).expect("JSON")).collect()
         } else {
-            let mut stream = office.stream(&path, "").await;
-            let id = office.deliver("bob", "three").await;
-            send_request(&office.router, &format!("DELETE /api/v1/mailbox/bob/{id}"), Body::empty(), Peer::default())
+            let mut stream = server.stream(&path, "").await;
+            let id = server.deliver("bob", "three").await;
+            send_request(&server.router, &format!("DELETE /api/v1/mailbox/bob/{id}"), Body::empty(), Peer::default())
                 .await;
-            let mut told = Vec::new();
+            let mut events = Vec::new();
             for _ in 0..3 {
                 let (_, _, data) = stream.event().await.expect("an event");
-                told.push(data);
+                events.push(data);
             }
-            told
+            events
         };
-        for data in told {
+        for data in events {
             assert_eq!(checker.problems(frame, &data), [""; 0], "{path} {data}");
         }
     }

@@ -52,16 +52,16 @@ fn names(path: &str) -> BTreeSet<&str> {
 
 /// The methods of a route are determined with a request for a method that it does not support.
 #[tokio::test]
-async fn the_routes_are_those_that_are_described() {
+async fn description_contains_exactly_the_routes() {
     let document = document().await;
-    let house = TestServer::new();
+    let server = TestServer::new();
     let described: BTreeSet<(String, String)> =
         operations(&document).iter().map(|(method, path, _)| (method.to_uppercase(), (*path).to_owned())).collect();
     let mut routed = BTreeSet::new();
     for path in add_routes("", Routes::default(), &HandlerState::new(ServerInfo::default())).paths {
-        let answer = house.request(&format!("PROPFIND {path}")).await;
-        answer.problem(405);
-        let methods = answer.header("allow").split(',').filter(|method| *method != "HEAD");
+        let response = server.request(&format!("PROPFIND {path}")).await;
+        response.problem(405);
+        let methods = response.header("allow").split(',').filter(|method| *method != "HEAD");
         routed.extend(methods.map(|method| (method.to_owned(), path.replace("{*", "{"))));
     }
     let missing: Vec<_> = routed.difference(&described).filter(|(_, path)| path.starts_with("/api/")).collect();
@@ -71,7 +71,7 @@ async fn the_routes_are_those_that_are_described() {
 }
 
 #[tokio::test]
-async fn the_description_is_sound() {
+async fn description_is_consistent() {
     let document = document().await;
     assert_eq!(document["openapi"], "3.1.0");
     let checker = Checker { document: &document };
@@ -102,7 +102,7 @@ async fn the_description_is_sound() {
             parameters.iter().all(|one| one["description"].as_str().is_some_and(|text| !text.is_empty())),
             "{place}"
         );
-        for (status, response) in operation["responses"].as_object().expect("answers") {
+        for (status, response) in operation["responses"].as_object().expect("responses") {
             assert!(checker.resolve(response)["description"].is_string(), "{place} {status}");
         }
     }
@@ -134,20 +134,20 @@ async fn names_and_ids_in_paths_have_patterns() {
 }
 
 #[tokio::test]
-async fn the_description_says_where_the_server_is() {
+async fn description_contains_server_url() {
     let table = [("", None, "/"), ("/mail", None, "/mail"), ("/mail", Some("https://x.org/m"), "https://x.org/m")];
     for (base_path, public_url, expected) in table {
         let (base_path, public_url) = (base_path.to_owned(), public_url.map(str::to_owned));
-        let house = TestServer::with(Settings { base_path: base_path.clone(), public_url, ..Settings::default() });
-        let document = house.request(&format!("GET {base_path}/api/openapi.json")).await.json();
+        let server = TestServer::with(Settings { base_path: base_path.clone(), public_url, ..Settings::default() });
+        let document = server.request(&format!("GET {base_path}/api/openapi.json")).await.json();
         assert_eq!(document["servers"], serde_json::json!([{ "url": expected }]));
     }
 }
 
 #[test]
-fn the_copy_in_the_docs_is_this_description() {
+fn copy_in_docs_is_current() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
     let copy = fs::read_to_string(file).expect("docs/openapi.json");
-    let now = openapi::openapi().expect("JSON");
-    assert!(copy == now, "run `cargo run -p restante -- docs openapi > docs/openapi.json`");
+    let current = openapi::openapi().expect("JSON");
+    assert!(copy == current, "run `cargo run -p restante -- docs openapi > docs/openapi.json`");
 }

@@ -7,11 +7,11 @@ fn between<'t>(text: &'t str, begin: &str, end: &str) -> BTreeSet<&'t str> {
 }
 
 #[tokio::test]
-async fn the_page_tells_of_every_operation_and_leads_nowhere_else() {
+async fn page_contains_every_operation() {
     let document = document().await;
     for base in ["", "/mail"] {
-        let house = TestServer::with(Settings { base_path: base.to_owned(), ..Settings::default() });
-        let page = house.request(&format!("GET {base}/api/docs")).await;
+        let server = TestServer::with(Settings { base_path: base.to_owned(), ..Settings::default() });
+        let page = server.request(&format!("GET {base}/api/docs")).await;
         assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"));
         assert!(page.header("content-security-policy").starts_with("default-src 'none'; style-src 'self';"));
         let text = page.text();
@@ -23,7 +23,7 @@ async fn the_page_tells_of_every_operation_and_leads_nowhere_else() {
         }
         // All files that the page loads exist, relative to its URL.
         for file in between(text, "href=\"../assets", "\"") {
-            assert_eq!(house.request(&format!("GET {base}/assets{file}")).await.status, 200, "{file}");
+            assert_eq!(server.request(&format!("GET {base}/assets{file}")).await.status, 200, "{file}");
         }
         assert!(text.contains(&format!("http://localhost:9000{base}/api/v1/mailbox/bob")));
         assert!(text.contains(&format!("ws://localhost:9000{base}/api/v2/monitor/messages")));
@@ -31,9 +31,9 @@ async fn the_page_tells_of_every_operation_and_leads_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_client_is_told_where_it_has_reached_the_server() {
-    let house = TestServer::new();
-    let page = house.request("GET /api/docs\nHost: [::1]:81").await;
+async fn page_contains_requested_url() {
+    let server = TestServer::new();
+    let page = server.request("GET /api/docs\nHost: [::1]:81").await;
     assert!(page.text().contains("curl &#39;http://[::1]:81/api/v2/mailboxes&#39;"));
     let public = Settings { public_url: Some("https://mail.example.org/x".to_owned()), ..Settings::default() };
     let page = TestServer::with(public).request("GET /api/docs").await;

@@ -10,7 +10,7 @@ use restante_settings::Config;
 use restante_store::StoreError;
 
 use super::super::authentication::AuthServer;
-use super::super::store_errors::{FailingStore, over};
+use super::super::store_errors::{FailingStore, router_over};
 use super::super::{client_limits, sessions};
 use super::*;
 use crate::About;
@@ -126,34 +126,34 @@ impl<'d> ResponseChecker<'d> {
     }
 
     /// Checks a response and records it.
-    fn check(&mut self, request: &str, answer: &TestResponse) {
+    fn check(&mut self, request: &str, response: &TestResponse) {
         let operation = self.operation(request);
-        let status = answer.status.as_str();
+        let status = response.status.as_str();
         let described = &operation["responses"][status];
-        assert!(described.is_object(), "{request}: {status} is not described: {:?}", answer.body);
+        assert!(described.is_object(), "{request}: {status} is not described: {:?}", response.body);
         let described = self.checker.resolve(described);
-        let content_type = answer.header("content-type").split(';').next().unwrap_or_default();
+        let content_type = response.header("content-type").split(';').next().unwrap_or_default();
         match described["content"].as_object() {
             Some(contents) => {
                 let content = contents.get(content_type).or(contents.get("*/*"));
                 let content = content.unwrap_or_else(|| panic!("{request}: {content_type} is not described"));
-                self.check_body(request, &content["schema"], answer);
+                self.check_body(request, &content["schema"], response);
             }
-            None => assert!(answer.body.is_empty(), "{request}: a body is not described"),
+            None => assert!(response.body.is_empty(), "{request}: a body is not described"),
         }
         let headers = described["headers"].as_object().into_iter().flat_map(Map::keys);
         // `Retry-After` is not sent with every error.
         for name in headers.filter(|name| *name != "Retry-After") {
-            assert!(answer.headers.contains_key(name.as_str()), "{request}: {name} is missing");
+            assert!(response.headers.contains_key(name.as_str()), "{request}: {name} is missing");
         }
         let id = operation["operationId"].as_str().expect("an id");
         self.seen.insert((id.to_owned(), status.to_owned()));
     }
 
-    fn check_body(&self, request: &str, schema: &Value, answer: &TestResponse) {
-        if answer.header("content-type").contains("json") {
-            assert!(answer.body.ends_with(b"\n"), "{request}");
-            assert_eq!(self.checker.problems(schema, &answer.json()), [""; 0], "{request}: {:?}", answer.body);
+    fn check_body(&self, request: &str, schema: &Value, response: &TestResponse) {
+        if response.header("content-type").contains("json") {
+            assert!(response.body.ends_with(b"\n"), "{request}");
+            assert_eq!(self.checker.problems(schema, &response.json()), [""; 0], "{request}: {:?}", response.body);
         }
     }
 
@@ -177,7 +177,7 @@ impl<'d> ResponseChecker<'d> {
         let mut unseen = Vec::new();
         for (_, _, operation) in &self.operations {
             let id = operation["operationId"].as_str().expect("an id");
-            for status in operation["responses"].as_object().expect("answers").keys() {
+            for status in operation["responses"].as_object().expect("responses").keys() {
                 let is_seen = self.seen.contains(&(id.to_owned(), status.clone()));
                 let is_excused = status == NEVER || (status == "503" && WITHOUT_STORE.contains(&id));
                 if !is_seen && !is_excused && operation["x-frame"].is_null() {
@@ -194,29 +194,29 @@ async fn send(router: &Router, request: &str, body: impl Into<Body>) -> TestResp
 }
 
 #[tokio::test]
-async fn answers_are_as_they_are_described() {
+async fn responses_match_description() {
     let document = document().await;
-    let mut book = ResponseChecker::new(&document);
-    table_requests(&mut book).await;
-    arrivals(&mut book).await;
-    without_search(&mut book).await;
-    extracts(&mut book).await;
-    deletions(&mut book).await;
-    with_auth(&mut book).await;
-    files(&mut book).await;
-    request_checks(&mut book).await;
-    bodies(&mut book).await;
-    over_limits(&mut book).await;
-    with_failing_store(&mut book).await;
-    assert_eq!(book.unseen(), [""; 0], "these answers are described, and nothing here brings them about");
+    let mut checker = ResponseChecker::new(&document);
+    table_requests(&mut checker).await;
+    arrivals(&mut checker).await;
+    without_search(&mut checker).await;
+    extracts(&mut checker).await;
+    deletions(&mut checker).await;
+    with_auth(&mut checker).await;
+    files(&mut checker).await;
+    request_checks(&mut checker).await;
+    bodies(&mut checker).await;
+    over_limits(&mut checker).await;
+    with_failing_store(&mut checker).await;
+    assert_eq!(checker.unseen(), [""; 0], "these responses are described, but no request here causes them");
 }
 
-async fn table_requests(book: &mut ResponseChecker<'_>) {
-    let house = house(&Config::default()).await;
+async fn table_requests(checker: &mut ResponseChecker<'_>) {
+    let server = server(&Config::default()).await;
     for &(request, body, status) in TABLE {
-        let answer = send(&house.router, request, body).await;
-        assert_eq!(answer.status, status, "{request}");
-        book.check(request, &answer);
+        let response = send(&server.router, request, body).await;
+        assert_eq!(response.status, status, "{request}");
+        checker.check(request, &response);
     }
 }
 
@@ -225,17 +225,18 @@ fn info(config: &Config) -> ServerInfo {
 }
 
 /// Creates a server with all features and some data.
-async fn house(config: &Config) -> TestServer {
+async fn server(config: &Config) -> TestServer {
     let search = Arc::new(Search::new(None));
     let journal = Arc::new(MemoryJournal::new(1 << 20));
     journal.append(sessions::chunk(FIRST, 0, sessions::session_info(FIRST), &[(0, Side::Server, "220 mx")]));
-    let brought = sessions::chunk(FIRST, 1, sessions::session_info(FIRST), &[(12, Side::Client, "MAIL FROM:<>")]);
-    journal.append(Chunk { transaction: Some(sessions::mail(&[("test", FIRST)])), ..brought });
+    let transaction_chunk =
+        sessions::chunk(FIRST, 1, sessions::session_info(FIRST), &[(12, Side::Client, "MAIL FROM:<>")]);
+    journal.append(Chunk { transaction: Some(sessions::transaction(&[("test", FIRST)])), ..transaction_chunk });
     let store = Arc::new(MemoryStore::new(Limits::default()));
-    let rules =
+    let mailroom_settings =
         restante_mailroom::Settings { policy: config.smtp.policy.clone(), ..restante_mailroom::Settings::default() };
     let extensions = Extensions { store_observers: vec![search.clone()], ..Extensions::default() };
-    let mailroom = Mailroom::new(rules, store.clone(), extensions).with_journal(journal);
+    let mailroom = Mailroom::new(mailroom_settings, store.clone(), extensions).with_journal(journal);
     let mailroom = Arc::new(mailroom);
     search.start(&mailroom);
     let settings = Settings {
@@ -243,135 +244,139 @@ async fn house(config: &Config) -> TestServer {
         extensions: crate::Extensions { search: Some(search), ..crate::Extensions::default() },
         ..Settings::default()
     };
-    let house = TestServer { store, router: crate::router(mailroom, settings, info(config)) };
-    house.put(0, "test", MAIL).await;
-    house
+    let server = TestServer { store, router: crate::router(mailroom, settings, info(config)) };
+    server.put(0, "test", MAIL).await;
+    server
 }
 
 /// Delivers messages that are stored or discarded.
-async fn arrivals(book: &mut ResponseChecker<'_>) {
+async fn arrivals(checker: &mut ResponseChecker<'_>) {
     let mut config = Config::default();
-    for (keeps, status) in [(true, 201), (false, 200)] {
-        config.smtp.policy.default_store = keeps;
-        let house = house(&config).await;
+    for (stores, status) in [(true, 201), (false, 200)] {
+        config.smtp.policy.default_store = stores;
+        let server = server(&config).await;
         for (kind, body) in
             [("message/rfc822", MAIL), ("application/json", "{\"from\":\"ann@x.org\",\"text\":\"Hello\"}")]
         {
             let request = format!("POST /api/v2/mailbox/test@example.org\nContent-Type: {kind}");
-            let answer = send(&house.router, &request, body).await;
-            assert_eq!(answer.status, status, "{request} {:?}", answer.body);
-            book.check(&request, &answer);
+            let response = send(&server.router, &request, body).await;
+            assert_eq!(response.status, status, "{request} {:?}", response.body);
+            checker.check(&request, &response);
         }
     }
 }
 
 /// The search is disabled.
-async fn without_search(book: &mut ResponseChecker<'_>) {
+async fn without_search(checker: &mut ResponseChecker<'_>) {
     let request = "GET /api/v2/search?q=x";
-    let answer = TestServer::new().request(request).await;
-    answer.problem(404);
-    book.check(request, &answer);
+    let response = TestServer::new().request(request).await;
+    response.problem(404);
+    checker.check(request, &response);
 }
 
 /// Extracts from a message that contains all kinds of them.
-async fn extracts(book: &mut ResponseChecker<'_>) {
-    let house = TestServer::new();
+async fn extracts(checker: &mut ResponseChecker<'_>) {
+    let server = TestServer::new();
     let mail = "Subject: Your code\r\nList-Id: <shop.example>\r\nList-Unsubscribe: <https://shop.example/u>, <mailto:u@shop.example>\r\n\
                 List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n\r\nYour verification code is 482913.\r\n\
                 https://shop.example/confirm\r\n";
-    house.put(0, "shop", mail).await;
+    server.put(0, "shop", mail).await;
     for (path, list) in [("links", "links"), ("codes", "codes"), ("unsubscribe", "links")] {
         let request = format!("GET /api/v2/mailbox/shop/latest/{path}");
-        let answer = house.request(&request).await;
-        assert!(answer.json()[list].as_array().is_some_and(|found| !found.is_empty()), "{request} {:?}", answer.body);
-        book.check(&request, &answer);
+        let response = server.request(&request).await;
+        assert!(
+            response.json()[list].as_array().is_some_and(|found| !found.is_empty()),
+            "{request} {:?}",
+            response.body
+        );
+        checker.check(&request, &response);
     }
 }
 
-async fn deletions(book: &mut ResponseChecker<'_>) {
+async fn deletions(checker: &mut ResponseChecker<'_>) {
     for path in [
         "v1/mailbox/test",
         "v1/mailbox/test/1794699770123456",
         "v1/mailbox/test/1794699770123456/source",
         "v2/mailboxes",
     ] {
-        let house = TestServer::with_everything().await;
+        let server = TestServer::with_everything().await;
         let request = format!("DELETE /api/{path}");
-        let answer = house.request(&request).await;
-        assert_eq!(answer.status, 200);
-        book.check(&request, &answer);
+        let response = server.request(&request).await;
+        assert_eq!(response.status, 200);
+        checker.check(&request, &response);
     }
 }
 
-async fn files(book: &mut ResponseChecker<'_>) {
-    let house = TestServer::with_everything().await;
+async fn files(checker: &mut ResponseChecker<'_>) {
+    let server = TestServer::with_everything().await;
     for (begin, end) in [("/mailbox/dattach/", "/"), ("/mailbox/vattach/", "/"), ("/serve/mailbox/", "/attach/")] {
         for (index, headers, status) in [(0, "", 200), (1, "\nIf-None-Match: *", 304), (9, "", 404)] {
             let request = format!("GET {begin}test/latest{end}{index}/some/file{headers}");
-            let answer = house.request(&request).await;
-            assert_eq!(answer.status, status, "{request}");
-            book.check(&request, &answer);
+            let response = server.request(&request).await;
+            assert_eq!(response.status, status, "{request}");
+            checker.check(&request, &response);
         }
     }
     for path in ["", "/html", "/source"] {
         let request = format!("GET /serve/mailbox/test/17{path}");
-        book.check(&request, &house.request(&request).await);
+        checker.check(&request, &server.request(&request).await);
     }
     let request = "GET /serve/mailbox/test/latest/source\nIf-None-Match: *";
-    book.check(request, &house.request(request).await);
+    checker.check(request, &server.request(request).await);
 }
 
 /// Requests that are refused whatever the operation is.
-async fn request_checks(book: &mut ResponseChecker<'_>) {
-    let house = TestServer::new();
+async fn request_checks(checker: &mut ResponseChecker<'_>) {
+    let server = TestServer::new();
     for (headers, status) in [("Host: a b", 400), ("Host: evil.example", 421), ("Sec-Fetch-Dest: script", 403)] {
-        for operation in book.operations.clone() {
+        for operation in checker.operations.clone() {
             // Health checks accept any host.
             if operation.2["responses"][status.to_string()].is_null() || operation.2["x-frame"].is_object() {
                 continue;
             }
             let request = format!("{}\n{headers}", ResponseChecker::request(operation));
-            let answer = house.request(&request).await;
-            assert_eq!(answer.status, status, "{request}");
-            book.check(&request, &answer);
+            let response = server.request(&request).await;
+            assert_eq!(response.status, status, "{request}");
+            checker.check(&request, &response);
         }
     }
 }
 
 /// With authentication, every operation except the public ones requires credentials with exactly the described scope.
-async fn with_auth(book: &mut ResponseChecker<'_>) {
-    let locked = AuthServer::with_info(Settings::default(), info(&Config::default())).await;
-    let tokens = [("read", &locked.reader), ("write", &locked.writer), ("admin", &locked.admin)];
-    for operation in book.operations.clone() {
+async fn with_auth(checker: &mut ResponseChecker<'_>) {
+    let auth_server = AuthServer::with_info(Settings::default(), info(&Config::default())).await;
+    let tokens = [("read", &auth_server.reader), ("write", &auth_server.writer), ("admin", &auth_server.admin)];
+    for operation in checker.operations.clone() {
         let (_, _, described) = operation;
         if described["responses"]["401"].is_null() {
             continue;
         }
         let request = ResponseChecker::request(operation);
-        let answer = locked.house.request(&request).await;
-        assert_eq!(answer.status, 401, "{request}");
-        book.check(&request, &answer);
-        let needed = &described["security"][1]["basic"][0];
+        let response = auth_server.server.request(&request).await;
+        assert_eq!(response.status, 401, "{request}");
+        checker.check(&request, &response);
+        let required = &described["security"][1]["basic"][0];
         for (scope, token) in tokens {
-            let is_enough = needed.is_null() || needed == scope;
+            let is_enough = required.is_null() || required == scope;
             // An accepted event stream does not end.
             if is_enough && described["x-frame"].is_object() {
                 continue;
             }
-            let answer = locked.house.request(&format!("{request}\nAuthorization: Bearer {token}")).await;
-            assert_eq!(answer.status != 403, is_enough, "{request} with {scope}");
-            book.check(&request, &answer);
+            let response = auth_server.server.request(&format!("{request}\nAuthorization: Bearer {token}")).await;
+            assert_eq!(response.status != 403, is_enough, "{request} with {scope}");
+            checker.check(&request, &response);
         }
     }
 }
 
 /// Invalid request bodies of all kinds.
-async fn bodies(book: &mut ResponseChecker<'_>) {
-    let house = house(&Config::default()).await;
+async fn bodies(checker: &mut ResponseChecker<'_>) {
+    let server = server(&Config::default()).await;
     // The clock is paused, so that body timeouts pass immediately.
     tokio::time::pause();
-    let taking = |(_, _, operation): &(&str, &str, &Value)| operation["requestBody"].is_object();
-    for operation in book.operations.clone().into_iter().filter(taking) {
+    let has_body = |(_, _, operation): &(&str, &str, &Value)| operation["requestBody"].is_object();
+    for operation in checker.operations.clone().into_iter().filter(has_body) {
         let request = ResponseChecker::request(operation);
         let json = format!("{request}\nContent-Type: application/json");
         let table = [
@@ -384,30 +389,30 @@ async fn bodies(book: &mut ResponseChecker<'_>) {
             if status == 415 && operation.2["responses"]["415"].is_null() {
                 continue;
             }
-            let answer = send(&house.router, &request, body).await;
-            assert_eq!(answer.status, status, "{request}");
-            book.check(&request, &answer);
+            let response = send(&server.router, &request, body).await;
+            assert_eq!(response.status, status, "{request}");
+            checker.check(&request, &response);
         }
     }
     tokio::time::resume();
 }
 
 /// A client that has reached its limit on open requests.
-async fn over_limits(book: &mut ResponseChecker<'_>) {
-    let (house, proxy) = (client_limits::house(Some(1)), client_limits::peer("10.0.0.1"));
-    let _open = client_limits::begin(&house, proxy, "192.0.2.1").await;
-    for operation in book.operations.clone() {
+async fn over_limits(checker: &mut ResponseChecker<'_>) {
+    let (server, proxy) = (client_limits::server(Some(1)), client_limits::peer("10.0.0.1"));
+    let _open = client_limits::send_unread(&server, proxy, "192.0.2.1").await;
+    for operation in checker.operations.clone() {
         let request = format!("{}\nX-Forwarded-For: 192.0.2.1", ResponseChecker::request(operation));
-        let answer = house.request_with(&request, Body::empty(), proxy).await;
-        assert_eq!(answer.status, 429, "{request}");
-        book.check(&request, &answer);
+        let response = server.request_with(&request, Body::empty(), proxy).await;
+        assert_eq!(response.status, 429, "{request}");
+        checker.check(&request, &response);
     }
 }
 
 /// A store that fails.
-async fn with_failing_store(book: &mut ResponseChecker<'_>) {
-    let router = over(FailingStore::with(StoreError::Unavailable));
-    for operation in book.operations.clone() {
+async fn with_failing_store(checker: &mut ResponseChecker<'_>) {
+    let router = router_over(FailingStore::with(StoreError::Unavailable));
+    for operation in checker.operations.clone() {
         let (_, _, described) = operation;
         let id = described["operationId"].as_str().expect("an id");
         if WITHOUT_STORE.contains(&id) || described["x-frame"].is_object() {
@@ -417,8 +422,8 @@ async fn with_failing_store(book: &mut ResponseChecker<'_>) {
         // The example in the description is a valid body.
         let body = &described["requestBody"]["content"]["application/json"]["example"];
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let answer = send(&router, &request, body).await;
-        assert_eq!(answer.status, 503, "{request}");
-        book.check(&request, &answer);
+        let response = send(&router, &request, body).await;
+        assert_eq!(response.status, 503, "{request}");
+        checker.check(&request, &response);
     }
 }

@@ -8,7 +8,7 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 /// Keywords that do not restrict a value.
-const SILENT: [&str; 5] = ["description", "example", "examples", "default", "deprecated"];
+const ANNOTATIONS: [&str; 5] = ["description", "example", "examples", "default", "deprecated"];
 
 /// Checks values against the schemas of a document.
 pub(super) struct Checker<'d> {
@@ -24,7 +24,7 @@ impl<'d> Checker<'d> {
         match value["$ref"].as_str() {
             Some(reference) => {
                 let place = reference.strip_prefix('#').expect("a place in this document");
-                self.resolve(self.document.pointer(place).unwrap_or_else(|| panic!("{reference} leads nowhere")))
+                self.resolve(self.document.pointer(place).unwrap_or_else(|| panic!("{reference} does not exist")))
             }
             None => value,
         }
@@ -43,7 +43,7 @@ impl<'d> Checker<'d> {
             && let Some(known) = self.properties(schema)
         {
             for name in object.keys().filter(|name| !known.contains(name.as_str())) {
-                problems.push(format!("{at}/{name} is not known"));
+                problems.push(format!("{at}/{name} is unknown"));
             }
         }
         self.check_each(schema, value, at, problems);
@@ -52,32 +52,34 @@ impl<'d> Checker<'d> {
     /// Checks every keyword of a schema.
     fn check_each(&self, schema: &Value, value: &Value, at: &str, problems: &mut Vec<String>) {
         let schema = self.resolve(schema);
-        for (keyword, wanted) in schema.as_object().expect("a schema") {
-            let is_right = match keyword.as_str() {
-                "type" => is_of(wanted, value),
-                "enum" => list(wanted).contains(value),
-                "const" => wanted == value,
-                "minimum" => value.as_f64().is_none_or(|number| wanted.as_f64().is_some_and(|least| number >= least)),
-                "maximum" => value.as_f64().is_none_or(|number| wanted.as_f64().is_some_and(|most| number <= most)),
-                "pattern" => value.as_str().is_none_or(|text| fits(wanted, text)),
-                "format" => value.as_str().is_none_or(|text| is_formatted(wanted, text)),
-                "required" => value.as_object().is_none_or(|object| list(wanted).iter().all(|name| has(object, name))),
-                "anyOf" => self.fitting(wanted, value) > 0,
-                "oneOf" => self.fitting(wanted, value) == 1,
+        for (keyword, expected) in schema.as_object().expect("a schema") {
+            let is_valid = match keyword.as_str() {
+                "type" => has_type(expected, value),
+                "enum" => list(expected).contains(value),
+                "const" => expected == value,
+                "minimum" => value.as_f64().is_none_or(|number| expected.as_f64().is_some_and(|min| number >= min)),
+                "maximum" => value.as_f64().is_none_or(|number| expected.as_f64().is_some_and(|max| number <= max)),
+                "pattern" => value.as_str().is_none_or(|text| matches_pattern(expected, text)),
+                "format" => value.as_str().is_none_or(|text| has_format(expected, text)),
+                "required" => {
+                    value.as_object().is_none_or(|object| list(expected).iter().all(|name| has(object, name)))
+                }
+                "anyOf" => self.count_matching(expected, value) > 0,
+                "oneOf" => self.count_matching(expected, value) == 1,
                 "allOf" => {
-                    for part in list(wanted) {
+                    for part in list(expected) {
                         self.check_each(part, value, at, problems);
                     }
                     true
                 }
                 "items" => {
                     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-                        self.check(wanted, item, &format!("{at}/{index}"), problems);
+                        self.check(expected, item, &format!("{at}/{index}"), problems);
                     }
                     true
                 }
                 "properties" => {
-                    for (name, schema) in wanted.as_object().expect("schemas by name") {
+                    for (name, schema) in expected.as_object().expect("schemas by name") {
                         if let Some(field) = value.get(name) {
                             self.check(schema, field, &format!("{at}/{name}"), problems);
                         }
@@ -86,22 +88,22 @@ impl<'d> Checker<'d> {
                 }
                 "additionalProperties" => {
                     for (name, field) in value.as_object().into_iter().flatten() {
-                        self.check(wanted, field, &format!("{at}/{name}"), problems);
+                        self.check(expected, field, &format!("{at}/{name}"), problems);
                     }
                     true
                 }
                 "propertyNames" => {
                     let names = value.as_object().into_iter().flat_map(Map::keys);
-                    names.for_each(|name| self.check(wanted, &name.as_str().into(), at, problems));
+                    names.for_each(|name| self.check(expected, &name.as_str().into(), at, problems));
                     true
                 }
-                silent => {
-                    assert!(SILENT.contains(&silent), "the keyword {silent} is not known here");
+                annotation => {
+                    assert!(ANNOTATIONS.contains(&annotation), "the keyword {annotation} is not supported");
                     true
                 }
             };
-            if !is_right {
-                problems.push(format!("{at} is {value}, but {keyword} is {wanted}"));
+            if !is_valid {
+                problems.push(format!("{at} is {value}, but {keyword} is {expected}"));
             }
         }
     }
@@ -117,7 +119,7 @@ impl<'d> Checker<'d> {
         Some(properties.keys().map(String::as_str).collect())
     }
 
-    fn fitting(&self, schemas: &Value, value: &Value) -> usize {
+    fn count_matching(&self, schemas: &Value, value: &Value) -> usize {
         list(schemas).iter().filter(|schema| self.problems(schema, value).is_empty()).count()
     }
 }
@@ -130,9 +132,9 @@ fn has(object: &Map<String, Value>, name: &Value) -> bool {
     object.contains_key(name.as_str().expect("a name"))
 }
 
-fn is_of(kind: &Value, value: &Value) -> bool {
+fn has_type(kind: &Value, value: &Value) -> bool {
     match kind.as_str() {
-        None => list(kind).iter().any(|kind| is_of(kind, value)),
+        None => list(kind).iter().any(|kind| has_type(kind, value)),
         Some("string") => value.is_string(),
         Some("boolean") => value.is_boolean(),
         Some("integer") => value.is_i64() || value.is_u64(),
@@ -140,24 +142,24 @@ fn is_of(kind: &Value, value: &Value) -> bool {
         Some("array") => value.is_array(),
         Some("object") => value.is_object(),
         Some("null") => value.is_null(),
-        Some(other) => panic!("the type {other} is not known here"),
+        Some(other) => panic!("the type {other} is not supported"),
     }
 }
 
-fn is_formatted(format: &Value, text: &str) -> bool {
+fn has_format(format: &Value, text: &str) -> bool {
     match format.as_str() {
         Some("date-time") => text.parse::<Timestamp>().is_ok(),
-        _ => panic!("the format {format} is not known here"),
+        _ => panic!("the format {format} is not supported"),
     }
 }
 
-fn fits(pattern: &Value, text: &str) -> bool {
+fn matches_pattern(pattern: &Value, text: &str) -> bool {
     let pattern = pattern.as_str().expect("a pattern");
     Regex::new(pattern).unwrap_or_else(|error| panic!("{error}")).is_match(text)
 }
 
 #[test]
-fn what_is_wrong_is_found() {
+fn finds_schema_violations() {
     let document = serde_json::json!({
         "named": { "type": "object", "properties": { "a": { "type": "integer", "minimum": 0 } }, "required": ["a"] },
         "more": { "allOf": [{ "$ref": "#/named" }, { "type": "object", "properties": { "b": { "enum": ["x", "y"] } } }] },
@@ -189,9 +191,9 @@ fn what_is_wrong_is_found() {
         ("id", r#""17""#, true),
         ("id", r#""latest""#, false),
     ];
-    for (name, value, is_right) in table {
+    for (name, value, is_valid) in table {
         let value: Value = serde_json::from_str(value).expect("JSON");
         let problems = checker.problems(&document[name], &value);
-        assert_eq!(problems.is_empty(), is_right, "{name} {value} {problems:?}");
+        assert_eq!(problems.is_empty(), is_valid, "{name} {value} {problems:?}");
     }
 }

@@ -5,15 +5,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
-use super::files::{File, Interface, TEMPLATE};
+use super::files::{File, TEMPLATE, WebInterface};
 
 /// The relative paths to the root of the interface from `/`, from `/m/{mailbox}` and from `/m/{mailbox}/{id}`.
 const ROOTS: [&str; 3] = ["./", "../", "../../"];
 
 /// The rendered pages.
-pub(crate) struct Shells {
+pub(crate) struct Pages {
     /// The page for each depth of a path.
-    pub(crate) pages: Vec<String>,
+    pub(crate) by_depth: Vec<String>,
     /// The `Content-Security-Policy` of the page.
     pub(crate) policy: String,
     /// The `Content-Security-Policy` of the login page, which has the same style.
@@ -23,13 +23,13 @@ pub(crate) struct Shells {
 }
 
 /// Renders the pages. They load the other files from a path with the hash.
-pub(crate) fn make(ui: &Interface, hash: &str) -> Result<Shells, String> {
+pub(crate) fn render(ui: &WebInterface, hash: &str) -> Result<Pages, String> {
     check_references(ui)?;
-    let pages: Result<Vec<String>, String> = ROOTS.into_iter().map(|root| fill(ui, root, hash)).collect();
-    let pages = pages?;
-    let style = inlined_style(&pages[0])?.to_owned();
+    let by_depth: Result<Vec<String>, String> = ROOTS.into_iter().map(|root| fill_template(ui, root, hash)).collect();
+    let by_depth = by_depth?;
+    let style = inlined_style(&by_depth[0])?.to_owned();
     let hash = STANDARD.encode(Sha256::digest(&style));
-    Ok(Shells { policy: policy(&hash), login_policy: login_policy(&hash), style, pages })
+    Ok(Pages { policy: policy(&hash), login_policy: login_policy(&hash), style, by_depth })
 }
 
 /// Returns the policy of the page: scripts are files of this server, the only style is the one in the page, and nothing
@@ -67,11 +67,11 @@ fn login_policy(style: &str) -> String {
 }
 
 /// Replaces the placeholders of the template. Inserted text is not searched for placeholders.
-fn fill(ui: &Interface, root: &str, hash: &str) -> Result<String, String> {
+fn fill_template(ui: &WebInterface, root: &str, hash: &str) -> Result<String, String> {
     let modules: Vec<String> = ui
         .assets
         .iter()
-        .filter(|file| file.path.starts_with("js/") && file.module().is_some())
+        .filter(|file| file.path.starts_with("js/") && file.module_text().is_some())
         .map(|File { path, .. }| format!("<link rel=\"modulepreload\" href=\"{root}assets/{hash}/{path}\">"))
         .collect();
     let values =
@@ -79,10 +79,10 @@ fn fill(ui: &Interface, root: &str, hash: &str) -> Result<String, String> {
     if let Some((name, _)) = values.iter().find(|(name, _)| !ui.template.contains(&format!("{{{{{name}}}}}"))) {
         return Err(format!("ui/{TEMPLATE} does not contain {{{{{name}}}}}"));
     }
-    let mut pieces = ui.template.split("{{");
-    let mut page = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let (name, rest) = piece.split_once("}}").ok_or_else(|| format!("ui/{TEMPLATE}: {{{{ without }}}}"))?;
+    let mut parts = ui.template.split("{{");
+    let mut page = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once("}}").ok_or_else(|| format!("ui/{TEMPLATE}: {{{{ without }}}}"))?;
         let Some((_, value)) = values.iter().find(|(known, _)| *known == name) else {
             return Err(format!("ui/{TEMPLATE}: {{{{{name}}}}} is an unknown placeholder"));
         };
@@ -93,7 +93,7 @@ fn fill(ui: &Interface, root: &str, hash: &str) -> Result<String, String> {
 }
 
 /// Checks that the files that the template refers to exist.
-fn check_references(ui: &Interface) -> Result<(), String> {
+fn check_references(ui: &WebInterface) -> Result<(), String> {
     for reference in ui.template.split("{{assets}}/").skip(1) {
         let path = reference.split(['"', '\'', ' ', '>']).next().unwrap_or_default();
         if !ui.assets.iter().any(|file| file.path == path) {
