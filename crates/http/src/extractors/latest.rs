@@ -34,7 +34,7 @@ impl<S: Sync> FromRequestParts<S> for LatestWait {
 impl Server {
     /// Waits until the mailbox is not empty, if the request is for the latest message and has a timeout.
     pub(crate) async fn wait_for_latest(&self, target: &PathMessage, wait: LatestWait) -> Result<(), Problem> {
-        let (MessageSelector::Latest, Some(timeout)) = (target.which, wait.timeout) else { return Ok(()) };
+        let (MessageSelector::Latest, Some(timeout)) = (target.selector, wait.timeout) else { return Ok(()) };
         if self.mailroom.find(&target.mailbox, MessageSelector::Latest).await?.is_some() {
             return Ok(());
         }

@@ -63,7 +63,7 @@ pub(crate) struct PathMessage {
     /// The mailbox.
     pub(crate) mailbox: MailboxName,
     /// The message in it.
-    pub(crate) which: MessageSelector,
+    pub(crate) selector: MessageSelector,
 }
 
 /// An attachment of a message, from `{name}/{id}/{index}/{file}`. The file name is ignored.
@@ -267,7 +267,7 @@ impl<S: Sync> FromRequestParts<S> for SessionPageQuery {
 impl Server {
     /// Returns the summary of the message in the path.
     pub(crate) async fn find_message(&self, target: &PathMessage) -> Result<Summary, Problem> {
-        self.mailroom.find(&target.mailbox, target.which).await?.ok_or(Problem::NoSuchMessage)
+        self.mailroom.find(&target.mailbox, target.selector).await?.ok_or(Problem::NoSuchMessage)
     }
 }
 
@@ -342,11 +342,11 @@ fn permitted_mailbox(server: &Server, parts: &Parts, name: &str) -> Result<Mailb
 
 fn permitted_message(server: &Server, parts: &Parts, name: &str, id: &str) -> Result<PathMessage, Problem> {
     let mailbox = permitted_mailbox(server, parts, name)?;
-    let which = match id {
+    let selector = match id {
         LATEST => MessageSelector::Latest,
         id => MessageSelector::Id(id.parse().map_err(|_| Problem::NoSuchMessage)?),
     };
-    Ok(PathMessage { mailbox, which })
+    Ok(PathMessage { mailbox, selector })
 }
 
 /// Returns the page that a query of version 1 requests. Servers that this version is compatible with have no paging and

@@ -96,7 +96,7 @@ where
 {
     let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut silence = pin!(sleep(IDLE_TIMEOUT));
+    let mut idle = pin!(sleep(IDLE_TIMEOUT));
     loop {
         let sent = tokio::select! {
             // Input is read first, so that a peer that has sent something is not considered idle.
@@ -104,12 +104,12 @@ where
             frame = socket.next() => match frame {
                 Some(Ok(Message::Close(_))) | None => return EndCause::Disconnected,
                 Some(Ok(_)) => {
-                    silence.as_mut().reset(Instant::now() + IDLE_TIMEOUT);
+                    idle.as_mut().reset(Instant::now() + IDLE_TIMEOUT);
                     Ok(())
                 }
                 Some(Err(error)) => Err(error.into()),
             },
-            () = &mut silence => return EndCause::IdleTimeout,
+            () = &mut idle => return EndCause::IdleTimeout,
             _ = pings.tick() => socket.send(Message::Ping(Bytes::new())).await.map_err(EndCause::from),
             published = events.next() => match published {
                 Ok(published) => send_batch(socket, events, filter, &published).await,

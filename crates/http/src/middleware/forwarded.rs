@@ -40,7 +40,7 @@ impl Forwarded {
             return Ok(None);
         }
         let is_proxy = |ip| settings.is_proxy(ip);
-        // The PROXY header of the connection replaces the header of the request.
+        // Used if the header of the request names no client: the PROXY header of the connection.
         let by_connection = || peer.ip.filter(|ip| !is_proxy(*ip));
         let Some(ip) = client_ip(request.headers(), is_proxy).or_else(by_connection) else { return Ok(None) };
         match settings.clients.admit(ip) {

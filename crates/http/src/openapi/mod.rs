@@ -98,8 +98,8 @@ pub fn openapi() -> serde_json::Result<String> {
 impl ApiDescription {
     async fn get_or_render(&self, server: &Server) -> Result<&RenderedDescription, Problem> {
         let Self(cell) = self;
-        if let Some(cell) = cell.get() {
-            return Ok(cell);
+        if let Some(rendered) = cell.get() {
+            return Ok(rendered);
         }
         let root = server.settings.link_root().to_owned();
         let rendered = WorkPermit::acquire(&server.work_permits).await?.run(move || render(&root)).await?;

@@ -248,8 +248,8 @@ pub(super) fn parameter(location: ParameterIn, name: &str, kind: Type, descripti
 }
 
 /// Creates a query parameter with one of these values.
-pub(super) fn choice(name: &str, words: &[&str], description: &str) -> ParameterBuilder {
-    let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words.iter().copied()));
+pub(super) fn choice(name: &str, values: &[&str], description: &str) -> ParameterBuilder {
+    let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values.iter().copied()));
     query(name, Type::String, description).schema(Some(schema))
 }
 

@@ -34,7 +34,7 @@ impl Coding {
     fn from_name(name: &str) -> Option<Self> {
         // `x-gzip` is an old name of gzip (RFC 9110 section 8.4.1.3).
         let table = [("br", Self::Brotli), ("gzip", Self::Gzip), ("x-gzip", Self::Gzip), ("identity", Self::Identity)];
-        table.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, coding)| coding)
+        table.into_iter().find(|(coding_name, _)| coding_name.eq_ignore_ascii_case(name)).map(|(_, coding)| coding)
     }
 }
 

@@ -107,7 +107,7 @@ pub(crate) enum Problem {
     TooManyWaits,
     /// Too many large messages are being uploaded.
     TooManyUploads,
-    /// The server is starting or shutting down.
+    /// The server is shutting down, or cannot accept connections.
     NotReady(NotReady),
     /// Too many large responses are in memory.
     OverBudget(OverBudget),

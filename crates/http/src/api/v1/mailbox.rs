@@ -99,7 +99,7 @@ pub(crate) async fn source(
 /// Marks a message as seen or unseen. A request that specifies neither changes nothing.
 pub(crate) async fn mark(State(server): State<Arc<Server>>, target: PathMessage, request: Request) -> HandlerResult {
     let seen = parse_requested_mark(request).await?;
-    let id = match target.which {
+    let id = match target.selector {
         MessageSelector::Id(id) if seen.is_some() => id,
         _ => server.find_message(&target).await?.id,
     };
@@ -114,7 +114,7 @@ pub(crate) async fn mark(State(server): State<Arc<Server>>, target: PathMessage,
 /// Deletes a message. `latest` is not accepted: another message can become the latest between the time when a client
 /// reads and the time when it deletes.
 pub(crate) async fn remove(State(server): State<Arc<Server>>, target: PathMessage) -> HandlerResult {
-    let MessageSelector::Id(id) = target.which else { return Err(Problem::NoSuchMessage) };
+    let MessageSelector::Id(id) = target.selector else { return Err(Problem::NoSuchMessage) };
     if server.mailroom.remove(&target.mailbox, id).await? { success::done() } else { Err(Problem::NoSuchMessage) }
 }
 

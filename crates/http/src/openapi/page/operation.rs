@@ -143,7 +143,7 @@ fn example_command(method: &str, path: &str, operation: &Value) -> String {
     }
     let endless = if responses["200"]["content"]["text/event-stream"].is_object() { "-N " } else { "" };
     let verb = if method == "get" { String::new() } else { format!("-X {} ", method.to_uppercase()) };
-    // Only reading requests accept `latest`, so that a client does not change another message than intended.
+    // DELETE does not accept `latest`, so that a client does not delete another message than intended.
     let path = if method == "delete" { path.replace("latest", "ID") } else { path };
     let body = match operation["requestBody"]["content"]["application/json"]["example"] {
         Value::Null => String::new(),

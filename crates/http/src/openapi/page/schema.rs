@@ -26,7 +26,7 @@ pub(super) fn schema_type(html: &mut Html, schema: &Value) {
     match &schema["type"] {
         Value::String(name) => named_type(html, name, schema),
         Value::Array(names) => {
-            either(html, names, |html, name| named_type(html, name.as_str().unwrap_or_default(), schema))
+            either(html, names, |html, name| named_type(html, name.as_str().unwrap_or_default(), schema));
         }
         _ => html.text("anything"),
     }
