@@ -1,6 +1,6 @@
-//! The rules of [`Store`] as tests that every backend runs: [`run`] asks for a fresh store per rule and panics at the
-//! first one that is broken; [`run_durable`] does so with stores that are closed and opened again. Here live the rules
-//! only; what one backend promises beyond them is tested beside it.
+//! The rules of [`Store`] as tests that every backend runs. [`run`] opens a new store for each rule and panics at the
+//! first violation; [`run_durable`] tests stores that are closed and opened again. This module contains only the common
+//! rules. What a backend guarantees beyond them is tested in its own module.
 
 mod concurrency;
 mod content;
@@ -21,8 +21,8 @@ use crate::{Limits, Listing, MessageSelector, NewCopy, NewMessage, Page, Store, 
 
 pub(crate) use restart::run as run_durable;
 
-/// Runs every rule against stores that `open` makes with the limits that the rule is about. To be called on several
-/// threads, because some rules are about what happens at the same time.
+/// Runs every rule against stores that `open` creates with the limits of the rule. Must run on a multi-threaded
+/// runtime, because some rules are about concurrency.
 pub(crate) async fn run<S, F>(open: impl Fn(Limits) -> F)
 where
     S: Store,
@@ -77,14 +77,14 @@ where
     concurrency::a_wish_for_another_mailbox_is_another_wish(unbounded().await).await;
 }
 
-/// How many random walks are made: by default one for each kind of limits, otherwise what the variable says that other
-/// random tests go by, too.
+/// Returns the number of random walks. The default is one for each of [`model::LIMITS`]; `PROPTEST_CASES` overrides it,
+/// as in other random tests.
 fn walks() -> u64 {
     let said = env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
     said.unwrap_or(model::LIMITS.len() as u64)
 }
 
-/// A message received at second `second` for these mailboxes.
+/// Returns a message received at second `second` for these mailboxes.
 pub(crate) fn message(second: i64, mailboxes: &[&str], body: &[u8]) -> NewMessage {
     NewMessage {
         received: at(second),
@@ -94,7 +94,7 @@ pub(crate) fn message(second: i64, mailboxes: &[&str], body: &[u8]) -> NewMessag
     }
 }
 
-/// The mailbox of this name.
+/// Returns the mailbox of this name.
 pub(crate) fn name(text: &str) -> MailboxName {
     Naming::Local.parse_mailbox(text).expect("tests use valid names")
 }
@@ -166,7 +166,7 @@ async fn one_message_for_many_mailboxes(store: &impl Store) {
 async fn ids_ascend_and_are_never_reused(store: &impl Store) {
     let mut given = Vec::new();
     for round in 0..3 {
-        // The clock stands still, and even goes back.
+        // The clock stands still, and is even set back.
         for second in [100, 100, 99 - round] {
             given.push(add(store, second, "bob").await.id);
         }
@@ -182,7 +182,7 @@ async fn ids_ascend_and_are_never_reused(store: &impl Store) {
 
 async fn the_last_id_is_that_of_whatever_came_last(store: &impl Store) {
     assert_eq!(store.last_id().await.unwrap(), MessageId::ZERO, "nothing ever came");
-    // The clock goes back in between.
+    // The clock is set back in between.
     for (second, mailbox) in [(100, "bob"), (50, "ann"), (50, "bob")] {
         let came = add(store, second, mailbox).await;
         assert_eq!(store.last_id().await.unwrap(), came.id);
@@ -286,7 +286,7 @@ async fn expiry_takes_the_oldest_first(store: &impl Store) {
     assert!(store.expire(at(9), 0).await.unwrap().is_empty(), "none is none");
 }
 
-/// The clock went back: times and ids do not agree, and the time counts.
+/// The clock was set back: times and ids have different orders, and the time counts.
 async fn expiry_goes_by_the_time_of_receipt(store: &impl Store) {
     let late = add(store, 100, "bob").await;
     let early = add(store, 10, "bob").await;
@@ -306,7 +306,7 @@ async fn usage_is_what_is_held(store: &impl Store) {
     assert_eq!(store.usage().await.unwrap(), Usage { messages: 1, mailboxes: 1, bytes: 1000 + trace });
     store.purge(&name("b"), MessageId::MAX, usize::MAX).await.unwrap();
     assert_eq!(store.usage().await.unwrap(), Usage::default());
-    // Both copies of a body go in one stroke.
+    // Both copies of a body are removed in one call.
     store.append(message(1, &["a", "b"], &body)).await.unwrap();
     assert_eq!(store.expire(at(2), 10).await.unwrap().len(), 2);
     assert_eq!(store.usage().await.unwrap(), Usage::default());
@@ -329,7 +329,7 @@ async fn the_cap_lets_the_first_go(store: &impl Store) {
     assert_eq!(ids(store, "ann").await, [other.id, appended.stored[1].id]);
 }
 
-/// What just came stays, whatever the clock says.
+/// The newest messages stay, whatever the clock says.
 async fn the_cap_goes_by_arrival(store: &impl Store) {
     let first = add(store, 100, "bob").await;
     let second = add(store, 50, "bob").await;

@@ -1,5 +1,5 @@
-//! What happens in a store that several nodes share, as it is told to each of them: every change once, in one order for
-//! all. A store that only this process changes has no feed; whoever made a change knows of it.
+//! The feed of a store that several nodes share: every change once, in the same order on all nodes. A store that only
+//! this process changes has no feed, because the caller of a change gets its result.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use tokio::sync::mpsc;
 
-/// For how long a shared store can tell everything that happened. Where a feed begins with messages that are older, deletions may
-/// be missing among them.
+/// How long a shared store keeps the history of deletions and marks. If a backlog contains older messages, their
+/// deletions may be missing.
 pub const HISTORY_DURATION: Duration = Duration::from_mins(15);
 
-/// A change of what a shared store holds, in its place among all changes.
+/// A change of a shared store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Ascends from change to change, and is the same on every node. A stored message has its own id.
+    /// Ascends from change to change, and is the same on every node. For a stored message it is the id.
     pub position: u64,
     /// What happened.
     pub event: Event,
@@ -25,47 +25,48 @@ pub struct Change {
 pub enum Event {
     /// It was stored.
     Stored(Summary),
-    /// It was deleted, whatever the cause.
+    /// It was deleted, for any reason.
     Deleted(Summary),
-    /// It was marked as read, or as unread.
+    /// It was marked as read or as unread.
     Seen {
         /// The mailbox.
         mailbox: MailboxName,
         /// The message.
         id: MessageId,
-        /// What it is now.
+        /// The new value.
         seen: bool,
     },
 }
 
-/// What a node is told.
+/// An item of a [`Feed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedItem {
-    /// What is not quite new, so that a node that has just started knows what the others know. It comes first, and once.
+    /// Recent changes, so that a node that has just started knows what the others know. It is the first item, and the
+    /// only one of its kind.
     Backlog {
-        /// Of what happened behind this number, nothing is left out.
+        /// All changes after this position are included.
         after: u64,
-        /// What happened, in order; perhaps nothing, and perhaps some that is older.
+        /// The changes, in order. Can be empty, and can include earlier ones.
         changes: Vec<Change>,
     },
-    /// What happened since the last time, in order; never nothing.
+    /// The changes since the last item, in order. Never empty.
     Changes(Vec<Change>),
-    /// The node was cut off for so long that nobody knows any more what happened meanwhile.
+    /// The node was disconnected for so long that the changes since the last item are not known any more.
     Gap,
 }
 
-/// The news of a shared store, for the one who tells others of them. It begins with [`News::Lately`].
+/// The changes of a shared store, for the one subscriber that publishes them. The first item is [`FeedItem::Backlog`].
 #[derive(Debug)]
 pub struct Feed(mpsc::Receiver<FeedItem>);
 
 impl Feed {
-    /// A feed of what is put into it. It holds only so many news; whoever puts in more than that waits.
+    /// Creates a feed and its sender. Sending waits while `capacity` items are unread.
     pub fn new(capacity: usize) -> (mpsc::Sender<FeedItem>, Self) {
         let (sender, receiver) = mpsc::channel(capacity);
         (sender, Self(receiver))
     }
 
-    /// Waits for the next news; none when the store is gone.
+    /// Waits for the next item. Returns `None` after the store was closed.
     pub async fn next(&mut self) -> Option<FeedItem> {
         self.0.recv().await
     }

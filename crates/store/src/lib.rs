@@ -1,8 +1,8 @@
-//! Where mail is kept: the [`Store`] contract and its backends.
+//! Storage of messages: the [`Store`] contract and its backends.
 //!
-//! A backend answers questions and changes state; it never calls upward. Whatever a change removed on the way (cap,
-//! bound, purge) is returned, and the caller tells the world. Every backend passes
-//! the suite in `conformance.rs`.
+//! A backend runs queries and changes state; it never calls upward. Messages that a change removed (by the cap, the
+//! size limit or a purge) are returned, and the caller publishes the events. Every backend passes the suite in
+//! `conformance.rs`.
 
 #[cfg(test)]
 mod conformance;
@@ -21,85 +21,86 @@ use restante_mail::naming::MailboxName;
 
 use feed::Feed;
 
-/// Mailboxes and the messages in them.
+/// Mailboxes and their messages.
 ///
-/// Every name is a mailbox; one that holds nothing is empty, not unknown. All methods may be called at the same time
-/// from any number of tasks. A method that fails changed nothing.
+/// Every name is a mailbox. A mailbox without messages is empty, not unknown. All methods may be called at the same
+/// time from any number of tasks. A method that fails has changed nothing.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Adds a message to all the mailboxes of its copies, or to none.
+    /// Adds a message to the mailboxes of all its copies, or to none.
     ///
-    /// When this returns, the message is as safe as the backend makes it: whoever sent it may be told so. Copies get
-    /// ids above every id that their mailbox ever gave (see [`MessageId`]). The cap per mailbox and the bound of the
-    /// whole store hold again when this returns; what had to go for that is in [`Appended::evicted`], and can include
-    /// a copy that was just added. The cap comes first and lets the lowest ids of a mailbox go; the bound then lets the
-    /// oldest go in the order of [`Store::expire`], of all mailboxes, whether they just got mail or not.
+    /// When this returns, the message is as safe as the backend makes it, and may be acknowledged to the sender. Copies
+    /// get ids above every id that their mailbox ever had (see [`MessageId`]). Then the limits are enforced: first the
+    /// cap, which evicts the lowest ids of a mailbox; then the size limit, which evicts the oldest messages of all
+    /// mailboxes in the order of [`Store::expire`]. The evicted messages are in [`Appended::evicted`]; they can include
+    /// copies that were just added.
     async fn append(&self, message: NewMessage) -> Result<Appended>;
 
-    /// A number that changes whenever a listing of the mailbox would change, and never returns to an earlier value
-    /// except zero, which is every empty mailbox's.
+    /// Returns a number that changes whenever the listing of the mailbox changes. It never returns to an earlier value,
+    /// except for zero, the version of every empty mailbox.
     async fn version(&self, mailbox: &MailboxName) -> Result<Version>;
 
-    /// The messages of a mailbox, ascending by id, restricted to a page. Costs what it returns.
+    /// Returns the messages of a page of a mailbox, ascending by id. The cost depends only on the size of the result.
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing>;
 
-    /// One message's summary, without touching its source.
+    /// Returns the summary of a message without reading its source.
     async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>>;
 
-    /// One message's source.
+    /// Returns the source of a message.
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>>;
 
-    /// Marks a message as read or unread; false when there is no such message.
+    /// Marks a message as read or unread. Returns false if it does not exist.
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool>;
 
-    /// Removes a message, and returns it when it was there.
+    /// Removes a message. Returns it if it existed.
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>>;
 
-    /// Removes the messages of a mailbox up to the id `last`, lowest first and at most `limit` of them, and returns them in
-    /// ascending order. A large mailbox is emptied in several steps, so that others get their turn in between.
+    /// Removes the messages of a mailbox up to the id `last`, lowest first and at most `limit`. Returns them in
+    /// ascending order. A large mailbox is emptied in several calls, so that other changes can run in between.
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>>;
 
-    /// Removes messages received before `deadline`, oldest first and at most `limit` of them, and returns them. Costs
-    /// what it removes, whatever else the store holds. Age is the time of receipt and then the id: a message that came
-    /// after the clock was put back goes by what the clock said.
+    /// Removes messages received before `deadline`, oldest first and at most `limit`. Returns them. The cost depends
+    /// only on the number of removed messages. The order is by time of receipt, then by id: if the clock was set back,
+    /// the received time counts.
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>>;
 
-    /// The mailboxes that hold something, ascending by the bytes of their names, restricted to a page: each with what it
-    /// holds, all at one moment. Costs what it returns, however many mailboxes there are and whatever is in them.
+    /// Returns a page of the mailboxes that are not empty, ascending by the bytes of their names, with their contents
+    /// in one snapshot. The cost depends only on the size of the result.
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>>;
 
-    /// The highest id that was ever given to a message, in whatever mailbox, whether it is still there or not; zero in a store
-    /// that never held any. Whatever comes later has a higher one.
+    /// Returns the highest id that any message ever had, even if it was removed. Later messages get higher ids. Zero if
+    /// there never was a message.
     async fn last_id(&self) -> Result<MessageId>;
 
-    /// How much the store holds now; cheap enough to ask every few seconds.
+    /// Returns the current usage. Cheap enough to be called every few seconds. Fails while messages cannot be stored.
     async fn usage(&self) -> Result<Usage>;
 
-    /// What happens in the store, when others change it too; for the first who asks. None when all its changes are made here.
+    /// Returns the feed of a store that other processes change too. Only the first call returns it. `None` if all
+    /// changes are made by this process.
     fn feed(&self) -> Option<Feed> {
         None
     }
 }
 
-/// The bounds of a store; zero is no bound.
+/// The limits of a store. Zero means no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// The cap per mailbox: with one more, the one with the lowest id goes.
+    /// The cap per mailbox. If it is exceeded, the messages with the lowest ids are evicted.
     pub messages_per_mailbox: usize,
-    /// The bound on the whole store, in the bytes of [`Usage::bytes`]: with more, the oldest message of all goes.
+    /// The limit of [`Usage::bytes`]. If it is exceeded, the oldest messages of all mailboxes are evicted.
     pub bytes: u64,
 }
 
-/// A message on its way in.
+/// A message to be stored.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
-    /// When it was received.
+    /// The time of receipt.
     pub received: Timestamp,
-    /// Who wrote to whom about what.
+    /// Sender, recipients and subject.
     pub headline: Headline,
-    /// The mail as received; held once, however many mailboxes refer to it.
+    /// The message as received. Stored once, however many copies it has.
     pub body: Bytes,
-    /// Where it goes: at least one, no mailbox twice.
+    /// One copy per mailbox. At least one, and no mailbox twice.
     pub copies: Vec<NewCopy>,
 }
 
@@ -108,16 +109,16 @@ pub struct NewMessage {
 pub struct NewCopy {
     /// The mailbox.
     pub mailbox: MailboxName,
-    /// The lines that stand in front of the body in this mailbox.
+    /// The trace lines that precede the body in this mailbox.
     pub trace: Bytes,
 }
 
-/// What an append did.
+/// The result of an append.
 #[derive(Clone, Debug, Default)]
 pub struct Appended {
     /// The copies that were added, in the order of [`NewMessage::copies`].
     pub stored: Vec<Summary>,
-    /// What went to keep the cap and the bound.
+    /// The messages that were evicted by the limits.
     pub evicted: Vec<Summary>,
 }
 
@@ -125,11 +126,11 @@ pub struct Appended {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Version(pub u64);
 
-/// A part of a listing: ids between `after` and `before`, both exclusive. With a `limit`, the first ones when `after` is given,
-/// otherwise the last ones.
+/// A range of a listing: ids between `after` and `before`, both exclusive. `limit` selects the first ones if `after` is
+/// given, otherwise the last ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Page {
-    /// At most so many.
+    /// The maximum number of messages.
     pub limit: Option<usize>,
     /// Only ids below this one.
     pub before: Option<MessageId>,
@@ -142,23 +143,23 @@ impl Page {
     pub const ALL: Self = Self { limit: None, before: None, after: None };
 }
 
-/// A listing, and the version it was taken at.
+/// The messages of a mailbox, and its version.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// The mailbox's version at the moment of the listing.
+    /// The version of the mailbox at the moment of the query.
     pub version: Version,
     /// Ascending by id.
     pub messages: Vec<Summary>,
 }
 
-/// A part of the list of mailboxes: the first `limit` of those that come behind `after` and begin with `prefix`.
+/// A range of the list of mailboxes: the first `limit` names after `after` that start with `prefix`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MailboxPage {
-    /// How the names begin, character for character; empty for all.
+    /// The start of the names, compared byte by byte. Empty for all.
     pub prefix: String,
-    /// Only names behind this one, which need not be a mailbox; empty for all.
+    /// Only names after this one, which need not exist. Empty for all.
     pub after: String,
-    /// At most so many.
+    /// The maximum number of mailboxes.
     pub limit: usize,
 }
 
@@ -166,67 +167,69 @@ impl MailboxPage {
     /// All mailboxes.
     pub const ALL: Self = Self { prefix: String::new(), after: String::new(), limit: usize::MAX };
 
-    /// Where the page begins. Names of one prefix stand together, the prefix itself before all of them.
+    /// Returns the name at which the page starts. Names with the same prefix are adjacent, and the prefix itself is the
+    /// first of them.
     fn start(&self) -> &str {
         self.prefix.as_str().max(&self.after)
     }
 }
 
-/// A mailbox that holds something, in numbers.
+/// The contents of a mailbox that is not empty, as numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailboxState {
-    /// Its name.
+    /// The name.
     pub name: MailboxName,
-    /// The messages in it.
+    /// The number of messages.
     pub messages: u64,
-    /// Those of them that are not marked as read.
+    /// The number of messages that are not marked as read.
     pub unseen: u64,
-    /// The sum of their sizes, also of those that share their bytes with another mailbox.
+    /// The sum of their sizes. A body that is shared with another mailbox counts fully.
     pub bytes: u64,
-    /// The one with the highest id.
+    /// The message with the highest id.
     pub newest: Newest,
 }
 
-/// The most recent message of a mailbox, which [`Which::Latest`] finds.
+/// The newest message of a mailbox, which [`MessageSelector::Latest`] selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Newest {
-    /// Its id.
+    /// The id.
     pub id: MessageId,
-    /// When it was received.
+    /// The time of receipt.
     pub received: Timestamp,
 }
 
-/// Which message of a mailbox is meant.
+/// Selects a message of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageSelector {
-    /// The one with this id.
+    /// The message with this id.
     Id(MessageId),
-    /// The most recent one.
+    /// The message with the highest id.
     Latest,
 }
 
-/// How much a store holds.
+/// The contents of a store, as numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Messages, counted once per mailbox.
+    /// The number of messages, counted once per mailbox.
     pub messages: u64,
-    /// Mailboxes that are not empty.
+    /// The number of mailboxes that are not empty.
     pub mailboxes: u64,
-    /// Bytes of message source, a body in several mailboxes counted once.
+    /// The bytes of message sources. A body that several mailboxes share is counted once.
     pub bytes: u64,
 }
 
-/// The result of asking a store. None of its errors is the peer's fault: a missing message is an answer, not an error.
+/// The result of a store operation. An error is never caused by the peer: a missing message is a normal result.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// Why a store could not do its work. The text is for the log; peers get a plain sentence.
+/// Why a store operation failed. The text is for the log; peers get a general sentence.
 #[derive(Clone, Debug)]
 pub enum StoreError {
-    /// There is no room: the disk is full or a quota is reached. The operator can help, and the peer may try again.
+    /// There is no space: the disk is full, or a quota is reached. The peer may retry after the operator has freed
+    /// space.
     NoSpace(String),
-    /// It cannot be reached or does not answer now. The peer may try again.
+    /// The store cannot be reached or does not respond. The peer may retry.
     Unavailable(String),
-    /// What it holds is damaged, or we made a mistake.
+    /// The stored data is damaged, or the program has a bug.
     Broken(String),
 }
 
@@ -242,27 +245,28 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// How ids, counts and times are numbers in a database.
+/// Conversions of ids, counts and times to the signed 64-bit integers of a database.
 pub mod sql_values {
     use jiff::Timestamp;
     use restante_mail::message::MessageId;
 
-    /// A number for the database, which has only signed ones. What does not fit is more than was ever stored.
+    /// Converts a number. Databases have signed integers only; larger numbers become the maximum, which no stored
+    /// number reaches.
     pub fn to_i64(number: impl TryInto<i64>) -> i64 {
         number.try_into().unwrap_or(i64::MAX)
     }
 
-    /// An id for the database.
+    /// Converts an id.
     pub fn id_to_i64(id: MessageId) -> i64 {
         to_i64(id.number())
     }
 
-    /// A time as it is stored. Times beyond the year 2262 do not fit and are moved there.
+    /// Converts a time to Unix nanoseconds. Times after the year 2262 do not fit and become the latest time that does.
     pub fn time_to_nanos(time: Timestamp) -> i64 {
         i64::try_from(time.as_nanosecond()).unwrap_or(if time < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX })
     }
 
-    /// The time that was stored.
+    /// Converts Unix nanoseconds to a time.
     pub fn nanos_to_time(nanoseconds: i64) -> Timestamp {
         Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or(Timestamp::UNIX_EPOCH)
     }

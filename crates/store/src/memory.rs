@@ -1,9 +1,9 @@
-//! The store that forgets: everything in memory, gone with the process, bounded by a number of bytes.
+//! The memory store: all messages are in memory and are lost when the process ends. Its size is limited in bytes.
 //!
-//! One lock guards it all and is held for microseconds: bodies are shared, never copied, and what is removed is freed
-//! after the lock is let go. Ids are given by one counter for the whole store. Expiry and the bound walk the messages of
-//! all mailboxes by their age and cost what they remove. Mailboxes are found by a hash of their name; only the first and the
-//! last message of one touch the order of names.
+//! One lock protects everything and is held for microseconds: bodies are shared, never copied, and removed messages are
+//! freed after the lock is released. One counter assigns the ids of the whole store. Expiry and the size limit walk the
+//! messages of all mailboxes by age, and cost what they remove. Mailboxes are found by a hash of their name; only the
+//! first and the last message of a mailbox change the ordered set of names.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -29,12 +29,12 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new(limits: Limits) -> Self {
         Self { limits, state: Mutex::default() }
     }
 
-    /// A panic elsewhere must not take the store with it: no change of [`Shelves`] stops half-way.
+    /// Locks the state. A panic in another task does not poison it, because no change of [`State`] can panic half-way.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,26 +134,27 @@ impl Store for MemoryStore {
     }
 }
 
-/// Everything behind the lock.
+/// The data that the lock protects.
 #[derive(Debug, Default)]
 struct State {
-    /// Mailboxes that hold something; an empty one leaves no trace.
+    /// Mailboxes that are not empty.
     mailboxes: HashMap<MailboxName, Mailbox>,
-    /// Their names in order: to sort them for everybody who asks would hold the lock for all that time.
+    /// Their names in order. Sorting them for every query would hold the lock for too long.
     names: BTreeSet<MailboxName>,
-    /// Every copy by its age.
+    /// All copies by age.
     by_age: BTreeMap<Age, MailboxName>,
-    /// The last id given.
+    /// The last assigned id.
     last_id: MessageId,
-    /// The last version given.
+    /// The last assigned version.
     last_version: u64,
-    /// Bytes of traces and, counted once, of bodies.
+    /// The bytes of traces, and of bodies, each counted once.
     bytes: u64,
 }
 
-/// What orders copies by age: the time of receipt and then the id, which alone would do if no clock ever went back.
+/// The order of copies by age: the time of receipt, then the id. The id alone would suffice if clocks were never set
+/// back.
 ///
-/// The time is in Unix nanoseconds, half the size of a [`Timestamp`]. Beyond the year 2262 all times are the same.
+/// The time is in Unix nanoseconds, half the size of a [`Timestamp`]. All times after the year 2262 are equal.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Age(i64, MessageId);
 
@@ -162,13 +163,13 @@ struct Mailbox {
     version: Version,
     /// Copies that are not marked as read.
     unseen: u64,
-    /// The sizes of all copies.
+    /// The sum of the sizes of all copies.
     bytes: u64,
-    /// Boxed, because the nodes of the tree are half empty when ids only ascend.
+    /// Boxed, because the nodes of the tree are half empty if ids only ascend.
     copies: BTreeMap<MessageId, Box<StoredCopy>>,
 }
 
-/// One mailbox's copy of a message: what is not known from the place where it is kept.
+/// A message in one mailbox, without its mailbox and id, which are the keys.
 #[derive(Debug)]
 struct StoredCopy {
     headline: Headline,
@@ -178,7 +179,7 @@ struct StoredCopy {
     body: Body,
 }
 
-/// A copy that was taken away: its summary for the caller, and the rest, which is freed when the lock is let go.
+/// A removed copy: its summary for the caller, and the copy itself, which is freed after the lock is released.
 struct RemovedCopy {
     summary: Summary,
     _copy: Box<StoredCopy>,
@@ -188,12 +189,12 @@ struct RemovedCopy {
 #[derive(Clone, Debug)]
 struct Body {
     bytes: Bytes,
-    /// Held by every copy, when there is more than one: the last to go takes the bytes along.
+    /// Held by every copy if there is more than one. When the last one is removed, the bytes are freed.
     references: Option<Arc<()>>,
 }
 
 impl Body {
-    /// Takes this copy off the count; true when it was the last one.
+    /// Releases this copy's reference. Returns true if it was the last one.
     fn release(&mut self) -> bool {
         self.references.take().is_none_or(|copies| Arc::into_inner(copies).is_some())
     }
@@ -258,7 +259,7 @@ impl State {
         stored
     }
 
-    /// Lets the first messages of a mailbox go until it holds no more than `cap`.
+    /// Removes the first messages of a mailbox until at most `cap` are left.
     fn enforce_cap(&mut self, mailbox: &MailboxName, cap: usize, gone: &mut Vec<RemovedCopy>) {
         let held = self.mailboxes.get(mailbox).map_or(0, |held| held.copies.len());
         let excess = if cap == 0 { 0 } else { held.saturating_sub(cap) };
@@ -269,7 +270,7 @@ impl State {
         }
     }
 
-    /// Lets the oldest messages of all go until they fit into `bytes`.
+    /// Removes the oldest messages of all mailboxes until at most `bytes` are left.
     fn enforce_size_limit(&mut self, bytes: u64, gone: &mut Vec<RemovedCopy>) {
         while bytes > 0 && self.bytes > bytes {
             let Some((&Age(_, oldest), mailbox)) = self.by_age.first_key_value() else { return };
@@ -311,7 +312,7 @@ impl State {
         ids.into_iter().filter_map(|id| self.remove(mailbox, id)).collect()
     }
 
-    /// Takes a copy that left its mailbox off the books.
+    /// Updates the totals for a copy that was removed from its mailbox.
     fn finish_removal(&mut self, mailbox: &MailboxName, id: MessageId, mut copy: Box<StoredCopy>) -> RemovedCopy {
         self.by_age.remove(&Age::new(copy.received, id));
         self.bytes -= copy.trace.len() as u64;
@@ -323,7 +324,7 @@ impl State {
 }
 
 impl Mailbox {
-    /// What it holds; nothing when that is nothing.
+    /// Returns the contents as numbers. `None` if the mailbox is empty.
     fn state(&self, name: &MailboxName) -> Option<MailboxState> {
         let (&id, copy) = self.copies.last_key_value()?;
         Some(MailboxState {
@@ -356,7 +357,7 @@ impl Mailbox {
     }
 }
 
-/// Frees sources and keeps summaries; called when the lock is no longer held.
+/// Frees the copies and returns their summaries. Called after the lock is released.
 fn into_summaries(gone: Vec<RemovedCopy>) -> Vec<Summary> {
     gone.into_iter().map(|gone| gone.summary).collect()
 }

@@ -1,5 +1,5 @@
-//! Many tasks at one store: nothing is lost, given twice or seen by halves. Every message says in its subject which
-//! number it has, and its body follows from the number, so that a reader can tell whether it got the right one.
+//! Many tasks use one store: no message is lost, returned twice or partly visible. The subject of a message contains
+//! its number, and its body is derived from the subject, so that a reader can check it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::mailboxes::state_of;
 use super::{add, at, ids, message, name, numbers};
 use crate::{MailboxPage, MessageSelector, NewMessage, Page, Store, Usage, Version};
 
-/// In the order of their names.
+/// In ascending order.
 const MAILBOXES: [&str; 3] = ["ann", "bob", "cid"];
 
 pub(super) async fn many_writers_lose_nothing(store: impl Store) {
@@ -43,7 +43,7 @@ pub(super) async fn many_writers_lose_nothing(store: impl Store) {
     }
 }
 
-/// The store holds at most `CAP` per mailbox at any moment that can be seen.
+/// The cap that is enforced whenever the mailbox is listed.
 pub(super) const CAP: usize = 5;
 
 pub(super) async fn the_cap_holds_under_many_writers(store: impl Store) {
@@ -71,7 +71,7 @@ pub(super) async fn the_cap_holds_under_many_writers(store: impl Store) {
     assert_accounted(&*store, stored.concat(), evicted.concat()).await;
 }
 
-/// Writers, readers and every way to delete at once, in a store with a cap of [`CAP`] times four.
+/// Runs writers, readers and all kinds of deletion at the same time, in a store with a cap of four times [`CAP`].
 pub(super) async fn every_message_is_accounted_for(store: impl Store) {
     const WRITERS: usize = 6;
     let store = Arc::new(store);
@@ -151,7 +151,7 @@ pub(super) async fn a_message_is_removed_once(store: impl Store) {
     assert_eq!(store.usage().await.unwrap(), Usage::default());
 }
 
-/// Whoever comes first, both are told the same story.
+/// The results of both calls agree, whichever runs first.
 pub(super) async fn marking_and_removing_agree(store: impl Store) {
     let store = Arc::new(store);
     for round in 0..50 {
@@ -170,7 +170,7 @@ pub(super) async fn marking_and_removing_agree(store: impl Store) {
     }
 }
 
-/// Whatever becomes of wishes that come at the same time, each is for its own mailbox.
+/// Changes at the same time affect only the mailbox of each.
 pub(super) async fn a_wish_for_another_mailbox_is_another_wish(store: impl Store) {
     for round in 0..20 {
         let Summary { mailbox, id, .. } = add(&store, round, "bob").await;
@@ -183,7 +183,7 @@ pub(super) async fn a_wish_for_another_mailbox_is_another_wish(store: impl Store
     }
 }
 
-/// A message whose subject, body and time follow from its number.
+/// Returns a message whose subject, body and time are derived from its number.
 fn numbered(number: usize, mailboxes: &[&str]) -> NewMessage {
     let second = i64::try_from(number).expect("tests use small numbers");
     message(second, mailboxes, body_of(&format!("number {second}")).as_bytes())
@@ -200,7 +200,7 @@ async fn picked(store: &impl Store, mailbox: &MailboxName, which: MessageSelecto
     }
 }
 
-/// Deletes again and again while there are writers; everything that it got.
+/// Deletes in a loop while there are writers. Returns all deleted messages.
 async fn until_written<S: Store>(
     store: Arc<S>,
     writing: Arc<AtomicUsize>,
@@ -216,7 +216,7 @@ async fn until_written<S: Store>(
     gone
 }
 
-/// Reads a mailbox again and again while there are writers.
+/// Reads a mailbox in a loop while there are writers.
 async fn read_until_written(store: Arc<impl Store>, writing: Arc<AtomicUsize>, mailbox: MailboxName) {
     let mut listed: HashMap<Version, Vec<Summary>> = HashMap::new();
     while writing.load(Ordering::Acquire) > 0 {
@@ -239,7 +239,8 @@ async fn read_until_written(store: Arc<impl Store>, writing: Arc<AtomicUsize>, m
     assert!(listed.get(&Version(0)).is_none_or(Vec::is_empty), "zero is the version of an empty mailbox");
 }
 
-/// Each message that was stored is still there, or was handed to exactly one of those who removed; nothing else was.
+/// Asserts that each stored message is either in the store or was returned by exactly one deletion, and that there are
+/// no others.
 async fn assert_accounted(store: &impl Store, stored: Vec<Summary>, gone: Vec<Summary>) {
     let key = |summary: &Summary| (summary.mailbox.clone(), summary.id);
     let expected: HashSet<_> = stored.iter().map(key).collect();

@@ -1,4 +1,4 @@
-//! What goes in comes out: bodies, headlines, times and names of every kind, byte by byte.
+//! Messages are returned unchanged: bodies, headlines, times and names of every kind, byte by byte.
 
 use std::slice;
 
@@ -70,7 +70,7 @@ pub(super) async fn times_are_kept_exactly(store: &impl Store) {
     assert_eq!(store.expire(a_moment_later, 10).await.unwrap().len(), 1);
 }
 
-/// Names that differ are different mailboxes, however alike they look; their order is that of their bytes.
+/// Different names are different mailboxes, however similar they look. They are ordered by their bytes.
 pub(super) async fn names_are_of_every_kind(store: &impl Store) {
     let table = [
         (Naming::Local, "a"),
@@ -129,7 +129,7 @@ pub(super) async fn many_copies_are_held_once(store: &impl Store) {
     assert_eq!(store.usage().await.unwrap(), Usage::default());
 }
 
-/// An id of one mailbox means nothing in another, nor does one that was never given.
+/// An id is valid only in its own mailbox.
 pub(super) async fn a_message_is_in_its_own_mailbox_only(store: &impl Store) {
     let stored = store.append(message(1, &["ann", "bob"], b"x")).await.unwrap().stored;
     let (ann, bob) = (&stored[0], &stored[1]);

@@ -1,4 +1,4 @@
-//! The list of mailboxes: which there are, in what order, and what it says that each of them holds.
+//! The list of mailboxes: its entries, their order, and their numbers.
 
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
@@ -6,7 +6,7 @@ use restante_mail::naming::MailboxName;
 use super::{add, at, ids, message, name, trace_of};
 use crate::{MailboxPage, MailboxState, NewCopy, NewMessage, Newest, Page, Store};
 
-/// What the list must say of a mailbox with these messages; nothing when there are none.
+/// Returns the entry of a mailbox with these messages. `None` if there are none.
 pub(super) fn state_of(messages: &[Summary]) -> Option<MailboxState> {
     let newest = messages.last()?;
     Some(MailboxState {
@@ -18,13 +18,13 @@ pub(super) fn state_of(messages: &[Summary]) -> Option<MailboxState> {
     })
 }
 
-/// The names of the first mailboxes behind this one that begin like that.
+/// Returns the names of the first mailboxes after `after` that start with `prefix`.
 pub(super) async fn names(store: &impl Store, prefix: &str, after: &str, limit: usize) -> Vec<MailboxName> {
     let page = MailboxPage { prefix: prefix.to_owned(), after: after.to_owned(), limit };
     store.mailboxes(page).await.unwrap().into_iter().map(|mailbox| mailbox.name).collect()
 }
 
-/// Compares the list with the mailboxes themselves, and with what it must say of them in short: name, messages, unseen.
+/// Compares the list with the mailboxes themselves, and with the expected names, message counts and unseen counts.
 async fn assert_listed(store: &impl Store, expected: &[(&str, u64, u64)]) {
     let states = store.mailboxes(MailboxPage::ALL).await.unwrap();
     let short: Vec<_> = states.iter().map(|state| (state.name.as_str(), state.messages, state.unseen)).collect();
@@ -67,7 +67,7 @@ pub(super) async fn they_are_those_that_hold_something(store: &impl Store) {
     }
 }
 
-/// No character of a prefix stands for others, and none is taken for a similar one.
+/// A prefix has no wildcards, and similar characters are different.
 pub(super) async fn a_prefix_is_what_it_is(store: &impl Store) {
     let all = "a a%b a*b a[b a_b ab axb zo zoe zoé zoë z\u{10ffff} 日本 日本語 \u{10ffff}";
     let mut all: Vec<MailboxName> = all.split(' ').map(|text| text.to_owned().into()).collect();
@@ -78,7 +78,7 @@ pub(super) async fn a_prefix_is_what_it_is(store: &impl Store) {
     for prefix in prefixes.chain(["z", "zo", "zoe", "zoë", "z\u{10ffff}", "日", "日本語", "\u{10ffff}"]) {
         let expected: Vec<_> = all.iter().filter(|name| name.as_str().starts_with(prefix)).cloned().collect();
         assert_eq!(names(store, prefix, "", 100).await, expected, "{prefix}");
-        // The same in steps of two.
+        // The same in pages of two.
         let mut found: Vec<MailboxName> = Vec::new();
         loop {
             let after = found.last().map_or("", MailboxName::as_str);
@@ -116,7 +116,7 @@ pub(super) async fn they_say_what_they_hold(store: &impl Store) {
     let newest = Newest { id: first[0].id, received: at(5) };
     assert_eq!(states[0], MailboxState { name: name("ann"), messages: 1, unseen: 1, bytes: size, newest });
 
-    // The clock goes back: the newest is the one that came last.
+    // The clock is set back: the newest message is the one that arrived last.
     let second = add(store, 4, "bob").await;
     assert_listed(store, &[("ann", 1, 1), ("bob", 2, 2), ("cid", 1, 1)]).await;
     for (seen, unseen) in [(true, 1), (true, 1), (false, 2), (false, 2), (true, 1)] {
@@ -126,7 +126,7 @@ pub(super) async fn they_say_what_they_hold(store: &impl Store) {
     store.set_seen(&name("bob"), MessageId::from(1), true).await.unwrap();
     assert_listed(store, &[("ann", 1, 1), ("bob", 2, 1), ("cid", 1, 1)]).await;
 
-    // One that is read goes, then one that is not, then the newest.
+    // Removes a message that is read, then one that is not, then the newest.
     let third = add(store, 6, "bob").await;
     store.remove(&name("bob"), first[1].id).await.unwrap();
     store.remove(&name("bob"), first[1].id).await.unwrap();
@@ -154,7 +154,7 @@ pub(super) async fn they_do_not_count_what_the_cap_took(store: &impl Store) {
     assert_listed(store, &[("ann", 3, 1), ("bob", 3, 3)]).await;
 }
 
-/// With a bound of 5,000 bytes.
+/// With a size limit of 5,000 bytes.
 pub(super) async fn they_do_not_count_what_the_bound_took(store: &impl Store) {
     for second in 0..5 {
         store.append(message(second, &["ann", "bob"], &[b'x'; 2000])).await.unwrap();

@@ -1,5 +1,6 @@
-//! A store against a plain model of it: random sequences of operations, the same for the same seed, after each of which
-//! the store must say what the model says. The model is slow and obvious; where both disagree, the store is wrong.
+//! Compares a store with a simple model of it: random sequences of operations, reproducible by their seed. After each
+//! operation, the store must return what the model returns. The model is slow and obvious; if both differ, the store is
+//! wrong.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +15,7 @@ use crate::{Appended, Limits, MailboxPage, MailboxState, MessageSelector, NewMes
 
 const MAILBOXES: [&str; 5] = ["ann", "bob", "cid", "dora", "eve"];
 
-/// The limits that a model is worth trying with.
+/// The limits that random walks use.
 pub(super) const LIMITS: [Limits; 4] = [
     Limits { messages_per_mailbox: 0, bytes: 0 },
     Limits { messages_per_mailbox: 3, bytes: 0 },
@@ -22,32 +23,32 @@ pub(super) const LIMITS: [Limits; 4] = [
     Limits { messages_per_mailbox: 4, bytes: 8_000 },
 ];
 
-/// A random walk over one store, and what the store must hold by now.
+/// A random walk over one store, and the expected contents.
 pub(super) struct RandomWalk {
     random: Random,
     limits: Limits,
-    /// In nanoseconds; it goes on, stands still, and sometimes goes back.
+    /// In nanoseconds. It advances, stands still, and is sometimes set back.
     clock: i64,
-    /// Counts messages, so that each has a subject of its own.
+    /// The number of messages, which gives each its own subject.
     appended: i64,
     held: BTreeMap<MailboxName, BTreeMap<MessageId, StoredMessage>>,
-    /// The highest id that each mailbox ever gave.
+    /// The highest id that each mailbox ever had.
     highest: HashMap<MailboxName, MessageId>,
     /// The listing at each version that a mailbox ever had.
     versions: HashMap<(MailboxName, Version), Vec<Summary>>,
 }
 
-/// One mailbox's copy of a message.
+/// A message in one mailbox.
 #[derive(Clone)]
 struct StoredMessage {
     summary: Summary,
     source: Source,
-    /// Which message it is a copy of.
+    /// The number of the message that it is a copy of.
     message: i64,
 }
 
 impl RandomWalk {
-    /// A walk from an empty store with these limits. Two walks with one seed are the same.
+    /// Starts a walk in an empty store with these limits. Walks with equal seeds are equal.
     pub(super) fn new(seed: u64, limits: Limits) -> Self {
         Self {
             random: Random(seed),
@@ -60,7 +61,7 @@ impl RandomWalk {
         }
     }
 
-    /// Takes some steps, and looks at everything at the end.
+    /// Takes some steps, and checks the whole store at the end.
     pub(super) async fn run(&mut self, store: &impl Store, steps: usize) {
         for _ in 0..steps {
             self.step(store).await;
@@ -187,7 +188,7 @@ impl RandomWalk {
         assert_eq!(store.mailboxes(MailboxPage { prefix, after, limit }).await.unwrap(), expected);
     }
 
-    /// Compares all that the store holds.
+    /// Compares all contents of the store.
     pub(super) async fn check(&mut self, store: &impl Store) {
         assert_eq!(store.usage().await.unwrap(), self.usage());
         assert_eq!(store.mailboxes(MailboxPage::ALL).await.unwrap(), self.mailbox_states());
@@ -200,7 +201,7 @@ impl RandomWalk {
         }
     }
 
-    /// Compares a whole listing, also with the one that the mailbox had when it last was at this version.
+    /// Compares a whole listing with the model, and with an earlier listing of the same version.
     async fn check_listing(&mut self, store: &impl Store, mailbox: &MailboxName) {
         let listing = store.list(mailbox, Page::ALL).await.unwrap();
         let expected = self.listing(mailbox);
@@ -212,7 +213,7 @@ impl RandomWalk {
 
     fn message(&mut self) -> NewMessage {
         self.appended += 1;
-        // Steps of nothing, of nanoseconds and of microseconds, which ids are made of; forwards more often than back.
+        // Steps of zero, of nanoseconds and of microseconds, which ids are made of; forward more often than back.
         let step = [0, 7, 1_000, 5_000, 20_000, -1, -3_000, -30_000][self.random.below(8)];
         self.clock += step;
         let size = [0, 1, 100, 700, 1500, 7000][self.random.below(6)];
@@ -227,7 +228,7 @@ impl RandomWalk {
         name(MAILBOXES[self.random.below(MAILBOXES.len())])
     }
 
-    /// Usually a message that is there; now and then one that is gone, never was, or is in another mailbox.
+    /// Usually returns an existing message; sometimes one that was removed, never existed, or is in another mailbox.
     fn pick_message(&mut self) -> (MailboxName, MessageId) {
         let ids: Vec<_> = self.held.values().flat_map(BTreeMap::values).map(|held| &held.summary).collect();
         let Some(at) = ids.len().checked_sub(1).map(|last| self.random.below(last + 1)) else {
@@ -241,7 +242,7 @@ impl RandomWalk {
         }
     }
 
-    /// What has to go after an append: the cap first, then the bound.
+    /// Removes what the limits evict after an append: first by the cap, then by the size limit.
     fn evict(&mut self) -> Vec<Summary> {
         let mut gone = Vec::new();
         let cap = self.limits.messages_per_mailbox;
@@ -292,7 +293,7 @@ impl RandomWalk {
     }
 }
 
-/// Says which walk it was when a test panics in the middle of it.
+/// Prints the state of the walk if a test panics.
 impl Drop for RandomWalk {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -305,7 +306,7 @@ fn summaries(held: &BTreeMap<MessageId, StoredMessage>) -> Vec<Summary> {
     held.values().map(|held| held.summary.clone()).collect()
 }
 
-/// Compares what went in any order.
+/// Compares messages in any order.
 fn assert_same(mut one: Vec<Summary>, mut other: Vec<Summary>) {
     let key = |summary: &Summary| (summary.mailbox.clone(), summary.id);
     one.sort_by_key(key);
@@ -317,7 +318,7 @@ fn timestamp(nanosecond: i64) -> Timestamp {
     Timestamp::from_nanosecond(nanosecond.into()).expect("tests use valid times")
 }
 
-/// `SplitMix64`: small, and the same everywhere.
+/// `SplitMix64`: small, and the same on all platforms.
 #[derive(Debug)]
 struct Random(u64);
 

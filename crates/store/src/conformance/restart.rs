@@ -1,5 +1,5 @@
-//! What a durable store promises beyond the contract: closed and opened again, it is as it was. [`run`] is given a way to
-//! open a store in a directory, and closes it by dropping it.
+//! Rules of a durable store: after it is closed and opened again, it has the same contents. [`run`] gets a function
+//! that opens a store in a directory, and closes it by dropping it.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::{add, at, ids, message, name};
 use crate::{Limits, MailboxPage, MailboxState, Page, Store, Usage, Version};
 use restante_testdir::TestDir;
 
-/// Runs every rule about restarts with stores that `open` opens in a directory, with the limits that the rule is about.
+/// Runs every rule about restarts against stores that `open` opens in a directory, with the limits of the rule.
 pub(crate) async fn run<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     everything_is_as_it_was(&open).await;
     random_changes_survive(&open).await;
@@ -47,7 +47,7 @@ async fn everything_is_as_it_was<S: Store, F: Future<Output = S>>(open: impl Fn(
     }
 }
 
-/// All that can be asked for.
+/// The results of all queries.
 #[derive(Debug, PartialEq)]
 struct Everything {
     last_id: MessageId,
@@ -87,7 +87,7 @@ async fn random_changes_survive<S: Store, F: Future<Output = S>>(open: impl Fn(P
 async fn ids_ascend_across_restarts<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     let dir = TestDir::new();
     let mut given: Vec<MessageId> = Vec::new();
-    // The clock goes back from one start to the next.
+    // The clock is set back before each start.
     for second in [1_000, 900, 800] {
         let store = open(dir.path().to_owned(), Limits::default()).await;
         for mailbox in ["bob", "ann"] {

@@ -1,4 +1,4 @@
-//! The end of the last segment: where records are added, one behind the other.
+//! The active segment: the last one, to which records are appended.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -9,28 +9,29 @@ use super::directory::file_id;
 use super::record::Record;
 use super::segment::{Location, MAX_COALESCED_BYTES, Segments, sync_dir};
 
-/// The end of the last segment, where records are added.
+/// The segment to which records are appended.
 pub(super) struct ActiveSegment {
     segments: Arc<Segments>,
-    /// The last segment that was begun.
+    /// The id of the last segment that was started.
     pub(super) id: u64,
-    /// The number of the next one; none is used twice.
+    /// The id of the next one. Ids are not reused.
     next_id: u64,
-    /// None when the next record needs a new segment.
+    /// `None` if the next record starts a new segment.
     file: Option<File>,
-    /// A segment of this length is full.
+    /// The length at which a segment is full.
     max_bytes: u64,
-    /// Where the next record goes. It moves on even when a commit fails: bytes that a commit may have named are never
-    /// written again.
+    /// The offset of the next record. It stays advanced if a commit fails: bytes that a commit may refer to are never
+    /// overwritten.
     end: u64,
 }
 
 impl ActiveSegment {
-    /// Goes on behind the last segment, or at its end when there is room. What lies behind `end` was never acknowledged.
+    /// Continues the last segment if it is not full, otherwise starts a new one. Bytes after `end` were never
+    /// acknowledged.
     pub(super) fn new(segments: Arc<Segments>, full: u64, segment: u64, end: u64) -> Self {
         let mut tail = Self { segments, id: segment, next_id: segment + 1, file: None, max_bytes: full, end };
         if segment > 0 && end < full {
-            // When it cannot be gone on with, there will be a new one.
+            // If it cannot be continued, the next record starts a new one.
             tail.file = tail
                 .reopen()
                 .inspect_err(|error| tracing::error!(%error, segment, "the last segment stays as it is"))
@@ -48,9 +49,9 @@ impl ActiveSegment {
         }
     }
 
-    /// Begins a new segment, whose name is on the disk when this returns.
+    /// Starts a new segment. Its directory entry is synced when this returns.
     fn start_segment(&mut self, full: Option<File>) -> io::Result<File> {
-        // From now on only the last segment can hold anything that is not on the disk.
+        // From now on, only the new segment can contain bytes that are not synced.
         if let Some(full) = full
             && let Err(error) = full.sync_data()
         {
@@ -60,7 +61,7 @@ impl ActiveSegment {
         let number = self.next_id;
         self.next_id += 1;
         let path = self.segments.path(number);
-        // A file of this name can only be what an attempt in an earlier life has left.
+        // An existing file with this name is a leftover of an earlier process.
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
         sync_dir(&self.segments.dir)?;
         self.id = number;
@@ -68,7 +69,7 @@ impl ActiveSegment {
         Ok(file)
     }
 
-    /// Never uses this number: somebody is going to remove the file.
+    /// Never uses this id: the file is going to be removed.
     pub(super) fn skip_id(&mut self, segment: u64) {
         self.next_id = self.next_id.max(segment + 1);
     }
@@ -83,7 +84,7 @@ impl ActiveSegment {
         Ok(())
     }
 
-    /// Gives the segment up when it is no longer where readers will look for it.
+    /// Closes the segment if its file was moved or replaced, because readers would not find its records.
     pub(super) fn check_file(&mut self) {
         let Some(file) = &self.file else { return };
         let there = fs::metadata(self.segments.path(self.id)).ok();
@@ -93,29 +94,30 @@ impl ActiveSegment {
         }
     }
 
-    /// The segment that is being written; none when the next record begins one.
+    /// Returns the id of the segment. `None` if the next record starts a new one.
     pub(super) fn current(&self) -> Option<u64> {
         self.file.is_some().then_some(self.id)
     }
 
-    /// Leaves the segment as it is: the next record goes to a new one.
+    /// Closes the segment. The next record starts a new one.
     pub(super) fn close(&mut self) {
         if let Some(file) = self.file.take() {
-            // Older mail in it may be waiting for its sync; a disk that fails now has failed before.
+            // Earlier records may not be synced yet. An error is ignored: a disk that fails now has already reported
+            // one.
             let _ = file.sync_data();
         }
     }
 
-    /// Takes back what was appended last, which nobody has named.
+    /// Removes the records that were appended last. The database must not refer to them.
     pub(super) fn undo_append(&mut self, locations: &[Location]) {
         if let (Some(first), Some(file)) = (locations.first(), &self.file) {
             self.end = first.offset;
-            // Gives the space back; if not, the next record overwrites it.
+            // This frees the space. If it fails, the next record overwrites it.
             let _ = file.set_len(self.end);
         }
     }
 
-    /// Writes records one behind the other. When that fails, it is as if nothing was written.
+    /// Appends records. If this fails, nothing is appended.
     pub(super) fn append(&mut self, records: &[Record]) -> io::Result<Vec<Location>> {
         if records.is_empty() {
             return Ok(Vec::new());
@@ -131,13 +133,13 @@ impl ActiveSegment {
         let written = write_records(file, start, records);
         if written.is_err() {
             self.end = start;
-            // Gives the space of the part that was written back; if not, the next record overwrites that part.
+            // This frees the space of the part that was written. If it fails, the next record overwrites it.
             let _ = file.set_len(start);
         }
         written.map(|()| locations)
     }
 
-    /// When this returns, everything that was written is on the disk.
+    /// Syncs everything that was written.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.as_ref().map_or(Ok(()), File::sync_data)
     }

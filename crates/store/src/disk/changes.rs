@@ -1,5 +1,5 @@
-//! What one transaction changes: rows in the database, and beside them the counters that will be entered into the
-//! [`Books`] when it is durable. When the transaction fails, this value is dropped, and nothing has happened.
+//! The changes of one transaction: rows in the database, and the counters that are applied to the [`Statistics`] after
+//! the commit. If the transaction fails, the value is dropped without effect.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,12 +25,12 @@ pub(super) struct Changes<'a> {
     released: Vec<Location>,
 }
 
-/// What is left of [`Changes`] when they are committed.
+/// The part of [`Changes`] that is applied to the statistics after the commit.
 pub(super) struct CommittedChanges {
     pub(super) counters: Counters,
     pub(super) segments: BTreeMap<u64, SegmentStats>,
     pub(super) mailboxes: HashMap<MailboxName, MailboxStats>,
-    /// Large records that nobody needs any more.
+    /// Large records that no copy refers to any more.
     pub(super) released: Vec<Location>,
 }
 
@@ -40,14 +40,14 @@ impl<'a> Changes<'a> {
         Self { statistics: books, shared, limits, counters: books.counters, segments, mailboxes, released }
     }
 
-    /// Notes that a record was written.
+    /// Counts a record that was written.
     pub(super) fn record_written(&mut self, at: Location) {
         let book = self.segment_mut(at.segment);
         book.end = at.offset + at.length;
         book.live += at.length;
     }
 
-    /// Adds the copies of a message whose record is written, and keeps the limits.
+    /// Adds the copies of a message whose record is written, and enforces the limits.
     pub(super) fn append(
         &mut self,
         database: &Connection,
@@ -205,14 +205,14 @@ impl<'a> Changes<'a> {
         self.remove_all(database, old)
     }
 
-    /// Whether a copy still needs the record at this place.
+    /// Returns whether a copy refers to the record at this location.
     pub(super) fn is_referenced(database: &Connection, mailbox: &str, id: MessageId, at: Location) -> Result<bool> {
         let mut statement = database
             .prepare_cached("SELECT 1 FROM copies WHERE mailbox = ?1 AND id = ?2 AND segment = ?3 AND offset = ?4")?;
         Ok(statement.exists(params![mailbox, id_to_i64(id), at.segment, at.offset])?)
     }
 
-    /// Notes that a record, which these copies need, was written again at another place.
+    /// Changes the location of a record that was copied for compaction. `copies` are the copies that refer to it.
     pub(super) fn relocate_record(
         &mut self,
         database: &Connection,
@@ -232,13 +232,14 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// Makes sure that a segment is seen by [`Self::close`].
+    /// Adds a segment to those that [`Self::write_counters`] examines.
     pub(super) fn touch_segment(&mut self, segment: u64) {
         self.segment_mut(segment);
     }
 
-    /// Writes the counters. Segments that nobody needs lose their row. From here until the commit is entered into the
-    /// books, only the database knows whether it has happened.
+    /// Writes the counters, and deletes the rows of segments that are not in use. From here until
+    /// [`MailboxCache::end_commit`](super::statistics::MailboxCache::end_commit), only the database knows whether the
+    /// commit has happened.
     pub(super) fn write_counters(&self, database: &Connection, current: Option<u64>) -> Result<()> {
         let Self { counters, segments, mailboxes, .. } = self;
         let mut upsert = database.prepare_cached(
@@ -269,7 +270,7 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// What is to be entered into the books, once it is durable.
+    /// Returns the changes that are applied to the statistics after the commit.
     pub(super) fn into_committed(self) -> CommittedChanges {
         let Self { counters, segments, mailboxes, released, .. } = self;
         CommittedChanges { counters, segments, mailboxes, released }
@@ -283,7 +284,7 @@ impl<'a> Changes<'a> {
         Ok(gone)
     }
 
-    /// The messages that were received first of all, and before this time.
+    /// Returns the oldest messages that were received before a time.
     fn find_oldest(database: &Connection, before: i64, limit: usize) -> Result<Vec<(MailboxName, MessageId)>> {
         let mut statement = database
             .prepare_cached("SELECT mailbox, id FROM copies WHERE received < ?1 ORDER BY received, id LIMIT ?2")?;
@@ -293,7 +294,7 @@ impl<'a> Changes<'a> {
         Ok(found.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Takes a copy whose row is gone off the books.
+    /// Updates the counters after the row of a copy was deleted.
     fn update_counters(&mut self, database: &Connection, copy: CopyRow) -> Result<Summary> {
         let CopyRow { summary, body_bytes: body, location, shared } = copy;
         let version = self.next_version();
@@ -315,7 +316,7 @@ impl<'a> Changes<'a> {
         Ok(summary)
     }
 
-    /// Notes that nobody needs a record any more.
+    /// Counts a record that no copy refers to any more as free.
     fn release_record(&mut self, at: Location) {
         let book = self.segment_mut(at.segment);
         book.live = book.live.saturating_sub(at.length);
@@ -333,7 +334,7 @@ impl<'a> Changes<'a> {
     }
 
     fn mailbox_mut(&mut self, database: &Connection, name: &MailboxName) -> Result<&mut MailboxStats> {
-        // Twice, because a borrow that is returned in one branch lasts through the other.
+        // Looked up twice: a borrow that is returned in one branch would last through the other.
         if !self.mailboxes.contains_key(name) {
             let book = match self.shared.mailbox_cache().stats(name) {
                 Some(book) => book,
@@ -345,7 +346,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// What the database says about a mailbox; nothing when it is empty.
+/// Reads the statistics of a mailbox. Returns `None` if it is empty.
 fn query_mailbox(database: &Connection, mailbox: &MailboxName) -> Result<Option<MailboxStats>> {
     let mut statement =
         database.prepare_cached("SELECT messages, version, unseen, bytes FROM mailboxes WHERE name = ?1")?;
@@ -356,7 +357,7 @@ fn query_mailbox(database: &Connection, mailbox: &MailboxName) -> Result<Option<
     Ok(book.optional()?)
 }
 
-/// Takes one copy off a record that is shared; true when it was the last one.
+/// Removes one copy from the count of a shared record. Returns true if it was the last one.
 fn release_shared_copy(database: &Connection, at: Location) -> Result<bool> {
     let mut release = database
         .prepare_cached("UPDATE shared SET copies = copies - 1 WHERE segment = ?1 AND offset = ?2 RETURNING copies")?;

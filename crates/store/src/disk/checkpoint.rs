@@ -1,8 +1,8 @@
-//! What is done for the writer on another thread, because it takes long: most of all, bringing the log of the database
-//! home. That copies its pages into the database file, so that the log can begin anew and does not grow; what has come
-//! in meanwhile is little, and the writer does it. Files that nobody needs are removed here too.
+//! Slow work that is done for the writer on a thread of its own. Above all, it checkpoints: it copies the pages of the
+//! write-ahead log into the database file, so that the log can restart and does not grow. The writer itself copies the
+//! few pages that are added meanwhile. The thread also removes files that are not in use.
 //!
-//! With relaxed durability nobody else syncs, so this thread does it every second when there is something to sync.
+//! With relaxed durability, commits are not synced. This thread then syncs every second if there is something to sync.
 
 use std::fs::File;
 use std::io;
@@ -20,40 +20,41 @@ use rusqlite::wal::CheckpointMode;
 use super::segment::{PendingFrees, Segments};
 use super::{Durability, OpenError, schema};
 
-/// With so many pages in the log, it is time.
+/// The number of pages in the log after which the next checkpoint is due.
 const CHECKPOINT_PAGES: i32 = 1000;
-/// With so many, readers that never pause have kept it from beginning anew; then they have to.
+/// The number of pages at which readers are paused. Readers that overlap all the time can prevent the log from
+/// restarting.
 const MAX_WAL_PAGES: i32 = 8 * CHECKPOINT_PAGES;
-/// How long changes may be at the mercy of the system when durability is relaxed.
+/// How long changes can be unsynced if durability is relaxed.
 const RELAXED_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The writer's side.
+/// The writer's handle of the checkpoint thread.
 pub(super) struct Checkpointer {
     state: Arc<CheckpointState>,
-    /// How many pages there were when the other thread was asked last.
+    /// The number of pages in the log at the last request for a checkpoint.
     requested_at_pages: i32,
-    /// With so many, readers have to pause.
+    /// The number of pages at which readers are paused next. It grows if that did not help.
     max_wal_pages: i32,
     thread: Option<(SyncSender<()>, Worker)>,
 }
 
 #[derive(Default)]
 struct CheckpointState {
-    /// How many pages are in the log.
+    /// The number of pages in the log.
     wal_pages: AtomicI32,
-    /// The last segment.
+    /// The id of the active segment.
     active_segment: AtomicU64,
-    /// Whether there were commits that nobody has synced.
+    /// Whether there are commits that are not synced.
     has_unsynced: AtomicBool,
-    /// Whether the log should be brought home.
+    /// Whether a checkpoint is requested.
     is_requested: AtomicBool,
-    /// Whether the other thread has done its part of that.
+    /// Whether the thread has done its part of a checkpoint.
     is_mostly_done: AtomicBool,
     pending_frees: Mutex<PendingFrees>,
 }
 
 impl CheckpointState {
-    /// Adds what can go.
+    /// Adds space that can be freed.
     fn add_pending_frees(&self, graves: PendingFrees) {
         self.pending_frees.lock().unwrap_or_else(PoisonError::into_inner).merge(graves);
     }
@@ -72,7 +73,7 @@ impl Checkpointer {
         Ok(Self { state: progress, requested_at_pages: 0, max_wal_pages: MAX_WAL_PAGES, thread: Some((ask, thread)) })
     }
 
-    /// Watches the log that this connection writes.
+    /// Counts the pages that this connection writes to the log.
     pub(super) fn watch_wal(&self, database: &mut Connection) -> Result<(), OpenError> {
         let progress = self.state.clone();
         database.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
@@ -82,15 +83,15 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Whether readers that never pause keep the log from beginning anew.
+    /// Returns whether the log is so long that readers must be paused.
     pub(super) fn is_wal_too_long(&self) -> bool {
         self.state.wal_pages.load(Ordering::Relaxed) > self.max_wal_pages
     }
 
-    /// Brings all of it home while nobody reads. A reader in another process can be in the way even so; then it is tried
-    /// again when the log has grown a good deal more.
+    /// Checkpoints the whole log and truncates it. The caller has paused the readers. A reader in another process can
+    /// still prevent this; the next attempt is then made after the log has grown by another [`MAX_WAL_PAGES`].
     pub(super) fn restart_wal(&mut self, database: &Connection) {
-        // When the patience cannot be set, it stays as it is, which only costs time.
+        // If the timeout cannot be changed, the checkpoint only takes longer.
         let _ = database.busy_timeout(Duration::ZERO);
         let home = run_checkpoint(database, CheckpointMode::TRUNCATE);
         let _ = database.busy_timeout(schema::BUSY_TIMEOUT);
@@ -98,7 +99,7 @@ impl Checkpointer {
             if home == CheckpointOutcome::Complete { MAX_WAL_PAGES } else { self.max_wal_pages + MAX_WAL_PAGES };
     }
 
-    /// Called after every commit: does what is due now, and asks for what takes longer.
+    /// Does what is due after a commit, and wakes the thread for what takes longer.
     pub(super) fn after_commit(&mut self, database: &Connection, tail: u64, graves: PendingFrees) {
         self.state.active_segment.store(tail, Ordering::Relaxed);
         self.state.has_unsynced.store(true, Ordering::Release);
@@ -106,7 +107,7 @@ impl Checkpointer {
         if self.state.is_mostly_done.swap(false, Ordering::Acquire) {
             run_checkpoint(database, CheckpointMode::PASSIVE);
         } else if pages < self.requested_at_pages {
-            // The log has begun anew.
+            // The log has restarted.
             self.requested_at_pages = 0;
         } else if pages >= self.requested_at_pages + CHECKPOINT_PAGES {
             self.requested_at_pages = pages;
@@ -121,7 +122,7 @@ impl Checkpointer {
 
     fn wake(&self) {
         if let Some((ask, _)) = &self.thread {
-            // One request is as good as two.
+            // If the channel is full, a request is pending already.
             let _ = ask.try_send(());
         }
     }
@@ -131,24 +132,24 @@ impl Drop for Checkpointer {
     fn drop(&mut self) {
         if let Some((ask, thread)) = self.thread.take() {
             drop(ask);
-            // A panic there was told when it happened, and the log is brought home when the database is closed.
+            // A panic of the thread is already logged. Closing the database checkpoints the log.
             let _ = thread.join();
         }
     }
 }
 
-/// How far the log came.
+/// How much of the log was copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckpointOutcome {
-    /// All of it is in the database, and synced.
+    /// All of it is in the database file, and synced.
     Complete,
-    /// Others are still reading it, or bringing it home themselves.
+    /// Other connections still read it, or checkpoint it themselves.
     Partial,
-    /// The disk did not want to.
+    /// The disk reported an error.
     Failed,
 }
 
-/// Copies the log into the database.
+/// Copies the log into the database file.
 pub(super) fn run_checkpoint(database: &Connection, mode: CheckpointMode) -> CheckpointOutcome {
     match database.wal_checkpoint_v2(rusqlite::MAIN_DB.into(), mode) {
         Ok((pages, home)) if pages == home => CheckpointOutcome::Complete,
@@ -161,7 +162,7 @@ pub(super) fn run_checkpoint(database: &Connection, mode: CheckpointMode) -> Che
     }
 }
 
-/// The other thread.
+/// The checkpoint thread.
 struct CheckpointThread {
     path: PathBuf,
     segments: Arc<Segments>,
@@ -182,7 +183,7 @@ impl CheckpointThread {
             if told == Err(RecvTimeoutError::Disconnected) {
                 return self.run_once(true);
             }
-            // With relaxed durability there is a sync every second, and none in between.
+            // With relaxed durability there is one sync per second.
             let time_to_sync = last_sync.elapsed() >= RELAXED_SYNC_INTERVAL;
             if time_to_sync {
                 last_sync = Instant::now();
@@ -195,7 +196,7 @@ impl CheckpointThread {
         if self.state.is_requested.swap(false, Ordering::Acquire) {
             self.checkpoint();
         }
-        // What is taken here was committed before the sync that follows.
+        // These were committed before the sync that follows.
         let graves = self.state.take_pending_frees();
         let settled = match self.durability {
             Durability::Full => true,
@@ -209,7 +210,7 @@ impl CheckpointThread {
     }
 
     fn checkpoint(&mut self) {
-        // The mail first: the database should not name on the disk what is not there.
+        // Segments first: the database on disk must not refer to records that are not there.
         if self.durability == Durability::Relaxed && !self.sync() {
             return;
         }
@@ -220,7 +221,7 @@ impl CheckpointThread {
         }
     }
 
-    /// Makes everything durable that was committed so far.
+    /// Syncs all commits. Returns false if that fails.
     fn sync(&self) -> bool {
         if !self.state.has_unsynced.swap(false, Ordering::Acquire) {
             return true;
@@ -240,7 +241,7 @@ impl CheckpointThread {
     }
 }
 
-/// Makes the log of a database durable.
+/// Syncs the write-ahead log of a database.
 pub(super) fn sync_wal(database: &Path) -> io::Result<()> {
     match File::open(wal_path(database)) {
         Ok(log) => log.sync_data(),

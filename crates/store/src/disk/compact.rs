@@ -1,4 +1,4 @@
-//! The steps by which space comes back; see [`Reclaim`](super::reclaim::Reclaim) for what there is to do.
+//! The steps that reclaim space. [`Reclaim`](super::reclaim::Reclaim) keeps the list of what there is to do.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -17,13 +17,13 @@ use super::segment::Location;
 use super::writer::{TransactionError, Writer};
 use crate::{Result, StoreError};
 
-/// How much of a segment is looked at in one step.
+/// The number of bytes of a segment that are processed in one step.
 const STEP_BYTES: u64 = 1 << 20;
-/// How many pages the database gives back in one step.
+/// The number of pages that the database frees in one step.
 const VACUUM_PAGES: u32 = 256;
 
 impl Writer {
-    /// Takes one step.
+    /// Runs one step.
     pub(super) fn reclaim_step(&mut self) {
         let segment = self.reclaim.next_segment();
         let step =
@@ -32,19 +32,19 @@ impl Writer {
             tracing::error!(%error, "space cannot be reclaimed");
             self.reclaim.current_scan = None;
             match (error, segment) {
-                // One that is damaged stays as it is; it is not in the way of others.
+                // A damaged segment stays as it is. It does not prevent others from being compacted.
                 (StoreError::Broken(_), Some(segment)) if self.reclaim.deleted_rows < MIN_VACUUM_ROWS => {
                     self.reclaim.sparse.remove(&segment);
                     self.reclaim.damaged.insert(segment);
                 }
-                // It is thought of again when the next message goes.
+                // The next deletion starts it again.
                 _ => self.reclaim.abandon(),
             }
         }
         self.run_maintenance();
     }
 
-    /// Deletes segments that the database does not name: what a crash has left, or an attempt that failed.
+    /// Removes segment files that the database does not know: leftovers of a crash or of a failed write.
     pub(super) fn remove_leftovers(&mut self) {
         self.reclaim.has_leftovers = false;
         let files: HashSet<u64> = match self.shared.segments.ids() {
@@ -68,8 +68,8 @@ impl Writer {
         }
     }
 
-    /// Writes what is needed of a part of a sparse segment to the end of the last one. When all parts are done, the
-    /// segment is dead.
+    /// Copies the records that are in use from a part of a sparse segment to the active segment. After the last part,
+    /// the whole segment is free.
     fn compact_step(&mut self) -> Result<()> {
         self.ensure_open()?;
         let Some(mut sweep) = self.next_scan()? else { return Ok(()) };
@@ -118,21 +118,21 @@ impl Writer {
         })
     }
 
-    /// The sweep that is under way, or the next one.
+    /// Returns the current scan, or starts the next one.
     fn next_scan(&mut self) -> Result<Option<SegmentScan>> {
         if let Some(sweep) = self.reclaim.current_scan.take() {
             return Ok(Some(sweep));
         }
         let Some(segment) = self.reclaim.sparse.pop_first() else { return Ok(None) };
         let Some(book) = self.statistics.segments.get(&segment) else { return Ok(None) };
-        // Nothing has to be looked at when nothing is in use.
+        // If nothing is in use, there is nothing to scan.
         let offset = if book.live == 0 { book.end } else { 0 };
         let file = File::open(self.shared.segments.path(segment));
         let file = file.map_err(|error| segment_error("reading a segment", &error))?;
         Ok(Some(SegmentScan { segment, file, offset, end: book.end }))
     }
 
-    /// Gives pages that the database does not use back to the system, unless they are few and will be used soon.
+    /// Returns unused pages of the database to the file system, unless they are few and will be used soon.
     fn shrink_database(&mut self) -> Result<()> {
         self.ensure_open()?;
         let Some(database) = &self.database else { return Ok(()) };
@@ -143,7 +143,7 @@ impl Writer {
             return Ok(());
         }
         let given_back = self.transact(&[], |_, database, _| {
-            // Every step of the statement gives one page back.
+            // Every step of the statement frees one page.
             let mut vacuum = database.prepare_cached("PRAGMA incremental_vacuum")?;
             let mut steps = vacuum.query([])?;
             for _ in 0..VACUUM_PAGES {
@@ -154,7 +154,7 @@ impl Writer {
             Ok(())
         });
         given_back.map_err(TransactionError::into_error)?;
-        // The file becomes shorter when its log is home.
+        // The file is truncated by a checkpoint.
         let Some(database) = &self.database else { return Ok(()) };
         run_checkpoint(database, CheckpointMode::PASSIVE);
         if database.pragma_query_value(None, "freelist_count", |row| row.get::<_, u32>(0))? >= free {
@@ -164,5 +164,5 @@ impl Writer {
     }
 }
 
-/// The copies that need a record.
+/// The copies that refer to a record.
 type CopyKeys = Vec<(String, MessageId)>;

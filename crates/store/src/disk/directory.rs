@@ -1,4 +1,4 @@
-//! The data directory: where its files are, and the lock that keeps a second server out.
+//! The data directory: the paths of its files, and the lock that excludes a second server.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -16,19 +16,19 @@ pub(super) struct Directory {
     path: PathBuf,
 }
 
-/// Held for as long as a server uses the directory. The system lets it go when the process ends, however it ends.
+/// The lock of a data directory. The system releases it when the process ends, even after a crash.
 pub(super) struct Lock {
     _file: File,
 }
 
-/// Which file it is, whatever its name.
+/// Identifies a file independently of its name: device and inode.
 pub(super) type FileId = (u64, u64);
 
 pub(super) fn file_id(found: &fs::Metadata) -> FileId {
     (found.dev(), found.ino())
 }
 
-/// The room on a file system, in bytes.
+/// The space on a file system, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DiskSpace {
     pub(super) free: u64,
@@ -36,7 +36,8 @@ pub(super) struct DiskSpace {
 }
 
 impl DiskSpace {
-    /// What is kept free, because deletions need some room too: they go through the log of the database.
+    /// Returns the space that new messages must leave free. Deletions need it, because they are written to the log of
+    /// the database.
     pub(super) fn reserve(self) -> u64 {
         (self.total / 16).clamp(1 << 20, 64 << 20)
     }
@@ -51,7 +52,7 @@ impl Directory {
         self.path.join("restante.db")
     }
 
-    /// How long the log of the database is. It goes when the database is closed.
+    /// Returns the length of the write-ahead log. It is removed when the database is closed.
     pub(super) fn wal_bytes(&self) -> u64 {
         fs::metadata(wal_path(&self.database_path())).map_or(0, |log| log.len())
     }
@@ -60,16 +61,16 @@ impl Directory {
         self.path.join("segments")
     }
 
-    /// Makes the directory where there is none, and makes sure that it lasts. Mail is nobody else's business.
+    /// Creates the directory if it does not exist, and syncs its entry. Only its owner can read it.
     pub(super) fn create(&self) -> Result<(), OpenError> {
         let segments = self.segments_path();
         let absolute = std::path::absolute(&segments).map_err(|error| self.error("cannot find", &error))?;
-        // Whatever is not there yet is made from the outside in, each in a directory that lasts.
+        // Missing parents are created first, and each entry is synced.
         let missing: Vec<&Path> = absolute.ancestors().take_while(|dir| !dir.exists()).collect();
         for dir in missing.into_iter().rev() {
             let parent = dir.parent().unwrap_or(dir);
             let made = DirBuilder::new().mode(0o700).create(dir).and_then(|()| sync_dir(parent));
-            // Somebody else may be at it too; the lock decides.
+            // Another process may create it at the same time; the lock decides which one continues.
             if let Err(error) = made
                 && error.kind() != io::ErrorKind::AlreadyExists
             {
@@ -79,8 +80,8 @@ impl Directory {
         if segments.is_dir() { Ok(()) } else { Err(self.error("cannot make", &io::ErrorKind::NotADirectory.into())) }
     }
 
-    /// Makes an empty database where there is none, readable by nobody else. Mail without a database is nobody's to throw
-    /// away: somebody has moved the one that belongs to it.
+    /// Creates an empty database if there is none. Only its owner can read it. Fails if there are segments without a
+    /// database: the database was probably moved, and the messages must not be deleted.
     pub(super) fn create_database(&self, segments: &Segments) -> Result<(), OpenError> {
         let path = self.database_path();
         if fs::metadata(&path).is_ok_and(|found| found.len() > 0) {
@@ -93,19 +94,19 @@ impl Directory {
         create_file(&path).map_err(|error| self.error("cannot write to", &error))
     }
 
-    /// How much room the file system has.
+    /// Returns the space on the file system.
     pub(super) fn disk_space(&self) -> io::Result<DiskSpace> {
         let found = rustix::fs::statvfs(&self.path)?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
         Ok(DiskSpace { free: bytes(found.f_bavail), total: bytes(found.f_blocks) })
     }
 
-    /// Which file the database is; another one when somebody has put another one there.
+    /// Returns the identity of the database file. It changes if the file is replaced.
     pub(super) fn database_file_id(&self) -> io::Result<FileId> {
         fs::metadata(self.database_path()).map(|found| file_id(&found))
     }
 
-    /// Whether a store was ever made here.
+    /// Fails if there is no store in the directory.
     pub(super) fn check_exists(&self) -> Result<(), OpenError> {
         match fs::metadata(self.database_path()) {
             Ok(_) => Ok(()),
@@ -114,7 +115,7 @@ impl Directory {
         }
     }
 
-    /// Keeps other servers out.
+    /// Locks the directory, which excludes other servers. Fails if it belongs to another user or is in use.
     pub(super) fn lock(&self) -> Result<Lock, OpenError> {
         let path = self.path.join("lock");
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
@@ -128,13 +129,13 @@ impl Directory {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut owner = String::new();
-                // Only for the message; a file that cannot be read has no name in it.
+                // Only for the error message. The file may have no content.
                 let _ = (&file).take(20).read_to_string(&mut owner);
                 return Err(OpenError::Locked { dir: self.path.clone(), pid: owner.trim().parse().ok() });
             }
             Err(TryLockError::Error(error)) => return Err(self.error("cannot lock", &error)),
         }
-        // The process id helps the operator and nobody else; the lock holds without it.
+        // The process id is information for the operator. The lock does not depend on it.
         let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Lock { _file: file })
     }

@@ -1,4 +1,5 @@
-//! The errors of the disk store: why a data directory cannot be opened, and what errors of the disk and of SQLite mean.
+//! The errors of the disk store: why a data directory cannot be opened, and how errors of the file system and of SQLite
+//! are classified.
 
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -10,24 +11,24 @@ use crate::StoreError;
 /// Why a data directory cannot be used. The text is a sentence for the operator.
 #[derive(Debug)]
 pub enum OpenError {
-    /// The system does not let us make, read or write it.
+    /// It cannot be created, read or written.
     Directory {
-        /// What was tried.
+        /// What failed, such as `cannot create`.
         action: &'static str,
         /// The data directory.
         dir: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// There is no store to read.
     Missing(PathBuf),
-    /// There is mail, but no database that says whose it is.
+    /// There are messages, but no database that refers to them.
     Orphaned(PathBuf),
-    /// It belongs to another user, whom files that we make would shut out.
+    /// It belongs to another user, who could not access files that this process creates.
     WrongOwner {
         /// The data directory.
         dir: PathBuf,
-        /// The user it belongs to.
+        /// The user that it belongs to.
         owner: u32,
         /// The user of this process.
         user: u32,
@@ -36,17 +37,17 @@ pub enum OpenError {
     Locked {
         /// The data directory.
         dir: PathBuf,
-        /// The other process.
+        /// The id of the other process, if known.
         pid: Option<u32>,
     },
-    /// A later version of the program has made it.
+    /// A later version of the program created it.
     TooNew {
-        /// The version of the schema that was found.
+        /// The version of its schema.
         found: i64,
-        /// The latest version that is known.
+        /// The latest version that this program knows.
         known: i64,
     },
-    /// The database is another program's.
+    /// The database belongs to another program.
     Foreign,
     /// The database is damaged.
     Damaged(String),
@@ -55,7 +56,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether it stays like this until somebody does something about it: trying again by itself does not help.
+    /// Returns whether retrying does not help before the operator has changed something.
     pub fn is_permanent(&self) -> bool {
         use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
         match self {
@@ -150,7 +151,7 @@ impl From<OpenError> for StoreError {
     }
 }
 
-/// An error at a segment file.
+/// Classifies an error of a segment file. `what` is the operation that failed.
 pub(super) fn segment_error(what: &str, error: &io::Error) -> StoreError {
     let cause = format!("{what}: {error}");
     match error.kind() {

@@ -1,4 +1,4 @@
-//! What the writer is asked to do, and the way back to whoever asked.
+//! The jobs of the writer, and the channels for their results.
 
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, Summary};
@@ -17,11 +17,11 @@ pub(super) enum Job {
     Remove(MailboxName, MessageId, Reply<Option<Summary>>),
     Purge(MailboxName, MessageId, usize, Reply<Vec<Summary>>),
     Expire(Timestamp, usize, Reply<Vec<Summary>>),
-    /// Changes nothing, and fails when a new message would.
+    /// Changes nothing. Fails if a new message could not be stored.
     Check(Reply<()>),
 }
 
-/// A place for an answer. It is filled while the transaction runs, and sent when its outcome is known.
+/// The channel for the result of a job. The result is set while the transaction runs, and sent after its commit.
 pub(super) struct Reply<T> {
     result: Option<T>,
     sender: oneshot::Sender<Result<T>>,
@@ -40,13 +40,13 @@ impl<T> Reply<T> {
             (Ok(()), None) => Err(crate::StoreError::Broken("the writer left a job undone".to_owned())),
             (Err(error), _) => Err(error),
         };
-        // Whoever asked may have gone; what was done is done.
+        // The caller may have been cancelled. The change stays.
         let _ = sender.send(answer);
     }
 }
 
 impl Job {
-    /// How many bytes of mail it brings.
+    /// Returns the number of message bytes that the job adds.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Append(message, _) => message.body.len(),
@@ -54,12 +54,12 @@ impl Job {
         }
     }
 
-    /// Whether it may only be done while there is room on the disk.
+    /// Returns whether the job is refused if the disk is full.
     pub(super) fn needs_space(&self) -> bool {
         matches!(self, Self::Append(..) | Self::Check(_))
     }
 
-    /// Makes the change in the database. Every new message takes its ids and its place from `written`.
+    /// Makes the change in the database. Every new message takes its ids and its location from `written`.
     pub(super) fn apply<'a>(
         &mut self,
         changes: &mut Changes<'_>,
@@ -87,7 +87,7 @@ impl Job {
         Ok(())
     }
 
-    /// Tells whoever asked how it went.
+    /// Sends the result, or the error of the transaction.
     pub(super) fn finish(self, outcome: Result<()>) {
         match self {
             Self::Append(_, reply) => reply.send(outcome),

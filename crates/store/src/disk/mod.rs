@@ -1,9 +1,7 @@
-//! The store that remembers: a data directory with a SQLite database for everything but the mail itself, which lies in
-//! append-only segment files.
+//! The disk store: a data directory with a SQLite database, and the messages themselves in append-only segment files.
 //!
-//! The writer is one thread and the only one that changes anything; readers answer questions beside it. What was
-//! appended is on the disk when [`Store::append`] returns; memory is bounded by the cache that the settings allow,
-//! whatever is stored.
+//! One writer thread makes all changes. Readers run queries at the same time. When [`Store::append`] returns, the
+//! message is on disk. Memory is bounded by the cache that the settings allow, however much is stored.
 
 mod active_segment;
 mod changes;
@@ -56,22 +54,21 @@ use crate::{
     Usage, Version,
 };
 
-/// How many changes may wait for the writer. Tasks with further changes wait for room, which an async channel does without
-/// blocking their threads.
+/// The capacity of the writer's queue. Tasks with further changes wait asynchronously, without blocking their threads.
 const QUEUE_CAPACITY: usize = 1024;
-/// How long the writer may take to finish and to close the database.
+/// How long the writer may take to finish its jobs and to close the database.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How a disk store works.
+/// The settings of a disk store.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// When old mail goes.
+    /// The limits above which old messages are evicted.
     pub limits: Limits,
-    /// When mail is safe.
+    /// When a change is acknowledged.
     pub durability: Durability,
-    /// The memory for pages of the database and for answers that were given before, in bytes.
+    /// The memory for pages of the database and for cached summaries and sources, in bytes.
     pub cache_bytes: usize,
-    /// A segment file of this length gets no further mail. Space comes back a segment at a time.
+    /// The length at which a segment file is full. Space is freed in units of a segment.
     pub segment_bytes: u64,
 }
 
@@ -81,40 +78,40 @@ impl Default for Settings {
     }
 }
 
-/// What has to happen before a change is acknowledged.
+/// What must happen before a change is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// It is on the disk: it survives the end of the process and the loss of power.
+    /// It is synced to disk. It survives a crash of the process and a power failure.
     #[default]
     Full,
-    /// It is handed to the system: it survives the end of the process. When the machine itself fails, the changes of
-    /// the last moments can be lost.
+    /// It is written to the operating system. It survives a crash of the process. A crash of the machine can lose the
+    /// changes of the last second or so.
     Relaxed,
 }
 
 /// A [`Store`] on disk.
 pub struct DiskStore {
     shared: Arc<Shared>,
-    /// Answers that were given before.
+    /// Cached results of queries.
     summaries: Cache<(MailboxName, MessageSelector), Summary>,
     sources: Cache<(MailboxName, MessageId), Source>,
-    /// None when the directory is only read.
+    /// `None` if the directory is open for reading only.
     writer: Option<(mpsc::Sender<Job>, Worker)>,
 }
 
-/// What writer and readers both know.
+/// The state that the writer and the readers share.
 struct Shared {
     segments: Arc<Segments>,
     readers: Arc<ReaderPool>,
     mailbox_cache: Mutex<MailboxCache>,
     /// Whether the last change failed.
     last_change_failed: AtomicBool,
-    /// Whether the writer gets on.
+    /// Detects that the writer is blocked.
     watchdog: Watchdog,
 }
 
 impl DiskStore {
-    /// Opens a data directory, which is made when there is none, and keeps other servers out of it.
+    /// Opens a data directory for one server. Creates it if it does not exist, and locks it.
     pub fn open(dir: &Path, settings: Settings) -> Result<Self, OpenError> {
         let directory = Directory::new(dir);
         directory.create()?;
@@ -129,7 +126,7 @@ impl DiskStore {
         Ok(Self { shared, summaries, sources, writer: Some((sender, thread)) })
     }
 
-    /// Opens a data directory for reading, also while a server uses it. Changes answer [`StoreError::Unavailable`].
+    /// Opens a data directory for reading, even while a server uses it. Changes fail with [`StoreError::Unavailable`].
     pub fn open_read_only(dir: &Path, cache_bytes: usize) -> Result<Self, OpenError> {
         let directory = Directory::new(dir);
         directory.check_exists()?;
@@ -138,7 +135,7 @@ impl DiskStore {
         Ok(Self { shared, summaries: Cache::new(0), sources: Cache::new(0), writer: None })
     }
 
-    /// Hands a job to the writer and waits until it is durable.
+    /// Sends a job to the writer and waits until it is durable.
     async fn submit<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T> {
         let Some((queue, _)) = &self.writer else {
             return Err(StoreError::Unavailable("it is open for reading only".to_owned()));
@@ -150,13 +147,13 @@ impl DiskStore {
 }
 
 impl Drop for DiskStore {
-    /// The writer finishes what it was given, and closes the database when everybody else has let go of it, because only
-    /// the last one can put it in order.
+    /// Waits until the writer has finished its jobs and closed the database. It is the last to close its connection,
+    /// because only the last connection can checkpoint the log.
     ///
-    /// A disk that is stuck may never let it finish, so it is left behind when that takes too long. For what was
-    /// acknowledged this is no worse than the end of the process at any other moment: it is on the disk already, or with
-    /// relaxed durability in the hands of the system, and the next start puts the database in order. The writer keeps the
-    /// lock of the directory as long as it lives, so that nobody gets in its way.
+    /// On a blocked disk the writer may never finish, so the wait has a timeout. Acknowledged changes are as safe as
+    /// after a crash of the process: they are on disk or, with relaxed durability, in the cache of the operating
+    /// system, and the next start recovers the database. The writer holds the lock of the directory until it ends, so
+    /// no other server can interfere with it.
     fn drop(&mut self) {
         self.shared.readers.close();
         if let Some((queue, thread)) = self.writer.take() {
@@ -256,9 +253,10 @@ impl Store for DiskStore {
         if self.writer.as_ref().is_some_and(|(_, thread)| thread.is_finished()) {
             return Err(writer_stopped());
         }
-        // Readers find much in memory, also when nothing reaches the disk any more.
+        // Readers find much in memory, so they do not notice a disk that blocks.
         self.shared.watchdog.check(Instant::now())?;
-        // After trouble, it is worth a try whether it is over: nobody may be sending, because of what is said here.
+        // After an error, try whether a message can be stored again. Load balancers use this result: while it is an
+        // error, no messages may arrive that would find out.
         if self.shared.last_change_failed.load(Ordering::Relaxed) {
             self.submit(Job::Check).await?;
         }
@@ -266,10 +264,10 @@ impl Store for DiskStore {
     }
 }
 
-/// The version of a mailbox, or since when it is being looked up.
+/// The version of a mailbox if it is cached, otherwise the start of its lookup.
 type VersionLookup = Result<u64, LookupEpoch>;
 
-/// The answer that was given before, if the mailbox is still as it was then.
+/// Returns a cached value if the mailbox has not changed since.
 fn find_cached<K: Eq + Hash, A: CacheValue>(answers: &Cache<K, A>, key: &K, known: VersionLookup) -> Option<A> {
     answers.get(key, known.ok()?)
 }
@@ -289,21 +287,21 @@ impl Shared {
         }
     }
 
-    /// Remembers what was looked up.
+    /// Caches a version that was looked up.
     fn cache_version(&self, known: VersionLookup, mailbox: &MailboxName, version: u64) {
         if let Err(since) = known {
             self.mailbox_cache().insert_version(since, mailbox, version);
         }
     }
 
-    /// Notes how the last change went.
+    /// Records whether the last change succeeded.
     fn record_result(&self, trouble: Option<&StoreError>) {
         if self.last_change_failed.swap(trouble.is_some(), Ordering::Relaxed) && trouble.is_none() {
             tracing::info!("the store works again");
         }
     }
 
-    /// The version of a mailbox, or the moment from which it has to be looked up.
+    /// Returns the cached version of a mailbox, or starts a lookup.
     fn cached_version(&self, mailbox: &MailboxName) -> VersionLookup {
         let recent = self.mailbox_cache();
         recent.version(mailbox).ok_or_else(|| recent.begin_lookup())
@@ -315,7 +313,7 @@ impl Shared {
 }
 
 impl Durability {
-    /// When SQLite syncs a commit.
+    /// Returns when SQLite syncs a commit.
     fn synchronous(self) -> Synchronous {
         match self {
             Self::Full => Synchronous::Full,

@@ -1,4 +1,4 @@
-//! The ground that the writer stands on: the files are where readers will look for them, and there is room on the disk.
+//! Checks before new messages are accepted: the files are where readers look for them, and there is enough free space.
 
 use std::time::{Duration, Instant};
 
@@ -7,15 +7,15 @@ use super::statistics::SegmentStats;
 use super::writer::{PassedCheck, Writer};
 use crate::{Result, StoreError};
 
-/// A log that is worth cutting off when room is short.
+/// The length of the write-ahead log from which truncating it frees worthwhile space.
 const MIN_WAL_TRUNCATE_BYTES: u64 = 1 << 20;
-/// How long it is believed that files and room are still there.
+/// How long the result of a check is valid.
 const CHECK_VALIDITY: Duration = Duration::from_millis(100);
-/// What a transaction takes beside the mail, at most, as a rule.
+/// The space that a transaction usually takes beside the message itself, at most.
 const TRANSACTION_OVERHEAD_BYTES: u64 = 64 << 10;
 
 impl Writer {
-    /// Somebody may have moved the database, or all of the directory, away from under us.
+    /// Fails if the database was moved or replaced while it is open.
     pub(super) fn check_database_file(&self) -> Result<()> {
         match self.directory.database_file_id() {
             Ok(found) if found == self.database_file => Ok(()),
@@ -24,8 +24,8 @@ impl Writer {
         }
     }
 
-    /// What has to be there before new mail is taken: the files, where readers will look for them; and room. Mail is
-    /// refused before the disk is full to the last byte, because deletions need some room too.
+    /// Checks what a new message of this size needs: the files in their place, and free space. Messages are refused
+    /// before the disk is completely full, because deletions need some space too.
     pub(super) fn preflight(&mut self, bytes: u64) -> Result<()> {
         // The database and its log grow as well.
         let needed = bytes.saturating_mul(2) + TRANSACTION_OVERHEAD_BYTES;
@@ -53,8 +53,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives back what can be given back when there is no room: the log begins anew, and the last segment is left when most
-    /// of it is not in use.
+    /// Frees space on a full disk: truncates the log, and retires the active segment if most of it is not in use.
     pub(super) fn free_space(&mut self) {
         if self.directory.wal_bytes() > MIN_WAL_TRUNCATE_BYTES {
             self.restart_wal();
@@ -62,7 +61,7 @@ impl Writer {
         self.retire_segment_if(SegmentStats::is_sparse);
     }
 
-    /// When nothing in the last segment is in use, its space need not wait until it is full.
+    /// Retires an active segment in which nothing is in use, so that its space is freed before it is full.
     pub(super) fn retire_empty_segment(&mut self) {
         let worth_it = self.settings.segment_bytes / 16;
         self.retire_segment_if(|book| book.live == 0 && book.end > worth_it);

@@ -1,5 +1,5 @@
-//! Questions: answered by connections of their own, on threads that may wait for the disk, and never in the way of the
-//! writer. Every answer is taken from one state of the database.
+//! Queries. They run on connections of their own, on threads that may block on the disk, and never delay the writer.
+//! The result of a query is from one snapshot of the database.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
@@ -18,11 +18,11 @@ use super::segment::{Location, Segments};
 use crate::sql_values::{id_to_i64, nanos_to_time, to_i64};
 use crate::{Listing, MailboxPage, MailboxState, MessageSelector, Newest, Page, Result, StoreError, Version};
 
-/// How many questions are answered at the same time. More would not make a disk faster.
+/// The number of queries that run at the same time. More would not make a disk faster.
 const MAX_READERS: usize = 4;
-/// A record that is read with its summary.
+/// The largest record whose source is read together with its summary.
 const MAX_PREFETCH_BYTES: u64 = 32 << 10;
-/// How often a record that moved while we looked is looked for again.
+/// How often a record that was moved during the read is looked up again.
 const MAX_ATTEMPTS: usize = 5;
 
 /// Connections for reading.
@@ -30,7 +30,7 @@ pub(super) struct ReaderPool {
     database: PathBuf,
     cache_bytes: usize,
     permits: Arc<Semaphore>,
-    /// Held by those who read. Who wants to be alone with the database waits here for them, and they for it.
+    /// Locked for reading by every query. [`Self::pause`] locks it for writing.
     pause_lock: RwLock<()>,
     idle: Mutex<Vec<Connection>>,
 }
@@ -47,7 +47,7 @@ impl ReaderPool {
         }
     }
 
-    /// Answers a question on a thread that may wait.
+    /// Runs a query on a thread that may block.
     pub(super) async fn query<T: Send + 'static>(
         self: &Arc<Self>,
         question: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
@@ -55,12 +55,12 @@ impl ReaderPool {
         let Ok(turn) = self.permits.clone().acquire_owned().await else { return Err(store_closed()) };
         let this = self.clone();
         let answered = tokio::task::spawn_blocking(move || {
-            // The turn ends with the work, also when nobody waits for its answer any more.
+            // The permit is held until the query ends, even if its caller was cancelled.
             let _turn = turn;
             let _reading = this.pause_lock.read().unwrap_or_else(PoisonError::into_inner);
             let connection = this.take_connection()?;
             let answer = question(&connection);
-            // After an error a connection may hold on to what was wrong.
+            // After an error, the state of the connection is not known.
             if answer.is_ok() && !this.permits.is_closed() {
                 this.idle().push(connection);
             }
@@ -69,12 +69,12 @@ impl ReaderPool {
         answered.await.unwrap_or_else(|error| Err(StoreError::Broken(format!("a reader: {error}"))))
     }
 
-    /// Nobody reads until the returned value is dropped.
+    /// Waits for the current queries, and holds back new ones until the returned guard is dropped.
     pub(super) fn pause(&self) -> RwLockWriteGuard<'_, ()> {
         self.pause_lock.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No more questions; connections are closed.
+    /// Refuses further queries, and closes the idle connections.
     pub(super) fn close(&self) {
         self.permits.close();
         self.idle().clear();
@@ -97,10 +97,10 @@ fn store_closed() -> StoreError {
     StoreError::Unavailable("the store is closed".to_owned())
 }
 
-/// Counts are left out, which in a database of version 1 are made by looking at the whole mailbox.
+/// Selects no counts: in a database of version 1 they would be computed from the whole mailbox.
 pub(super) const SELECT_VERSION: &str = "SELECT version FROM mailboxes WHERE name = ?1";
 
-/// See [`Store::version`](crate::Store::version); nothing when the mailbox is empty.
+/// See [`Store::version`](crate::Store::version). Returns `None` if the mailbox is empty.
 pub(super) fn version(database: &Connection, mailbox: &MailboxName) -> Result<Option<u64>> {
     let mut statement = database.prepare_cached(SELECT_VERSION)?;
     Ok(statement.query_row([mailbox.as_str()], |row| get_u64(row, 0)).optional()?)
@@ -108,7 +108,7 @@ pub(super) fn version(database: &Connection, mailbox: &MailboxName) -> Result<Op
 
 /// See [`Store::list`](crate::Store::list).
 pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> Result<Listing> {
-    // One transaction, so that version and messages are of the same moment.
+    // One transaction, so that version and messages are from the same snapshot.
     let snapshot = database.unchecked_transaction()?;
     let Some(version) = version(&snapshot, mailbox)? else { return Ok(Listing::default()) };
     let ascending =
@@ -121,7 +121,7 @@ pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> 
     let from_the_end = page.limit.is_some() && page.after.is_none();
     let mut statement = snapshot.prepare_cached(if from_the_end { descending } else { ascending })?;
     let (after, before) = (page.after.map_or(-1, id_to_i64), page.before.map_or(i64::MAX, id_to_i64));
-    // A negative limit is none.
+    // A negative limit means no limit.
     let range = params![mailbox.as_str(), after, before, page.limit.map_or(-1, to_i64)];
     let found = statement.query_map(range, |row| Ok(CopyRow::from_row(mailbox, row)?.summary))?;
     let mut messages: Vec<Summary> = found.collect::<rusqlite::Result<_>>()?;
@@ -131,11 +131,10 @@ pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> 
     Ok(Listing { version: Version(version), messages })
 }
 
-/// An answer about a mailbox that is not empty, and its version at the moment of the answer.
+/// The version of a mailbox and a result of the same snapshot. `None` if the mailbox is empty.
 pub(super) type Versioned<T> = Option<(u64, Option<T>)>;
 
-/// See [`Store::find`](crate::Store::find). Whoever asks for a summary asks for the source next, as a rule: when it is
-/// short, it comes along.
+/// See [`Store::find`](crate::Store::find). A short source is returned too, because callers usually need it next.
 pub(super) fn find(
     database: &Connection,
     segments: &Segments,
@@ -161,7 +160,7 @@ pub(super) fn find(
     let found = found.map(|CopyRow { summary, location, .. }| {
         let short = location.length <= MAX_PREFETCH_BYTES;
         let record = short.then(|| segments.read(location).ok()).flatten();
-        // What is wrong with it will be told to those who ask for it.
+        // If it cannot be read, the query for the source returns the error.
         let source = record.and_then(|record| parse_source(record, mailbox, summary.id, location).ok());
         (summary, source)
     });
@@ -182,7 +181,7 @@ pub(super) fn source(
             Some((version, None)) => return Ok(Some((version, None))),
             None => return Ok(None),
         };
-        // When it is where it was before, it is not for us that it cannot be read.
+        // If the record was not moved since the last attempt, the error is real.
         if let Some((before, error)) = problem.take()
             && before == at
         {
@@ -191,7 +190,7 @@ pub(super) fn source(
         let read = segments.read(at).map_err(|error| segment_error("reading mail", &error));
         match read.and_then(|record| parse_source(record, mailbox, id, at)) {
             Ok(source) => return Ok(Some((version, Some(source)))),
-            // It may have gone between the two looks, or was written again elsewhere.
+            // The record may have been removed or moved after it was located.
             Err(error) => problem = Some((at, error)),
         }
     }
@@ -216,7 +215,7 @@ fn parse_source(record: Vec<u8>, mailbox: &MailboxName, id: MessageId, at: Locat
     };
     let view = ParsedRecord::parse(&record).map_err(|damage| damaged(&damage))?;
     let (trace, body) = view.source(mailbox.as_str(), id).ok_or_else(|| damaged(&"it is another message"))?;
-    // Slices keep all of the record in memory, with the lines of everybody else who got this mail.
+    // Slices would keep the whole record in memory, including the trace lines of all other recipients.
     if trace.len() + (record.len() - body) < record.len() / 2 {
         return Ok(Source {
             trace: Bytes::copy_from_slice(&record[trace]),
@@ -227,7 +226,7 @@ fn parse_source(record: Vec<u8>, mailbox: &MailboxName, id: MessageId, at: Locat
     Ok(Source { trace: record.slice(trace), body: record.slice(body..) })
 }
 
-/// Mailboxes in order, each with its newest message, which is the last of its rows.
+/// Mailboxes in order, each with its newest message, which is its last row.
 pub(super) const SELECT_MAILBOXES: &str = "
     SELECT name, messages, unseen, bytes, newest.id, newest.received
     FROM mailboxes CROSS JOIN copies AS newest
@@ -242,7 +241,7 @@ pub(super) fn mailboxes(database: &Connection, page: &MailboxPage) -> Result<Vec
     let mut states = Vec::new();
     while let Some(row) = rows.next()? {
         let name = rows::get_mailbox(row, 0)?;
-        // Those that begin with the prefix stand together.
+        // Names with the same prefix are adjacent.
         if !name.as_str().starts_with(&page.prefix) {
             break;
         }

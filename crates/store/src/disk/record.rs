@@ -1,11 +1,10 @@
-//! The form of one message in a segment file. A record holds everything that is needed to find its owner again: the
-//! mailboxes and ids of its copies, the lines that differ per mailbox, and the mail, once. All numbers are
-//! little-endian.
+//! The format of a message in a segment file. A record contains everything that is needed to find its copies again:
+//! their mailboxes and ids, the trace lines of each mailbox, and the body, once. All numbers are little-endian.
 //!
 //! ```text
 //! magic u32 | CRC32C of all that follows u32 | length of the whole record u64 | received, Unix nanoseconds i64 |
 //! number of copies u32 | per copy: id u64, length of trace u32, length of mailbox u16, mailbox |
-//! traces, in the same order | mail
+//! traces, in the same order | body
 //! ```
 
 use std::fmt;
@@ -16,37 +15,37 @@ use restante_mail::message::MessageId;
 
 use crate::NewCopy;
 
-/// What a record begins with: `RMR` and the version of its form.
+/// The first bytes of a record: `RMR` and the version of the format.
 const MAGIC: u32 = u32::from_le_bytes(*b"RMR1");
-/// What a record begins with when nobody needs it and its space was given back: all of it but the header may be gone.
+/// The first bytes of a record whose space was freed. Everything after its header may be a hole.
 pub(super) const FREED_MAGIC: [u8; 4] = *b"RMR-";
-/// Magic, checksum and length: enough to know where the next record begins.
+/// The length of magic, checksum and length: enough to find the next record.
 pub(super) const HEADER_BYTES: usize = 16;
-/// Where the part begins that the checksum covers.
+/// The offset of the part that the checksum covers.
 const CHECKSUM_START: usize = 8;
 
-/// A record on its way to the disk. The mail is not copied for it.
+/// A record to be written. The body is not copied for it.
 pub(super) struct Record {
-    /// Everything in front of the mail.
+    /// Everything before the body.
     pub(super) head: Vec<u8>,
     pub(super) body: Bytes,
 }
 
-/// A record that is whole, taken apart.
+/// A valid record.
 pub(super) struct ParsedRecord {
     copies: Vec<RecordCopy>,
-    /// Where the mail is; it reaches to the end.
+    /// The offset of the body, which extends to the end.
     body: usize,
 }
 
-/// One copy in a record.
+/// A copy in a record.
 pub(super) struct RecordCopy {
     pub(super) mailbox: String,
     pub(super) id: MessageId,
     trace: Range<usize>,
 }
 
-/// Why bytes are no record. The text goes to the log.
+/// Why bytes are not a valid record. The text is for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordError(&'static str);
 
@@ -57,7 +56,7 @@ impl fmt::Display for RecordError {
 }
 
 impl Record {
-    /// The record of a message, whose copies have these ids.
+    /// Creates the record of a message whose copies have these ids.
     pub(super) fn new(received: i64, ids: &[MessageId], copies: &[NewCopy], body: Bytes) -> Self {
         let names: usize = copies.iter().map(|copy| copy.mailbox.as_str().len() + copy.trace.len() + 14).sum();
         let mut head = Vec::with_capacity(HEADER_BYTES + 12 + names);
@@ -82,13 +81,13 @@ impl Record {
         Self { head, body }
     }
 
-    /// Its length on the disk.
+    /// Returns the length on disk.
     pub(super) fn len(&self) -> u64 {
         (self.head.len() + self.body.len()) as u64
     }
 }
 
-/// The length of the record that begins with these bytes, which may be a hollow one.
+/// Returns the length of the record with this header. The record may be a freed one.
 pub(super) fn length(header: [u8; HEADER_BYTES]) -> Result<u64, RecordError> {
     let mut fields = FieldReader { bytes: &header, position: 0 };
     let magic = fields.array()?;
@@ -101,7 +100,7 @@ pub(super) fn length(header: [u8; HEADER_BYTES]) -> Result<u64, RecordError> {
 }
 
 impl ParsedRecord {
-    /// Checks that `bytes` are one record, complete and unchanged.
+    /// Parses a record, and checks that it is complete and unchanged.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         let header = bytes.first_chunk().ok_or(RecordError("the header is incomplete"))?;
         if length(*header)? != bytes.len() as u64 {
@@ -138,14 +137,14 @@ impl ParsedRecord {
         &self.copies
     }
 
-    /// The trace lines of one copy, and the mail, as places in the record.
+    /// Returns the range of a copy's trace lines and the offset of the body.
     pub(super) fn source(&self, mailbox: &str, id: MessageId) -> Option<(Range<usize>, usize)> {
         let copy = self.copies.iter().find(|copy| copy.id == id && copy.mailbox == mailbox)?;
         Some((copy.trace.clone(), self.body))
     }
 }
 
-/// Reads one field after the other; the checksum has said that they are there, so what is missing is our mistake.
+/// Reads one field after the other. The checksum was correct, so a missing field is a bug.
 struct FieldReader<'a> {
     bytes: &'a [u8],
     position: usize,
@@ -164,7 +163,8 @@ impl<'a> FieldReader<'a> {
     }
 }
 
-/// Lengths are bounded long before they come here: names by the address rules, traces by what we write ourselves.
+/// Converts a length. Lengths are limited before they get here: names by the rules for addresses, traces because this
+/// program writes them.
 fn narrow<T: TryFrom<usize>>(length: usize) -> T {
     T::try_from(length).unwrap_or_else(|_| panic!("a length of {length} does not fit into a record"))
 }

@@ -1,7 +1,7 @@
-//! After the process or the machine ended without closing the store: whether the last segment holds what the database
-//! names. It does when everything was synced; with relaxed durability, or a disk that does not keep its word, a power
-//! failure can take the end of it. What did not reach the disk is taken off the books, and told in the log. Other damage
-//! is left alone: those messages stay, and say what is wrong when they are read.
+//! Recovery after the process or the machine stopped without closing the store. The database can refer to records that
+//! are missing at the end of the last segment: after a power failure with relaxed durability, or with a disk that does
+//! not sync correctly. Those messages are removed, and their number is logged. Other damage is left alone: those
+//! messages stay, and reading them returns an error.
 
 use std::fs::File;
 use std::io;
@@ -18,14 +18,14 @@ use super::writer::{TransactionError, Writer};
 use crate::Result;
 
 impl Writer {
-    /// What is done once, when the store is open already.
+    /// Runs once, after the store was opened.
     pub(super) fn recover(&mut self) {
         if self.needs_end_check
             && let Err(error) = self.check_last_segment()
         {
             tracing::error!(%error, "the last segment cannot be checked");
         }
-        // What the database says of files must be on the disk before any of them goes.
+        // What the database says about files must be on disk before any of them is removed.
         match self.sync_all() {
             Ok(()) => self.remove_leftovers(),
             Err(error) => {
@@ -36,7 +36,7 @@ impl Writer {
         self.run_maintenance();
     }
 
-    /// Looks at the last segment, and forgets messages that are not whole.
+    /// Removes messages of the last segment whose records are incomplete.
     fn check_last_segment(&mut self) -> Result<()> {
         let Some((&segment, book)) = self.statistics.segments.last_key_value() else { return Ok(()) };
         if is_intact(&self.shared.segments, segment, book.end) {
@@ -72,8 +72,8 @@ fn is_intact(segments: &Segments, segment: u64, end: u64) -> bool {
     }
 }
 
-/// All copies whose record in this segment did not reach the disk. It looks at every row there is, but only when it has
-/// to.
+/// Returns the copies whose record in this segment did not reach the disk. Reads all rows, but runs only if the segment
+/// is damaged.
 fn find_lost_copies(database: &Connection, segments: &Segments, segment: u64) -> Result<Vec<(MailboxName, MessageId)>> {
     let mut statement = database.prepare("SELECT mailbox, id, offset, length FROM copies WHERE segment = ?1")?;
     let rows = statement.query_map([segment], |row| {
@@ -94,8 +94,8 @@ fn find_lost_copies(database: &Connection, segments: &Segments, segment: u64) ->
     Ok(lost)
 }
 
-/// What a file was made longer by, but never written, reads as zeros: whole sectors of them, counted from the beginning of
-/// the file.
+/// Returns whether a part of a record was never written. If a file was extended but not written, it contains zeros:
+/// whole sectors, counted from the start of the file.
 fn was_never_written(record: &[u8], offset: u64) -> bool {
     const SECTOR: usize = 512;
     let zeros = |bytes: &[u8]| !bytes.is_empty() && bytes.iter().all(|byte| *byte == 0);

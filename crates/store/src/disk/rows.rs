@@ -1,4 +1,4 @@
-//! The rows of the table `copies`, as values: what a summary is made of, and where the record is.
+//! Rows of the table `copies` as values: the summary of a message and the location of its record.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use rusqlite::Row;
 use super::segment::Location;
 use crate::sql_values::nanos_to_time;
 
-/// The columns that [`Copy::from_row`] reads, in its order.
+/// The columns that [`CopyRow::from_row`] reads, in this order.
 macro_rules! columns {
     () => {
         "id, received, seen, size, body, sender, recipients, subject, segment, offset, length, shared"
@@ -17,7 +17,7 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// One mailbox's copy of a message.
+/// A message in one mailbox.
 pub(super) struct CopyRow {
     pub(super) summary: Summary,
     pub(super) body_bytes: u64,
@@ -41,17 +41,17 @@ impl CopyRow {
     }
 }
 
-/// A number from the database. Ours are ids, counts and lengths, which are never negative.
+/// Returns a number. Ids, counts and lengths are never negative.
 pub(super) fn get_u64(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get(column)
 }
 
-/// A text. A flipped bit in a subject must not keep anybody from seeing, or deleting, the message.
+/// Returns a text. A flipped bit in a subject must not prevent the message from being listed or deleted.
 fn get_text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Cow<'a, str>> {
     Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes()?))
 }
 
-/// A mailbox name that is in the database, and therefore is one.
+/// Returns a mailbox name. Names in the database are valid.
 pub(super) fn get_mailbox(row: &Row<'_>, column: usize) -> rusqlite::Result<MailboxName> {
     Ok(get_text(row, column)?.into_owned().into())
 }

@@ -1,4 +1,4 @@
-//! A walk through a segment from record to record, for those who have to look at all of them.
+//! A scan of all records of a segment.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -7,18 +7,18 @@ use super::record::{self, ParsedRecord};
 use super::segment::Location;
 use crate::{Result, StoreError};
 
-/// A walk from record to record.
+/// A scan of a segment, from record to record.
 pub(super) struct SegmentScan {
     pub(super) segment: u64,
     pub(super) file: File,
-    /// Where the next record begins.
+    /// The offset of the next record.
     pub(super) offset: u64,
-    /// Where the walk ends.
+    /// The offset at which the scan ends.
     pub(super) end: u64,
 }
 
 impl SegmentScan {
-    /// Reads the next record that is not hollow; nothing at the end.
+    /// Reads the next record that is not freed. Returns `None` at the end.
     pub(super) fn next_record(&mut self) -> Result<Option<(Location, Vec<u8>, ParsedRecord)>> {
         let damaged = |offset: u64, what: &dyn std::fmt::Display| {
             StoreError::Broken(format!("segment {} is damaged at {offset}: {what}", self.segment))
@@ -39,7 +39,7 @@ impl SegmentScan {
             let at = Location { segment: self.segment, offset, length };
             let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
             self.file.read_exact_at(&mut bytes, offset).map_err(|error| damaged(offset, &error))?;
-            // It may have been given back since we looked.
+            // It may have been freed since the header was read.
             if bytes.starts_with(&record::FREED_MAGIC) {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! The database: its tables, their versions, and how a connection to it is opened. SQLite is the truth about what is
-//! stored; bytes in a segment that it does not name are garbage.
+//! The database: its tables, their versions, and how connections are opened. SQLite is the truth about what is stored;
+//! bytes in a segment that it does not refer to are garbage.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,12 +12,12 @@ use super::statistics::Counters;
 use super::{Durability, OpenError};
 use crate::Usage;
 
-/// How long the writer waits for a lock of another process, once the database is open.
+/// How long the writer waits for a lock of another process after the database was opened.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_millis(100);
-/// The smallest page cache.
+/// The minimum size of the page cache.
 const MIN_CACHE_BYTES: usize = 64 << 10;
 
-/// The database. Damaged, newer and foreign files are refused: mail is never thrown away.
+/// The database. Damaged, newer and foreign files are refused: messages are never deleted for such a reason.
 const SCHEMA: Schema = Schema {
     application_id: 0x726d_6169, // "rmai"
     migrations: MIGRATIONS,
@@ -48,7 +48,7 @@ const VERSION_1: &str = "
     ) STRICT;
     INSERT INTO state VALUES (1, 0, 0, 0, 0, 0);
 
-    -- Mailboxes that hold something.
+    -- Mailboxes that are not empty.
     CREATE TABLE mailboxes (
         name TEXT PRIMARY KEY,
         messages INTEGER NOT NULL,
@@ -74,7 +74,7 @@ const VERSION_1: &str = "
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX arrivals ON copies (received, id);
 
-    -- How many copies still need a record that was stored for several mailboxes.
+    -- The number of copies that still refer to a record which was stored for several mailboxes.
     CREATE TABLE shared (
         segment INTEGER NOT NULL,
         offset INTEGER NOT NULL,
@@ -82,7 +82,7 @@ const VERSION_1: &str = "
         PRIMARY KEY (segment, offset)
     ) STRICT, WITHOUT ROWID;
 
-    -- Segment files: how far they are written, and how many of their bytes are in use.
+    -- Segment files: the length of the written part, and the number of bytes in use.
     CREATE TABLE segments (
         id INTEGER PRIMARY KEY,
         end INTEGER NOT NULL,
@@ -91,15 +91,15 @@ const VERSION_1: &str = "
     ";
 
 const VERSION_2: &str = "
-    -- What is in a mailbox, so that the list of mailboxes need not count.
+    -- The contents of a mailbox, so that the list of mailboxes need not count them.
     ALTER TABLE mailboxes ADD COLUMN unseen INTEGER NOT NULL DEFAULT 0;   -- not marked as read
     ALTER TABLE mailboxes ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;    -- the sizes of all copies
     UPDATE mailboxes SET (unseen, bytes) =
         (SELECT count(*) FILTER (WHERE NOT seen), coalesce(sum(size), 0) FROM copies WHERE mailbox = name);
     ";
 
-/// What readers see in place of the tables of an earlier version, which nobody may have brought up to date: it can be in
-/// use by the program of that version, or where nothing can be written.
+/// Views that replace the tables of version 1 for readers. Such a database is not migrated if a program of that version
+/// is still using it or if it cannot be written.
 const VERSION_1_VIEWS: &str = "
     CREATE TEMP VIEW mailboxes AS SELECT
         name, messages, version,
@@ -124,7 +124,7 @@ pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usiz
     Ok(connection)
 }
 
-/// Opens the database for checkpoints, beside the writer.
+/// Opens the database for checkpoints, in addition to the writer's connection.
 pub(super) fn open_for_checkpoints(path: &Path) -> Result<Connection, OpenError> {
     let connection = connect_with_cache(path, OpenFlags::SQLITE_OPEN_READ_WRITE, 0)?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
@@ -145,7 +145,7 @@ pub(super) fn open_reader(path: &Path, cache_bytes: usize) -> Result<Connection,
     Ok(connection)
 }
 
-/// Makes a database of the first version.
+/// Creates a database of version 1.
 #[cfg(test)]
 pub(super) fn create_version_1(path: &Path) -> Connection {
     let mut connection = Connection::open(path).unwrap();
@@ -153,7 +153,7 @@ pub(super) fn create_version_1(path: &Path) -> Connection {
     connection
 }
 
-/// Opens a database that nobody changes, because nobody can.
+/// Opens a database that cannot be written, and so does not change.
 fn open_immutable(path: &Path, cache_bytes: usize) -> Result<Connection, OpenError> {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -167,7 +167,7 @@ fn open_immutable(path: &Path, cache_bytes: usize) -> Result<Connection, OpenErr
     connect_with_cache(Path::new(&uri), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI, cache_bytes)
 }
 
-/// Whether the database was closed, and is where nothing can be written.
+/// Returns whether the database was closed and its directory cannot be written.
 fn is_read_only(path: &Path) -> bool {
     let dir = path.parent().unwrap_or(path);
     let writable = rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok();
@@ -181,7 +181,7 @@ fn connect_with_cache(path: &Path, access: OpenFlags, cache_bytes: usize) -> Res
     Ok(connection)
 }
 
-/// Sets what all connections have in common.
+/// Applies the settings that all connections share.
 fn configure(connection: &Connection) -> Result<(), OpenError> {
     connection.set_prepared_statement_cache_capacity(32);
     // There may be no directory for temporary files.
@@ -189,7 +189,7 @@ fn configure(connection: &Connection) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Runs the missing migrations, which can take long with much mail, and logs that.
+/// Runs the missing migrations and logs it. With many messages this can take long.
 fn migrate(connection: &mut Connection, from: i64) -> Result<(), OpenError> {
     let Usage { mailboxes, messages, .. } = Counters::load(connection)?.usage;
     tracing::info!(from, to = SCHEMA.version(), mailboxes, messages, "the database is being brought up to date");

@@ -1,6 +1,6 @@
-//! Segment files: where the bytes of the mail are. A segment is written from front to back and never changed; the
-//! database says which parts of it are still in use. This is the folder of them all, for those who read and remove;
-//! [`Tail`](super::tail::Tail) is the end that is written to.
+//! The folder of segment files, which contain the messages. Segments are append-only; the database says which parts are
+//! still in use. This module reads, frees and removes segments. [`ActiveSegment`](super::active_segment::ActiveSegment)
+//! writes them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
@@ -11,16 +11,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::record;
 
-/// Records up to this length are put together and written in one go; larger ones are not worth the copy.
+/// Records up to this length are collected into one write. Larger ones are not worth the copy.
 pub(super) const MAX_COALESCED_BYTES: usize = 64 << 10;
-/// Records of this length are worth giving back on their own.
+/// The minimum length of a record whose space is freed on its own.
 pub(super) const MIN_PUNCH_BYTES: u64 = 64 << 10;
-/// What file systems give back is a multiple of this.
+/// File systems free space in multiples of this.
 const BLOCK_BYTES: u64 = 4096;
-/// How many segments are kept open for reading.
+/// The number of segments that are kept open for reading.
 const MAX_OPEN_FILES: usize = 64;
 
-/// Where a record is.
+/// The location of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Location {
     pub(super) segment: u64,
@@ -28,7 +28,7 @@ pub(super) struct Location {
     pub(super) length: u64,
 }
 
-/// All segments of a data directory, for reading.
+/// All segments of a data directory.
 pub(super) struct Segments {
     pub(super) dir: PathBuf,
     open_files: Mutex<HashMap<u64, Arc<File>>>,
@@ -39,11 +39,11 @@ impl Segments {
         Self { dir, open_files: Mutex::default() }
     }
 
-    /// The bytes of a record. [`io::ErrorKind::NotFound`] says that the segment is gone.
+    /// Reads a record. Fails with [`io::ErrorKind::NotFound`] if the segment was removed.
     pub(super) fn read(&self, at: Location) -> io::Result<Vec<u8>> {
         let length = usize::try_from(at.length).map_err(|_| io::ErrorKind::InvalidData)?;
         let file = self.file(at.segment)?;
-        // A damaged database must not make us ask for more memory than there are bytes.
+        // A damaged database must not cause an allocation that is larger than the file.
         if length > MAX_COALESCED_BYTES && file.metadata()?.len() < at.offset.saturating_add(at.length) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -52,22 +52,22 @@ impl Segments {
         Ok(bytes)
     }
 
-    /// Removes a segment. Whoever is reading it may finish.
+    /// Removes a segment. Readers that have it open can finish.
     pub(super) fn remove(&self, segment: u64) -> io::Result<()> {
-        // Once its name is gone, nobody opens it any more: what was open until then can be forgotten.
+        // Without its name the file cannot be opened again, so it can be removed from the cache now.
         let removed = fs::remove_file(self.path(segment));
         self.lock_open_files().remove(&segment);
         removed
     }
 
-    /// Gives the space of large records that nobody needs back to the system, in the middle of their segment. Not every
-    /// file system can do that; then the space comes back with the segment.
+    /// Frees the space of large records inside of a segment. Not all file systems support this; there, the space is
+    /// freed with the whole segment.
     fn punch_holes(&self, segment: u64, records: &[Location]) -> io::Result<()> {
         let file = OpenOptions::new().read(true).write(true).open(self.path(segment))?;
         for at in records {
             let mut header = [0; record::HEADER_BYTES];
             file.read_exact_at(&mut header, at.offset)?;
-            // A hole is for ever, so the database has to be right about where it goes.
+            // A hole cannot be undone, so the location must be that of a record.
             if record::length(header) != Ok(at.length) {
                 return Err(io::Error::other(format!("no record of {} bytes begins at {}", at.length, at.offset)));
             }
@@ -83,17 +83,17 @@ impl Segments {
         Ok(())
     }
 
-    /// Makes everything that was written to a segment durable.
+    /// Syncs a segment to disk.
     pub(super) fn sync(&self, segment: u64) -> io::Result<()> {
         match File::open(self.path(segment)) {
             Ok(file) => file.sync_data(),
-            // There is none yet, or not any more.
+            // The file does not exist yet, or was removed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// The ids of all segment files there are; other files are not ours.
+    /// Returns the ids of all segment files. Other files are ignored.
     pub(super) fn ids(&self) -> io::Result<Vec<u64>> {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
@@ -108,7 +108,7 @@ impl Segments {
     }
 
     fn file(&self, segment: u64) -> io::Result<Arc<File>> {
-        // Whoever removes it waits until it is remembered, and then forgets it.
+        // The lock is held until the file is in the cache, so that a removal at the same time finds it there.
         let mut files = self.lock_open_files();
         if let Some(file) = files.get(&segment) {
             return Ok(file.clone());
@@ -141,13 +141,13 @@ fn file_name(segment: u64) -> String {
     format!("{segment:010}.seg")
 }
 
-/// The number of a segment file. Numbers that are not counted to in a lifetime are somebody else's.
+/// Parses the name of a segment file. Numbers that can never be reached are not ours.
 fn parse_file_name(name: &str) -> Option<u64> {
     name.strip_suffix(".seg")?.parse().ok().filter(|id| *id < 1 << 40)
 }
 
-/// What nobody needs any more: it can go as soon as that is on the disk. After a power failure the database must not name
-/// what is gone.
+/// Space that is not in use any more. It can be freed as soon as the deletions are on disk: after a power failure, the
+/// database must not refer to freed space.
 #[derive(Default)]
 pub(super) struct PendingFrees {
     /// Whole segments.
@@ -168,7 +168,7 @@ impl PendingFrees {
         }
     }
 
-    /// Removes all of it.
+    /// Frees all of it. Errors are logged.
     pub(super) fn free(self, segments: &Segments) {
         let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         for segment in &self.segments {
@@ -188,7 +188,7 @@ impl PendingFrees {
     }
 }
 
-/// Makes the names in a directory durable.
+/// Syncs the entries of a directory.
 pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }

@@ -1,6 +1,6 @@
-//! What the writer knows about the whole store without asking the database: counters, segments, and the mailboxes that
-//! changed last. Books hold committed facts only; a transaction collects its [`Changes`](super::changes::Changes) beside
-//! them, and they are entered when it is durable.
+//! Statistics that the writer keeps in memory: the counters of the whole store, the segments, and a cache of the
+//! mailboxes that changed last. They hold committed data only. A transaction collects its
+//! [`Changes`](super::changes::Changes) separately, and they are applied to the statistics after the commit.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -34,14 +34,14 @@ impl Counters {
 /// A row of the table `segments`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SegmentStats {
-    /// How far it is written.
+    /// The length of the written part, in bytes.
     pub(super) end: u64,
-    /// How much of it is in use.
+    /// The number of bytes that are in use.
     pub(super) live: u64,
 }
 
 impl SegmentStats {
-    /// Whether less than half of it is in use.
+    /// Returns whether less than half of the segment is in use.
     pub(super) fn is_sparse(&self) -> bool {
         self.live.saturating_mul(2) < self.end
     }
@@ -54,7 +54,7 @@ pub(super) struct MailboxStats {
     pub(super) version: u64,
     /// Messages that are not marked as read.
     pub(super) unseen: u64,
-    /// The sizes of all messages.
+    /// The sum of the sizes of all messages.
     pub(super) bytes: u64,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Statistics {
 }
 
 impl Statistics {
-    /// Reads what the database says.
+    /// Loads the statistics from the database.
     pub(super) fn load(connection: &Connection) -> rusqlite::Result<Self> {
         let counters = Counters::load(connection)?;
         let mut statement = connection.prepare("SELECT id, end, live FROM segments")?;
@@ -76,8 +76,8 @@ impl Statistics {
         Ok(Self { counters, segments })
     }
 
-    /// Messages without any segment are a sign that the database is not what it was; before files are removed because of
-    /// what it says, that has to be known.
+    /// Fails if there are messages but no segments. The database is damaged then, and files must not be removed because
+    /// they are missing in it.
     pub(super) fn validate(&self, connection: &Connection) -> Result<(), OpenError> {
         let messages = connection.prepare("SELECT 1 FROM copies LIMIT 1")?.exists([])?;
         if messages && self.segments.is_empty() {
@@ -87,36 +87,37 @@ impl Statistics {
     }
 }
 
-/// Mailboxes that changed or were asked for, as they are committed. One that is not here has to be looked up; one that is
-/// here holds something. Readers need no more than its version, so that is all they look up and teach.
+/// A cache of mailboxes that changed or were read, as they are committed. A cached mailbox is never empty; a mailbox
+/// that is not cached must be looked up. Readers need only the version, so that is all they look up and insert.
 ///
-/// While a commit is under way nobody but the database knows whether it has happened, so the mailboxes that it changes
-/// are forgotten before it and entered after it, and what was looked up meanwhile is not remembered.
+/// While a commit is in progress, only the database knows whether it has happened. So the mailboxes that it changes are
+/// removed before the commit and inserted after it, and lookups that overlap with the commit are not cached.
 #[derive(Default)]
 pub(super) struct MailboxCache {
-    /// When this half is full it becomes the old one, and what nobody touched since is forgotten.
+    /// When this generation is full it becomes the old one. The entries of the previous old one that were not used
+    /// since are dropped.
     young: HashMap<MailboxName, CachedMailbox>,
     old: HashMap<MailboxName, CachedMailbox>,
-    /// Odd while a commit is under way, another even number after each.
+    /// Odd while a commit is in progress. Every commit ends with a new even number.
     epoch: u64,
 }
 
-/// What is known of a mailbox: all that the writer knew when it changed it, or what a reader has found.
+/// A cached mailbox: its statistics, known if the writer changed it, or only its version, found by a reader.
 #[derive(Clone, Copy)]
 enum CachedMailbox {
     Stats(MailboxStats),
     Version(u64),
 }
 
-/// The moment of a look-up.
+/// The epoch in which a lookup started.
 #[derive(Clone, Copy)]
 pub(super) struct LookupEpoch(u64);
 
 impl MailboxCache {
-    /// How many mailboxes one half remembers: a megabyte or two in all, with names of usual length.
+    /// The number of mailboxes in one generation. With names of usual length, both take one or two megabytes.
     const GENERATION_CAPACITY: usize = 4096;
 
-    /// For a database that others change: remembers nothing.
+    /// Creates a cache that never holds anything, for a database that other processes change.
     pub(super) fn disabled() -> Self {
         Self { epoch: 1, ..Self::default() }
     }
@@ -135,19 +136,19 @@ impl MailboxCache {
         }
     }
 
-    /// A look-up begins.
+    /// Starts a lookup. Its result is passed to [`Self::insert_version`].
     pub(super) fn begin_lookup(&self) -> LookupEpoch {
         LookupEpoch(self.epoch)
     }
 
-    /// Remembers what a look-up found, unless it may be out of date.
+    /// Caches the result of a lookup, unless a commit may have made it outdated.
     pub(super) fn insert_version(&mut self, since: LookupEpoch, mailbox: &MailboxName, version: u64) {
         if since.0 == self.epoch && self.epoch.is_multiple_of(2) {
             self.insert(mailbox.clone(), CachedMailbox::Version(version));
         }
     }
 
-    /// A commit that changes these mailboxes begins.
+    /// Starts a commit that changes these mailboxes.
     pub(super) fn begin_commit<'a>(&mut self, mailboxes: impl IntoIterator<Item = &'a MailboxName>) {
         self.epoch += 1;
         for mailbox in mailboxes {
@@ -156,7 +157,7 @@ impl MailboxCache {
         }
     }
 
-    /// The commit, if there was one, is over; these are the mailboxes that it has changed.
+    /// Ends the current commit, if there is one. `mailboxes` are those that it has changed.
     pub(super) fn end_commit(&mut self, mailboxes: impl IntoIterator<Item = (MailboxName, MailboxStats)>) {
         self.epoch = self.epoch.next_multiple_of(2);
         for (mailbox, book) in mailboxes {
@@ -216,7 +217,7 @@ mod tests {
         let before = recent.begin_lookup();
         recent.insert_version(before, &name(0), 1);
         assert_eq!(recent.version(&name(0)), Some(1));
-        // The writer needs the whole book.
+        // The writer needs all statistics.
         assert_eq!(recent.stats(&name(0)), None);
 
         recent.begin_commit([&name(0)]);

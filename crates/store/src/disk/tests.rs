@@ -1,4 +1,4 @@
-//! What the disk store promises beyond the contract: it survives, it cleans up, and it says what is wrong.
+//! Behavior of the disk store beyond the contract: recovery, reclaimed space, and errors.
 
 mod space;
 mod versions;
@@ -16,7 +16,7 @@ use restante_testdir::TestDir;
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
 
-/// Segments so small that a few messages fill one.
+/// Settings with segments so small that a few messages fill one.
 const SMALL: Settings = Settings {
     limits: Limits { messages_per_mailbox: 0, bytes: 0 },
     durability: Durability::Full,
@@ -32,7 +32,7 @@ fn refusal(dir: &Path) -> String {
     DiskStore::open(dir, SMALL).err().expect("it cannot be opened").to_string()
 }
 
-/// The names of the segment files, in order.
+/// Returns the paths of the segment files, in order.
 fn segments(dir: &Path) -> Vec<PathBuf> {
     let mut files: Vec<_> = fs::read_dir(dir.join("segments")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -46,7 +46,7 @@ fn flip_a_bit(segment: &Path) {
     fs::write(segment, bytes).unwrap();
 }
 
-/// Waits for what the writer does by itself.
+/// Waits for something that the writer does on its own.
 async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + LONG;
     while !holds() {
@@ -55,7 +55,7 @@ async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A message of 1,000 bytes that are all the same.
+/// Adds a message of 1,000 equal bytes.
 async fn add(store: &DiskStore, mailboxes: &[&str], letter: u8) -> Vec<Summary> {
     store.append(message(i64::from(letter), mailboxes, &[letter; 1000])).await.unwrap().stored
 }
@@ -64,7 +64,7 @@ async fn body(store: &DiskStore, of: &Summary) -> Result<Vec<u8>> {
     Ok(store.source(&of.mailbox, of.id).await?.expect("it is there").body.to_vec())
 }
 
-/// A copy of the directory as a crash would leave it, while the store is still open.
+/// Copies the directory of an open store, as a crash would leave it.
 fn crashed(dir: &Path) -> TestDir {
     let copy = TestDir::new();
     fs::create_dir(copy.path().join("segments")).unwrap();
@@ -251,7 +251,7 @@ async fn leftovers_of_a_crash_are_removed() {
     let stored = add(&store, &["ann"], b'a').await.remove(0);
     let copy = crashed(dir.path());
     let last = segments(copy.path()).pop().unwrap();
-    // Bytes of a message that was never acknowledged, and a segment that was only begun.
+    // Bytes of a message that was never acknowledged, and a segment that was started but never committed.
     let whole = fs::read(&last).unwrap();
     fs::write(&last, [whole.as_slice(), b"garbage"].concat()).unwrap();
     fs::write(copy.path().join("segments/0000000077.seg"), "garbage").unwrap();
@@ -266,7 +266,8 @@ async fn leftovers_of_a_crash_are_removed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leftover_does_not_take_new_mail_with_it() {
-    // The first segment was begun, and never committed: the first mail must not go to a file that is about to be removed.
+    // The first segment was started but never committed. New messages must not go to a file that is going to be
+    // removed.
     for _ in 0..20 {
         let dir = TestDir::new();
         drop(open(dir.path()));
@@ -324,7 +325,7 @@ async fn damage_is_noticed_and_does_not_spread() {
         "{damaged}"
     );
     assert_eq!(body(&store, &all[1]).await.unwrap(), [1; 1000]);
-    // A damaged segment is not written again, and goes when nobody needs it.
+    // A damaged segment is not compacted. It is removed when nothing in it is in use.
     for summary in &all[1..] {
         store.remove(&summary.mailbox, summary.id).await.unwrap();
     }

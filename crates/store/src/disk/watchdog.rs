@@ -1,22 +1,22 @@
-//! Whether the writer gets on. A call to a disk that is stuck does not fail, it never returns, so time is the only sign of
-//! it: the writer notes when it takes up a piece of work, and whoever wants to know looks how long ago that was.
+//! Detects that the writer is blocked. A call to a disk that does not respond returns no error; it does not return at
+//! all. So the writer records when it starts a unit of work, and the check compares that with the current time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::{Result, StoreError};
 
-/// A piece of work that takes longer is stuck. It is one transaction and what has to be tidied up after it, or one step of
-/// reclaiming space: some milliseconds for a good disk, and a second or two for a slow one under load.
+/// The time after which a unit of work counts as blocked. A unit is one transaction with its maintenance, or one step
+/// of reclaiming space. It takes milliseconds on a good disk, and a second or two on a slow one under load.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Instead of a time: there is no work.
+/// The value of `busy_since` while the writer has no work.
 const IDLE: u64 = u64::MAX;
 
-/// Since when the writer has been at its work.
+/// The start of the writer's current unit of work.
 pub(super) struct Watchdog {
     epoch: Instant,
-    /// In milliseconds from the epoch.
+    /// In milliseconds since `epoch`.
     busy_since: AtomicU64,
 }
 
@@ -25,21 +25,21 @@ impl Watchdog {
         Self { epoch: Instant::now(), busy_since: AtomicU64::new(IDLE) }
     }
 
-    /// The writer takes up the next piece of work.
+    /// Records that the writer starts a unit of work.
     pub(super) fn set_busy(&self, now: Instant) {
         self.busy_since.store(self.milliseconds(now), Ordering::Relaxed);
     }
 
-    /// The writer waits for work.
+    /// Records that the writer waits for work.
     pub(super) fn set_idle(&self) {
         self.busy_since.store(IDLE, Ordering::Relaxed);
     }
 
-    /// Fails while the writer is stuck. Nothing is refused for that: it may get on at any moment, and whoever waits for it
-    /// knows best how long that is worth while.
+    /// Fails while the writer is blocked. Changes are not refused for that reason: the writer can continue at any
+    /// moment, and the callers have their own timeouts.
     pub(super) fn check(&self, now: Instant) -> Result<()> {
         let busy_since = self.busy_since.load(Ordering::Relaxed);
-        // While it rests, this is zero.
+        // If the writer is idle, this is zero.
         let busy = Duration::from_millis(self.milliseconds(now).saturating_sub(busy_since));
         if busy < STALL_TIMEOUT {
             return Ok(());

@@ -1,17 +1,18 @@
-//! The one thread that changes a data directory. Everything that waits for it goes into one transaction (group commit):
-//! while that one is on its way to the disk, the next jobs gather, so there is no timer, and a lone message waits for
-//! nobody.
+//! The thread that makes all changes of a data directory. All waiting jobs share one transaction (group commit): while
+//! it is written to disk, the next jobs collect in the queue. So there is no timer, and a single message does not wait
+//! for others.
 //!
-//! The order of a commit is what makes it safe:
+//! The order of a commit makes it safe:
 //!
-//! 1. the records are written behind the end of the last segment;
+//! 1. the records are appended to the active segment;
 //! 2. they are synced;
-//! 3. the rows that name them are committed, which SQLite syncs;
-//! 4. whoever asked is told.
+//! 3. the rows that refer to them are committed, which SQLite syncs;
+//! 4. the results are sent to the callers.
 //!
-//! A failure in 1, or in 3 before the commit itself, leaves garbage that the next record overwrites. After one in 2 or in
-//! the commit nobody knows what is on the disk: connection and segment are given up, the books are read anew, and the next
-//! record goes to a new segment, so that bytes which a half-done commit may name stay what they are.
+//! An error in step 1, or in step 3 before the commit itself, leaves garbage that the next record overwrites. After an
+//! error in step 2 or in the commit, the state of the disk is unknown. Then the connection and the segment are closed,
+//! the statistics are loaded again, and the next record starts a new segment. So bytes that a half-done commit may
+//! refer to are never overwritten.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ use super::{Durability, OpenError, Settings, Shared, schema};
 use crate::sql_values::time_to_nanos;
 use crate::{Result, StoreError};
 
-/// The most jobs and bytes of mail that share a transaction.
+/// The maximum number of jobs and of message bytes in one transaction.
 const MAX_BATCH_JOBS: usize = 256;
 const MAX_BATCH_BYTES: usize = 16 << 20;
 
@@ -45,33 +46,33 @@ pub(super) struct Writer {
     pub(super) directory: Directory,
     pub(super) settings: Settings,
     pub(super) shared: Arc<Shared>,
-    /// None after an error that leaves the state of the file in doubt.
+    /// `None` after an error that leaves the state of the file unknown.
     pub(super) database: Option<Connection>,
-    /// Which file that is.
+    /// The identity of the database file.
     pub(super) database_file: FileId,
     pub(super) statistics: Statistics,
     pub(super) active_segment: ActiveSegment,
     pub(super) checkpointer: Checkpointer,
     pub(super) reclaim: Reclaim,
-    /// The last look at files and room, if it found them in order.
+    /// The last successful check of files and free space.
     pub(super) last_check: Option<PassedCheck>,
-    /// Whether the end of the last segment may not have reached the disk.
+    /// Whether the end of the last segment may be missing on disk.
     pub(super) needs_end_check: bool,
     _lock: Lock,
 }
 
-/// A look at files and room that found them in order.
+/// A successful check of files and free space.
 pub(super) struct PassedCheck {
     pub(super) at: Instant,
-    /// What may be written before the next look.
+    /// The number of bytes that may be written before the next check.
     pub(super) remaining_bytes: u64,
 }
 
-/// Why a transaction did not happen.
+/// Why a transaction failed.
 pub(super) enum TransactionError {
-    /// Nothing is changed, that much is sure: it may be tried again.
+    /// Nothing was changed. It can be retried.
     RolledBack(StoreError),
-    /// It may have happened after all: whoever tries again may do it twice.
+    /// It may have been committed. A retry could apply it twice.
     InDoubt(StoreError),
 }
 
@@ -96,8 +97,8 @@ impl Writer {
         shared: Arc<Shared>,
         lock: Lock,
     ) -> Result<Self, OpenError> {
-        // A log says that the store was not closed when it was used last. With relaxed durability, a database can be closed
-        // before the mail that it names is on the disk.
+        // A log means that the store was not closed. With relaxed durability, a database can be closed before the
+        // records that it refers to are synced.
         let end_in_doubt = directory.wal_bytes() > 0 || settings.durability == Durability::Relaxed;
         directory.create_database(&shared.segments)?;
         let checkpoints = Checkpointer::new(directory.database_path(), shared.segments.clone(), settings.durability)
@@ -127,12 +128,12 @@ impl Writer {
         })
     }
 
-    /// Works until nobody can ask any more.
+    /// Runs jobs until the queue is closed.
     pub(super) fn run(mut self, mut queue: Receiver<Job>) {
         self.catch_panic(Self::recover);
         let mut batches = 0_u64;
         while let Some(job) = self.next_job(&mut queue, batches) {
-            // Whoever is about to ask may come along, if there is anybody else to run at all.
+            // Gives other tasks the chance to add a job to this batch.
             std::thread::yield_now();
             let mut bytes = job.bytes();
             let mut jobs = vec![job];
@@ -145,11 +146,11 @@ impl Writer {
             self.run_maintenance();
             batches += 1;
         }
-        // What closes the database syncs it; nobody else syncs the mail that it names when durability is relaxed.
+        // Closing the database syncs it, but with relaxed durability the active segment must be synced here.
         self.active_segment.close();
     }
 
-    /// Waits for a job. Meanwhile space is reclaimed; and now and then also when there are jobs enough.
+    /// Waits for a job, and reclaims space meanwhile. Also does a step of that every eight batches if jobs never stop.
     fn next_job(&mut self, queue: &mut Receiver<Job>, batches: u64) -> Option<Job> {
         if self.reclaim.is_due() && batches.is_multiple_of(8) {
             self.catch_panic(Self::reclaim_step);
@@ -167,7 +168,7 @@ impl Writer {
         }
     }
 
-    /// A mistake of ours in what nobody waits for is told, and not tried again; the store has to live on.
+    /// Runs work that no job waits for. A panic is not retried: the store must continue.
     fn catch_panic(&mut self, work: fn(&mut Self)) {
         self.shared.watchdog.set_busy(Instant::now());
         if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
@@ -181,11 +182,11 @@ impl Writer {
         self.active_segment.close();
     }
 
-    /// One transaction for all; one for each when that fails and surely nothing has happened. A mail that does not fit, or
-    /// that cannot be stored for another reason of its own, must not take others with it; and a deletion may make room.
+    /// Runs all jobs in one transaction. If it is rolled back, runs each in its own: a message that does not fit, or
+    /// that cannot be stored for another reason, must not make others fail, and a deletion may free space.
     fn process_jobs(&mut self, mut jobs: Vec<Job>) {
         self.shared.watchdog.set_busy(Instant::now());
-        // A mistake of ours costs these jobs an error; the store has to live on.
+        // After a panic these jobs fail, but the store must continue.
         let committed = catch_unwind(AssertUnwindSafe(|| self.commit(&mut jobs))).unwrap_or_else(|_| {
             self.reset_after_panic();
             Err(TransactionError::InDoubt(StoreError::Broken("the writer panicked".to_owned())))
@@ -206,7 +207,7 @@ impl Writer {
             }
             Err(failure) => Err(failure.into_error()),
         };
-        // A deletion that succeeds says nothing about new mail.
+        // A successful deletion does not show that messages can be stored.
         if outcome.is_err() || jobs.iter().any(Job::needs_space) {
             self.shared.record_result(outcome.as_ref().err());
         }
@@ -230,7 +231,7 @@ impl Writer {
         })
     }
 
-    /// Opens the database again after an error, and reads the books as they are on the disk.
+    /// Opens the database again after an error, and loads the statistics from it.
     pub(super) fn ensure_open(&mut self) -> Result<()> {
         if self.database.is_none() {
             self.last_check = None;
@@ -244,7 +245,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes records, and makes the changes that name them: all of it, durably, or nothing.
+    /// Writes records and makes the changes that refer to them: durably, all or nothing.
     pub(super) fn transact(
         &mut self,
         records: &[Record],
@@ -262,7 +263,7 @@ impl Writer {
             self.reclaim.has_leftovers = true;
             return Err(segment_error("syncing mail", &error).into());
         }
-        // What is taken out here is put back only when all went well: a transaction that did not ends with its connection.
+        // Put back only after success. Closing the connection rolls a failed transaction back.
         let database = self.database.take().ok_or_else(|| StoreError::Broken("no database".to_owned()))?;
         let mut changes = Changes::new(&self.statistics, &self.shared, self.settings.limits);
         let prepare = || {
@@ -292,14 +293,14 @@ impl Writer {
         let entries = changes.into_committed();
         self.database = Some(database);
         self.apply_committed(entries);
-        // Only now is it settled that no commit which seemed to fail can come back and name them.
+        // Only now it is certain that no earlier commit, which returned an error, refers to them after all.
         if self.reclaim.has_leftovers {
             self.remove_leftovers();
         }
         Ok(())
     }
 
-    /// Enters what was committed into the books.
+    /// Applies committed changes to the statistics.
     fn apply_committed(&mut self, entries: CommittedChanges) {
         let CommittedChanges { counters, segments, mailboxes, released } = entries;
         for at in released {
@@ -319,7 +320,7 @@ impl Writer {
                 self.reclaim.mark_if_sparse(id, book, current);
             }
         }
-        // A segment that is no longer the one that is written may be sparse already.
+        // A segment that is no longer the active one may be sparse already.
         if let Some(last) = last
             && let Some(book) = self.statistics.segments.get(&last)
         {
@@ -329,7 +330,7 @@ impl Writer {
         self.shared.mailbox_cache().end_commit(mailboxes);
     }
 
-    /// What can wait until the answers are given.
+    /// Does what can wait until the results are sent.
     pub(super) fn run_maintenance(&mut self) {
         let Some(database) = &self.database else { return };
         let graves = std::mem::take(&mut self.reclaim.pending_frees);
@@ -339,9 +340,9 @@ impl Writer {
         }
     }
 
-    /// Cuts the log off, while nobody reads.
+    /// Checkpoints and truncates the log while readers are paused.
     pub(super) fn restart_wal(&mut self) {
-        // The database must not name on the disk what is not there yet.
+        // The database on disk must not refer to records that are not there.
         if let Some(database) = &self.database
             && self.active_segment.sync().is_ok()
         {
@@ -350,14 +351,14 @@ impl Writer {
         }
     }
 
-    /// Makes sure that everything which was committed is on the disk, however relaxed we were.
+    /// Syncs everything that was committed, whatever the durability.
     pub(super) fn sync_all(&self) -> std::io::Result<()> {
         self.shared.segments.sync(self.active_segment.id)?;
         sync_wal(&self.directory.database_path())
     }
 }
 
-/// The records of all new messages, and the ids of their copies.
+/// Creates the records of all new messages, and the ids of their copies.
 fn prepare_records(jobs: &[Job], mut last_id: MessageId) -> (Vec<Record>, Vec<Vec<MessageId>>) {
     let mut records = Vec::new();
     let mut ids = Vec::new();

@@ -1,5 +1,5 @@
-//! Where the database is: a URL as libpq knows it, taken apart without touching anything, and the address that it becomes when the
-//! files are read that it names. What the URL says about TLS is the business of `tls`.
+//! The address of the database: a URL in the format of libpq, parsed without I/O, and the address that results from
+//! reading the files that it names. The TLS options of the URL are in `tls`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,17 +12,17 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::error::describe;
 use super::tls::{ReadFile, TlsOptions};
 
-/// The port of a server when nothing is said.
+/// The port if the URL contains none.
 const DEFAULT_PORT: u16 = 5432;
 
-/// The URL of a database, as an operator writes it. It may hold a password, which is never shown.
+/// The URL of a database, as the operator writes it. It can contain a password, which is never displayed.
 #[derive(Clone)]
 pub struct Url {
     config: Config,
     tls_options: TlsOptions,
 }
 
-/// The address of a database, and how it is talked to.
+/// The address of a database, and the TLS configuration of its connections.
 #[derive(Clone)]
 pub struct Address {
     pub(crate) config: Config,
@@ -30,7 +30,8 @@ pub struct Address {
 }
 
 impl Url {
-    /// Reads the certificates and the key that it names. The error is a sentence for the operator, without the password.
+    /// Reads the certificates and the key that the URL names. The error is a sentence for the operator, without the
+    /// password.
     pub fn address(&self, read_file: ReadFile<'_>) -> Result<Address, String> {
         Ok(Address { config: self.config.clone(), tls: self.tls_options.connector(read_file)? })
     }
@@ -43,7 +44,7 @@ impl FromStr for Url {
     fn from_str(text: &str) -> Result<Self, String> {
         let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| text.strip_prefix(scheme));
         let rest = rest.ok_or("must be a URL such as postgres://user:password@host:5432/database")?;
-        // User and password end at an @ before the first slash; a question mark can be a part of them.
+        // User and password end at the last @ before the first slash. They can contain a question mark.
         let behind = match rest.find(['@', '/']) {
             Some(at) if rest[at..].starts_with('@') => &rest[at + 1..],
             _ => rest,
@@ -81,7 +82,7 @@ impl FromStr for Address {
     }
 }
 
-/// What the library would only find out when it connects.
+/// Checks what the library would report only when it connects.
 fn check_hosts(config: &Config) -> Result<(), String> {
     let (hosts, addresses, ports) = (config.get_hosts().len(), config.get_hostaddrs().len(), config.get_ports().len());
     if hosts == 0 && addresses == 0 {
@@ -99,7 +100,7 @@ fn check_hosts(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Every host with its port, and the database: `one:5432,other:5432/mail`.
+/// Displays every host with its port, and the database: `one:5432,other:5432/mail`.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ports = self.config.get_ports();

@@ -1,4 +1,5 @@
-//! What removes much at once: purges, expiry, and what is past. They take turns, and have a connection for it: the lanes are for mail.
+//! Changes that delete many rows: purges, expiry, and the trimming of the history. They run one at a time, on a
+//! connection of their own, so that they do not delay new messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +13,18 @@ use super::rows::get_column;
 use crate::feed::HISTORY_DURATION;
 use crate::{Result, StoreError};
 
-/// How often the past is tidied, how much of it goes at once, and when it goes on where that was not enough.
+/// The interval between two runs, the number of rows per statement, and the delay before the next statement if there
+/// are more.
 const TRIM_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_TRIM_ROWS: i64 = 1000;
 const CONTINUE_DELAY: Duration = Duration::from_millis(100);
 
-/// How long it is waited for one's turn. A purge of many mailboxes is many purges.
+/// How long a change waits for the others. A purge of many mailboxes is many changes.
 const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
 
 const TRIM_HISTORY: &str = "SELECT tidy(make_interval(secs => $1), $2) AS tidied";
 
-/// See the file's documentation.
+/// Runs the changes of this module one at a time.
 pub(super) struct BulkDeleter {
     database: Arc<Database>,
     lock: Mutex<()>,
@@ -33,14 +35,15 @@ impl BulkDeleter {
         Self { database, lock: Mutex::new(()) }
     }
 
-    /// Makes a change that removes many messages, when it is its turn.
+    /// Runs a change that deletes many messages, after those that wait already.
     pub(super) async fn run(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
         let late = |_| StoreError::Unavailable("others who remove mail took too long".to_owned());
         let _turn = timeout(LOCK_TIMEOUT, self.lock.lock()).await.map_err(late)?;
         self.database.execute(change, parameters).await
     }
 
-    /// Forgets what is past, for as long as the future is polled. While that cannot be done, others have reason enough to tell.
+    /// Trims the history until it is cancelled. Errors are logged at debug level only, because the other operations
+    /// report the same failure.
     pub(super) async fn trim_history_forever(self: Arc<Self>) {
         let mut pause = TRIM_INTERVAL;
         loop {

@@ -1,5 +1,6 @@
-//! The task that follows what all nodes do: it reads the changes in their order, or knows them because this node has made them, and
-//! tells the feed. A notification says at once that others have changed something; a look every second finds it in any case.
+//! The task that reads the changes of all nodes in their order and sends them to the feed. It does not need to read
+//! those of this node. A notification wakes it as soon as another node has changed something; polling every second
+//! finds changes without it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -18,17 +19,17 @@ use super::rows::{self, get_column};
 use crate::feed::{Change, Event, FeedItem};
 use crate::{Result, StoreError, Usage};
 
-/// How often it is looked without any reason.
+/// How often the database is polled without a reason.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Other nodes are told at most so often that there is something new.
+/// The minimum time between two notifications of other nodes.
 const MIN_NOTIFY_INTERVAL: Duration = Duration::from_millis(4);
-/// How long it is waited after a failure.
+/// The pause after an error.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
-/// How many changes are read at once.
+/// The number of changes that one query reads.
 const PAGE_ROWS: i64 = 500;
-/// How many messages and how much of the past the feed begins with that are not quite new.
+/// The maximum number of messages, and of rows of the history, in the backlog of the feed.
 const BACKLOG_ROWS: i64 = 1000;
-/// By how much the clock of this machine may differ from the database's.
+/// The largest difference between the clocks of this machine and the database that is ignored.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(2);
 
 const SELECT_STATE: &str = "SELECT clock, forgotten, messages, mailboxes, bytes,
@@ -47,22 +48,22 @@ const SELECT_BACKLOG_START: &str = "SELECT coalesce(greatest(
         (SELECT number FROM past ORDER BY number DESC OFFSET $1 LIMIT 1)
     ), 0) AS start";
 
-/// See the file's documentation.
+/// See the module documentation.
 pub(super) struct ChangePoller {
     database: Arc<Database>,
     tracker: Arc<ChangeTracker>,
     connection: Option<Arc<ListenConnection>>,
-    /// The number of the last change that is known; none before the first look.
+    /// The position of the last known change. `None` before the first poll.
     last_position: Option<u64>,
-    /// Whether the feed has been told what is not quite new.
+    /// Whether the backlog was sent to the feed.
     is_backlog_sent: bool,
-    /// When other nodes were last told that there is something new.
+    /// When other nodes were last notified of changes.
     last_notified: Instant,
     last_poll: Instant,
     last_failure: Option<Instant>,
 }
 
-/// A connection that hears what other nodes tell, and what is asked with it.
+/// A connection that receives notifications of other nodes, and its prepared statements.
 struct ListenConnection {
     client: Client,
     select_state: Statement,
@@ -75,7 +76,7 @@ impl ListenConnection {
         with_timeout(self.client.query_one(question, parameters)).await
     }
 
-    /// The first changes behind this number.
+    /// Returns the first changes after a position.
     async fn changes_after(&self, number: i64) -> Result<Vec<Change>, DatabaseError> {
         let rows = with_timeout(self.client.query(&self.select_changes, &[&number, &PAGE_ROWS])).await?;
         Ok(rows.iter().map(rows::parse_change).collect::<Result<_>>()?)
@@ -102,7 +103,7 @@ impl ChangePoller {
         }
     }
 
-    /// Works until it is aborted.
+    /// Runs until it is aborted.
     pub(super) async fn run(mut self) {
         let bell = self.tracker.wakeup.clone();
         loop {
@@ -119,7 +120,7 @@ impl ChangePoller {
         }
     }
 
-    /// When it is looked again, if nobody asks for it.
+    /// Returns when the next poll is due, if none is requested.
     fn next_poll(&self) -> Instant {
         let usual = self.last_poll + POLL_INTERVAL;
         match self.last_failure {
@@ -131,13 +132,13 @@ impl ChangePoller {
         }
     }
 
-    /// Whether there is a reason to ask the database, other than what this node has done itself.
+    /// Returns whether the database must be polled.
     fn is_poll_due(&self, asked: u64) -> bool {
         let is_rung = self.tracker.wakeup.has_remote_changes.swap(false, Ordering::SeqCst);
         is_rung || self.next_poll() <= Instant::now() || self.tracker.polls.borrow().served_requests < asked
     }
 
-    /// Looks, unless it has failed only just now, and then says so again.
+    /// Polls. If the last poll has just failed, returns its error again instead.
     async fn poll_unless_failing(&mut self) -> Result<PolledState, DatabaseError> {
         if let Some(failed) = self.last_failure
             && failed.elapsed() < RETRY_DELAY
@@ -170,7 +171,7 @@ impl ChangePoller {
         match self.last_position {
             None => self.last_position = Some(clock),
             Some(last) if last < forgotten && last < clock => self.publish_gap(clock).await,
-            // What was known never happened: another server took over that had not heard of it.
+            // The last known change is gone: a server took over that had not received it.
             Some(last) if last > clock => self.publish_gap(clock).await,
             Some(_) => {}
         }
@@ -179,7 +180,7 @@ impl ChangePoller {
         }
         while let Some(last) = self.last_position.filter(|last| *last < clock) {
             let changes = ears.changes_after(to_i64(last)).await?;
-            // What was forgotten just before they were read is missing among them.
+            // If the history was trimmed before they were read, some of them are missing.
             let state = ears.query_one(&ears.select_state, &[]).await?;
             if last < rows::get_u64(&state, "forgotten")? {
                 self.publish_gap(rows::get_u64(&state, "clock")?).await;
@@ -206,8 +207,8 @@ impl ChangePoller {
         Ok(PolledState { usage, is_read_only: get_column(&state, "is_read_only")? })
     }
 
-    /// Notes by how much the clock here is wrong: that of the database is the one that all nodes go by. What it said it read some time
-    /// between the question and now.
+    /// Compares the clock of this machine with that of the database, which all nodes use. The database read its clock
+    /// between `asked` and now.
     fn compare_clocks(&self, asked: Timestamp, database: i64) {
         let tolerance = if self.tracker.is_clock_wrong() { CLOCK_TOLERANCE / 2 } else { CLOCK_TOLERANCE };
         let error = clock_error(asked.as_microsecond(), Timestamp::now().as_microsecond(), database);
@@ -226,7 +227,7 @@ impl ChangePoller {
         }
     }
 
-    /// The connection, which also hears what other nodes tell.
+    /// Returns the connection. Opens it if necessary.
     async fn connect(&mut self) -> Result<Arc<ListenConnection>, DatabaseError> {
         if let Some(ears) = self.connection.as_ref().filter(|ears| !ears.client.is_closed()) {
             return Ok(ears.clone());
@@ -235,7 +236,7 @@ impl ChangePoller {
         let (client, driver) = connected.ok_or_else(|| DatabaseError::timed_out("a connection to the database"))??;
         let process = Arc::new(AtomicI32::new(0));
         tokio::spawn(drive_connection(driver, self.tracker.wakeup.clone(), process.clone()));
-        // What is told to others need not be durable.
+        // A notification need not be durable.
         let orders = format!(
             "{}; SET synchronous_commit TO off; LISTEN {}",
             setup_sql(self.database.schema()),
@@ -255,10 +256,10 @@ impl ChangePoller {
         Ok(ears)
     }
 
-    /// After a connection was lost, another server may have taken over that has not heard of everything, even if it has heard of other
-    /// things since. So it is asked whether it knows the last change that is known here.
+    /// Checks that the database knows the last change that is known here. After the connection was lost, a server may
+    /// have taken over that had not received all changes, even if it has made others since.
     async fn check_continuity(&mut self, ears: &ListenConnection, last: u64) -> Result<(), DatabaseError> {
-        // What this node has done is asked for as well.
+        // The changes of this node are read again too.
         lock(&self.tracker.own_changes).clear();
         let row = with_timeout(ears.client.query_one(SELECT_IS_KNOWN, &[&to_i64(last)])).await?;
         if !row.try_get::<_, bool>("is_known")? {
@@ -267,12 +268,12 @@ impl ChangePoller {
         Ok(())
     }
 
-    /// Tells what this node has changed itself, as far as nothing of others is in between.
+    /// Sends the changes of this node to the feed, up to the first one that follows a change of another node.
     async fn publish_own(&mut self) {
         while let Some(last) = self.last_position {
             let next = {
                 let mut own = lock(&self.tracker.own_changes);
-                // What was asked for meanwhile is known.
+                // Changes that were read meanwhile are known.
                 *own = own.split_off(&last);
                 own.remove(&last)
             };
@@ -286,12 +287,12 @@ impl ChangePoller {
         for change in &changes {
             self.tracker.version_cache.invalidate(mailbox_of(change));
         }
-        // Whoever is told may take so long that this is given up. Then it comes again.
+        // If this is cancelled because the receiver is slow, the changes are sent again.
         self.send_after_backlog(FeedItem::Changes(changes)).await;
         self.last_position = Some(newest);
     }
 
-    /// It is not known what has happened since the last time.
+    /// Reports that the changes since the last poll are not known any more.
     async fn publish_gap(&mut self, clock: u64) {
         tracing::warn!("the database cannot tell any more what has happened since it was last asked");
         self.tracker.version_cache.invalidate_all();
@@ -299,7 +300,7 @@ impl ChangePoller {
         self.last_position = Some(clock);
     }
 
-    /// Tells the feed of the latest messages, when somebody has taken it.
+    /// Sends the latest changes to the feed, if it was taken.
     async fn send_backlog(&mut self, ears: &ListenConnection) -> Result<(), DatabaseError> {
         let Some(last) = self.last_position.filter(|_| lock(&self.tracker.feed).is_some()) else { return Ok(()) };
         let start: i64 =
@@ -311,7 +312,7 @@ impl ChangePoller {
             start = to_i64(newest.position);
             all.extend(changes.into_iter().take_while(|change| change.position <= last));
         }
-        // Asked for now, because what was there may have been tidied away before it was read.
+        // Read last: the history may have been trimmed before it was read.
         let state = ears.query_one(&ears.select_state, &[]).await?;
         behind = behind.max(rows::get_u64(&state, "forgotten")?);
         self.send(FeedItem::Backlog { after: behind, changes: all }).await;
@@ -319,7 +320,7 @@ impl ChangePoller {
         Ok(())
     }
 
-    /// Tells the feed, once it has heard what came before.
+    /// Sends an item to the feed, if the backlog was sent before.
     async fn send_after_backlog(&self, news: FeedItem) {
         if self.is_backlog_sent {
             self.send(news).await;
@@ -329,13 +330,13 @@ impl ChangePoller {
     async fn send(&self, news: FeedItem) {
         let feed = lock(&self.tracker.feed).clone();
         if let Some(feed) = feed {
-            // Whoever had the feed may have gone.
+            // The feed may have been dropped.
             let _ = feed.send(news).await;
         }
     }
 }
 
-/// Keeps a connection going, and rings the bell when other nodes tell that there is something new.
+/// Drives a connection, and wakes the task when another node sends a notification.
 async fn drive_connection(mut driver: Driver, bell: Arc<Wakeup>, process: Arc<AtomicI32>) {
     let mut messages = stream::poll_fn(|context| driver.poll_message(context));
     while let Some(Ok(message)) = messages.next().await {
@@ -345,7 +346,7 @@ async fn drive_connection(mut driver: Driver, bell: Arc<Wakeup>, process: Arc<At
             bell.wake_for_remote_changes();
         }
     }
-    // It is broken: whoever looks next will notice.
+    // The connection is closed. The next poll notices that.
     bell.wake_for_remote_changes();
 }
 
@@ -356,7 +357,8 @@ fn mailbox_of(change: &Change) -> &MailboxName {
     }
 }
 
-/// By how much a clock is ahead that showed these microseconds before and after the other one showed its own.
+/// Returns how far a clock is ahead of another one. The clock showed `before` and `after`, in microseconds; in between,
+/// the other one showed `other`.
 fn clock_error(before: i64, after: i64, other: i64) -> SignedDuration {
     let nearest = other.clamp(before, after.max(before));
     SignedDuration::from_micros(nearest - other)
@@ -377,11 +379,11 @@ mod tests {
             (100, 100, 100, 0),
             (100, 100, 97, 3),
             (100, 100, 190, -90),
-            // The answer took its time.
+            // The result took long.
             (100, 108, 104, 0),
             (100, 108, 90, 10),
             (100, 108, 120, -12),
-            // The clock was put back meanwhile.
+            // The clock was set back meanwhile.
             (100, 90, 100, 0),
         ] {
             let error = clock_error(before * SECOND, after * SECOND, other * SECOND);

@@ -1,8 +1,8 @@
-//! What is known here of the changes that all nodes make, for those who ask. The `follow` task reads them in their order, tells the
-//! feed, and notes which mailboxes have changed, so that answers which were given before can be given again as long as they are true.
+//! The state that queries share with the [`ChangePoller`](super::change_poller::ChangePoller). The task records which
+//! mailboxes have changed, so that cached results can be used until then.
 //!
-//! Whoever is about to give such an answer first lets the task look whether anything has happened. One look serves all who wait for
-//! it, so it costs the database next to nothing, and no node ever tells what was true a moment ago.
+//! Before a cached result is used, the task polls the database for changes. One poll serves all requests that wait for
+//! it, so it costs the database very little, and no node ever returns an outdated result.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -21,49 +21,51 @@ use super::version_cache::VersionCache;
 use crate::feed::{Change, Event, Feed, FeedItem};
 use crate::{Result, StoreError, Usage};
 
-/// How long a look may take.
+/// How long a poll may take.
 pub(super) const POLL_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many news wait for whoever takes the feed.
+/// The capacity of the feed.
 const FEED_CAPACITY: usize = 64;
-/// How many batches of this node may wait to be told. More than that are asked for like those of others.
+/// The maximum number of batches of this node that wait to be sent to the feed. Further ones are read from the
+/// database, like those of other nodes.
 const MAX_OWN_BATCHES: usize = 256;
 
-/// The side of those who ask.
+/// The state that queries and the polling task share.
 pub(super) struct ChangeTracker {
     pub(super) version_cache: VersionCache,
-    /// By how many microseconds the clock here is ahead of the database's; zero when that is next to nothing.
+    /// How far the clock of this machine is ahead of that of the database, in microseconds. Zero if the difference is
+    /// small.
     clock_error: AtomicI64,
-    /// How many have ever asked for a look.
+    /// The number of requests for a poll so far.
     pub(super) poll_requests: AtomicU64,
     pub(super) wakeup: Arc<Wakeup>,
     pub(super) polls: watch::Sender<Poll>,
-    /// What this node has changed, by the number of the change before.
+    /// The changes of this node, by the position of the change before.
     pub(super) own_changes: Mutex<BTreeMap<u64, Vec<Change>>>,
     pub(super) feed: Mutex<Option<mpsc::Sender<FeedItem>>>,
 }
 
-/// What wakes the task.
+/// Wakes the polling task.
 #[derive(Default)]
 pub(super) struct Wakeup {
     pub(super) notify: Notify,
-    /// Whether another node has told that there is something new, or the connection is broken.
+    /// Whether another node has sent a notification, or the connection was closed.
     pub(super) has_remote_changes: AtomicBool,
-    /// Whether this node has made changes that others have not been told of.
+    /// Whether other nodes were not yet notified of changes of this node.
     pub(super) has_unannounced_changes: AtomicBool,
 }
 
-/// The last look: how many of those who had asked it serves, and how it went.
+/// The result of the last poll, and the number of requests that it serves.
 pub(super) struct Poll {
     pub(super) served_requests: u64,
     pub(super) result: Result<PolledState>,
 }
 
-/// What a look finds.
+/// What a poll returns.
 #[derive(Clone, Default)]
 pub(super) struct PolledState {
-    /// How much the store holds.
+    /// The usage of the store.
     pub(super) usage: Usage,
-    /// Whether nothing can be stored, as at a server that was in charge before a fail-over.
+    /// Whether the database is read-only, as the former primary after a failover is.
     pub(super) is_read_only: bool,
 }
 
@@ -87,12 +89,12 @@ impl ChangeTracker {
         })
     }
 
-    /// Waits until everything is known that has happened so far, on whatever node.
+    /// Waits until all changes so far are known, of all nodes.
     pub(super) async fn catch_up(&self) -> Result<()> {
         self.request_poll().await.map(drop)
     }
 
-    /// How much the store holds; an error when nothing can be stored there.
+    /// Returns the usage of the store. Fails if the database is read-only.
     pub(super) async fn usage(&self) -> Result<Usage> {
         let found = self.request_poll().await?;
         if found.is_read_only {
@@ -110,24 +112,24 @@ impl ChangeTracker {
         look.map_err(|_| StoreError::Unavailable("it is closed".to_owned()))?.result.clone()
     }
 
-    /// What the time is by the database's clock when it is this time here.
+    /// Converts a time of this machine's clock to that of the database.
     pub(super) fn to_database_time(&self, time: Timestamp) -> Timestamp {
         let error = SignedDuration::from_micros(self.clock_error.load(Ordering::Relaxed));
         time.checked_sub(error).unwrap_or(time)
     }
 
-    /// Whether times are being corrected.
+    /// Returns whether times are corrected.
     pub(super) fn is_clock_wrong(&self) -> bool {
         self.clock_error.load(Ordering::Relaxed) != 0
     }
 
-    /// The clock here is ahead by so much. Whether it was wrong before.
+    /// Sets how far the clock of this machine is ahead. Returns whether it was corrected before.
     pub(super) fn set_clock_error(&self, error: SignedDuration) -> bool {
         let micros = i64::try_from(error.as_micros()).unwrap_or(0);
         self.clock_error.swap(micros, Ordering::Relaxed) != 0
     }
 
-    /// Takes note of changes that this node has made behind number `before`.
+    /// Records changes that this node has made after the position `before`.
     pub(super) fn record_own_changes(&self, before: u64, changes: Vec<Change>) {
         if changes.is_empty() {
             return;
@@ -141,7 +143,7 @@ impl ChangeTracker {
         self.wakeup.notify.notify_one();
     }
 
-    /// The same, with what a function of the database returned for a change that removes messages; which these are.
+    /// Records the deletions that a function of the database returned. Returns the deleted messages.
     pub(super) fn record_deletions(&self, rows: &[Row]) -> Result<Vec<Summary>> {
         if rows.is_empty() {
             return Ok(Vec::new());
@@ -157,7 +159,7 @@ impl ChangeTracker {
         Ok(deleted)
     }
 
-    /// The feed, for the first who asks.
+    /// Returns the feed. Only the first call returns it.
     pub(super) fn feed(&self) -> Option<Feed> {
         let mut place = lock(&self.feed);
         if place.is_some() {

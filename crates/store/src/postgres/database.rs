@@ -1,5 +1,6 @@
-//! Connections to the database: so many for changes, so many for questions, made when they are needed and made again when they
-//! break. Whoever asks waits some seconds for a connection and some for the answer, and never longer.
+//! Connections to the database: a pool for changes and a pool for queries. Connections are opened when they are needed,
+//! and replaced when they break. The time for getting a connection and the time for the result are limited to some
+//! seconds each.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -14,19 +15,19 @@ use super::Address;
 use super::error::DatabaseError;
 use crate::Result;
 
-/// How long it may take to get a connection.
+/// How long getting a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the database may take for an answer, by its own clock. A change waits for those of all other nodes before it.
+/// How long a statement may take, measured by the database. A change waits for the earlier changes of all nodes.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an answer is waited for, which includes its way.
+/// How long the client waits for a result. It includes the network.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(12);
-/// When nothing was heard for so long, it is asked whether the other side is still there; and how long that may take.
+/// The idle time after which a connection is probed, and the time after which an unanswered probe closes it.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection whose last question was given up after so long may be broken.
+/// If the caller of a query was cancelled after this time, the connection may be broken and is closed.
 const MAX_ABANDONED_AGE: Duration = Duration::from_secs(1);
 
-/// What is sent along with a question.
+/// The parameters of a statement.
 pub type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// Connections to one schema of a database: one pool for changes and one for queries.
@@ -38,11 +39,11 @@ pub struct Database {
     readers: Pool,
 }
 
-/// The other half of a connection, which somebody has to keep going.
+/// The part of a connection that does the I/O. It must be polled.
 pub(super) type Driver = Connection<Socket, <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<Socket>>::Stream>;
 
 impl Database {
-    /// Connections to this schema; none is made yet.
+    /// Creates the pools. Opens no connection yet.
     pub(crate) fn new(address: &Address, schema: &str, writers: usize, readers: usize) -> Result<Self> {
         let Address { mut config, tls } = address.clone();
         config
@@ -59,24 +60,24 @@ impl Database {
         Ok(Self { config, tls, schema: schema.to_owned(), writers, readers })
     }
 
-    /// The same database by one connection of its own, for whatever is asked.
+    /// Returns the same database with a single connection of its own, for changes and queries.
     pub fn with_own_connection(&self) -> Result<Self> {
         let own = create_pool(&self.config, &self.tls, &self.schema, 1)?;
         let (config, tls, schema) = (self.config.clone(), self.tls.clone(), self.schema.clone());
         Ok(Self { writers: own.clone(), readers: own, config, tls, schema })
     }
 
-    /// The schema in which everything is.
+    /// Returns the schema that contains all tables.
     pub(super) fn schema(&self) -> &str {
         &self.schema
     }
 
-    /// A connection for the caller alone, and what keeps it going. None when it takes too long.
+    /// Opens a connection outside of the pools. Returns it and its driver. `None` after a timeout.
     pub(super) async fn connect(&self) -> Option<Result<(Client, Driver), tokio_postgres::Error>> {
         timeout(CONNECT_TIMEOUT, self.config.connect(self.tls.clone())).await.ok()
     }
 
-    /// Asks a question. One that fails for want of a connection is asked once more, which changes nothing.
+    /// Runs a query. If the connection was lost, it is retried once, because a query changes nothing.
     pub async fn query(&self, question: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
         match self.run_on(&self.readers, question, parameters).await {
             Err(DatabaseError { is_disconnected: true, is_timeout: false, .. }) => {
@@ -86,7 +87,7 @@ impl Database {
         }
     }
 
-    /// Makes a change, once. After a failure it may have been made nevertheless.
+    /// Runs a change, once. If this fails, the change may have been made nevertheless.
     pub async fn execute(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
         Ok(self.run_on(&self.writers, change, parameters).await?)
     }
@@ -100,7 +101,7 @@ impl Database {
         let answer = if let Ok(answer) = timeout(QUERY_TIMEOUT, answer).await {
             answer.map_err(DatabaseError::from)
         } else {
-            // Whoever asked is told that it failed, so it had better not happen any more.
+            // The caller gets an error, so the statement should not take effect any more.
             let (cancelling, tls) = (client.cancel_token(), self.tls.clone());
             tokio::spawn(timeout(CONNECT_TIMEOUT, async move { cancelling.cancel_query(tls).await }));
             Err(DatabaseError::timed_out("an answer of the database"))
@@ -113,8 +114,8 @@ impl Database {
     }
 }
 
-/// A connection on loan. Whoever leaves without the answer gives it back: who has it next waits for the rest of that. But not when it has
-/// been asked for so long that there may never be one.
+/// A connection from a pool. If its user is cancelled, it is returned to the pool, and the next user waits for the rest
+/// of the result. If the statement was already running for long, the connection may be broken, and is closed instead.
 struct PooledClient {
     client: Option<Object>,
     taken_at: Instant,
@@ -129,7 +130,7 @@ impl PooledClient {
         drop(self.client.take());
     }
 
-    /// Closes it.
+    /// Closes the connection.
     fn discard(mut self) {
         drop(self.client.take().map(Object::take));
     }
@@ -151,9 +152,9 @@ impl Drop for PooledClient {
     }
 }
 
-/// What every connection is told first. A node that dies in the middle of a change may leave a lock behind in the database, which must
-/// notice soon that nobody is there. The tables are read by their indexes, also as long as the database has not noticed that
-/// they have grown, and there is one good way to do it, which need not be thought of again for every batch.
+/// Returns the first statements of every connection. A node that crashes during a change may leave a lock in the
+/// database, so the database must detect the lost connection soon. Tables are read by index even before the database
+/// has statistics about their growth, and one generic plan is good for every batch.
 pub(super) fn setup_sql(schema: &str) -> String {
     let patience = STATEMENT_TIMEOUT.as_millis();
     format!(

@@ -1,4 +1,4 @@
-//! What a failure of the database means for those who ask.
+//! Errors of the database: how they are classified for callers, and whether the connection can be used again.
 
 use std::error::Error as _;
 
@@ -8,18 +8,18 @@ use tokio_postgres::error::SqlState;
 
 use crate::StoreError;
 
-/// A failure, and what is left of the connection.
+/// An error, and the state of the connection.
 #[derive(Debug)]
 pub(super) struct DatabaseError {
     pub(super) error: StoreError,
-    /// Whether the connection is of no use any more: another one may do better.
+    /// Whether the connection is lost. Another one may work.
     pub(super) is_disconnected: bool,
-    /// Whether that took all the time there was.
+    /// Whether the time limit was reached.
     pub(super) is_timeout: bool,
 }
 
 impl DatabaseError {
-    /// There was no answer in time. Whoever waited has left, and so the connection cannot be used again.
+    /// Creates the error for a result that did not arrive in time. The connection cannot be used again.
     pub(super) fn timed_out(what: &str) -> Self {
         Self {
             error: StoreError::Unavailable(format!("{what} took too long")),
@@ -38,8 +38,8 @@ impl From<Error> for DatabaseError {
         };
         let kind = match state.code().get(..2) {
             _ if *state == SqlState::DISK_FULL => StoreError::NoSpace,
-            // No connection, no resources, told to end, in the way of each other; a server that only reads is one that was
-            // in charge before a fail-over, or will be.
+            // No connection, no resources, terminated by the server, or a conflict with another transaction. A
+            // read-only server was or will be the primary in a failover.
             Some("08" | "53" | "57" | "58" | "40" | "55" | "25") => StoreError::Unavailable,
             _ => StoreError::Broken,
         };
@@ -79,7 +79,7 @@ impl From<DatabaseError> for StoreError {
     }
 }
 
-/// The failure with its causes, of which the last one usually says most.
+/// Describes an error with its causes. The last one is usually the most informative.
 pub(super) fn describe(error: &Error) -> String {
     if let Some(said_by_the_server) = error.as_db_error() {
         return said_by_the_server.to_string();

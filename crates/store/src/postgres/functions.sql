@@ -1,22 +1,23 @@
--- The changes that can be made, each of them a function, so that a change is one statement: no transaction ever waits for a node
--- that has died in the middle of it. They return rows of one kind; the first one holds the number of the last change
--- before, the others are described with each function.
+-- All changes. Each is one function, so that a change is one statement: no transaction waits for a node that crashed in
+-- the middle of it. All functions return rows of the same type. The first row contains the number of the last change
+-- before; the others are described at each function.
 --
--- Nodes of the version before may run while these are put in: what a function means never changes, only its name.
+-- Nodes of the previous version may run while these are installed. So a function never changes its meaning, only its
+-- name.
 
--- The number behind which a change is numbered that is made now.
+-- Returns the number after which a change that is made now is numbered.
 CREATE FUNCTION present(clock bigint) RETURNS bigint LANGUAGE sql AS $$
     SELECT greatest(clock, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 $$;
 
--- What is past behind the number `after`, up to another.
+-- Returns the rows of `past` with numbers after `after`, up to `last`.
 CREATE FUNCTION told(after bigint, last bigint) RETURNS SETOF change LANGUAGE sql STABLE AS $$
     SELECT number, deleted, id, mailbox, received, size, seen, headline, NULL::bigint[]
     FROM past WHERE number > after AND number <= last ORDER BY number
 $$;
 
--- Takes messages away, in this order, as the changes that follow number `last`. The caller has locked the state. Returns what is
--- gone, without a first row.
+-- Removes messages, in this order, as the changes that follow the number `last`. The caller has locked `state`. Returns
+-- the removed messages, without a first row.
 CREATE FUNCTION forget(victims bigint[], last bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
 DECLARE
     final CONSTANT bigint := last + cardinality(victims);
@@ -65,7 +66,7 @@ BEGIN
     RETURN QUERY SELECT * FROM told(last, final);
 END $$;
 
--- The same as a change of its own, which is made now. Returns what is gone, behind the first row.
+-- Removes messages as a change of its own, made now. Returns the first row, then the removed messages.
 CREATE FUNCTION forget_now(victims bigint[], before bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
 DECLARE
     answer change;
@@ -77,10 +78,11 @@ BEGIN
     END IF;
 END $$;
 
--- Adds messages. Each has one place in the first arrays, counted from 1; each copy names the place of its message. Returns the ids
--- of the copies in the first row, in their order, and then what had to go. After a limit was lowered that may be very much; others wait
--- for it, so the rest goes with the messages that come next. What could be worked out from the mails is given (`lengths`, `shared`,
--- `new_bytes`), because looking at them again would cost more than everything else here.
+-- Adds messages. Each has one position in the first arrays, counted from 1; each copy refers to the position of its
+-- message. Returns the ids of the copies in the first row, in their order, and then the evicted messages. After a limit
+-- was lowered, many messages have to be evicted. Other changes wait for this one, so the rest is evicted with the next
+-- messages. Values that can be computed from the messages are passed in (`lengths`, `shared`, `new_bytes`), because
+-- reading the messages again would cost more than everything else here.
 CREATE FUNCTION append(
     mails bytea[], lengths bigint[], shared boolean[], received bigint[], headlines bytea[],
     places int[], names bytea[], traces bytea[], new_bytes bigint, cap bigint, bound bigint
@@ -174,7 +176,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Removes messages. Returns those that were there.
+-- Removes messages. Returns those that existed.
 CREATE FUNCTION remove(names bytea[], ids bigint[]) RETURNS SETOF change LANGUAGE plpgsql AS $$
 DECLARE
     before bigint;
@@ -200,7 +202,7 @@ BEGIN
     RETURN QUERY SELECT * FROM forget_now(victims, before);
 END $$;
 
--- Removes the oldest messages, unless another node is just about it. Returns them, or nothing at all.
+-- Removes the oldest messages, unless another node is doing so. Returns them, or no rows at all.
 CREATE FUNCTION expire(deadline bigint, most bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
 DECLARE
     before bigint;
@@ -217,7 +219,7 @@ BEGIN
     RETURN QUERY SELECT * FROM forget_now(victims, before);
 END $$;
 
--- Marks messages as read or unread. Returns those that were there; a number belongs only to those that were not so already.
+-- Marks messages as read or unread. Returns those that exist. Only those that were changed have a number.
 CREATE FUNCTION mark(names bytea[], ids bigint[], wishes boolean[]) RETURNS SETOF change LANGUAGE plpgsql AS $$
 DECLARE
     answer change;
@@ -265,8 +267,8 @@ BEGIN
     END IF;
 END $$;
 
--- What happened after a number, in order: stored messages as rows whose `deleted` is null. What was stored and is gone comes from
--- the past, as it was when it went.
+-- Returns the changes after a number, in order. Stored messages are rows whose `deleted` is null. Messages that were
+-- stored and deleted come from `past`, as they were when they were deleted.
 CREATE FUNCTION changes(after bigint, most bigint) RETURNS SETOF change LANGUAGE sql STABLE AS $$
     SELECT * FROM (
         (SELECT id, NULL::boolean, id, mailbox, received, size, false AS seen, headline, NULL::bigint[]
@@ -281,7 +283,7 @@ CREATE FUNCTION changes(after bigint, most bigint) RETURNS SETOF change LANGUAGE
     ORDER BY number LIMIT most
 $$;
 
--- Forgets what is older than this, a little at a time. Returns how much that was.
+-- Deletes rows of `past` that are older than `age`, at most `most`. Returns their number.
 CREATE FUNCTION tidy(age interval, most bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     tidied bigint;
@@ -304,7 +306,7 @@ BEGIN
     RETURN tidied;
 END $$;
 
--- Fails when a message could not be stored now.
+-- Fails if a message could not be stored now.
 CREATE FUNCTION probe() RETURNS void LANGUAGE plpgsql SET lock_timeout TO '1s' AS $$
 BEGIN
     PERFORM FROM state FOR UPDATE;

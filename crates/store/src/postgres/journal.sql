@@ -1,7 +1,8 @@
--- The journal of sessions, which nodes write after the fact, each its own sessions. It shares no lock with the mail. What is lost
--- of it when the database crashes is no loss, so its changes are not waited for; texts are bytes here too.
+-- The transcripts of sessions. Every node writes those of its own sessions, after the fact. They share no lock with the
+-- messages. Losing the latest ones when the database crashes is acceptable, so commits are not waited for. Texts are
+-- bytes here too.
 
--- Parts of sessions.
+-- Chunks of transcripts.
 CREATE TABLE journal_pieces (
     place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- ascends with the order in which they came here
     session bigint NOT NULL,
@@ -16,7 +17,7 @@ CREATE TABLE journal_pieces (
 );
 CREATE INDEX journal_pieces_refused ON journal_pieces (session) WHERE refused;
 
--- In which piece a message came.
+-- The chunk that received a message.
 CREATE TABLE journal_messages (
     mailbox bytea NOT NULL,
     id bigint NOT NULL,
@@ -26,15 +27,15 @@ CREATE TABLE journal_messages (
 );
 CREATE INDEX journal_messages_by_piece ON journal_messages (session, number);
 
--- How much is in it.
+-- The total size.
 CREATE TABLE journal_state (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     bytes bigint NOT NULL DEFAULT 0        -- of all pieces
 ) WITH (fillfactor = 10);
 INSERT INTO journal_state DEFAULT VALUES;
 
--- The nodes. Each has a number for as long as it lives, which makes its sessions' ids unlike those of others. Number 0 is of those
--- that have not got one yet.
+-- The nodes. Each has a number while it runs, which makes the ids of its sessions unique. Number 0 is used by nodes
+-- that have no number yet.
 CREATE TABLE journal_nodes (
     number int PRIMARY KEY,
     life bigint NOT NULL DEFAULT 0,        -- never the same twice
@@ -43,8 +44,8 @@ CREATE TABLE journal_nodes (
 INSERT INTO journal_nodes (number) SELECT generate_series(1, 63);
 CREATE SEQUENCE journal_lives;
 
--- Says that a node lives. Returns its number and its life: those that it had, or new ones when it is new or was away for so long that
--- another one has its number. Beside that, the highest id of a session that anybody has noted.
+-- The heartbeat of a node. Returns its number and its life: the current ones, or new ones if the node is new or was
+-- away for so long that another node has its number. Also returns the highest id of a session so far.
 CREATE FUNCTION journal_attend(mine bigint) RETURNS TABLE (number int, life bigint, last bigint) LANGUAGE plpgsql AS $$
 BEGIN
     SET LOCAL synchronous_commit TO off;
@@ -62,14 +63,14 @@ BEGIN
     RETURNING node.number, node.life, (SELECT coalesce(max(journal_pieces.session), 0) FROM journal_pieces);
 END $$;
 
--- Says that a node has ended.
+-- Called when a node shuts down.
 CREATE FUNCTION journal_leave(mine bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     SET LOCAL synchronous_commit TO off;
     UPDATE journal_nodes SET seen = '-infinity' WHERE journal_nodes.life = mine;
 END $$;
 
--- Adds pieces, except those that are there already, and the messages that came in them.
+-- Adds chunks, except those that exist already, and the messages that they received.
 CREATE FUNCTION journal_note(
     mine bigint, sessions bigint[], numbers int[], times bigint[], sizes bigint[], refusals boolean[], heads bytea[], texts bytea[],
     mailboxes bytea[], ids bigint[], sessions_of bigint[], numbers_of int[]
@@ -94,8 +95,8 @@ BEGIN
     UPDATE journal_state SET bytes = journal_state.bytes + more;
 END $$;
 
--- Lets pieces go in the order in which they came, as long as there are more bytes than there is room for, or they are too old; so
--- many at most, and none when another node is just about it. Returns how many went.
+-- Deletes chunks in the order in which they were written, while they exceed `room` bytes or are older than `deadline`.
+-- Deletes at most `most`, and none if another node is doing so. Returns the number of deleted chunks.
 CREATE FUNCTION journal_trim(room bigint, deadline bigint, most bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     excess bigint;
@@ -125,7 +126,8 @@ BEGIN
     RETURN cardinality(victims);
 END $$;
 
--- The pieces of sessions, the last first: all of them, or `most` of each. With `single`, the head, that piece and the last one.
+-- Returns the chunks of sessions, last first: all of them, or `most` of each. With `single`, returns the first chunk,
+-- that one and the last one.
 CREATE FUNCTION journal_told(wanted bigint[], single int, most bigint, with_lines boolean)
 RETURNS TABLE (session bigint, number int, at bigint, is_there boolean, head bytea, lines bytea) LANGUAGE sql STABLE AS $$
     SELECT piece.session, piece.number, piece.at,

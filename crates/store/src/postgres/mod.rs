@@ -1,8 +1,9 @@
-//! The store that many nodes share: everything is in a PostgreSQL database, and every node is as good as any other.
+//! The PostgreSQL store, which several equal nodes share. Everything is in the database.
 //!
-//! All changes of all nodes have one order, in which they are numbered and become visible (see `tables.sql`): ids ascend with it, the
-//! versions of mailboxes are numbers of it, and every node tells of what happens in it. A change is one statement, and the changes
-//! of many sessions are one statement too. What was appended is as safe as the database makes a commit.
+//! All changes of all nodes have one order, in which they are numbered and become visible (see `tables.sql`). The ids
+//! of messages and the versions of mailboxes are such numbers, and every node gets all changes in its feed. A change is
+//! one statement, and changes of several sessions are combined into one statement. An appended message is as safe as a
+//! commit of the database.
 
 mod address;
 mod bulk_delete;
@@ -50,27 +51,27 @@ const PURGE: &str = "SELECT * FROM purge($1, $2, $3)";
 const PROBE: &str = "SELECT probe()";
 const EXPIRE: &str = "SELECT * FROM expire($1, $2)";
 
-/// How a store in PostgreSQL works.
+/// The settings of a PostgreSQL store.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// When old mail goes.
+    /// The limits above which old messages are evicted.
     pub limits: Limits,
-    /// The memory for answers that were given before, in bytes.
+    /// The memory for cached results, in bytes.
     pub cache_bytes: usize,
-    /// How many connections to the database this node makes at most.
+    /// The maximum number of connections that this node opens.
     pub connections: usize,
-    /// The schema in which everything is: letters, digits and underscores.
+    /// The schema that contains all tables. Its name consists of letters, digits and underscores.
     pub schema: String,
-    /// What it is opened for.
+    /// What the store is opened for.
     pub access: Access,
 }
 
 /// What a store in PostgreSQL is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everything, so that tables are made where they are missing.
+    /// Reading and writing. Missing tables are created.
     ReadWrite,
-    /// Reading alone, which changes nothing, not even the tables.
+    /// Reading only. Changes nothing, not even the tables.
     ReadOnly,
 }
 
@@ -94,19 +95,19 @@ pub struct PostgresStore {
     bulk_deleter: Arc<BulkDeleter>,
     /// Whether the last message could not be stored.
     last_append_failed: AtomicBool,
-    /// What goes on beside those who ask, for as long as this is there.
+    /// The tasks of the store, which are aborted when it is dropped.
     _tasks: JoinSet<()>,
-    /// Answers that were given before, with the mark of their mailbox.
+    /// Cached results, with the generation of their mailbox.
     versions: Cache<MailboxName, Version>,
     summaries: Cache<(MailboxName, MessageSelector), Summary>,
     sources: Cache<(MailboxName, MessageId), Source>,
 }
 
 impl PostgresStore {
-    /// Opens the store in a database, in which everything that is missing is made. Called within a runtime, which does its work.
+    /// Opens a store, and creates or migrates its tables. Must be called within a runtime, on which its tasks run.
     pub async fn open(address: &Address, settings: Settings) -> Result<Self, OpenError> {
         let Settings { limits, cache_bytes, connections, schema, access } = settings;
-        // One connection follows what happens, and one sweeps.
+        // One connection listens for changes, and one is for bulk deletions.
         let readers = connections.saturating_sub(MAX_BATCHES_IN_FLIGHT + 2).max(1);
         let database = Database::new(address, &schema, MAX_BATCHES_IN_FLIGHT + 1, readers);
         let database = Arc::new(database.map_err(|error| OpenError::Unsupported(error.to_string()))?);
@@ -117,7 +118,7 @@ impl PostgresStore {
         if access == Access::ReadWrite {
             tasks.spawn(broom.clone().trim_history_forever());
         }
-        // Whatever is remembered from now on is known to be true up to here.
+        // Results that are cached from now on are complete up to here.
         follower.catch_up().await.map_err(|error| OpenError::Unreachable(error.to_string()))?;
         let writer = writer::start(&database, &follower, limits);
         Ok(Self {
@@ -138,25 +139,25 @@ impl PostgresStore {
         &self.database
     }
 
-    /// Hands a job to the writer and waits until it is durable.
+    /// Sends a job to the writer and waits until it is durable.
     async fn submit<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         self.writer.send(job(reply)).await.map_err(|_| writer_stopped())?;
         answer.await.map_err(|_| writer_stopped())?
     }
 
-    /// Notes whether a message could be stored.
+    /// Records whether a message could be stored.
     fn record_append_result<T>(&self, made: Result<T>) -> Result<T> {
         self.last_append_failed.store(made.is_err(), Ordering::Relaxed);
         made
     }
 
-    /// Removes many messages at once, when it is its turn; which they were.
+    /// Removes many messages in one change. Returns them.
     async fn remove_many(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Summary>> {
         self.tracker.record_deletions(&self.bulk_deleter.run(change, parameters).await?)
     }
 
-    /// The answer that was given before, if it is still true.
+    /// Returns a cached value, if the mailbox has not changed since.
     async fn find_cached<K: Eq + Hash, A: CacheValue>(
         &self,
         answers: &Cache<K, A>,
@@ -247,7 +248,8 @@ impl Store for PostgresStore {
     }
 
     async fn usage(&self) -> Result<Usage> {
-        // After trouble, it is worth a try whether it is over: nobody may be sending, because of what is said here.
+        // After an error, try whether a message can be stored again. Load balancers use this result: while it is an
+        // error, no messages may arrive that would find out.
         if self.last_append_failed.load(Ordering::Relaxed) {
             self.record_append_result(self.database.execute(PROBE, &[]).await)?;
         }

@@ -1,4 +1,4 @@
-//! Questions to the database. Each is one statement, so that its answer is of one moment.
+//! Queries. Each is one statement, so that its result is from one snapshot.
 
 use bytes::{Bytes, BytesMut};
 use restante_mail::message::{MessageId, Source, Summary};
@@ -10,13 +10,13 @@ use super::rows::{self, get_column, get_u64};
 use crate::sql_values::{id_to_i64, nanos_to_time, to_i64};
 use crate::{Listing, MailboxPage, MailboxState, MessageSelector, Newest, Page, Result, Version};
 
-/// Longer mails are read in pieces of this length, so that neither side needs all of the memory at once that they take on the way.
+/// Longer bodies are read in chunks of this length, so that neither side needs memory for a whole one in transit.
 const CHUNK_BYTES: i32 = 1 << 20;
 
-/// Sources up to this length come along with the summary.
+/// The largest source that is returned with the summary.
 const MAX_PREFETCH_BYTES: i32 = 16 << 10;
 
-/// The columns of [`rows::summary`].
+/// The columns of [`rows::parse_summary`].
 macro_rules! summary {
     () => {
         "id, received, size, seen, headline"
@@ -39,7 +39,7 @@ const SELECT_LAST: &str = concat!(
      WHERE name = $1 ORDER BY id"
 );
 
-/// A message, and its source where that is small: who asks for the one often asks for the other.
+/// A message, and its source if that is small, because callers often need it next.
 const SELECT_BY_ID: &str =
     "SELECT copies.id, received, size, seen, headline, trace, CASE WHEN length(bytes) <= $3 THEN bytes END AS bytes
     FROM copies JOIN bodies ON bodies.id = copies.body WHERE copies.id = $2 AND mailbox = $1";
@@ -67,7 +67,7 @@ pub(super) async fn version(database: &Database, mailbox: &MailboxName) -> Resul
 
 pub(super) async fn list(database: &Database, mailbox: &MailboxName, page: Page) -> Result<Listing> {
     let after = page.after.map_or(-1, id_to_i64);
-    // An id beyond all that can be is not below itself.
+    // The highest possible id is not below itself.
     let before = page.before.map_or(i64::MAX, id_to_i64);
     let limit = page.limit.map(to_i64);
     let question = if page.after.is_some() { SELECT_FIRST } else { SELECT_LAST };
@@ -93,7 +93,7 @@ pub(super) async fn find(
     Ok(Some((rows::parse_summary(row, mailbox.clone())?, inline_source(row)?)))
 }
 
-/// The source, if it is in the row.
+/// Returns the source, if the row contains it.
 fn inline_source(row: &Row) -> Result<Option<Source>> {
     let Some(body) = get_column::<Option<&[u8]>>(row, "bytes")? else { return Ok(None) };
     let trace = Bytes::copy_from_slice(get_column(row, "trace")?);
@@ -111,7 +111,7 @@ pub(super) async fn source(database: &Database, mailbox: &MailboxName, id: Messa
     Ok(body.map(|body| Source { trace, body }))
 }
 
-/// A body piece by piece. It may go meanwhile, and then it is gone.
+/// Reads a body in chunks. Returns `None` if it is deleted meanwhile.
 async fn read_body_chunks(database: &Database, body: i64, length: i32) -> Result<Option<Bytes>> {
     let mut all = BytesMut::with_capacity(usize::try_from(length).unwrap_or(0));
     for start in (1..=length).step_by(CHUNK_BYTES.unsigned_abs() as usize) {
@@ -139,7 +139,7 @@ fn mailbox_state(row: &Row) -> Result<MailboxState> {
     })
 }
 
-/// The first name behind all that begin like this; none when those are the last.
+/// Returns the first name after all names with this prefix. `None` if there is no such name.
 fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let at = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
     let mut end = prefix[..=at].to_vec();

@@ -1,4 +1,4 @@
-//! Rows of the database as values.
+//! Conversion of database rows to values.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,12 @@ use crate::feed::{Change, Event};
 use crate::sql_values::nanos_to_time;
 use crate::{Result, StoreError};
 
-/// A value of a row, which is of the type that the schema gives it.
+/// Returns a column. Fails if its type is not that of the schema.
 pub fn get_column<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, column: &str) -> Result<T> {
     row.try_get(column).map_err(|error| StoreError::Broken(format!("column {column}: {error}")))
 }
 
-/// A number, which ours never are below zero.
+/// Returns a number. Numbers in our tables are never negative.
 pub fn get_u64(row: &Row, column: &str) -> Result<u64> {
     get_column::<i64>(row, column).map(to_u64)
 }
@@ -28,7 +28,7 @@ pub(super) fn get_mailbox(row: &Row, column: &str) -> Result<MailboxName> {
     get_text(row, column).map(|name| name.into_owned().into())
 }
 
-/// A message that is in this mailbox: the columns `id`, `received`, `size`, `seen` and `headline`.
+/// Returns the message of a row: the columns `id`, `received`, `size`, `seen` and `headline`.
 pub(super) fn parse_summary(row: &Row, mailbox: MailboxName) -> Result<Summary> {
     Ok(Summary {
         mailbox,
@@ -40,7 +40,7 @@ pub(super) fn parse_summary(row: &Row, mailbox: MailboxName) -> Result<Summary> 
     })
 }
 
-/// A row of the database's type `change`, with everything that is to be known of it.
+/// Returns the change of a row, which has the database type `change`.
 pub(super) fn parse_change(row: &Row) -> Result<Change> {
     let mailbox = get_mailbox(row, "mailbox")?;
     let event = match get_column::<Option<bool>>(row, "deleted")? {
@@ -51,7 +51,7 @@ pub(super) fn parse_change(row: &Row) -> Result<Change> {
     Ok(Change { position: get_u64(row, "number")?, event })
 }
 
-/// A headline as it is stored.
+/// Encodes a headline as it is stored.
 pub(super) fn encode_headline(headline: &Headline) -> String {
     [headline.from(), "\n", headline.subject(), "\n", headline.recipient_lines()].concat()
 }
@@ -66,12 +66,12 @@ pub(super) fn to_u64(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// A text. Whatever has become of its bytes must not keep anybody from seeing, or deleting, the message.
+/// Returns a text. Invalid bytes must not prevent the message from being listed or deleted.
 fn get_text<'a>(row: &'a Row, column: &str) -> Result<Cow<'a, str>> {
     Ok(String::from_utf8_lossy(get_column(row, column)?))
 }
 
-/// What a function of the database returns: the number before its changes, and the rest.
+/// Splits the result of a database function: the number of the change before, and the other rows.
 pub(super) fn split_position(rows: &[Row]) -> Result<(u64, &[Row])> {
     let (first, rest) = rows.split_first().ok_or_else(|| missing_error("the first row"))?;
     Ok((to_u64(get_column(first, "number")?), rest))

@@ -1,4 +1,4 @@
-//! The tables and functions of the store in the database: made, and brought up to date, by whichever node comes first.
+//! The tables and functions of the store in the database. The first node that starts creates and migrates them.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use super::Access;
 use super::database::Database;
 use super::error::describe;
 
-/// The oldest server that will do: 13.
+/// The oldest supported server: version 13.
 const MIN_SERVER_VERSION: i32 = 130_000;
 
-/// How long it may take to find out what is there.
+/// How long the check of the schema may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What leads from each version of the schema to the next. Steps that were released are never changed, only added to. As nodes of the
-/// version before may still run, or come back, a step had better only add to what there is.
+/// The steps from each version of the schema to the next. Released steps are never changed. A step should only add to
+/// the schema, because nodes of the previous version may still run, or be started again.
 const MIGRATIONS: &[Migration] = &[
     Migration { sql: &[include_str!("tables.sql"), include_str!("functions.sql")], min_compatible: 1 },
     Migration { sql: &[include_str!("journal.sql")], min_compatible: 1 },
@@ -28,23 +28,23 @@ const MIGRATIONS: &[Migration] = &[
 /// A step from one version to the next.
 struct Migration {
     sql: &'static [&'static str],
-    /// The oldest version whose programs can still work with the tables after it.
+    /// The oldest version whose programs can still use the tables after this step.
     min_compatible: i32,
 }
 
 /// Why the store in a database cannot be used.
 #[derive(Debug)]
 pub enum OpenError {
-    /// It cannot be reached, or is not ready yet.
+    /// The database cannot be reached, or is not ready yet.
     Unreachable(String),
-    /// It does not let us in, or not do what we must.
+    /// The login or a required permission is refused.
     Refused(String),
     /// The database is too old, or was used by a newer version of the program.
     Unsupported(String),
 }
 
 impl OpenError {
-    /// Whether trying again later does not help.
+    /// Returns whether retrying later does not help.
     pub fn is_permanent(&self) -> bool {
         !matches!(self, Self::Unreachable(_))
     }
@@ -64,13 +64,13 @@ impl std::error::Error for OpenError {}
 
 impl From<tokio_postgres::Error> for OpenError {
     fn from(error: tokio_postgres::Error) -> Self {
-        // Wrong password, no such database, no right to do it, a name that is not there.
+        // Wrong password, no such database, missing permission, or unknown name.
         match error.code().and_then(|state| state.code().get(..2)) {
             Some("28" | "3D" | "42") if error.code() != Some(&SqlState::DUPLICATE_TABLE) => {
                 Self::Refused(describe(&error))
             }
             Some("0A") => Self::Unsupported(describe(&error)),
-            // No password where one is asked for, or none that can be used: the library tells its kinds of errors by their words only.
+            // The password is missing or unusable. The library distinguishes these errors only by their text.
             None if ["invalid configuration", "authentication error"].contains(&&*error.to_string()) => {
                 Self::Refused(describe(&error))
             }
@@ -79,12 +79,13 @@ impl From<tokio_postgres::Error> for OpenError {
     }
 }
 
-/// Makes the schema, or brings it up to date, while all other nodes that want to do so wait. Who only reads takes it as it is.
+/// Creates or migrates the schema, while other nodes that start wait. With read-only access, the schema is only
+/// checked.
 pub(super) async fn prepare(database: &Database, access: Access) -> Result<(), OpenError> {
     let connected = database.connect().await;
     let (mut client, driver) = connected.ok_or_else(|| OpenError::Unreachable("no answer in time".to_owned()))??;
     let driver = tokio::spawn(driver.map(drop));
-    // Changing the tables may take its time, but finding out whether they must be changed does not.
+    // A migration may take long, but the check may not.
     let late = |_| OpenError::Unreachable("no answer in time".to_owned());
     let prepared =
         match (access, timeout(CHECK_TIMEOUT, is_up_to_date(&client, database.schema(), access)).await.map_err(late)) {
@@ -92,14 +93,14 @@ pub(super) async fn prepare(database: &Database, access: Access) -> Result<(), O
             (_, examined) => examined.and_then(|examined| examined).map(drop),
         };
     drop(client);
-    // The connection is closed, whatever came of it.
+    // The connection is closed, whatever the result.
     let _ = driver.await;
     prepared
 }
 
-/// Whether everything is there as it should be.
+/// Checks the database and the schema. Returns whether no migration is needed.
 async fn is_up_to_date(client: &Client, schema: &str, access: Access) -> Result<bool, OpenError> {
-    // Another node may have died while it changed the tables, or somebody may have locked them.
+    // Another node may have crashed during a migration, or the tables may be locked by hand.
     client.batch_execute("SET lock_timeout TO '10s'").await?;
     let found = schema_version(client, schema).await?;
     if access == Access::ReadOnly {
@@ -157,9 +158,9 @@ async fn migrate(client: &mut Client, schema: &str) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// The version of the schema, which may be a later one that will do; zero when there is none.
+/// Returns the version of the schema. It can be a later but compatible one. Zero if there is no schema.
 async fn schema_version(client: &impl tokio_postgres::GenericClient, schema: &str) -> Result<usize, OpenError> {
-    // Asked of the catalogue itself: what a connection has found missing before, it may believe to be missing still.
+    // Reads the catalog, because a connection may cache that a table is missing.
     let question = "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'version')";
     let exists = client.query_one(question, &[&schema]).await?;
     if !exists.get::<_, bool>(0) {

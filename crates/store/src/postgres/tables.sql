@@ -1,8 +1,8 @@
--- The tables of version 1. Texts of mail are bytes here: mail holds zero bytes, which PostgreSQL's text does not, and names of
--- mailboxes are sorted by their bytes, whatever the database's language.
+-- The tables of version 1. Texts of messages are bytes here: messages can contain zero bytes, which the type `text`
+-- cannot, and names of mailboxes are ordered by their bytes, whatever the locale of the database.
 
--- The state of the whole store, in one row. Whoever changes anything locks it first, so that all changes of all nodes have one
--- order, which is also the order in which they become visible.
+-- The state of the whole store, in one row. Every change locks it first. So all changes of all nodes have one order,
+-- which is also the order in which they become visible.
 CREATE TABLE state (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     clock bigint NOT NULL DEFAULT 0,       -- the number of the last change; about the microsecond in which it was made
@@ -14,7 +14,7 @@ CREATE TABLE state (
 ) WITH (fillfactor = 10);
 INSERT INTO state DEFAULT VALUES;
 
--- Mailboxes that hold something.
+-- Mailboxes that are not empty.
 CREATE TABLE mailboxes (
     name bytea PRIMARY KEY,
     messages bigint NOT NULL,
@@ -39,17 +39,17 @@ CREATE INDEX copies_by_mailbox ON copies (mailbox, id);
 CREATE INDEX copies_by_age ON copies (received, id);
 CREATE INDEX copies_by_shared_body ON copies (body) WHERE shared;
 
--- Mails as they were received, each once. They are not compressed, so that pieces of a large one can be read.
+-- Message bodies as received, each once. They are not compressed, so that parts of a large one can be read.
 CREATE TABLE bodies (
     id bigint PRIMARY KEY,
     bytes bytea NOT NULL
 );
 ALTER TABLE bodies ALTER COLUMN bytes SET STORAGE EXTERNAL;
--- Every batch of messages takes a number and has room for so many bodies behind it.
+-- Every batch of messages takes a number, and uses the numbers after it for its bodies.
 CREATE SEQUENCE body_numbers INCREMENT 1000;
 
--- What cannot be told from the messages that are there: which went, and which were marked. It is kept for a while, for nodes that
--- have not heard of it yet.
+-- Changes that cannot be derived from the existing messages: deletions and marks. They are kept for a while, for nodes
+-- that have not read them yet.
 CREATE TABLE past (
     number bigint PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT now(),

@@ -1,4 +1,4 @@
-//! What a store in PostgreSQL promises, with a real server.
+//! Tests of the PostgreSQL store with a real server.
 
 mod nodes;
 
@@ -13,12 +13,13 @@ use restante_testpg::Postgres;
 use super::*;
 use crate::conformance::{self, message};
 
-/// A database for all tests of this program, in which each has schemas of its own; none where PostgreSQL is not installed.
+/// Returns a database for all tests of this program; each has schemas of its own. `None` if PostgreSQL is not
+/// installed.
 fn address() -> Option<Address> {
     Postgres::shared().map(|server| server.url().parse().expect("a URL of our own"))
 }
 
-/// A name that no other test has.
+/// Returns a name that no other test has.
 fn fresh_schema() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed))
@@ -35,7 +36,7 @@ async fn passes_the_conformance_suite() {
     Box::pin(conformance::run(|limits| open(&address, limits))).await;
 }
 
-/// Where a store on disk has a directory, this one has a schema.
+/// Schemas take the place of the directories of a disk store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn is_as_it_was_when_it_is_opened_again() {
     let Some(address) = address() else { return };
@@ -63,7 +64,7 @@ async fn a_schema_of_the_future_is_used_as_long_as_it_allows_that() {
     assert!(refused.is_permanent() && refused.to_string().contains("newer version"), "{refused}");
 }
 
-/// Somebody else may have made the schema for a role that may make none.
+/// The administrator may have created the schema for a role that cannot create one.
 #[tokio::test]
 async fn a_schema_that_is_there_need_not_be_made() {
     let Some(address) = address() else { return };
@@ -99,7 +100,7 @@ async fn who_only_reads_makes_nothing() {
     assert_eq!(open(Access::ReadOnly).await.unwrap().usage().await.unwrap().messages, 1);
 }
 
-/// As a server is that was in charge before a fail-over.
+/// As the former primary is after a failover.
 #[tokio::test]
 async fn a_database_that_only_reads_is_not_ready() {
     if address().is_none() {
@@ -111,7 +112,7 @@ async fn a_database_that_only_reads_is_not_ready() {
     assert!(!refused.is_permanent() && refused.to_string().contains("only reads"), "{refused}");
 }
 
-/// Others wait for it, so it goes step by step.
+/// Other changes wait for it, so it happens in steps.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_limit_that_was_lowered_is_reached_with_the_next_messages() {
     const STEP: usize = 1000;
@@ -151,7 +152,7 @@ async fn messages_of_many_sessions_share_a_statement_and_copies_a_body() {
     let number = async |question: &str| store.database.query(question, &[]).await.unwrap()[0].get::<_, i64>(0);
     assert_eq!(number("SELECT count(*) FROM bodies").await, 200);
     assert_eq!(number("SELECT count(*) FROM copies").await, 600);
-    // Each statement takes a number for its bodies. The first one has gone by the time at which the others have come.
+    // Each statement takes a number for its bodies. The first one is sent before the other messages arrive.
     let statements = number("SELECT last_value / 1000 + 1 FROM body_numbers").await;
     assert!(statements < 100, "{statements}");
 }
@@ -159,14 +160,14 @@ async fn messages_of_many_sessions_share_a_statement_and_copies_a_body() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_gets_no_connection_is_told_so_in_time() {
     let Some(address) = address() else { return };
-    // One of these is for questions.
+    // One of these is for queries.
     let settings = Settings { schema: fresh_schema(), connections: 5, ..Settings::default() };
     let store = Arc::new(PostgresStore::open(&address, settings).await.unwrap());
     let slow = tokio::spawn({
         let store = store.clone();
         async move { store.database.query("SELECT pg_sleep(8)", &[]).await.map(drop) }
     });
-    // It has the only connection for questions as soon as others see it at work.
+    // The statement has the only connection for queries as soon as it is visible as active.
     let aside = store.database.with_own_connection().unwrap();
     let at_work = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'";
     while aside.query(at_work, &[]).await.unwrap().is_empty() {
@@ -180,7 +181,7 @@ async fn who_gets_no_connection_is_told_so_in_time() {
     assert_eq!(store.list(&bob, Page::ALL).await.unwrap().messages.len(), 1);
 }
 
-/// However many small ones have to go for it.
+/// However many small messages are evicted for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_large_message_does_not_make_the_store_grow_beyond_its_bound() {
     const BOUND: u64 = 1_000_000;

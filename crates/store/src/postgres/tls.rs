@@ -1,8 +1,8 @@
-//! How connections to the database are encrypted, and what the certificate of the other side is asked for: the options of a URL that
-//! libpq knows by the same names, with the same meaning.
+//! TLS for connections to the database, and the verification of the server's certificate. The options of the URL have
+//! the names and meanings of libpq.
 //!
-//! Where libpq looks into the home directory for files that were not named, nothing is looked for here, and roots that were not named
-//! are those of the system. A server that is asked for encryption and fails at it is never talked to without.
+//! Differences from libpq: files that are not named are not searched in the home directory. If no roots are named,
+//! those of the system are used. If TLS fails, the connection is never retried without it.
 
 #[cfg(test)]
 mod tests;
@@ -21,15 +21,15 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, OtherError, 
 use tokio_postgres::config::{SslMode, SslNegotiation};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// How a file is read.
+/// A function that reads a file.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
 
-/// What PostgreSQL calls its protocol in a handshake (ALPN), where it asks for a name at all.
+/// The ALPN protocol name of PostgreSQL, for servers that require one.
 const ALPN_PROTOCOL: &[u8] = b"postgresql";
-/// The word that stands for the roots of the system.
+/// The value of `sslrootcert` that selects the roots of the system.
 const SYSTEM_ROOTS: &str = "system";
 
-/// What a URL says about TLS.
+/// The TLS options of a URL.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TlsOptions {
     mode: Option<Mode>,
@@ -38,11 +38,11 @@ pub(super) struct TlsOptions {
     key: Option<PathBuf>,
 }
 
-/// `sslmode`, the weakest first.
+/// `sslmode`, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mode {
     Disable,
-    /// Elsewhere plain if the server puts up with that; here encrypted if it can, like the next one.
+    /// In libpq, unencrypted if the server accepts that. Here it is the same as `Prefer`.
     Allow,
     Prefer,
     Require,
@@ -58,11 +58,11 @@ enum Roots {
 }
 
 impl TlsOptions {
-    /// Takes an option of the URL, if it is one of these. The error says what is allowed.
+    /// Sets an option of the URL. Returns false if it is not a TLS option. The error says which values are allowed.
     pub(super) fn parse_option(&mut self, name: &str, value: &str) -> Result<bool, String> {
         match name {
             "sslmode" => self.mode = Some(parse_mode(value)?),
-            // As JDBC writes it.
+            // The syntax of JDBC.
             "ssl" if value == "true" => self.mode = Some(Mode::Require),
             "sslrootcert" if value == SYSTEM_ROOTS => self.roots = Some(Roots::System),
             "sslrootcert" => self.roots = Some(Roots::File(value.into())),
@@ -73,7 +73,7 @@ impl TlsOptions {
         Ok(true)
     }
 
-    /// What the options mean together: whether a connection is encrypted.
+    /// Validates the combination of options. Returns whether connections are encrypted.
     pub(super) fn resolve(&mut self, negotiation: SslNegotiation) -> Result<SslMode, String> {
         let is_system = self.roots == Some(Roots::System);
         let mode = *self.mode.get_or_insert(if is_system { Mode::VerifyFull } else { Mode::Prefer });
@@ -93,7 +93,7 @@ impl TlsOptions {
         })
     }
 
-    /// Reads the files, and makes what encrypts connections. The error is a sentence for the operator.
+    /// Reads the files and creates the TLS configuration. The error is a sentence for the operator.
     pub(super) fn connector(&self, read_file: ReadFile<'_>) -> Result<MakeRustlsConnect, String> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let check =
@@ -148,7 +148,7 @@ fn parse_mode(text: &str) -> Result<Mode, String> {
     })
 }
 
-/// The certificates in a file that an option names.
+/// Reads the certificates in the file of an option.
 fn read_certificates(
     option: &str,
     path: &Path,
@@ -171,11 +171,11 @@ fn read_private_key(path: &Path, read_file: ReadFile<'_>) -> Result<PrivateKeyDe
         .map_err(|error| named(&format!("holds no private key that can be used: {error}")))
 }
 
-/// Whose certificates are believed.
+/// The certificates that are trusted.
 #[derive(Debug)]
 struct TrustedCertificates {
     roots: RootCertStore,
-    /// Believed as they are: a server's own certificate that nobody has signed can stand in the file too.
+    /// Trusted even if they are not of an authority: the file can contain the server's own self-signed certificate.
     pinned: Vec<CertificateDer<'static>>,
 }
 
@@ -187,7 +187,7 @@ impl TrustedCertificates {
         Ok(Self { roots, pinned: themselves })
     }
 
-    /// Where the system has none, as in a bare container, those that Mozilla trusts.
+    /// Returns the roots of the system, or those of Mozilla if there are none, as in a minimal container.
     fn from_system() -> Self {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -198,7 +198,7 @@ impl TrustedCertificates {
     }
 }
 
-/// Nobody who is believed has signed the certificate of the server.
+/// The certificate of the server is not signed by a trusted authority.
 #[derive(Debug)]
 struct UntrustedCertificate;
 
@@ -219,8 +219,8 @@ impl From<UntrustedCertificate> for rustls::Error {
     }
 }
 
-/// Whether nobody is known who has signed a certificate; one that has signed itself is often marked as an authority's, and refused
-/// for that before anybody looks for its issuer.
+/// Returns whether an error means that the issuer is not trusted. A self-signed certificate is often marked as an
+/// authority, and is rejected for that before its issuer is checked.
 fn is_unknown_issuer(error: &rustls::Error) -> bool {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,
@@ -231,16 +231,16 @@ fn is_unknown_issuer(error: &rustls::Error) -> bool {
     }
 }
 
-/// What is asked of a server's certificate.
+/// What is verified of a server's certificate.
 #[derive(Debug)]
 enum Verification {
-    /// Nothing: nobody can listen, but nobody knows who is at the other end either.
+    /// Nothing. Connections are encrypted, but the identity of the server is not known.
     Disabled,
     Chain(TrustedCertificates),
     ChainAndName(TrustedCertificates),
 }
 
-/// Looks at the certificate of the server. Whoever shows it must have its key, as always.
+/// Verifies the certificate of the server. That the server has its key is verified in any case.
 #[derive(Debug)]
 struct ServerVerifier {
     verification: Verification,

@@ -1,18 +1,18 @@
-//! When each mailbox has last changed, as far as it is known here, within a fixed amount of memory: mailboxes share marks, and one
-//! that has not changed may seem to have.
+//! Counts the changes of mailboxes, so that cached results can be checked, in a fixed amount of memory. Mailboxes share
+//! slots, so a mailbox that has not changed can seem to have.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use restante_mail::naming::MailboxName;
 
-/// How many marks there are, one for every number of two bytes; half a megabyte of them.
+/// The number of slots: one for every value of two bytes of a hash. They take half a megabyte.
 const SLOTS: usize = 1 << 16;
 
-/// See the file's documentation.
+/// See the module documentation.
 pub(super) struct VersionCache {
     slots: Box<[AtomicU64]>,
-    /// Counts what has happened.
+    /// The number of changes so far.
     last_generation: AtomicU64,
     hasher: RandomState,
 }
@@ -25,7 +25,7 @@ impl Default for VersionCache {
 }
 
 impl VersionCache {
-    /// A number that is another one after the mailbox has changed.
+    /// Returns a number that is different after the mailbox has changed.
     pub(super) fn generation(&self, mailbox: &MailboxName) -> u64 {
         self.slot(mailbox).load(Ordering::Acquire)
     }

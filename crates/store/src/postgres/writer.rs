@@ -1,5 +1,5 @@
-//! Changes of single messages, gathered: while one batch is on its way to the database, the next one fills up. When so many wait that
-//! it is full, it need not wait for the one before.
+//! Batches changes of single messages: while one batch is being written, the next one fills up. If the next one is
+//! full, it does not wait for the one before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use crate::feed::{Change, Event};
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
 use crate::{Appended, Limits, NewMessage, Result};
 
-/// How many batches are under way at once.
+/// The maximum number of batches that are written at the same time.
 pub(super) const MAX_BATCHES_IN_FLIGHT: usize = 2;
-/// How many changes may wait before those who ask have to wait themselves.
+/// The number of changes that can wait. Further callers wait for a slot.
 const QUEUE_CAPACITY: usize = 1024;
-/// How long it is waited, after a batch, for half as many changes as that one had. A lone message waits for nobody.
+/// How long to wait, after a batch, for half as many changes as that one had. A single message does not wait.
 const GATHER_DELAY: Duration = Duration::from_millis(1);
-/// When a batch takes so long, as one with a very large message does, the next one need not wait for it.
+/// If a batch takes longer than this, for example with a very large message, the next one does not wait for it.
 const SLOW_BATCH_TIME: Duration = Duration::from_millis(50);
-/// The most changes and bytes of mail in one batch. The table of bodies has room for a thousand.
+/// The maximum number of changes and of message bytes in one batch. Each batch has 1,000 numbers for its bodies.
 const MAX_BATCH_JOBS: usize = 100;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
@@ -35,7 +35,7 @@ const APPEND: &str = "SELECT * FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $
 const REMOVE: &str = "SELECT * FROM remove($1, $2)";
 const SET_SEEN: &str = "SELECT * FROM mark($1, $2, $3)";
 
-/// A change of one message, and the way back to whoever wants it.
+/// A change of one message, and the channel for its result.
 pub(super) enum Job {
     Append(NewMessage, Reply<Appended>),
     Remove(MailboxName, MessageId, Reply<Option<Summary>>),
@@ -44,7 +44,7 @@ pub(super) enum Job {
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
 
-/// Starts the writer, which ends when nobody can ask any more.
+/// Starts the writer. It ends when all senders are dropped.
 pub(super) fn start(database: &Arc<Database>, follower: &Arc<ChangeTracker>, limits: Limits) -> mpsc::Sender<Job> {
     let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
     let writer = Writer { database: database.clone(), tracker: follower.clone(), limits };
@@ -58,7 +58,7 @@ struct Writer {
     limits: Limits,
 }
 
-/// What goes to the database together.
+/// Changes that are written together.
 #[derive(Default)]
 struct Batch {
     appends: Vec<(NewMessage, Reply<Appended>)>,
@@ -108,7 +108,7 @@ impl Writer {
             }
             let is_next = batch.is_full() || !is_patient || underway.is_empty() && batch.len() >= expected;
             if is_next && batch.len() > 0 && underway.len() < MAX_BATCHES_IN_FLIGHT {
-                // Those who have just been answered are likely to come again.
+                // Callers that just got a result are likely to send another change.
                 expected = batch.len() / 2;
                 underway.spawn(self.clone().write_batch(std::mem::take(&mut batch)));
                 (patience, is_patient) = (Instant::now() + SLOW_BATCH_TIME, true);
@@ -131,7 +131,7 @@ impl Writer {
         match self.append_messages(messages).await {
             Ok(appended) => {
                 for (reply, appended) in replies.into_iter().zip(appended) {
-                    // Whoever asked may have gone; what was done is done.
+                    // The caller may have been cancelled. The change stays.
                     let _ = reply.send(Ok(appended));
                 }
             }
@@ -139,7 +139,7 @@ impl Writer {
         }
     }
 
-    /// Stores messages; what became of each.
+    /// Stores messages. Returns the result of each.
     async fn append_messages(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>> {
         let rows = self.call_append(&messages).await?;
         let (first, evicted) = rows.split_first().ok_or_else(|| missing_error("the first row"))?;
@@ -198,7 +198,7 @@ impl Writer {
         let rows = self.database.execute(REMOVE, &[&names, &ids]).await;
         let mut gone = rows.and_then(|rows| self.tracker.record_deletions(&rows));
         for (mailbox, id, reply) in jobs {
-            // Of several who want the same message gone, the first one gets it.
+            // If several callers remove the same message, the first one gets it.
             let answer = gone.as_mut().map_err(|error| error.clone()).map(|gone| {
                 let place = gone.iter().position(|summary| summary.id == id && summary.mailbox == mailbox)?;
                 Some(gone.swap_remove(place))
@@ -218,7 +218,7 @@ impl Writer {
         }
     }
 
-    /// Marks messages; those that were there.
+    /// Marks messages. Returns those that exist.
     async fn update_seen_flags(
         &self,
         jobs: &[(MailboxName, MessageId, bool, Reply<bool>)],

@@ -1,4 +1,4 @@
-//! The space of mail that is gone comes back, and nobody notices that the rest is moved for it.
+//! Space of deleted messages is reclaimed, and readers do not notice that other messages are moved for it.
 
 use super::*;
 
@@ -30,7 +30,7 @@ async fn a_large_message_gives_its_space_back_at_once() {
     assert!(blocks() > 4 << 20);
     store.remove(&large.mailbox, large.id).await.unwrap();
     eventually("the space is back", || blocks() < 1 << 20).await;
-    // A hole is no damage, neither to those around it nor after a crash.
+    // A hole is not damage, neither for the records around it nor after a crash.
     let copy = crashed(dir.path());
     for store in [store, open(copy.path())] {
         assert_eq!(store.source(&large.mailbox, large.id).await.unwrap(), None);
@@ -66,7 +66,7 @@ async fn sparse_segments_are_written_again() {
         }
         kept.extend((letter % 10 == 0).then(|| (letter, stored[1].clone())));
     }
-    // Twenty messages of a kilobyte fit into two segments, and the last one stays as it is.
+    // Twenty messages of a kilobyte fit into two segments, and the active one is not compacted.
     eventually("few segments are left", || segments(dir.path()).len() <= 4).await;
     let copy = crashed(dir.path());
     for store in [store, open(copy.path())] {
@@ -107,7 +107,7 @@ async fn files_that_are_taken_away_are_noticed() {
         let first = add(&store, &["ann"], b'a').await.remove(0);
         let (place, aside) = (dir.path().join(file), dir.path().join("aside"));
         fs::rename(&place, &aside).unwrap();
-        // It is not looked for with every message.
+        // The files are not checked for every message.
         tokio::time::sleep(Duration::from_millis(150)).await;
         for _ in 0..2 {
             store.append(message(2, &["ann"], b"lost?")).await.unwrap_err();
@@ -130,7 +130,7 @@ async fn a_short_answer_does_not_hold_a_long_record() {
     let stored = store.append(message(1, &names, b"short")).await.unwrap().stored.swap_remove(7);
     let source = store.source(&stored.mailbox, stored.id).await.unwrap().unwrap();
     assert_eq!((&source.trace[..], &source.body[..]), (&b"X-Trace: box7\r\n"[..], &b"short"[..]));
-    // Without anybody else who holds it, memory can be taken over; then its whole length can be seen.
+    // If there are no other references, the buffer can be taken over, which shows its capacity.
     drop(store);
     let taken = source.body.try_into_mut().expect("nobody else holds it");
     assert!(taken.capacity() < 100, "{}", taken.capacity());

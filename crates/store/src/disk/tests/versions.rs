@@ -1,8 +1,8 @@
-//! Databases of earlier versions, and what SQLite does for questions to each of them.
+//! Databases of earlier versions, and the query plans of SQLite for each of them.
 
 use super::*;
 
-/// A directory whose database is of the first version, and the list of its mailboxes.
+/// Creates a directory with a database of version 1. Returns it, and the list of its mailboxes.
 async fn of_version_1() -> (TestDir, Vec<MailboxState>) {
     let dir = TestDir::new();
     let store = open(dir.path());
@@ -49,7 +49,7 @@ async fn a_directory_of_the_first_version_is_taken_over() {
     assert_eq!((after[0].bytes, &after[1..]), (before[0].bytes - newest.size, &before[1..]));
 }
 
-/// As it has to be beside a server of that version, or where nothing can be written.
+/// This is the case while a server of that version is running, and if nothing can be written.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_of_the_first_version_can_be_read_as_it_is() {
     let (dir, before) = of_version_1().await;
@@ -59,14 +59,13 @@ async fn a_directory_of_the_first_version_can_be_read_as_it_is() {
     assert_eq!(reader.mailboxes(page).await.unwrap(), before[1..2]);
     let newest = reader.find(&name("ann"), MessageSelector::Latest).await.unwrap().unwrap();
     assert_eq!(newest.id, before[0].newest.id);
-    // Somebody takes it over meanwhile.
+    // Another process migrates it meanwhile.
     let store = open(dir.path());
     store.remove(&name("ann"), newest.id).await.unwrap();
     assert_eq!(reader.mailboxes(MailboxPage::ALL).await.unwrap(), store.mailboxes(MailboxPage::ALL).await.unwrap());
 }
 
-/// Nothing is looked at that is not in the answer, and nothing has to be sorted. Only the first version has to count, and
-/// only for the list.
+/// Queries read only the rows that they return, and sort nothing. Only version 1 must count, and only for the list.
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_cost_what_they_return() {
     let (dir, _) = of_version_1().await;
@@ -83,7 +82,7 @@ async fn questions_cost_what_they_return() {
     assert_eq!(plan(&database, reader::SELECT_MAILBOXES), [each, subquery].concat());
 }
 
-/// What SQLite does for a query, without the names of databases and the numbers of subqueries.
+/// Returns the plan of a query, without the names of databases and the numbers of subqueries.
 fn plan(database: &rusqlite::Connection, query: &str) -> Vec<String> {
     let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
     let steps = statement.raw_query().mapped(|row| row.get::<_, String>(3));

@@ -1,4 +1,4 @@
-//! Several nodes on one database: what one does, all know, each in the same order and once.
+//! Several nodes on one database: each gets every change once, in the same order.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::*;
 use crate::conformance::{message, name};
 use crate::feed::{Change, Event, FeedItem};
 
-/// What is waited for comes long before this.
+/// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Nodes that share a new schema.
+/// Opens nodes that share a new schema.
 async fn nodes<const N: usize>(limits: Limits) -> Option<[PostgresStore; N]> {
     let (address, schema) = (address()?, fresh_schema());
     let mut opening = JoinSet::new();
@@ -31,7 +31,7 @@ fn settings(limits: Limits, schema: &str) -> Settings {
     Settings { limits, schema: schema.to_owned(), ..Settings::default() }
 }
 
-/// The next news that is not nothing.
+/// Returns the next item that is not empty. A backlog is returned as changes.
 async fn news(feed: &mut Feed) -> FeedItem {
     loop {
         match timeout(PATIENCE, feed.next()).await.expect("news come").expect("the store is there") {
@@ -42,7 +42,7 @@ async fn news(feed: &mut Feed) -> FeedItem {
     }
 }
 
-/// All changes up to the one that deletes this message.
+/// Returns all changes up to the deletion of this message.
 async fn heard_until_gone(feed: &mut Feed, last: MessageId) -> Vec<Change> {
     let mut heard = Vec::new();
     let is_last = |change: &Change| matches!(&change.event, Event::Deleted(summary) if summary.id == last);
@@ -92,7 +92,7 @@ async fn what_one_node_does_another_shows_at_once() {
     let bob = name("bob");
     for second in 0..100 {
         let came = one.append(message(second, &["bob"], b"hello")).await.unwrap().stored.remove(0);
-        // Asked several times, because an answer that was given before is given again.
+        // Queried twice, because the second result is a cached one.
         for _ in 0..2 {
             assert_eq!(other.find(&bob, MessageSelector::Latest).await.unwrap().as_ref(), Some(&came));
             assert_eq!(other.find(&bob, MessageSelector::Id(came.id)).await.unwrap().as_ref(), Some(&came));
@@ -122,7 +122,7 @@ async fn every_node_hears_of_everything_once_and_in_one_order() {
             for second in 0..40 {
                 let stored = node.append(message(second, &["bob", "ann"], b"x")).await.unwrap().stored;
                 match second % 3 {
-                    // It may be gone before anybody has heard of it.
+                    // It may be deleted before its event was published.
                     0 => drop(helper.remove(&mailbox, stored[0].id).await.unwrap()),
                     1 => drop(helper.set_seen(&mailbox, stored[0].id, true).await.unwrap()),
                     _ => {}
@@ -209,7 +209,7 @@ async fn a_node_that_was_cut_off_for_too_long_knows_that() {
     assert_eq!(changes, [Change { position: second.id.number(), event: Event::Stored(second) }]);
 }
 
-/// A replica that had not heard of the last message is in charge, and goes on from there, before the node looks.
+/// A replica that had not received the last message takes over and makes other changes before the node polls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_server_that_took_over_without_the_last_changes_is_noticed() {
     let Some(server) = Postgres::shared() else { return };

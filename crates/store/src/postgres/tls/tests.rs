@@ -1,4 +1,4 @@
-//! Connections to a real server that has a certificate, and to one that has none.
+//! Connections to a real server with a certificate, and to one without.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use super::super::Address;
 use super::super::error::describe;
 use super::{ServerVerifier, TrustedCertificates, Verification};
 
-/// In one database a client has to show a certificate, in the others nothing; nobody comes in without TLS.
+/// One database requires a client certificate; all others require TLS only.
 const ACCESS: &str = "hostssl template1 all 127.0.0.1/32 cert\nhostssl all all 127.0.0.1/32 trust\n";
 
 /// A certificate and its key, in PEM.
@@ -26,7 +26,7 @@ struct Pair {
     key: String,
 }
 
-/// Who signs certificates.
+/// A certificate authority.
 struct Authority {
     certificate: String,
     issuer: Issuer<'static, KeyPair>,
@@ -42,7 +42,7 @@ impl Authority {
         Self { certificate, issuer: Issuer::new(params, key) }
     }
 
-    /// A certificate for these hosts, and for somebody of this name.
+    /// Signs a certificate for these hosts with this common name.
     fn sign(&self, hosts: &[&str], name: &str) -> Pair {
         let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
         let mut params = CertificateParams::new(hosts).unwrap();
@@ -52,14 +52,14 @@ impl Authority {
     }
 }
 
-/// Whether a connection is encrypted, or why there is none.
+/// Returns whether a connection is encrypted, or the error.
 async fn connect(url: &str) -> Result<bool, String> {
     let address: Address = url.parse()?;
     let connected = address.config.connect(address.tls.clone()).await;
     let (client, connection) = connected.map_err(|error| describe(&error))?;
     tokio::spawn(connection);
     let question = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
-    // A server that does not like the client's certificate says so after the handshake.
+    // A server rejects the client's certificate only after the handshake.
     Ok(client.query_one(question, &[]).await.map_err(|error| describe(&error))?.get(0))
 }
 
@@ -94,7 +94,7 @@ async fn what_is_asked_of_a_server_with_a_certificate() {
         (by_address, "postgres?sslmode=disable", Err("no encryption")),
         (by_address, "postgres?sslmode=allow", Ok(true)),
         (by_address, "postgres?sslmode=require", Ok(true)),
-        // With roots the chain is looked at, in every mode; the name only in one.
+        // With roots, the chain is verified in every mode; the name only in one.
         (by_address, "postgres?sslmode=require&sslrootcert={dir}/ours", Ok(true)),
         (by_address, "postgres?sslmode=require&sslrootcert={dir}/theirs", Err(unknown)),
         (by_address, "postgres?sslrootcert={dir}/theirs", Err(unknown)),
@@ -104,14 +104,14 @@ async fn what_is_asked_of_a_server_with_a_certificate() {
         (by_name, "postgres?sslmode=verify-full&sslrootcert={dir}/ours", Ok(true)),
         (by_name, "postgres?sslmode=verify-full&sslrootcert={dir}/theirs", Err(unknown)),
         (by_name, "postgres?sslrootcert=system", Err(unknown)),
-        // The certificate itself is as good as one that has signed it.
+        // The certificate itself can be used instead of its authority's.
         (by_name, "postgres?sslmode=verify-full&sslrootcert={dir}/server", Ok(true)),
         (by_address, "postgres?sslmode=verify-full&sslrootcert={dir}/server", Err("certificate not valid for name")),
-        // Files with other things in them.
+        // Files with other contents.
         (by_name, "postgres?sslmode=verify-ca&sslrootcert={dir}/client.key", Err("client.key holds no certificate")),
         (by_name, "postgres?sslcert={dir}/client&sslkey={dir}/ours", Err("ours holds no private key")),
         (by_name, "postgres?sslcert={dir}/client&sslkey={dir}/stranger.key", Err("cannot be used with sslkey")),
-        // Where the client has to show a certificate.
+        // The database that requires a client certificate.
         (by_name, "template1?sslmode=require", Err("requires a valid client certificate")),
         (by_name, "template1?sslmode=require&sslcert={dir}/client&sslkey={dir}/client.key", Ok(true)),
         (by_name, "template1?sslmode=require&sslcert={dir}/stranger&sslkey={dir}/stranger.key", Err("")),
