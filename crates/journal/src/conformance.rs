@@ -1,14 +1,14 @@
-//! The rules of [`Journal`] as tests that every backend runs: [`run`] asks for a fresh journal per rule, and
-//! [`what_was_noted_lasts`] is for those that outlive the process.
+//! The rules of [`Journal`] as tests that every backend runs. [`run`] opens a new journal for each rule.
+//! [`keeps_transcripts_across_restarts`] is for backends that survive the process.
 
 use std::borrow::Cow;
 
 use super::*;
 
-/// A journal that holds all that a test notes.
+/// A limit that no test reaches.
 const PLENTY: usize = 1 << 20;
 
-/// Runs every rule against journals that `open` makes with the bound that the rule is about.
+/// Runs every rule against journals that `open` creates with the size limit of the rule.
 pub(super) async fn run<J: Journal>(open: impl AsyncFn(usize) -> J) {
     an_empty_journal_knows_nothing(&open(PLENTY).await).await;
     ids_ascend(&open(PLENTY).await);
@@ -21,7 +21,7 @@ pub(super) async fn run<J: Journal>(open: impl AsyncFn(usize) -> J) {
     what_is_too_old_goes(&open(PLENTY).await).await;
 }
 
-/// A piece of a session.
+/// Returns a chunk of a session.
 pub(super) fn chunk(session: u64, number: u32, text: &str) -> Chunk {
     let cover = SessionInfo {
         dialect: Dialect::Lmtp,
@@ -38,7 +38,7 @@ pub(super) fn chunk(session: u64, number: u32, text: &str) -> Chunk {
     Chunk { session: session.into(), number, at: second(session), info: Arc::new(cover), transaction: None, lines }
 }
 
-/// A piece with a mail that was stored.
+/// Returns a chunk with a stored message.
 pub(super) fn mail_chunk(session: u64, number: u32, mailbox: &str, id: u64) -> Chunk {
     let transaction = Transaction {
         from: "a@x.test".to_owned(),
@@ -83,7 +83,7 @@ fn ids_ascend(journal: &impl Journal) {
     let noon = second(1);
     let given = [noon, noon, second(0)].map(|now| journal.start_session(now).number());
     assert!(given.is_sorted_by(|one, next| one < next), "{given:?}");
-    // A millisecond more or less: where there are several nodes, each has only some of the numbers.
+    // Within a millisecond: if there are several nodes, each uses only some of the numbers.
     assert!(given.iter().all(|number| number.abs_diff(1_000_000) < 1000), "{given:?}");
 }
 
@@ -174,7 +174,7 @@ async fn the_first_go_when_there_is_too_much(journal: &impl Journal) {
     let bob = "bob".to_owned().into();
     assert!(journal.find_by_message(&bob, 1000.into()).await.unwrap().is_some());
     assert!(journal.find_by_message(&bob, 10.into()).await.unwrap().is_none());
-    // A session may have lost its head; the rest of it is told nevertheless.
+    // A session may have lost its first chunk. The rest is still returned.
     let told = journal.session(oldest.into()).await.unwrap().unwrap();
     assert_eq!((told.chunks.last().unwrap().number, told.info.helo.as_deref()), (1, Some("client.test")));
 }
@@ -184,7 +184,7 @@ async fn what_is_too_old_goes(journal: &impl Journal) {
         journal.append(mail_chunk(session, 1, "bob", 10 * session));
     }
     journal.expire_before(second(5));
-    // That may take a moment.
+    // This may take a moment.
     while ids(journal, first(10)).await.len() > 5 {
         tokio::task::yield_now().await;
     }
@@ -192,7 +192,7 @@ async fn what_is_too_old_goes(journal: &impl Journal) {
     assert!(journal.find_by_message(&"bob".to_owned().into(), 40.into()).await.unwrap().is_none());
 }
 
-/// What was noted is told by the next one who opens the same journal, also what was noted just before the end.
+/// Chunks are returned after the journal is opened again, even those that were appended just before it was closed.
 pub(super) async fn what_was_noted_lasts<J: Journal>(open: impl AsyncFn() -> J) {
     let journal = open().await;
     let end = SessionEnd { at: Some(second(9)), reason: Cow::Borrowed("quit") };

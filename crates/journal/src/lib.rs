@@ -1,8 +1,8 @@
-//! What was said when mail came in: the [`Journal`] contract, its values, and its backends.
+//! Transcripts of mail sessions: the [`Journal`] contract, its values, and its backends.
 //!
-//! A session is noted in pieces: its head, up to the first mail; each mail when it ends; and what follows the last one. The
-//! journal is an aid for people, not part of the mail: it is bounded by bytes, its oldest pieces go first, and nobody ever
-//! waits for it. Every backend passes the suite in `conformance.rs`.
+//! A session is recorded in chunks: everything up to the first message; each message when it ends; and what follows the
+//! last one. The journal is a help for people, and less important than the messages: its size is limited, the oldest
+//! chunks are evicted first, and nothing ever waits for it. Every backend passes the suite in `conformance.rs`.
 
 #[cfg(test)]
 mod conformance;
@@ -29,45 +29,45 @@ use restante_store::Result;
 
 pub use lines::{Side, TranscriptLine, TranscriptLines};
 
-/// The most pieces of each session that a list of sessions shows: the last ones.
+/// The maximum number of chunks of each session in a list of sessions. Earlier ones are left out.
 pub const MAX_LISTED_CHUNKS: usize = 100;
-/// What a piece takes beside its texts, about.
+/// The approximate size of a chunk without its texts.
 const CHUNK_OVERHEAD_BYTES: usize = 512;
 
-/// Sessions and what was said in them.
+/// Sessions and their transcripts.
 ///
 /// All methods may be called at the same time from any number of tasks.
 #[async_trait]
 pub trait Journal: Send + Sync + 'static {
-    /// An id for a session that begins now, above every id that was given here before, and unlike those that other nodes
-    /// give.
+    /// Returns an id for a session that starts now. It is higher than all ids returned before, and different from those
+    /// of other nodes.
     fn start_session(&self, now: Timestamp) -> SessionId;
 
-    /// Takes a piece. Returns at once, whatever the backend is busy with; whoever asks from now on is told of it. When
-    /// there is more than the journal holds, the pieces go that were noted first. A backend that writes them may also lose
-    /// some that it has not written yet, the first of those, when more come than it can write and hold in memory.
+    /// Appends a chunk. Returns at once, whatever the backend is doing; later queries include the chunk. If the size
+    /// limit is exceeded, the chunks that were appended first are evicted. A backend that writes in the background may
+    /// also lose queued chunks, oldest first, if they arrive faster than it can write and the queue is full.
     fn append(&self, piece: Chunk);
 
-    /// Lets everything go that was noted before the deadline, within some seconds. Returns at once.
+    /// Deletes chunks that were recorded before the deadline, within some seconds. Returns at once.
     fn expire_before(&self, deadline: Timestamp);
 
-    /// Sessions, the latest first, restricted to a page. Each has its last [`MAX_LISTED_PIECES`] at most, and their lines
-    /// may be left out. Costs what it returns, however many sessions there are.
+    /// Returns a page of sessions, latest first. Each has at most its last [`MAX_LISTED_CHUNKS`] chunks, whose lines
+    /// may be left out. The cost depends only on the size of the result.
     async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>>;
 
-    /// All that is left of a session.
+    /// Returns what is left of a session.
     async fn session(&self, id: SessionId) -> Result<Option<Transcript>>;
 
-    /// The head of the session that brought this message, as far as it is left, and the piece in which it came.
+    /// Returns the first chunk of the session that received this message, if it is left, and the chunk of the message.
     async fn find_by_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>>;
 }
 
-/// A session's identity: about the microsecond of its beginning, moved up where that one is taken.
+/// The id of a session: about the microsecond of its start, moved up if that is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(u64);
 
 impl SessionId {
-    /// The id as a number.
+    /// Returns the id as a number.
     pub const fn number(self) -> u64 {
         self.0
     }
@@ -88,47 +88,47 @@ impl fmt::Display for SessionId {
 impl FromStr for SessionId {
     type Err = ParseMessageIdError;
 
-    /// Takes only the form that [`fmt::Display`] prints, so that one session has one address.
+    /// Parses only the format that [`fmt::Display`] writes, so that a session has one address.
     fn from_str(text: &str) -> Result<Self, ParseMessageIdError> {
         text.parse::<MessageId>().map(|id| Self(id.number()))
     }
 }
 
-/// Part of a session, of which there is nothing more to say.
+/// A completed part of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// The session.
     pub session: SessionId,
-    /// Its place in the session. The head is number 0, and each has the number behind the one before.
+    /// The number within the session. The first chunk is number 0, and there are no gaps.
     pub number: u32,
-    /// When it was noted.
+    /// When it was recorded.
     pub at: Timestamp,
-    /// What is known of the session by now.
+    /// The state of the session at that time.
     pub info: Arc<SessionInfo>,
-    /// The mail that ends in this piece.
+    /// The message that ends in this chunk.
     pub transaction: Option<Transaction>,
-    /// What was said.
+    /// The lines of the conversation.
     pub lines: TranscriptLines,
 }
 
-/// What is known of a session as a whole.
+/// Properties of a session as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionInfo {
-    /// What was spoken.
+    /// The protocol.
     pub dialect: Dialect,
-    /// The client's address; none on a unix socket.
+    /// The client's address. `None` on a unix socket.
     pub client: Option<IpAddr>,
-    /// What the client calls itself.
+    /// The argument of HELO, EHLO or LHLO.
     pub helo: Option<String>,
     /// How the connection is encrypted.
     pub tls: Option<Tls>,
-    /// Who has logged in.
+    /// The user that has logged in.
     pub user: Option<String>,
-    /// When it began.
+    /// When it started.
     pub started: Timestamp,
-    /// How it ended.
+    /// How it ended. `None` while it is open.
     pub end: Option<SessionEnd>,
-    /// How often the server has refused something.
+    /// How many commands the server has refused.
     pub refusals: u32,
 }
 
@@ -141,7 +141,7 @@ pub enum Dialect {
     Lmtp,
 }
 
-/// What was agreed upon in a TLS handshake.
+/// The result of a TLS handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     /// The version of the protocol, such as `TLSv1.3`.
@@ -153,30 +153,30 @@ pub struct Tls {
 /// The end of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionEnd {
-    /// When that was; none when the server ended before the session.
+    /// When it ended. `None` if the server stopped before.
     pub at: Option<Timestamp>,
-    /// A word for how it ended.
+    /// A word for how it ended, such as `quit`.
     pub reason: Cow<'static, str>,
 }
 
-/// A mail that a client has sent, or tried to.
+/// A message that a client has sent, or tried to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
     /// The sender, empty for the null reverse-path.
     pub from: String,
     /// The parameters of MAIL, such as `SIZE=10 RET=HDRS`.
     pub parameters: String,
-    /// The recipients that were taken.
+    /// The accepted recipients.
     pub to: Vec<Recipient>,
-    /// What became of it.
+    /// What happened to it.
     pub outcome: Outcome,
-    /// The reply that decided it; none when the mail was never finished and nothing refused.
+    /// The reply that decided it. `None` if the message was not completed and nothing was refused.
     pub reply: Option<Arc<str>>,
-    /// Where it is stored.
+    /// The copies in the store.
     pub messages: Vec<(MailboxName, MessageId)>,
 }
 
-/// A recipient of a mail.
+/// A recipient of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipient {
     /// The address.
@@ -185,58 +185,58 @@ pub struct Recipient {
     pub parameters: String,
 }
 
-/// What became of a mail.
+/// What happened to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is in the store.
     Stored,
-    /// It was taken and thrown away, as policy or script wanted.
+    /// It was accepted and discarded by the policy or a script.
     Discarded,
-    /// The server did not take it.
+    /// The server refused it.
     Refused,
-    /// The client did not finish it.
+    /// The client did not complete it.
     Aborted,
 }
 
-/// A part of the list of sessions.
+/// A range of the list of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionPage {
-    /// Only sessions that began before this one.
+    /// Only sessions with ids below this one.
     pub before: Option<SessionId>,
     /// Only sessions in which something was refused.
     pub refused_only: bool,
-    /// At most so many.
+    /// The maximum number of sessions.
     pub limit: usize,
 }
 
-/// What is left of a session, or a part of that.
+/// What is left of a session, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript {
     /// The session.
     pub session: SessionId,
-    /// What is known of it as a whole.
+    /// Properties of the session.
     pub info: Arc<SessionInfo>,
-    /// The pieces in their order; never none.
+    /// The chunks, in order. Never empty.
     pub chunks: Vec<Arc<Chunk>>,
 }
 
 impl Transcript {
-    /// The mails in it.
+    /// Returns the messages of the session.
     pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
         self.chunks.iter().filter_map(|piece| piece.transaction.as_ref())
     }
 
-    /// What was said, line by line.
+    /// Returns the lines of the conversation.
     pub fn lines(&self) -> impl Iterator<Item = TranscriptLine<'_>> {
         self.chunks.iter().flat_map(|piece| piece.lines.iter())
     }
 }
 
 impl Dialect {
-    /// Both of them.
+    /// All dialects.
     pub const ALL: [Self; 2] = [Self::Smtp, Self::Lmtp];
 
-    /// What it is called.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Smtp => "smtp",
@@ -246,10 +246,10 @@ impl Dialect {
 }
 
 impl Outcome {
-    /// All of them.
+    /// All outcomes.
     pub const ALL: [Self; 4] = [Self::Stored, Self::Discarded, Self::Refused, Self::Aborted];
 
-    /// What it is called.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stored => "stored",
@@ -261,7 +261,7 @@ impl Outcome {
 }
 
 impl Chunk {
-    /// What it takes in a journal, about.
+    /// Returns the approximate size, in bytes.
     fn bytes(&self) -> usize {
         let cover = [&self.info.helo, &self.info.user].into_iter().flatten().map(String::len).sum::<usize>();
         let mail = self.transaction.as_ref().map_or(0, |mail| {
@@ -276,8 +276,8 @@ impl Chunk {
     }
 }
 
-/// Gives ids to sessions. Where several nodes do so, each has the microseconds for itself that leave its number when they are
-/// divided by how many numbers there are.
+/// Assigns session ids. With several nodes, each uses the microseconds whose remainder, divided by the number of nodes,
+/// is its own number.
 #[derive(Debug)]
 struct SessionIdGenerator {
     last_id: AtomicU64,
@@ -286,14 +286,14 @@ struct SessionIdGenerator {
 }
 
 impl Default for SessionIdGenerator {
-    /// All microseconds are ours.
+    /// Creates a generator for a single node.
     fn default() -> Self {
         Self::with_node_count(1)
     }
 }
 
 impl SessionIdGenerator {
-    /// For so many nodes, of which this is number zero as long as nothing else is said.
+    /// Creates a generator for this number of nodes. The number of this node is zero until it is set.
     fn with_node_count(nodes: u64) -> Self {
         Self { last_id: AtomicU64::new(0), node_count: nodes, node: AtomicU64::new(0) }
     }
@@ -302,17 +302,17 @@ impl SessionIdGenerator {
         let arrival = u64::try_from(now.as_microsecond()).unwrap_or(0);
         let node = self.node.load(Ordering::Relaxed);
         let ours = |micros: u64| micros - micros % self.node_count + node;
-        // The clock may stand still or go back, and others may ask at the same time.
+        // The clock may stand still or be set back, and other threads may call this at the same time.
         let following = |last: u64| if ours(arrival) > last { ours(arrival) } else { ours(last + self.node_count) };
         SessionId(following(self.last_id.update(Ordering::Relaxed, Ordering::Relaxed, following)))
     }
 
-    /// Whatever is given from now on is above this one.
+    /// Makes all further ids higher than this one.
     fn advance_to(&self, last: SessionId) {
         self.last_id.fetch_max(last.0, Ordering::Relaxed);
     }
 
-    /// Whatever is given from now on is of this node.
+    /// Sets the number of this node for all further ids.
     fn set_node(&self, node: u64) {
         self.node.store(node % self.node_count, Ordering::Relaxed);
     }

@@ -1,33 +1,33 @@
-//! Lines of a dialogue in one run of bytes, as they are held and stored: there are very many, and hardly anybody ever
-//! reads one of them.
+//! The lines of a conversation, encoded into one buffer, in memory and in storage: there are very many of them, and few
+//! are ever read.
 
-/// The most bytes that are kept of one piece of a session. A client that talks without end is cut short.
+/// The maximum size of the lines of one chunk. Further lines are left out.
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
-/// What stands for what was said then.
+/// The line that replaces the lines that are left out. It is part of the stored format.
 const TRUNCATION_NOTICE: &str = "(what was said here is too much to be kept)";
-/// How much room a piece gets at first; most need no more.
+/// The initial capacity of the buffer. Most chunks need no more.
 const INITIAL_CAPACITY: usize = 512;
-/// Moment and length stand before each text.
+/// The length of the header of a line: time and length of the text.
 const LINE_HEADER_BYTES: usize = 10;
-/// The bit of the moment that says who speaks.
+/// The bit of the time that marks a line of the server.
 const SERVER_FLAG: u64 = 1 << 63;
 
-/// What was said, line by line.
+/// The lines of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TranscriptLines(Vec<u8>);
 
-/// One line.
+/// A line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TranscriptLine<'a> {
-    /// When it was said, in microseconds since the session began.
+    /// When it was sent, in microseconds since the start of the session.
     pub micros: u64,
-    /// Who said it.
+    /// The side that sent it.
     pub side: Side,
-    /// What was said.
+    /// The text.
     pub text: &'a str,
 }
 
-/// One of the two who speak.
+/// A side of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The client.
@@ -37,7 +37,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// What it is called.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -47,7 +47,7 @@ impl Side {
 }
 
 impl TranscriptLines {
-    /// Adds a line, or says that there is no room for it.
+    /// Adds a line. If the limit is reached, adds [`TRUNCATION_NOTICE`] once instead.
     pub fn push(&mut self, line: TranscriptLine<'_>) {
         let room = MAX_CHUNK_BYTES.saturating_sub(self.0.len() + LINE_HEADER_BYTES + TRUNCATION_NOTICE.len());
         if LINE_HEADER_BYTES + line.text.len() <= room {
@@ -57,7 +57,7 @@ impl TranscriptLines {
         }
     }
 
-    /// The lines in their order.
+    /// Returns the lines, in order.
     pub fn iter(&self) -> impl Iterator<Item = TranscriptLine<'_>> {
         let mut rest = self.0.as_slice();
         std::iter::from_fn(move || {
@@ -67,27 +67,27 @@ impl TranscriptLines {
         })
     }
 
-    /// Whether nothing was said.
+    /// Returns whether there are no lines.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How much memory they take.
+    /// Returns the size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.0.len()
     }
 
-    /// As they are stored.
+    /// Returns the encoded lines.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// From how they were stored.
+    /// Creates the value from encoded lines.
     pub(super) fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// Gives back the memory that is not needed, where that is worth while.
+    /// Frees unused capacity, if that is worth it.
     pub(super) fn shrink(&mut self) {
         if self.0.capacity() > INITIAL_CAPACITY || self.0.len() < INITIAL_CAPACITY / 2 {
             self.0.shrink_to_fit();
@@ -108,7 +108,7 @@ impl TranscriptLines {
     }
 }
 
-/// The first line, and what is behind it. What makes no sense is the end.
+/// Returns the first line and the rest. Invalid bytes end the list.
 fn parse_line(bytes: &[u8]) -> Option<(TranscriptLine<'_>, &[u8])> {
     let (moment, rest) = bytes.split_first_chunk::<8>()?;
     let (length, rest) = rest.split_first_chunk::<2>()?;

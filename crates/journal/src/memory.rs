@@ -1,5 +1,5 @@
-//! The journal that forgets: everything in memory, gone with the process. One lock guards it all and is held for
-//! microseconds.
+//! The memory journal: everything is in memory and is lost when the process ends. One lock protects everything and is
+//! held for microseconds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -22,12 +22,12 @@ pub struct MemoryJournal {
 }
 
 impl MemoryJournal {
-    /// An empty journal that holds so many bytes.
+    /// Creates an empty journal with a size limit.
     pub fn new(max_bytes: usize) -> Self {
         Self { max_bytes, session_ids: SessionIdGenerator::default(), state: Mutex::default() }
     }
 
-    /// A panic elsewhere must not take the journal with it: no change of [`Book`] stops half-way.
+    /// Locks the state. A panic in another task does not poison it, because no change of [`State`] can panic half-way.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -42,7 +42,7 @@ impl Journal for MemoryJournal {
     fn append(&self, mut piece: Chunk) {
         piece.lines.shrink();
         let piece = Arc::new(piece);
-        // What goes is freed after the lock is let go.
+        // Evicted chunks are freed after the lock is released.
         let mut gone = Vec::new();
         let mut book = self.lock();
         book.add(piece);
@@ -84,20 +84,21 @@ impl Journal for MemoryJournal {
     }
 }
 
-/// Everything behind the lock.
+/// The data that the lock protects.
 #[derive(Debug, Default)]
 struct State {
     sessions: BTreeMap<SessionId, StoredSession>,
-    /// Those of them in which something was refused.
+    /// The sessions in which something was refused.
     refused: BTreeSet<SessionId>,
-    /// In which piece a message came.
+    /// The chunk that received a message.
     messages: HashMap<MessageKey, (SessionId, u32)>,
-    /// Whose first piece goes next: every piece stands for itself, in the order in which they were noted.
+    /// One entry per chunk, in the order in which they were appended. The first chunk of the first session here is
+    /// evicted next.
     order: VecDeque<SessionId>,
     bytes: usize,
 }
 
-/// A message. Two of them hardly ever have the same id, so that is all there is to hash.
+/// The key of a message. Only the id is hashed, because two messages rarely have the same one.
 #[derive(Debug, PartialEq, Eq)]
 struct MessageKey(MessageId, MailboxName);
 
@@ -150,7 +151,7 @@ impl State {
         Some(piece)
     }
 
-    /// A session with its last pieces.
+    /// Returns a session with its last chunks.
     fn transcript(&self, session: SessionId, most: usize) -> Option<Transcript> {
         let held = self.sessions.get(&session)?;
         let first = held.chunks.len().saturating_sub(most);
@@ -158,7 +159,7 @@ impl State {
         Some(Transcript { session, info: held.info.clone(), chunks: pieces })
     }
 
-    /// A session with its head and one other piece.
+    /// Returns a session with its first chunk and one other.
     fn excerpt(&self, session: SessionId, number: u32) -> Option<Transcript> {
         let held = self.sessions.get(&session)?;
         let place = held.chunks.binary_search_by_key(&number, |piece| piece.number).ok()?;

@@ -1,5 +1,5 @@
-//! What was noted and waits to be written, as whoever asks sees it beside what is written. It is newer, and may already be
-//! written when that is read.
+//! A snapshot of the chunks that are not written yet, which queries combine with the written ones. Some of them may be
+//! written by the time the storage is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use restante_mail::naming::MailboxName;
 use super::write_queue::WriteQueue;
 use super::{Chunk, MAX_LISTED_CHUNKS, SessionId, SessionPage, Transcript};
 
-/// What waits at one moment, in the order in which it was noted.
+/// The queued chunks at one moment, in the order in which they were appended.
 pub(super) struct QueuedChunks(Vec<Arc<Chunk>>);
 
-/// Which pieces of a session are wanted.
+/// The chunks of a session that a query returns.
 #[derive(Clone, Copy)]
 pub(super) enum TranscriptPart {
     /// The last ones, without their lines.
     Listed,
     Whole,
-    /// The head and this one.
+    /// The first one and this one.
     Chunk(u32),
 }
 
 impl QueuedChunks {
-    /// What waits now, and whether anything is written beside it.
+    /// Returns the queued chunks, and whether the storage must be read too.
     pub(super) fn snapshot(waiting: &WriteQueue) -> (Self, bool) {
         let (contents, has_shelf) = waiting.lock_when_ready();
         let fresh = contents.queue.chunks().cloned().collect();
@@ -32,14 +32,14 @@ impl QueuedChunks {
         (Self(fresh), has_shelf)
     }
 
-    /// The sessions of which something waits, as far as the page is about them, whatever its limit.
+    /// Returns the sessions with queued chunks that match a page, ignoring its limit.
     pub(super) fn sessions(&self, page: SessionPage) -> BTreeSet<SessionId> {
         let before = page.before.unwrap_or(SessionId(u64::MAX));
         let wanted = |piece: &&Arc<Chunk>| piece.session < before && (!page.refused_only || piece.info.refusals > 0);
         self.0.iter().filter(wanted).map(|piece| piece.session).collect()
     }
 
-    /// The piece in which a message came.
+    /// Returns the chunk that received a message.
     pub(super) fn find_message(&self, mailbox: &MailboxName, id: MessageId) -> Option<(SessionId, u32)> {
         let has = |piece: &&Arc<Chunk>| {
             let messages = piece.transaction.iter().flat_map(|mail| &mail.messages);
@@ -48,7 +48,7 @@ impl QueuedChunks {
         self.0.iter().find(has).map(|piece| (piece.session, piece.number))
     }
 
-    /// A session as it is told: this part of what is written of it, and of what waits.
+    /// Combines the written and the queued chunks of a session.
     pub(super) fn merge(
         &self,
         session: SessionId,

@@ -1,5 +1,5 @@
-//! What waits to be written: it grows under the hands of those who bring mail, who must not be held up, and is handed to the
-//! one thread that writes it, batch by batch.
+//! The queue of chunks that are not written yet. Sessions fill it without waiting, and the writer thread empties it in
+//! batches.
 
 use std::mem;
 use std::sync::{Arc, MutexGuard};
@@ -10,51 +10,51 @@ use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 
 use crate::Chunk;
 
-/// The most that waits, in bytes, beside what is being written.
+/// The maximum size of the queue, in bytes, without the batch that is being written.
 pub(super) const MAX_QUEUED_BYTES: usize = 16 << 20;
-/// How much is written in one transaction, in bytes, or a piece more.
+/// The size after which a batch is complete, in bytes.
 const BATCH_BYTES: usize = 1 << 20;
-/// How long the end waits for what is left to be written.
+/// How long closing the journal waits for the rest to be written.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// What is too old goes at most so much later.
+/// The maximum delay of the deletion of expired chunks.
 const MAX_EXPIRY_DELAY: SignedDuration = SignedDuration::from_secs(5);
 
-/// What was noted and is not yet on the shelf.
+/// Chunks that are not in the storage yet.
 pub(super) struct WriteQueue {
-    /// What the journal holds, here and on the shelf.
+    /// The size limit of the journal: of the queue and the storage together.
     max_bytes: usize,
     inbox: Inbox<QueueState>,
 }
 
-/// Everything behind the lock.
+/// The data that the lock protects.
 pub(super) struct QueueState {
-    /// What waits, without what is being written. Sizes are bytes.
+    /// The queued chunks, without those of `in_progress`. Sizes are in bytes.
     chunks: BoundedQueue<Arc<Chunk>>,
-    /// What is being written, or could not be and will be tried again. All of it was noted before what waits.
+    /// The batch that is being written, or that failed and will be retried. Its chunks are older than the queued ones.
     in_progress: Option<Arc<ChunkBatch>>,
-    /// What waits is all that there is room for, so that the shelf as it is counts for nothing.
+    /// Whether the queue alone reaches the size limit, so that everything in the storage is evicted.
     is_storage_stale: bool,
-    /// How many pieces could not wait, although there was room for them on the shelf.
+    /// The number of chunks that were dropped because the queue was full, although the size limit was not reached.
     lost: u64,
-    /// What was noted before goes; and what the thread knows of it.
+    /// Chunks recorded before `deadline` expire. `applied_deadline` is the one that the storage has applied.
     deadline: Option<Timestamp>,
     applied_deadline: Option<Timestamp>,
     storage: StorageState,
 }
 
-/// Pieces that are written together.
+/// Chunks that are written together.
 pub(super) struct ChunkBatch {
     pub(super) chunks: Vec<Arc<Chunk>>,
     bytes: usize,
 }
 
-/// What the thread has to do.
+/// The next job of the writer thread.
 pub(super) struct WriteJob {
     pub(super) batch: Arc<ChunkBatch>,
-    /// The shelf is to be emptied first.
+    /// Whether the storage must be emptied first.
     pub(super) clear_first: bool,
     pub(super) deadline: Option<Timestamp>,
-    /// The bytes for which there is room on the shelf, beside what waits behind this.
+    /// The size limit of the storage: that of the journal without the queue.
     pub(super) max_bytes: usize,
     pub(super) lost: u64,
 }
@@ -65,17 +65,17 @@ pub(super) enum NextStep {
     Pause,
     /// There is enough for another batch.
     Continue,
-    /// Everything is written, and nothing more comes.
+    /// Everything is written, and the queue is closed.
     Stop,
 }
 
-/// Whether the shelf can be read.
+/// Whether the storage can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum StorageState {
     #[default]
     Opening,
     Open,
-    /// It could not be opened, or everything is written and it was closed. What was noted stays in memory.
+    /// It could not be opened, or everything is written and it was closed. Queued chunks stay in memory.
     Closed,
 }
 
@@ -93,16 +93,16 @@ impl WriteQueue {
         Self { max_bytes, inbox: Inbox::new(line) }
     }
 
-    /// Lets a piece wait. The first of those that wait go when there are too many.
+    /// Appends a chunk. Drops the first ones if the queue is full.
     pub(super) fn add(&self, piece: Chunk) {
         let (piece, mut overtaken) = (Arc::new(piece), None);
         let bytes = piece.bytes();
         let mut contents = self.inbox.lock();
         let line = &mut contents.queue;
-        // What goes is freed after the lock is released.
+        // Dropped chunks are freed after the lock is released.
         let gone = line.chunks.push_evicting(piece, bytes);
         if !gone.is_empty() && self.max_bytes <= MAX_QUEUED_BYTES {
-            // The journal is full of what waits: whatever is older goes before it.
+            // The queue alone reaches the limit of the journal: everything older is evicted.
             line.is_storage_stale = true;
             overtaken = line.in_progress.take();
         } else {
@@ -129,18 +129,19 @@ impl WriteQueue {
         drop(contents);
     }
 
-    /// Nothing more comes.
+    /// Accepts no more chunks.
     pub(super) fn close(&self) {
         self.inbox.close();
     }
 
-    /// Waits a moment, after nothing more comes, until everything is written. Whether it is.
+    /// Waits until everything is written after [`Self::close`]. Returns false after a timeout.
     pub(super) fn wait_until_closed(&self) -> bool {
         let is_closed = |contents: &mut Contents<QueueState>| contents.queue.storage == StorageState::Closed;
         self.inbox.wait_until(Some(Instant::now() + CLOSE_TIMEOUT), is_closed).1
     }
 
-    /// Locks what waits, once it is known whether there is a shelf beside it. Returns the latter too.
+    /// Waits until it is known whether the storage can be read, then locks the queue. Also returns whether the storage
+    /// must be read.
     pub(super) fn lock_when_ready(&self) -> (MutexGuard<'_, Contents<QueueState>>, bool) {
         let is_known = |contents: &mut Contents<QueueState>| {
             contents.queue.storage != StorageState::Opening || contents.stage != Stage::Open
@@ -153,13 +154,13 @@ impl WriteQueue {
         (contents, has_shelf)
     }
 
-    /// Notes whether the shelf can be read now.
+    /// Sets whether the storage can be read.
     pub(super) fn set_storage(&self, state: StorageState) {
         self.inbox.lock().queue.storage = state;
         self.inbox.notify();
     }
 
-    /// Waits for something to do, but not for longer than this. What could not be written comes first.
+    /// Waits for the next job, at most for `time`. A batch that failed comes first.
     pub(super) fn next_job(&self, time: Duration) -> WriteJob {
         let has_work = |contents: &mut Contents<QueueState>| {
             let line = &contents.queue;
@@ -182,11 +183,11 @@ impl WriteQueue {
         }
     }
 
-    /// The batch that was taken last is on the shelf.
+    /// Removes a job that was written. Returns what to do next.
     pub(super) fn complete(&self, batch: &WriteJob) -> NextStep {
         let mut contents = self.inbox.lock();
         let (stage, line) = (contents.stage, &mut contents.queue);
-        // What was overtaken meanwhile counts for nothing, and neither does the shelf that it is on.
+        // If the batch was evicted meanwhile, the storage that it was written to is outdated too.
         if line.in_progress.take().is_some() {
             line.is_storage_stale = false;
         }
@@ -198,33 +199,33 @@ impl WriteQueue {
         }
     }
 
-    /// Rests, but not when it is the end.
+    /// Waits for some time, or until the queue is closed.
     pub(super) fn pause(&self, time: Duration) {
         self.inbox.pause(time);
     }
 
-    /// Whether nothing more comes.
+    /// Returns whether the queue is closed.
     pub(super) fn is_closing(&self) -> bool {
         self.inbox.is_closed()
     }
 }
 
 impl QueueState {
-    /// What is not known to be on the shelf, in the order in which it was noted.
+    /// Returns the chunks that may not be in the storage, in the order in which they were appended.
     pub(super) fn chunks(&self) -> impl Iterator<Item = &Arc<Chunk>> {
-        // Writing may take long, or fail again and again; what is too old is not told meanwhile.
+        // Writing can take long or fail repeatedly, so expired chunks of the batch are skipped here.
         let is_due = |piece: &&Arc<Chunk>| self.deadline.is_some_and(|deadline| piece.at < deadline);
         let writing = self.in_progress.iter().flat_map(|chunk| &chunk.chunks);
         writing.skip_while(is_due).chain(self.chunks.iter())
     }
 
-    /// Takes out what is to be written next.
+    /// Removes the next batch.
     fn take_batch(&mut self) -> ChunkBatch {
         let (pieces, bytes) = self.chunks.take(usize::MAX, BATCH_BYTES);
         ChunkBatch { chunks: pieces, bytes }
     }
 
-    /// Whether the thread has something to forget that it does not know of.
+    /// Returns whether the storage must apply a later deadline.
     fn is_expiry_due(&self) -> bool {
         match (self.deadline, self.applied_deadline) {
             (Some(deadline), Some(kept)) => deadline.duration_since(kept) > MAX_EXPIRY_DELAY,
@@ -238,7 +239,7 @@ mod tests {
     use super::*;
     use crate::conformance::chunk;
 
-    /// The sessions that wait, and whether the shelf counts beside them.
+    /// Returns the queued sessions, and whether the storage must be read too.
     fn seen(waiting: &WriteQueue) -> (Vec<u64>, bool) {
         waiting.set_storage(StorageState::Open);
         let (contents, has_shelf) = waiting.lock_when_ready();

@@ -1,4 +1,4 @@
-//! The thread that writes what waits to where it is kept for good.
+//! The thread that writes queued chunks to the storage.
 
 use std::io;
 use std::mem;
@@ -12,45 +12,44 @@ use super::write_queue::{NextStep, StorageState, WriteJob, WriteQueue};
 /// The name of the thread.
 const THREAD_NAME: &str = "journal";
 
-/// How long the thread rests between batches, so that a few sessions now and then are written together. It does not when
-/// there is enough for another batch.
+/// The pause between batches, so that several sessions are written together. There is none if another batch is
+/// complete.
 const BATCH_INTERVAL: Duration = Duration::from_millis(250);
-/// The longest rest, for a shelf that was slow for once.
+/// The maximum pause, for a storage that was slow once.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
-/// How long nothing is said of what is lost after something was.
+/// The minimum time between two log lines about lost chunks.
 const LOSS_LOG_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Where pieces are kept for good.
+/// A persistent storage of chunks.
 pub(super) trait Storage: Send + 'static {
-    /// How long the thread rests after a failure.
+    /// The pause after an error.
     const RETRY_DELAY: Duration;
-    /// How many times as long as it has written the thread rests at least, for the sake of others who use what the shelf is in.
+    /// The minimum pause as a multiple of the time that writing took. It limits the load on a shared database.
     const PAUSE_FACTOR: u32 = 0;
-    /// How long it leaves the shelf alone when there is nothing to write.
+    /// How long the storage is left alone if there is nothing to write.
     const MAX_IDLE_TIME: Duration = Duration::MAX;
 
-    /// Does what the batch says. After a failure, whose error is for the operator, it comes again; some of it may have been
-    /// done then.
+    /// Runs a job. After an error, whose text is for the operator, the job is repeated; a part of it may already be
+    /// done.
     fn write(&mut self, batch: &WriteJob) -> Result<(), String>;
 
-    /// Does something about a failure, after the rest.
+    /// Repairs the storage after an error, after the pause.
     fn repair(&mut self) {}
 
-    /// Everything is written, and nothing more comes.
+    /// Closes the storage. Everything is written.
     fn close(self);
 }
 
-/// The thread, from the outside. When this is dropped, what still waits is written, but not at any price: whoever keeps it may
-/// not answer.
+/// The handle of the writer thread. Dropping it writes what is left, but with a timeout: a database may not respond.
 pub(super) struct WriterThread<S: Storage> {
     queue: Arc<WriteQueue>,
-    /// None once it is closed.
+    /// `None` after it was closed.
     thread: Option<Worker<Option<Writer<S>>>>,
 }
 
 impl<S: Storage> WriterThread<S> {
-    /// Starts the thread, which also opens the shelf, so that nobody waits for it here. The error of that is a sentence for the
-    /// operator; the journal is one in memory then.
+    /// Starts the thread. The thread also opens the storage, so that the caller does not wait for it. If that fails,
+    /// the error, a sentence for the operator, is logged, and transcripts are kept in memory only.
     pub(super) fn start(
         waiting: Arc<WriteQueue>,
         open: impl FnOnce() -> Result<S, String> + Send + 'static,
@@ -65,7 +64,8 @@ impl<S: Storage> Drop for WriterThread<S> {
     fn drop(&mut self) {
         self.queue.close();
         let Some(thread) = self.thread.take() else { return };
-        // A lowered priority cannot be raised again, so another thread finishes. The old one could take long on busy processors.
+        // A lowered priority cannot be raised again, so another thread finishes. The old one could take long on busy
+        // processors.
         let finish = move || {
             if let Ok(Some(writer)) = thread.join() {
                 writer.finish();
@@ -77,7 +77,8 @@ impl<S: Storage> Drop for WriterThread<S> {
     }
 }
 
-/// Writes until nothing more comes. What is left then is for [`Writer::finish`], where there is a shelf.
+/// Writes until the queue is closed. Returns the writer, whose [`Writer::finish`] writes the rest, if there is a
+/// storage.
 fn run<S: Storage>(waiting: Arc<WriteQueue>, open: impl FnOnce() -> Result<S, String>) -> Option<Writer<S>> {
     let shelf = match open() {
         Ok(shelf) => shelf,
@@ -88,7 +89,7 @@ fn run<S: Storage>(waiting: Arc<WriteQueue>, open: impl FnOnce() -> Result<S, St
         }
     };
     waiting.set_storage(StorageState::Open);
-    // Not earlier: requests wait until the shelf is open.
+    // Not earlier, because queries wait until the storage is open.
     if let Err(error) = lower_priority() {
         tracing::debug!(%error, "transcripts of sessions are written at the usual priority");
     }
@@ -97,7 +98,7 @@ fn run<S: Storage>(waiting: Arc<WriteQueue>, open: impl FnOnce() -> Result<S, St
     Some(writer)
 }
 
-/// The thread, from the inside.
+/// The state of the thread.
 struct Writer<S> {
     storage: S,
     queue: Arc<WriteQueue>,
@@ -130,7 +131,7 @@ impl<S: Storage> Writer<S> {
         }
     }
 
-    /// Writes what is left.
+    /// Writes the rest and closes the storage.
     fn finish(mut self) {
         loop {
             let batch = self.queue.next_job(S::MAX_IDLE_TIME);
@@ -143,12 +144,12 @@ impl<S: Storage> Writer<S> {
                 }
             }
         }
-        // Whoever waits for the end may open the same journal next.
+        // The caller of `drop` may open the same journal next.
         self.storage.close();
         self.queue.set_storage(StorageState::Closed);
     }
 
-    /// Writes a batch and then lets it wait no longer.
+    /// Writes a batch and removes it from the queue.
     fn write(&mut self, batch: &WriteJob) -> Result<NextStep, String> {
         if let Some(pieces) = self.losses.record(batch.lost, Instant::now()) {
             tracing::warn!(pieces, "transcripts came faster than they can be written, and some are lost");
@@ -158,7 +159,7 @@ impl<S: Storage> Writer<S> {
     }
 }
 
-/// What was lost, until it is told.
+/// Counts lost chunks until they are logged.
 #[derive(Default)]
 struct LossLog {
     lost_chunks: u64,
@@ -166,7 +167,7 @@ struct LossLog {
 }
 
 impl LossLog {
-    /// So many more are lost. When it is time to tell, how many since the last time.
+    /// Adds lost chunks. If a log line is due, returns the number since the last one.
     fn record(&mut self, more: u64, now: Instant) -> Option<u64> {
         self.lost_chunks += more;
         let is_quiet = self.last_logged.is_some_and(|told| now.saturating_duration_since(told) < LOSS_LOG_INTERVAL);
@@ -184,7 +185,7 @@ mod tests {
     use crate::conformance::{chunk, mail_chunk};
     use crate::write_queue::MAX_QUEUED_BYTES;
 
-    /// A shelf that counts.
+    /// A storage that counts chunks.
     #[derive(Default)]
     struct CountingStorage(usize);
 
@@ -212,7 +213,7 @@ mod tests {
         while steps.last() != Some(&NextStep::Pause) {
             steps.push(writer.write(&waiting.next_job(Duration::MAX)).unwrap());
         }
-        // Some 6 MB: five batches, and what is left waits for more.
+        // About 6 MB: five batches, and the rest waits for more.
         assert_eq!(
             steps,
             [NextStep::Continue, NextStep::Continue, NextStep::Continue, NextStep::Continue, NextStep::Pause]

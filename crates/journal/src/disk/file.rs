@@ -1,4 +1,4 @@
-//! The file: its tables, how it is opened, and how pieces come into it and go.
+//! The journal file: its tables, how it is opened, and how chunks are written and deleted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use crate::{Chunk, SessionId};
 
-/// The file. It is deleted if it is damaged or has another version: what was said long ago is of little use.
+/// The file. It is deleted if it is damaged or has another version, because old transcripts are of little use.
 const SCHEMA: Schema = Schema {
     application_id: 0x7273_6573, // "rses"
     migrations: &[Migration { from: 0, to: 1, sql: TABLES }],
@@ -66,14 +66,14 @@ const TABLES: &str = "
 /// The file, open for its one writer.
 pub(super) struct JournalFile {
     connection: Connection,
-    /// What all pieces in it take.
+    /// The sum of the sizes of all chunks.
     bytes: usize,
     last_session: SessionId,
 }
 
 impl JournalFile {
-    /// Opens the file that an earlier process has left: whoever was here when it ended is here no more. One that cannot be
-    /// read is thrown away. The error is a sentence for the operator.
+    /// Opens the file of an earlier process, whose open sessions are over. A file that cannot be read is replaced. The
+    /// error is a sentence for the operator.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         Self::open_or_replace(path, |path| {
             let file = Self::load(path)?;
@@ -82,18 +82,18 @@ impl JournalFile {
         })
     }
 
-    /// Opens the file again within the same process, whose sessions go on.
+    /// Opens the file again in the same process, whose sessions continue.
     pub(super) fn reopen(path: &Path) -> Result<Self, String> {
         Self::open_or_replace(path, Self::load)
     }
 
-    /// The highest id of a session in it.
+    /// Returns the highest session id in the file.
     pub(super) fn last_session(&self) -> SessionId {
         self.last_session
     }
 
-    /// Writes these pieces, after it has emptied the file where that is wanted; then lets go what was noted before the
-    /// deadline and what is too much. All of it or nothing.
+    /// Writes chunks, and before that deletes all others if `clear_first` is set. Then deletes chunks that were
+    /// recorded before the deadline, and the oldest ones while the total exceeds `max_bytes`. All or nothing.
     pub(super) fn write(
         &mut self,
         pieces: &[Arc<Chunk>],
@@ -142,7 +142,7 @@ impl JournalFile {
     }
 }
 
-/// Opens the file for reading, beside its writer.
+/// Opens the file for reading, in addition to its writer.
 pub(super) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
     open_reader(path, SCHEMA.busy_timeout)
 }
@@ -194,7 +194,7 @@ fn insert(transaction: &Transaction<'_>, piece: &Chunk) -> rusqlite::Result<()> 
     Ok(())
 }
 
-/// The piece that goes next.
+/// The chunk that is deleted next.
 struct OldestChunk {
     place: i64,
     session: u64,

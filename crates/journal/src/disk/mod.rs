@@ -1,9 +1,9 @@
-//! The journal that lasts: one file beside the mail, written by a thread of its own after the fact.
+//! The disk journal: one file in the data directory, written by a background thread.
 //!
-//! What was noted waits in memory until the thread has written it, which leaves the processors to the mail where both want
-//! them; whoever asks is told of both. As long as the journal holds no more than may wait, its oldest pieces go first
-//! whatever comes; a bigger one loses the oldest of those that wait when they are too many. The file is of no use without
-//! the mail and can be lost: one that makes no sense is thrown away, and a new one begun.
+//! Chunks wait in memory until the thread has written them. Its low priority leaves the processors to the delivery of
+//! messages. Queries read both the file and the queue. If the size limit of the journal is not above that of the queue,
+//! only the oldest chunks are ever evicted; with a larger limit, queued chunks are lost if they arrive faster than they
+//! can be written. The journal can be lost: an unusable file is replaced by a new one.
 
 mod file;
 mod read;
@@ -38,8 +38,8 @@ pub struct DiskJournal {
 }
 
 impl DiskJournal {
-    /// The journal of this data directory, which holds so many bytes. The file is opened by the thread that writes it, so
-    /// that nobody waits for it here.
+    /// Opens the journal of a data directory with a size limit. The file is opened by the writer thread, so that the
+    /// caller does not wait for it.
     pub fn open(directory: &Path, max_bytes: usize) -> io::Result<Self> {
         let (path, numbers) = (directory.join(FILE_NAME), Arc::<SessionIdGenerator>::default());
         let waiting = Arc::new(WriteQueue::new(max_bytes));
@@ -91,7 +91,7 @@ impl Journal for DiskJournal {
     }
 }
 
-/// The file, as the thread that writes it sees it.
+/// The file, as the writer thread uses it.
 struct FileStorage {
     path: PathBuf,
     file: JournalFile,
@@ -105,7 +105,7 @@ impl Storage for FileStorage {
         written.map_err(|error| error.to_string())
     }
 
-    /// What is damaged does not get better by trying again.
+    /// Retrying does not repair a damaged file, so it is opened again, which replaces it.
     fn repair(&mut self) {
         match JournalFile::reopen(&self.path) {
             Ok(fresh) => self.file = fresh,

@@ -1,4 +1,4 @@
-//! Answers from the file and from what still waits to be written into it.
+//! Queries of the file and of the chunks that are not written yet.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::{
     Transaction, Transcript, TranscriptLines,
 };
 
-/// Everything there is at one moment.
+/// The contents of the journal at one moment.
 pub(super) struct Snapshot {
     queued: QueuedChunks,
     file: Option<Connection>,
@@ -84,13 +84,13 @@ fn find_message(file: &Connection, mailbox: &MailboxName, id: MessageId) -> rusq
     .optional()
 }
 
-/// What the file has of a session, the last piece first.
+/// Reads a session from the file, last chunk first.
 fn read_transcript(
     file: &Connection,
     session: SessionId,
     part: TranscriptPart,
 ) -> rusqlite::Result<Option<Transcript>> {
-    // The file has no numbers above this, and so no such session.
+    // The file contains no numbers above this.
     let Ok(number) = i64::try_from(session.number()) else { return Ok(None) };
     let cover = file.query_row("SELECT * FROM sessions WHERE id = ?1", [number], read_info).optional()?;
     let Some(cover) = cover.map(Arc::new) else { return Ok(None) };
@@ -178,7 +178,7 @@ fn read_messages(
         .collect()
 }
 
-/// What the file says was a time once; should it be damaged, any time will do.
+/// Converts a stored time. If it is damaged, any time will do.
 fn timestamp(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(micros).unwrap_or_default()
 }

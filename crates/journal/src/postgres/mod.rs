@@ -1,8 +1,10 @@
-//! The journal that many nodes share: it is in the database in which their mail is, and each of them tells what was said to any.
+//! The PostgreSQL journal, which several nodes share. It is in the database of their store, and every node returns the
+//! sessions of all nodes.
 //!
-//! What was noted waits in memory until a thread has written it, as with the journal on disk; this node tells of it at once, the
-//! others as soon as it is written, within a second if nothing is wrong. While the database is away it goes on waiting, as far as
-//! there is room. The bound is one for all nodes, and lets the pieces go that were written first.
+//! As in the disk journal, chunks wait in memory until a thread has written them. This node returns them at once, other
+//! nodes after they are written, usually within a second. While the database is unavailable, they stay in the queue as
+//! long as it has capacity. The size limit applies to all nodes together; the chunks that were written first are
+//! evicted.
 
 mod read;
 mod record;
@@ -27,7 +29,7 @@ use super::write_queue::{StorageState, WriteQueue};
 use super::writer::WriterThread;
 use super::{Chunk, Journal, SessionId, SessionIdGenerator, SessionPage, Transcript};
 
-/// So many numbers there are for nodes, with the one of those that have none yet: as `journal.sql` says.
+/// The number of node numbers, including zero, which nodes without a number use. The same as in `journal.sql`.
 const NODE_NUMBERS: u64 = 64;
 
 /// A [`Journal`] in a PostgreSQL database.
@@ -39,20 +41,20 @@ pub struct PostgresJournal {
 }
 
 impl PostgresJournal {
-    /// Opens the journal in the database of a store. All nodes together keep at most `max_bytes`. The journal is written through
-    /// a connection of its own. Fails if the thread for that cannot be started.
+    /// Opens the journal in the database of a store. `max_bytes` is the limit for all nodes together. The journal is
+    /// written through a connection of its own. Fails if the thread for that cannot be started.
     pub fn open(store: &PostgresStore, max_bytes: usize) -> io::Result<Self> {
         let database = store.database().clone();
         let (waiting, numbers) =
             (Arc::new(WriteQueue::new(max_bytes)), Arc::new(SessionIdGenerator::with_node_count(NODE_NUMBERS)));
-        // Whoever asks need not wait for the thread.
+        // Queries need not wait for the thread.
         waiting.set_storage(StorageState::Open);
         let (apart, ours) = (database.with_own_connection().map_err(io::Error::other)?, numbers.clone());
         let thread = WriterThread::start(waiting.clone(), move || PostgresStorage::open(apart, ours))?;
         Ok(Self { database, session_ids: numbers, queue: waiting, _writer: thread })
     }
 
-    /// What is told of one session.
+    /// Returns a part of one session.
     async fn transcript(
         &self,
         fresh: &QueuedChunks,

@@ -1,4 +1,4 @@
-//! Questions to the tables.
+//! Queries of the tables.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use super::storage::chunk_number_to_i32;
 use crate::queued::TranscriptPart;
 use crate::{Chunk, MAX_LISTED_CHUNKS, SessionEnd, SessionId, SessionPage, Transcript, TranscriptLines};
 
-/// Sessions below `$1`, `$2` of them, the highest first. They are found one after the other in the index, past all their pieces.
+/// Sessions below `$1`, at most `$2`, highest first. Each is one index lookup, which skips all chunks of a session.
 macro_rules! sessions {
     ($which:literal) => {
         concat!(
@@ -42,7 +42,7 @@ const SELECT_REFUSED_SESSIONS: &str = sessions!("refused");
 const SELECT_MESSAGE: &str = "SELECT session, number FROM journal_messages WHERE mailbox = $1 AND id = $2";
 const SELECT_CHUNKS: &str = "SELECT * FROM journal_told($1, $2, $3, $4)";
 
-/// The sessions on a page.
+/// Returns the ids of the sessions on a page.
 pub(super) async fn session_ids(database: &Database, page: SessionPage) -> Result<Vec<SessionId>> {
     let before = page.before.map_or(i64::MAX, |before| to_i64(before.number()));
     let question = if page.refused_only { SELECT_REFUSED_SESSIONS } else { SELECT_SESSIONS };
@@ -50,7 +50,7 @@ pub(super) async fn session_ids(database: &Database, page: SessionPage) -> Resul
     rows.iter().map(|row| get_u64(row, "session").map(SessionId::from)).collect()
 }
 
-/// The piece in which a message came.
+/// Returns the chunk that received a message.
 pub(super) async fn find_message(
     database: &Database,
     mailbox: &MailboxName,
@@ -60,7 +60,7 @@ pub(super) async fn find_message(
     rows.first().map(|row| Ok((get_u64(row, "session")?.into(), get_chunk_number(row)?))).transpose()
 }
 
-/// This part of these sessions, as far as they are there.
+/// Returns a part of these sessions. Sessions that do not exist are left out.
 pub(super) async fn read_transcripts(
     database: &Database,
     sessions: &[SessionId],
@@ -74,13 +74,13 @@ pub(super) async fn read_transcripts(
     };
     let mut told: HashMap<SessionId, Transcript> = HashMap::new();
     for row in database.query(SELECT_CHUNKS, &[&ids, &only, &most, &with_lines]).await? {
-        // What a newer version of this program has written is beyond us.
+        // A later version of this program has written it.
         let Some((mut cover, transaction)) = record::decode(get_column(&row, "head")?) else { continue };
         if cover.end.is_none() && !get_column::<bool>(&row, "is_there")? {
             cover.end = Some(SessionEnd { at: None, reason: Cow::Borrowed("lost") });
         }
         let (session, number) = (get_u64(&row, "session")?.into(), get_chunk_number(&row)?);
-        // The last piece comes first, and has the last word.
+        // The last chunk comes first, and its properties of the session are the latest.
         let transcript =
             told.entry(session).or_insert_with(|| Transcript { session, info: Arc::new(cover), chunks: Vec::new() });
         if !part.includes(number) {

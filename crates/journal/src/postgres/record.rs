@@ -1,5 +1,5 @@
-//! A piece as bytes, without its lines: texts one behind the other, each with its length, so that a mail of any shape and a client
-//! that calls itself anything fit in. Databases have no text with zero bytes in it.
+//! The encoding of a chunk without its lines: a sequence of texts, each with its length. It can encode any message and
+//! any name that a client sends; the type `text` of databases cannot contain zero bytes.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -10,12 +10,12 @@ use restante_mail::message::MessageId;
 
 use crate::{Chunk, Dialect, Outcome, Recipient, SessionEnd, SessionInfo, Tls, Transaction};
 
-/// What begins otherwise is of another version.
+/// The first byte of the current version.
 const VERSION: u8 = 1;
-/// The length of a text that is not there.
+/// The length of an absent text.
 const ABSENT: u32 = u32::MAX;
 
-/// The piece as it is stored.
+/// Encodes a chunk.
 pub(super) fn encode(piece: &Chunk) -> Vec<u8> {
     let mut record = Encoder(vec![VERSION]);
     record.session_info(&piece.info);
@@ -25,7 +25,7 @@ pub(super) fn encode(piece: &Chunk) -> Vec<u8> {
     record.0
 }
 
-/// What was stored; none when it makes no sense here.
+/// Decodes a chunk. Returns `None` if the bytes are invalid or of another version.
 pub(super) fn decode(bytes: &[u8]) -> Option<(SessionInfo, Option<Transaction>)> {
     let (&VERSION, rest) = bytes.split_first()? else { return None };
     let mut texts = Decoder(rest);
@@ -34,7 +34,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(SessionInfo, Option<Transaction>)>
     Some((cover, transaction))
 }
 
-/// A piece that is put into bytes.
+/// Encodes a chunk.
 struct Encoder(Vec<u8>);
 
 impl Encoder {
@@ -87,10 +87,10 @@ impl Encoder {
     }
 }
 
-/// The texts that are still to be read.
+/// The bytes that are not decoded yet.
 struct Decoder<'a>(&'a [u8]);
 
-/// Something makes no sense.
+/// The bytes are not a valid encoding.
 struct InvalidRecord;
 
 impl<'a> Decoder<'a> {
@@ -152,7 +152,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// What was stored was a time once; should it be damaged, any time will do.
+/// Converts a stored time. If it is damaged, any time will do.
 fn timestamp(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(micros).unwrap_or_default()
 }
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::conformance::{chunk, mail_chunk};
 
-    /// A mail that never was, from a sender that is not to be believed.
+    /// Returns a chunk with an aborted message and an invalid sender.
     fn strange() -> Chunk {
         let mut strange = mail_chunk(1, 2, "bob", 7);
         strange.transaction = strange.transaction.map(|mail| Transaction {
@@ -180,7 +180,7 @@ mod tests {
         strange
     }
 
-    /// A session of which hardly anything is known.
+    /// Returns a chunk of a session without optional properties.
     fn bare() -> Chunk {
         let bare = chunk(1, 0, "head");
         let end = SessionEnd { at: Timestamp::from_second(7).ok(), reason: Cow::Borrowed("quit") };
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_nothing() {
         let whole = encode(&strange());
-        // Without any mail it makes sense too.
+        // Without a message it is valid too.
         let head = encode(&Chunk { transaction: None, ..strange() }).len();
         for length in (0..whole.len()).filter(|length| *length != head) {
             assert_eq!(decode(&whole[..length]), None, "{length}");

@@ -1,5 +1,5 @@
-//! The tables as the thread that writes them sees them, through one connection of its own. Whatever it asks of the database may be
-//! asked twice: what is written already is not written again.
+//! The tables of the database, as the writer thread uses them, through a connection of its own. Every statement can be
+//! repeated: chunks that exist are not written again.
 
 use std::mem;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::write_queue::WriteJob;
 use crate::writer::Storage;
 use crate::{Chunk, SessionIdGenerator};
 
-/// How often this node says that it lives. One of which nothing was heard for a minute is taken for dead.
+/// The interval of heartbeats. A node that sends none for a minute is taken for dead.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
-/// How many pieces are let go in one statement, and in how many statements at once.
+/// The number of chunks that one statement deletes, and the number of such statements per write.
 const MAX_TRIM_ROWS: i64 = 1000;
 const MAX_TRIM_ROUNDS: usize = 8;
 
@@ -29,16 +29,16 @@ const LEAVE: &str = "SELECT journal_leave($1)";
 const APPEND: &str = "SELECT journal_note($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 const TRIM: &str = "SELECT journal_trim($1, $2, $3) AS gone";
 
-/// See the file's documentation.
+/// See the module documentation.
 pub(super) struct PostgresStorage {
-    /// What the connection runs in, as long as the thread waits for an answer.
+    /// Runs the connection while the thread waits for a result.
     runtime: Runtime,
     database: Database,
     session_ids: Arc<SessionIdGenerator>,
-    /// This node in the database; zero as long as it is not known there.
+    /// Identifies this run of the node in the database. Zero until the database has assigned it.
     incarnation: i64,
     last_heartbeat: Option<Instant>,
-    /// Whether the database has said that it will not take what it was given, and that was told.
+    /// Whether it was logged that the database rejects the data.
     is_rejection_logged: bool,
 }
 
@@ -59,7 +59,7 @@ impl PostgresStorage {
         Ok(ledger)
     }
 
-    /// Says that this node lives, when it is time to, and hears what its number is.
+    /// Sends a heartbeat if it is due, and receives the node's number.
     fn heartbeat(&mut self) -> Result<()> {
         if self.last_heartbeat.is_some_and(|attended| attended.elapsed() < HEARTBEAT_INTERVAL) {
             return Ok(());
@@ -81,8 +81,8 @@ impl PostgresStorage {
         if !batch.batch.chunks.is_empty() {
             self.append(&batch.batch.chunks)?;
         }
-        // A journal that has outgrown itself is not emptied: what is older than this batch goes for want of room, and what
-        // other nodes have said meanwhile stays.
+        // `clear_first` is ignored: chunks older than this batch are trimmed because of the size limit, but those that
+        // other nodes have written meanwhile stay.
         let (room, deadline) = (to_i64(batch.max_bytes), batch.deadline.map_or(i64::MIN, Timestamp::as_microsecond));
         for _ in 0..MAX_TRIM_ROUNDS {
             let rows = self.query(TRIM, &[&room, &deadline, &MAX_TRIM_ROWS])?;
@@ -136,7 +136,8 @@ impl PostgresStorage {
 
 impl Storage for PostgresStorage {
     const RETRY_DELAY: Duration = Duration::from_secs(1);
-    /// When mail comes fast, the database has better things to do. What cannot be written then gives way to what comes after it.
+    /// When many messages arrive, the database is needed for them. Chunks that cannot be written then are lost to later
+    /// ones.
     const PAUSE_FACTOR: u32 = 6;
     const MAX_IDLE_TIME: Duration = HEARTBEAT_INTERVAL;
 
@@ -146,7 +147,7 @@ impl Storage for PostgresStorage {
                 self.is_rejection_logged = false;
                 Ok(())
             }
-            // It would say the same again, and what comes next has to wait no longer.
+            // A retry would fail in the same way, and delay later chunks.
             Err(StoreError::Broken(problem)) => {
                 if !mem::replace(&mut self.is_rejection_logged, true) {
                     tracing::error!(problem, "the database does not take transcripts of sessions, and they are lost");
@@ -157,7 +158,7 @@ impl Storage for PostgresStorage {
         }
     }
 
-    /// The sessions of this node are over.
+    /// Reports that the sessions of this node are over.
     fn close(self) {
         if let Err(error) = self.query(LEAVE, &[&self.incarnation]) {
             tracing::debug!(%error, "the journal of sessions was not closed");
@@ -165,7 +166,7 @@ impl Storage for PostgresStorage {
     }
 }
 
-/// The place of a piece in its session. Nobody sends two thousand million mails in one.
+/// Converts the number of a chunk. No session has two thousand million of them.
 pub(super) fn chunk_number_to_i32(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }

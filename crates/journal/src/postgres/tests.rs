@@ -1,4 +1,4 @@
-//! What a journal in PostgreSQL promises, with a real server.
+//! Tests of the PostgreSQL journal with a real server.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::*;
 use crate::SessionEnd;
 use crate::conformance::{self, chunk, mail_chunk};
 
-/// What takes longer does not happen at all.
+/// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
 const MOMENT: Duration = Duration::from_millis(20);
 const PLENTY: usize = 1 << 20;
@@ -26,19 +26,19 @@ fn fresh_schema() -> String {
     format!("journal_{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The journal of a new node.
+/// Opens the journal of a new node.
 async fn open(address: &Address, schema: &str, max_bytes: usize) -> PostgresJournal {
     let settings = Settings { schema: schema.to_owned(), ..Settings::default() };
     let store = PostgresStore::open(address, settings).await.expect("the database is there");
     PostgresJournal::open(&store, max_bytes).expect("there is a thread for it")
 }
 
-/// A piece of a session that this node has.
+/// Returns a chunk of a session of this node.
 fn noted(session: SessionId, number: u32, text: &str) -> Chunk {
     Chunk { session, ..chunk(session.number() / 1_000_000, number, text) }
 }
 
-/// What another node has noted is told as soon as it is written.
+/// Waits until a query returns something. Chunks of another node are visible after they are written.
 async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -88,7 +88,7 @@ async fn it_is_a_journal_also_when_all_is_written() {
     let told = other.find_by_message(&"bob".to_owned().into(), 30.into()).await.unwrap().unwrap();
     assert_eq!(told.lines().map(|line| line.text).collect::<Vec<_>>(), ["head", "mail 1"]);
     assert_eq!(told.chunks[1].transaction, mail_chunk(3, 1, "bob", 30).transaction);
-    // It is the same for the one who has written it.
+    // The node that has written it returns the same.
     assert_eq!(one.find_by_message(&"bob".to_owned().into(), 30.into()).await.unwrap(), Some(told));
 }
 
@@ -98,7 +98,7 @@ async fn nodes_tell_of_each_others_sessions_and_know_who_has_died() {
     let (one, other) = (open(&address, &schema, PLENTY).await, open(&address, &schema, PLENTY).await);
     let now = Timestamp::now();
     let (first, second) = until(async || {
-        // Their numbers are on the way to them.
+        // The nodes receive their numbers in the background.
         let ids = (one.start_session(now), other.start_session(now));
         let nodes = [ids.0, ids.1].map(|id| id.number() % NODE_NUMBERS);
         (nodes[0] != 0 && nodes[1] != 0).then(|| {
@@ -118,7 +118,7 @@ async fn nodes_tell_of_each_others_sessions_and_know_who_has_died() {
     let told = other.session(first).await.unwrap().unwrap();
     assert_eq!(told.info.end, Some(SessionEnd { at: None, reason: "lost".into() }));
     assert_eq!(other.session(second).await.unwrap().unwrap().info.end, None);
-    // A node that comes now takes no id that was given, although its clock is slow.
+    // A node that starts now never reuses an id, although its clock is slow.
     let late = open(&address, &schema, PLENTY).await;
     until(async || (late.start_session(Timestamp::UNIX_EPOCH) > first.max(second)).then_some(())).await;
 }
@@ -166,7 +166,7 @@ async fn a_line_that_is_cut_holds_nobody_up_and_nothing_is_lost() {
     cut_off.append(chunk(1, 0, "before"));
     until(async || other.session(1.into()).await.unwrap()).await;
     line.disconnect();
-    // Were noting to wait for the database, this would never end.
+    // If `append` waited for the database, this would never end.
     for session in 2..=100 {
         cut_off.append(chunk(session, 0, "meanwhile"));
     }
