@@ -1,4 +1,4 @@
-//! What errors of SQLite mean, and why a file cannot be opened.
+//! The classification of SQLite errors, and the reasons why a file cannot be opened.
 
 use std::{fmt, io};
 
@@ -11,13 +11,13 @@ pub enum ErrorKind {
     Full,
     /// Another connection holds a lock.
     Busy,
-    /// The file cannot be read or written now. The file itself can be in order.
+    /// The file cannot be read or written now. The file itself can be intact.
     Unavailable,
-    /// The file is damaged or is no database.
+    /// The file is damaged, or is not a database.
     Damaged,
     /// The program interrupted the statement.
     Interrupted,
-    /// Anything else: a fault of the program, or a file whose tables are not as expected.
+    /// Anything else: a bug of the program, or a file whose tables are not as expected.
     Other,
 }
 
@@ -107,7 +107,7 @@ impl From<rusqlite::Error> for OpenError {
     }
 }
 
-/// Keeps the text and the [`ErrorKind`], for callers that open and use a file and report both kinds of errors alike.
+/// Keeps the text and the [`ErrorKind`], for callers that report both types of errors in the same way.
 impl From<OpenError> for rusqlite::Error {
     fn from(error: OpenError) -> Self {
         let code = match error {

@@ -73,7 +73,7 @@ pub enum Unusable {
     Rename,
 }
 
-/// What [`Schema::replace`] did.
+/// The result of [`Schema::replace`].
 #[derive(Debug)]
 pub struct Replaced {
     /// Why the file could not be used.
@@ -83,13 +83,13 @@ pub struct Replaced {
 }
 
 impl Schema {
-    /// The current version.
+    /// Returns the current version.
     pub fn version(&self) -> i64 {
         self.migrations.last().map_or(0, |last| last.to)
     }
 
-    /// Opens a file for writing. Creates the file if there is none, and the tables if it is empty. Runs the migrations if the
-    /// file has an earlier version.
+    /// Opens a file for writing. Creates the file if it does not exist, and the tables if it is empty. Runs the
+    /// migrations if the file has an earlier version.
     pub fn open(&self, path: &Path) -> Result<Connection, OpenError> {
         create_file(path).map_err(OpenError::File)?;
         let (mut connection, found) = self.connect(path)?;
@@ -199,7 +199,7 @@ pub fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
 }
 
-/// Opens an existing file for reading, beside its writer.
+/// Opens an existing file for reading, in addition to its writer.
 pub fn open_reader(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     connection.busy_timeout(busy_timeout)?;
