@@ -1,4 +1,4 @@
-//! What several threads give to one worker: a queue behind a lock, the wake-up of the worker, and its way to the end.
+//! The input of a worker: a queue with a lock, the wake-up of the worker, and its shutdown.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,11 +18,11 @@ pub struct Inbox<Q> {
 pub struct Contents<Q> {
     /// The queue.
     pub queue: Q,
-    /// How far the end has come.
+    /// Whether input is accepted, and whether the worker continues.
     pub stage: Stage,
 }
 
-/// How far the end of a worker has come.
+/// The stages of a worker's shutdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Input is accepted.
@@ -30,7 +30,7 @@ pub enum Stage {
     Open,
     /// No input is accepted. The worker finishes what is queued.
     Closed,
-    /// The worker ends, whatever is queued.
+    /// The worker ends at once, whatever is queued.
     Stopped,
 }
 
@@ -45,8 +45,8 @@ impl<Q> Inbox<Q> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the threads that wait, which check their condition again. This is a system call, so it is worth avoiding when no
-    /// condition can have changed.
+    /// Wakes the waiting threads, which check their condition again. This is a system call, so avoid it if no condition
+    /// can have changed.
     pub fn notify(&self) {
         self.changed.notify_all();
     }
@@ -78,7 +78,7 @@ impl<Q> Inbox<Q> {
         self.advance(Stage::Closed);
     }
 
-    /// Tells the worker to end.
+    /// Stops the worker.
     pub fn stop(&self) {
         self.advance(Stage::Stopped);
     }

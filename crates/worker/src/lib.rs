@@ -1,7 +1,7 @@
-//! Background threads, and the queues between them and the threads that must not wait for them.
+//! Background threads, and the queues between them and threads that must not wait for them.
 //!
-//! A [`Worker`] is a named thread that can be waited for with a deadline. An [`Inbox`] holds a queue that other threads fill and
-//! one worker empties; it wakes the worker and tells it when to stop. A [`BoundedQueue`] is a queue with a limit.
+//! A [`Worker`] is a named thread that can be joined with a deadline. An [`Inbox`] is a queue that other threads fill
+//! and one worker empties; it wakes the worker and stops it. A [`BoundedQueue`] is a queue with a limit.
 
 mod inbox;
 mod queue;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub use inbox::{Contents, Inbox, Stage};
 pub use queue::BoundedQueue;
 
-/// How often a thread is checked for its end. The standard library cannot join with a deadline.
+/// How often a thread is checked for its end, because the standard library cannot join with a deadline.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A background thread. If this is dropped, the thread continues.

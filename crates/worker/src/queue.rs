@@ -1,8 +1,9 @@
-//! A queue with a limit on the sum of the sizes of its items. What a size is (one, or bytes) is up to the owner.
+//! A queue with a limit on the sum of the sizes of its items. The owner decides what a size is: one, or a number of
+//! bytes.
 
 use std::collections::VecDeque;
 
-/// See the file's documentation.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct BoundedQueue<T> {
     items: VecDeque<(T, usize)>,
@@ -38,8 +39,8 @@ impl<T> BoundedQueue<T> {
         removed
     }
 
-    /// Removes items from the front: at most `max_items`, and none once the removed ones have the size `enough`. Returns them and
-    /// the sum of their sizes.
+    /// Removes items from the front: at most `max_items`, and stops once their size has reached `enough`. Returns them
+    /// and the sum of their sizes.
     pub fn take(&mut self, max_items: usize, enough: usize) -> (Vec<T>, usize) {
         let (mut taken, mut sum) = (Vec::new(), 0);
         while taken.len() < max_items
