@@ -1,8 +1,9 @@
-//! A bounded memory of answers.
+//! A cache with a limit in bytes.
 //!
-//! Two generations: what is asked for moves into the young one, and when that is full it becomes the old one, whose
-//! unused rest is forgotten. This keeps what is in use at the cost of two hash lookups, and never holds more than its
-//! bound. An entry carries the state it was made from; asked for another state, it is not there.
+//! It has two generations. Entries that are read move to the young generation. When that is full, it becomes the old
+//! one, and the entries of the previous old one are dropped. This keeps entries that are in use, costs at most two hash
+//! lookups, and never exceeds the limit. An entry is stored with the state that its value was made from, and is found
+//! only for that state.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,12 +13,12 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use restante_mail::message::{Source, Summary};
 
-/// What an entry is assumed to take beside its bytes: the key, the names it holds, the places in the table.
+/// The memory that an entry is assumed to take beside its value: the key, its strings, and the slots in the table.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 
-/// What can be remembered: cheap to clone, and it knows its size.
+/// A value that can be cached: cheap to clone, and of known size.
 pub trait CacheValue: Clone {
-    /// About how many bytes of memory it holds.
+    /// Returns the approximate size in memory, in bytes.
     fn bytes(&self) -> usize;
 }
 
@@ -39,7 +40,7 @@ impl CacheValue for Source {
     }
 }
 
-/// See the module's documentation.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct Cache<K, A> {
     max_bytes: usize,
@@ -50,7 +51,7 @@ pub struct Cache<K, A> {
 struct Generations<K, A> {
     young: HashMap<K, Entry<A>>,
     old: HashMap<K, Entry<A>>,
-    /// What the young generation takes; the old one takes no more than half of the bound.
+    /// The size of the young generation. The old one takes at most half of the limit.
     young_bytes: usize,
 }
 
@@ -61,13 +62,13 @@ struct Entry<A> {
 }
 
 impl<K: Eq + Hash, A: CacheValue> Cache<K, A> {
-    /// A cache that takes at most `bound` bytes; zero remembers nothing.
+    /// Creates a cache with a limit in bytes. With zero, it is always empty.
     pub fn new(bound: usize) -> Self {
         let generations = Generations { young: HashMap::new(), old: HashMap::new(), young_bytes: 0 };
         Self { max_bytes: bound, generations: Mutex::new(generations) }
     }
 
-    /// The answer that was made from this state.
+    /// Returns the value that was made from this state.
     pub fn get(&self, key: &K, state: u64) -> Option<A> {
         let (found, forgotten) = {
             let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +86,7 @@ impl<K: Eq + Hash, A: CacheValue> Cache<K, A> {
         Some(found)
     }
 
-    /// Remembers an answer, unless it is so large that it would drive out too many others.
+    /// Inserts a value, unless it is so large that it would evict too many others.
     pub fn insert(&self, key: K, state: u64, answer: A) {
         if cost(&answer) > self.max_bytes / 8 {
             return;
@@ -99,8 +100,8 @@ impl<K: Eq + Hash, A: CacheValue> Cache<K, A> {
 }
 
 impl<K: Eq + Hash, A: CacheValue> Generations<K, A> {
-    /// Adds an entry to the young generation, and returns what is forgotten for it: freeing that takes a while and
-    /// need not happen under the lock.
+    /// Adds an entry to the young generation. Returns the dropped generation, so that the caller can free it after the
+    /// lock is released.
     fn add(&mut self, key: K, entry: Entry<A>, half: usize) -> HashMap<K, Entry<A>> {
         if let Some(replaced) = self.young.remove(&key) {
             self.young_bytes -= cost(&replaced.value);
