@@ -1,4 +1,4 @@
-//! Lines of the log for programs: one JSON object each.
+//! The log format for programs: one JSON object per line.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::{SCRIPT_FIELDS, SCRIPT_PREFIX, UtcTime, is_unsafe_char, parse_object};
 
-/// The keys that every line has. A field of a script with such a name gets [`SCRIPT_PREFIX`], and so does one that would be
-/// there twice.
+/// The keys of every line. A field of a script with such a name, or with the name of another field, gets
+/// [`SCRIPT_PREFIX`].
 const RESERVED_KEYS: [&str; 4] = ["timestamp", "level", "message", "target"];
 
-/// Lines for programs. Spans have to be formatted as JSON too.
+/// Formats events as JSON. Spans must be formatted as JSON too.
 pub(super) struct Json;
 
 impl<S, N> FormatEvent<S, N> for Json
@@ -41,7 +41,7 @@ where
         let fields = std::mem::take(&mut line.script_fields);
         line.push_object(&fields);
         let line = serde_json::to_string(&line).map_err(|_| fmt::Error)?;
-        // They stand in texts only, and JSON may write any character as its number.
+        // These characters can only be in strings, and JSON can escape every character.
         for part in line.split_inclusive(is_unsafe_char) {
             let clean = part.strip_suffix(is_unsafe_char).unwrap_or(part);
             writer.write_str(clean)?;
@@ -53,11 +53,11 @@ where
     }
 }
 
-/// The entries of a line, in their order.
+/// The entries of a line, in order.
 #[derive(Default)]
 struct JsonLine {
     entries: Vec<(String, Value)>,
-    /// What a script has added, as JSON.
+    /// The fields that a script has added, as JSON.
     script_fields: String,
 }
 

@@ -1,8 +1,8 @@
 //! The log: its outputs and formats, and [`LogThrottle`], a limit on repeated lines.
 //!
-//! Below the configured level a log statement costs one comparison. The text of a message is never changed, because
-//! programs that start the server wait for lines such as `SMTP listening on tcp4`; only control characters, which a
-//! hostile client could use to forge lines or to drive a terminal, are escaped.
+//! Below the configured level, a log statement costs one comparison. The text of a message is written as it is, because
+//! programs that start the server wait for lines such as `SMTP listening on tcp4`. Only control characters are escaped,
+//! because a hostile client could use them to forge lines or to control a terminal.
 
 mod json;
 mod text;
@@ -27,38 +27,38 @@ use text::Text;
 
 pub use throttle::LogThrottle;
 
-/// The library that keeps connections to a database. It warns of every one that breaks, however many there are; that the database
-/// is away is told by the store.
+/// The log target of the library that pools database connections. It warns about every connection that breaks; the
+/// store logs once that the database is unavailable.
 const POOL_TARGET: &str = "deadpool";
 
-/// What is logged and where.
+/// The settings of the log.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The least important level that is still written.
+    /// The least important level that is written.
     pub level: Level,
-    /// One JSON object per line instead of text.
+    /// Whether lines are JSON objects instead of text.
     pub json: bool,
-    /// Where the lines go.
+    /// The destination of the lines.
     pub output: Output,
-    /// Whether the mail protocols' dialogue is dumped.
+    /// Whether the conversations of the mail protocols are logged.
     pub netdebug: bool,
 }
 
-/// How important a log line is.
+/// The importance of a log line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Level {
-    /// For finding a fault.
+    /// Information for finding a bug.
     Debug,
-    /// What an operator may want to know.
+    /// Information that an operator may want.
     #[default]
     Info,
-    /// What an operator should look at.
+    /// Something that an operator should check.
     Warn,
-    /// What went wrong.
+    /// Something that failed.
     Error,
 }
 
-/// Where log lines go.
+/// The destination of log lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Output {
     /// Standard error.
@@ -66,11 +66,11 @@ pub enum Output {
     Stderr,
     /// Standard output.
     Stdout,
-    /// A file that is appended to.
+    /// A file, to which lines are appended.
     File(PathBuf),
 }
 
-/// Starts the log of the process. Fails when the file cannot be opened, or when a log was started before.
+/// Starts the log of the process. Fails if the file cannot be opened, or if a log was started before.
 pub fn start(settings: &Settings) -> io::Result<Handle> {
     let (dispatch, handle) = build(settings)?;
     tracing::dispatcher::set_global_default(dispatch).map_err(io::Error::other)?;
@@ -84,8 +84,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Opens the log file again, after somebody has moved the old one away; without a file there is nothing to do.
-    /// On failure the log goes on in the old file.
+    /// Opens the log file again, after the old one was renamed. Does nothing if the log is not a file. If this fails,
+    /// the log continues in the old file.
     pub fn reopen(&self) -> io::Result<()> {
         if let Sink::File { path, file } = &*self.sink {
             let fresh = open_for_append(path)?;
@@ -95,10 +95,10 @@ impl Handle {
     }
 }
 
-/// A log that is ready to be started.
+/// Creates a log without starting it.
 fn build(settings: &Settings) -> io::Result<(Dispatch, Handle)> {
     let sink = Arc::new(Sink::open(&settings.output)?);
-    // Whoever reads the log may go away; that is no reason to complain on a closed pipe, which would be a panic.
+    // The reader of the log may disappear. Reporting that on a closed pipe would panic.
     let subscriber = tracing_subscriber::fmt().log_internal_errors(false);
     let subscriber = subscriber.with_max_level(level_filter(settings)).with_writer(Arc::clone(&sink));
     let dispatch = if settings.json {
@@ -113,15 +113,15 @@ fn level_filter(settings: &Settings) -> LevelFilter {
     match settings.level {
         Level::Debug => LevelFilter::DEBUG,
         Level::Info => LevelFilter::INFO,
-        // Who asks for the dialogue wants to see it.
+        // If conversations are logged, they must be visible.
         Level::Warn | Level::Error if settings.netdebug => LevelFilter::INFO,
         Level::Warn => LevelFilter::WARN,
         Level::Error => LevelFilter::ERROR,
     }
 }
 
-/// Who is heard, and from which level on: everybody, but those who complain about what is told in our own words, only for those
-/// who look closely.
+/// Returns the minimum level per target. The level is the same for all targets, except that warnings of [`POOL_TARGET`]
+/// are written at debug level only.
 fn target_filter(settings: &Settings) -> Targets {
     let all = Targets::new().with_default(level_filter(settings));
     match settings.level {
@@ -130,7 +130,7 @@ fn target_filter(settings: &Settings) -> Targets {
     }
 }
 
-/// Where finished lines are written; every line is one write.
+/// The open destination. Every line is one write.
 #[derive(Debug)]
 enum Sink {
     Stderr,
@@ -181,25 +181,25 @@ fn open_for_append(path: &PathBuf) -> io::Result<File> {
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
-/// The field that holds the fields of a script's log entry, as the text of a JSON object: the fields of a `tracing` event are
-/// fixed when the program is compiled. The formats replace it by the fields in the object.
+/// The field that contains the fields of a script's log entry, as the text of a JSON object, because the fields of a
+/// `tracing` event are fixed at compile time. The formats replace it by the fields of the object.
 pub const SCRIPT_FIELDS: &str = "lua.fields";
 
-/// What is put before the name of a script's field that would be taken for one of ours.
+/// The prefix for fields of scripts whose names would be ambiguous.
 const SCRIPT_PREFIX: &str = "lua_";
 
-/// Whether a character could forge a line, drive a terminal, or show a line in another order than it is in: controls, the
-/// separators of lines and paragraphs, and the marks that turn the direction of writing.
+/// Returns whether a character could forge a line, control a terminal, or change the displayed order: control
+/// characters, line and paragraph separators, and bidirectional formatting characters.
 fn is_unsafe_char(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// What is in the text of a JSON object; nothing when it is none.
+/// Parses a JSON object. Returns an empty one if the text is invalid.
 fn parse_object(text: &str) -> serde_json::Map<String, serde_json::Value> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// Time of day in UTC, to the millisecond.
+/// Formats the time in UTC with milliseconds.
 struct UtcTime;
 
 impl FormatTime for UtcTime {
@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs `body` with a log of its own and returns the lines it wrote.
+    /// Runs `body` with a log of its own. Returns the lines that it wrote.
     fn logged(json: bool, level: Level, body: impl FnOnce(&PathBuf, &Handle)) -> Vec<String> {
         let dir = TestDir::new();
         let path = dir.path().join("log");

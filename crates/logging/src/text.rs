@@ -1,4 +1,4 @@
-//! Lines of the log for people.
+//! The log format for people.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,11 +14,11 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::{SCRIPT_FIELDS, SCRIPT_PREFIX, UtcTime, is_unsafe_char, parse_object};
 
-/// The names that mean something in lines of our own about scripts, or would seem to. A field of a script that has such a
-/// name gets [`SCRIPT_PREFIX`].
+/// Names that have a meaning in log lines about scripts, or seem to have one. A field of a script with such a name gets
+/// [`SCRIPT_PREFIX`].
 const RESERVED_NAMES: [&str; 7] = ["event", "level", "line", "message", "script", "target", "time"];
 
-/// Lines for people: time, level, where it happened, message, `key=value`.
+/// Formats events as text: time, level, message, and `key=value` for each field.
 pub(super) struct Text {
     pub(super) colour: bool,
 }
@@ -55,7 +55,7 @@ where
     }
 }
 
-/// An event's message, and its other fields as they follow it.
+/// The message of an event, and its other fields, formatted.
 #[derive(Default)]
 struct TextLine {
     message: String,
@@ -99,7 +99,7 @@ impl Visit for TextLine {
     }
 }
 
-/// A name of a script's field that cannot be taken for a value, for two fields, or for one of ours.
+/// Returns a name that cannot be confused with a value, with two fields, or with a reserved name.
 fn sanitize_name(name: &str) -> Cow<'_, str> {
     if name.is_empty() {
         return "_".into();
@@ -110,7 +110,7 @@ fn sanitize_name(name: &str) -> Cow<'_, str> {
     name.replace(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '-'), "_").into()
 }
 
-/// Writes text with its control characters and their like escaped.
+/// Writes text, and escapes control characters and other unsafe ones.
 struct Escaped<'a, 'b>(&'a mut Writer<'b>);
 
 impl fmt::Write for Escaped<'_, '_> {
