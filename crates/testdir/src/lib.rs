@@ -1,4 +1,4 @@
-//! Shared by the tests of all crates: test directories, and the notice of a test that cannot run on this machine.
+//! Support for the tests of all crates: test directories, and the report of a test that cannot run on this machine.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process, thread};
 
-/// The environment variable that names the list of skipped tests, an existing file.
+/// The environment variable with the path of the list of skipped tests, which must exist.
 const SKIPPED_TESTS: &str = "SKIPPED_TESTS";
 
 /// An empty directory that is removed, with everything in it, when this is dropped.
@@ -53,10 +53,10 @@ pub fn skip(reason: &str, required_by: &str) {
     assert!(env::var_os(required_by).is_none(), "{reason}, and {required_by} is set");
     let thread = thread::current();
     let notice = format!("{} {}: {reason}\n", program_name(), thread.name().unwrap_or("a test"));
-    // A closed standard error is no reason to fail.
+    // A closed standard error is not a reason to fail.
     let _ = io::stderr().write_all(format!("skipped {notice}").as_bytes());
     if let Some(list) = env::var_os(SKIPPED_TESTS) {
-        // Programs may append at the same time: one write keeps the line in one piece.
+        // Programs may append at the same time. One write keeps the line intact.
         let written = File::options().append(true).open(&list).and_then(|mut list| list.write_all(notice.as_bytes()));
         written.unwrap_or_else(|error| panic!("{SKIPPED_TESTS}: cannot write to {}: {error}", list.display()));
     }
@@ -69,8 +69,8 @@ fn program_name() -> String {
     name.rsplit_once('-').map_or(&*name, |(name, _)| name).to_owned()
 }
 
-/// Creates a directory whose name ends like this. An existing directory is never used and never removed: another process with
-/// the same id, in another container or before a restart, may have made it.
+/// Creates a directory whose name ends with `end`. An existing directory is never used or removed: another process with
+/// the same id, in another container or before a restart, may have created it.
 fn create_dir(end: &str) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -109,7 +109,7 @@ mod tests {
         let failed = |make: fn() -> TestDir| {
             let test = move || {
                 let dir = make();
-                // Not a panic that is printed: nothing has failed here.
+                // A panic that is not printed, because nothing has failed here.
                 std::panic::resume_unwind(Box::new(dir.path().to_owned()))
             };
             let cause = thread::spawn(test).join().unwrap_err();
@@ -121,7 +121,7 @@ mod tests {
         fs::remove_dir(*kept).unwrap();
     }
 
-    /// Runs `missing_program` below as a test of its own, with these variables.
+    /// Runs `missing_program` below as a separate test, with these variables.
     fn run_skipped_test(variables: &[(&str, &Path)]) -> Output {
         let mut command = Command::new(env::current_exe().unwrap());
         command.args(["--exact", "tests::missing_program", "--ignored"]);
