@@ -1,40 +1,42 @@
-//! A line to a server that can be cut, and one that goes dead without a word.
+//! A proxy that simulates a lost and a silent connection to a server.
 
 use super::Postgres;
 use super::forward::{Forwarder, connect};
 
-/// A port of its own that leads to another one, with the faults that a network has.
+/// A port that forwards to another one and can simulate network faults.
 pub struct FaultProxy(Forwarder);
 
 impl FaultProxy {
-    /// A line to a port on 127.0.0.1. While nobody listens there, its connections are closed as soon as they are made.
+    /// Creates a proxy for a port on 127.0.0.1. While no server listens there, connections are closed as soon as they
+    /// are accepted.
     pub fn new(port: u16) -> Self {
         Self(Forwarder::new(move || connect(port)))
     }
 
-    /// Its own port on 127.0.0.1, the same for all its life.
+    /// Returns the proxy's port on 127.0.0.1. It never changes.
     pub fn port(&self) -> u16 {
         self.0.port()
     }
 
-    /// The URL of a server that it leads to, by way of this line.
+    /// Returns the URL of the server through this proxy.
     pub fn url(&self, server: &Postgres) -> String {
         let port = |port: u16| format!(":{port}/");
         server.url().replace(&port(server.port()), &port(self.port()))
     }
 
-    /// Ends all connections and refuses new ones, until it is mended: both ends notice at once.
+    /// Closes all connections and refuses new ones until [`Self::restore`]. Both ends notice at once.
     pub fn disconnect(&mut self) {
         self.0.stop();
     }
 
-    /// Passes nothing on any more, not even the end of a connection, until it is mended: neither end notices. New
-    /// connections seem to be made. What was sent before may still arrive. A line that is cut stays cut.
+    /// Forwards nothing any more, not even the end of a connection, until [`Self::restore`]. Neither end notices. New
+    /// connections seem to be accepted. Data that was sent before may still arrive. Has no effect after
+    /// [`Self::disconnect`].
     pub fn hang(&self) {
         self.0.pause();
     }
 
-    /// Passes everything on, also what has waited.
+    /// Forwards everything again, including data that has waited.
     pub fn restore(&mut self) {
         self.0.resume();
     }

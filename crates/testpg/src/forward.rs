@@ -1,5 +1,5 @@
-//! The one mechanism behind [`Line`](super::Line) and [`Balancer`](super::Balancer): a port of loopback whose connections
-//! are passed on, both ways, to wherever they are led, with a gate before every step.
+//! The common part of [`FaultProxy`](super::FaultProxy) and [`Balancer`](super::Balancer): a port on loopback whose
+//! connections are forwarded, in both directions. Forwarding can be paused and stopped.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,20 +10,20 @@ use std::time::Duration;
 
 use super::ReservedPort;
 
-/// On loopback, who does not accept by then is as good as dead.
+/// On loopback, a server that does not accept within this time is dead.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// What is read before it is passed on.
+/// The size of the buffer for each direction.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A port whose connections are passed on. It ends, with all connections, when dropped.
+/// A port whose connections are forwarded. Dropping it closes the port and all connections.
 pub(crate) struct Forwarder {
     port: ReservedPort,
     shared: Arc<Shared>,
-    /// Accepts connections; it has the listener, which ends with it.
+    /// The thread that accepts connections. It owns the listener.
     acceptor: Option<JoinHandle<()>>,
 }
 
-/// Where the next connection goes; `None` when nobody takes it.
+/// Opens the server's side of a connection. Returns `None` if no server accepts.
 type ConnectUpstream = Box<dyn Fn() -> Option<TcpStream> + Send + Sync>;
 
 struct Shared {
@@ -34,17 +34,17 @@ struct Shared {
 
 struct State {
     flow: Flow,
-    /// Connections end by themselves too; those are forgotten when new ones come.
+    /// Connections that have ended are removed when new ones are added.
     connections: Vec<Weak<Connection>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Flow {
-    /// Everything is passed on.
+    /// Data is forwarded.
     Running,
     /// Everything waits.
     Paused,
-    /// Nothing is waited for any more.
+    /// All threads end.
     Stopped,
 }
 
@@ -66,7 +66,7 @@ impl Forwarder {
         self.port.get()
     }
 
-    /// Lets everything wait until it is opened.
+    /// Pauses forwarding until it is resumed.
     pub(crate) fn pause(&self) {
         let mut traffic = self.shared.lock();
         if traffic.flow == Flow::Running {
@@ -74,7 +74,7 @@ impl Forwarder {
         }
     }
 
-    /// Passes everything on, also after an end.
+    /// Resumes forwarding, even after [`Self::stop`].
     pub(crate) fn resume(&mut self) {
         self.shared.set_flow(Flow::Running);
         if self.acceptor.is_none() {
@@ -82,14 +82,15 @@ impl Forwarder {
         }
     }
 
-    /// Ends all connections, and refuses new ones until it is opened.
+    /// Closes all connections, and refuses new ones until it is resumed.
     pub(crate) fn stop(&mut self) {
         let Some(acceptor) = self.acceptor.take() else { return };
         self.shared.set_flow(Flow::Stopped);
-        // The acceptor looks at the gate when it wakes up. If this is not accepted, it has enough to wake up for.
+        // A connection wakes the acceptor, which then checks the state. If it fails, other connections are waiting to
+        // be accepted.
         let _ = connect(self.port.get());
         let _ = acceptor.join();
-        // Without the acceptor there are no more than these.
+        // Without the acceptor, no connections are added any more.
         for connection in self.shared.lock().connections.drain(..).filter_map(|connection| connection.upgrade()) {
             connection.shut_down();
         }
@@ -102,7 +103,7 @@ impl Drop for Forwarder {
     }
 }
 
-/// A connection to a port of loopback, if somebody listens there.
+/// Connects to a port on loopback. Returns `None` if no server listens there.
 pub(crate) fn connect(port: u16) -> Option<TcpStream> {
     TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), CONNECT_TIMEOUT).ok()
 }
@@ -111,13 +112,13 @@ fn spawn_acceptor(port: &ReservedPort, shared: &Arc<Shared>) -> JoinHandle<()> {
     let listener = TcpListener::bind(port.address()).expect("the port is reserved");
     let shared = Arc::clone(shared);
     thread::spawn(move || {
-        // Who finds the gate closed waits with the system, as if the answer of the network were still on its way.
+        // While paused, new connections wait in the backlog of the system, as if the network were slow.
         for client in listener.incoming() {
             if !shared.wait_while_paused() {
                 break;
             }
             let Ok(client) = client else { continue };
-            // A client that nobody takes is dropped, and finds its connection closed.
+            // A client without a server is dropped, which closes its connection.
             let Some(server) = (shared.connect_upstream)() else { continue };
             Connection { client, server }.start(&shared);
         }
@@ -125,10 +126,10 @@ fn spawn_acceptor(port: &ReservedPort, shared: &Arc<Shared>) -> JoinHandle<()> {
     })
 }
 
-/// Ends a listener for good. Closing it would not be enough: a process that another test is just starting has a copy of it
+/// Stops listening. Closing is not sufficient: a process that another test is just starting has a copy of the listener
 /// for a moment, and connections would be accepted until that is closed too.
 fn shut_down_listener(listener: TcpListener) {
-    // Only Linux can do this to a listener; elsewhere it is closed, at least.
+    // Only Linux supports this for a listener. Elsewhere it is only closed.
     let _ = TcpStream::from(OwnedFd::from(listener)).shutdown(Shutdown::Both);
 }
 
@@ -142,7 +143,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits while the gate is closed; whether it is open then.
+    /// Waits while forwarding is paused. Returns whether it is running then.
     fn wait_while_paused(&self) -> bool {
         let closed = |traffic: &mut State| traffic.flow == Flow::Paused;
         let traffic = self.changed.wait_while(self.lock(), closed).unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +158,7 @@ impl Shared {
 }
 
 impl Connection {
-    /// Passes on what comes, on one thread for each way.
+    /// Starts one thread for each direction.
     fn start(self, shared: &Arc<Shared>) {
         let connection = Arc::new(self);
         shared.register(&connection);
@@ -174,13 +175,13 @@ impl Connection {
     }
 
     fn shut_down(&self) {
-        // It may have ended already.
+        // It may be closed already.
         let _ = self.client.shutdown(Shutdown::Both);
         let _ = self.server.shutdown(Shutdown::Both);
     }
 }
 
-/// Passes on one way of a connection up to its end, which is passed on too; `None` when the connection is lost.
+/// Forwards one direction of a connection, including its end. Returns `None` if the connection is lost.
 fn copy(mut from: &TcpStream, mut to: &TcpStream, shared: &Shared) -> Option<()> {
     let mut piece = vec![0; BUFFER_BYTES];
     loop {

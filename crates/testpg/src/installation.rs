@@ -1,4 +1,4 @@
-//! Where PostgreSQL is on this machine, and as whom it can be run.
+//! The installation of PostgreSQL on this machine, and the user that can run it.
 
 use std::cmp::Reverse;
 use std::fs::Permissions;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-/// The variable that does not put up with a PostgreSQL that is missing.
+/// The environment variable that makes tests fail if PostgreSQL is missing.
 const REQUIRE_VARIABLE: &str = "REQUIRE_POSTGRES";
-/// Where packages put it outside of PATH, often several versions beside each other: a folder, and how the names in it begin
-/// that have the programs in their `bin`.
+/// The directories of packages that are not in PATH, often with several versions: a directory, and the prefix of the
+/// names in it that have a `bin` with the programs.
 const INSTALL_DIRS: [(&str, &str); 5] = [
     ("/usr/lib/postgresql", ""),
     ("/usr/local", "pgsql"),
@@ -19,7 +19,7 @@ const INSTALL_DIRS: [(&str, &str); 5] = [
     ("/opt/homebrew/opt", "postgresql"),
     ("/usr/local/opt", "postgresql"),
 ];
-/// As whom root runs it, the first of them that exists.
+/// The users that root can run it as. The first one that exists is used.
 const SERVER_USERS: [&str; 2] = ["postgres", "nobody"];
 
 /// The programs of one version.
@@ -28,8 +28,8 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    /// The first that is in PATH, or the newest in the usual places. Says so when there is none, and panics when there has
-    /// to be one.
+    /// Finds the first installation in PATH, or the newest in the usual directories. If there is none, reports that the
+    /// test is skipped, or panics if PostgreSQL is required.
     pub(crate) fn find() -> Option<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
         let bin = env::split_paths(&path)
@@ -41,7 +41,7 @@ impl Installation {
         bin.map(|bin| Self { bin })
     }
 
-    /// One of its programs, which need not be there.
+    /// Returns the path of a program, which need not exist.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.bin.join(name)
     }
@@ -52,13 +52,13 @@ pub(crate) fn skip(reason: &str) {
     restante_testdir::skip(reason, REQUIRE_VARIABLE);
 }
 
-/// Where the programs are that belong to the `initdb` in a folder, which may be a link to where they all are.
+/// Returns the directory of the programs that belong to the `initdb` in `bin`, which may be a link.
 fn resolve_bin(bin: &Path) -> Option<PathBuf> {
     let bin = fs::canonicalize(bin.join("initdb")).ok()?.parent()?.to_owned();
     bin.join("postgres").is_file().then_some(bin)
 }
 
-/// The `bin` of everything in a folder that begins like this, the highest version first.
+/// Returns the `bin` of everything in a directory whose name starts with `start`, highest version first.
 fn version_bins(folder: &Path, start: &str) -> Vec<PathBuf> {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let mut names: Vec<String> =
@@ -67,21 +67,22 @@ fn version_bins(folder: &Path, start: &str) -> Vec<PathBuf> {
     names.into_iter().map(|name| folder.join(name).join("bin")).collect()
 }
 
-/// All numbers in a name: `pgsql-9.6` is 9, 6.
+/// Returns all numbers in a name: `pgsql-9.6` is 9, 6.
 fn version_numbers(name: &str) -> Vec<u32> {
     name.split(|character: char| !character.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
-/// As whom PostgreSQL runs: it refuses to be root.
+/// The user that runs PostgreSQL, which refuses to run as root.
 pub(crate) enum User {
-    /// Who runs the test.
+    /// The user that runs the test.
     Same,
-    /// Somebody with fewer rights.
+    /// A user with fewer permissions.
     Other { uid: u32, gid: u32 },
 }
 
 impl User {
-    /// Who can own a server, and from now on owns this directory, which was made by the user of this process.
+    /// Returns a user that can run a server, and makes it the owner of this directory, which the user of this process
+    /// has created.
     pub(crate) fn for_server_in(directory: &Path) -> Self {
         if fs::metadata(directory).expect("the directory is there").uid() != 0 {
             return Self::Same;
@@ -94,7 +95,8 @@ impl User {
         Self::Other { uid, gid }
     }
 
-    /// Gives a file to this user, and to nobody else: PostgreSQL does not take a key that others can read.
+    /// Makes this user the owner of a file, which no other user can read then: PostgreSQL refuses a key that others can
+    /// read.
     pub(crate) fn take_ownership(&self, file: &Path) {
         fs::set_permissions(file, Permissions::from_mode(0o600)).expect("it is our file");
         if let Self::Other { uid, gid } = *self {
@@ -102,8 +104,8 @@ impl User {
         }
     }
 
-    /// A command that runs as this user, in this directory, quietly, and in a group of its own, so that Ctrl-C is not for
-    /// it: who started it decides when it ends.
+    /// Returns a command that runs as this user, in this directory, without output, and in a process group of its own.
+    /// So Ctrl-C does not end it: the test decides when it ends.
     pub(crate) fn command(&self, program: &Path, directory: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(directory).process_group(0);
@@ -115,7 +117,7 @@ impl User {
     }
 }
 
-/// The ids of a user and its group, in the text of `/etc/passwd`.
+/// Returns the ids of a user and its group, from the text of `/etc/passwd`.
 fn user_ids(users: &str, name: &str) -> Option<(u32, u32)> {
     let user = users.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|user| user[0] == name)?;
     Some((user.get(2)?.parse().ok()?, user.get(3)?.parse().ok()?))

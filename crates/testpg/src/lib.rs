@@ -1,5 +1,5 @@
-//! A PostgreSQL for tests: private servers that end with their values, and what lies between them and their clients when a
-//! network is bad ([`Line`]) or shared ([`Balancer`]). Nothing here speaks PostgreSQL's protocol.
+//! PostgreSQL servers for tests, which end when their values are dropped, and proxies for tests of an unreliable
+//! network ([`FaultProxy`]) and of several nodes ([`Balancer`]). Nothing here implements the protocol of PostgreSQL.
 
 mod balancer;
 mod fault_proxy;

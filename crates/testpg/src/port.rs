@@ -1,4 +1,4 @@
-//! Ports for servers that are gone for a while and then come back to the same one.
+//! Ports for servers that stop and start again on the same port.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -6,15 +6,15 @@ use std::ops::Range;
 
 use socket2::{Domain, Socket, Type};
 
-/// Below what systems hand out by themselves. There, another program, or even the client that tries again and again to
-/// connect, could be given the port as its own end of a connection, and the server could not come back.
+/// Below the ephemeral ports. One of those could be assigned to another program, or even to the client that retries to
+/// connect, and the server could not start again.
 const PORTS: Range<u16> = 10_000..32_000;
 
-/// A port of loopback that no other program is given until this is dropped. Any number of servers can use it one after the
-/// other, if they set `SO_REUSEADDR`, as servers do. While none of them listens, connections are refused.
+/// A port on loopback that no other program gets until this is dropped. Several servers can use it one after the other,
+/// if they set `SO_REUSEADDR`, as servers do. While none of them listens, connections are refused.
 pub struct ReservedPort {
     port: u16,
-    /// Bound to the port, and never listening. `None` on systems where it would keep servers out.
+    /// Bound to the port, and never listening. `None` on systems where it would prevent servers from binding.
     _socket: Option<Socket>,
 }
 
@@ -22,7 +22,7 @@ impl ReservedPort {
     /// Reserves a port.
     #[expect(clippy::new_without_default, reason = "what takes something from the system is no default value")]
     pub fn new() -> Self {
-        // A random start keeps programs apart that look at the same time.
+        // A random start reduces conflicts between programs that search at the same time.
         let start = RandomState::new().hash_one(()) % u64::from(PORTS.end - PORTS.start);
         let start = PORTS.start + u16::try_from(start).unwrap_or_default();
         (start..PORTS.end)
@@ -43,7 +43,8 @@ impl ReservedPort {
 
     fn reserve(port: u16) -> Option<Self> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("sockets can be made");
-        // Bound without SO_REUSEADDR, the port is ours alone. With it from then on, Linux lets in servers that set it too.
+        // Bound without SO_REUSEADDR, the port is exclusive. If the option is set afterwards, Linux allows servers that
+        // set it too.
         socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into()).ok()?;
         socket.set_reuse_address(true).ok()?;
         Some(Self { port, _socket: cfg!(target_os = "linux").then_some(socket) })

@@ -1,5 +1,4 @@
-//! Processes that are not only ours to wait for: signals to them, the children they have, and a watcher that ends a server
-//! when the test program cannot do it any more.
+//! Processes: signals, child processes, and a watcher that ends a server after the test program was killed.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use super::installation::User;
 
-/// How long it is waited before looking again.
+/// The interval between two checks.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Whoever was killed and is still there after this is not waited for.
+/// How long to wait for processes that were killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Reads until the test program is gone, however it ended; then ends the server at once, which ends its children, and
-/// removes its directory when the server has left it. One that has crashed never says so: the wait is limited.
+/// Waits until the test program has ended, for any reason. Then ends the server, which ends its children, and removes
+/// its directory after the server has left it. A server that has crashed leaves its pid file, so the wait is limited.
 const WATCH_SCRIPT: &str = r#"
 read -r _
 kill -s QUIT "$1"
@@ -26,12 +25,12 @@ done
 rm -rf "$2"
 "#;
 
-/// The process that outlives the test program for a moment.
+/// A process that outlives the test program for a moment.
 pub(crate) struct Watcher(Child);
 
 impl Watcher {
-    /// Watches over a server and its directory. Its standard input is a pipe that only this program has open, and which the
-    /// system closes with it.
+    /// Starts a watcher for a server and its directory. Its standard input is a pipe that only this program has open,
+    /// and which the system closes when the program ends.
     pub(crate) fn spawn(server: &Child, directory: &Path, user: &User) -> Self {
         let mut command = user.command(Path::new("/bin/sh"), Path::new("/"));
         command.args(["-c", WATCH_SCRIPT, "watcher"]).arg(server.id().to_string()).arg(directory).stdin(Stdio::piped());
@@ -41,13 +40,13 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // Killed before its pipe is closed: whoever drops it has ended the server, and keeps the directory.
+        // Killed before its pipe is closed: the caller has ended the server already, and keeps the directory.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Sends a signal, as far as there is still somebody to get it.
+/// Sends a signal to processes. Ignores those that have ended.
 pub(crate) fn signal(name: &str, processes: &HashSet<u32>) {
     let ids = processes.iter().map(u32::to_string);
     let mut command = Command::new("/bin/sh");
@@ -55,10 +54,10 @@ pub(crate) fn signal(name: &str, processes: &HashSet<u32>) {
     let _ = command.status();
 }
 
-/// Kills a process and its children, wherever those have gone: PostgreSQL's leave its group, each for one of its own, and
-/// may answer a client for a while after their parent was killed.
+/// Kills a process and its children, even if they have left its process group. Each child of PostgreSQL has a group of
+/// its own and may serve a client for a while after its parent was killed.
 pub(crate) fn kill_with_children(parent: &mut Child) {
-    // Who is stopped has no more children.
+    // A stopped process starts no more children.
     signal("STOP", &HashSet::from([parent.id()]));
     let mut family = list_alive(|process| process.parent == parent.id());
     family.insert(parent.id());
@@ -75,15 +74,15 @@ struct Process {
     parent: u32,
 }
 
-/// The processes of this kind that are not dead. Where `ps` is missing there are none: those that are not killed for it end
-/// by themselves soon after their parent.
+/// Returns the living processes that match. Without `ps` there are none: the children then end by themselves soon after
+/// their parent.
 fn list_alive(kind: impl Fn(&Process) -> bool) -> HashSet<u32> {
     let list = Command::new("ps").args(["-A", "-o", "pid=", "-o", "ppid=", "-o", "stat="]).output();
     let list = list.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     list.lines().filter_map(parse_alive).filter(kind).map(|process| process.id).collect()
 }
 
-/// One line of `ps`, unless the process is dead and only not yet buried.
+/// Parses a line of `ps`. Returns `None` for a zombie.
 fn parse_alive(line: &str) -> Option<Process> {
     let mut words = line.split_whitespace();
     let (id, parent) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);

@@ -1,4 +1,4 @@
-//! One PostgreSQL, with a directory and a port of its own, that can be stopped, killed and started again.
+//! A PostgreSQL server with its own directory and port, which can be stopped, killed and started again.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -18,17 +18,17 @@ use super::process::{POLL_INTERVAL, Watcher, kill_with_children, signal};
 const SERVER_TIMEOUT: Duration = Duration::from_mins(1);
 /// How many ports are tried.
 const MAX_PORT_ATTEMPTS: usize = 5;
-/// How many of the last lines of its log are shown when a server fails.
+/// The number of log lines that are shown if a server fails.
 const LAST_LINES: usize = 20;
 
-/// A server on loopback. Everybody on this machine may log in, as `restante`, without a password. It ends when dropped, and
-/// when the test program ends in any other way; its directory goes with it.
+/// A server on loopback. Every user of this machine may log in as `restante`, without a password. The server ends when
+/// this is dropped or the test program ends for any other reason. Its directory is removed then.
 pub struct Postgres {
     pub(crate) installation: Installation,
     user: User,
     directory: TestDir,
     is_durable: bool,
-    /// Settings beyond the usual.
+    /// Additional settings.
     extra_settings: Vec<String>,
     port: ReservedPort,
     running: Option<Running>,
@@ -36,29 +36,31 @@ pub struct Postgres {
 
 struct Running {
     server: Child,
-    /// Held for its end, after that of the server.
+    /// Dropped after the server has ended.
     _watcher: Watcher,
 }
 
 impl Postgres {
-    /// A fast server: what was committed outlives the server, but not a loss of power. `None` when PostgreSQL is not
-    /// installed, which is said; with `REQUIRE_POSTGRES` in the environment, as in CI, it is a panic.
+    /// Starts a fast server. Commits survive a crash of the server, but not a power failure. Returns `None` if
+    /// PostgreSQL is not installed, and reports that the test is skipped. Panics instead if `REQUIRE_POSTGRES` is set,
+    /// as in CI.
     pub fn start() -> Option<Self> {
         Self::launch(false, &[], &[])
     }
 
-    /// Like [`start`](Self::start), but it syncs what it commits to the disk, as servers do in earnest.
+    /// Like [`start`](Self::start), but the server syncs commits to disk, as in production.
     pub fn start_durable() -> Option<Self> {
         Self::launch(true, &[], &[])
     }
 
-    /// Like [`start`](Self::start), but with files of these names and contents in its data directory, such as `pg_hba.conf`, which
-    /// says who may log in and how, and with these settings, such as `ssl=on`.
+    /// Like [`start`](Self::start), but with additional files in its data directory, such as `pg_hba.conf`, which says
+    /// who may log in and how, and with additional settings, such as `ssl=on`.
     pub fn start_with_files(files: &[(&str, &str)], settings: &[&str]) -> Option<Self> {
         Self::launch(false, files, settings)
     }
 
-    /// A fast server for all tests of a program, which runs until the program ends. As it is shared, it cannot be killed.
+    /// Returns a fast server for all tests of a program, which runs until the program ends. It is shared, so it cannot
+    /// be killed.
     pub fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Postgres> = OnceLock::new();
         // Every test reports that it is skipped, not only the first one.
@@ -66,22 +68,22 @@ impl Postgres {
         Some(SHARED.get_or_init(|| Self::start().expect("PostgreSQL is installed")))
     }
 
-    /// Where clients find it.
+    /// Returns the URL for clients.
     pub fn url(&self) -> String {
         format!("postgres://restante@127.0.0.1:{}/postgres", self.port.get())
     }
 
-    /// Its port on 127.0.0.1, the same for all its life.
+    /// Returns the port on 127.0.0.1. It never changes.
     pub fn port(&self) -> u16 {
         self.port.get()
     }
 
-    /// Where its data and its log are.
+    /// Returns the directory of its data and log.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Kills it and all its processes, as if the machine had lost them. They are gone when this returns.
+    /// Kills all its processes, as in a crash of the machine. They have ended when this returns.
     pub fn kill(&mut self) {
         if let Some(Running { mut server, _watcher }) = self.running.take() {
             kill_with_children(&mut server);
@@ -89,7 +91,7 @@ impl Postgres {
         }
     }
 
-    /// Ends it in good order: clients are disconnected, what they have not committed is undone.
+    /// Stops the server. Clients are disconnected, and their open transactions are rolled back.
     pub fn stop(&mut self) {
         let Some(running) = &self.running else { return };
         signal("INT", &HashSet::from([running.server.id()]));
@@ -100,11 +102,11 @@ impl Postgres {
         }
     }
 
-    /// Starts it after [`stop`](Self::stop) or [`kill`](Self::kill), with the same data and on the same port.
+    /// Starts the server after [`stop`](Self::stop) or [`kill`](Self::kill), with the same data and on the same port.
     pub fn start_again(&mut self) {
         assert!(self.running.is_none(), "PostgreSQL is not stopped");
         let start = Instant::now();
-        // It refuses to start while anything is left of its predecessor.
+        // It refuses to start while processes of the previous server are left.
         while !self.try_start() {
             assert!(start.elapsed() < SERVER_TIMEOUT, "PostgreSQL does not start again:\n{}", self.log_tail());
             thread::sleep(POLL_INTERVAL);
@@ -133,7 +135,7 @@ impl Postgres {
             postgres.user.take_ownership(&path);
         }
         let started = (0..MAX_PORT_ATTEMPTS).any(|_| {
-            // Not every system keeps other programs off a reserved port.
+            // Not every system prevents other programs from using a reserved port.
             postgres.port = ReservedPort::new();
             postgres.try_start()
         });
@@ -149,7 +151,7 @@ impl Postgres {
         assert!(output.status.success(), "initdb fails in {}: {complaint}", self.directory.path().display());
     }
 
-    /// Whether it came to accept connections; another program may have been faster at its port.
+    /// Starts the server. Returns false if it ended, for example because another program has its port.
     fn try_start(&mut self) -> bool {
         let log = File::options().create(true).append(true).open(self.log_path()).expect("the log can be written");
         let mut command = self.user.command(&self.installation.program("postgres"), self.directory.path());
@@ -171,30 +173,30 @@ impl Postgres {
         false
     }
 
-    /// Whether it accepts connections. What a predecessor has left in the notes is not taken for its word.
+    /// Returns whether the server accepts connections. A pid file of a previous server does not count.
     fn is_ready(&self) -> bool {
         let Some(running) = &self.running else { return false };
         let notes = self.pid_file_lines();
         notes.first() == Some(&running.server.id().to_string()) && notes.get(7).is_some_and(|status| status == "ready")
     }
 
-    /// Removes the shared memory of a server that was killed, which the system would keep until it is booted again, and it
-    /// keeps only so many. It stands in the notes as a key and an id.
+    /// Removes the shared memory of a killed server. The system would keep it until the next boot, and its number is
+    /// limited. The pid file contains it as a key and an id.
     fn remove_shared_memory(&self) {
         let notes = self.pid_file_lines();
         if let Some((_, id)) = notes.get(6).and_then(|segment| segment.rsplit_once(' ')) {
-            // Without it, a few bytes are left.
+            // If this fails, a few bytes are left.
             let _ = Command::new("ipcrm").args(["-m", id]).stderr(Stdio::null()).status();
         }
     }
 
-    /// What a running server writes down for those who have started it, line by line: first its id, last how far it is.
+    /// Returns the lines of the pid file of a running server: its process id first, its status last.
     fn pid_file_lines(&self) -> Vec<String> {
         let notes = fs::read_to_string(self.data_dir().join("postmaster.pid")).unwrap_or_default();
         notes.lines().map(|line| line.trim().to_owned()).collect()
     }
 
-    /// Whether it does not run any more.
+    /// Returns whether the server is not running.
     fn has_ended(&mut self) -> bool {
         self.running.take_if(|running| running.server.try_wait().expect("it is our process").is_some());
         self.running.is_none()
@@ -205,11 +207,11 @@ impl Postgres {
         [
             "listen_addresses=127.0.0.1".to_owned(),
             format!("port={}", self.port.get()),
-            // The path of a socket would have to be short, and nobody needs it.
+            // The path of a socket would have to be short, and it is not needed.
             "unix_socket_directories=".to_owned(),
             "max_connections=100".to_owned(),
             "shared_buffers=64MB".to_owned(),
-            // In the directory, and gone with it, also after a kill.
+            // In the directory, so that it is removed with it, even after a kill.
             "dynamic_shared_memory_type=mmap".to_owned(),
             format!("fsync={sync}"),
             format!("full_page_writes={sync}"),

@@ -1,4 +1,4 @@
-//! A server's life and its end, whoever ends it, and networks before servers that say who they are.
+//! Start and end of servers, and proxies in front of servers that identify themselves.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -10,12 +10,12 @@ use std::{env, io, thread};
 use super::installation::skip;
 use super::{Balancer, FaultProxy, Postgres, ReservedPort};
 
-/// Long enough for anything that happens at all.
+/// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
-/// Long enough that what shall not happen would mostly have happened.
+/// Long enough that most unwanted events would have happened.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// What a statement answers; `None` when there is no psql.
+/// Returns the output of a statement. `None` if psql is not installed.
 fn psql(postgres: &Postgres, statement: &str) -> Option<String> {
     let psql = postgres.installation.program("psql");
     if !psql.is_file() {
@@ -62,7 +62,7 @@ fn the_kill_reaches_a_client_whose_statement_still_runs() {
     if !psql.is_file() {
         return skip("psql is not installed");
     }
-    // It waits for nothing, so it would not notice that the server is gone.
+    // It does not read from its connection, so it would not notice that the server is gone.
     let busy = "SELECT 'begun'; DO $$ BEGIN LOOP END LOOP; END $$";
     let mut command = Command::new(psql);
     command.args(["-XAtq"]).arg(postgres.url()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -115,7 +115,7 @@ fn a_killed_test_program_leaves_nothing() {
     }
 }
 
-/// The other program of the test above; run by hand, it ends at once or with Ctrl-D.
+/// The other program of the test above. Run by hand, it ends at once or with Ctrl-D.
 #[test]
 #[ignore = "is a part of another test"]
 fn waits_to_be_killed() {
@@ -124,7 +124,7 @@ fn waits_to_be_killed() {
     let _ = io::stdin().read(&mut [0]);
 }
 
-/// A server that greets every client with a letter, and then repeats what it hears.
+/// Starts a server that sends a letter to every client, and then echoes what it receives.
 fn echo(letter: u8) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -139,14 +139,14 @@ fn echo(letter: u8) -> u16 {
     port
 }
 
-/// The next so many bytes.
+/// Reads this number of bytes.
 fn hear(mut stream: &TcpStream, length: usize) -> io::Result<Vec<u8>> {
     let mut heard = vec![0; length];
     stream.read_exact(&mut heard)?;
     Ok(heard)
 }
 
-/// A connection whose server has greeted.
+/// Returns a connection whose server has sent its letter.
 fn greeted(port: u16) -> TcpStream {
     let stream = connect(port).unwrap();
     assert_eq!(hear(&stream, 1).unwrap(), b"a");
