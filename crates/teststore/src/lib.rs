@@ -1,5 +1,5 @@
-//! A store for tests that several nodes share: mail in memory, and a feed for each node that tells of every change, in one order.
-//! What a node is told can be held back, as a slow or broken network does.
+//! A store for tests that several nodes share: messages in memory, and a feed for each node that contains every change,
+//! in one order. The feed of a node can be held back, as by a slow or broken network.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,54 +15,54 @@ use restante_store::{
 };
 use tokio::sync::mpsc::Sender;
 
-/// How many news a node may leave unread before the others wait for it.
+/// The number of items that a node may leave unread before changes wait for it.
 const FEED_CAPACITY: usize = 1000;
 
-/// See the crate's documentation.
+/// See the crate documentation.
 pub struct SharedStore {
     memory: MemoryStore,
-    /// Held during a change and its telling.
+    /// Locked during a change and the publishing of its events.
     state: tokio::sync::Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The number of the last change.
+    /// The position of the last change.
     clock: u64,
     links: Vec<NodeLink>,
 }
 
-/// The way to a node.
+/// The sender of a node's feed.
 struct NodeLink {
     sender: Sender<FeedItem>,
-    /// What is held back, where it is.
+    /// Changes that are held back. `None` if they are sent at once.
     held_changes: Option<Vec<Change>>,
-    /// The last change before it was there, until it has begun.
+    /// The position of the last change before the node was created, until its backlog was sent.
     starts_after: Option<u64>,
 }
 
-/// The store as one node sees it.
+/// The store as one node uses it.
 pub struct Node {
     store: Arc<SharedStore>,
-    /// Its place among all nodes.
+    /// The index in [`State::links`].
     index: usize,
     feed: Mutex<Option<Feed>>,
 }
 
 impl SharedStore {
-    /// An empty store within these limits.
+    /// Creates an empty store with these limits.
     pub fn new(limits: Limits) -> Arc<Self> {
         Arc::new(Self { memory: MemoryStore::new(limits), state: tokio::sync::Mutex::default() })
     }
 
-    /// One more node, which is told of everything that happens from now on.
+    /// Adds a node, which gets all further changes.
     pub async fn node(self: &Arc<Self>) -> Arc<Node> {
         let node = self.starting_node().await;
         node.release().await;
         node
     }
 
-    /// One more node, which has not begun: what happens from now on is held back, and not new when it is released.
+    /// Adds a node that is still starting: further changes are held back, and are its backlog when it is released.
     pub async fn starting_node(self: &Arc<Self>) -> Arc<Node> {
         let (sender, feed) = Feed::new(FEED_CAPACITY);
         let mut register = self.state.lock().await;
@@ -74,12 +74,12 @@ impl SharedStore {
 }
 
 impl Node {
-    /// Holds back what this node is told.
+    /// Holds back the changes for this node.
     pub async fn hold(&self) {
         self.store.state.lock().await.links[self.index].held_changes = Some(Vec::new());
     }
 
-    /// Tells this node what was held back.
+    /// Sends the changes that were held back.
     pub async fn release(&self) {
         let mut register = self.store.state.lock().await;
         let wire = &mut register.links[self.index];
@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// Forgets what was held back, and tells this node that it has missed something.
+    /// Discards the changes that were held back, and sends a gap instead.
     pub async fn discard_held(&self) {
         let mut register = self.store.state.lock().await;
         let wire = &mut register.links[self.index];
@@ -101,7 +101,7 @@ impl Node {
 }
 
 impl State {
-    /// Tells all nodes of something that happened, under this number or the next one.
+    /// Publishes an event to all nodes, at this position or the next one.
     async fn publish(&mut self, number: Option<u64>, event: Event) {
         self.clock = number.unwrap_or(self.clock + 1);
         for wire in &mut self.links {
@@ -121,7 +121,7 @@ impl State {
 }
 
 impl NodeLink {
-    /// A node that is gone is not told.
+    /// Sends an item. Ignores a node that was dropped.
     async fn send(&self, news: FeedItem) {
         let _ = self.sender.send(news).await;
     }
@@ -131,7 +131,7 @@ impl NodeLink {
 impl Store for Node {
     async fn append(&self, message: NewMessage) -> Result<Appended> {
         let mut register = self.store.state.lock().await;
-        // An id is the number of a change and a time, so the time of the last change must be over.
+        // An id is both a position and a time, so the time of the last change must have passed.
         while Timestamp::now().as_microsecond().unsigned_abs() <= register.clock {
             tokio::task::yield_now().await;
         }
