@@ -32,56 +32,56 @@ where
     let unbounded = || open(Limits::default());
     let capped = |messages_per_mailbox| open(Limits { messages_per_mailbox, bytes: 0 });
     let bounded = || open(Limits { messages_per_mailbox: 0, bytes: 5_000 });
-    an_unknown_mailbox_is_empty(&unbounded().await).await;
-    what_was_appended_can_be_read(&unbounded().await).await;
-    one_message_for_many_mailboxes(&unbounded().await).await;
+    unknown_mailbox_is_empty(&unbounded().await).await;
+    appended_message_can_be_read(&unbounded().await).await;
+    message_can_have_many_mailboxes(&unbounded().await).await;
     ids_ascend_and_are_never_reused(&unbounded().await).await;
-    the_last_id_is_that_of_whatever_came_last(&unbounded().await).await;
+    last_id_is_highest_assigned_id(&unbounded().await).await;
     versions_change_with_every_change(&unbounded().await).await;
-    pages_are_parts_of_the_whole(&unbounded().await).await;
+    list_returns_pages(&unbounded().await).await;
     seen_can_be_set_and_unset(&unbounded().await).await;
     purge_empties_one_mailbox(&unbounded().await).await;
-    purge_takes_so_many_from_the_front(&unbounded().await).await;
-    expiry_takes_the_oldest_first(&unbounded().await).await;
-    expiry_goes_by_the_time_of_receipt(&unbounded().await).await;
-    usage_is_what_is_held(&unbounded().await).await;
-    a_big_message_comes_back_whole(&unbounded().await).await;
-    content::a_body_is_any_bytes(&unbounded().await).await;
-    content::a_trace_may_be_empty(&unbounded().await).await;
-    content::a_headline_is_any_text(&unbounded().await).await;
+    purge_removes_lowest_ids_up_to_limit(&unbounded().await).await;
+    expire_removes_oldest_first(&unbounded().await).await;
+    expire_orders_by_time_of_receipt(&unbounded().await).await;
+    usage_counts_contents(&unbounded().await).await;
+    big_message_is_returned_unchanged(&unbounded().await).await;
+    content::body_can_be_any_bytes(&unbounded().await).await;
+    content::trace_can_be_empty(&unbounded().await).await;
+    content::headline_can_be_any_text(&unbounded().await).await;
     content::times_are_kept_exactly(&unbounded().await).await;
-    content::names_are_of_every_kind(&unbounded().await).await;
-    content::many_copies_are_held_once(&unbounded().await).await;
-    content::a_message_is_in_its_own_mailbox_only(&unbounded().await).await;
-    mailboxes::they_are_those_that_hold_something(&unbounded().await).await;
-    mailboxes::a_prefix_is_what_it_is(&unbounded().await).await;
-    mailboxes::a_list_can_be_followed_while_mailboxes_go(&unbounded().await).await;
-    mailboxes::they_say_what_they_hold(&unbounded().await).await;
-    mailboxes::they_do_not_count_what_the_cap_took(&capped(3).await).await;
-    mailboxes::they_do_not_count_what_the_bound_took(&bounded().await).await;
-    the_cap_lets_the_first_go(&capped(3).await).await;
-    the_cap_goes_by_arrival(&capped(2).await).await;
-    the_bound_lets_the_oldest_of_all_go(&bounded().await).await;
-    the_bound_goes_by_the_time_of_receipt(&bounded().await).await;
-    the_bound_counts_a_shared_body_once(&bounded().await).await;
-    a_message_above_the_bound_does_not_stay(&bounded().await).await;
+    content::names_can_be_any_text(&unbounded().await).await;
+    content::body_of_many_copies_is_stored_once(&unbounded().await).await;
+    content::id_is_valid_in_its_own_mailbox_only(&unbounded().await).await;
+    mailboxes::list_contains_mailboxes_that_are_not_empty(&unbounded().await).await;
+    mailboxes::prefix_has_no_wildcards(&unbounded().await).await;
+    mailboxes::list_can_be_paged_while_mailboxes_are_removed(&unbounded().await).await;
+    mailboxes::list_counts_contents(&unbounded().await).await;
+    mailboxes::list_excludes_messages_evicted_by_cap(&capped(3).await).await;
+    mailboxes::list_excludes_messages_evicted_by_size_limit(&bounded().await).await;
+    cap_evicts_lowest_ids(&capped(3).await).await;
+    cap_orders_by_arrival(&capped(2).await).await;
+    size_limit_evicts_oldest_of_all_mailboxes(&bounded().await).await;
+    size_limit_orders_by_time_of_receipt(&bounded().await).await;
+    size_limit_counts_shared_body_once(&bounded().await).await;
+    message_above_size_limit_is_evicted(&bounded().await).await;
     for (seed, limits) in (0..walks()).zip(model::LIMITS.into_iter().cycle()) {
         model::RandomWalk::new(seed, limits).run(&open(limits).await, 200).await;
     }
     concurrency::many_writers_lose_nothing(unbounded().await).await;
-    concurrency::the_cap_holds_under_many_writers(capped(concurrency::CAP).await).await;
+    concurrency::cap_holds_with_many_writers(capped(concurrency::CAP).await).await;
     concurrency::every_message_is_accounted_for(capped(4 * concurrency::CAP).await).await;
-    concurrency::readers_during_purges_see_whole_messages(unbounded().await).await;
-    concurrency::a_message_is_removed_once(unbounded().await).await;
-    concurrency::marking_and_removing_agree(unbounded().await).await;
-    concurrency::a_wish_for_another_mailbox_is_another_wish(unbounded().await).await;
+    concurrency::readers_see_whole_messages_during_purges(unbounded().await).await;
+    concurrency::message_is_removed_once(unbounded().await).await;
+    concurrency::set_seen_and_remove_agree(unbounded().await).await;
+    concurrency::concurrent_changes_affect_only_their_mailbox(unbounded().await).await;
 }
 
 /// Returns the number of random walks. The default is one for each of [`model::LIMITS`]; `PROPTEST_CASES` overrides it,
 /// as in other random tests.
 fn walks() -> u64 {
-    let said = env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
-    said.unwrap_or(model::LIMITS.len() as u64)
+    let cases = env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
+    cases.unwrap_or(model::LIMITS.len() as u64)
 }
 
 /// Returns a message received at second `second` for these mailboxes.
@@ -121,21 +121,21 @@ fn numbers(listing: &Listing) -> Vec<MessageId> {
     listing.messages.iter().map(|summary| summary.id).collect()
 }
 
-async fn an_unknown_mailbox_is_empty(store: &impl Store) {
-    let nobody = name("nobody");
+async fn unknown_mailbox_is_empty(store: &impl Store) {
+    let unknown = name("nobody");
     let some_id = MessageId::from(1);
-    assert!(store.list(&nobody, Page::ALL).await.unwrap().messages.is_empty());
-    assert_eq!(store.version(&nobody).await.unwrap().0, 0);
-    assert_eq!(store.find(&nobody, MessageSelector::Latest).await.unwrap(), None);
-    assert_eq!(store.find(&nobody, MessageSelector::Id(some_id)).await.unwrap(), None);
-    assert_eq!(store.source(&nobody, some_id).await.unwrap(), None);
-    assert!(!store.set_seen(&nobody, some_id, true).await.unwrap());
-    assert_eq!(store.remove(&nobody, some_id).await.unwrap(), None);
-    assert!(store.purge(&nobody, MessageId::MAX, usize::MAX).await.unwrap().is_empty());
+    assert!(store.list(&unknown, Page::ALL).await.unwrap().messages.is_empty());
+    assert_eq!(store.version(&unknown).await.unwrap().0, 0);
+    assert_eq!(store.find(&unknown, MessageSelector::Latest).await.unwrap(), None);
+    assert_eq!(store.find(&unknown, MessageSelector::Id(some_id)).await.unwrap(), None);
+    assert_eq!(store.source(&unknown, some_id).await.unwrap(), None);
+    assert!(!store.set_seen(&unknown, some_id, true).await.unwrap());
+    assert_eq!(store.remove(&unknown, some_id).await.unwrap(), None);
+    assert!(store.purge(&unknown, MessageId::MAX, usize::MAX).await.unwrap().is_empty());
     assert_eq!(store.usage().await.unwrap(), Usage::default());
 }
 
-async fn what_was_appended_can_be_read(store: &impl Store) {
+async fn appended_message_can_be_read(store: &impl Store) {
     let body = b"Subject: x\r\n\r\nbare \n and \r stay\r\n\0\xff";
     let stored = store.append(message(7, &["bob"], body)).await.unwrap().stored;
     let [summary] = stored.as_slice() else { panic!("one mailbox, one copy") };
@@ -153,7 +153,7 @@ async fn what_was_appended_can_be_read(store: &impl Store) {
     assert_eq!(source, Some(Source { trace, body: Bytes::copy_from_slice(body) }));
 }
 
-async fn one_message_for_many_mailboxes(store: &impl Store) {
+async fn message_can_have_many_mailboxes(store: &impl Store) {
     let stored = store.append(message(1, &["a", "b", "c"], b"shared")).await.unwrap().stored;
     let mailboxes: Vec<_> = stored.iter().map(|summary| summary.mailbox.as_str().to_owned()).collect();
     assert_eq!(mailboxes, ["a", "b", "c"]);
@@ -180,14 +180,14 @@ async fn ids_ascend_and_are_never_reused(store: &impl Store) {
     assert!(given.is_sorted_by(|a, b| a < b), "{given:?}");
 }
 
-async fn the_last_id_is_that_of_whatever_came_last(store: &impl Store) {
+async fn last_id_is_highest_assigned_id(store: &impl Store) {
     assert_eq!(store.last_id().await.unwrap(), MessageId::ZERO, "nothing ever came");
     // The clock is set back in between.
     for (second, mailbox) in [(100, "bob"), (50, "ann"), (50, "bob")] {
-        let came = add(store, second, mailbox).await;
-        assert_eq!(store.last_id().await.unwrap(), came.id);
-        store.remove(&name(mailbox), came.id).await.unwrap();
-        assert_eq!(store.last_id().await.unwrap(), came.id, "although it is gone");
+        let added = add(store, second, mailbox).await;
+        assert_eq!(store.last_id().await.unwrap(), added.id);
+        store.remove(&name(mailbox), added.id).await.unwrap();
+        assert_eq!(store.last_id().await.unwrap(), added.id, "although it is gone");
     }
     let copies = store.append(message(50, &["a", "b"], b"x")).await.unwrap().stored;
     assert_eq!(Some(store.last_id().await.unwrap()), copies.iter().map(|copy| copy.id).max());
@@ -196,19 +196,19 @@ async fn the_last_id_is_that_of_whatever_came_last(store: &impl Store) {
 async fn versions_change_with_every_change(store: &impl Store) {
     let bob = name("bob");
     let mut seen = HashSet::new();
-    let mut fresh = |version: crate::Version| assert!(seen.insert(version), "{version:?} was there before");
+    let mut assert_new = |version: crate::Version| assert!(seen.insert(version), "{version:?} was there before");
     let first = add(store, 1, "bob").await;
-    fresh(store.version(&bob).await.unwrap());
+    assert_new(store.version(&bob).await.unwrap());
     let second = add(store, 2, "bob").await;
-    fresh(store.version(&bob).await.unwrap());
+    assert_new(store.version(&bob).await.unwrap());
     store.set_seen(&bob, first.id, true).await.unwrap();
-    fresh(store.version(&bob).await.unwrap());
+    assert_new(store.version(&bob).await.unwrap());
     store.remove(&bob, second.id).await.unwrap();
-    fresh(store.version(&bob).await.unwrap());
+    assert_new(store.version(&bob).await.unwrap());
     store.purge(&bob, MessageId::MAX, usize::MAX).await.unwrap();
     assert_eq!(store.version(&bob).await.unwrap().0, 0);
     add(store, 3, "bob").await;
-    fresh(store.version(&bob).await.unwrap());
+    assert_new(store.version(&bob).await.unwrap());
 
     let quiet = store.version(&bob).await.unwrap();
     add(store, 4, "ann").await;
@@ -216,7 +216,7 @@ async fn versions_change_with_every_change(store: &impl Store) {
     assert_eq!(store.list(&bob, Page::ALL).await.unwrap().version, quiet);
 }
 
-async fn pages_are_parts_of_the_whole(store: &impl Store) {
+async fn list_returns_pages(store: &impl Store) {
     let mut all = Vec::new();
     for second in 0..5 {
         all.push(add(store, second, "bob").await.id);
@@ -261,7 +261,7 @@ async fn purge_empties_one_mailbox(store: &impl Store) {
     assert_eq!(ids(store, "ann").await, [ann.id]);
 }
 
-async fn purge_takes_so_many_from_the_front(store: &impl Store) {
+async fn purge_removes_lowest_ids_up_to_limit(store: &impl Store) {
     let mut all = Vec::new();
     for second in 0..5 {
         all.push(add(store, second, "bob").await);
@@ -274,7 +274,7 @@ async fn purge_takes_so_many_from_the_front(store: &impl Store) {
     assert_eq!(ids(store, "bob").await, [all[4].id]);
 }
 
-async fn expiry_takes_the_oldest_first(store: &impl Store) {
+async fn expire_removes_oldest_first(store: &impl Store) {
     let first = add(store, 1, "bob").await;
     let second = add(store, 2, "ann").await;
     let third = add(store, 3, "bob").await;
@@ -287,7 +287,7 @@ async fn expiry_takes_the_oldest_first(store: &impl Store) {
 }
 
 /// The clock was set back: times and ids have different orders, and the time counts.
-async fn expiry_goes_by_the_time_of_receipt(store: &impl Store) {
+async fn expire_orders_by_time_of_receipt(store: &impl Store) {
     let late = add(store, 100, "bob").await;
     let early = add(store, 10, "bob").await;
     let middle = add(store, 50, "ann").await;
@@ -297,7 +297,7 @@ async fn expiry_goes_by_the_time_of_receipt(store: &impl Store) {
     assert_eq!(ids(store, "bob").await, [late.id]);
 }
 
-async fn usage_is_what_is_held(store: &impl Store) {
+async fn usage_counts_contents(store: &impl Store) {
     let body = [b'x'; 1000];
     let trace = trace_of("a").len() as u64;
     let stored = store.append(message(1, &["a", "b"], &body)).await.unwrap().stored;
@@ -312,14 +312,14 @@ async fn usage_is_what_is_held(store: &impl Store) {
     assert_eq!(store.usage().await.unwrap(), Usage::default());
 }
 
-async fn a_big_message_comes_back_whole(store: &impl Store) {
+async fn big_message_is_returned_unchanged(store: &impl Store) {
     let body: Vec<u8> = (0..9_000_000_u32).map(|i| (i % 251) as u8).collect();
     let id = store.append(message(1, &["bob"], &body)).await.unwrap().stored[0].id;
     let source = store.source(&name("bob"), id).await.unwrap().unwrap();
     assert!(source.body == body);
 }
 
-async fn the_cap_lets_the_first_go(store: &impl Store) {
+async fn cap_evicts_lowest_ids(store: &impl Store) {
     let oldest = add(store, 1, "bob").await;
     let kept = [add(store, 2, "bob").await.id, add(store, 3, "bob").await.id];
     let other = add(store, 4, "ann").await;
@@ -330,7 +330,7 @@ async fn the_cap_lets_the_first_go(store: &impl Store) {
 }
 
 /// The newest messages stay, whatever the clock says.
-async fn the_cap_goes_by_arrival(store: &impl Store) {
+async fn cap_orders_by_arrival(store: &impl Store) {
     let first = add(store, 100, "bob").await;
     let second = add(store, 50, "bob").await;
     let appended = store.append(message(10, &["bob"], b"x")).await.unwrap();
@@ -338,7 +338,7 @@ async fn the_cap_goes_by_arrival(store: &impl Store) {
     assert_eq!(ids(store, "bob").await, [second.id, appended.stored[0].id]);
 }
 
-async fn the_bound_goes_by_the_time_of_receipt(store: &impl Store) {
+async fn size_limit_orders_by_time_of_receipt(store: &impl Store) {
     let body = [b'x'; 2000];
     let late = store.append(message(100, &["a"], &body)).await.unwrap().stored;
     let early = store.append(message(10, &["b"], &body)).await.unwrap().stored;
@@ -346,7 +346,7 @@ async fn the_bound_goes_by_the_time_of_receipt(store: &impl Store) {
     assert_eq!(ids(store, "a").await, [late[0].id]);
 }
 
-async fn the_bound_lets_the_oldest_of_all_go(store: &impl Store) {
+async fn size_limit_evicts_oldest_of_all_mailboxes(store: &impl Store) {
     let body = [b'x'; 2000];
     let oldest = store.append(message(1, &["a"], &body)).await.unwrap().stored;
     let middle = store.append(message(2, &["b"], &body)).await.unwrap().stored;
@@ -356,7 +356,7 @@ async fn the_bound_lets_the_oldest_of_all_go(store: &impl Store) {
     assert!(store.usage().await.unwrap().bytes <= 5_000);
 }
 
-async fn the_bound_counts_a_shared_body_once(store: &impl Store) {
+async fn size_limit_counts_shared_body_once(store: &impl Store) {
     for second in 0..20 {
         store.append(message(second, &["a", "b"], &[b'x'; 2000])).await.unwrap();
         assert!(store.usage().await.unwrap().bytes <= 5_000);
@@ -366,7 +366,7 @@ async fn the_bound_counts_a_shared_body_once(store: &impl Store) {
     assert_eq!(store.usage().await.unwrap().messages, 1);
 }
 
-async fn a_message_above_the_bound_does_not_stay(store: &impl Store) {
+async fn message_above_size_limit_is_evicted(store: &impl Store) {
     let appended = store.append(message(1, &["a"], &[b'x'; 6000])).await.unwrap();
     assert_eq!(appended.evicted, appended.stored);
     assert_eq!(store.usage().await.unwrap(), Usage::default());

@@ -43,55 +43,55 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn append(&self, message: NewMessage) -> Result<Appended> {
-        let mut shelves = self.lock();
-        let stored = shelves.add(message);
-        let mut gone = Vec::new();
+        let mut state = self.lock();
+        let stored = state.add(message);
+        let mut removed = Vec::new();
         for summary in &stored {
-            shelves.enforce_cap(&summary.mailbox, self.limits.messages_per_mailbox, &mut gone);
+            state.enforce_cap(&summary.mailbox, self.limits.messages_per_mailbox, &mut removed);
         }
-        shelves.enforce_size_limit(self.limits.bytes, &mut gone);
-        drop(shelves);
-        Ok(Appended { stored, evicted: into_summaries(gone) })
+        state.enforce_size_limit(self.limits.bytes, &mut removed);
+        drop(state);
+        Ok(Appended { stored, evicted: into_summaries(removed) })
     }
 
     async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
-        Ok(self.lock().mailboxes.get(mailbox).map_or(Version(0), |held| held.version))
+        Ok(self.lock().mailboxes.get(mailbox).map_or(Version(0), |contents| contents.version))
     }
 
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
-        let shelves = self.lock();
-        let Some(held) = shelves.mailboxes.get(mailbox) else { return Ok(Listing::default()) };
-        Ok(Listing { version: held.version, messages: held.page(mailbox, page) })
+        let state = self.lock();
+        let Some(contents) = state.mailboxes.get(mailbox) else { return Ok(Listing::default()) };
+        Ok(Listing { version: contents.version, messages: contents.page(mailbox, page) })
     }
 
     async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
-        let shelves = self.lock();
-        let Some(held) = shelves.mailboxes.get(mailbox) else { return Ok(None) };
+        let state = self.lock();
+        let Some(contents) = state.mailboxes.get(mailbox) else { return Ok(None) };
         let found = match which {
-            MessageSelector::Id(id) => held.copies.get_key_value(&id),
-            MessageSelector::Latest => held.copies.last_key_value(),
+            MessageSelector::Id(id) => contents.copies.get_key_value(&id),
+            MessageSelector::Latest => contents.copies.last_key_value(),
         };
         Ok(found.map(|(id, copy)| copy.summary(mailbox, *id)))
     }
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
-        let shelves = self.lock();
-        let copy = shelves.mailboxes.get(mailbox).and_then(|held| held.copies.get(&id));
+        let state = self.lock();
+        let copy = state.mailboxes.get(mailbox).and_then(|contents| contents.copies.get(&id));
         Ok(copy.map(|copy| Source { trace: Bytes::copy_from_slice(&copy.trace), body: copy.body.bytes.clone() }))
     }
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        let mut shelves = self.lock();
-        let version = shelves.next_version();
-        let Some(held) = shelves.mailboxes.get_mut(mailbox) else { return Ok(false) };
-        let Some(copy) = held.copies.get_mut(&id) else { return Ok(false) };
+        let mut state = self.lock();
+        let version = state.next_version();
+        let Some(contents) = state.mailboxes.get_mut(mailbox) else { return Ok(false) };
+        let Some(copy) = contents.copies.get_mut(&id) else { return Ok(false) };
         if copy.seen != seen {
             copy.seen = seen;
-            held.version = version;
+            contents.version = version;
             if seen {
-                held.unseen -= 1;
+                contents.unseen -= 1;
             } else {
-                held.unseen += 1;
+                contents.unseen += 1;
             }
         }
         Ok(true)
@@ -99,7 +99,7 @@ impl Store for MemoryStore {
 
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
         let removed = self.lock().remove(mailbox, id);
-        Ok(removed.map(|gone| gone.summary))
+        Ok(removed.map(|removed| removed.summary))
     }
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
@@ -113,11 +113,11 @@ impl Store for MemoryStore {
     }
 
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
-        let shelves = self.lock();
-        let from = shelves.names.range::<str, _>((Bound::Included(page.start()), Bound::Unbounded));
-        let behind = from.filter(|name| name.as_str() != page.after);
-        let names = behind.take_while(|name| name.as_str().starts_with(&page.prefix)).take(page.limit);
-        Ok(names.filter_map(|name| shelves.mailboxes.get(name)?.state(name)).collect())
+        let state = self.lock();
+        let from = state.names.range::<str, _>((Bound::Included(page.start()), Bound::Unbounded));
+        let following = from.filter(|name| name.as_str() != page.after);
+        let names = following.take_while(|name| name.as_str().starts_with(&page.prefix)).take(page.limit);
+        Ok(names.filter_map(|name| state.mailboxes.get(name)?.state(name)).collect())
     }
 
     async fn last_id(&self) -> Result<MessageId> {
@@ -125,11 +125,11 @@ impl Store for MemoryStore {
     }
 
     async fn usage(&self) -> Result<Usage> {
-        let shelves = self.lock();
+        let state = self.lock();
         Ok(Usage {
-            messages: shelves.by_age.len() as u64,
-            mailboxes: shelves.mailboxes.len() as u64,
-            bytes: shelves.bytes,
+            messages: state.by_age.len() as u64,
+            mailboxes: state.mailboxes.len() as u64,
+            bytes: state.bytes,
         })
     }
 }
@@ -203,8 +203,8 @@ impl Body {
 impl Age {
     fn new(received: Timestamp, id: MessageId) -> Self {
         let nanosecond = received.as_nanosecond();
-        let farthest = if nanosecond < 0 { i64::MIN } else { i64::MAX };
-        Self(i64::try_from(nanosecond).unwrap_or(farthest), id)
+        let limit = if nanosecond < 0 { i64::MIN } else { i64::MAX };
+        Self(i64::try_from(nanosecond).unwrap_or(limit), id)
     }
 }
 
@@ -244,61 +244,61 @@ impl State {
             let copy = Box::new(StoredCopy { headline, received, seen: false, trace, body });
             stored.push(copy.summary(&mailbox, self.last_id));
             self.by_age.insert(Age::new(received, self.last_id), mailbox.clone());
-            let held = match self.mailboxes.entry(mailbox) {
-                Entry::Occupied(held) => held.into_mut(),
-                Entry::Vacant(free) => {
-                    self.names.insert(free.key().clone());
-                    free.insert(Mailbox::default())
+            let contents = match self.mailboxes.entry(mailbox) {
+                Entry::Occupied(occupied) => occupied.into_mut(),
+                Entry::Vacant(vacant) => {
+                    self.names.insert(vacant.key().clone());
+                    vacant.insert(Mailbox::default())
                 }
             };
-            held.version = version;
-            held.unseen += 1;
-            held.bytes += copy.size();
-            held.copies.insert(self.last_id, copy);
+            contents.version = version;
+            contents.unseen += 1;
+            contents.bytes += copy.size();
+            contents.copies.insert(self.last_id, copy);
         }
         stored
     }
 
     /// Removes the first messages of a mailbox until at most `cap` are left.
-    fn enforce_cap(&mut self, mailbox: &MailboxName, cap: usize, gone: &mut Vec<RemovedCopy>) {
-        let held = self.mailboxes.get(mailbox).map_or(0, |held| held.copies.len());
-        let excess = if cap == 0 { 0 } else { held.saturating_sub(cap) };
+    fn enforce_cap(&mut self, mailbox: &MailboxName, cap: usize, removed: &mut Vec<RemovedCopy>) {
+        let count = self.mailboxes.get(mailbox).map_or(0, |contents| contents.copies.len());
+        let excess = if cap == 0 { 0 } else { count.saturating_sub(cap) };
         for _ in 0..excess {
-            let first = self.mailboxes.get(mailbox).and_then(|held| held.copies.first_key_value());
-            let Some((&id, _)) = first else { return };
-            gone.extend(self.remove(mailbox, id));
+            let lowest = self.mailboxes.get(mailbox).and_then(|contents| contents.copies.first_key_value());
+            let Some((&id, _)) = lowest else { return };
+            removed.extend(self.remove(mailbox, id));
         }
     }
 
     /// Removes the oldest messages of all mailboxes until at most `bytes` are left.
-    fn enforce_size_limit(&mut self, bytes: u64, gone: &mut Vec<RemovedCopy>) {
+    fn enforce_size_limit(&mut self, bytes: u64, removed: &mut Vec<RemovedCopy>) {
         while bytes > 0 && self.bytes > bytes {
             let Some((&Age(_, oldest), mailbox)) = self.by_age.first_key_value() else { return };
-            gone.extend(self.remove(&mailbox.clone(), oldest));
+            removed.extend(self.remove(&mailbox.clone(), oldest));
         }
     }
 
     fn remove_older(&mut self, deadline: Timestamp, limit: usize) -> Vec<RemovedCopy> {
         let deadline = Age::new(deadline, MessageId::ZERO);
-        let mut gone = Vec::new();
-        while gone.len() < limit {
+        let mut removed = Vec::new();
+        while removed.len() < limit {
             let Some((oldest, mailbox)) = self.by_age.first_key_value() else { break };
             if *oldest >= deadline {
                 break;
             }
-            gone.extend(self.remove(&mailbox.clone(), oldest.1));
+            removed.extend(self.remove(&mailbox.clone(), oldest.1));
         }
-        gone
+        removed
     }
 
     fn remove(&mut self, mailbox: &MailboxName, id: MessageId) -> Option<RemovedCopy> {
         let version = self.next_version();
-        let held = self.mailboxes.get_mut(mailbox)?;
-        let copy = held.copies.remove(&id)?;
-        held.version = version;
-        held.unseen -= u64::from(!copy.seen);
-        held.bytes -= copy.size();
-        if held.copies.is_empty() {
+        let contents = self.mailboxes.get_mut(mailbox)?;
+        let copy = contents.copies.remove(&id)?;
+        contents.version = version;
+        contents.unseen -= u64::from(!copy.seen);
+        contents.bytes -= copy.size();
+        if contents.copies.is_empty() {
             self.mailboxes.remove(mailbox);
             self.names.remove(mailbox);
         }
@@ -306,9 +306,9 @@ impl State {
     }
 
     fn remove_first(&mut self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Vec<RemovedCopy> {
-        let held = self.mailboxes.get(mailbox);
-        let first = held.into_iter().flat_map(|held| held.copies.range(..=last).take(limit));
-        let ids: Vec<MessageId> = first.map(|(id, _)| *id).collect();
+        let contents = self.mailboxes.get(mailbox);
+        let lowest = contents.into_iter().flat_map(|contents| contents.copies.range(..=last).take(limit));
+        let ids: Vec<MessageId> = lowest.map(|(id, _)| *id).collect();
         ids.into_iter().filter_map(|id| self.remove(mailbox, id)).collect()
     }
 
@@ -358,8 +358,8 @@ impl Mailbox {
 }
 
 /// Frees the copies and returns their summaries. Called after the lock is released.
-fn into_summaries(gone: Vec<RemovedCopy>) -> Vec<Summary> {
-    gone.into_iter().map(|gone| gone.summary).collect()
+fn into_summaries(removed: Vec<RemovedCopy>) -> Vec<Summary> {
+    removed.into_iter().map(|removed| removed.summary).collect()
 }
 
 #[cfg(test)]
@@ -368,19 +368,19 @@ mod tests {
     use crate::conformance;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn passes_the_conformance_suite() {
+    async fn passes_conformance_suite() {
         conformance::run(|limits| async move { MemoryStore::new(limits) }).await;
     }
 
     #[tokio::test]
-    async fn forgets_a_mailbox_that_became_empty() {
+    async fn removes_empty_mailbox() {
         let store = MemoryStore::new(Limits::default());
         let stored = store.append(conformance::message(1, &["a", "b"], b"body")).await.unwrap().stored;
         for summary in &stored {
             store.remove(&summary.mailbox, summary.id).await.unwrap();
         }
-        let shelves = store.lock();
-        assert!(shelves.mailboxes.is_empty() && shelves.names.is_empty() && shelves.by_age.is_empty());
-        assert_eq!(shelves.bytes, 0);
+        let state = store.lock();
+        assert!(state.mailboxes.is_empty() && state.names.is_empty() && state.by_age.is_empty());
+        assert_eq!(state.bytes, 0);
     }
 }

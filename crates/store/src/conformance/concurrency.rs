@@ -46,7 +46,7 @@ pub(super) async fn many_writers_lose_nothing(store: impl Store) {
 /// The cap that is enforced whenever the mailbox is listed.
 pub(super) const CAP: usize = 5;
 
-pub(super) async fn the_cap_holds_under_many_writers(store: impl Store) {
+pub(super) async fn cap_holds_with_many_writers(store: impl Store) {
     let store = Arc::new(store);
     let mut writers = JoinSet::new();
     for writer in 0..6 {
@@ -58,8 +58,8 @@ pub(super) async fn the_cap_holds_under_many_writers(store: impl Store) {
                 let appended = store.append(numbered(writer * 1000 + step, &MAILBOXES[first..])).await.unwrap();
                 stored.extend(appended.stored);
                 evicted.extend(appended.evicted);
-                let held = ids(&*store, MAILBOXES[first]).await.len();
-                assert!(held <= CAP, "{held} messages in one mailbox");
+                let count = ids(&*store, MAILBOXES[first]).await.len();
+                assert!(count <= CAP, "{count} messages in one mailbox");
             }
             (stored, evicted)
         });
@@ -75,10 +75,10 @@ pub(super) async fn the_cap_holds_under_many_writers(store: impl Store) {
 pub(super) async fn every_message_is_accounted_for(store: impl Store) {
     const WRITERS: usize = 6;
     let store = Arc::new(store);
-    let writing = Arc::new(AtomicUsize::new(WRITERS));
+    let active_writers = Arc::new(AtomicUsize::new(WRITERS));
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
-        let (store, writing) = (store.clone(), writing.clone());
+        let (store, active_writers) = (store.clone(), active_writers.clone());
         writers.spawn(async move {
             let (mut stored, mut evicted) = (Vec::new(), Vec::new());
             for step in 0..60 {
@@ -87,72 +87,72 @@ pub(super) async fn every_message_is_accounted_for(store: impl Store) {
                 stored.extend(appended.stored);
                 evicted.extend(appended.evicted);
             }
-            writing.fetch_sub(1, Ordering::Release);
+            active_writers.fetch_sub(1, Ordering::Release);
             (stored, evicted)
         });
     }
     let mut deleters = JoinSet::new();
-    deleters.spawn(until_written(store.clone(), writing.clone(), async |store, round| {
+    deleters.spawn(delete_until_written(store.clone(), active_writers.clone(), async |store, round| {
         store.expire(at(round), 7).await.unwrap()
     }));
-    deleters.spawn(until_written(store.clone(), writing.clone(), async |store, round| {
+    deleters.spawn(delete_until_written(store.clone(), active_writers.clone(), async |store, round| {
         if round % 5 > 0 {
             return Vec::new();
         }
         store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap()
     }));
     for way in [MessageSelector::Latest, MessageSelector::Id(MessageId::ZERO)] {
-        deleters.spawn(until_written(store.clone(), writing.clone(), async move |store, _| {
-            let Some(summary) = picked(store, &name("bob"), way).await else { return Vec::new() };
+        deleters.spawn(delete_until_written(store.clone(), active_writers.clone(), async move |store, _| {
+            let Some(summary) = pick(store, &name("bob"), way).await else { return Vec::new() };
             store.remove(&summary.mailbox, summary.id).await.unwrap().into_iter().collect()
         }));
     }
     let mut readers = JoinSet::new();
     for mailbox in MAILBOXES {
-        readers.spawn(read_until_written(store.clone(), writing.clone(), name(mailbox)));
+        readers.spawn(read_until_written(store.clone(), active_writers.clone(), name(mailbox)));
     }
-    let (stored, mut gone): (Vec<_>, Vec<_>) = writers.join_all().await.into_iter().unzip();
-    gone.extend(deleters.join_all().await);
+    let (stored, mut deleted): (Vec<_>, Vec<_>) = writers.join_all().await.into_iter().unzip();
+    deleted.extend(deleters.join_all().await);
     readers.join_all().await;
-    assert_accounted(&*store, stored.concat(), gone.concat()).await;
+    assert_accounted(&*store, stored.concat(), deleted.concat()).await;
 }
 
-pub(super) async fn readers_during_purges_see_whole_messages(store: impl Store) {
+pub(super) async fn readers_see_whole_messages_during_purges(store: impl Store) {
     let store = Arc::new(store);
-    let writing = Arc::new(AtomicUsize::new(1));
-    let reader = tokio::spawn(read_until_written(store.clone(), writing.clone(), name("bob")));
+    let active_writers = Arc::new(AtomicUsize::new(1));
+    let reader = tokio::spawn(read_until_written(store.clone(), active_writers.clone(), name("bob")));
     for number in 0..100 {
         store.append(numbered(number, &["bob"])).await.unwrap();
         if number % 7 == 0 {
             store.purge(&name("bob"), MessageId::MAX, usize::MAX).await.unwrap();
         }
     }
-    writing.store(0, Ordering::Release);
+    active_writers.store(0, Ordering::Release);
     reader.await.unwrap();
 }
 
-pub(super) async fn a_message_is_removed_once(store: impl Store) {
+pub(super) async fn message_is_removed_once(store: impl Store) {
     let store = Arc::new(store);
     for round in 0..30 {
         let summary = add(&*store, round, "bob").await;
-        let mut takers = JoinSet::new();
-        for taker in 0..4 {
+        let mut deleters = JoinSet::new();
+        for deleter in 0..4 {
             let (store, mailbox, id) = (store.clone(), summary.mailbox.clone(), summary.id);
-            takers.spawn(async move {
-                match taker {
+            deleters.spawn(async move {
+                match deleter {
                     0 => store.purge(&mailbox, MessageId::MAX, usize::MAX).await.unwrap(),
                     1 => store.expire(at(round + 1), 10).await.unwrap(),
                     _ => store.remove(&mailbox, id).await.unwrap().into_iter().collect(),
                 }
             });
         }
-        assert_eq!(takers.join_all().await.concat(), [summary], "exactly one gets it");
+        assert_eq!(deleters.join_all().await.concat(), [summary], "exactly one gets it");
     }
     assert_eq!(store.usage().await.unwrap(), Usage::default());
 }
 
 /// The results of both calls agree, whichever runs first.
-pub(super) async fn marking_and_removing_agree(store: impl Store) {
+pub(super) async fn set_seen_and_remove_agree(store: impl Store) {
     let store = Arc::new(store);
     for round in 0..50 {
         let Summary { mailbox, id, .. } = add(&*store, round, "bob").await;
@@ -171,15 +171,15 @@ pub(super) async fn marking_and_removing_agree(store: impl Store) {
 }
 
 /// Changes at the same time affect only the mailbox of each.
-pub(super) async fn a_wish_for_another_mailbox_is_another_wish(store: impl Store) {
+pub(super) async fn concurrent_changes_affect_only_their_mailbox(store: impl Store) {
     for round in 0..20 {
         let Summary { mailbox, id, .. } = add(&store, round, "bob").await;
-        let nobody = name("nobody");
-        let (mine, theirs) = tokio::join!(store.set_seen(&mailbox, id, true), store.set_seen(&nobody, id, true));
-        assert_eq!((mine.unwrap(), theirs.unwrap()), (true, false));
+        let other = name("nobody");
+        let (own, foreign) = tokio::join!(store.set_seen(&mailbox, id, true), store.set_seen(&other, id, true));
+        assert_eq!((own.unwrap(), foreign.unwrap()), (true, false));
         assert!(store.find(&mailbox, MessageSelector::Id(id)).await.unwrap().unwrap().seen);
-        let (theirs, mine) = tokio::join!(store.remove(&nobody, id), store.remove(&mailbox, id));
-        assert_eq!((mine.unwrap().map(|gone| gone.id), theirs.unwrap()), (Some(id), None));
+        let (foreign, own) = tokio::join!(store.remove(&other, id), store.remove(&mailbox, id));
+        assert_eq!((own.unwrap().map(|deleted| deleted.id), foreign.unwrap()), (Some(id), None));
     }
 }
 
@@ -193,7 +193,7 @@ fn body_of(subject: &str) -> String {
     subject.repeat(1 + subject.len() * 7 % 40)
 }
 
-async fn picked(store: &impl Store, mailbox: &MailboxName, which: MessageSelector) -> Option<Summary> {
+async fn pick(store: &impl Store, mailbox: &MailboxName, which: MessageSelector) -> Option<Summary> {
     match which {
         MessageSelector::Latest => store.find(mailbox, which).await.unwrap(),
         MessageSelector::Id(_) => store.list(mailbox, Page::ALL).await.unwrap().messages.into_iter().next(),
@@ -201,25 +201,25 @@ async fn picked(store: &impl Store, mailbox: &MailboxName, which: MessageSelecto
 }
 
 /// Deletes in a loop while there are writers. Returns all deleted messages.
-async fn until_written<S: Store>(
+async fn delete_until_written<S: Store>(
     store: Arc<S>,
-    writing: Arc<AtomicUsize>,
+    active_writers: Arc<AtomicUsize>,
     delete: impl AsyncFn(&S, i64) -> Vec<Summary>,
 ) -> Vec<Summary> {
-    let mut gone = Vec::new();
+    let mut deleted = Vec::new();
     let mut round = 0;
-    while writing.load(Ordering::Acquire) > 0 {
-        gone.extend(delete(&store, round).await);
+    while active_writers.load(Ordering::Acquire) > 0 {
+        deleted.extend(delete(&store, round).await);
         round += 1;
         yield_now().await;
     }
-    gone
+    deleted
 }
 
 /// Reads a mailbox in a loop while there are writers.
-async fn read_until_written(store: Arc<impl Store>, writing: Arc<AtomicUsize>, mailbox: MailboxName) {
+async fn read_until_written(store: Arc<impl Store>, active_writers: Arc<AtomicUsize>, mailbox: MailboxName) {
     let mut listed: HashMap<Version, Vec<Summary>> = HashMap::new();
-    while writing.load(Ordering::Acquire) > 0 {
+    while active_writers.load(Ordering::Acquire) > 0 {
         let before = store.version(&mailbox).await.unwrap();
         let listing = store.list(&mailbox, Page::ALL).await.unwrap();
         let after = store.version(&mailbox).await.unwrap();
@@ -241,19 +241,19 @@ async fn read_until_written(store: Arc<impl Store>, writing: Arc<AtomicUsize>, m
 
 /// Asserts that each stored message is either in the store or was returned by exactly one deletion, and that there are
 /// no others.
-async fn assert_accounted(store: &impl Store, stored: Vec<Summary>, gone: Vec<Summary>) {
+async fn assert_accounted(store: &impl Store, stored: Vec<Summary>, deleted: Vec<Summary>) {
     let key = |summary: &Summary| (summary.mailbox.clone(), summary.id);
     let expected: HashSet<_> = stored.iter().map(key).collect();
     assert_eq!(expected.len(), stored.len(), "no id is given twice in a mailbox");
     let mut found = HashSet::new();
-    for summary in &gone {
+    for summary in &deleted {
         assert!(found.insert(key(summary)), "{summary:?} went twice");
     }
-    let (mut held, mut states) = (Usage::default(), Vec::new());
+    let (mut counted, mut states) = (Usage::default(), Vec::new());
     for mailbox in MAILBOXES {
         let messages = store.list(&name(mailbox), Page::ALL).await.unwrap().messages;
-        held.messages += messages.len() as u64;
-        held.mailboxes += u64::from(!messages.is_empty());
+        counted.messages += messages.len() as u64;
+        counted.mailboxes += u64::from(!messages.is_empty());
         states.extend(state_of(&messages));
         for summary in &messages {
             assert!(found.insert(key(summary)), "{summary:?} went and is still there");
@@ -261,7 +261,7 @@ async fn assert_accounted(store: &impl Store, stored: Vec<Summary>, gone: Vec<Su
     }
     assert!(found == expected, "missing or unknown: {:?}", found.symmetric_difference(&expected));
     let usage = store.usage().await.unwrap();
-    assert_eq!((usage.messages, usage.mailboxes), (held.messages, held.mailboxes));
+    assert_eq!((usage.messages, usage.mailboxes), (counted.messages, counted.mailboxes));
     assert_eq!(store.mailboxes(MailboxPage::ALL).await.unwrap(), states);
     for mailbox in MAILBOXES {
         store.purge(&name(mailbox), MessageId::MAX, usize::MAX).await.unwrap();

@@ -11,7 +11,7 @@ use super::mailboxes::names as mailbox_names;
 use super::{at, message, name, trace_of};
 use crate::{MessageSelector, NewCopy, NewMessage, Page, Store, Usage};
 
-pub(super) async fn a_body_is_any_bytes(store: &impl Store) {
+pub(super) async fn body_can_be_any_bytes(store: &impl Store) {
     let every_byte: Vec<u8> = (0..=255).cycle().take(256 * 3).collect();
     let bodies: [&[u8]; 6] = [b"", b"\0", b"\r\n.\r\n", b"\xff\xfe", "grün".as_bytes(), &every_byte];
     for body in bodies {
@@ -22,7 +22,7 @@ pub(super) async fn a_body_is_any_bytes(store: &impl Store) {
     }
 }
 
-pub(super) async fn a_trace_may_be_empty(store: &impl Store) {
+pub(super) async fn trace_can_be_empty(store: &impl Store) {
     let copies = vec![NewCopy { mailbox: name("bob"), trace: Bytes::new() }];
     let message = NewMessage { body: Bytes::new(), copies, ..message(1, &[], b"") };
     let stored = store.append(message).await.unwrap().stored;
@@ -33,7 +33,7 @@ pub(super) async fn a_trace_may_be_empty(store: &impl Store) {
     assert_eq!(store.purge(&name("bob"), MessageId::MAX, usize::MAX).await.unwrap(), stored);
 }
 
-pub(super) async fn a_headline_is_any_text(store: &impl Store) {
+pub(super) async fn headline_can_be_any_text(store: &impl Store) {
     let long = "x".repeat(100_000);
     let many: Vec<String> = (0..300).map(|n| format!("Recipient {n} <r{n}@example.org>")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -71,7 +71,7 @@ pub(super) async fn times_are_kept_exactly(store: &impl Store) {
 }
 
 /// Different names are different mailboxes, however similar they look. They are ordered by their bytes.
-pub(super) async fn names_are_of_every_kind(store: &impl Store) {
+pub(super) async fn names_can_be_any_text(store: &impl Store) {
     let table = [
         (Naming::Local, "a"),
         (Naming::Local, "a%"),
@@ -111,7 +111,7 @@ pub(super) async fn names_are_of_every_kind(store: &impl Store) {
     assert_eq!(mailbox_names(store, "", "", 100).await, names[1..]);
 }
 
-pub(super) async fn many_copies_are_held_once(store: &impl Store) {
+pub(super) async fn body_of_many_copies_is_stored_once(store: &impl Store) {
     let body = [b'x'; 10_000];
     let mailboxes: Vec<String> = (0..200).map(|n| format!("m{n}")).collect();
     let mailboxes: Vec<&str> = mailboxes.iter().map(String::as_str).collect();
@@ -130,7 +130,7 @@ pub(super) async fn many_copies_are_held_once(store: &impl Store) {
 }
 
 /// An id is valid only in its own mailbox.
-pub(super) async fn a_message_is_in_its_own_mailbox_only(store: &impl Store) {
+pub(super) async fn id_is_valid_in_its_own_mailbox_only(store: &impl Store) {
     let stored = store.append(message(1, &["ann", "bob"], b"x")).await.unwrap().stored;
     let (ann, bob) = (&stored[0], &stored[1]);
     let highest = MessageId::from(i64::MAX.unsigned_abs());

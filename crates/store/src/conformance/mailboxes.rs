@@ -35,7 +35,7 @@ async fn assert_listed(store: &impl Store, expected: &[(&str, u64, u64)]) {
     }
 }
 
-pub(super) async fn they_are_those_that_hold_something(store: &impl Store) {
+pub(super) async fn list_contains_mailboxes_that_are_not_empty(store: &impl Store) {
     for mailbox in ["dora", "ann", "cid", "bob", "anna", "bo"] {
         add(store, 1, mailbox).await;
     }
@@ -68,7 +68,7 @@ pub(super) async fn they_are_those_that_hold_something(store: &impl Store) {
 }
 
 /// A prefix has no wildcards, and similar characters are different.
-pub(super) async fn a_prefix_is_what_it_is(store: &impl Store) {
+pub(super) async fn prefix_has_no_wildcards(store: &impl Store) {
     let all = "a a%b a*b a[b a_b ab axb zo zoe zoé zoë z\u{10ffff} 日本 日本語 \u{10ffff}";
     let mut all: Vec<MailboxName> = all.split(' ').map(|text| text.to_owned().into()).collect();
     let copies = all.iter().map(|mailbox| NewCopy { mailbox: mailbox.clone(), trace: trace_of("x") }).collect();
@@ -92,7 +92,7 @@ pub(super) async fn a_prefix_is_what_it_is(store: &impl Store) {
     }
 }
 
-pub(super) async fn a_list_can_be_followed_while_mailboxes_go(store: &impl Store) {
+pub(super) async fn list_can_be_paged_while_mailboxes_are_removed(store: &impl Store) {
     let all: Vec<String> = (10..30).map(|number| format!("m{number}")).collect();
     for mailbox in &all {
         add(store, 1, mailbox).await;
@@ -107,7 +107,7 @@ pub(super) async fn a_list_can_be_followed_while_mailboxes_go(store: &impl Store
     assert_listed(store, &[]).await;
 }
 
-pub(super) async fn they_say_what_they_hold(store: &impl Store) {
+pub(super) async fn list_counts_contents(store: &impl Store) {
     assert_listed(store, &[]).await;
     let first = store.append(message(5, &["ann", "bob", "cid"], b"for three")).await.unwrap().stored;
     assert_listed(store, &[("ann", 1, 1), ("bob", 1, 1), ("cid", 1, 1)]).await;
@@ -145,7 +145,7 @@ pub(super) async fn they_say_what_they_hold(store: &impl Store) {
 }
 
 /// With a cap of three.
-pub(super) async fn they_do_not_count_what_the_cap_took(store: &impl Store) {
+pub(super) async fn list_excludes_messages_evicted_by_cap(store: &impl Store) {
     for second in 0..5 {
         let length = usize::try_from(second).expect("a small number");
         let stored = store.append(message(second, &["ann", "bob"], &vec![b'x'; length])).await.unwrap().stored;
@@ -155,7 +155,7 @@ pub(super) async fn they_do_not_count_what_the_cap_took(store: &impl Store) {
 }
 
 /// With a size limit of 5,000 bytes.
-pub(super) async fn they_do_not_count_what_the_bound_took(store: &impl Store) {
+pub(super) async fn list_excludes_messages_evicted_by_size_limit(store: &impl Store) {
     for second in 0..5 {
         store.append(message(second, &["ann", "bob"], &[b'x'; 2000])).await.unwrap();
     }

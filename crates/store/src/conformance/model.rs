@@ -31,7 +31,7 @@ pub(super) struct RandomWalk {
     clock: i64,
     /// The number of messages, which gives each its own subject.
     appended: i64,
-    held: BTreeMap<MailboxName, BTreeMap<MessageId, StoredMessage>>,
+    contents: BTreeMap<MailboxName, BTreeMap<MessageId, StoredMessage>>,
     /// The highest id that each mailbox ever had.
     highest: HashMap<MailboxName, MessageId>,
     /// The listing at each version that a mailbox ever had.
@@ -55,7 +55,7 @@ impl RandomWalk {
             limits,
             clock: 1_000_000_000_000,
             appended: 0,
-            held: BTreeMap::new(),
+            contents: BTreeMap::new(),
             highest: HashMap::new(),
             versions: HashMap::new(),
         }
@@ -102,8 +102,8 @@ impl RandomWalk {
             let last = self.highest.insert(copy.mailbox.clone(), summary.id);
             assert!(last.is_none_or(|last| last < summary.id), "{last:?} came before {}", summary.id);
             let source = Source { trace: copy.trace, body: sent.body.clone() };
-            let held = StoredMessage { summary, source, message: self.appended };
-            self.held.entry(copy.mailbox).or_default().insert(held.summary.id, held);
+            let stored_message = StoredMessage { summary, source, message: self.appended };
+            self.contents.entry(copy.mailbox).or_default().insert(stored_message.summary.id, stored_message);
         }
         assert_same(evicted, self.evict());
     }
@@ -117,8 +117,8 @@ impl RandomWalk {
     async fn purge(&mut self, store: &impl Store) {
         let mailbox = self.mailbox();
         let purged = store.purge(&mailbox, MessageId::MAX, usize::MAX).await.unwrap();
-        let held = self.held.remove(&mailbox).unwrap_or_default();
-        assert_eq!(purged, summaries(&held));
+        let removed = self.contents.remove(&mailbox).unwrap_or_default();
+        assert_eq!(purged, summaries(&removed));
     }
 
     async fn expire(&mut self, store: &impl Store) {
@@ -138,10 +138,10 @@ impl RandomWalk {
         let (mailbox, id) = self.pick_message();
         let seen = self.random.below(3) > 0;
         let was_there = store.set_seen(&mailbox, id, seen).await.unwrap();
-        let held = self.held.get_mut(&mailbox).and_then(|held| held.get_mut(&id));
-        assert_eq!(was_there, held.is_some());
-        if let Some(held) = held {
-            held.summary.seen = seen;
+        let expected = self.contents.get_mut(&mailbox).and_then(|messages| messages.get_mut(&id));
+        assert_eq!(was_there, expected.is_some());
+        if let Some(expected) = expected {
+            expected.summary.seen = seen;
         }
     }
 
@@ -168,13 +168,13 @@ impl RandomWalk {
 
     async fn read(&mut self, store: &impl Store) {
         let (mailbox, id) = self.pick_message();
-        let held = self.held.get(&mailbox);
-        let found = held.and_then(|held| held.get(&id));
-        let latest = held.and_then(|held| held.values().next_back());
-        let summary = |held: Option<&StoredMessage>| held.map(|held| held.summary.clone());
+        let messages = self.contents.get(&mailbox);
+        let found = messages.and_then(|messages| messages.get(&id));
+        let latest = messages.and_then(|messages| messages.values().next_back());
+        let summary = |message: Option<&StoredMessage>| message.map(|message| message.summary.clone());
         assert_eq!(store.find(&mailbox, MessageSelector::Id(id)).await.unwrap(), summary(found));
         assert_eq!(store.find(&mailbox, MessageSelector::Latest).await.unwrap(), summary(latest));
-        assert_eq!(store.source(&mailbox, id).await.unwrap(), found.map(|held| held.source.clone()));
+        assert_eq!(store.source(&mailbox, id).await.unwrap(), found.map(|message| message.source.clone()));
     }
 
     async fn mailboxes(&mut self, store: &impl Store) {
@@ -195,9 +195,9 @@ impl RandomWalk {
         for mailbox in MAILBOXES {
             self.check_listing(store, &name(mailbox)).await;
         }
-        for held in self.held.values().flat_map(BTreeMap::values) {
-            let source = store.source(&held.summary.mailbox, held.summary.id).await.unwrap();
-            assert_eq!(source.as_ref(), Some(&held.source));
+        for message in self.contents.values().flat_map(BTreeMap::values) {
+            let source = store.source(&message.summary.mailbox, message.summary.id).await.unwrap();
+            assert_eq!(source.as_ref(), Some(&message.source));
         }
     }
 
@@ -219,8 +219,8 @@ impl RandomWalk {
         let size = [0, 1, 100, 700, 1500, 7000][self.random.below(6)];
         let body: Bytes = (0..size).map(|_| self.random.byte()).collect();
         let first = self.random.below(MAILBOXES.len());
-        let several = 1 + self.random.below(4);
-        let mailboxes: Vec<_> = MAILBOXES.iter().cycle().skip(first).take(several).copied().collect();
+        let count = 1 + self.random.below(4);
+        let mailboxes: Vec<_> = MAILBOXES.iter().cycle().skip(first).take(count).copied().collect();
         NewMessage { received: timestamp(self.clock), body, ..message(self.appended, &mailboxes, b"") }
     }
 
@@ -230,7 +230,7 @@ impl RandomWalk {
 
     /// Usually returns an existing message; sometimes one that was removed, never existed, or is in another mailbox.
     fn pick_message(&mut self) -> (MailboxName, MessageId) {
-        let ids: Vec<_> = self.held.values().flat_map(BTreeMap::values).map(|held| &held.summary).collect();
+        let ids: Vec<_> = self.contents.values().flat_map(BTreeMap::values).map(|message| &message.summary).collect();
         let Some(at) = ids.len().checked_sub(1).map(|last| self.random.below(last + 1)) else {
             return (self.mailbox(), MessageId::from(1));
         };
@@ -244,50 +244,50 @@ impl RandomWalk {
 
     /// Removes what the limits evict after an append: first by the cap, then by the size limit.
     fn evict(&mut self) -> Vec<Summary> {
-        let mut gone = Vec::new();
+        let mut evicted = Vec::new();
         let cap = self.limits.messages_per_mailbox;
-        for held in self.held.values_mut() {
-            while cap > 0 && held.len() > cap {
-                gone.extend(held.pop_first().map(|(_, held)| held.summary));
+        for messages in self.contents.values_mut() {
+            while cap > 0 && messages.len() > cap {
+                evicted.extend(messages.pop_first().map(|(_, message)| message.summary));
             }
         }
         while self.limits.bytes > 0 && self.usage().bytes > self.limits.bytes {
             let oldest = self.by_age().swap_remove(0);
-            gone.extend(self.remove_message(&oldest.mailbox, oldest.id));
+            evicted.extend(self.remove_message(&oldest.mailbox, oldest.id));
         }
-        gone
+        evicted
     }
 
     fn remove_message(&mut self, mailbox: &MailboxName, id: MessageId) -> Option<Summary> {
-        let held = self.held.get_mut(mailbox)?;
-        let taken = held.remove(&id)?;
-        if held.is_empty() {
-            self.held.remove(mailbox);
+        let messages = self.contents.get_mut(mailbox)?;
+        let removed = messages.remove(&id)?;
+        if messages.is_empty() {
+            self.contents.remove(mailbox);
         }
-        Some(taken.summary)
+        Some(removed.summary)
     }
 
     fn by_age(&self) -> Vec<Summary> {
-        let mut all: Vec<_> = self.held.values().flat_map(summaries).collect();
+        let mut all: Vec<_> = self.contents.values().flat_map(summaries).collect();
         all.sort_by_key(|summary| (summary.received, summary.id));
         all
     }
 
     fn listing(&self, mailbox: &MailboxName) -> Vec<Summary> {
-        self.held.get(mailbox).map(summaries).unwrap_or_default()
+        self.contents.get(mailbox).map(summaries).unwrap_or_default()
     }
 
     fn mailbox_states(&self) -> Vec<MailboxState> {
-        self.held.values().filter_map(|held| state_of(&summaries(held))).collect()
+        self.contents.values().filter_map(|messages| state_of(&summaries(messages))).collect()
     }
 
     fn usage(&self) -> Usage {
-        let copies: Vec<_> = self.held.values().flat_map(BTreeMap::values).collect();
-        let traces: usize = copies.iter().map(|held| held.source.trace.len()).sum();
-        let bodies: BTreeMap<i64, usize> = copies.iter().map(|held| (held.message, held.source.body.len())).collect();
+        let copies: Vec<_> = self.contents.values().flat_map(BTreeMap::values).collect();
+        let traces: usize = copies.iter().map(|message| message.source.trace.len()).sum();
+        let bodies: BTreeMap<i64, usize> = copies.iter().map(|message| (message.message, message.source.body.len())).collect();
         Usage {
             messages: copies.len() as u64,
-            mailboxes: self.held.len() as u64,
+            mailboxes: self.contents.len() as u64,
             bytes: (traces + bodies.values().sum::<usize>()) as u64,
         }
     }
@@ -302,8 +302,8 @@ impl Drop for RandomWalk {
     }
 }
 
-fn summaries(held: &BTreeMap<MessageId, StoredMessage>) -> Vec<Summary> {
-    held.values().map(|held| held.summary.clone()).collect()
+fn summaries(messages: &BTreeMap<MessageId, StoredMessage>) -> Vec<Summary> {
+    messages.values().map(|message| message.summary.clone()).collect()
 }
 
 /// Compares messages in any order.

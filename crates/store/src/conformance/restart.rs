@@ -13,16 +13,16 @@ use restante_testdir::TestDir;
 
 /// Runs every rule about restarts against stores that `open` opens in a directory, with the limits of the rule.
 pub(crate) async fn run<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
-    everything_is_as_it_was(&open).await;
+    contents_are_kept(&open).await;
     random_changes_survive(&open).await;
     ids_ascend_across_restarts(&open).await;
-    versions_do_not_return(&open).await;
-    expiry_goes_on(&open).await;
-    new_limits_hold_from_the_next_message_on(&open).await;
-    a_big_message_survives(&open).await;
+    versions_are_never_reused(&open).await;
+    expire_continues_after_restart(&open).await;
+    new_limits_apply_to_next_message(&open).await;
+    big_message_is_kept(&open).await;
 }
 
-async fn everything_is_as_it_was<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
+async fn contents_are_kept<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     let dir = TestDir::new();
     let store = open(dir.path().to_owned(), Limits::default()).await;
     for second in 0..20 {
@@ -38,26 +38,26 @@ async fn everything_is_as_it_was<S: Store, F: Future<Output = S>>(open: impl Fn(
     }
     store.purge(&name("cid"), MessageId::MAX, usize::MAX).await.unwrap();
     store.expire(at(3), 5).await.unwrap();
-    let before = Everything::of(&store).await;
+    let before = StoreContents::read(&store).await;
     assert_eq!(before.usage.mailboxes, 3);
     drop(store);
     for _ in 0..2 {
         let store = open(dir.path().to_owned(), Limits::default()).await;
-        assert_eq!(Everything::of(&store).await, before);
+        assert_eq!(StoreContents::read(&store).await, before);
     }
 }
 
 /// The results of all queries.
 #[derive(Debug, PartialEq)]
-struct Everything {
+struct StoreContents {
     last_id: MessageId,
     usage: Usage,
     mailboxes: Vec<(MailboxState, Version)>,
     messages: Vec<(Summary, Source)>,
 }
 
-impl Everything {
-    async fn of(store: &impl Store) -> Self {
+impl StoreContents {
+    async fn read(store: &impl Store) -> Self {
         let (mut mailboxes, mut messages) = (Vec::new(), Vec::new());
         for mailbox in store.mailboxes(MailboxPage::ALL).await.unwrap() {
             let listing = store.list(&mailbox.name, Page::ALL).await.unwrap();
@@ -100,7 +100,7 @@ async fn ids_ascend_across_restarts<S: Store, F: Future<Output = S>>(open: impl 
     assert!(given.is_sorted_by(|one, other| one < other), "{given:?}");
 }
 
-async fn versions_do_not_return<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
+async fn versions_are_never_reused<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     let dir = TestDir::new();
     let bob = name("bob");
     let mut versions = HashSet::new();
@@ -116,7 +116,7 @@ async fn versions_do_not_return<S: Store, F: Future<Output = S>>(open: impl Fn(P
     assert_eq!(store.version(&bob).await.unwrap(), Version(0));
 }
 
-async fn expiry_goes_on<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
+async fn expire_continues_after_restart<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     let dir = TestDir::new();
     let store = open(dir.path().to_owned(), Limits::default()).await;
     let mut added = Vec::new();
@@ -132,7 +132,7 @@ async fn expiry_goes_on<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, 
     assert_eq!(ids(&store, "bob").await, [added[0].id]);
 }
 
-async fn new_limits_hold_from_the_next_message_on<S: Store, F: Future<Output = S>>(
+async fn new_limits_apply_to_next_message<S: Store, F: Future<Output = S>>(
     open: impl Fn(PathBuf, Limits) -> F,
 ) {
     let dir = TestDir::new();
@@ -156,7 +156,7 @@ async fn new_limits_hold_from_the_next_message_on<S: Store, F: Future<Output = S
     assert_eq!(store.usage().await.unwrap().messages, 2);
 }
 
-async fn a_big_message_survives<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
+async fn big_message_is_kept<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     let dir = TestDir::new();
     let body: Vec<u8> = (0..3_000_000_u32).map(|i| (i % 251) as u8).collect();
     let store = open(dir.path().to_owned(), Limits::default()).await;

@@ -28,16 +28,16 @@ pub(super) struct ActiveSegment {
 impl ActiveSegment {
     /// Continues the last segment if it is not full, otherwise starts a new one. Bytes after `end` were never
     /// acknowledged.
-    pub(super) fn new(segments: Arc<Segments>, full: u64, segment: u64, end: u64) -> Self {
-        let mut tail = Self { segments, id: segment, next_id: segment + 1, file: None, max_bytes: full, end };
-        if segment > 0 && end < full {
+    pub(super) fn new(segments: Arc<Segments>, max_bytes: u64, segment: u64, end: u64) -> Self {
+        let mut active = Self { segments, id: segment, next_id: segment + 1, file: None, max_bytes, end };
+        if segment > 0 && end < max_bytes {
             // If it cannot be continued, the next record starts a new one.
-            tail.file = tail
+            active.file = active
                 .reopen()
                 .inspect_err(|error| tracing::error!(%error, segment, "the last segment stays as it is"))
                 .ok();
         }
-        tail
+        active
     }
 
     fn reopen(&self) -> io::Result<File> {
@@ -87,9 +87,9 @@ impl ActiveSegment {
     /// Closes the segment if its file was moved or replaced, because readers would not find its records.
     pub(super) fn check_file(&mut self) {
         let Some(file) = &self.file else { return };
-        let there = fs::metadata(self.segments.path(self.id)).ok();
-        let ours = file.metadata().ok();
-        if there.as_ref().map(file_id) != ours.as_ref().map(file_id) {
+        let on_disk = fs::metadata(self.segments.path(self.id)).ok();
+        let opened = file.metadata().ok();
+        if on_disk.as_ref().map(file_id) != opened.as_ref().map(file_id) {
             self.close();
         }
     }

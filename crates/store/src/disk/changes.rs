@@ -35,16 +35,16 @@ pub(super) struct CommittedChanges {
 }
 
 impl<'a> Changes<'a> {
-    pub(super) fn new(books: &'a Statistics, shared: &'a Shared, limits: Limits) -> Self {
+    pub(super) fn new(statistics: &'a Statistics, shared: &'a Shared, limits: Limits) -> Self {
         let (segments, mailboxes, released) = Default::default();
-        Self { statistics: books, shared, limits, counters: books.counters, segments, mailboxes, released }
+        Self { statistics, shared, limits, counters: statistics.counters, segments, mailboxes, released }
     }
 
     /// Counts a record that was written.
     pub(super) fn record_written(&mut self, at: Location) {
-        let book = self.segment_mut(at.segment);
-        book.end = at.offset + at.length;
-        book.live += at.length;
+        let stats = self.segment_mut(at.segment);
+        stats.end = at.offset + at.length;
+        stats.live += at.length;
     }
 
     /// Adds the copies of a message whose record is written, and enforces the limits.
@@ -99,12 +99,12 @@ impl<'a> Changes<'a> {
                 at.length,
                 shared,
             ])?;
-            let book = self.mailbox_mut(database, &copy.mailbox)?;
-            book.version = version;
-            book.messages += 1;
-            book.unseen += 1;
-            book.bytes += size;
-            let was_empty = book.messages == 1;
+            let stats = self.mailbox_mut(database, &copy.mailbox)?;
+            stats.version = version;
+            stats.messages += 1;
+            stats.unseen += 1;
+            stats.bytes += size;
+            let was_empty = stats.messages == 1;
             let usage = &mut self.counters.usage;
             usage.messages += 1;
             usage.mailboxes += u64::from(was_empty);
@@ -126,23 +126,23 @@ impl<'a> Changes<'a> {
         Ok(stored)
     }
 
-    fn enforce_cap(&mut self, database: &Connection, mailbox: &MailboxName, gone: &mut Vec<Summary>) -> Result<()> {
+    fn enforce_cap(&mut self, database: &Connection, mailbox: &MailboxName, removed: &mut Vec<Summary>) -> Result<()> {
         let cap = self.limits.messages_per_mailbox as u64;
         let excess = self.mailbox_mut(database, mailbox)?.messages.saturating_sub(cap);
         if cap > 0 && excess > 0 {
             let excess = usize::try_from(excess).unwrap_or(usize::MAX);
-            gone.extend(self.purge(database, mailbox, MessageId::MAX, excess)?);
+            removed.extend(self.purge(database, mailbox, MessageId::MAX, excess)?);
         }
         Ok(())
     }
 
-    fn enforce_size_limit(&mut self, database: &Connection, gone: &mut Vec<Summary>) -> Result<()> {
+    fn enforce_size_limit(&mut self, database: &Connection, removed: &mut Vec<Summary>) -> Result<()> {
         while self.limits.bytes > 0 && self.counters.usage.bytes > self.limits.bytes {
             let oldest = Self::find_oldest(database, i64::MAX, 1)?;
             if oldest.is_empty() {
                 break;
             }
-            gone.extend(self.remove_all(database, oldest)?);
+            removed.extend(self.remove_all(database, oldest)?);
         }
         Ok(())
     }
@@ -157,14 +157,14 @@ impl<'a> Changes<'a> {
     ) -> Result<bool> {
         let mut find = database.prepare_cached("SELECT seen FROM copies WHERE mailbox = ?1 AND id = ?2")?;
         let row = params![mailbox.as_str(), id_to_i64(id)];
-        let Some(before) = find.query_row(row, |row| row.get::<_, bool>(0)).optional()? else { return Ok(false) };
-        if before != seen {
-            let mut mark = database.prepare_cached("UPDATE copies SET seen = ?3 WHERE mailbox = ?1 AND id = ?2")?;
-            mark.execute(params![mailbox.as_str(), id_to_i64(id), seen])?;
+        let Some(was_seen) = find.query_row(row, |row| row.get::<_, bool>(0)).optional()? else { return Ok(false) };
+        if was_seen != seen {
+            let mut update = database.prepare_cached("UPDATE copies SET seen = ?3 WHERE mailbox = ?1 AND id = ?2")?;
+            update.execute(params![mailbox.as_str(), id_to_i64(id), seen])?;
             let version = self.next_version();
-            let book = self.mailbox_mut(database, mailbox)?;
-            book.version = version;
-            book.unseen = if seen { book.unseen.saturating_sub(1) } else { book.unseen + 1 };
+            let stats = self.mailbox_mut(database, mailbox)?;
+            stats.version = version;
+            stats.unseen = if seen { stats.unseen.saturating_sub(1) } else { stats.unseen + 1 };
         }
         Ok(true)
     }
@@ -246,19 +246,19 @@ impl<'a> Changes<'a> {
             "INSERT OR REPLACE INTO mailboxes (name, messages, version, unseen, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?;
         let mut delete = database.prepare_cached("DELETE FROM mailboxes WHERE name = ?1")?;
-        for (name, book) in mailboxes {
-            match book.messages {
+        for (name, stats) in mailboxes {
+            match stats.messages {
                 0 => delete.execute([name.as_str()])?,
-                _ => upsert.execute(params![name.as_str(), book.messages, book.version, book.unseen, book.bytes])?,
+                _ => upsert.execute(params![name.as_str(), stats.messages, stats.version, stats.unseen, stats.bytes])?,
             };
         }
         let mut upsert = database.prepare_cached("INSERT OR REPLACE INTO segments VALUES (?1, ?2, ?3)")?;
         let mut delete = database.prepare_cached("DELETE FROM segments WHERE id = ?1")?;
-        for (id, book) in segments {
-            if book.live == 0 && Some(*id) != current {
+        for (id, stats) in segments {
+            if stats.live == 0 && Some(*id) != current {
                 delete.execute([id])?;
             } else {
-                upsert.execute(params![id, book.end, book.live])?;
+                upsert.execute(params![id, stats.end, stats.live])?;
             }
         }
         let Counters { last_id, last_version, usage } = counters;
@@ -277,11 +277,11 @@ impl<'a> Changes<'a> {
     }
 
     fn remove_all(&mut self, database: &Connection, copies: Vec<(MailboxName, MessageId)>) -> Result<Vec<Summary>> {
-        let mut gone = Vec::with_capacity(copies.len());
+        let mut removed = Vec::with_capacity(copies.len());
         for (mailbox, id) in copies {
-            gone.extend(self.remove(database, &mailbox, id)?);
+            removed.extend(self.remove(database, &mailbox, id)?);
         }
-        Ok(gone)
+        Ok(removed)
     }
 
     /// Returns the oldest messages that were received before a time.
@@ -298,19 +298,19 @@ impl<'a> Changes<'a> {
     fn update_counters(&mut self, database: &Connection, copy: CopyRow) -> Result<Summary> {
         let CopyRow { summary, body_bytes: body, location, shared } = copy;
         let version = self.next_version();
-        let book = self.mailbox_mut(database, &summary.mailbox)?;
-        book.version = version;
-        book.messages = book.messages.saturating_sub(1);
-        book.unseen = book.unseen.saturating_sub(u64::from(!summary.seen));
-        book.bytes = book.bytes.saturating_sub(summary.size);
-        let is_empty = book.messages == 0;
-        let last = !shared || release_shared_copy(database, location)?;
-        let freed = if last { summary.size } else { summary.size.saturating_sub(body) };
+        let stats = self.mailbox_mut(database, &summary.mailbox)?;
+        stats.version = version;
+        stats.messages = stats.messages.saturating_sub(1);
+        stats.unseen = stats.unseen.saturating_sub(u64::from(!summary.seen));
+        stats.bytes = stats.bytes.saturating_sub(summary.size);
+        let is_empty = stats.messages == 0;
+        let is_last_copy = !shared || release_shared_copy(database, location)?;
+        let freed = if is_last_copy { summary.size } else { summary.size.saturating_sub(body) };
         let usage = &mut self.counters.usage;
         usage.messages = usage.messages.saturating_sub(1);
         usage.mailboxes = usage.mailboxes.saturating_sub(u64::from(is_empty));
         usage.bytes = usage.bytes.saturating_sub(freed);
-        if last {
+        if is_last_copy {
             self.release_record(location);
         }
         Ok(summary)
@@ -318,8 +318,8 @@ impl<'a> Changes<'a> {
 
     /// Counts a record that no copy refers to any more as free.
     fn release_record(&mut self, at: Location) {
-        let book = self.segment_mut(at.segment);
-        book.live = book.live.saturating_sub(at.length);
+        let stats = self.segment_mut(at.segment);
+        stats.live = stats.live.saturating_sub(at.length);
         self.released.extend((at.length >= MIN_PUNCH_BYTES).then_some(at));
     }
 
@@ -336,11 +336,11 @@ impl<'a> Changes<'a> {
     fn mailbox_mut(&mut self, database: &Connection, name: &MailboxName) -> Result<&mut MailboxStats> {
         // Looked up twice: a borrow that is returned in one branch would last through the other.
         if !self.mailboxes.contains_key(name) {
-            let book = match self.shared.mailbox_cache().stats(name) {
-                Some(book) => book,
+            let stats = match self.shared.mailbox_cache().stats(name) {
+                Some(stats) => stats,
                 None => query_mailbox(database, name)?.unwrap_or_default(),
             };
-            self.mailboxes.insert(name.clone(), book);
+            self.mailboxes.insert(name.clone(), stats);
         }
         Ok(self.mailboxes.entry(name.clone()).or_default())
     }
@@ -350,19 +350,19 @@ impl<'a> Changes<'a> {
 fn query_mailbox(database: &Connection, mailbox: &MailboxName) -> Result<Option<MailboxStats>> {
     let mut statement =
         database.prepare_cached("SELECT messages, version, unseen, bytes FROM mailboxes WHERE name = ?1")?;
-    let book = statement.query_row([mailbox.as_str()], |row| {
+    let stats = statement.query_row([mailbox.as_str()], |row| {
         let (messages, version) = (get_u64(row, 0)?, get_u64(row, 1)?);
         Ok(MailboxStats { messages, version, unseen: get_u64(row, 2)?, bytes: get_u64(row, 3)? })
     });
-    Ok(book.optional()?)
+    Ok(stats.optional()?)
 }
 
 /// Removes one copy from the count of a shared record. Returns true if it was the last one.
 fn release_shared_copy(database: &Connection, at: Location) -> Result<bool> {
     let mut release = database
         .prepare_cached("UPDATE shared SET copies = copies - 1 WHERE segment = ?1 AND offset = ?2 RETURNING copies")?;
-    let left: Option<i64> = release.query_row(params![at.segment, at.offset], |row| row.get(0)).optional()?;
-    if left.is_some_and(|left| left > 0) {
+    let remaining: Option<i64> = release.query_row(params![at.segment, at.offset], |row| row.get(0)).optional()?;
+    if remaining.is_some_and(|remaining| remaining > 0) {
         return Ok(false);
     }
     let mut delete = database.prepare_cached("DELETE FROM shared WHERE segment = ?1 AND offset = ?2")?;

@@ -55,8 +55,8 @@ struct CheckpointState {
 
 impl CheckpointState {
     /// Adds space that can be freed.
-    fn add_pending_frees(&self, graves: PendingFrees) {
-        self.pending_frees.lock().unwrap_or_else(PoisonError::into_inner).merge(graves);
+    fn add_pending_frees(&self, frees: PendingFrees) {
+        self.pending_frees.lock().unwrap_or_else(PoisonError::into_inner).merge(frees);
     }
 
     fn take_pending_frees(&self) -> PendingFrees {
@@ -66,18 +66,18 @@ impl CheckpointState {
 
 impl Checkpointer {
     pub(super) fn new(database: PathBuf, segments: Arc<Segments>, durability: Durability) -> io::Result<Self> {
-        let progress = Arc::new(CheckpointState::default());
-        let (ask, asked) = sync_channel(1);
-        let helper = CheckpointThread { path: database, segments, durability, state: progress.clone(), database: None };
-        let thread = Worker::spawn("checkpoint", move || helper.run(&asked))?;
-        Ok(Self { state: progress, requested_at_pages: 0, max_wal_pages: MAX_WAL_PAGES, thread: Some((ask, thread)) })
+        let state = Arc::new(CheckpointState::default());
+        let (requests, receiver) = sync_channel(1);
+        let thread = CheckpointThread { path: database, segments, durability, state: state.clone(), database: None };
+        let worker = Worker::spawn("checkpoint", move || thread.run(&receiver))?;
+        Ok(Self { state, requested_at_pages: 0, max_wal_pages: MAX_WAL_PAGES, thread: Some((requests, worker)) })
     }
 
     /// Counts the pages that this connection writes to the log.
     pub(super) fn watch_wal(&self, database: &mut Connection) -> Result<(), OpenError> {
-        let progress = self.state.clone();
+        let state = self.state.clone();
         database.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
-            progress.wal_pages.store(pages, Ordering::Relaxed);
+            state.wal_pages.store(pages, Ordering::Relaxed);
             Ok(())
         }))?;
         Ok(())
@@ -93,15 +93,15 @@ impl Checkpointer {
     pub(super) fn restart_wal(&mut self, database: &Connection) {
         // If the timeout cannot be changed, the checkpoint only takes longer.
         let _ = database.busy_timeout(Duration::ZERO);
-        let home = run_checkpoint(database, CheckpointMode::TRUNCATE);
+        let copied = run_checkpoint(database, CheckpointMode::TRUNCATE);
         let _ = database.busy_timeout(schema::BUSY_TIMEOUT);
         self.max_wal_pages =
-            if home == CheckpointOutcome::Complete { MAX_WAL_PAGES } else { self.max_wal_pages + MAX_WAL_PAGES };
+            if copied == CheckpointOutcome::Complete { MAX_WAL_PAGES } else { self.max_wal_pages + MAX_WAL_PAGES };
     }
 
     /// Does what is due after a commit, and wakes the thread for what takes longer.
-    pub(super) fn after_commit(&mut self, database: &Connection, tail: u64, graves: PendingFrees) {
-        self.state.active_segment.store(tail, Ordering::Relaxed);
+    pub(super) fn after_commit(&mut self, database: &Connection, segment: u64, frees: PendingFrees) {
+        self.state.active_segment.store(segment, Ordering::Relaxed);
         self.state.has_unsynced.store(true, Ordering::Release);
         let pages = self.state.wal_pages.load(Ordering::Relaxed);
         if self.state.is_mostly_done.swap(false, Ordering::Acquire) {
@@ -114,26 +114,26 @@ impl Checkpointer {
             self.state.is_requested.store(true, Ordering::Release);
             self.wake();
         }
-        if !graves.is_empty() {
-            self.state.add_pending_frees(graves);
+        if !frees.is_empty() {
+            self.state.add_pending_frees(frees);
             self.wake();
         }
     }
 
     fn wake(&self) {
-        if let Some((ask, _)) = &self.thread {
+        if let Some((requests, _)) = &self.thread {
             // If the channel is full, a request is pending already.
-            let _ = ask.try_send(());
+            let _ = requests.try_send(());
         }
     }
 }
 
 impl Drop for Checkpointer {
     fn drop(&mut self) {
-        if let Some((ask, thread)) = self.thread.take() {
-            drop(ask);
+        if let Some((requests, worker)) = self.thread.take() {
+            drop(requests);
             // A panic of the thread is already logged. Closing the database checkpoints the log.
-            let _ = thread.join();
+            let _ = worker.join();
         }
     }
 }
@@ -152,7 +152,7 @@ pub(super) enum CheckpointOutcome {
 /// Copies the log into the database file.
 pub(super) fn run_checkpoint(database: &Connection, mode: CheckpointMode) -> CheckpointOutcome {
     match database.wal_checkpoint_v2(rusqlite::MAIN_DB.into(), mode) {
-        Ok((pages, home)) if pages == home => CheckpointOutcome::Complete,
+        Ok((pages, copied)) if pages == copied => CheckpointOutcome::Complete,
         Ok(_) => CheckpointOutcome::Partial,
         Err(error) if ErrorKind::classify(&error) == ErrorKind::Busy => CheckpointOutcome::Partial,
         Err(error) => {
@@ -173,14 +173,14 @@ struct CheckpointThread {
 }
 
 impl CheckpointThread {
-    fn run(mut self, asked: &Receiver<()>) {
+    fn run(mut self, requests: &Receiver<()>) {
         let mut last_sync = Instant::now();
         loop {
-            let told = match self.durability {
-                Durability::Full => asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Durability::Relaxed => asked.recv_timeout(RELAXED_SYNC_INTERVAL.saturating_sub(last_sync.elapsed())),
+            let received = match self.durability {
+                Durability::Full => requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Durability::Relaxed => requests.recv_timeout(RELAXED_SYNC_INTERVAL.saturating_sub(last_sync.elapsed())),
             };
-            if told == Err(RecvTimeoutError::Disconnected) {
+            if received == Err(RecvTimeoutError::Disconnected) {
                 return self.run_once(true);
             }
             // With relaxed durability there is one sync per second.
@@ -197,15 +197,15 @@ impl CheckpointThread {
             self.checkpoint();
         }
         // These were committed before the sync that follows.
-        let graves = self.state.take_pending_frees();
-        let settled = match self.durability {
+        let frees = self.state.take_pending_frees();
+        let is_synced = match self.durability {
             Durability::Full => true,
             Durability::Relaxed => time_to_sync && self.sync(),
         };
-        if settled {
-            graves.free(&self.segments);
+        if is_synced {
+            frees.free(&self.segments);
         } else {
-            self.state.add_pending_frees(graves);
+            self.state.add_pending_frees(frees);
         }
     }
 
@@ -226,8 +226,8 @@ impl CheckpointThread {
         if !self.state.has_unsynced.swap(false, Ordering::Acquire) {
             return true;
         }
-        let tail = self.state.active_segment.load(Ordering::Relaxed);
-        let synced = self.segments.sync(tail).and_then(|()| sync_wal(&self.path));
+        let segment = self.state.active_segment.load(Ordering::Relaxed);
+        let synced = self.segments.sync(segment).and_then(|()| sync_wal(&self.path));
         if let Err(error) = &synced {
             tracing::error!(%error, "mail cannot be synced; trying again");
             self.state.has_unsynced.store(true, Ordering::Release);

@@ -61,9 +61,9 @@ impl Writer {
                 self.active_segment.skip_id(*id);
             }
         }
-        for (id, book) in &self.statistics.segments {
+        for (id, stats) in &self.statistics.segments {
             if !files.contains(id) {
-                tracing::error!(segment = id, bytes = book.live, "a segment file is missing, and the mail in it");
+                tracing::error!(segment = id, bytes = stats.live, "a segment file is missing, and the mail in it");
             }
         }
     }
@@ -72,15 +72,15 @@ impl Writer {
     /// the whole segment is free.
     fn compact_step(&mut self) -> Result<()> {
         self.ensure_open()?;
-        let Some(mut sweep) = self.next_scan()? else { return Ok(()) };
-        let start = sweep.offset;
+        let Some(mut scan) = self.next_scan()? else { return Ok(()) };
+        let start = scan.offset;
         let mut records = Vec::new();
         let mut moves = Vec::new();
-        while sweep.offset - start < STEP_BYTES {
-            let Some((from, bytes, view)) = sweep.next_record()? else { break };
+        while scan.offset - start < STEP_BYTES {
+            let Some((from, bytes, record)) = scan.next_record()? else { break };
             let Some(database) = &self.database else { break };
             let mut copies = Vec::new();
-            for copy in view.copies() {
+            for copy in record.copies() {
                 if Changes::is_referenced(database, &copy.mailbox, copy.id, from)? {
                     copies.push((copy.mailbox.clone(), copy.id));
                 }
@@ -90,13 +90,13 @@ impl Writer {
                 moves.push((from, copies));
             }
         }
-        let done = sweep.offset >= sweep.end;
-        let segment = sweep.segment;
-        if !records.is_empty() || done {
+        let is_done = scan.offset >= scan.end;
+        let segment = scan.segment;
+        if !records.is_empty() || is_done {
             self.move_records(segment, &records, &moves).map_err(TransactionError::into_error)?;
         }
-        if !done {
-            self.reclaim.current_scan = Some(sweep);
+        if !is_done {
+            self.reclaim.current_scan = Some(scan);
         } else if self.statistics.segments.contains_key(&segment) {
             return Err(StoreError::Broken(format!("segment {segment} is counted as in use, but nobody uses it")));
         }
@@ -120,16 +120,16 @@ impl Writer {
 
     /// Returns the current scan, or starts the next one.
     fn next_scan(&mut self) -> Result<Option<SegmentScan>> {
-        if let Some(sweep) = self.reclaim.current_scan.take() {
-            return Ok(Some(sweep));
+        if let Some(scan) = self.reclaim.current_scan.take() {
+            return Ok(Some(scan));
         }
         let Some(segment) = self.reclaim.sparse.pop_first() else { return Ok(None) };
-        let Some(book) = self.statistics.segments.get(&segment) else { return Ok(None) };
+        let Some(stats) = self.statistics.segments.get(&segment) else { return Ok(None) };
         // If nothing is in use, there is nothing to scan.
-        let offset = if book.live == 0 { book.end } else { 0 };
+        let offset = if stats.live == 0 { stats.end } else { 0 };
         let file = File::open(self.shared.segments.path(segment));
         let file = file.map_err(|error| segment_error("reading a segment", &error))?;
-        Ok(Some(SegmentScan { segment, file, offset, end: book.end }))
+        Ok(Some(SegmentScan { segment, file, offset, end: stats.end }))
     }
 
     /// Returns unused pages of the database to the file system, unless they are few and will be used soon.
@@ -137,12 +137,12 @@ impl Writer {
         self.ensure_open()?;
         let Some(database) = &self.database else { return Ok(()) };
         let count = |pragma| database.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0));
-        let (free, all) = (count("freelist_count")?, count("page_count")?);
-        if free <= all / 4 || free <= VACUUM_PAGES {
+        let (free, pages) = (count("freelist_count")?, count("page_count")?);
+        if free <= pages / 4 || free <= VACUUM_PAGES {
             self.reclaim.deleted_rows = 0;
             return Ok(());
         }
-        let given_back = self.transact(&[], |_, database, _| {
+        let vacuumed = self.transact(&[], |_, database, _| {
             // Every step of the statement frees one page.
             let mut vacuum = database.prepare_cached("PRAGMA incremental_vacuum")?;
             let mut steps = vacuum.query([])?;
@@ -153,7 +153,7 @@ impl Writer {
             }
             Ok(())
         });
-        given_back.map_err(TransactionError::into_error)?;
+        vacuumed.map_err(TransactionError::into_error)?;
         // The file is truncated by a checkpoint.
         let Some(database) = &self.database else { return Ok(()) };
         run_checkpoint(database, CheckpointMode::PASSIVE);

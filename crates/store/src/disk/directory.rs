@@ -24,8 +24,8 @@ pub(super) struct Lock {
 /// Identifies a file independently of its name: device and inode.
 pub(super) type FileId = (u64, u64);
 
-pub(super) fn file_id(found: &fs::Metadata) -> FileId {
-    (found.dev(), found.ino())
+pub(super) fn file_id(metadata: &fs::Metadata) -> FileId {
+    (metadata.dev(), metadata.ino())
 }
 
 /// The space on a file system, in bytes.
@@ -84,11 +84,11 @@ impl Directory {
     /// database: the database was probably moved, and the messages must not be deleted.
     pub(super) fn create_database(&self, segments: &Segments) -> Result<(), OpenError> {
         let path = self.database_path();
-        if fs::metadata(&path).is_ok_and(|found| found.len() > 0) {
+        if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > 0) {
             return Ok(());
         }
-        let found = segments.ids().map_err(|error| self.error("cannot read", &error))?;
-        if !found.is_empty() {
+        let ids = segments.ids().map_err(|error| self.error("cannot read", &error))?;
+        if !ids.is_empty() {
             return Err(OpenError::Orphaned(self.path.clone()));
         }
         create_file(&path).map_err(|error| self.error("cannot write to", &error))
@@ -96,14 +96,14 @@ impl Directory {
 
     /// Returns the space on the file system.
     pub(super) fn disk_space(&self) -> io::Result<DiskSpace> {
-        let found = rustix::fs::statvfs(&self.path)?;
-        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-        Ok(DiskSpace { free: bytes(found.f_bavail), total: bytes(found.f_blocks) })
+        let space = rustix::fs::statvfs(&self.path)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(space.f_frsize);
+        Ok(DiskSpace { free: bytes(space.f_bavail), total: bytes(space.f_blocks) })
     }
 
     /// Returns the identity of the database file. It changes if the file is replaced.
     pub(super) fn database_file_id(&self) -> io::Result<FileId> {
-        fs::metadata(self.database_path()).map(|found| file_id(&found))
+        fs::metadata(self.database_path()).map(|metadata| file_id(&metadata))
     }
 
     /// Fails if there is no store in the directory.
@@ -121,9 +121,9 @@ impl Directory {
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
         let mut file = opened.map_err(|error| self.error("cannot write to", &error))?;
         let owner = file.metadata().map_err(|error| self.error("cannot read", &error))?.uid();
-        let us = rustix::process::geteuid().as_raw();
-        if owner != us {
-            return Err(OpenError::WrongOwner { dir: self.path.clone(), owner, user: us });
+        let user = rustix::process::geteuid().as_raw();
+        if owner != user {
+            return Err(OpenError::WrongOwner { dir: self.path.clone(), owner, user });
         }
         match file.try_lock() {
             Ok(()) => {}

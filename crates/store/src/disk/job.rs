@@ -34,14 +34,14 @@ impl<T> Reply<T> {
     }
 
     fn send(self, outcome: Result<()>) {
-        let Self { result: answer, sender } = self;
-        let answer = match (outcome, answer) {
-            (Ok(()), Some(answer)) => Ok(answer),
+        let Self { result, sender } = self;
+        let result = match (outcome, result) {
+            (Ok(()), Some(result)) => Ok(result),
             (Ok(()), None) => Err(crate::StoreError::Broken("the writer left a job undone".to_owned())),
             (Err(error), _) => Err(error),
         };
         // The caller may have been cancelled. The change stays.
-        let _ = sender.send(answer);
+        let _ = sender.send(result);
     }
 }
 

@@ -116,13 +116,13 @@ impl DiskStore {
         let directory = Directory::new(dir);
         directory.create()?;
         let lock = directory.lock()?;
-        let share = settings.cache_bytes / 4;
-        let shared = Arc::new(Shared::new(&directory, MailboxCache::default(), share));
+        let cache_share = settings.cache_bytes / 4;
+        let shared = Arc::new(Shared::new(&directory, MailboxCache::default(), cache_share));
         let writer = Writer::open(directory, settings, shared.clone(), lock)?;
         let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
         let thread = Worker::spawn("store", move || writer.run(queue));
         let thread = thread.map_err(|error| OpenError::Database(format!("no thread for the writer: {error}")))?;
-        let (summaries, sources) = (Cache::new(share / 2), Cache::new(share / 2));
+        let (summaries, sources) = (Cache::new(cache_share / 2), Cache::new(cache_share / 2));
         Ok(Self { shared, summaries, sources, writer: Some((sender, thread)) })
     }
 
@@ -140,9 +140,9 @@ impl DiskStore {
         let Some((queue, _)) = &self.writer else {
             return Err(StoreError::Unavailable("it is open for reading only".to_owned()));
         };
-        let (reply, answer) = Reply::new();
+        let (reply, result) = Reply::new();
         queue.send(job(reply)).await.map_err(|_| writer_stopped())?;
-        answer.await.map_err(|_| writer_stopped())?
+        result.await.map_err(|_| writer_stopped())?
     }
 }
 
@@ -159,9 +159,9 @@ impl Drop for DiskStore {
         if let Some((queue, thread)) = self.writer.take() {
             drop(queue);
             if !thread.wait_until(Instant::now() + CLOSE_TIMEOUT) {
-                let patience = CLOSE_TIMEOUT.as_secs();
+                let timeout_seconds = CLOSE_TIMEOUT.as_secs();
                 tracing::error!(
-                    "the disk did not let the store close within {patience} s; what was acknowledged is kept"
+                    "the disk did not let the store close within {timeout_seconds} s; what was acknowledged is kept"
                 );
             } else if thread.join().is_err() {
                 tracing::error!("the writer of the store has panicked");
@@ -177,14 +177,14 @@ impl Store for DiskStore {
     }
 
     async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
-        let known = self.shared.cached_version(mailbox);
-        if let Ok(version) = known {
+        let lookup = self.shared.cached_version(mailbox);
+        if let Ok(version) = lookup {
             return Ok(Version(version));
         }
         let name = mailbox.clone();
         let found = self.shared.readers.query(move |database| reader::version(database, &name)).await?;
         let Some(version) = found else { return Ok(Version(0)) };
-        self.shared.cache_version(known, mailbox, version);
+        self.shared.cache_version(lookup, mailbox, version);
         Ok(Version(version))
     }
 
@@ -194,14 +194,14 @@ impl Store for DiskStore {
     }
 
     async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
-        let (key, known) = ((mailbox.clone(), which), self.shared.cached_version(mailbox));
-        if let Some(summary) = find_cached(&self.summaries, &key, known) {
+        let (key, lookup) = ((mailbox.clone(), which), self.shared.cached_version(mailbox));
+        if let Some(summary) = find_cached(&self.summaries, &key, lookup) {
             return Ok(Some(summary));
         }
         let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
-        let look = move |database: &Connection| reader::find(database, &segments, &name, which);
-        let Some((version, found)) = self.shared.readers.query(look).await? else { return Ok(None) };
-        self.shared.cache_version(known, mailbox, version);
+        let query = move |database: &Connection| reader::find(database, &segments, &name, which);
+        let Some((version, found)) = self.shared.readers.query(query).await? else { return Ok(None) };
+        self.shared.cache_version(lookup, mailbox, version);
         let Some((summary, source)) = found else { return Ok(None) };
         self.summaries.insert(key, version, summary.clone());
         if let Some(source) = source {
@@ -211,14 +211,14 @@ impl Store for DiskStore {
     }
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
-        let (key, known) = ((mailbox.clone(), id), self.shared.cached_version(mailbox));
-        if let Some(source) = find_cached(&self.sources, &key, known) {
+        let (key, lookup) = ((mailbox.clone(), id), self.shared.cached_version(mailbox));
+        if let Some(source) = find_cached(&self.sources, &key, lookup) {
             return Ok(Some(source));
         }
         let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
-        let look = move |database: &Connection| reader::source(database, &segments, &name, id);
-        let Some((version, source)) = self.shared.readers.query(look).await? else { return Ok(None) };
-        self.shared.cache_version(known, mailbox, version);
+        let query = move |database: &Connection| reader::source(database, &segments, &name, id);
+        let Some((version, source)) = self.shared.readers.query(query).await? else { return Ok(None) };
+        self.shared.cache_version(lookup, mailbox, version);
         if let Some(source) = &source {
             self.sources.insert(key, version, source.clone());
         }
@@ -268,8 +268,8 @@ impl Store for DiskStore {
 type VersionLookup = Result<u64, LookupEpoch>;
 
 /// Returns a cached value if the mailbox has not changed since.
-fn find_cached<K: Eq + Hash, A: CacheValue>(answers: &Cache<K, A>, key: &K, known: VersionLookup) -> Option<A> {
-    answers.get(key, known.ok()?)
+fn find_cached<K: Eq + Hash, A: CacheValue>(cache: &Cache<K, A>, key: &K, lookup: VersionLookup) -> Option<A> {
+    cache.get(key, lookup.ok()?)
 }
 
 fn writer_stopped() -> StoreError {
@@ -277,34 +277,34 @@ fn writer_stopped() -> StoreError {
 }
 
 impl Shared {
-    fn new(directory: &Directory, recent: MailboxCache, cache_bytes: usize) -> Self {
+    fn new(directory: &Directory, mailbox_cache: MailboxCache, cache_bytes: usize) -> Self {
         Self {
             segments: Arc::new(Segments::new(directory.segments_path())),
             readers: Arc::new(ReaderPool::new(directory.database_path(), cache_bytes)),
-            mailbox_cache: Mutex::new(recent),
+            mailbox_cache: Mutex::new(mailbox_cache),
             last_change_failed: AtomicBool::new(false),
             watchdog: Watchdog::new(),
         }
     }
 
     /// Caches a version that was looked up.
-    fn cache_version(&self, known: VersionLookup, mailbox: &MailboxName, version: u64) {
-        if let Err(since) = known {
-            self.mailbox_cache().insert_version(since, mailbox, version);
+    fn cache_version(&self, lookup: VersionLookup, mailbox: &MailboxName, version: u64) {
+        if let Err(epoch) = lookup {
+            self.mailbox_cache().insert_version(epoch, mailbox, version);
         }
     }
 
     /// Records whether the last change succeeded.
-    fn record_result(&self, trouble: Option<&StoreError>) {
-        if self.last_change_failed.swap(trouble.is_some(), Ordering::Relaxed) && trouble.is_none() {
+    fn record_result(&self, error: Option<&StoreError>) {
+        if self.last_change_failed.swap(error.is_some(), Ordering::Relaxed) && error.is_none() {
             tracing::info!("the store works again");
         }
     }
 
     /// Returns the cached version of a mailbox, or starts a lookup.
     fn cached_version(&self, mailbox: &MailboxName) -> VersionLookup {
-        let recent = self.mailbox_cache();
-        recent.version(mailbox).ok_or_else(|| recent.begin_lookup())
+        let mailbox_cache = self.mailbox_cache();
+        mailbox_cache.version(mailbox).ok_or_else(|| mailbox_cache.begin_lookup())
     }
 
     fn mailbox_cache(&self) -> MutexGuard<'_, MailboxCache> {

@@ -38,10 +38,10 @@ impl Writer {
         }
         self.last_check = None;
         self.check_database_file()?;
-        let room = self.directory.disk_space().map_err(|error| segment_error("looking for room", &error))?;
-        if room.free < room.reserve() {
+        let space = self.directory.disk_space().map_err(|error| segment_error("looking for room", &error))?;
+        if space.free < space.reserve() {
             self.free_space();
-            let (free, reserve) = (room.free >> 20, room.reserve() >> 20);
+            let (free, reserve) = (space.free >> 20, space.reserve() >> 20);
             return Err(StoreError::NoSpace(format!("{free} MiB are free, {reserve} MiB are kept for deletions")));
         }
         self.active_segment.check_file();
@@ -49,7 +49,7 @@ impl Writer {
             self.reclaim.has_leftovers = true;
             segment_error("beginning a segment", &error)
         })?;
-        self.last_check = Some(PassedCheck { at: Instant::now(), remaining_bytes: room.free - room.reserve() });
+        self.last_check = Some(PassedCheck { at: Instant::now(), remaining_bytes: space.free - space.reserve() });
         Ok(())
     }
 
@@ -64,15 +64,15 @@ impl Writer {
     /// Retires an active segment in which nothing is in use, so that its space is freed before it is full.
     pub(super) fn retire_empty_segment(&mut self) {
         let worth_it = self.settings.segment_bytes / 16;
-        self.retire_segment_if(|book| book.live == 0 && book.end > worth_it);
+        self.retire_segment_if(|stats| stats.live == 0 && stats.end > worth_it);
     }
 
-    fn retire_segment_if(&mut self, wanted: impl Fn(&SegmentStats) -> bool) {
+    fn retire_segment_if(&mut self, condition: impl Fn(&SegmentStats) -> bool) {
         if let Some(current) = self.active_segment.current()
-            && let Some(book) = self.statistics.segments.get(&current).copied().filter(wanted)
+            && let Some(stats) = self.statistics.segments.get(&current).copied().filter(condition)
         {
             self.active_segment.close();
-            self.reclaim.mark_if_sparse(current, book, None);
+            self.reclaim.mark_if_sparse(current, stats, None);
         }
     }
 }

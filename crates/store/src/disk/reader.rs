@@ -37,11 +37,11 @@ pub(super) struct ReaderPool {
 
 impl ReaderPool {
     pub(super) fn new(database: PathBuf, cache_bytes: usize) -> Self {
-        let turns = Arc::new(Semaphore::new(MAX_READERS));
+        let permits = Arc::new(Semaphore::new(MAX_READERS));
         Self {
             database,
             cache_bytes: cache_bytes / MAX_READERS,
-            permits: turns,
+            permits,
             pause_lock: RwLock::default(),
             idle: Mutex::default(),
         }
@@ -50,23 +50,23 @@ impl ReaderPool {
     /// Runs a query on a thread that may block.
     pub(super) async fn query<T: Send + 'static>(
         self: &Arc<Self>,
-        question: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+        query: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let Ok(turn) = self.permits.clone().acquire_owned().await else { return Err(store_closed()) };
+        let Ok(permit) = self.permits.clone().acquire_owned().await else { return Err(store_closed()) };
         let this = self.clone();
-        let answered = tokio::task::spawn_blocking(move || {
+        let task = tokio::task::spawn_blocking(move || {
             // The permit is held until the query ends, even if its caller was cancelled.
-            let _turn = turn;
+            let _permit = permit;
             let _reading = this.pause_lock.read().unwrap_or_else(PoisonError::into_inner);
             let connection = this.take_connection()?;
-            let answer = question(&connection);
+            let result = query(&connection);
             // After an error, the state of the connection is not known.
-            if answer.is_ok() && !this.permits.is_closed() {
+            if result.is_ok() && !this.permits.is_closed() {
                 this.idle().push(connection);
             }
-            answer
+            result
         });
-        answered.await.unwrap_or_else(|error| Err(StoreError::Broken(format!("a reader: {error}"))))
+        task.await.unwrap_or_else(|error| Err(StoreError::Broken(format!("a reader: {error}"))))
     }
 
     /// Waits for the current queries, and holds back new ones until the returned guard is dropped.
@@ -118,14 +118,14 @@ pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> 
         columns!(),
         " FROM copies WHERE mailbox = ?1 AND id > ?2 AND id < ?3 ORDER BY id DESC LIMIT ?4"
     );
-    let from_the_end = page.limit.is_some() && page.after.is_none();
-    let mut statement = snapshot.prepare_cached(if from_the_end { descending } else { ascending })?;
+    let is_last_page = page.limit.is_some() && page.after.is_none();
+    let mut statement = snapshot.prepare_cached(if is_last_page { descending } else { ascending })?;
     let (after, before) = (page.after.map_or(-1, id_to_i64), page.before.map_or(i64::MAX, id_to_i64));
     // A negative limit means no limit.
     let range = params![mailbox.as_str(), after, before, page.limit.map_or(-1, to_i64)];
     let found = statement.query_map(range, |row| Ok(CopyRow::from_row(mailbox, row)?.summary))?;
     let mut messages: Vec<Summary> = found.collect::<rusqlite::Result<_>>()?;
-    if from_the_end {
+    if is_last_page {
         messages.reverse();
     }
     Ok(Listing { version: Version(version), messages })
@@ -174,7 +174,7 @@ pub(super) fn source(
     mailbox: &MailboxName,
     id: MessageId,
 ) -> Result<Versioned<Source>> {
-    let mut problem = None;
+    let mut last_error = None;
     for _ in 0..MAX_ATTEMPTS {
         let (version, at) = match locate(database, mailbox, id)? {
             Some((version, Some(at))) => (version, at),
@@ -182,7 +182,7 @@ pub(super) fn source(
             None => return Ok(None),
         };
         // If the record was not moved since the last attempt, the error is real.
-        if let Some((before, error)) = problem.take()
+        if let Some((before, error)) = last_error.take()
             && before == at
         {
             return Err(error);
@@ -191,7 +191,7 @@ pub(super) fn source(
         match read.and_then(|record| parse_source(record, mailbox, id, at)) {
             Ok(source) => return Ok(Some((version, Some(source)))),
             // The record may have been removed or moved after it was located.
-            Err(error) => problem = Some((at, error)),
+            Err(error) => last_error = Some((at, error)),
         }
     }
     Err(StoreError::Unavailable(format!("message {id} is being moved")))

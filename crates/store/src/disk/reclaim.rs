@@ -30,9 +30,9 @@ pub(super) struct Reclaim {
 
 impl Reclaim {
     /// Marks all sparse segments except the active one.
-    pub(super) fn mark_sparse_segments(&mut self, books: &Statistics, current: Option<u64>) {
-        for (id, book) in &books.segments {
-            self.mark_if_sparse(*id, *book, current);
+    pub(super) fn mark_sparse_segments(&mut self, statistics: &Statistics, current: Option<u64>) {
+        for (id, stats) in &statistics.segments {
+            self.mark_if_sparse(*id, *stats, current);
         }
     }
 
@@ -43,7 +43,7 @@ impl Reclaim {
 
     /// Returns the segment of the next step.
     pub(super) fn next_segment(&self) -> Option<u64> {
-        self.current_scan.as_ref().map(|sweep| sweep.segment).or_else(|| self.sparse.first().copied())
+        self.current_scan.as_ref().map(|scan| scan.segment).or_else(|| self.sparse.first().copied())
     }
 
     /// Stops reclaiming until the next deletion.
@@ -54,9 +54,9 @@ impl Reclaim {
     }
 
     /// Marks a segment for compaction if less than half of it is in use and it is not the active one.
-    pub(super) fn mark_if_sparse(&mut self, id: u64, book: SegmentStats, current: Option<u64>) {
-        let under_way = self.current_scan.as_ref().is_some_and(|sweep| sweep.segment == id);
-        if current != Some(id) && book.is_sparse() && !under_way && !self.damaged.contains(&id) {
+    pub(super) fn mark_if_sparse(&mut self, id: u64, stats: SegmentStats, current: Option<u64>) {
+        let is_current = self.current_scan.as_ref().is_some_and(|scan| scan.segment == id);
+        if current != Some(id) && stats.is_sparse() && !is_current && !self.damaged.contains(&id) {
             self.sparse.insert(id);
         }
     }

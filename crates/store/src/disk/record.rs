@@ -58,8 +58,8 @@ impl fmt::Display for RecordError {
 impl Record {
     /// Creates the record of a message whose copies have these ids.
     pub(super) fn new(received: i64, ids: &[MessageId], copies: &[NewCopy], body: Bytes) -> Self {
-        let names: usize = copies.iter().map(|copy| copy.mailbox.as_str().len() + copy.trace.len() + 14).sum();
-        let mut head = Vec::with_capacity(HEADER_BYTES + 12 + names);
+        let capacity: usize = copies.iter().map(|copy| copy.mailbox.as_str().len() + copy.trace.len() + 14).sum();
+        let mut head = Vec::with_capacity(HEADER_BYTES + 12 + capacity);
         head.extend_from_slice(&[0; HEADER_BYTES]);
         head.extend_from_slice(&received.to_le_bytes());
         head.extend_from_slice(&narrow::<u32>(copies.len()).to_le_bytes());
@@ -182,19 +182,19 @@ mod tests {
     }
 
     #[test]
-    fn a_record_gives_back_what_it_was_made_of() {
+    fn record_is_parsed_as_written() {
         let bytes = bytes();
         assert_eq!(length(*bytes.first_chunk().unwrap()), Ok(bytes.len() as u64));
         let view = ParsedRecord::parse(&bytes).unwrap();
-        let names: Vec<_> = view.copies().iter().map(|copy| (copy.mailbox.as_str(), copy.id.number())).collect();
-        assert_eq!(names, [("ann", 7), ("bob", 8)]);
+        let copies: Vec<_> = view.copies().iter().map(|copy| (copy.mailbox.as_str(), copy.id.number())).collect();
+        assert_eq!(copies, [("ann", 7), ("bob", 8)]);
         let (trace, body) = view.source("bob", MessageId::from(8)).unwrap();
         assert_eq!((&bytes[trace], &bytes[body..]), (&b"X-Trace: bob\r\n"[..], &b"mail\r\n"[..]));
         assert!(view.source("ann", MessageId::from(8)).is_none());
     }
 
     #[test]
-    fn no_changed_bit_and_no_missing_end_goes_unnoticed() {
+    fn detects_every_flipped_bit_and_truncation() {
         let bytes = bytes();
         for at in 0..bytes.len() {
             for bit in 0..8 {

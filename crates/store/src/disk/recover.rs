@@ -38,8 +38,8 @@ impl Writer {
 
     /// Removes messages of the last segment whose records are incomplete.
     fn check_last_segment(&mut self) -> Result<()> {
-        let Some((&segment, book)) = self.statistics.segments.last_key_value() else { return Ok(()) };
-        if is_intact(&self.shared.segments, segment, book.end) {
+        let Some((&segment, stats)) = self.statistics.segments.last_key_value() else { return Ok(()) };
+        if is_intact(&self.shared.segments, segment, stats.end) {
             return Ok(());
         }
         let Some(database) = &self.database else { return Ok(()) };
@@ -62,9 +62,9 @@ impl Writer {
 
 fn is_intact(segments: &Segments, segment: u64, end: u64) -> bool {
     let Ok(file) = File::open(segments.path(segment)) else { return false };
-    let mut sweep = SegmentScan { segment, file, offset: 0, end };
+    let mut scan = SegmentScan { segment, file, offset: 0, end };
     loop {
-        match sweep.next_record() {
+        match scan.next_record() {
             Ok(Some(_)) => {}
             Ok(None) => return true,
             Err(_) => return false,

@@ -20,8 +20,8 @@ pub(super) struct SegmentScan {
 impl SegmentScan {
     /// Reads the next record that is not freed. Returns `None` at the end.
     pub(super) fn next_record(&mut self) -> Result<Option<(Location, Vec<u8>, ParsedRecord)>> {
-        let damaged = |offset: u64, what: &dyn std::fmt::Display| {
-            StoreError::Broken(format!("segment {} is damaged at {offset}: {what}", self.segment))
+        let damaged = |offset: u64, cause: &dyn std::fmt::Display| {
+            StoreError::Broken(format!("segment {} is damaged at {offset}: {cause}", self.segment))
         };
         while self.offset < self.end {
             let offset = self.offset;
@@ -43,8 +43,8 @@ impl SegmentScan {
             if bytes.starts_with(&record::FREED_MAGIC) {
                 continue;
             }
-            let view = ParsedRecord::parse(&bytes).map_err(|damage| damaged(offset, &damage))?;
-            return Ok(Some((at, bytes, view)));
+            let parsed = ParsedRecord::parse(&bytes).map_err(|damage| damaged(offset, &damage))?;
+            return Ok(Some((at, bytes, parsed)));
         }
         Ok(None)
     }

@@ -193,8 +193,8 @@ fn configure(connection: &Connection) -> Result<(), OpenError> {
 fn migrate(connection: &mut Connection, from: i64) -> Result<(), OpenError> {
     let Usage { mailboxes, messages, .. } = Counters::load(connection)?.usage;
     tracing::info!(from, to = SCHEMA.version(), mailboxes, messages, "the database is being brought up to date");
-    let begin = Instant::now();
+    let start = Instant::now();
     SCHEMA.migrate(connection)?;
-    tracing::info!(took = ?begin.elapsed(), "the database is up to date");
+    tracing::info!(took = ?start.elapsed(), "the database is up to date");
     Ok(())
 }

@@ -170,17 +170,17 @@ impl PendingFrees {
 
     /// Frees all of it. Errors are logged.
     pub(super) fn free(self, segments: &Segments) {
-        let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         for segment in &self.segments {
             if let Err(error) = segments.remove(*segment)
-                && !gone(&error)
+                && !is_missing(&error)
             {
                 tracing::error!(%error, segment, "a segment file cannot be removed");
             }
         }
         for (segment, records) in &self.records {
             if let Err(error) = segments.punch_holes(*segment, records)
-                && !gone(&error)
+                && !is_missing(&error)
             {
                 tracing::debug!(%error, segment, "the space of large messages comes back with their segment");
             }

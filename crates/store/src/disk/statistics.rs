@@ -123,15 +123,15 @@ impl MailboxCache {
     }
 
     pub(super) fn version(&self, mailbox: &MailboxName) -> Option<u64> {
-        self.find(mailbox).map(|known| match known {
-            CachedMailbox::Stats(book) => book.version,
+        self.find(mailbox).map(|entry| match entry {
+            CachedMailbox::Stats(stats) => stats.version,
             CachedMailbox::Version(version) => version,
         })
     }
 
     pub(super) fn stats(&self, mailbox: &MailboxName) -> Option<MailboxStats> {
         match self.find(mailbox)? {
-            CachedMailbox::Stats(book) => Some(book),
+            CachedMailbox::Stats(stats) => Some(stats),
             CachedMailbox::Version(_) => None,
         }
     }
@@ -160,9 +160,9 @@ impl MailboxCache {
     /// Ends the current commit, if there is one. `mailboxes` are those that it has changed.
     pub(super) fn end_commit(&mut self, mailboxes: impl IntoIterator<Item = (MailboxName, MailboxStats)>) {
         self.epoch = self.epoch.next_multiple_of(2);
-        for (mailbox, book) in mailboxes {
-            if book.messages > 0 {
-                self.insert(mailbox, CachedMailbox::Stats(book));
+        for (mailbox, stats) in mailboxes {
+            if stats.messages > 0 {
+                self.insert(mailbox, CachedMailbox::Stats(stats));
             }
         }
     }
@@ -171,11 +171,11 @@ impl MailboxCache {
         self.young.get(mailbox).or_else(|| self.old.get(mailbox)).copied()
     }
 
-    fn insert(&mut self, mailbox: MailboxName, known: CachedMailbox) {
+    fn insert(&mut self, mailbox: MailboxName, entry: CachedMailbox) {
         if self.young.len() >= Self::GENERATION_CAPACITY && !self.young.contains_key(&mailbox) {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(mailbox, known);
+        self.young.insert(mailbox, entry);
     }
 }
 
@@ -187,49 +187,49 @@ mod tests {
         MailboxName::from(format!("box{number}"))
     }
 
-    fn book(messages: u64, version: u64) -> MailboxStats {
+    fn stats(messages: u64, version: u64) -> MailboxStats {
         MailboxStats { messages, version, ..MailboxStats::default() }
     }
 
-    fn commit(recent: &mut MailboxCache, number: u64, book: MailboxStats) {
-        recent.begin_commit([&name(number)]);
-        recent.end_commit([(name(number), book)]);
+    fn commit(cache: &mut MailboxCache, number: u64, stats: MailboxStats) {
+        cache.begin_commit([&name(number)]);
+        cache.end_commit([(name(number), stats)]);
     }
 
     #[test]
-    fn recent_mailboxes_are_bounded_and_never_out_of_date() {
-        let mut recent = MailboxCache::default();
+    fn cache_is_bounded_and_never_outdated() {
+        let mut cache = MailboxCache::default();
         for number in 0..20_000 {
-            commit(&mut recent, number, book(1, number));
-            commit(&mut recent, 0, book(number + 1, number));
-            assert_eq!(recent.stats(&name(0)), Some(book(number + 1, number)));
-            assert_eq!(recent.version(&name(0)), Some(number));
-            assert!(recent.young.len() + recent.old.len() <= 2 * MailboxCache::GENERATION_CAPACITY);
+            commit(&mut cache, number, stats(1, number));
+            commit(&mut cache, 0, stats(number + 1, number));
+            assert_eq!(cache.stats(&name(0)), Some(stats(number + 1, number)));
+            assert_eq!(cache.version(&name(0)), Some(number));
+            assert!(cache.young.len() + cache.old.len() <= 2 * MailboxCache::GENERATION_CAPACITY);
         }
-        commit(&mut recent, 0, MailboxStats::default());
-        assert_eq!(recent.version(&name(0)), None);
-        assert_eq!(recent.version(&name(1)), None);
+        commit(&mut cache, 0, MailboxStats::default());
+        assert_eq!(cache.version(&name(0)), None);
+        assert_eq!(cache.version(&name(1)), None);
     }
 
     #[test]
-    fn what_was_looked_up_during_a_commit_is_not_remembered() {
-        let mut recent = MailboxCache::default();
-        let before = recent.begin_lookup();
-        recent.insert_version(before, &name(0), 1);
-        assert_eq!(recent.version(&name(0)), Some(1));
+    fn lookup_during_commit_is_not_cached() {
+        let mut cache = MailboxCache::default();
+        let before = cache.begin_lookup();
+        cache.insert_version(before, &name(0), 1);
+        assert_eq!(cache.version(&name(0)), Some(1));
         // The writer needs all statistics.
-        assert_eq!(recent.stats(&name(0)), None);
+        assert_eq!(cache.stats(&name(0)), None);
 
-        recent.begin_commit([&name(0)]);
-        let during = recent.begin_lookup();
-        recent.insert_version(before, &name(0), 1);
-        recent.insert_version(during, &name(0), 1);
-        recent.end_commit([]);
-        recent.insert_version(before, &name(0), 1);
-        recent.insert_version(during, &name(0), 1);
-        assert_eq!(recent.version(&name(0)), None);
-        recent.insert_version(recent.begin_lookup(), &name(0), 1);
-        assert_eq!(recent.version(&name(0)), Some(1));
+        cache.begin_commit([&name(0)]);
+        let during = cache.begin_lookup();
+        cache.insert_version(before, &name(0), 1);
+        cache.insert_version(during, &name(0), 1);
+        cache.end_commit([]);
+        cache.insert_version(before, &name(0), 1);
+        cache.insert_version(during, &name(0), 1);
+        assert_eq!(cache.version(&name(0)), None);
+        cache.insert_version(cache.begin_lookup(), &name(0), 1);
+        assert_eq!(cache.version(&name(0)), Some(1));
 
         let mut never = MailboxCache::disabled();
         never.insert_version(never.begin_lookup(), &name(0), 1);

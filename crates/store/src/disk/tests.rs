@@ -40,16 +40,16 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Damages the first record of a segment.
-fn flip_a_bit(segment: &Path) {
+fn flip_bit(segment: &Path) {
     let mut bytes = fs::read(segment).unwrap();
     bytes[500] ^= 1;
     fs::write(segment, bytes).unwrap();
 }
 
 /// Waits for something that the writer does on its own.
-async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + LONG;
-    while !holds() {
+    while !condition() {
         assert!(Instant::now() < deadline, "it never came true that {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -60,12 +60,12 @@ async fn add(store: &DiskStore, mailboxes: &[&str], letter: u8) -> Vec<Summary> 
     store.append(message(i64::from(letter), mailboxes, &[letter; 1000])).await.unwrap().stored
 }
 
-async fn body(store: &DiskStore, of: &Summary) -> Result<Vec<u8>> {
-    Ok(store.source(&of.mailbox, of.id).await?.expect("it is there").body.to_vec())
+async fn body(store: &DiskStore, summary: &Summary) -> Result<Vec<u8>> {
+    Ok(store.source(&summary.mailbox, summary.id).await?.expect("it is there").body.to_vec())
 }
 
 /// Copies the directory of an open store, as a crash would leave it.
-fn crashed(dir: &Path) -> TestDir {
+fn copy_as_after_crash(dir: &Path) -> TestDir {
     let copy = TestDir::new();
     fs::create_dir(copy.path().join("segments")).unwrap();
     for file in ["restante.db", "restante.db-wal"] {
@@ -78,7 +78,7 @@ fn crashed(dir: &Path) -> TestDir {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn passes_the_conformance_suite() {
+async fn passes_conformance_suite() {
     for durability in [Durability::Full, Durability::Relaxed] {
         let dirs = Mutex::new(Vec::new());
         let run = conformance::run(|limits| {
@@ -92,7 +92,7 @@ async fn passes_the_conformance_suite() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn passes_the_rules_for_restarts() {
+async fn passes_restart_conformance_suite() {
     for durability in [Durability::Full, Durability::Relaxed] {
         conformance::run_durable(async |dir: PathBuf, limits| {
             DiskStore::open(&dir, Settings { limits, durability, ..SMALL }).unwrap()
@@ -102,7 +102,7 @@ async fn passes_the_rules_for_restarts() {
 }
 
 #[test]
-fn a_second_server_is_refused_until_the_first_has_ended() {
+fn refuses_second_server_until_first_has_ended() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let second = DiskStore::open(dir.path(), SMALL).err().unwrap();
@@ -114,7 +114,7 @@ fn a_second_server_is_refused_until_the_first_has_ended() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_and_left_alone() {
+fn refuses_unusable_directories_without_changing_them() {
     let dir = TestDir::new();
     let file = dir.path().join("file");
     fs::write(&file, "x").unwrap();
@@ -149,7 +149,7 @@ fn what_cannot_be_used_is_told_and_left_alone() {
 }
 
 #[test]
-fn nobody_else_can_read_the_files() {
+fn files_are_readable_by_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = TestDir::new();
     let _store = open(dir.path());
@@ -160,7 +160,7 @@ fn nobody_else_can_read_the_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tables_that_contradict_each_other_are_damage() {
+async fn refuses_contradictory_tables() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let stored = add(&store, &["ann"], b'a').await.remove(0);
@@ -175,7 +175,7 @@ async fn tables_that_contradict_each_other_are_damage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_text_hurts_nobody() {
+async fn lists_and_deletes_message_with_invalid_text() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let hurt = add(&store, &["ann"], b'a').await.remove(0);
@@ -190,7 +190,7 @@ async fn a_damaged_text_hurts_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_row_costs_nothing_but_its_own_message() {
+async fn wrong_row_does_not_damage_other_messages() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let wrong = store.append(message(1, &["ann"], &vec![b'x'; 100_000])).await.unwrap().stored.remove(0);
@@ -209,17 +209,17 @@ async fn a_wrong_row_costs_nothing_but_its_own_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_not_lost_in_the_crash_is_not_taken_for_lost() {
+async fn recovery_keeps_messages_with_other_damage() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let first = add(&store, &["ann"], b'a').await.remove(0);
     let changes: [fn(&Path); 2] = [
         // As on a disk that is not mounted.
         |segment| fs::rename(segment, segment.with_extension("away")).unwrap(),
-        flip_a_bit,
+        flip_bit,
     ];
     for change in changes {
-        let copy = crashed(dir.path());
+        let copy = copy_as_after_crash(dir.path());
         change(&segments(copy.path())[0]);
         let store = open(copy.path());
         assert!(matches!(body(&store, &first).await, Err(StoreError::Broken(_))));
@@ -229,7 +229,7 @@ async fn what_was_not_lost_in_the_crash_is_not_taken_for_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_can_be_read_beside_its_server() {
+async fn read_only_store_works_while_server_runs() {
     let dir = TestDir::new();
     assert!(matches!(DiskStore::open_read_only(dir.path(), 0).err(), Some(OpenError::Missing(_))));
     let store = open(dir.path());
@@ -245,11 +245,11 @@ async fn a_store_can_be_read_beside_its_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leftovers_of_a_crash_are_removed() {
+async fn removes_leftovers_of_a_crash() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let stored = add(&store, &["ann"], b'a').await.remove(0);
-    let copy = crashed(dir.path());
+    let copy = copy_as_after_crash(dir.path());
     let last = segments(copy.path()).pop().unwrap();
     // Bytes of a message that was never acknowledged, and a segment that was started but never committed.
     let whole = fs::read(&last).unwrap();
@@ -265,7 +265,7 @@ async fn leftovers_of_a_crash_are_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leftover_does_not_take_new_mail_with_it() {
+async fn new_message_does_not_go_to_leftover_file() {
     // The first segment was started but never committed. New messages must not go to a file that is going to be
     // removed.
     for _ in 0..20 {
@@ -281,7 +281,7 @@ async fn a_leftover_does_not_take_new_mail_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_end_costs_only_the_messages_in_it() {
+async fn recovery_removes_only_messages_in_lost_end() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let first = add(&store, &["ann"], b'a').await.remove(0);
@@ -289,7 +289,7 @@ async fn a_lost_end_costs_only_the_messages_in_it() {
     let damages: [fn(&mut Vec<u8>); 2] =
         [|bytes| bytes.truncate(bytes.len() - 10), |bytes| bytes.iter_mut().rev().take(500).for_each(|byte| *byte = 0)];
     for damage in damages {
-        let copy = crashed(dir.path());
+        let copy = copy_as_after_crash(dir.path());
         let last = segments(copy.path()).pop().unwrap();
         let mut bytes = fs::read(&last).unwrap();
         damage(&mut bytes);
@@ -308,7 +308,7 @@ async fn a_lost_end_costs_only_the_messages_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn damage_is_noticed_and_does_not_spread() {
+async fn detects_damaged_record_and_keeps_others() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let mut all = Vec::new();
@@ -317,7 +317,7 @@ async fn damage_is_noticed_and_does_not_spread() {
     }
     drop(store);
     let first = &segments(dir.path())[0];
-    flip_a_bit(first);
+    flip_bit(first);
     let store = open(dir.path());
     let damaged = body(&store, &all[0]).await.unwrap_err();
     assert!(
@@ -336,7 +336,7 @@ async fn damage_is_noticed_and_does_not_spread() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_segment_costs_only_the_messages_in_it() {
+async fn missing_segment_affects_only_its_messages() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let mut all = Vec::new();
@@ -353,7 +353,7 @@ async fn a_missing_segment_costs_only_the_messages_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_database_gives_space_back() {
+async fn database_file_shrinks_after_deletions() {
     let dir = TestDir::new();
     let size = || fs::metadata(dir.path().join("restante.db")).unwrap().len();
     let store = open(dir.path());

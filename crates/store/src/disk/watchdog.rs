@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_work_that_does_not_end_is_stuck() {
+    fn reports_only_work_that_exceeds_timeout() {
         let pulse = Watchdog::new();
         let at = |seconds| pulse.epoch + Duration::from_secs(seconds);
         pulse.check(at(100)).expect("it has had no work");

@@ -99,31 +99,31 @@ impl Writer {
     ) -> Result<Self, OpenError> {
         // A log means that the store was not closed. With relaxed durability, a database can be closed before the
         // records that it refers to are synced.
-        let end_in_doubt = directory.wal_bytes() > 0 || settings.durability == Durability::Relaxed;
+        let needs_end_check = directory.wal_bytes() > 0 || settings.durability == Durability::Relaxed;
         directory.create_database(&shared.segments)?;
-        let checkpoints = Checkpointer::new(directory.database_path(), shared.segments.clone(), settings.durability)
+        let checkpointer = Checkpointer::new(directory.database_path(), shared.segments.clone(), settings.durability)
             .map_err(|error| OpenError::Database(format!("no thread for its log: {error}")))?;
-        let database = connect(&directory, &settings, &checkpoints)?;
-        let identity = directory.database_file_id().map_err(|error| OpenError::Database(error.to_string()))?;
-        let books = Statistics::load(&database)?;
-        books.validate(&database)?;
-        let (last, end) = books.segments.last_key_value().map_or((0, 0), |(id, book)| (*id, book.end));
-        let tail = ActiveSegment::new(shared.segments.clone(), settings.segment_bytes, last, end);
+        let database = connect(&directory, &settings, &checkpointer)?;
+        let database_file = directory.database_file_id().map_err(|error| OpenError::Database(error.to_string()))?;
+        let statistics = Statistics::load(&database)?;
+        statistics.validate(&database)?;
+        let (last, end) = statistics.segments.last_key_value().map_or((0, 0), |(id, stats)| (*id, stats.end));
+        let active_segment = ActiveSegment::new(shared.segments.clone(), settings.segment_bytes, last, end);
         let mut reclaim = Reclaim::default();
-        reclaim.mark_sparse_segments(&books, tail.current());
+        reclaim.mark_sparse_segments(&statistics, active_segment.current());
         let database = Some(database);
         Ok(Self {
             directory,
             settings,
             shared,
             database,
-            database_file: identity,
-            statistics: books,
-            active_segment: tail,
-            checkpointer: checkpoints,
+            database_file,
+            statistics,
+            active_segment,
+            checkpointer,
             reclaim,
             last_check: None,
-            needs_end_check: end_in_doubt,
+            needs_end_check,
             _lock: lock,
         })
     }
@@ -187,14 +187,14 @@ impl Writer {
     fn process_jobs(&mut self, mut jobs: Vec<Job>) {
         self.shared.watchdog.set_busy(Instant::now());
         // After a panic these jobs fail, but the store must continue.
-        let committed = catch_unwind(AssertUnwindSafe(|| self.commit(&mut jobs))).unwrap_or_else(|_| {
+        let result = catch_unwind(AssertUnwindSafe(|| self.commit(&mut jobs))).unwrap_or_else(|_| {
             self.reset_after_panic();
             Err(TransactionError::InDoubt(StoreError::Broken("the writer panicked".to_owned())))
         });
-        if committed.is_err() {
+        if result.is_err() {
             self.last_check = None;
         }
-        let outcome = match committed {
+        let outcome = match result {
             Ok(()) => Ok(()),
             Err(TransactionError::RolledBack(error)) if jobs.len() > 1 => {
                 if matches!(error, StoreError::NoSpace(_)) {
@@ -237,9 +237,9 @@ impl Writer {
             self.last_check = None;
             self.check_database_file()?;
             let database = connect(&self.directory, &self.settings, &self.checkpointer)?;
-            let books = Statistics::load(&database)?;
-            books.validate(&database)?;
-            self.statistics = books;
+            let statistics = Statistics::load(&database)?;
+            statistics.validate(&database)?;
+            self.statistics = statistics;
             self.database = Some(database);
         }
         Ok(())
@@ -290,9 +290,9 @@ impl Writer {
                 TransactionError::InDoubt(error.into())
             });
         }
-        let entries = changes.into_committed();
+        let changes = changes.into_committed();
         self.database = Some(database);
-        self.apply_committed(entries);
+        self.apply_committed(changes);
         // Only now it is certain that no earlier commit, which returned an error, refers to them after all.
         if self.reclaim.has_leftovers {
             self.remove_leftovers();
@@ -301,8 +301,8 @@ impl Writer {
     }
 
     /// Applies committed changes to the statistics.
-    fn apply_committed(&mut self, entries: CommittedChanges) {
-        let CommittedChanges { counters, segments, mailboxes, released } = entries;
+    fn apply_committed(&mut self, changes: CommittedChanges) {
+        let CommittedChanges { counters, segments, mailboxes, released } = changes;
         for at in released {
             self.reclaim.pending_frees.records.entry(at.segment).or_default().push(at);
         }
@@ -311,20 +311,20 @@ impl Writer {
         self.statistics.counters = counters;
         let current = self.active_segment.current();
         let last = self.statistics.segments.last_key_value().map(|(id, _)| *id);
-        for (id, book) in segments {
-            if book.live == 0 && Some(id) != current {
+        for (id, stats) in segments {
+            if stats.live == 0 && Some(id) != current {
                 self.statistics.segments.remove(&id);
                 self.reclaim.pending_frees.segments.push(id);
             } else {
-                self.statistics.segments.insert(id, book);
-                self.reclaim.mark_if_sparse(id, book, current);
+                self.statistics.segments.insert(id, stats);
+                self.reclaim.mark_if_sparse(id, stats, current);
             }
         }
         // A segment that is no longer the active one may be sparse already.
         if let Some(last) = last
-            && let Some(book) = self.statistics.segments.get(&last)
+            && let Some(stats) = self.statistics.segments.get(&last)
         {
-            self.reclaim.mark_if_sparse(last, *book, current);
+            self.reclaim.mark_if_sparse(last, *stats, current);
         }
         self.retire_empty_segment();
         self.shared.mailbox_cache().end_commit(mailboxes);
@@ -333,8 +333,8 @@ impl Writer {
     /// Does what can wait until the results are sent.
     pub(super) fn run_maintenance(&mut self) {
         let Some(database) = &self.database else { return };
-        let graves = std::mem::take(&mut self.reclaim.pending_frees);
-        self.checkpointer.after_commit(database, self.active_segment.id, graves);
+        let frees = std::mem::take(&mut self.reclaim.pending_frees);
+        self.checkpointer.after_commit(database, self.active_segment.id, frees);
         if self.checkpointer.is_wal_too_long() {
             self.restart_wal();
         }
@@ -346,7 +346,7 @@ impl Writer {
         if let Some(database) = &self.database
             && self.active_segment.sync().is_ok()
         {
-            let _alone = self.shared.readers.pause();
+            let _paused = self.shared.readers.pause();
             self.checkpointer.restart_wal(database);
         }
     }
@@ -364,19 +364,19 @@ fn prepare_records(jobs: &[Job], mut last_id: MessageId) -> (Vec<Record>, Vec<Ve
     let mut ids = Vec::new();
     for job in jobs {
         let Job::Append(message, _) = job else { continue };
-        let mut given = Vec::with_capacity(message.copies.len());
+        let mut copy_ids = Vec::with_capacity(message.copies.len());
         for _ in &message.copies {
             last_id = MessageId::next_after(last_id, message.received);
-            given.push(last_id);
+            copy_ids.push(last_id);
         }
-        records.push(Record::new(time_to_nanos(message.received), &given, &message.copies, message.body.clone()));
-        ids.push(given);
+        records.push(Record::new(time_to_nanos(message.received), &copy_ids, &message.copies, message.body.clone()));
+        ids.push(copy_ids);
     }
     (records, ids)
 }
 
-fn connect(directory: &Directory, settings: &Settings, checkpoints: &Checkpointer) -> Result<Connection, OpenError> {
+fn connect(directory: &Directory, settings: &Settings, checkpointer: &Checkpointer) -> Result<Connection, OpenError> {
     let mut database = schema::open_writer(&directory.database_path(), settings.durability, settings.cache_bytes / 2)?;
-    checkpoints.watch_wal(&mut database)?;
+    checkpointer.watch_wal(&mut database)?;
     Ok(database)
 }

@@ -45,16 +45,16 @@ impl FromStr for Url {
         let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| text.strip_prefix(scheme));
         let rest = rest.ok_or("must be a URL such as postgres://user:password@host:5432/database")?;
         // User and password end at the last @ before the first slash. They can contain a question mark.
-        let behind = match rest.find(['@', '/']) {
+        let after_credentials = match rest.find(['@', '/']) {
             Some(at) if rest[at..].starts_with('@') => &rest[at + 1..],
             _ => rest,
         };
-        if behind.contains('@') {
+        if after_credentials.contains('@') {
             return Err("has an @ in the wrong place: in user, password, database and options, @ is %40 and / is %2F"
                 .to_owned());
         }
-        let (place, options) = behind.split_once('?').unwrap_or((behind, ""));
-        let credentials = &rest[..rest.len() - behind.len()];
+        let (location, options) = after_credentials.split_once('?').unwrap_or((after_credentials, ""));
+        let credentials = &rest[..rest.len() - after_credentials.len()];
         let mut security = TlsOptions::default();
         let mut others = Vec::new();
         for option in options.split('&').filter(|option| !option.is_empty()) {
@@ -65,7 +65,7 @@ impl FromStr for Url {
                 others.push(option);
             }
         }
-        let url = format!("postgres://{credentials}{place}?{}", others.join("&"));
+        let url = format!("postgres://{credentials}{location}?{}", others.join("&"));
         let mut config: Config = url.parse().map_err(|error| describe(&error))?;
         check_hosts(&config)?;
         config.ssl_mode(security.resolve(config.get_ssl_negotiation())?);
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_a_database_is() {
+    fn displays_hosts_and_database() {
         let cases = [
             ("postgres://u:p@db/mail", "db:5432/mail"),
             ("postgresql://u@db:6543/mail", "db:6543/mail"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_taken_as_they_are_meant() {
+    fn decodes_passwords() {
         for (url, expected) in [
             ("postgres://u:hunter2@db/mail", "hunter2"),
             ("postgres://u:h%40%2F%3F%25@db/mail", "h@/?%"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_and_why() {
+    fn rejects_invalid_urls() {
         let cases = [
             ("mysql://u:hunter2@db/mail", "must be a URL such as postgres://"),
             ("host=db user=u password=hunter2", "must be a URL such as postgres://"),
@@ -213,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_shown() {
+    fn never_displays_password() {
         let url: Url = "postgres://u:hunter2@db/mail".parse().expect("a URL");
         let address = url.address(&|_| Err(std::io::ErrorKind::NotFound.into())).expect("it names no files");
         assert_eq!(format!("{url:?} {address:?} {address}"), "*** Address(db:5432/mail) db:5432/mail");
     }
 
     #[test]
-    fn whether_it_is_encrypted() {
+    fn maps_options_to_ssl_mode() {
         for (options, expected) in [
             ("", SslMode::Prefer),
             ("?sslmode=disable", SslMode::Disable),

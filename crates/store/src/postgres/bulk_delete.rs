@@ -37,8 +37,8 @@ impl BulkDeleter {
 
     /// Runs a change that deletes many messages, after those that wait already.
     pub(super) async fn run(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        let late = |_| StoreError::Unavailable("others who remove mail took too long".to_owned());
-        let _turn = timeout(LOCK_TIMEOUT, self.lock.lock()).await.map_err(late)?;
+        let timed_out = |_| StoreError::Unavailable("others who remove mail took too long".to_owned());
+        let _guard = timeout(LOCK_TIMEOUT, self.lock.lock()).await.map_err(timed_out)?;
         self.database.execute(change, parameters).await
     }
 

@@ -72,8 +72,8 @@ struct ListenConnection {
 }
 
 impl ListenConnection {
-    async fn query_one(&self, question: &Statement, parameters: Parameters<'_>) -> Result<Row, DatabaseError> {
-        with_timeout(self.client.query_one(question, parameters)).await
+    async fn query_one(&self, statement: &Statement, parameters: Parameters<'_>) -> Result<Row, DatabaseError> {
+        with_timeout(self.client.query_one(statement, parameters)).await
     }
 
     /// Returns the first changes after a position.
@@ -83,9 +83,9 @@ impl ListenConnection {
     }
 }
 
-async fn with_timeout<T>(answer: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, DatabaseError> {
-    let late = |_| DatabaseError::timed_out("a look into the database");
-    Ok(timeout(POLL_TIMEOUT, answer).await.map_err(late)??)
+async fn with_timeout<T>(query: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, DatabaseError> {
+    let timed_out = |_| DatabaseError::timed_out("a look into the database");
+    Ok(timeout(POLL_TIMEOUT, query).await.map_err(timed_out)??)
 }
 
 impl ChangePoller {
@@ -105,69 +105,69 @@ impl ChangePoller {
 
     /// Runs until it is aborted.
     pub(super) async fn run(mut self) {
-        let bell = self.tracker.wakeup.clone();
+        let wakeup = self.tracker.wakeup.clone();
         loop {
             tokio::select! {
-                () = bell.notify.notified() => {},
+                () = wakeup.notify.notified() => {},
                 () = sleep_until(self.next_poll()) => {},
             }
             self.publish_own().await;
-            let served = self.tracker.poll_requests.load(Ordering::SeqCst);
-            if self.is_poll_due(served) {
-                let found = self.poll_unless_failing().await.map_err(StoreError::from);
-                self.tracker.polls.send_replace(Poll { served_requests: served, result: found });
+            let requests = self.tracker.poll_requests.load(Ordering::SeqCst);
+            if self.is_poll_due(requests) {
+                let result = self.poll_unless_failing().await.map_err(StoreError::from);
+                self.tracker.polls.send_replace(Poll { served_requests: requests, result });
             }
         }
     }
 
     /// Returns when the next poll is due, if none is requested.
     fn next_poll(&self) -> Instant {
-        let usual = self.last_poll + POLL_INTERVAL;
+        let regular = self.last_poll + POLL_INTERVAL;
         match self.last_failure {
             Some(failed) => failed + RETRY_DELAY,
             None if self.tracker.wakeup.has_unannounced_changes.load(Ordering::SeqCst) => {
-                usual.min(self.last_notified + MIN_NOTIFY_INTERVAL)
+                regular.min(self.last_notified + MIN_NOTIFY_INTERVAL)
             }
-            None => usual,
+            None => regular,
         }
     }
 
     /// Returns whether the database must be polled.
-    fn is_poll_due(&self, asked: u64) -> bool {
-        let is_rung = self.tracker.wakeup.has_remote_changes.swap(false, Ordering::SeqCst);
-        is_rung || self.next_poll() <= Instant::now() || self.tracker.polls.borrow().served_requests < asked
+    fn is_poll_due(&self, requests: u64) -> bool {
+        let is_notified = self.tracker.wakeup.has_remote_changes.swap(false, Ordering::SeqCst);
+        is_notified || self.next_poll() <= Instant::now() || self.tracker.polls.borrow().served_requests < requests
     }
 
     /// Polls. If the last poll has just failed, returns its error again instead.
     async fn poll_unless_failing(&mut self) -> Result<PolledState, DatabaseError> {
         if let Some(failed) = self.last_failure
             && failed.elapsed() < RETRY_DELAY
-            && let Err(failure) = self.tracker.polls.borrow().result.clone()
+            && let Err(error) = self.tracker.polls.borrow().result.clone()
         {
-            return Err(failure.into());
+            return Err(error.into());
         }
         self.last_poll = Instant::now();
-        let looked = self.poll().await;
-        match &looked {
+        let result = self.poll().await;
+        match &result {
             Ok(_) if self.last_failure.take().is_some() => tracing::info!("the database is there again"),
             Ok(_) => {}
-            Err(trouble) => {
+            Err(error) => {
                 if self.last_failure.is_none() {
-                    tracing::error!(error = %trouble.error, "the database cannot be asked; it is tried again");
+                    tracing::error!(error = %error.error, "the database cannot be asked; it is tried again");
                 }
                 self.last_failure = Some(Instant::now());
                 self.connection = None;
             }
         }
-        looked
+        result
     }
 
     async fn poll(&mut self) -> Result<PolledState, DatabaseError> {
-        let ears = self.connect().await?;
-        let asked = Timestamp::now();
-        let state = ears.query_one(&ears.select_state, &[]).await?;
+        let connection = self.connect().await?;
+        let query_start = Timestamp::now();
+        let state = connection.query_one(&connection.select_state, &[]).await?;
         let (clock, forgotten) = (rows::get_u64(&state, "clock")?, rows::get_u64(&state, "forgotten")?);
-        self.compare_clocks(asked, get_column(&state, "now")?);
+        self.compare_clocks(query_start, get_column(&state, "now")?);
         match self.last_position {
             None => self.last_position = Some(clock),
             Some(last) if last < forgotten && last < clock => self.publish_gap(clock).await,
@@ -176,12 +176,12 @@ impl ChangePoller {
             Some(_) => {}
         }
         if !self.is_backlog_sent {
-            self.send_backlog(&ears).await?;
+            self.send_backlog(&connection).await?;
         }
         while let Some(last) = self.last_position.filter(|last| *last < clock) {
-            let changes = ears.changes_after(to_i64(last)).await?;
+            let changes = connection.changes_after(to_i64(last)).await?;
             // If the history was trimmed before they were read, some of them are missing.
-            let state = ears.query_one(&ears.select_state, &[]).await?;
+            let state = connection.query_one(&connection.select_state, &[]).await?;
             if last < rows::get_u64(&state, "forgotten")? {
                 self.publish_gap(rows::get_u64(&state, "clock")?).await;
             } else if changes.is_empty() {
@@ -195,9 +195,9 @@ impl ChangePoller {
         {
             self.last_notified = Instant::now();
             self.tracker.wakeup.has_unannounced_changes.store(false, Ordering::SeqCst);
-            let told = ears.query_one(&ears.notify, &[&self.database.schema(), &clock.to_string()]).await;
-            self.tracker.wakeup.has_unannounced_changes.fetch_or(told.is_err(), Ordering::SeqCst);
-            told?;
+            let notified = connection.query_one(&connection.notify, &[&self.database.schema(), &clock.to_string()]).await;
+            self.tracker.wakeup.has_unannounced_changes.fetch_or(notified.is_err(), Ordering::SeqCst);
+            notified?;
         }
         let usage = Usage {
             messages: rows::get_u64(&state, "messages")?,
@@ -208,10 +208,10 @@ impl ChangePoller {
     }
 
     /// Compares the clock of this machine with that of the database, which all nodes use. The database read its clock
-    /// between `asked` and now.
-    fn compare_clocks(&self, asked: Timestamp, database: i64) {
+    /// between `query_start` and now.
+    fn compare_clocks(&self, query_start: Timestamp, database: i64) {
         let tolerance = if self.tracker.is_clock_wrong() { CLOCK_TOLERANCE / 2 } else { CLOCK_TOLERANCE };
-        let error = clock_error(asked.as_microsecond(), Timestamp::now().as_microsecond(), database);
+        let error = clock_error(query_start.as_microsecond(), Timestamp::now().as_microsecond(), database);
         let error = if error.abs() > tolerance { error } else { SignedDuration::ZERO };
         let was_wrong = self.tracker.set_clock_error(error);
         match (was_wrong, error.is_zero()) {
@@ -229,39 +229,39 @@ impl ChangePoller {
 
     /// Returns the connection. Opens it if necessary.
     async fn connect(&mut self) -> Result<Arc<ListenConnection>, DatabaseError> {
-        if let Some(ears) = self.connection.as_ref().filter(|ears| !ears.client.is_closed()) {
-            return Ok(ears.clone());
+        if let Some(connection) = self.connection.as_ref().filter(|connection| !connection.client.is_closed()) {
+            return Ok(connection.clone());
         }
         let connected = self.database.connect().await;
         let (client, driver) = connected.ok_or_else(|| DatabaseError::timed_out("a connection to the database"))??;
         let process = Arc::new(AtomicI32::new(0));
         tokio::spawn(drive_connection(driver, self.tracker.wakeup.clone(), process.clone()));
         // A notification need not be durable.
-        let orders = format!(
+        let setup = format!(
             "{}; SET synchronous_commit TO off; LISTEN {}",
             setup_sql(self.database.schema()),
             self.database.schema()
         );
-        let (look, changes, notify) = with_timeout(async {
-            client.batch_execute(&orders).await?;
+        let (select_state, changes, notify) = with_timeout(async {
+            client.batch_execute(&setup).await?;
             process.store(client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?, Ordering::Relaxed);
             tokio::try_join!(client.prepare(SELECT_STATE), client.prepare(SELECT_CHANGES), client.prepare(NOTIFY))
         })
         .await?;
-        let ears = Arc::new(ListenConnection { client, select_state: look, select_changes: changes, notify });
+        let connection = Arc::new(ListenConnection { client, select_state, select_changes: changes, notify });
         if let Some(last) = self.last_position {
-            self.check_continuity(&ears, last).await?;
+            self.check_continuity(&connection, last).await?;
         }
-        self.connection = Some(ears.clone());
-        Ok(ears)
+        self.connection = Some(connection.clone());
+        Ok(connection)
     }
 
     /// Checks that the database knows the last change that is known here. After the connection was lost, a server may
     /// have taken over that had not received all changes, even if it has made others since.
-    async fn check_continuity(&mut self, ears: &ListenConnection, last: u64) -> Result<(), DatabaseError> {
+    async fn check_continuity(&mut self, connection: &ListenConnection, last: u64) -> Result<(), DatabaseError> {
         // The changes of this node are read again too.
         lock(&self.tracker.own_changes).clear();
-        let row = with_timeout(ears.client.query_one(SELECT_IS_KNOWN, &[&to_i64(last)])).await?;
+        let row = with_timeout(connection.client.query_one(SELECT_IS_KNOWN, &[&to_i64(last)])).await?;
         if !row.try_get::<_, bool>("is_known")? {
             self.publish_gap(rows::get_u64(&row, "clock")?).await;
         }
@@ -301,53 +301,53 @@ impl ChangePoller {
     }
 
     /// Sends the latest changes to the feed, if it was taken.
-    async fn send_backlog(&mut self, ears: &ListenConnection) -> Result<(), DatabaseError> {
+    async fn send_backlog(&mut self, connection: &ListenConnection) -> Result<(), DatabaseError> {
         let Some(last) = self.last_position.filter(|_| lock(&self.tracker.feed).is_some()) else { return Ok(()) };
         let start: i64 =
-            with_timeout(ears.client.query_one(SELECT_BACKLOG_START, &[&BACKLOG_ROWS])).await?.try_get("start")?;
-        let (mut start, mut behind, mut all) = (start, rows::to_u64(start), Vec::new());
+            with_timeout(connection.client.query_one(SELECT_BACKLOG_START, &[&BACKLOG_ROWS])).await?.try_get("start")?;
+        let (mut start, mut after, mut all) = (start, rows::to_u64(start), Vec::new());
         while start < to_i64(last) {
-            let changes = ears.changes_after(start).await?;
+            let changes = connection.changes_after(start).await?;
             let Some(newest) = changes.last() else { break };
             start = to_i64(newest.position);
             all.extend(changes.into_iter().take_while(|change| change.position <= last));
         }
         // Read last: the history may have been trimmed before it was read.
-        let state = ears.query_one(&ears.select_state, &[]).await?;
-        behind = behind.max(rows::get_u64(&state, "forgotten")?);
-        self.send(FeedItem::Backlog { after: behind, changes: all }).await;
+        let state = connection.query_one(&connection.select_state, &[]).await?;
+        after = after.max(rows::get_u64(&state, "forgotten")?);
+        self.send(FeedItem::Backlog { after, changes: all }).await;
         self.is_backlog_sent = true;
         Ok(())
     }
 
     /// Sends an item to the feed, if the backlog was sent before.
-    async fn send_after_backlog(&self, news: FeedItem) {
+    async fn send_after_backlog(&self, item: FeedItem) {
         if self.is_backlog_sent {
-            self.send(news).await;
+            self.send(item).await;
         }
     }
 
-    async fn send(&self, news: FeedItem) {
+    async fn send(&self, item: FeedItem) {
         let feed = lock(&self.tracker.feed).clone();
         if let Some(feed) = feed {
             // The feed may have been dropped.
-            let _ = feed.send(news).await;
+            let _ = feed.send(item).await;
         }
     }
 }
 
 /// Drives a connection, and wakes the task when another node sends a notification.
-async fn drive_connection(mut driver: Driver, bell: Arc<Wakeup>, process: Arc<AtomicI32>) {
+async fn drive_connection(mut driver: Driver, wakeup: Arc<Wakeup>, process: Arc<AtomicI32>) {
     let mut messages = stream::poll_fn(|context| driver.poll_message(context));
     while let Some(Ok(message)) = messages.next().await {
         if let AsyncMessage::Notification(notification) = message
             && notification.process_id() != process.load(Ordering::Relaxed)
         {
-            bell.wake_for_remote_changes();
+            wakeup.wake_for_remote_changes();
         }
     }
     // The connection is closed. The next poll notices that.
-    bell.wake_for_remote_changes();
+    wakeup.wake_for_remote_changes();
 }
 
 fn mailbox_of(change: &Change) -> &MailboxName {
@@ -373,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_wrong_only_if_waiting_does_not_explain_it() {
+    fn clock_error_excludes_query_time() {
         const SECOND: i64 = 1_000_000;
         for (before, after, other, seconds) in [
             (100, 100, 100, 0),

@@ -105,11 +105,11 @@ impl ChangeTracker {
 
     async fn request_poll(&self) -> Result<PolledState> {
         let ticket = self.poll_requests.fetch_add(1, Ordering::SeqCst) + 1;
-        let mut looks = self.polls.subscribe();
+        let mut polls = self.polls.subscribe();
         self.wakeup.notify.notify_one();
-        let looked = timeout(POLL_TIMEOUT, looks.wait_for(|look| look.served_requests >= ticket)).await;
-        let look = looked.map_err(|_| DatabaseError::timed_out("a look into the database"))?;
-        look.map_err(|_| StoreError::Unavailable("it is closed".to_owned()))?.result.clone()
+        let waited = timeout(POLL_TIMEOUT, polls.wait_for(|poll| poll.served_requests >= ticket)).await;
+        let poll = waited.map_err(|_| DatabaseError::timed_out("a look into the database"))?;
+        poll.map_err(|_| StoreError::Unavailable("it is closed".to_owned()))?.result.clone()
     }
 
     /// Converts a time of this machine's clock to that of the database.
@@ -134,11 +134,11 @@ impl ChangeTracker {
         if changes.is_empty() {
             return;
         }
-        let mut own = lock(&self.own_changes);
-        if own.len() < MAX_OWN_BATCHES {
-            own.insert(before, changes);
+        let mut own_changes = lock(&self.own_changes);
+        if own_changes.len() < MAX_OWN_BATCHES {
+            own_changes.insert(before, changes);
         }
-        drop(own);
+        drop(own_changes);
         self.wakeup.has_unannounced_changes.store(true, Ordering::SeqCst);
         self.wakeup.notify.notify_one();
     }
@@ -161,13 +161,13 @@ impl ChangeTracker {
 
     /// Returns the feed. Only the first call returns it.
     pub(super) fn feed(&self) -> Option<Feed> {
-        let mut place = lock(&self.feed);
-        if place.is_some() {
+        let mut sender_slot = lock(&self.feed);
+        if sender_slot.is_some() {
             return None;
         }
         let (sender, feed) = Feed::new(FEED_CAPACITY);
-        *place = Some(sender);
-        drop(place);
+        *sender_slot = Some(sender);
+        drop(sender_slot);
         self.wakeup.wake_for_remote_changes();
         Some(feed)
     }

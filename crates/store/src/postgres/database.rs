@@ -62,9 +62,9 @@ impl Database {
 
     /// Returns the same database with a single connection of its own, for changes and queries.
     pub fn with_own_connection(&self) -> Result<Self> {
-        let own = create_pool(&self.config, &self.tls, &self.schema, 1)?;
+        let pool = create_pool(&self.config, &self.tls, &self.schema, 1)?;
         let (config, tls, schema) = (self.config.clone(), self.tls.clone(), self.schema.clone());
-        Ok(Self { writers: own.clone(), readers: own, config, tls, schema })
+        Ok(Self { writers: pool.clone(), readers: pool, config, tls, schema })
     }
 
     /// Returns the schema that contains all tables.
@@ -78,12 +78,12 @@ impl Database {
     }
 
     /// Runs a query. If the connection was lost, it is retried once, because a query changes nothing.
-    pub async fn query(&self, question: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        match self.run_on(&self.readers, question, parameters).await {
+    pub async fn query(&self, statement: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
+        match self.run_on(&self.readers, statement, parameters).await {
             Err(DatabaseError { is_disconnected: true, is_timeout: false, .. }) => {
-                Ok(self.run_on(&self.readers, question, parameters).await?)
+                Ok(self.run_on(&self.readers, statement, parameters).await?)
             }
-            answer => Ok(answer?),
+            result => Ok(result?),
         }
     }
 
@@ -94,23 +94,23 @@ impl Database {
 
     async fn run_on(&self, pool: &Pool, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, DatabaseError> {
         let client = PooledClient::new(pool.get().await?);
-        let answer = async {
+        let result = async {
             let statement = client.prepare_cached(sql).await?;
             client.query(&statement, parameters).await
         };
-        let answer = if let Ok(answer) = timeout(QUERY_TIMEOUT, answer).await {
-            answer.map_err(DatabaseError::from)
+        let result = if let Ok(result) = timeout(QUERY_TIMEOUT, result).await {
+            result.map_err(DatabaseError::from)
         } else {
             // The caller gets an error, so the statement should not take effect any more.
-            let (cancelling, tls) = (client.cancel_token(), self.tls.clone());
-            tokio::spawn(timeout(CONNECT_TIMEOUT, async move { cancelling.cancel_query(tls).await }));
+            let (cancel_token, tls) = (client.cancel_token(), self.tls.clone());
+            tokio::spawn(timeout(CONNECT_TIMEOUT, async move { cancel_token.cancel_query(tls).await }));
             Err(DatabaseError::timed_out("an answer of the database"))
         };
-        match &answer {
+        match &result {
             Err(DatabaseError { is_disconnected: true, .. }) => client.discard(),
             Ok(_) | Err(_) => client.return_to_pool(),
         }
-        answer
+        result
     }
 }
 
@@ -156,10 +156,10 @@ impl Drop for PooledClient {
 /// database, so the database must detect the lost connection soon. Tables are read by index even before the database
 /// has statistics about their growth, and one generic plan is good for every batch.
 pub(super) fn setup_sql(schema: &str) -> String {
-    let patience = STATEMENT_TIMEOUT.as_millis();
+    let timeout_millis = STATEMENT_TIMEOUT.as_millis();
     format!(
         "SET tcp_keepalives_idle TO 5; SET tcp_keepalives_interval TO 2; SET tcp_keepalives_count TO 3; SET tcp_user_timeout TO 10000;
-         SET search_path TO {schema}; SET statement_timeout TO {patience}; SET enable_seqscan TO off; SET jit TO off;
+         SET search_path TO {schema}; SET statement_timeout TO {timeout_millis}; SET enable_seqscan TO off; SET jit TO off;
          SET plan_cache_mode TO force_generic_plan;
          SET default_transaction_isolation TO 'read committed'; SET client_min_messages TO error"
     )
@@ -169,11 +169,11 @@ fn create_pool(config: &Config, tls: &MakeRustlsConnect, schema: &str, size: usi
     let manager_config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_config(config.clone(), tls.clone(), manager_config);
     let setup = setup_sql(schema);
-    let introduce = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
+    let run_setup = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
         let setup = setup.clone();
         Box::pin(async move {
-            let introduced = timeout(CONNECT_TIMEOUT, client.batch_execute(&setup)).await;
-            introduced.map_err(|_| HookError::message("no answer in time"))?.map_err(HookError::Backend)
+            let result = timeout(CONNECT_TIMEOUT, client.batch_execute(&setup)).await;
+            result.map_err(|_| HookError::message("no answer in time"))?.map_err(HookError::Backend)
         })
     });
     let pool = Pool::builder(manager)
@@ -181,7 +181,7 @@ fn create_pool(config: &Config, tls: &MakeRustlsConnect, schema: &str, size: usi
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(CONNECT_TIMEOUT))
         .create_timeout(Some(CONNECT_TIMEOUT))
-        .post_create(introduce)
+        .post_create(run_setup)
         .build();
     pool.map_err(|error| crate::StoreError::Broken(error.to_string()))
 }

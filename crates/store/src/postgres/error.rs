@@ -74,15 +74,15 @@ impl From<StoreError> for DatabaseError {
 }
 
 impl From<DatabaseError> for StoreError {
-    fn from(trouble: DatabaseError) -> Self {
-        trouble.error
+    fn from(error: DatabaseError) -> Self {
+        error.error
     }
 }
 
 /// Describes an error with its causes. The last one is usually the most informative.
 pub(super) fn describe(error: &Error) -> String {
-    if let Some(said_by_the_server) = error.as_db_error() {
-        return said_by_the_server.to_string();
+    if let Some(server_error) = error.as_db_error() {
+        return server_error.to_string();
     }
     let mut text = error.to_string();
     let mut cause = error.source();

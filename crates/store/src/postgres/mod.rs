@@ -112,23 +112,23 @@ impl PostgresStore {
         let database = Database::new(address, &schema, MAX_BATCHES_IN_FLIGHT + 1, readers);
         let database = Arc::new(database.map_err(|error| OpenError::Unsupported(error.to_string()))?);
         schema::prepare(&database, access).await?;
-        let (follower, broom) = (ChangeTracker::new(), Arc::new(BulkDeleter::new(database.clone())));
+        let (tracker, bulk_deleter) = (ChangeTracker::new(), Arc::new(BulkDeleter::new(database.clone())));
         let mut tasks = JoinSet::new();
-        tasks.spawn(ChangePoller::new(database.clone(), follower.clone()).run());
+        tasks.spawn(ChangePoller::new(database.clone(), tracker.clone()).run());
         if access == Access::ReadWrite {
-            tasks.spawn(broom.clone().trim_history_forever());
+            tasks.spawn(bulk_deleter.clone().trim_history_forever());
         }
         // Results that are cached from now on are complete up to here.
-        follower.catch_up().await.map_err(|error| OpenError::Unreachable(error.to_string()))?;
-        let writer = writer::start(&database, &follower, limits);
+        tracker.catch_up().await.map_err(|error| OpenError::Unreachable(error.to_string()))?;
+        let writer = writer::start(&database, &tracker, limits);
         Ok(Self {
             versions: Cache::new(cache_bytes / 4),
             summaries: Cache::new(cache_bytes / 4),
             sources: Cache::new(cache_bytes / 2),
             database,
-            tracker: follower,
+            tracker,
             writer,
-            bulk_deleter: broom,
+            bulk_deleter,
             last_append_failed: AtomicBool::new(false),
             _tasks: tasks,
         })
@@ -160,16 +160,16 @@ impl PostgresStore {
     /// Returns a cached value, if the mailbox has not changed since.
     async fn find_cached<K: Eq + Hash, A: CacheValue>(
         &self,
-        answers: &Cache<K, A>,
+        cache: &Cache<K, A>,
         key: &K,
         mailbox: &MailboxName,
     ) -> Result<Option<A>> {
-        let mark = self.tracker.version_cache.generation(mailbox);
-        if answers.get(key, mark).is_none() {
+        let generation = self.tracker.version_cache.generation(mailbox);
+        if cache.get(key, generation).is_none() {
             return Ok(None);
         }
         self.tracker.catch_up().await?;
-        Ok(answers.get(key, self.tracker.version_cache.generation(mailbox)))
+        Ok(cache.get(key, self.tracker.version_cache.generation(mailbox)))
     }
 }
 
@@ -184,9 +184,9 @@ impl Store for PostgresStore {
         if let Some(version) = self.find_cached(&self.versions, mailbox, mailbox).await? {
             return Ok(version);
         }
-        let mark = self.tracker.version_cache.generation(mailbox);
+        let generation = self.tracker.version_cache.generation(mailbox);
         let version = reader::version(&self.database, mailbox).await?;
-        self.versions.insert(mailbox.clone(), mark, version);
+        self.versions.insert(mailbox.clone(), generation, version);
         Ok(version)
     }
 
@@ -199,11 +199,11 @@ impl Store for PostgresStore {
         if let Some(summary) = self.find_cached(&self.summaries, &key, mailbox).await? {
             return Ok(Some(summary));
         }
-        let mark = self.tracker.version_cache.generation(mailbox);
+        let generation = self.tracker.version_cache.generation(mailbox);
         let Some((summary, source)) = reader::find(&self.database, mailbox, which).await? else { return Ok(None) };
-        self.summaries.insert(key, mark, summary.clone());
+        self.summaries.insert(key, generation, summary.clone());
         if let Some(source) = source {
-            self.sources.insert((mailbox.clone(), summary.id), mark, source);
+            self.sources.insert((mailbox.clone(), summary.id), generation, source);
         }
         Ok(Some(summary))
     }
@@ -213,10 +213,10 @@ impl Store for PostgresStore {
         if let Some(source) = self.find_cached(&self.sources, &key, mailbox).await? {
             return Ok(Some(source));
         }
-        let mark = self.tracker.version_cache.generation(mailbox);
+        let generation = self.tracker.version_cache.generation(mailbox);
         let source = reader::source(&self.database, mailbox, id).await?;
         if let Some(source) = &source {
-            self.sources.insert(key, mark, source.clone());
+            self.sources.insert(key, generation, source.clone());
         }
         Ok(source)
     }

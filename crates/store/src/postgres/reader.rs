@@ -70,8 +70,8 @@ pub(super) async fn list(database: &Database, mailbox: &MailboxName, page: Page)
     // The highest possible id is not below itself.
     let before = page.before.map_or(i64::MAX, id_to_i64);
     let limit = page.limit.map(to_i64);
-    let question = if page.after.is_some() { SELECT_FIRST } else { SELECT_LAST };
-    let rows = database.query(question, &[&mailbox.as_str().as_bytes(), &after, &before, &limit]).await?;
+    let query = if page.after.is_some() { SELECT_FIRST } else { SELECT_LAST };
+    let rows = database.query(query, &[&mailbox.as_str().as_bytes(), &after, &before, &limit]).await?;
     let Some(first) = rows.first() else { return Ok(Listing::default()) };
     let version = Version(get_u64(first, "version")?);
     let is_there = |row: &&Row| row.try_get::<_, Option<i64>>("id").is_ok_and(|id| id.is_some());

@@ -73,8 +73,8 @@ fn get_text<'a>(row: &'a Row, column: &str) -> Result<Cow<'a, str>> {
 
 /// Splits the result of a database function: the number of the change before, and the other rows.
 pub(super) fn split_position(rows: &[Row]) -> Result<(u64, &[Row])> {
-    let (first, rest) = rows.split_first().ok_or_else(|| missing_error("the first row"))?;
-    Ok((to_u64(get_column(first, "number")?), rest))
+    let (first, others) = rows.split_first().ok_or_else(|| missing_error("the first row"))?;
+    Ok((to_u64(get_column(first, "number")?), others))
 }
 
 pub(super) fn missing_error(what: &str) -> StoreError {

@@ -86,9 +86,9 @@ pub(super) async fn prepare(database: &Database, access: Access) -> Result<(), O
     let (mut client, driver) = connected.ok_or_else(|| OpenError::Unreachable("no answer in time".to_owned()))??;
     let driver = tokio::spawn(driver.map(drop));
     // A migration may take long, but the check may not.
-    let late = |_| OpenError::Unreachable("no answer in time".to_owned());
+    let timed_out = |_| OpenError::Unreachable("no answer in time".to_owned());
     let prepared =
-        match (access, timeout(CHECK_TIMEOUT, is_up_to_date(&client, database.schema(), access)).await.map_err(late)) {
+        match (access, timeout(CHECK_TIMEOUT, is_up_to_date(&client, database.schema(), access)).await.map_err(timed_out)) {
             (Access::ReadWrite, Ok(Ok(false))) => migrate(&mut client, database.schema()).await,
             (_, examined) => examined.and_then(|examined| examined).map(drop),
         };
@@ -135,14 +135,14 @@ async fn migrate(client: &mut Client, schema: &str) -> Result<(), OpenError> {
         .await?;
     let found = schema_version(&transaction, schema).await?;
     if found == 0 {
-        let begin = format!(
+        let create_schema = format!(
             "DO $$ BEGIN
                 IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = '{schema}') THEN CREATE SCHEMA {schema}; END IF;
              END $$;
              CREATE TABLE IF NOT EXISTS {schema}.version
                 (version int PRIMARY KEY, oldest int NOT NULL, at timestamptz NOT NULL DEFAULT now())"
         );
-        transaction.batch_execute(&begin).await?;
+        transaction.batch_execute(&create_schema).await?;
     }
     transaction.batch_execute(&format!("SET LOCAL search_path TO {schema}")).await?;
     for (step, number) in MIGRATIONS.iter().zip(1..).skip(found) {
@@ -161,17 +161,17 @@ async fn migrate(client: &mut Client, schema: &str) -> Result<(), OpenError> {
 /// Returns the version of the schema. It can be a later but compatible one. Zero if there is no schema.
 async fn schema_version(client: &impl tokio_postgres::GenericClient, schema: &str) -> Result<usize, OpenError> {
     // Reads the catalog, because a connection may cache that a table is missing.
-    let question = "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'version')";
-    let exists = client.query_one(question, &[&schema]).await?;
+    let query = "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'version')";
+    let exists = client.query_one(query, &[&schema]).await?;
     if !exists.get::<_, bool>(0) {
         return Ok(0);
     }
-    let question = format!("SELECT coalesce(max(version), 0), coalesce(max(oldest), 0) FROM {schema}.version");
-    let row = client.query_one(&question, &[]).await?;
+    let query = format!("SELECT coalesce(max(version), 0), coalesce(max(oldest), 0) FROM {schema}.version");
+    let row = client.query_one(&query, &[]).await?;
     let [found, oldest] = [0, 1].map(|column| usize::try_from(row.get::<_, i32>(column)).unwrap_or(0));
-    let known = MIGRATIONS.len();
-    if oldest > known {
-        let cause = format!("a newer version of this program has used it (schema {found}, and {known} is known here)");
+    let latest = MIGRATIONS.len();
+    if oldest > latest {
+        let cause = format!("a newer version of this program has used it (schema {found}, and {latest} is known here)");
         return Err(OpenError::Unsupported(cause));
     }
     Ok(found)

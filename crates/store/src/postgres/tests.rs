@@ -31,14 +31,14 @@ async fn open(address: &Address, limits: Limits) -> PostgresStore {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn passes_the_conformance_suite() {
+async fn passes_conformance_suite() {
     let Some(address) = address() else { return };
     Box::pin(conformance::run(|limits| open(&address, limits))).await;
 }
 
 /// Schemas take the place of the directories of a disk store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn is_as_it_was_when_it_is_opened_again() {
+async fn passes_restart_conformance_suite() {
     let Some(address) = address() else { return };
     let schemas: Mutex<HashMap<PathBuf, String>> = Mutex::default();
     let open = async |dir: PathBuf, limits| {
@@ -49,7 +49,7 @@ async fn is_as_it_was_when_it_is_opened_again() {
 }
 
 #[tokio::test]
-async fn a_schema_of_the_future_is_used_as_long_as_it_allows_that() {
+async fn uses_later_schema_if_compatible() {
     let Some(address) = address() else { return };
     let schema = fresh_schema();
     let open = || {
@@ -66,16 +66,16 @@ async fn a_schema_of_the_future_is_used_as_long_as_it_allows_that() {
 
 /// The administrator may have created the schema for a role that cannot create one.
 #[tokio::test]
-async fn a_schema_that_is_there_need_not_be_made() {
+async fn uses_existing_schema_without_create_permission() {
     let Some(address) = address() else { return };
     let (administrator, schema) = (open(&address, Limits::default()).await, fresh_schema());
     let role = format!("role_of_{schema}");
-    for order in [
+    for statement in [
         format!("CREATE ROLE {role} LOGIN"),
         format!("CREATE SCHEMA {schema} AUTHORIZATION {role}"),
         "REVOKE CREATE ON DATABASE postgres FROM PUBLIC".to_owned(),
     ] {
-        administrator.database.execute(&order, &[]).await.unwrap();
+        administrator.database.execute(&statement, &[]).await.unwrap();
     }
     let url = Postgres::shared().expect("it is there").url().replace("restante@", &format!("{role}@"));
     let settings = Settings { schema, ..Settings::default() };
@@ -86,7 +86,7 @@ async fn a_schema_that_is_there_need_not_be_made() {
 }
 
 #[tokio::test]
-async fn who_only_reads_makes_nothing() {
+async fn read_only_access_creates_nothing() {
     let Some(address) = address() else { return };
     let schema = fresh_schema();
     let open = |access| {
@@ -102,7 +102,7 @@ async fn who_only_reads_makes_nothing() {
 
 /// As the former primary is after a failover.
 #[tokio::test]
-async fn a_database_that_only_reads_is_not_ready() {
+async fn refuses_read_only_database() {
     if address().is_none() {
         return;
     }
@@ -114,7 +114,7 @@ async fn a_database_that_only_reads_is_not_ready() {
 
 /// Other changes wait for it, so it happens in steps.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_limit_that_was_lowered_is_reached_with_the_next_messages() {
+async fn lowered_limit_is_enforced_in_steps() {
     const STEP: usize = 1000;
     let Some(address) = address() else { return };
     let settings = |limits| Settings { limits, schema: "lowered_limit".to_owned(), ..Settings::default() };
@@ -140,7 +140,7 @@ async fn a_limit_that_was_lowered_is_reached_with_the_next_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn messages_of_many_sessions_share_a_statement_and_copies_a_body() {
+async fn concurrent_messages_share_statements_and_copies_share_a_body() {
     let Some(address) = address() else { return };
     let store = Arc::new(open(&address, Limits::default()).await);
     let mut sessions = JoinSet::new();
@@ -149,7 +149,7 @@ async fn messages_of_many_sessions_share_a_statement_and_copies_a_body() {
         sessions.spawn(async move { store.append(message(second, &["ann", "bob", "cid"], b"x")).await.unwrap() });
     }
     assert_eq!(sessions.join_all().await.len(), 200);
-    let number = async |question: &str| store.database.query(question, &[]).await.unwrap()[0].get::<_, i64>(0);
+    let number = async |query: &str| store.database.query(query, &[]).await.unwrap()[0].get::<_, i64>(0);
     assert_eq!(number("SELECT count(*) FROM bodies").await, 200);
     assert_eq!(number("SELECT count(*) FROM copies").await, 600);
     // Each statement takes a number for its bodies. The first one is sent before the other messages arrive.
@@ -158,7 +158,7 @@ async fn messages_of_many_sessions_share_a_statement_and_copies_a_body() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_gets_no_connection_is_told_so_in_time() {
+async fn query_without_connection_times_out() {
     let Some(address) = address() else { return };
     // One of these is for queries.
     let settings = Settings { schema: fresh_schema(), connections: 5, ..Settings::default() };
@@ -168,9 +168,9 @@ async fn who_gets_no_connection_is_told_so_in_time() {
         async move { store.database.query("SELECT pg_sleep(8)", &[]).await.map(drop) }
     });
     // The statement has the only connection for queries as soon as it is visible as active.
-    let aside = store.database.with_own_connection().unwrap();
-    let at_work = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'";
-    while aside.query(at_work, &[]).await.unwrap().is_empty() {
+    let other_connection = store.database.with_own_connection().unwrap();
+    let active_query = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'";
+    while other_connection.query(active_query, &[]).await.unwrap().is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     let bob = message(1, &["bob"], b"x").copies.remove(0).mailbox;
@@ -183,7 +183,7 @@ async fn who_gets_no_connection_is_told_so_in_time() {
 
 /// However many small messages are evicted for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_large_message_does_not_make_the_store_grow_beyond_its_bound() {
+async fn large_message_does_not_exceed_size_limit() {
     const BOUND: u64 = 1_000_000;
     let Some(address) = address() else { return };
     let store = Arc::new(open(&address, Limits { messages_per_mailbox: 0, bytes: BOUND }).await);
@@ -200,17 +200,17 @@ async fn a_large_message_does_not_make_the_store_grow_beyond_its_bound() {
 }
 
 #[test]
-fn times_are_those_of_the_database() {
-    let (follower, noon) = (ChangeTracker::new(), Timestamp::from_second(1000).unwrap());
-    assert_eq!(follower.to_database_time(noon), noon);
-    assert!(!follower.set_clock_error(SignedDuration::from_secs(90)), "it was right before");
-    assert_eq!(follower.to_database_time(noon), Timestamp::from_second(910).unwrap());
-    assert!(follower.set_clock_error(SignedDuration::ZERO));
-    assert_eq!(follower.to_database_time(noon), noon);
+fn times_are_converted_to_database_clock() {
+    let (tracker, noon) = (ChangeTracker::new(), Timestamp::from_second(1000).unwrap());
+    assert_eq!(tracker.to_database_time(noon), noon);
+    assert!(!tracker.set_clock_error(SignedDuration::from_secs(90)), "it was right before");
+    assert_eq!(tracker.to_database_time(noon), Timestamp::from_second(910).unwrap());
+    assert!(tracker.set_clock_error(SignedDuration::ZERO));
+    assert_eq!(tracker.to_database_time(noon), noon);
 }
 
 #[tokio::test]
-async fn a_database_that_is_not_there_is_worth_trying_again() {
+async fn unreachable_database_is_a_temporary_error() {
     if address().is_none() {
         return;
     }

@@ -154,7 +154,7 @@ fn read_certificates(
     path: &Path,
     read_file: ReadFile<'_>,
 ) -> Result<Vec<CertificateDer<'static>>, String> {
-    let named = |problem: &dyn fmt::Display| format!("{option} {} {problem}", path.display());
+    let named = |error: &dyn fmt::Display| format!("{option} {} {error}", path.display());
     let pem = read_file(path).map_err(|error| named(&format!("cannot be read: {error}")))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match found {
@@ -165,7 +165,7 @@ fn read_certificates(
 }
 
 fn read_private_key(path: &Path, read_file: ReadFile<'_>) -> Result<PrivateKeyDer<'static>, String> {
-    let named = |problem: &dyn fmt::Display| format!("sslkey {} {problem}", path.display());
+    let named = |error: &dyn fmt::Display| format!("sslkey {} {error}", path.display());
     let pem = read_file(path).map_err(|error| named(&format!("cannot be read: {error}")))?;
     PrivateKeyDer::from_pem_slice(&pem)
         .map_err(|error| named(&format!("holds no private key that can be used: {error}")))
@@ -181,10 +181,10 @@ struct TrustedCertificates {
 
 impl TrustedCertificates {
     fn from_file(path: &Path, read_file: ReadFile<'_>) -> Result<Self, String> {
-        let themselves = read_certificates("sslrootcert", path, read_file)?;
+        let pinned = read_certificates("sslrootcert", path, read_file)?;
         let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(themselves.iter().cloned());
-        Ok(Self { roots, pinned: themselves })
+        roots.add_parsable_certificates(pinned.iter().cloned());
+        Ok(Self { roots, pinned })
     }
 
     /// Returns the roots of the system, or those of Mozilla if there are none, as in a minimal container.
@@ -214,8 +214,8 @@ impl fmt::Display for UntrustedCertificate {
 impl std::error::Error for UntrustedCertificate {}
 
 impl From<UntrustedCertificate> for rustls::Error {
-    fn from(problem: UntrustedCertificate) -> Self {
-        Self::Other(OtherError(Arc::new(problem)))
+    fn from(error: UntrustedCertificate) -> Self {
+        Self::Other(OtherError(Arc::new(error)))
     }
 }
 
@@ -256,13 +256,13 @@ impl ServerCertVerifier for ServerVerifier {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let (TrustedCertificates { roots, pinned: themselves }, with_name) = match &self.verification {
+        let (TrustedCertificates { roots, pinned }, with_name) = match &self.verification {
             Verification::Disabled => return Ok(ServerCertVerified::assertion()),
             Verification::Chain(trusted) => (trusted, false),
             Verification::ChainAndName(trusted) => (trusted, true),
         };
         let parsed = ParsedCertificate::try_from(certificate)?;
-        if !themselves.contains(certificate) {
+        if !pinned.contains(certificate) {
             let algorithms = self.provider.signature_verification_algorithms.all;
             verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)
                 .map_err(|error| if is_unknown_issuer(&error) { UntrustedCertificate.into() } else { error })?;

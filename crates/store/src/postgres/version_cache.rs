@@ -19,8 +19,8 @@ pub(super) struct VersionCache {
 
 impl Default for VersionCache {
     fn default() -> Self {
-        let marks = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
-        Self { slots: marks, last_generation: AtomicU64::new(0), hasher: RandomState::new() }
+        let slots = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
+        Self { slots, last_generation: AtomicU64::new(0), hasher: RandomState::new() }
     }
 }
 
@@ -31,13 +31,13 @@ impl VersionCache {
     }
 
     pub(super) fn invalidate(&self, mailbox: &MailboxName) {
-        let moment = self.last_generation.fetch_add(1, Ordering::Relaxed) + 1;
-        self.slot(mailbox).store(moment, Ordering::Release);
+        let generation = self.last_generation.fetch_add(1, Ordering::Relaxed) + 1;
+        self.slot(mailbox).store(generation, Ordering::Release);
     }
 
     pub(super) fn invalidate_all(&self) {
-        let moment = self.last_generation.fetch_add(1, Ordering::Relaxed) + 1;
-        self.slots.iter().for_each(|mark| mark.store(moment, Ordering::Release));
+        let generation = self.last_generation.fetch_add(1, Ordering::Relaxed) + 1;
+        self.slots.iter().for_each(|slot| slot.store(generation, Ordering::Release));
     }
 
     fn slot(&self, mailbox: &MailboxName) -> &AtomicU64 {

@@ -90,32 +90,32 @@ impl Batch {
 
 impl Writer {
     async fn run(self: Arc<Self>, mut queue: Receiver<Job>) {
-        let (mut batch, mut underway) = (Batch::default(), JoinSet::new());
-        let (mut expected, mut patience, mut is_patient) = (0, Instant::now(), true);
+        let (mut batch, mut in_flight) = (Batch::default(), JoinSet::new());
+        let (mut expected, mut wait_until, mut is_waiting) = (0, Instant::now(), true);
         loop {
             tokio::select! {
                 job = queue.recv(), if !batch.is_full() => match job {
                     Some(job) => batch.add(job),
                     None => break,
                 },
-                Some(_) = underway.join_next() => patience = Instant::now() + GATHER_DELAY,
-                () = sleep_until(patience), if batch.len() > 0 && is_patient => is_patient = false,
+                Some(_) = in_flight.join_next() => wait_until = Instant::now() + GATHER_DELAY,
+                () = sleep_until(wait_until), if batch.len() > 0 && is_waiting => is_waiting = false,
             }
             while !batch.is_full()
                 && let Ok(job) = queue.try_recv()
             {
                 batch.add(job);
             }
-            let is_next = batch.is_full() || !is_patient || underway.is_empty() && batch.len() >= expected;
-            if is_next && batch.len() > 0 && underway.len() < MAX_BATCHES_IN_FLIGHT {
+            let is_due = batch.is_full() || !is_waiting || in_flight.is_empty() && batch.len() >= expected;
+            if is_due && batch.len() > 0 && in_flight.len() < MAX_BATCHES_IN_FLIGHT {
                 // Callers that just got a result are likely to send another change.
                 expected = batch.len() / 2;
-                underway.spawn(self.clone().write_batch(std::mem::take(&mut batch)));
-                (patience, is_patient) = (Instant::now() + SLOW_BATCH_TIME, true);
+                in_flight.spawn(self.clone().write_batch(std::mem::take(&mut batch)));
+                (wait_until, is_waiting) = (Instant::now() + SLOW_BATCH_TIME, true);
             }
         }
         self.write_batch(batch).await;
-        underway.join_all().await;
+        in_flight.join_all().await;
     }
 
     async fn write_batch(self: Arc<Self>, batch: Batch) {
@@ -172,20 +172,20 @@ impl Writer {
     }
 
     async fn call_append(&self, messages: &[NewMessage]) -> Result<Vec<Row>> {
-        let mails: Vec<&[u8]> = messages.iter().map(|message| &message.body[..]).collect();
-        let lengths: Vec<i64> = mails.iter().map(|mail| to_i64(mail.len())).collect();
+        let bodies: Vec<&[u8]> = messages.iter().map(|message| &message.body[..]).collect();
+        let lengths: Vec<i64> = bodies.iter().map(|body| to_i64(body.len())).collect();
         let shared: Vec<bool> = messages.iter().map(|message| message.copies.len() > 1).collect();
         let received: Vec<i64> = messages.iter().map(|message| time_to_nanos(message.received)).collect();
         let headlines: Vec<String> = messages.iter().map(|message| rows::encode_headline(&message.headline)).collect();
         let headlines: Vec<&[u8]> = headlines.iter().map(String::as_bytes).collect();
-        let copies = || (1_i32..).zip(messages).flat_map(|(place, of)| of.copies.iter().map(move |copy| (place, copy)));
-        let places: Vec<i32> = copies().map(|(place, _)| place).collect();
+        let copies = || (1_i32..).zip(messages).flat_map(|(index, message)| message.copies.iter().map(move |copy| (index, copy)));
+        let indexes: Vec<i32> = copies().map(|(index, _)| index).collect();
         let names: Vec<&[u8]> = copies().map(|(_, copy)| copy.mailbox.as_str().as_bytes()).collect();
         let traces: Vec<&[u8]> = copies().map(|(_, copy)| &copy.trace[..]).collect();
-        let new_bytes: i64 = to_i64(mails.iter().chain(&traces).map(|bytes| bytes.len()).sum::<usize>());
+        let new_bytes: i64 = to_i64(bodies.iter().chain(&traces).map(|bytes| bytes.len()).sum::<usize>());
         let (cap, bound): (i64, i64) = (to_i64(self.limits.messages_per_mailbox), to_i64(self.limits.bytes));
         let parameters: Parameters<'_> =
-            &[&mails, &lengths, &shared, &received, &headlines, &places, &names, &traces, &new_bytes, &cap, &bound];
+            &[&bodies, &lengths, &shared, &received, &headlines, &indexes, &names, &traces, &new_bytes, &cap, &bound];
         self.database.execute(APPEND, parameters).await
     }
 
@@ -196,14 +196,14 @@ impl Writer {
         let names: Vec<&[u8]> = jobs.iter().map(|(name, ..)| name.as_str().as_bytes()).collect();
         let ids: Vec<i64> = jobs.iter().map(|(_, id, _)| id_to_i64(*id)).collect();
         let rows = self.database.execute(REMOVE, &[&names, &ids]).await;
-        let mut gone = rows.and_then(|rows| self.tracker.record_deletions(&rows));
+        let mut removed = rows.and_then(|rows| self.tracker.record_deletions(&rows));
         for (mailbox, id, reply) in jobs {
             // If several callers remove the same message, the first one gets it.
-            let answer = gone.as_mut().map_err(|error| error.clone()).map(|gone| {
-                let place = gone.iter().position(|summary| summary.id == id && summary.mailbox == mailbox)?;
-                Some(gone.swap_remove(place))
+            let result = removed.as_mut().map_err(|error| error.clone()).map(|removed| {
+                let index = removed.iter().position(|summary| summary.id == id && summary.mailbox == mailbox)?;
+                Some(removed.swap_remove(index))
             });
-            let _ = reply.send(answer);
+            let _ = reply.send(result);
         }
     }
 
@@ -211,10 +211,10 @@ impl Writer {
         if jobs.is_empty() {
             return;
         }
-        let answer = self.update_seen_flags(&jobs).await;
+        let result = self.update_seen_flags(&jobs).await;
         for (mailbox, id, _, reply) in jobs {
-            let was_there = answer.as_ref().map_err(Clone::clone);
-            let _ = reply.send(was_there.map(|there| there.contains(&(mailbox, id_to_i64(id)))));
+            let was_there = result.as_ref().map_err(Clone::clone);
+            let _ = reply.send(was_there.map(|existing| existing.contains(&(mailbox, id_to_i64(id)))));
         }
     }
 
@@ -225,17 +225,17 @@ impl Writer {
     ) -> Result<Vec<(MailboxName, i64)>> {
         let names: Vec<&[u8]> = jobs.iter().map(|(name, ..)| name.as_str().as_bytes()).collect();
         let ids: Vec<i64> = jobs.iter().map(|(_, id, ..)| id_to_i64(*id)).collect();
-        let wishes: Vec<bool> = jobs.iter().map(|(_, _, seen, _)| *seen).collect();
-        let rows = self.database.execute(SET_SEEN, &[&names, &ids, &wishes]).await?;
+        let flags: Vec<bool> = jobs.iter().map(|(_, _, seen, _)| *seen).collect();
+        let rows = self.database.execute(SET_SEEN, &[&names, &ids, &flags]).await?;
         let (before, rows) = split_position(&rows)?;
-        let (mut there, mut changes) = (Vec::new(), Vec::new());
+        let (mut existing, mut changes) = (Vec::new(), Vec::new());
         for row in rows {
             match get_column::<Option<i64>>(row, "number")? {
                 Some(_) => changes.push(rows::parse_change(row)?),
-                None => there.push((rows::get_mailbox(row, "mailbox")?, get_column(row, "id")?)),
+                None => existing.push((rows::get_mailbox(row, "mailbox")?, get_column(row, "id")?)),
             }
         }
         self.tracker.record_own_changes(before, changes);
-        Ok(there)
+        Ok(existing)
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_go_with_the_mail_in_them() {
+async fn unused_segments_are_removed() {
     let dir = TestDir::new();
     let store = open(dir.path());
     for letter in 0..100 {
@@ -18,7 +18,7 @@ async fn files_go_with_the_mail_in_them() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_message_gives_its_space_back_at_once() {
+async fn space_of_large_message_is_freed_at_once() {
     use std::os::unix::fs::MetadataExt as _;
     let dir = TestDir::new();
     let store = DiskStore::open(dir.path(), Settings::default()).unwrap();
@@ -31,7 +31,7 @@ async fn a_large_message_gives_its_space_back_at_once() {
     store.remove(&large.mailbox, large.id).await.unwrap();
     eventually("the space is back", || blocks() < 1 << 20).await;
     // A hole is not damage, neither for the records around it nor after a crash.
-    let copy = crashed(dir.path());
+    let copy = copy_as_after_crash(dir.path());
     for store in [store, open(copy.path())] {
         assert_eq!(store.source(&large.mailbox, large.id).await.unwrap(), None);
         assert_eq!(body(&store, &first).await.unwrap(), [b'a'; 1000]);
@@ -41,7 +41,7 @@ async fn a_large_message_gives_its_space_back_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_last_segment_gives_its_space_back() {
+async fn empty_active_segment_is_removed() {
     let dir = TestDir::new();
     let store = open(dir.path());
     for letter in 0..5 {
@@ -55,7 +55,7 @@ async fn an_empty_last_segment_gives_its_space_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sparse_segments_are_written_again() {
+async fn compacts_sparse_segments() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let mut kept = Vec::new();
@@ -68,7 +68,7 @@ async fn sparse_segments_are_written_again() {
     }
     // Twenty messages of a kilobyte fit into two segments, and the active one is not compacted.
     eventually("few segments are left", || segments(dir.path()).len() <= 4).await;
-    let copy = crashed(dir.path());
+    let copy = copy_as_after_crash(dir.path());
     for store in [store, open(copy.path())] {
         assert_eq!(store.usage().await.unwrap().messages, kept.len() as u64);
         for (letter, summary) in &kept {
@@ -78,7 +78,7 @@ async fn sparse_segments_are_written_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_segment_is_not_in_the_way_of_others() {
+async fn damaged_segment_does_not_prevent_compaction_of_others() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let mut all = Vec::new();
@@ -87,7 +87,7 @@ async fn a_damaged_segment_is_not_in_the_way_of_others() {
     }
     drop(store);
     let first = &segments(dir.path())[0];
-    flip_a_bit(first);
+    flip_bit(first);
     let store = open(dir.path());
     for (number, summary) in all.iter().enumerate() {
         if number % 5 != 0 {
@@ -100,7 +100,7 @@ async fn a_damaged_segment_is_not_in_the_way_of_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_are_taken_away_are_noticed() {
+async fn detects_moved_files() {
     for file in ["segments", "restante.db"] {
         let dir = TestDir::new();
         let store = open(dir.path());
@@ -122,7 +122,7 @@ async fn files_that_are_taken_away_are_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_short_answer_does_not_hold_a_long_record() {
+async fn short_source_does_not_keep_long_record_in_memory() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let names: Vec<String> = (0..100).map(|number| format!("box{number}")).collect();
@@ -137,7 +137,7 @@ async fn a_short_answer_does_not_hold_a_long_record() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn readers_do_not_notice_that_mail_is_moved() {
+async fn readers_are_not_affected_by_compaction() {
     let dir = TestDir::new();
     let store = Arc::new(open(dir.path()));
     let kept = add(&store, &["kept"], b'k').await.remove(0);

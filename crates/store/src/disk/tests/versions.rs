@@ -3,7 +3,7 @@
 use super::*;
 
 /// Creates a directory with a database of version 1. Returns it, and the list of its mailboxes.
-async fn of_version_1() -> (TestDir, Vec<MailboxState>) {
+async fn create_directory_of_version_1() -> (TestDir, Vec<MailboxState>) {
     let dir = TestDir::new();
     let store = open(dir.path());
     for letter in 0..20 {
@@ -33,8 +33,8 @@ async fn of_version_1() -> (TestDir, Vec<MailboxState>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_of_the_first_version_is_taken_over() {
-    let (dir, before) = of_version_1().await;
+async fn migrates_version_1() {
+    let (dir, before) = create_directory_of_version_1().await;
     let short: Vec<_> = before.iter().map(|mailbox| (mailbox.messages, mailbox.unseen)).collect();
     assert_eq!(short, [(18, 12), (19, 0), (19, 19)]);
     for _ in 0..2 {
@@ -51,8 +51,8 @@ async fn a_directory_of_the_first_version_is_taken_over() {
 
 /// This is the case while a server of that version is running, and if nothing can be written.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_of_the_first_version_can_be_read_as_it_is() {
-    let (dir, before) = of_version_1().await;
+async fn reads_version_1_without_migration() {
+    let (dir, before) = create_directory_of_version_1().await;
     let reader = DiskStore::open_read_only(dir.path(), 1 << 20).unwrap();
     assert_eq!(reader.mailboxes(MailboxPage::ALL).await.unwrap(), before);
     let page = MailboxPage { prefix: "b".to_owned(), ..MailboxPage::ALL };
@@ -67,8 +67,8 @@ async fn a_directory_of_the_first_version_can_be_read_as_it_is() {
 
 /// Queries read only the rows that they return, and sort nothing. Only version 1 must count, and only for the list.
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_cost_what_they_return() {
-    let (dir, _) = of_version_1().await;
+async fn queries_read_only_rows_they_return() {
+    let (dir, _) = create_directory_of_version_1().await;
     let database = schema::open_reader(&dir.path().join("restante.db"), 0).unwrap();
     let one = "SEARCH mailboxes USING PRIMARY KEY (name=?)";
     let each = ["SEARCH mailboxes USING PRIMARY KEY (name>?)", "SEARCH newest USING PRIMARY KEY (mailbox=? AND id=?)"];

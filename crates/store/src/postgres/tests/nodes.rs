@@ -17,12 +17,12 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Opens nodes that share a new schema.
 async fn nodes<const N: usize>(limits: Limits) -> Option<[PostgresStore; N]> {
     let (address, schema) = (address()?, fresh_schema());
-    let mut opening = JoinSet::new();
+    let mut opens = JoinSet::new();
     for _ in 0..N {
         let (address, settings) = (address.clone(), settings(limits, &schema));
-        opening.spawn(async move { PostgresStore::open(&address, settings).await });
+        opens.spawn(async move { PostgresStore::open(&address, settings).await });
     }
-    let opened = opening.join_all().await.into_iter();
+    let opened = opens.join_all().await.into_iter();
     let nodes: Vec<_> = opened.map(|node| node.expect("all of them can be opened at once")).collect();
     Some(nodes.try_into().unwrap_or_else(|_| unreachable!("there are as many as were opened")))
 }
@@ -43,20 +43,20 @@ async fn news(feed: &mut Feed) -> FeedItem {
 }
 
 /// Returns all changes up to the deletion of this message.
-async fn heard_until_gone(feed: &mut Feed, last: MessageId) -> Vec<Change> {
-    let mut heard = Vec::new();
+async fn changes_until_deletion_of(feed: &mut Feed, last: MessageId) -> Vec<Change> {
+    let mut received = Vec::new();
     let is_last = |change: &Change| matches!(&change.event, Event::Deleted(summary) if summary.id == last);
-    while !heard.last().is_some_and(is_last) {
+    while !received.last().is_some_and(is_last) {
         match news(feed).await {
-            FeedItem::Changes(changes) => heard.extend(changes),
+            FeedItem::Changes(changes) => received.extend(changes),
             other => panic!("{other:?}"),
         }
     }
-    heard
+    received
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn ids_ascend_and_the_cap_holds_whoever_stores() {
+async fn ids_ascend_and_cap_holds_across_nodes() {
     const CAP: usize = 20;
     let Some(nodes) = nodes::<3>(Limits { messages_per_mailbox: CAP, bytes: 0 }).await else { return };
     let nodes = nodes.map(Arc::new);
@@ -87,44 +87,44 @@ async fn ids_ascend_and_the_cap_holds_whoever_stores() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_one_node_does_another_shows_at_once() {
+async fn changes_are_visible_on_other_nodes_at_once() {
     let Some([one, other]) = nodes::<2>(Limits::default()).await else { return };
     let bob = name("bob");
     for second in 0..100 {
-        let came = one.append(message(second, &["bob"], b"hello")).await.unwrap().stored.remove(0);
+        let stored = one.append(message(second, &["bob"], b"hello")).await.unwrap().stored.remove(0);
         // Queried twice, because the second result is a cached one.
         for _ in 0..2 {
-            assert_eq!(other.find(&bob, MessageSelector::Latest).await.unwrap().as_ref(), Some(&came));
-            assert_eq!(other.find(&bob, MessageSelector::Id(came.id)).await.unwrap().as_ref(), Some(&came));
-            assert_eq!(other.source(&bob, came.id).await.unwrap().unwrap().body, "hello");
+            assert_eq!(other.find(&bob, MessageSelector::Latest).await.unwrap().as_ref(), Some(&stored));
+            assert_eq!(other.find(&bob, MessageSelector::Id(stored.id)).await.unwrap().as_ref(), Some(&stored));
+            assert_eq!(other.source(&bob, stored.id).await.unwrap().unwrap().body, "hello");
             assert_eq!(other.version(&bob).await.unwrap(), one.version(&bob).await.unwrap());
         }
-        assert!(one.set_seen(&bob, came.id, true).await.unwrap());
-        assert!(other.find(&bob, MessageSelector::Id(came.id)).await.unwrap().unwrap().seen);
-        assert!(other.remove(&bob, came.id).await.unwrap().is_some());
-        assert_eq!(one.find(&bob, MessageSelector::Id(came.id)).await.unwrap(), None);
-        assert_eq!(one.source(&bob, came.id).await.unwrap(), None);
+        assert!(one.set_seen(&bob, stored.id, true).await.unwrap());
+        assert!(other.find(&bob, MessageSelector::Id(stored.id)).await.unwrap().unwrap().seen);
+        assert!(other.remove(&bob, stored.id).await.unwrap().is_some());
+        assert_eq!(one.find(&bob, MessageSelector::Id(stored.id)).await.unwrap(), None);
+        assert_eq!(one.source(&bob, stored.id).await.unwrap(), None);
         assert_eq!(one.version(&bob).await.unwrap(), Version(0));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn every_node_hears_of_everything_once_and_in_one_order() {
+async fn every_feed_has_all_changes_once_and_in_order() {
     let Some(nodes) = nodes::<3>(Limits { messages_per_mailbox: 10, bytes: 0 }).await else { return };
     let nodes = nodes.map(Arc::new);
     let mut feeds = nodes.each_ref().map(|node| node.feed().expect("nobody has it yet"));
     assert!(nodes[0].feed().is_none(), "it is for the first who asks");
     let mut workers = JoinSet::new();
     for worker in 0..6 {
-        let (node, helper) = (nodes[worker % 3].clone(), nodes[(worker + 1) % 3].clone());
+        let (node, other_node) = (nodes[worker % 3].clone(), nodes[(worker + 1) % 3].clone());
         workers.spawn(async move {
             let mailbox = name("bob");
             for second in 0..40 {
                 let stored = node.append(message(second, &["bob", "ann"], b"x")).await.unwrap().stored;
                 match second % 3 {
                     // It may be deleted before its event was published.
-                    0 => drop(helper.remove(&mailbox, stored[0].id).await.unwrap()),
-                    1 => drop(helper.set_seen(&mailbox, stored[0].id, true).await.unwrap()),
+                    0 => drop(other_node.remove(&mailbox, stored[0].id).await.unwrap()),
+                    1 => drop(other_node.set_seen(&mailbox, stored[0].id, true).await.unwrap()),
                     _ => {}
                 }
             }
@@ -135,30 +135,30 @@ async fn every_node_hears_of_everything_once_and_in_one_order() {
     nodes[1].remove(&last.mailbox, last.id).await.unwrap();
 
     let [first, second, third] = &mut feeds;
-    let heard = heard_until_gone(first, last.id).await;
-    assert!(heard.is_sorted_by(|one, other| one.position < other.position), "each once, in order");
-    let stored = heard.iter().filter(|change| matches!(change.event, Event::Stored(_))).count();
-    let deleted = heard.iter().filter(|change| matches!(change.event, Event::Deleted(_))).count();
+    let received = changes_until_deletion_of(first, last.id).await;
+    assert!(received.is_sorted_by(|one, other| one.position < other.position), "each once, in order");
+    let stored = received.iter().filter(|change| matches!(change.event, Event::Stored(_))).count();
+    let deleted = received.iter().filter(|change| matches!(change.event, Event::Deleted(_))).count();
     assert_eq!(stored, 2 * 6 * 40 + 1);
     assert_eq!(deleted as u64, stored as u64 - nodes[0].usage().await.unwrap().messages);
-    assert_eq!(heard_until_gone(second, last.id).await, heard);
-    assert_eq!(heard_until_gone(third, last.id).await, heard);
+    assert_eq!(changes_until_deletion_of(second, last.id).await, received);
+    assert_eq!(changes_until_deletion_of(third, last.id).await, received);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_node_that_was_cut_off_catches_up() {
+async fn disconnected_node_catches_up() {
     let Some(server) = Postgres::shared() else { return };
-    let (schema, mut line) = (fresh_schema(), FaultProxy::new(server.port()));
+    let (schema, mut proxy) = (fresh_schema(), FaultProxy::new(server.port()));
     let open = async |url: &str| {
         let address: Address = url.parse().expect("a URL of our own");
         PostgresStore::open(&address, settings(Limits::default(), &schema)).await.expect("the database is there")
     };
-    let (near, far) = (open(&server.url()).await, open(&line.url(server)).await);
+    let (near, far) = (open(&server.url()).await, open(&proxy.url(server)).await);
     let mut feed = far.feed().unwrap();
     let before = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
     assert_eq!(far.find(&before.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&before));
 
-    line.disconnect();
+    proxy.disconnect();
     assert!(matches!(far.append(message(2, &["bob"], b"x")).await, Err(StoreError::Unavailable(_))));
     assert!(
         matches!(far.find(&before.mailbox, MessageSelector::Latest).await, Err(StoreError::Unavailable(_))),
@@ -171,10 +171,10 @@ async fn a_node_that_was_cut_off_catches_up() {
     }
     let last = expected.last().unwrap().id;
     near.remove(&name("bob"), last).await.unwrap();
-    line.restore();
+    proxy.restore();
 
-    let heard = heard_until_gone(&mut feed, last).await;
-    let stored = heard.into_iter().filter_map(|change| match change.event {
+    let received = changes_until_deletion_of(&mut feed, last).await;
+    let stored = received.into_iter().filter_map(|change| match change.event {
         Event::Stored(summary) => Some(summary),
         _ => None,
     });
@@ -187,10 +187,10 @@ async fn a_node_that_was_cut_off_catches_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_node_that_was_cut_off_for_too_long_knows_that() {
+async fn node_disconnected_for_too_long_reports_gap() {
     let Some(server) = Postgres::shared() else { return };
-    let (schema, mut line) = (fresh_schema(), FaultProxy::new(server.port()));
-    let far: Address = line.url(server).parse().unwrap();
+    let (schema, mut proxy) = (fresh_schema(), FaultProxy::new(server.port()));
+    let far: Address = proxy.url(server).parse().unwrap();
     let far = PostgresStore::open(&far, settings(Limits::default(), &schema)).await.unwrap();
     let near = PostgresStore::open(&server.url().parse().unwrap(), settings(Limits::default(), &schema)).await.unwrap();
     let mut feed = far.feed().unwrap();
@@ -198,10 +198,10 @@ async fn a_node_that_was_cut_off_for_too_long_knows_that() {
     assert_eq!(far.find(&first.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&first));
     assert!(matches!(news(&mut feed).await, FeedItem::Changes(_)));
 
-    line.disconnect();
+    proxy.disconnect();
     near.remove(&first.mailbox, first.id).await.unwrap();
     near.database.execute("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
-    line.restore();
+    proxy.restore();
     assert_eq!(news(&mut feed).await, FeedItem::Gap);
     assert_eq!(far.find(&first.mailbox, MessageSelector::Latest).await.unwrap(), None, "nothing is remembered wrongly");
     let second = near.append(message(2, &["bob"], b"x")).await.unwrap().stored.remove(0);
@@ -211,18 +211,18 @@ async fn a_node_that_was_cut_off_for_too_long_knows_that() {
 
 /// A replica that had not received the last message takes over and makes other changes before the node polls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_server_that_took_over_without_the_last_changes_is_noticed() {
+async fn failover_that_loses_changes_reports_gap() {
     let Some(server) = Postgres::shared() else { return };
-    let (schema, mut line) = (fresh_schema(), FaultProxy::new(server.port()));
-    let far: Address = line.url(server).parse().unwrap();
+    let (schema, mut proxy) = (fresh_schema(), FaultProxy::new(server.port()));
+    let far: Address = proxy.url(server).parse().unwrap();
     let far = PostgresStore::open(&far, settings(Limits::default(), &schema)).await.unwrap();
     let near = PostgresStore::open(&server.url().parse().unwrap(), settings(Limits::default(), &schema)).await.unwrap();
     let mut feed = far.feed().unwrap();
-    let ghost = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
+    let lost = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
     for _ in 0..2 {
-        assert_eq!(far.find(&ghost.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&ghost));
+        assert_eq!(far.find(&lost.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&lost));
     }
-    line.disconnect();
+    proxy.disconnect();
     for change in [
         "DELETE FROM copies",
         "DELETE FROM bodies",
@@ -232,48 +232,48 @@ async fn a_server_that_took_over_without_the_last_changes_is_noticed() {
         near.database.execute(change, &[]).await.unwrap();
     }
     let after = near.append(message(2, &["ann"], b"x")).await.unwrap().stored.remove(0);
-    assert!(after.id > ghost.id, "by its number alone nobody would notice");
-    line.restore();
+    assert!(after.id > lost.id, "by its number alone nobody would notice");
+    proxy.restore();
     loop {
         match timeout(PATIENCE, feed.next()).await.expect("news come") {
             Some(FeedItem::Gap) => break,
             Some(FeedItem::Changes(changes)) => {
-                assert!(changes.iter().all(|change| change.position <= ghost.id.number()))
+                assert!(changes.iter().all(|change| change.position <= lost.id.number()))
             }
             Some(FeedItem::Backlog { .. }) => {}
             None => panic!("the store is there"),
         }
     }
-    assert_eq!(far.find(&ghost.mailbox, MessageSelector::Latest).await.unwrap(), None);
+    assert_eq!(far.find(&lost.mailbox, MessageSelector::Latest).await.unwrap(), None);
     assert_eq!(far.find(&after.mailbox, MessageSelector::Latest).await.unwrap(), Some(after));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_node_that_starts_knows_what_has_just_happened() {
+async fn new_node_gets_backlog() {
     let Some([old]) = nodes::<1>(Limits::default()).await else { return };
-    let gone = old.append(message(0, &["bob"], b"x")).await.unwrap().stored.remove(0);
-    old.remove(&gone.mailbox, gone.id).await.unwrap();
+    let deleted = old.append(message(0, &["bob"], b"x")).await.unwrap().stored.remove(0);
+    old.remove(&deleted.mailbox, deleted.id).await.unwrap();
     let first = old.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
     let second = old.append(message(2, &["bob"], b"x")).await.unwrap().stored.remove(0);
     old.remove(&first.mailbox, first.id).await.unwrap();
     let (address, schema) = (address().expect("it was there"), old.database.schema().to_owned());
-    let begin = async || {
+    let open_and_read_backlog = async || {
         let new = PostgresStore::open(&address, settings(Limits::default(), &schema)).await.unwrap();
         match timeout(PATIENCE, new.feed().unwrap().next()).await {
             Ok(Some(FeedItem::Backlog { after, changes })) => (after, changes),
             other => panic!("{other:?}"),
         }
     };
-    let (behind, changes) = begin().await;
+    let (after, changes) = open_and_read_backlog().await;
     let events: Vec<Event> = changes.iter().map(|change| change.event.clone()).collect();
-    let [gone, first, second] =
-        [gone, first, second].map(|summary| (Event::Stored(summary.clone()), Event::Deleted(summary)));
-    assert_eq!(events, [gone.0, gone.1, first.0, second.0.clone(), first.1]);
-    assert_eq!(behind, 0, "nothing is left out");
+    let [deleted, first, second] =
+        [deleted, first, second].map(|summary| (Event::Stored(summary.clone()), Event::Deleted(summary)));
+    assert_eq!(events, [deleted.0, deleted.1, first.0, second.0.clone(), first.1]);
+    assert_eq!(after, 0, "nothing is left out");
 
     let last = changes.last().unwrap().position;
     old.database.execute("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
-    let (behind, changes) = begin().await;
-    assert_eq!((behind, changes.len()), (last, 1), "all but what is there is forgotten");
+    let (after, changes) = open_and_read_backlog().await;
+    assert_eq!((after, changes.len()), (last, 1), "all but what is there is forgotten");
     assert_eq!(changes[0].event, second.0);
 }

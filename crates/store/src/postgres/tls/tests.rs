@@ -58,13 +58,13 @@ async fn connect(url: &str) -> Result<bool, String> {
     let connected = address.config.connect(address.tls.clone()).await;
     let (client, connection) = connected.map_err(|error| describe(&error))?;
     tokio::spawn(connection);
-    let question = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    let query = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
     // A server rejects the client's certificate only after the handshake.
-    Ok(client.query_one(question, &[]).await.map_err(|error| describe(&error))?.get(0))
+    Ok(client.query_one(query, &[]).await.map_err(|error| describe(&error))?.get(0))
 }
 
 #[tokio::test]
-async fn what_is_asked_of_a_server_with_a_certificate() {
+async fn verifies_server_certificate() {
     let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
     let (server, client, stranger) =
         (ours.sign(&["localhost"], "server"), ours.sign(&[], "restante"), theirs.sign(&[], "restante"));
@@ -128,24 +128,24 @@ async fn what_is_asked_of_a_server_with_a_certificate() {
 }
 
 #[test]
-fn a_certificate_that_has_signed_itself() {
+fn trusts_pinned_self_signed_certificate() {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
     for (trusted, expected) in [(&ours, true), (&theirs, false)] {
         let pem = trusted.certificate.clone().into_bytes();
         let trusted = TrustedCertificates::from_file(Path::new("root.crt"), &|_| Ok(pem.clone())).unwrap();
-        let check = ServerVerifier { verification: Verification::Chain(trusted), provider: provider.clone() };
-        let shown = CertificateDer::from_pem_slice(ours.certificate.as_bytes()).unwrap();
+        let verifier = ServerVerifier { verification: Verification::Chain(trusted), provider: provider.clone() };
+        let certificate = CertificateDer::from_pem_slice(ours.certificate.as_bytes()).unwrap();
         let name = "localhost".try_into().unwrap();
-        let checked = check.verify_server_cert(&shown, &[], &name, &[], UnixTime::now());
-        assert_eq!(checked.is_ok(), expected);
-        let told = checked.err().is_none_or(|error| error.to_string().contains("where it has signed itself"));
-        assert!(told, "it is said what to do");
+        let result = verifier.verify_server_cert(&certificate, &[], &name, &[], UnixTime::now());
+        assert_eq!(result.is_ok(), expected);
+        let is_explained = result.err().is_none_or(|error| error.to_string().contains("where it has signed itself"));
+        assert!(is_explained, "it is said what to do");
     }
 }
 
 #[tokio::test]
-async fn a_server_without_a_certificate() {
+async fn requires_tls_if_configured() {
     let Some(postgres) = Postgres::shared() else { return };
     let url = postgres.url();
     for options in ["", "?sslmode=prefer", "?sslmode=allow", "?sslmode=disable"] {
