@@ -10,20 +10,20 @@ const PLENTY: usize = 1 << 20;
 
 /// Runs every rule against journals that `open` creates with the size limit of the rule.
 pub(super) async fn run<J: Journal>(open: impl AsyncFn(usize) -> J) {
-    an_empty_journal_knows_nothing(&open(PLENTY).await).await;
+    empty_journal_returns_nothing(&open(PLENTY).await).await;
     ids_ascend(&open(PLENTY).await);
-    a_session_is_told_as_it_was_noted(&open(PLENTY).await).await;
-    a_message_has_the_head_and_its_own_piece(&open(PLENTY).await).await;
-    sessions_come_in_pages(&open(PLENTY).await).await;
-    refused_ones_can_be_asked_for(&open(PLENTY).await).await;
-    a_long_session_is_listed_by_its_end(&open(PLENTY).await).await;
-    the_first_go_when_there_is_too_much(&open(20_000).await).await;
-    what_is_too_old_goes(&open(PLENTY).await).await;
+    session_is_returned_as_recorded(&open(PLENTY).await).await;
+    find_by_message_returns_first_chunk_and_its_own(&open(PLENTY).await).await;
+    sessions_are_paged(&open(PLENTY).await).await;
+    can_list_sessions_with_refusals_only(&open(PLENTY).await).await;
+    list_contains_last_chunks_of_long_session(&open(PLENTY).await).await;
+    evicts_oldest_chunks(&open(20_000).await).await;
+    expires_old_chunks(&open(PLENTY).await).await;
 }
 
 /// Returns a chunk of a session.
 pub(super) fn chunk(session: u64, number: u32, text: &str) -> Chunk {
-    let cover = SessionInfo {
+    let info = SessionInfo {
         dialect: Dialect::Lmtp,
         client: Some([192, 0, 2, 1].into()),
         helo: Some("client.test".to_owned()),
@@ -35,7 +35,7 @@ pub(super) fn chunk(session: u64, number: u32, text: &str) -> Chunk {
     };
     let mut lines = TranscriptLines::default();
     lines.push(TranscriptLine { micros: 7, side: Side::Server, text });
-    Chunk { session: session.into(), number, at: second(session), info: Arc::new(cover), transaction: None, lines }
+    Chunk { session: session.into(), number, at: second(session), info: Arc::new(info), transaction: None, lines }
 }
 
 /// Returns a chunk with a stored message.
@@ -58,9 +58,9 @@ fn second(second: u64) -> Timestamp {
     Timestamp::from_second(i64::try_from(second).unwrap()).unwrap()
 }
 
-fn changed(mut piece: Chunk, change: impl FnOnce(&mut SessionInfo)) -> Chunk {
-    change(Arc::make_mut(&mut piece.info));
-    piece
+fn changed(mut chunk: Chunk, change: impl FnOnce(&mut SessionInfo)) -> Chunk {
+    change(Arc::make_mut(&mut chunk.info));
+    chunk
 }
 
 fn first(limit: usize) -> SessionPage {
@@ -71,7 +71,7 @@ async fn ids(journal: &impl Journal, page: SessionPage) -> Vec<u64> {
     journal.sessions(page).await.unwrap().iter().map(|transcript| transcript.session.number()).collect()
 }
 
-async fn an_empty_journal_knows_nothing(journal: &impl Journal) {
+async fn empty_journal_returns_nothing(journal: &impl Journal) {
     assert_eq!(journal.sessions(first(10)).await.unwrap(), []);
     assert_eq!(journal.sessions(SessionPage { before: Some(u64::MAX.into()), ..first(10) }).await.unwrap(), []);
     assert_eq!(journal.session(7.into()).await.unwrap(), None);
@@ -87,39 +87,39 @@ fn ids_ascend(journal: &impl Journal) {
     assert!(given.iter().all(|number| number.abs_diff(1_000_000) < 1000), "{given:?}");
 }
 
-async fn a_session_is_told_as_it_was_noted(journal: &impl Journal) {
+async fn session_is_returned_as_recorded(journal: &impl Journal) {
     let end = SessionEnd { at: Some(second(9)), reason: Cow::Borrowed("quit") };
-    let pieces = [
+    let chunks = [
         chunk(5, 0, "220 mx.test"),
         mail_chunk(5, 1, "bob", 70),
-        changed(chunk(5, 2, "221 Bye"), |cover| cover.end = Some(end)),
+        changed(chunk(5, 2, "221 Bye"), |info| info.end = Some(end)),
     ];
-    for piece in pieces.clone() {
-        journal.append(piece);
+    for chunk in chunks.clone() {
+        journal.append(chunk);
     }
-    journal.append(changed(chunk(6, 0, "a stranger"), |cover| {
-        *cover = SessionInfo { client: None, helo: None, tls: None, user: None, ..cover.clone() };
+    journal.append(changed(chunk(6, 0, "a stranger"), |info| {
+        *info = SessionInfo { client: None, helo: None, tls: None, user: None, ..info.clone() };
     }));
-    let told = journal.session(5.into()).await.unwrap().unwrap();
-    assert_eq!(told.info, pieces[2].info, "the last word counts");
-    let without_cover = |piece: &Chunk| (piece.number, piece.at, piece.transaction.clone(), piece.lines.clone());
-    let as_noted: Vec<_> = pieces.iter().map(without_cover).collect();
-    assert_eq!(told.chunks.iter().map(|piece| without_cover(piece)).collect::<Vec<_>>(), as_noted);
-    let texts: Vec<&str> = told.lines().map(|line| line.text).collect();
+    let transcript = journal.session(5.into()).await.unwrap().unwrap();
+    assert_eq!(transcript.info, chunks[2].info, "the last word counts");
+    let without_info = |chunk: &Chunk| (chunk.number, chunk.at, chunk.transaction.clone(), chunk.lines.clone());
+    let expected: Vec<_> = chunks.iter().map(without_info).collect();
+    assert_eq!(transcript.chunks.iter().map(|chunk| without_info(chunk)).collect::<Vec<_>>(), expected);
+    let texts: Vec<&str> = transcript.lines().map(|line| line.text).collect();
     assert_eq!(texts, ["220 mx.test", "mail 1", "221 Bye"]);
     let stranger = journal.session(6.into()).await.unwrap().unwrap();
     assert_eq!((stranger.info.client, &stranger.info.tls, &stranger.info.helo), (None, &None, &None));
 }
 
-async fn a_message_has_the_head_and_its_own_piece(journal: &impl Journal) {
-    for piece in [chunk(5, 0, "head"), mail_chunk(5, 1, "bob", 70), mail_chunk(5, 2, "bob", 80), chunk(5, 3, "tail")] {
-        journal.append(piece);
+async fn find_by_message_returns_first_chunk_and_its_own(journal: &impl Journal) {
+    for chunk in [chunk(5, 0, "head"), mail_chunk(5, 1, "bob", 70), mail_chunk(5, 2, "bob", 80), chunk(5, 3, "tail")] {
+        journal.append(chunk);
     }
     for (mailbox, id, expected) in [("bob", 70, 1), ("other", 71, 1), ("bob", 80, 2)] {
-        let told = journal.find_by_message(&mailbox.to_owned().into(), id.into()).await.unwrap().unwrap();
-        let numbers: Vec<u32> = told.chunks.iter().map(|piece| piece.number).collect();
-        assert_eq!((told.session.number(), numbers), (5, vec![0, expected]), "{mailbox} {id}");
-        let texts: Vec<&str> = told.lines().map(|line| line.text).collect();
+        let transcript = journal.find_by_message(&mailbox.to_owned().into(), id.into()).await.unwrap().unwrap();
+        let numbers: Vec<u32> = transcript.chunks.iter().map(|chunk| chunk.number).collect();
+        assert_eq!((transcript.session.number(), numbers), (5, vec![0, expected]), "{mailbox} {id}");
+        let texts: Vec<&str> = transcript.lines().map(|line| line.text).collect();
         assert_eq!(texts, ["head", &format!("mail {expected}")]);
     }
     for (mailbox, id) in [("bob", 71), ("bob", 1), ("eve", 70)] {
@@ -131,7 +131,7 @@ async fn a_message_has_the_head_and_its_own_piece(journal: &impl Journal) {
     }
 }
 
-async fn sessions_come_in_pages(journal: &impl Journal) {
+async fn sessions_are_paged(journal: &impl Journal) {
     for session in [3, 1, 5, 2, 4] {
         journal.append(chunk(session, 0, "head"));
     }
@@ -142,30 +142,30 @@ async fn sessions_come_in_pages(journal: &impl Journal) {
     assert_eq!(ids(journal, first(0)).await, []);
 }
 
-async fn refused_ones_can_be_asked_for(journal: &impl Journal) {
-    journal.append(changed(chunk(1, 0, "554 no"), |cover| cover.refusals = 1));
+async fn can_list_sessions_with_refusals_only(journal: &impl Journal) {
+    journal.append(changed(chunk(1, 0, "554 no"), |info| info.refusals = 1));
     journal.append(chunk(2, 0, "220 yes"));
-    journal.append(changed(chunk(2, 1, "550 no"), |cover| cover.refusals = 2));
+    journal.append(changed(chunk(2, 1, "550 no"), |info| info.refusals = 2));
     journal.append(chunk(3, 0, "220 yes"));
     assert_eq!(ids(journal, SessionPage { refused_only: true, ..first(10) }).await, [2, 1]);
     assert_eq!(ids(journal, SessionPage { refused_only: true, ..first(1) }).await, [2]);
     assert_eq!(ids(journal, SessionPage { refused_only: true, before: Some(2.into()), ..first(9) }).await, [1]);
 }
 
-async fn a_long_session_is_listed_by_its_end(journal: &impl Journal) {
+async fn list_contains_last_chunks_of_long_session(journal: &impl Journal) {
     for number in 0..=u32::try_from(MAX_LISTED_CHUNKS).unwrap() {
         journal.append(chunk(1, number, "x"));
     }
     let listed = journal.sessions(first(1)).await.unwrap();
-    let numbers: Vec<u32> = listed[0].chunks.iter().map(|piece| piece.number).collect();
+    let numbers: Vec<u32> = listed[0].chunks.iter().map(|chunk| chunk.number).collect();
     assert_eq!((numbers.len(), numbers.first(), numbers.last()), (MAX_LISTED_CHUNKS, Some(&1), Some(&100)));
     assert_eq!(journal.session(1.into()).await.unwrap().unwrap().chunks.len(), MAX_LISTED_CHUNKS + 1);
 }
 
-async fn the_first_go_when_there_is_too_much(journal: &impl Journal) {
+async fn evicts_oldest_chunks(journal: &impl Journal) {
     for session in 1..=100 {
         journal.append(chunk(session, 0, "head"));
-        journal.append(changed(mail_chunk(session, 1, "bob", 10 * session), |cover| cover.refusals = 1));
+        journal.append(changed(mail_chunk(session, 1, "bob", 10 * session), |info| info.refusals = 1));
     }
     let left = ids(journal, first(1000)).await;
     assert!((5..40).contains(&left.len()), "{}", left.len());
@@ -175,11 +175,11 @@ async fn the_first_go_when_there_is_too_much(journal: &impl Journal) {
     assert!(journal.find_by_message(&bob, 1000.into()).await.unwrap().is_some());
     assert!(journal.find_by_message(&bob, 10.into()).await.unwrap().is_none());
     // A session may have lost its first chunk. The rest is still returned.
-    let told = journal.session(oldest.into()).await.unwrap().unwrap();
-    assert_eq!((told.chunks.last().unwrap().number, told.info.helo.as_deref()), (1, Some("client.test")));
+    let transcript = journal.session(oldest.into()).await.unwrap().unwrap();
+    assert_eq!((transcript.chunks.last().unwrap().number, transcript.info.helo.as_deref()), (1, Some("client.test")));
 }
 
-async fn what_is_too_old_goes(journal: &impl Journal) {
+async fn expires_old_chunks(journal: &impl Journal) {
     for session in 1..=9 {
         journal.append(mail_chunk(session, 1, "bob", 10 * session));
     }
@@ -193,18 +193,18 @@ async fn what_is_too_old_goes(journal: &impl Journal) {
 }
 
 /// Chunks are returned after the journal is opened again, even those that were appended just before it was closed.
-pub(super) async fn what_was_noted_lasts<J: Journal>(open: impl AsyncFn() -> J) {
+pub(super) async fn keeps_transcripts_across_restarts<J: Journal>(open: impl AsyncFn() -> J) {
     let journal = open().await;
     let end = SessionEnd { at: Some(second(9)), reason: Cow::Borrowed("quit") };
     journal.append(chunk(5, 0, "head"));
-    journal.append(changed(mail_chunk(5, 1, "bob", 70), |cover| cover.end = Some(end.clone())));
+    journal.append(changed(mail_chunk(5, 1, "bob", 70), |info| info.end = Some(end.clone())));
     journal.append(chunk(6, 0, "cut off"));
     drop(journal);
     let journal = open().await;
-    let told = journal.find_by_message(&"bob".to_owned().into(), 70.into()).await.unwrap().unwrap();
-    assert_eq!(told.lines().map(|line| line.text).collect::<Vec<_>>(), ["head", "mail 1"]);
-    assert_eq!(told.chunks[1].transaction, mail_chunk(5, 1, "bob", 70).transaction);
-    assert_eq!(told.info.end, Some(end));
+    let transcript = journal.find_by_message(&"bob".to_owned().into(), 70.into()).await.unwrap().unwrap();
+    assert_eq!(transcript.lines().map(|line| line.text).collect::<Vec<_>>(), ["head", "mail 1"]);
+    assert_eq!(transcript.chunks[1].transaction, mail_chunk(5, 1, "bob", 70).transaction);
+    assert_eq!(transcript.info.end, Some(end));
     // A session without an end is over nevertheless.
     let cut_off = journal.session(6.into()).await.unwrap().unwrap();
     assert_eq!(cut_off.info.end, Some(SessionEnd { at: None, reason: Cow::Borrowed("lost") }));

@@ -46,7 +46,7 @@ pub trait Journal: Send + Sync + 'static {
     /// Appends a chunk. Returns at once, whatever the backend is doing; later queries include the chunk. If the size
     /// limit is exceeded, the chunks that were appended first are evicted. A backend that writes in the background may
     /// also lose queued chunks, oldest first, if they arrive faster than it can write and the queue is full.
-    fn append(&self, piece: Chunk);
+    fn append(&self, chunk: Chunk);
 
     /// Deletes chunks that were recorded before the deadline, within some seconds. Returns at once.
     fn expire_before(&self, deadline: Timestamp);
@@ -223,12 +223,12 @@ pub struct Transcript {
 impl Transcript {
     /// Returns the messages of the session.
     pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
-        self.chunks.iter().filter_map(|piece| piece.transaction.as_ref())
+        self.chunks.iter().filter_map(|chunk| chunk.transaction.as_ref())
     }
 
     /// Returns the lines of the conversation.
     pub fn lines(&self) -> impl Iterator<Item = TranscriptLine<'_>> {
-        self.chunks.iter().flat_map(|piece| piece.lines.iter())
+        self.chunks.iter().flat_map(|chunk| chunk.lines.iter())
     }
 }
 
@@ -263,7 +263,7 @@ impl Outcome {
 impl Chunk {
     /// Returns the approximate size, in bytes.
     fn bytes(&self) -> usize {
-        let cover = [&self.info.helo, &self.info.user].into_iter().flatten().map(String::len).sum::<usize>();
+        let info = [&self.info.helo, &self.info.user].into_iter().flatten().map(String::len).sum::<usize>();
         let mail = self.transaction.as_ref().map_or(0, |mail| {
             let to: usize = mail.to.iter().map(|to| 48 + to.address.len() + to.parameters.len()).sum();
             mail.from.len()
@@ -272,7 +272,7 @@ impl Chunk {
                 + to
                 + 96 * mail.messages.len()
         });
-        CHUNK_OVERHEAD_BYTES + cover + mail + self.lines.bytes()
+        CHUNK_OVERHEAD_BYTES + info + mail + self.lines.bytes()
     }
 }
 
@@ -301,9 +301,9 @@ impl SessionIdGenerator {
     fn next(&self, now: Timestamp) -> SessionId {
         let arrival = u64::try_from(now.as_microsecond()).unwrap_or(0);
         let node = self.node.load(Ordering::Relaxed);
-        let ours = |micros: u64| micros - micros % self.node_count + node;
+        let own_number = |micros: u64| micros - micros % self.node_count + node;
         // The clock may stand still or be set back, and other threads may call this at the same time.
-        let following = |last: u64| if ours(arrival) > last { ours(arrival) } else { ours(last + self.node_count) };
+        let following = |last: u64| if own_number(arrival) > last { own_number(arrival) } else { own_number(last + self.node_count) };
         SessionId(following(self.last_id.update(Ordering::Relaxed, Ordering::Relaxed, following)))
     }
 
@@ -323,25 +323,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_never_give_the_same_number() {
+    fn nodes_never_assign_the_same_id() {
         let micros = [10_000, 10_000, 10_001, 9_000, 10_100, 10_639, 10_640];
-        let given = [0, 1, 63].map(|node| {
-            let numbers = SessionIdGenerator::with_node_count(64);
-            numbers.set_node(node);
-            micros.map(|micros| numbers.next(Timestamp::from_microsecond(micros).unwrap()).number())
+        let assigned = [0, 1, 63].map(|node| {
+            let ids = SessionIdGenerator::with_node_count(64);
+            ids.set_node(node);
+            micros.map(|micros| ids.next(Timestamp::from_microsecond(micros).unwrap()).number())
         });
         let zero = [9984, 10_048, 10_112, 10_176, 10_240, 10_624, 10_688];
-        assert_eq!(given, [zero, zero.map(|number| number + 1), zero.map(|number| number + 63)]);
+        assert_eq!(assigned, [zero, zero.map(|number| number + 1), zero.map(|number| number + 63)]);
     }
 
     #[test]
-    fn a_new_number_of_a_node_does_not_lead_back() {
-        let numbers = SessionIdGenerator::with_node_count(64);
-        numbers.set_node(63);
-        let first = numbers.next(Timestamp::UNIX_EPOCH);
-        numbers.set_node(1);
-        assert_eq!((first.number(), numbers.next(Timestamp::UNIX_EPOCH).number()), (63, 65));
-        numbers.advance_to(1000.into());
-        assert_eq!(numbers.next(Timestamp::UNIX_EPOCH).number(), 1025);
+    fn ids_ascend_when_node_number_changes() {
+        let ids = SessionIdGenerator::with_node_count(64);
+        ids.set_node(63);
+        let first = ids.next(Timestamp::UNIX_EPOCH);
+        ids.set_node(1);
+        assert_eq!((first.number(), ids.next(Timestamp::UNIX_EPOCH).number()), (63, 65));
+        ids.advance_to(1000.into());
+        assert_eq!(ids.next(Timestamp::UNIX_EPOCH).number(), 1025);
     }
 }

@@ -49,10 +49,10 @@ impl Side {
 impl TranscriptLines {
     /// Adds a line. If the limit is reached, adds [`TRUNCATION_NOTICE`] once instead.
     pub fn push(&mut self, line: TranscriptLine<'_>) {
-        let room = MAX_CHUNK_BYTES.saturating_sub(self.0.len() + LINE_HEADER_BYTES + TRUNCATION_NOTICE.len());
-        if LINE_HEADER_BYTES + line.text.len() <= room {
+        let free = MAX_CHUNK_BYTES.saturating_sub(self.0.len() + LINE_HEADER_BYTES + TRUNCATION_NOTICE.len());
+        if LINE_HEADER_BYTES + line.text.len() <= free {
             self.write(line);
-        } else if !self.0.ends_with(TRUNCATION_NOTICE.as_bytes()) && room > 0 {
+        } else if !self.0.ends_with(TRUNCATION_NOTICE.as_bytes()) && free > 0 {
             self.write(TranscriptLine { text: TRUNCATION_NOTICE, ..line });
         }
     }
@@ -61,8 +61,8 @@ impl TranscriptLines {
     pub fn iter(&self) -> impl Iterator<Item = TranscriptLine<'_>> {
         let mut rest = self.0.as_slice();
         std::iter::from_fn(move || {
-            let (line, behind) = parse_line(rest)?;
-            rest = behind;
+            let (line, after) = parse_line(rest)?;
+            rest = after;
             Some(line)
         })
     }
@@ -98,10 +98,10 @@ impl TranscriptLines {
         if self.0.capacity() == 0 {
             self.0.reserve(INITIAL_CAPACITY);
         }
-        let who = if side == Side::Server { SERVER_FLAG } else { 0 };
+        let flag = if side == Side::Server { SERVER_FLAG } else { 0 };
         let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
         let mut head = [0; LINE_HEADER_BYTES];
-        head[..8].copy_from_slice(&(micros & !SERVER_FLAG | who).to_le_bytes());
+        head[..8].copy_from_slice(&(micros & !SERVER_FLAG | flag).to_le_bytes());
         head[8..].copy_from_slice(&length.to_le_bytes());
         self.0.extend_from_slice(&head);
         self.0.extend_from_slice(&text.as_bytes()[..usize::from(length)]);
@@ -110,12 +110,12 @@ impl TranscriptLines {
 
 /// Returns the first line and the rest. Invalid bytes end the list.
 fn parse_line(bytes: &[u8]) -> Option<(TranscriptLine<'_>, &[u8])> {
-    let (moment, rest) = bytes.split_first_chunk::<8>()?;
+    let (time, rest) = bytes.split_first_chunk::<8>()?;
     let (length, rest) = rest.split_first_chunk::<2>()?;
     let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
-    let moment = u64::from_le_bytes(*moment);
-    let side = if moment & SERVER_FLAG == 0 { Side::Client } else { Side::Server };
-    Some((TranscriptLine { micros: moment & !SERVER_FLAG, side, text: str::from_utf8(text).ok()? }, rest))
+    let time = u64::from_le_bytes(*time);
+    let side = if time & SERVER_FLAG == 0 { Side::Client } else { Side::Server };
+    Some((TranscriptLine { micros: time & !SERVER_FLAG, side, text: str::from_utf8(text).ok()? }, rest))
 }
 
 #[cfg(test)]
@@ -127,25 +127,25 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_back() {
-        let said = [
+    fn lines_are_decoded_as_encoded() {
+        let expected = [
             line(0, Side::Server, "220 mx.test ESMTP"),
             line(17, Side::Client, ""),
             line(u64::MAX / 2, Side::Client, "EHLO bücher.test"),
         ];
         let mut lines = TranscriptLines::default();
         assert!(lines.is_empty());
-        for line in said {
+        for line in expected {
             lines.push(line);
         }
-        assert_eq!(lines.iter().collect::<Vec<_>>(), said);
-        let mut torn = lines.as_bytes().to_vec();
-        torn.pop();
-        assert_eq!(TranscriptLines::from_bytes(torn).iter().collect::<Vec<_>>(), said[..2]);
+        assert_eq!(lines.iter().collect::<Vec<_>>(), expected);
+        let mut truncated = lines.as_bytes().to_vec();
+        truncated.pop();
+        assert_eq!(TranscriptLines::from_bytes(truncated).iter().collect::<Vec<_>>(), expected[..2]);
     }
 
     #[test]
-    fn a_client_that_talks_without_end_is_cut_short() {
+    fn truncates_long_conversations() {
         let mut lines = TranscriptLines::default();
         for micros in 0..100_000 {
             lines.push(line(micros, Side::Client, "NOOP"));

@@ -39,38 +39,38 @@ impl Journal for MemoryJournal {
         self.session_ids.next(now)
     }
 
-    fn append(&self, mut piece: Chunk) {
-        piece.lines.shrink();
-        let piece = Arc::new(piece);
+    fn append(&self, mut chunk: Chunk) {
+        chunk.lines.shrink();
+        let chunk = Arc::new(chunk);
         // Evicted chunks are freed after the lock is released.
-        let mut gone = Vec::new();
-        let mut book = self.lock();
-        book.add(piece);
-        while book.bytes > self.max_bytes {
-            let Some(oldest) = book.remove_oldest() else { break };
-            gone.push(oldest);
+        let mut evicted = Vec::new();
+        let mut state = self.lock();
+        state.add(chunk);
+        while state.bytes > self.max_bytes {
+            let Some(oldest) = state.remove_oldest() else { break };
+            evicted.push(oldest);
         }
-        drop(book);
+        drop(state);
     }
 
     fn expire_before(&self, deadline: Timestamp) {
-        let mut gone = Vec::new();
-        let mut book = self.lock();
-        while book.oldest().is_some_and(|piece| piece.at < deadline) {
-            gone.extend(book.remove_oldest());
+        let mut evicted = Vec::new();
+        let mut state = self.lock();
+        while state.oldest().is_some_and(|chunk| chunk.at < deadline) {
+            evicted.extend(state.remove_oldest());
         }
-        drop(book);
+        drop(state);
     }
 
     async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {
-        let book = self.lock();
+        let state = self.lock();
         let before = page.before.unwrap_or(SessionId(u64::MAX));
         let ids: Vec<SessionId> = if page.refused_only {
-            book.refused.range(..before).rev().take(page.limit).copied().collect()
+            state.refused.range(..before).rev().take(page.limit).copied().collect()
         } else {
-            book.sessions.range(..before).rev().take(page.limit).map(|(id, _)| *id).collect()
+            state.sessions.range(..before).rev().take(page.limit).map(|(id, _)| *id).collect()
         };
-        Ok(ids.into_iter().filter_map(|id| book.transcript(id, MAX_LISTED_CHUNKS)).collect())
+        Ok(ids.into_iter().filter_map(|id| state.transcript(id, MAX_LISTED_CHUNKS)).collect())
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<Transcript>> {
@@ -78,9 +78,9 @@ impl Journal for MemoryJournal {
     }
 
     async fn find_by_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
-        let book = self.lock();
-        let place = book.messages.get(&MessageKey(id, mailbox.clone()));
-        Ok(place.and_then(|&(session, number)| book.excerpt(session, number)))
+        let state = self.lock();
+        let location = state.messages.get(&MessageKey(id, mailbox.clone()));
+        Ok(location.and_then(|&(session, number)| state.excerpt(session, number)))
     }
 }
 
@@ -116,20 +116,20 @@ struct StoredSession {
 }
 
 impl State {
-    fn add(&mut self, piece: Arc<Chunk>) {
-        self.bytes += piece.bytes();
-        self.order.push_back(piece.session);
-        if piece.info.refusals > 0 {
-            self.refused.insert(piece.session);
+    fn add(&mut self, chunk: Arc<Chunk>) {
+        self.bytes += chunk.bytes();
+        self.order.push_back(chunk.session);
+        if chunk.info.refusals > 0 {
+            self.refused.insert(chunk.session);
         }
-        for (mailbox, id) in piece.transaction.iter().flat_map(|mail| &mail.messages) {
-            self.messages.insert(MessageKey(*id, mailbox.clone()), (piece.session, piece.number));
+        for (mailbox, id) in chunk.transaction.iter().flat_map(|mail| &mail.messages) {
+            self.messages.insert(MessageKey(*id, mailbox.clone()), (chunk.session, chunk.number));
         }
-        let cover = piece.info.clone();
-        let held = self.sessions.entry(piece.session);
-        let held = held.or_insert_with(|| StoredSession { info: cover.clone(), chunks: VecDeque::with_capacity(3) });
-        held.info = cover;
-        held.chunks.push_back(piece);
+        let info = chunk.info.clone();
+        let stored = self.sessions.entry(chunk.session);
+        let stored = stored.or_insert_with(|| StoredSession { info: info.clone(), chunks: VecDeque::with_capacity(3) });
+        stored.info = info;
+        stored.chunks.push_back(chunk);
     }
 
     fn oldest(&self) -> Option<&Arc<Chunk>> {
@@ -138,34 +138,34 @@ impl State {
 
     fn remove_oldest(&mut self) -> Option<Arc<Chunk>> {
         let session = self.order.pop_front()?;
-        let held = self.sessions.get_mut(&session)?;
-        let piece = held.chunks.pop_front()?;
-        if held.chunks.is_empty() {
+        let stored = self.sessions.get_mut(&session)?;
+        let chunk = stored.chunks.pop_front()?;
+        if stored.chunks.is_empty() {
             self.sessions.remove(&session);
             self.refused.remove(&session);
         }
-        for (mailbox, id) in piece.transaction.iter().flat_map(|mail| &mail.messages) {
+        for (mailbox, id) in chunk.transaction.iter().flat_map(|mail| &mail.messages) {
             self.messages.remove(&MessageKey(*id, mailbox.clone()));
         }
-        self.bytes -= piece.bytes();
-        Some(piece)
+        self.bytes -= chunk.bytes();
+        Some(chunk)
     }
 
     /// Returns a session with its last chunks.
-    fn transcript(&self, session: SessionId, most: usize) -> Option<Transcript> {
-        let held = self.sessions.get(&session)?;
-        let first = held.chunks.len().saturating_sub(most);
-        let pieces = held.chunks.range(first..).cloned().collect();
-        Some(Transcript { session, info: held.info.clone(), chunks: pieces })
+    fn transcript(&self, session: SessionId, max_chunks: usize) -> Option<Transcript> {
+        let stored = self.sessions.get(&session)?;
+        let first = stored.chunks.len().saturating_sub(max_chunks);
+        let chunks = stored.chunks.range(first..).cloned().collect();
+        Some(Transcript { session, info: stored.info.clone(), chunks })
     }
 
     /// Returns a session with its first chunk and one other.
     fn excerpt(&self, session: SessionId, number: u32) -> Option<Transcript> {
-        let held = self.sessions.get(&session)?;
-        let place = held.chunks.binary_search_by_key(&number, |piece| piece.number).ok()?;
-        let opening = held.chunks.front().filter(|piece| piece.number == 0 && number > 0);
-        let pieces = opening.into_iter().chain(held.chunks.get(place)).cloned().collect();
-        Some(Transcript { session, info: held.info.clone(), chunks: pieces })
+        let stored = self.sessions.get(&session)?;
+        let location = stored.chunks.binary_search_by_key(&number, |chunk| chunk.number).ok()?;
+        let first = stored.chunks.front().filter(|chunk| chunk.number == 0 && number > 0);
+        let chunks = first.into_iter().chain(stored.chunks.get(location)).cloned().collect();
+        Some(Transcript { session, info: stored.info.clone(), chunks })
     }
 }
 
@@ -175,19 +175,19 @@ mod tests {
     use crate::conformance;
 
     #[tokio::test]
-    async fn it_is_a_journal() {
+    async fn passes_conformance_suite() {
         conformance::run(async |max_bytes| MemoryJournal::new(max_bytes)).await;
     }
 
     #[tokio::test]
-    async fn what_has_gone_leaves_no_trace() {
+    async fn expired_chunks_free_all_memory() {
         let journal = MemoryJournal::new(10_000);
         for session in 1..1000 {
             journal.append(conformance::mail_chunk(session, 1, "bob", session));
         }
         journal.expire_before(Timestamp::MAX);
-        let book = journal.lock();
-        assert_eq!((book.bytes, book.order.len(), book.sessions.len()), (0, 0, 0));
-        assert_eq!((book.messages.len(), book.refused.len()), (0, 0));
+        let state = journal.lock();
+        assert_eq!((state.bytes, state.order.len(), state.sessions.len()), (0, 0, 0));
+        assert_eq!((state.messages.len(), state.refused.len()), (0, 0));
     }
 }

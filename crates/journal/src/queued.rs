@@ -25,27 +25,27 @@ pub(super) enum TranscriptPart {
 
 impl QueuedChunks {
     /// Returns the queued chunks, and whether the storage must be read too.
-    pub(super) fn snapshot(waiting: &WriteQueue) -> (Self, bool) {
-        let (contents, has_shelf) = waiting.lock_when_ready();
-        let fresh = contents.queue.chunks().cloned().collect();
+    pub(super) fn snapshot(queue: &WriteQueue) -> (Self, bool) {
+        let (contents, has_storage) = queue.lock_when_ready();
+        let queued = contents.queue.chunks().cloned().collect();
         drop(contents);
-        (Self(fresh), has_shelf)
+        (Self(queued), has_storage)
     }
 
     /// Returns the sessions with queued chunks that match a page, ignoring its limit.
     pub(super) fn sessions(&self, page: SessionPage) -> BTreeSet<SessionId> {
         let before = page.before.unwrap_or(SessionId(u64::MAX));
-        let wanted = |piece: &&Arc<Chunk>| piece.session < before && (!page.refused_only || piece.info.refusals > 0);
-        self.0.iter().filter(wanted).map(|piece| piece.session).collect()
+        let matches = |chunk: &&Arc<Chunk>| chunk.session < before && (!page.refused_only || chunk.info.refusals > 0);
+        self.0.iter().filter(matches).map(|chunk| chunk.session).collect()
     }
 
     /// Returns the chunk that received a message.
     pub(super) fn find_message(&self, mailbox: &MailboxName, id: MessageId) -> Option<(SessionId, u32)> {
-        let has = |piece: &&Arc<Chunk>| {
-            let messages = piece.transaction.iter().flat_map(|mail| &mail.messages);
+        let has_message = |chunk: &&Arc<Chunk>| {
+            let messages = chunk.transaction.iter().flat_map(|mail| &mail.messages);
             messages.into_iter().any(|(name, number)| *number == id && name == mailbox)
         };
-        self.0.iter().find(has).map(|piece| (piece.session, piece.number))
+        self.0.iter().find(has_message).map(|chunk| (chunk.session, chunk.number))
     }
 
     /// Combines the written and the queued chunks of a session.
@@ -55,24 +55,24 @@ impl QueuedChunks {
         part: TranscriptPart,
         written: Option<Transcript>,
     ) -> Option<Transcript> {
-        let (mut cover, mut pieces) = (None, BTreeMap::new());
+        let (mut info, mut chunks) = (None, BTreeMap::new());
         if let Some(written) = written {
-            cover = Some(written.info);
-            pieces.extend(written.chunks.into_iter().map(|piece| (piece.number, piece)));
+            info = Some(written.info);
+            chunks.extend(written.chunks.into_iter().map(|chunk| (chunk.number, chunk)));
         }
-        for piece in self.0.iter().filter(|piece| piece.session == session) {
-            cover = Some(piece.info.clone());
-            if part.includes(piece.number) {
-                pieces.insert(piece.number, piece.clone());
+        for chunk in self.0.iter().filter(|chunk| chunk.session == session) {
+            info = Some(chunk.info.clone());
+            if part.includes(chunk.number) {
+                chunks.insert(chunk.number, chunk.clone());
             }
         }
         if let TranscriptPart::Listed = part {
-            while pieces.len() > MAX_LISTED_CHUNKS {
-                pieces.pop_first();
+            while chunks.len() > MAX_LISTED_CHUNKS {
+                chunks.pop_first();
             }
         }
-        let pieces: Vec<Arc<Chunk>> = pieces.into_values().collect();
-        cover.filter(|_| !pieces.is_empty()).map(|cover| Transcript { session, info: cover, chunks: pieces })
+        let chunks: Vec<Arc<Chunk>> = chunks.into_values().collect();
+        info.filter(|_| !chunks.is_empty()).map(|info| Transcript { session, info, chunks })
     }
 }
 
@@ -80,7 +80,7 @@ impl TranscriptPart {
     pub(super) fn includes(self, number: u32) -> bool {
         match self {
             Self::Listed | Self::Whole => true,
-            Self::Chunk(wanted) => number == 0 || number == wanted,
+            Self::Chunk(included) => number == 0 || number == included,
         }
     }
 }

@@ -81,7 +81,7 @@ pub(super) enum StorageState {
 
 impl WriteQueue {
     pub(super) fn new(max_bytes: usize) -> Self {
-        let line = QueueState {
+        let state = QueueState {
             chunks: BoundedQueue::new(max_bytes.min(MAX_QUEUED_BYTES)),
             in_progress: None,
             is_storage_stale: false,
@@ -90,40 +90,40 @@ impl WriteQueue {
             applied_deadline: None,
             storage: StorageState::Opening,
         };
-        Self { max_bytes, inbox: Inbox::new(line) }
+        Self { max_bytes, inbox: Inbox::new(state) }
     }
 
     /// Appends a chunk. Drops the first ones if the queue is full.
-    pub(super) fn add(&self, piece: Chunk) {
-        let (piece, mut overtaken) = (Arc::new(piece), None);
-        let bytes = piece.bytes();
+    pub(super) fn add(&self, chunk: Chunk) {
+        let (chunk, mut superseded) = (Arc::new(chunk), None);
+        let bytes = chunk.bytes();
         let mut contents = self.inbox.lock();
-        let line = &mut contents.queue;
+        let state = &mut contents.queue;
         // Dropped chunks are freed after the lock is released.
-        let gone = line.chunks.push_evicting(piece, bytes);
-        if !gone.is_empty() && self.max_bytes <= MAX_QUEUED_BYTES {
+        let dropped = state.chunks.push_evicting(chunk, bytes);
+        if !dropped.is_empty() && self.max_bytes <= MAX_QUEUED_BYTES {
             // The queue alone reaches the limit of the journal: everything older is evicted.
-            line.is_storage_stale = true;
-            overtaken = line.in_progress.take();
+            state.is_storage_stale = true;
+            superseded = state.in_progress.take();
         } else {
-            line.lost += gone.len() as u64;
+            state.lost += dropped.len() as u64;
         }
-        if line.chunks.len() == 1 {
+        if state.chunks.len() == 1 {
             self.inbox.notify();
         }
         drop(contents);
-        drop((gone, overtaken));
+        drop((dropped, superseded));
     }
 
     pub(super) fn forget_before(&self, deadline: Timestamp) {
-        let mut gone = Vec::new();
+        let mut dropped = Vec::new();
         let mut contents = self.inbox.lock();
-        let line = &mut contents.queue;
-        while let Some(first) = line.chunks.pop_front_if(|first| first.at < deadline) {
-            gone.push(first);
+        let state = &mut contents.queue;
+        while let Some(first) = state.chunks.pop_front_if(|first| first.at < deadline) {
+            dropped.push(first);
         }
-        line.deadline = Some(deadline);
-        if line.is_expiry_due() {
+        state.deadline = Some(deadline);
+        if state.is_expiry_due() {
             self.inbox.notify();
         }
         drop(contents);
@@ -147,11 +147,11 @@ impl WriteQueue {
             contents.queue.storage != StorageState::Opening || contents.stage != Stage::Open
         };
         let (contents, _) = self.inbox.wait_until(None, is_known);
-        let line = &contents.queue;
-        let is_full = line.chunks.size() + line.in_progress.as_ref().map_or(0, |chunk| chunk.bytes) > self.max_bytes;
-        let is_open = line.storage == StorageState::Open && contents.stage == Stage::Open;
-        let has_shelf = is_open && !line.is_storage_stale && !is_full;
-        (contents, has_shelf)
+        let state = &contents.queue;
+        let is_full = state.chunks.size() + state.in_progress.as_ref().map_or(0, |batch| batch.bytes) > self.max_bytes;
+        let is_open = state.storage == StorageState::Open && contents.stage == Stage::Open;
+        let has_storage = is_open && !state.is_storage_stale && !is_full;
+        (contents, has_storage)
     }
 
     /// Sets whether the storage can be read.
@@ -163,36 +163,36 @@ impl WriteQueue {
     /// Waits for the next job, at most for `time`. A batch that failed comes first.
     pub(super) fn next_job(&self, time: Duration) -> WriteJob {
         let has_work = |contents: &mut Contents<QueueState>| {
-            let line = &contents.queue;
-            !line.chunks.is_empty()
-                || line.in_progress.is_some()
-                || line.is_expiry_due()
+            let state = &contents.queue;
+            !state.chunks.is_empty()
+                || state.in_progress.is_some()
+                || state.is_expiry_due()
                 || contents.stage != Stage::Open
         };
         let (mut contents, _) = self.inbox.wait_until(Instant::now().checked_add(time), has_work);
-        let line = &mut contents.queue;
-        let chunk = line.in_progress.take().unwrap_or_else(|| Arc::new(line.take_batch()));
-        line.in_progress = Some(chunk.clone());
-        let lost = mem::take(&mut line.lost);
+        let state = &mut contents.queue;
+        let batch = state.in_progress.take().unwrap_or_else(|| Arc::new(state.take_batch()));
+        state.in_progress = Some(batch.clone());
+        let lost = mem::take(&mut state.lost);
         WriteJob {
-            batch: chunk,
-            clear_first: line.is_storage_stale,
-            deadline: line.deadline,
-            max_bytes: self.max_bytes.saturating_sub(line.chunks.size()),
+            batch,
+            clear_first: state.is_storage_stale,
+            deadline: state.deadline,
+            max_bytes: self.max_bytes.saturating_sub(state.chunks.size()),
             lost,
         }
     }
 
     /// Removes a job that was written. Returns what to do next.
-    pub(super) fn complete(&self, batch: &WriteJob) -> NextStep {
+    pub(super) fn complete(&self, job: &WriteJob) -> NextStep {
         let mut contents = self.inbox.lock();
-        let (stage, line) = (contents.stage, &mut contents.queue);
+        let (stage, state) = (contents.stage, &mut contents.queue);
         // If the batch was evicted meanwhile, the storage that it was written to is outdated too.
-        if line.in_progress.take().is_some() {
-            line.is_storage_stale = false;
+        if state.in_progress.take().is_some() {
+            state.is_storage_stale = false;
         }
-        line.applied_deadline = batch.deadline;
-        match line.chunks.size() {
+        state.applied_deadline = job.deadline;
+        match state.chunks.size() {
             0 if stage != Stage::Open => NextStep::Stop,
             BATCH_BYTES.. => NextStep::Continue,
             _ => NextStep::Pause,
@@ -214,21 +214,21 @@ impl QueueState {
     /// Returns the chunks that may not be in the storage, in the order in which they were appended.
     pub(super) fn chunks(&self) -> impl Iterator<Item = &Arc<Chunk>> {
         // Writing can take long or fail repeatedly, so expired chunks of the batch are skipped here.
-        let is_due = |piece: &&Arc<Chunk>| self.deadline.is_some_and(|deadline| piece.at < deadline);
-        let writing = self.in_progress.iter().flat_map(|chunk| &chunk.chunks);
-        writing.skip_while(is_due).chain(self.chunks.iter())
+        let is_due = |chunk: &&Arc<Chunk>| self.deadline.is_some_and(|deadline| chunk.at < deadline);
+        let in_progress = self.in_progress.iter().flat_map(|batch| &batch.chunks);
+        in_progress.skip_while(is_due).chain(self.chunks.iter())
     }
 
     /// Removes the next batch.
     fn take_batch(&mut self) -> ChunkBatch {
-        let (pieces, bytes) = self.chunks.take(usize::MAX, BATCH_BYTES);
-        ChunkBatch { chunks: pieces, bytes }
+        let (chunks, bytes) = self.chunks.take(usize::MAX, BATCH_BYTES);
+        ChunkBatch { chunks, bytes }
     }
 
     /// Returns whether the storage must apply a later deadline.
     fn is_expiry_due(&self) -> bool {
         match (self.deadline, self.applied_deadline) {
-            (Some(deadline), Some(kept)) => deadline.duration_since(kept) > MAX_EXPIRY_DELAY,
+            (Some(deadline), Some(applied)) => deadline.duration_since(applied) > MAX_EXPIRY_DELAY,
             (deadline, _) => deadline.is_some(),
         }
     }
@@ -240,61 +240,61 @@ mod tests {
     use crate::conformance::chunk;
 
     /// Returns the queued sessions, and whether the storage must be read too.
-    fn seen(waiting: &WriteQueue) -> (Vec<u64>, bool) {
-        waiting.set_storage(StorageState::Open);
-        let (contents, has_shelf) = waiting.lock_when_ready();
-        (contents.queue.chunks().map(|piece| piece.session.number()).collect(), has_shelf)
+    fn seen(queue: &WriteQueue) -> (Vec<u64>, bool) {
+        queue.set_storage(StorageState::Open);
+        let (contents, has_storage) = queue.lock_when_ready();
+        (contents.queue.chunks().map(|chunk| chunk.session.number()).collect(), has_storage)
     }
 
-    fn add(waiting: &WriteQueue, sessions: std::ops::RangeInclusive<u64>) {
+    fn add(queue: &WriteQueue, sessions: std::ops::RangeInclusive<u64>) {
         for session in sessions {
-            waiting.add(chunk(session, 0, "head"));
+            queue.add(chunk(session, 0, "head"));
         }
     }
 
     #[test]
-    fn what_is_overtaken_by_a_full_journal_counts_no_more() {
-        let each = chunk(1, 0, "head").bytes();
-        let waiting = WriteQueue::new(3 * each);
-        add(&waiting, 1..=2);
-        let batch = waiting.next_job(Duration::MAX);
-        assert_eq!(seen(&waiting), (vec![1, 2], true));
-        add(&waiting, 3..=4);
-        assert_eq!(seen(&waiting), (vec![1, 2, 3, 4], false), "more than the journal holds, without the shelf");
-        add(&waiting, 5..=6);
-        assert_eq!(seen(&waiting), (vec![4, 5, 6], false), "3 had to go, and those before it");
-        waiting.complete(&batch);
-        assert_eq!(seen(&waiting), (vec![4, 5, 6], false));
-        let batch = waiting.next_job(Duration::MAX);
-        assert!(batch.clear_first, "what was written before 3 goes");
-        waiting.complete(&batch);
-        assert_eq!((seen(&waiting), waiting.inbox.lock().queue.lost), ((vec![], true), 0));
+    fn full_queue_supersedes_batch_and_storage() {
+        let chunk_bytes = chunk(1, 0, "head").bytes();
+        let queue = WriteQueue::new(3 * chunk_bytes);
+        add(&queue, 1..=2);
+        let job = queue.next_job(Duration::MAX);
+        assert_eq!(seen(&queue), (vec![1, 2], true));
+        add(&queue, 3..=4);
+        assert_eq!(seen(&queue), (vec![1, 2, 3, 4], false), "more than the journal holds, without the shelf");
+        add(&queue, 5..=6);
+        assert_eq!(seen(&queue), (vec![4, 5, 6], false), "3 had to go, and those before it");
+        queue.complete(&job);
+        assert_eq!(seen(&queue), (vec![4, 5, 6], false));
+        let job = queue.next_job(Duration::MAX);
+        assert!(job.clear_first, "what was written before 3 goes");
+        queue.complete(&job);
+        assert_eq!((seen(&queue), queue.inbox.lock().queue.lost), ((vec![], true), 0));
     }
 
     #[test]
-    fn what_could_not_be_written_is_tried_again_in_its_order() {
-        let waiting = WriteQueue::new(1 << 20);
-        add(&waiting, 1..=2);
-        let failed = waiting.next_job(Duration::MAX);
-        add(&waiting, 3..=3);
-        let again = waiting.next_job(Duration::MAX);
-        assert!(Arc::ptr_eq(&failed.batch, &again.batch));
-        assert_eq!(seen(&waiting), (vec![1, 2, 3], true));
-        waiting.complete(&again);
-        assert_eq!(seen(&waiting), (vec![3], true));
+    fn failed_batch_is_retried_in_order() {
+        let queue = WriteQueue::new(1 << 20);
+        add(&queue, 1..=2);
+        let failed = queue.next_job(Duration::MAX);
+        add(&queue, 3..=3);
+        let retried = queue.next_job(Duration::MAX);
+        assert!(Arc::ptr_eq(&failed.batch, &retried.batch));
+        assert_eq!(seen(&queue), (vec![1, 2, 3], true));
+        queue.complete(&retried);
+        assert_eq!(seen(&queue), (vec![3], true));
     }
 
     #[test]
-    fn what_is_too_old_is_not_told_while_it_is_written() {
-        let waiting = WriteQueue::new(1 << 20);
-        add(&waiting, 1..=3);
-        let batch = waiting.next_job(Duration::MAX);
-        add(&waiting, 4..=5);
-        waiting.forget_before(Timestamp::from_second(3).unwrap());
-        assert_eq!(seen(&waiting), (vec![3, 4, 5], true));
-        waiting.forget_before(Timestamp::from_second(5).unwrap());
-        assert_eq!(seen(&waiting), (vec![5], true));
-        waiting.complete(&batch);
-        assert!(waiting.inbox.lock().queue.is_expiry_due(), "the shelf does not know of it");
+    fn expired_chunks_are_hidden_while_being_written() {
+        let queue = WriteQueue::new(1 << 20);
+        add(&queue, 1..=3);
+        let job = queue.next_job(Duration::MAX);
+        add(&queue, 4..=5);
+        queue.forget_before(Timestamp::from_second(3).unwrap());
+        assert_eq!(seen(&queue), (vec![3, 4, 5], true));
+        queue.forget_before(Timestamp::from_second(5).unwrap());
+        assert_eq!(seen(&queue), (vec![5], true));
+        queue.complete(&job);
+        assert!(queue.inbox.lock().queue.is_expiry_due(), "the shelf does not know of it");
     }
 }

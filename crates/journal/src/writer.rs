@@ -31,7 +31,7 @@ pub(super) trait Storage: Send + 'static {
 
     /// Runs a job. After an error, whose text is for the operator, the job is repeated; a part of it may already be
     /// done.
-    fn write(&mut self, batch: &WriteJob) -> Result<(), String>;
+    fn write(&mut self, job: &WriteJob) -> Result<(), String>;
 
     /// Repairs the storage after an error, after the pause.
     fn repair(&mut self) {}
@@ -51,12 +51,12 @@ impl<S: Storage> WriterThread<S> {
     /// Starts the thread. The thread also opens the storage, so that the caller does not wait for it. If that fails,
     /// the error, a sentence for the operator, is logged, and transcripts are kept in memory only.
     pub(super) fn start(
-        waiting: Arc<WriteQueue>,
+        queue: Arc<WriteQueue>,
         open: impl FnOnce() -> Result<S, String> + Send + 'static,
     ) -> io::Result<Self> {
-        let shared = waiting.clone();
+        let shared = queue.clone();
         let thread = Worker::spawn(THREAD_NAME, move || run(shared, open))?;
-        Ok(Self { queue: waiting, thread: Some(thread) })
+        Ok(Self { queue, thread: Some(thread) })
     }
 }
 
@@ -79,21 +79,21 @@ impl<S: Storage> Drop for WriterThread<S> {
 
 /// Writes until the queue is closed. Returns the writer, whose [`Writer::finish`] writes the rest, if there is a
 /// storage.
-fn run<S: Storage>(waiting: Arc<WriteQueue>, open: impl FnOnce() -> Result<S, String>) -> Option<Writer<S>> {
-    let shelf = match open() {
-        Ok(shelf) => shelf,
-        Err(problem) => {
-            tracing::error!(problem, "transcripts of sessions are kept in memory only");
-            waiting.set_storage(StorageState::Closed);
+fn run<S: Storage>(queue: Arc<WriteQueue>, open: impl FnOnce() -> Result<S, String>) -> Option<Writer<S>> {
+    let storage = match open() {
+        Ok(storage) => storage,
+        Err(error) => {
+            tracing::error!(error, "transcripts of sessions are kept in memory only");
+            queue.set_storage(StorageState::Closed);
             return None;
         }
     };
-    waiting.set_storage(StorageState::Open);
+    queue.set_storage(StorageState::Open);
     // Not earlier, because queries wait until the storage is open.
     if let Err(error) = lower_priority() {
         tracing::debug!(%error, "transcripts of sessions are written at the usual priority");
     }
-    let mut writer = Writer { storage: shelf, queue: waiting, losses: LossLog::default() };
+    let mut writer = Writer { storage, queue, loss_log: LossLog::default() };
     writer.write_until_closed();
     Some(writer)
 }
@@ -102,27 +102,27 @@ fn run<S: Storage>(waiting: Arc<WriteQueue>, open: impl FnOnce() -> Result<S, St
 struct Writer<S> {
     storage: S,
     queue: Arc<WriteQueue>,
-    losses: LossLog,
+    loss_log: LossLog,
 }
 
 impl<S: Storage> Writer<S> {
     fn write_until_closed(&mut self) {
-        let mut failing = false;
+        let mut is_failing = false;
         loop {
-            let batch = self.queue.next_job(S::MAX_IDLE_TIME);
+            let job = self.queue.next_job(S::MAX_IDLE_TIME);
             if self.queue.is_closing() {
                 return;
             }
-            let begun = Instant::now();
-            match self.write(&batch) {
+            let started = Instant::now();
+            match self.write(&job) {
                 Ok(next) => {
-                    failing = false;
-                    let rest = if next == NextStep::Pause { BATCH_INTERVAL } else { Duration::ZERO };
-                    self.queue.pause(rest.max((begun.elapsed() * S::PAUSE_FACTOR).min(MAX_PAUSE)));
+                    is_failing = false;
+                    let pause = if next == NextStep::Pause { BATCH_INTERVAL } else { Duration::ZERO };
+                    self.queue.pause(pause.max((started.elapsed() * S::PAUSE_FACTOR).min(MAX_PAUSE)));
                 }
-                Err(problem) => {
-                    if !mem::replace(&mut failing, true) {
-                        tracing::error!(problem, "transcripts of sessions cannot be written; trying again");
+                Err(error) => {
+                    if !mem::replace(&mut is_failing, true) {
+                        tracing::error!(error, "transcripts of sessions cannot be written; trying again");
                     }
                     self.queue.pause(S::RETRY_DELAY);
                     self.storage.repair();
@@ -134,12 +134,12 @@ impl<S: Storage> Writer<S> {
     /// Writes the rest and closes the storage.
     fn finish(mut self) {
         loop {
-            let batch = self.queue.next_job(S::MAX_IDLE_TIME);
-            match self.write(&batch) {
+            let job = self.queue.next_job(S::MAX_IDLE_TIME);
+            match self.write(&job) {
                 Ok(NextStep::Stop) => break,
                 Ok(_) => {}
-                Err(problem) => {
-                    tracing::error!(problem, "the last transcripts of sessions cannot be written");
+                Err(error) => {
+                    tracing::error!(error, "the last transcripts of sessions cannot be written");
                     break;
                 }
             }
@@ -150,12 +150,12 @@ impl<S: Storage> Writer<S> {
     }
 
     /// Writes a batch and removes it from the queue.
-    fn write(&mut self, batch: &WriteJob) -> Result<NextStep, String> {
-        if let Some(pieces) = self.losses.record(batch.lost, Instant::now()) {
-            tracing::warn!(pieces, "transcripts came faster than they can be written, and some are lost");
+    fn write(&mut self, job: &WriteJob) -> Result<NextStep, String> {
+        if let Some(chunks) = self.loss_log.record(job.lost, Instant::now()) {
+            tracing::warn!(chunks, "transcripts came faster than they can be written, and some are lost");
         }
-        self.storage.write(batch)?;
-        Ok(self.queue.complete(batch))
+        self.storage.write(job)?;
+        Ok(self.queue.complete(job))
     }
 }
 
@@ -170,7 +170,7 @@ impl LossLog {
     /// Adds lost chunks. If a log line is due, returns the number since the last one.
     fn record(&mut self, more: u64, now: Instant) -> Option<u64> {
         self.lost_chunks += more;
-        let is_quiet = self.last_logged.is_some_and(|told| now.saturating_duration_since(told) < LOSS_LOG_INTERVAL);
+        let is_quiet = self.last_logged.is_some_and(|logged| now.saturating_duration_since(logged) < LOSS_LOG_INTERVAL);
         if self.lost_chunks == 0 || is_quiet {
             return None;
         }
@@ -192,8 +192,8 @@ mod tests {
     impl Storage for CountingStorage {
         const RETRY_DELAY: Duration = Duration::ZERO;
 
-        fn write(&mut self, batch: &WriteJob) -> Result<(), String> {
-            self.0 += batch.batch.chunks.len();
+        fn write(&mut self, job: &WriteJob) -> Result<(), String> {
+            self.0 += job.batch.chunks.len();
             Ok(())
         }
 
@@ -201,33 +201,33 @@ mod tests {
     }
 
     #[test]
-    fn much_is_written_without_a_rest_and_nothing_is_lost() {
-        let waiting = Arc::new(WriteQueue::new(8 * MAX_QUEUED_BYTES));
-        let mut writer = Writer { storage: CountingStorage(0), queue: waiting.clone(), losses: LossLog::default() };
+    fn writes_full_batches_without_pause_and_loses_nothing() {
+        let queue = Arc::new(WriteQueue::new(8 * MAX_QUEUED_BYTES));
+        let mut writer = Writer { storage: CountingStorage(0), queue: queue.clone(), loss_log: LossLog::default() };
         let long = "x".repeat(60_000);
         for session in 1..=100 {
-            waiting.add(chunk(session, 0, &long));
+            queue.add(chunk(session, 0, &long));
         }
-        waiting.add(mail_chunk(101, 1, "bob", 7));
+        queue.add(mail_chunk(101, 1, "bob", 7));
         let mut steps = vec![];
         while steps.last() != Some(&NextStep::Pause) {
-            steps.push(writer.write(&waiting.next_job(Duration::MAX)).unwrap());
+            steps.push(writer.write(&queue.next_job(Duration::MAX)).unwrap());
         }
         // About 6 MB: five batches, and the rest waits for more.
         assert_eq!(
             steps,
             [NextStep::Continue, NextStep::Continue, NextStep::Continue, NextStep::Continue, NextStep::Pause]
         );
-        waiting.close();
-        assert_eq!(writer.write(&waiting.next_job(Duration::MAX)), Ok(NextStep::Stop));
-        assert_eq!((writer.storage.0, writer.losses.lost_chunks, writer.losses.last_logged), (101, 0, None));
+        queue.close();
+        assert_eq!(writer.write(&queue.next_job(Duration::MAX)), Ok(NextStep::Stop));
+        assert_eq!((writer.storage.0, writer.loss_log.lost_chunks, writer.loss_log.last_logged), (101, 0, None));
     }
 
     #[test]
-    fn what_is_lost_is_told_once_in_a_while() {
-        let (mut losses, start) = (LossLog::default(), Instant::now());
-        let told = [(0, 0), (5, 1), (3, 2), (4, 50), (0, 61), (0, 200), (1, 201)]
-            .map(|(lost, second)| losses.record(lost, start + Duration::from_secs(second)));
-        assert_eq!(told, [None, Some(5), None, None, Some(7), None, Some(1)]);
+    fn lost_chunks_are_logged_at_intervals() {
+        let (mut loss_log, start) = (LossLog::default(), Instant::now());
+        let logged = [(0, 0), (5, 1), (3, 2), (4, 50), (0, 61), (0, 200), (1, 201)]
+            .map(|(lost, second)| loss_log.record(lost, start + Duration::from_secs(second)));
+        assert_eq!(logged, [None, Some(5), None, None, Some(7), None, Some(1)]);
     }
 }

@@ -96,7 +96,7 @@ impl JournalFile {
     /// recorded before the deadline, and the oldest ones while the total exceeds `max_bytes`. All or nothing.
     pub(super) fn write(
         &mut self,
-        pieces: &[Arc<Chunk>],
+        chunks: &[Arc<Chunk>],
         anew: bool,
         deadline: Option<Timestamp>,
         max_bytes: usize,
@@ -107,9 +107,9 @@ impl JournalFile {
             transaction.execute_batch("DELETE FROM messages; DELETE FROM pieces; DELETE FROM sessions")?;
             bytes = 0;
         }
-        for piece in pieces {
-            insert(&transaction, piece)?;
-            bytes += piece.bytes();
+        for chunk in chunks {
+            insert(&transaction, chunk)?;
+            bytes += chunk.bytes();
         }
         let deadline = deadline.map_or(i64::MIN, Timestamp::as_microsecond);
         while let Some(oldest) = oldest_chunk(&transaction)?
@@ -124,14 +124,14 @@ impl JournalFile {
     }
 
     fn open_or_replace(path: &Path, read: impl Fn(&Path) -> Result<Self, OpenError>) -> Result<Self, String> {
-        let problem = |error: OpenError| format!("{} cannot be used: {error}", path.display());
+        let describe = |error: OpenError| format!("{} cannot be used: {error}", path.display());
         let error = match read(path) {
             Ok(file) => return Ok(file),
             Err(error) => error,
         };
-        let replaced = SCHEMA.replace(path, error).map_err(problem)?;
-        tracing::warn!(problem = problem(replaced.error), "the transcripts of earlier sessions are thrown away");
-        read(path).map_err(problem)
+        let replaced = SCHEMA.replace(path, error).map_err(describe)?;
+        tracing::warn!(error = describe(replaced.error), "the transcripts of earlier sessions are thrown away");
+        read(path).map_err(describe)
     }
 
     fn load(path: &Path) -> Result<Self, OpenError> {
@@ -147,24 +147,24 @@ pub(super) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
     open_reader(path, SCHEMA.busy_timeout)
 }
 
-fn insert(transaction: &Transaction<'_>, piece: &Chunk) -> rusqlite::Result<()> {
-    let (session, cover) = (piece.session.number(), &piece.info);
+fn insert(transaction: &Transaction<'_>, chunk: &Chunk) -> rusqlite::Result<()> {
+    let (session, info) = (chunk.session.number(), &chunk.info);
     transaction
         .prepare_cached("INSERT OR REPLACE INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?
         .execute(params![
             session,
-            cover.dialect.name(),
-            cover.client.map(|ip| ip.to_string()),
-            cover.helo,
-            cover.tls.as_ref().map(|tls| &tls.version),
-            cover.tls.as_ref().map(|tls| &tls.cipher),
-            cover.user,
-            cover.started.as_microsecond(),
-            cover.end.as_ref().and_then(|end| end.at).map(Timestamp::as_microsecond),
-            cover.end.as_ref().map(|end| &end.reason),
-            cover.refusals,
+            info.dialect.name(),
+            info.client.map(|ip| ip.to_string()),
+            info.helo,
+            info.tls.as_ref().map(|tls| &tls.version),
+            info.tls.as_ref().map(|tls| &tls.cipher),
+            info.user,
+            info.started.as_microsecond(),
+            info.end.as_ref().and_then(|end| end.at).map(Timestamp::as_microsecond),
+            info.end.as_ref().map(|end| &end.reason),
+            info.refusals,
         ])?;
-    let mail = piece.transaction.as_ref();
+    let mail = chunk.transaction.as_ref();
     let recipients = mail.map(|mail| {
         let lines = mail.to.iter().flat_map(|to| [&to.address, "\n", &to.parameters, "\n"]);
         lines.collect::<String>()
@@ -173,22 +173,22 @@ fn insert(transaction: &Transaction<'_>, piece: &Chunk) -> rusqlite::Result<()> 
         .prepare_cached("INSERT OR REPLACE INTO pieces VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
         .execute(params![
             session,
-            piece.number,
-            piece.at.as_microsecond(),
-            piece.bytes(),
+            chunk.number,
+            chunk.at.as_microsecond(),
+            chunk.bytes(),
             mail.map(|mail| mail.outcome.name()),
             mail.map(|mail| &mail.from),
             mail.map(|mail| &mail.parameters),
             recipients,
             mail.and_then(|mail| mail.reply.as_deref()),
-            piece.lines.as_bytes(),
+            chunk.lines.as_bytes(),
         ])?;
     for (mailbox, id) in mail.iter().flat_map(|mail| &mail.messages) {
         transaction.prepare_cached("INSERT OR REPLACE INTO messages VALUES (?1, ?2, ?3, ?4)")?.execute(params![
             mailbox.as_str(),
             id.number(),
             session,
-            piece.number
+            chunk.number
         ])?;
     }
     Ok(())
@@ -236,7 +236,7 @@ mod tests {
     use restante_testdir::TestDir;
 
     #[test]
-    fn open_sessions_are_lost_with_the_process_only() {
+    fn open_sessions_are_marked_lost_only_after_a_restart() {
         let dir = TestDir::new();
         let path = dir.path().join("file");
         let ending = |file: JournalFile| -> Option<String> {

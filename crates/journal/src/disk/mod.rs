@@ -41,24 +41,24 @@ impl DiskJournal {
     /// Opens the journal of a data directory with a size limit. The file is opened by the writer thread, so that the
     /// caller does not wait for it.
     pub fn open(directory: &Path, max_bytes: usize) -> io::Result<Self> {
-        let (path, numbers) = (directory.join(FILE_NAME), Arc::<SessionIdGenerator>::default());
-        let waiting = Arc::new(WriteQueue::new(max_bytes));
-        let (place, above) = (path.clone(), numbers.clone());
-        let thread = WriterThread::start(waiting.clone(), move || {
-            let file = JournalFile::open(&place)?;
-            above.advance_to(file.last_session());
-            Ok(FileStorage { path: place, file })
+        let (path, session_ids) = (directory.join(FILE_NAME), Arc::<SessionIdGenerator>::default());
+        let queue = Arc::new(WriteQueue::new(max_bytes));
+        let (file_path, ids) = (path.clone(), session_ids.clone());
+        let thread = WriterThread::start(queue.clone(), move || {
+            let file = JournalFile::open(&file_path)?;
+            ids.advance_to(file.last_session());
+            Ok(FileStorage { path: file_path, file })
         })?;
-        Ok(Self { path, session_ids: numbers, queue: waiting, _writer: thread })
+        Ok(Self { path, session_ids, queue, _writer: thread })
     }
 
     async fn query<T: Send + 'static>(
         &self,
-        question: impl FnOnce(Snapshot) -> Result<T> + Send + 'static,
+        query: impl FnOnce(Snapshot) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (waiting, path) = (self.queue.clone(), self.path.clone());
-        let answer = move || question(Snapshot::open(&waiting, &path)?);
-        spawn_blocking(answer).await.map_err(|panic| StoreError::Broken(panic.to_string()))?
+        let (queue, path) = (self.queue.clone(), self.path.clone());
+        let run = move || query(Snapshot::open(&queue, &path)?);
+        spawn_blocking(run).await.map_err(|panic| StoreError::Broken(panic.to_string()))?
     }
 }
 
@@ -68,9 +68,9 @@ impl Journal for DiskJournal {
         self.session_ids.next(now)
     }
 
-    fn append(&self, mut piece: Chunk) {
-        piece.lines.shrink();
-        self.queue.add(piece);
+    fn append(&self, mut chunk: Chunk) {
+        chunk.lines.shrink();
+        self.queue.add(chunk);
     }
 
     fn expire_before(&self, deadline: Timestamp) {
@@ -108,7 +108,7 @@ impl Storage for FileStorage {
     /// Retrying does not repair a damaged file, so it is opened again, which replaces it.
     fn repair(&mut self) {
         match JournalFile::reopen(&self.path) {
-            Ok(fresh) => self.file = fresh,
+            Ok(file) => self.file = file,
             Err(problem) => tracing::debug!(problem, "transcripts of sessions cannot be written"),
         }
     }
@@ -127,7 +127,7 @@ mod tests {
     use restante_testdir::TestDir;
 
     #[tokio::test]
-    async fn it_is_a_journal() {
+    async fn passes_conformance_suite() {
         let dirs = RefCell::new(Vec::new());
         conformance::run(async |max_bytes| {
             let dir = TestDir::new();
@@ -139,15 +139,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_lasts() {
+    async fn keeps_transcripts() {
         let dir = TestDir::new();
-        conformance::what_was_noted_lasts(async || DiskJournal::open(dir.path(), 1 << 20).unwrap()).await;
+        conformance::keeps_transcripts_across_restarts(async || DiskJournal::open(dir.path(), 1 << 20).unwrap()).await;
         let mode = fs::metadata(dir.path().join(FILE_NAME)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "it is nobody else's business");
     }
 
     #[tokio::test]
-    async fn ids_ascend_across_a_restart_when_the_clock_goes_back() {
+    async fn ids_ascend_across_restart_when_clock_is_set_back() {
         let dir = TestDir::new();
         let journal = DiskJournal::open(dir.path(), 1 << 20).unwrap();
         let last = journal.start_session(Timestamp::MAX);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_bound_holds_in_the_file_too() {
+    async fn size_limit_applies_to_the_file() {
         let dir = TestDir::new();
         for round in 0..5 {
             let journal = DiskJournal::open(dir.path(), 50_000).unwrap();
@@ -169,14 +169,14 @@ mod tests {
         }
         let journal = DiskJournal::open(dir.path(), 50_000).unwrap();
         let page = SessionPage { before: None, refused_only: false, limit: 1000 };
-        let left: Vec<u64> = journal.sessions(page).await.unwrap().iter().map(|told| told.session.number()).collect();
+        let left: Vec<u64> = journal.sessions(page).await.unwrap().iter().map(|transcript| transcript.session.number()).collect();
         assert!((20..100).contains(&left.len()), "{}", left.len());
         assert_eq!(left[0], 460);
     }
 
     #[tokio::test]
-    async fn a_file_that_makes_no_sense_is_begun_anew() {
-        let spoil: [fn(&Path); 2] = [
+    async fn replaces_damaged_file() {
+        let damage: [fn(&Path); 2] = [
             |path| fs::write(path, "this is no database").unwrap(),
             |path| {
                 let mut bytes = fs::read(path).unwrap();
@@ -184,11 +184,11 @@ mod tests {
                 fs::write(path, bytes).unwrap();
             },
         ];
-        for spoil in spoil {
+        for damage in damage {
             let dir = TestDir::new();
             let open = || DiskJournal::open(dir.path(), 1 << 20).unwrap();
             open().append(chunk(1, 0, "lost"));
-            spoil(&dir.path().join(FILE_NAME));
+            damage(&dir.path().join(FILE_NAME));
             open().append(chunk(2, 0, "kept"));
             let journal = open();
             assert_eq!(journal.session(1.into()).await.unwrap(), None);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_file_it_is_a_journal_in_memory() {
+    async fn keeps_transcripts_in_memory_if_file_cannot_be_opened() {
         let dir = TestDir::new();
         fs::create_dir(dir.path().join(FILE_NAME)).unwrap();
         let journal = DiskJournal::open(dir.path(), 1 << 20).unwrap();

@@ -25,10 +25,10 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn open(waiting: &WriteQueue, path: &Path) -> Result<Self> {
-        let (fresh, has_file) = QueuedChunks::snapshot(waiting);
+    pub(super) fn open(queue: &WriteQueue, path: &Path) -> Result<Self> {
+        let (queued, has_file) = QueuedChunks::snapshot(queue);
         let file = if has_file { Some(open_for_reading(path).map_err(|error| unavailable(&error))?) } else { None };
-        Ok(Self { queued: fresh, file })
+        Ok(Self { queued, file })
     }
 
     pub(super) fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {
@@ -48,13 +48,13 @@ impl Snapshot {
     }
 
     pub(super) fn of_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
-        let mut place = self.queued.find_message(mailbox, id);
-        if place.is_none()
+        let mut location = self.queued.find_message(mailbox, id);
+        if location.is_none()
             && let Some(file) = &self.file
         {
-            place = find_message(file, mailbox, id).map_err(|error| unavailable(&error))?;
+            location = find_message(file, mailbox, id).map_err(|error| unavailable(&error))?;
         }
-        place.map_or(Ok(None), |(session, number)| self.transcript(session, TranscriptPart::Chunk(number)))
+        location.map_or(Ok(None), |(session, number)| self.transcript(session, TranscriptPart::Chunk(number)))
     }
 
     fn transcript(&self, session: SessionId, part: TranscriptPart) -> Result<Option<Transcript>> {
@@ -92,8 +92,8 @@ fn read_transcript(
 ) -> rusqlite::Result<Option<Transcript>> {
     // The file contains no numbers above this.
     let Ok(number) = i64::try_from(session.number()) else { return Ok(None) };
-    let cover = file.query_row("SELECT * FROM sessions WHERE id = ?1", [number], read_info).optional()?;
-    let Some(cover) = cover.map(Arc::new) else { return Ok(None) };
+    let info = file.query_row("SELECT * FROM sessions WHERE id = ?1", [number], read_info).optional()?;
+    let Some(info) = info.map(Arc::new) else { return Ok(None) };
     let columns = match part {
         TranscriptPart::Listed => "number, at, outcome, sender, parameters, recipients, reply, x''",
         TranscriptPart::Whole | TranscriptPart::Chunk(_) => {
@@ -112,26 +112,26 @@ fn read_transcript(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = file.prepare(&query)?;
     let mut rows = rows.query(params![number, only, limit])?;
-    let mut pieces = Vec::new();
+    let mut chunks = Vec::new();
     while let Some(row) = rows.next()? {
-        pieces.push(Arc::new(read_chunk(file, session, &cover, row)?));
+        chunks.push(Arc::new(read_chunk(file, session, &info, row)?));
     }
-    Ok(Some(Transcript { session, info: cover, chunks: pieces }))
+    Ok(Some(Transcript { session, info, chunks }))
 }
 
 fn read_info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
     let dialect: String = row.get("dialect")?;
     let client: Option<String> = row.get("client")?;
-    let owned = |name: &str| Ok::<_, rusqlite::Error>(row.get::<_, Option<String>>(name)?.map(Cow::Owned));
+    let get_owned = |name: &str| Ok::<_, rusqlite::Error>(row.get::<_, Option<String>>(name)?.map(Cow::Owned));
     let ended: Option<i64> = row.get("ended")?;
     Ok(SessionInfo {
         dialect: if dialect == Dialect::Lmtp.name() { Dialect::Lmtp } else { Dialect::Smtp },
         client: client.and_then(|text| text.parse().ok()),
         helo: row.get("helo")?,
-        tls: owned("tls_version")?.zip(owned("tls_cipher")?).map(|(version, cipher)| Tls { version, cipher }),
+        tls: get_owned("tls_version")?.zip(get_owned("tls_cipher")?).map(|(version, cipher)| Tls { version, cipher }),
         user: row.get("user")?,
         started: timestamp(row.get("started")?),
-        end: owned("ending")?.map(|how| SessionEnd { at: ended.map(timestamp), reason: how }),
+        end: get_owned("ending")?.map(|reason| SessionEnd { at: ended.map(timestamp), reason }),
         refusals: row.get("refused")?,
     })
 }
@@ -139,7 +139,7 @@ fn read_info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
 fn read_chunk(
     file: &Connection,
     session: SessionId,
-    cover: &Arc<SessionInfo>,
+    info: &Arc<SessionInfo>,
     row: &Row<'_>,
 ) -> rusqlite::Result<Chunk> {
     let number = row.get(0)?;
@@ -157,7 +157,7 @@ fn read_chunk(
         None => None,
     };
     let lines = TranscriptLines::from_bytes(row.get(7)?);
-    Ok(Chunk { session, number, at: timestamp(row.get(1)?), info: cover.clone(), transaction, lines })
+    Ok(Chunk { session, number, at: timestamp(row.get(1)?), info: info.clone(), transaction, lines })
 }
 
 fn parse_recipients(text: &str) -> Vec<Recipient> {

@@ -45,26 +45,26 @@ impl PostgresJournal {
     /// written through a connection of its own. Fails if the thread for that cannot be started.
     pub fn open(store: &PostgresStore, max_bytes: usize) -> io::Result<Self> {
         let database = store.database().clone();
-        let (waiting, numbers) =
+        let (queue, session_ids) =
             (Arc::new(WriteQueue::new(max_bytes)), Arc::new(SessionIdGenerator::with_node_count(NODE_NUMBERS)));
         // Queries need not wait for the thread.
-        waiting.set_storage(StorageState::Open);
-        let (apart, ours) = (database.with_own_connection().map_err(io::Error::other)?, numbers.clone());
-        let thread = WriterThread::start(waiting.clone(), move || PostgresStorage::open(apart, ours))?;
-        Ok(Self { database, session_ids: numbers, queue: waiting, _writer: thread })
+        queue.set_storage(StorageState::Open);
+        let (own_database, ids) = (database.with_own_connection().map_err(io::Error::other)?, session_ids.clone());
+        let thread = WriterThread::start(queue.clone(), move || PostgresStorage::open(own_database, ids))?;
+        Ok(Self { database, session_ids, queue, _writer: thread })
     }
 
     /// Returns a part of one session.
     async fn transcript(
         &self,
-        fresh: &QueuedChunks,
-        is_written: bool,
+        queued: &QueuedChunks,
+        has_storage: bool,
         id: SessionId,
         part: TranscriptPart,
     ) -> Result<Option<Transcript>> {
         let mut written =
-            if is_written { read::read_transcripts(&self.database, &[id], part).await? } else { HashMap::new() };
-        Ok(fresh.merge(id, part, written.remove(&id)))
+            if has_storage { read::read_transcripts(&self.database, &[id], part).await? } else { HashMap::new() };
+        Ok(queued.merge(id, part, written.remove(&id)))
     }
 }
 
@@ -74,9 +74,9 @@ impl Journal for PostgresJournal {
         self.session_ids.next(now)
     }
 
-    fn append(&self, mut piece: Chunk) {
-        piece.lines.shrink();
-        self.queue.add(piece);
+    fn append(&self, mut chunk: Chunk) {
+        chunk.lines.shrink();
+        self.queue.add(chunk);
     }
 
     fn expire_before(&self, deadline: Timestamp) {
@@ -84,32 +84,32 @@ impl Journal for PostgresJournal {
     }
 
     async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {
-        let (fresh, is_written) = QueuedChunks::snapshot(&self.queue);
-        let mut ids = fresh.sessions(page);
-        if is_written {
+        let (queued, has_storage) = QueuedChunks::snapshot(&self.queue);
+        let mut ids = queued.sessions(page);
+        if has_storage {
             ids.extend(read::session_ids(&self.database, page).await?);
         }
         let ids: Vec<SessionId> = ids.into_iter().rev().take(page.limit).collect();
-        let mut written = if is_written {
+        let mut written = if has_storage {
             read::read_transcripts(&self.database, &ids, TranscriptPart::Listed).await?
         } else {
             HashMap::new()
         };
-        Ok(ids.into_iter().filter_map(|id| fresh.merge(id, TranscriptPart::Listed, written.remove(&id))).collect())
+        Ok(ids.into_iter().filter_map(|id| queued.merge(id, TranscriptPart::Listed, written.remove(&id))).collect())
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<Transcript>> {
-        let (fresh, is_written) = QueuedChunks::snapshot(&self.queue);
-        self.transcript(&fresh, is_written, id, TranscriptPart::Whole).await
+        let (queued, has_storage) = QueuedChunks::snapshot(&self.queue);
+        self.transcript(&queued, has_storage, id, TranscriptPart::Whole).await
     }
 
     async fn find_by_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
-        let (fresh, is_written) = QueuedChunks::snapshot(&self.queue);
-        let mut place = fresh.find_message(mailbox, id);
-        if place.is_none() && is_written {
-            place = read::find_message(&self.database, mailbox, id).await?;
+        let (queued, has_storage) = QueuedChunks::snapshot(&self.queue);
+        let mut location = queued.find_message(mailbox, id);
+        if location.is_none() && has_storage {
+            location = read::find_message(&self.database, mailbox, id).await?;
         }
-        let Some((session, number)) = place else { return Ok(None) };
-        self.transcript(&fresh, is_written, session, TranscriptPart::Chunk(number)).await
+        let Some((session, number)) = location else { return Ok(None) };
+        self.transcript(&queued, has_storage, session, TranscriptPart::Chunk(number)).await
     }
 }

@@ -45,8 +45,8 @@ const SELECT_CHUNKS: &str = "SELECT * FROM journal_told($1, $2, $3, $4)";
 /// Returns the ids of the sessions on a page.
 pub(super) async fn session_ids(database: &Database, page: SessionPage) -> Result<Vec<SessionId>> {
     let before = page.before.map_or(i64::MAX, |before| to_i64(before.number()));
-    let question = if page.refused_only { SELECT_REFUSED_SESSIONS } else { SELECT_SESSIONS };
-    let rows = database.query(question, &[&before, &to_i64(page.limit)]).await?;
+    let query = if page.refused_only { SELECT_REFUSED_SESSIONS } else { SELECT_SESSIONS };
+    let rows = database.query(query, &[&before, &to_i64(page.limit)]).await?;
     rows.iter().map(|row| get_u64(row, "session").map(SessionId::from)).collect()
 }
 
@@ -67,30 +67,30 @@ pub(super) async fn read_transcripts(
     part: TranscriptPart,
 ) -> Result<HashMap<SessionId, Transcript>> {
     let ids: Vec<i64> = sessions.iter().map(|session| to_i64(session.number())).collect();
-    let (only, most, with_lines): (Option<i32>, Option<i64>, bool) = match part {
+    let (single, max_chunks, with_lines): (Option<i32>, Option<i64>, bool) = match part {
         TranscriptPart::Listed => (None, Some(to_i64(MAX_LISTED_CHUNKS)), false),
         TranscriptPart::Whole => (None, None, true),
         TranscriptPart::Chunk(number) => (Some(chunk_number_to_i32(number)), None, true),
     };
-    let mut told: HashMap<SessionId, Transcript> = HashMap::new();
-    for row in database.query(SELECT_CHUNKS, &[&ids, &only, &most, &with_lines]).await? {
+    let mut transcripts: HashMap<SessionId, Transcript> = HashMap::new();
+    for row in database.query(SELECT_CHUNKS, &[&ids, &single, &max_chunks, &with_lines]).await? {
         // A later version of this program has written it.
-        let Some((mut cover, transaction)) = record::decode(get_column(&row, "head")?) else { continue };
-        if cover.end.is_none() && !get_column::<bool>(&row, "is_there")? {
-            cover.end = Some(SessionEnd { at: None, reason: Cow::Borrowed("lost") });
+        let Some((mut info, transaction)) = record::decode(get_column(&row, "head")?) else { continue };
+        if info.end.is_none() && !get_column::<bool>(&row, "is_there")? {
+            info.end = Some(SessionEnd { at: None, reason: Cow::Borrowed("lost") });
         }
         let (session, number) = (get_u64(&row, "session")?.into(), get_chunk_number(&row)?);
         // The last chunk comes first, and its properties of the session are the latest.
         let transcript =
-            told.entry(session).or_insert_with(|| Transcript { session, info: Arc::new(cover), chunks: Vec::new() });
+            transcripts.entry(session).or_insert_with(|| Transcript { session, info: Arc::new(info), chunks: Vec::new() });
         if !part.includes(number) {
             continue;
         }
         let at = Timestamp::from_microsecond(get_column(&row, "at")?).unwrap_or_default();
-        let (cover, lines) = (transcript.info.clone(), TranscriptLines::from_bytes(get_column(&row, "lines")?));
-        transcript.chunks.push(Arc::new(Chunk { session, number, at, info: cover, transaction, lines }));
+        let (info, lines) = (transcript.info.clone(), TranscriptLines::from_bytes(get_column(&row, "lines")?));
+        transcript.chunks.push(Arc::new(Chunk { session, number, at, info, transaction, lines }));
     }
-    Ok(told)
+    Ok(transcripts)
 }
 
 fn get_chunk_number(row: &Row) -> Result<u32> {

@@ -16,10 +16,10 @@ const VERSION: u8 = 1;
 const ABSENT: u32 = u32::MAX;
 
 /// Encodes a chunk.
-pub(super) fn encode(piece: &Chunk) -> Vec<u8> {
+pub(super) fn encode(chunk: &Chunk) -> Vec<u8> {
     let mut record = Encoder(vec![VERSION]);
-    record.session_info(&piece.info);
-    if let Some(mail) = &piece.transaction {
+    record.session_info(&chunk.info);
+    if let Some(mail) = &chunk.transaction {
         record.transaction(mail);
     }
     record.0
@@ -29,17 +29,17 @@ pub(super) fn encode(piece: &Chunk) -> Vec<u8> {
 pub(super) fn decode(bytes: &[u8]) -> Option<(SessionInfo, Option<Transaction>)> {
     let (&VERSION, rest) = bytes.split_first()? else { return None };
     let mut texts = Decoder(rest);
-    let cover = texts.session_info().ok()?;
+    let info = texts.session_info().ok()?;
     let transaction = if texts.0.is_empty() { None } else { Some(texts.transaction().ok()?) };
-    Some((cover, transaction))
+    Some((info, transaction))
 }
 
 /// Encodes a chunk.
 struct Encoder(Vec<u8>);
 
 impl Encoder {
-    fn session_info(&mut self, cover: &SessionInfo) {
-        let SessionInfo { dialect, client, helo, tls, user, started, end, refusals: refused } = cover;
+    fn session_info(&mut self, info: &SessionInfo) {
+        let SessionInfo { dialect, client, helo, tls, user, started, end, refusals } = info;
         self.text(dialect.name());
         self.option(client.map(|ip| ip.to_string()).as_deref());
         self.option(helo.as_deref());
@@ -50,7 +50,7 @@ impl Encoder {
         self.option(end.as_ref().map(|end| &*end.reason));
         let ended = end.as_ref().and_then(|end| end.at);
         self.option(ended.map(|at| at.as_microsecond().to_string()).as_deref());
-        self.number(refused);
+        self.number(refusals);
     }
 
     fn transaction(&mut self, mail: &Transaction) {
@@ -101,7 +101,7 @@ impl<'a> Decoder<'a> {
         let tls = self.option()?.zip(self.option()?);
         let user = self.option()?.map(str::to_owned);
         let started = self.number()?;
-        let (how, ended) = (self.option()?, self.option()?);
+        let (reason, ended) = (self.option()?, self.option()?);
         Ok(SessionInfo {
             dialect: Dialect::ALL.into_iter().find(|known| known.name() == dialect).ok_or(InvalidRecord)?,
             client,
@@ -109,8 +109,8 @@ impl<'a> Decoder<'a> {
             tls: tls.map(|(version, cipher)| Tls { version: owned(version), cipher: owned(cipher) }),
             user,
             started: timestamp(started),
-            end: how
-                .map(|how| SessionEnd { at: ended.and_then(|at| at.parse().ok()).map(timestamp), reason: owned(how) }),
+            end: reason
+                .map(|reason| SessionEnd { at: ended.and_then(|at| at.parse().ok()).map(timestamp), reason: owned(reason) }),
             refusals: self.number()?,
         })
     }
@@ -167,9 +167,9 @@ mod tests {
     use crate::conformance::{chunk, mail_chunk};
 
     /// Returns a chunk with an aborted message and an invalid sender.
-    fn strange() -> Chunk {
-        let mut strange = mail_chunk(1, 2, "bob", 7);
-        strange.transaction = strange.transaction.map(|mail| Transaction {
+    fn aborted() -> Chunk {
+        let mut aborted = mail_chunk(1, 2, "bob", 7);
+        aborted.transaction = aborted.transaction.map(|mail| Transaction {
             from: "zero \0 and\nlines".to_owned(),
             to: Vec::new(),
             outcome: Outcome::Aborted,
@@ -177,14 +177,14 @@ mod tests {
             messages: Vec::new(),
             ..mail
         });
-        strange
+        aborted
     }
 
     /// Returns a chunk of a session without optional properties.
     fn bare() -> Chunk {
         let bare = chunk(1, 0, "head");
         let end = SessionEnd { at: Timestamp::from_second(7).ok(), reason: Cow::Borrowed("quit") };
-        let cover = SessionInfo {
+        let info = SessionInfo {
             dialect: Dialect::Smtp,
             client: None,
             helo: None,
@@ -194,22 +194,22 @@ mod tests {
             end: Some(end),
             refusals: u32::MAX,
         };
-        Chunk { info: Arc::new(cover), ..bare }
+        Chunk { info: Arc::new(info), ..bare }
     }
 
     #[test]
-    fn pieces_come_back() {
-        for piece in [chunk(1, 0, "head"), mail_chunk(1, 1, "bob", u64::MAX - 1), strange(), bare()] {
-            let (cover, transaction) = decode(&encode(&piece)).unwrap();
-            assert_eq!((cover, transaction), (SessionInfo::clone(&piece.info), piece.transaction));
+    fn chunks_are_decoded_as_encoded() {
+        for chunk in [chunk(1, 0, "head"), mail_chunk(1, 1, "bob", u64::MAX - 1), aborted(), bare()] {
+            let (info, transaction) = decode(&encode(&chunk)).unwrap();
+            assert_eq!((info, transaction), (SessionInfo::clone(&chunk.info), chunk.transaction));
         }
     }
 
     #[test]
-    fn what_makes_no_sense_is_nothing() {
-        let whole = encode(&strange());
+    fn rejects_invalid_encoding() {
+        let whole = encode(&aborted());
         // Without a message it is valid too.
-        let head = encode(&Chunk { transaction: None, ..strange() }).len();
+        let head = encode(&Chunk { transaction: None, ..aborted() }).len();
         for length in (0..whole.len()).filter(|length| *length != head) {
             assert_eq!(decode(&whole[..length]), None, "{length}");
         }

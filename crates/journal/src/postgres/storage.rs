@@ -43,20 +43,20 @@ pub(super) struct PostgresStorage {
 }
 
 impl PostgresStorage {
-    pub(super) fn open(database: Database, numbers: Arc<SessionIdGenerator>) -> Result<Self, String> {
+    pub(super) fn open(database: Database, session_ids: Arc<SessionIdGenerator>) -> Result<Self, String> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-        let mut ledger = Self {
+        let mut storage = Self {
             runtime,
             database,
-            session_ids: numbers,
+            session_ids,
             incarnation: 0,
             last_heartbeat: None,
             is_rejection_logged: false,
         };
-        if let Err(error) = ledger.heartbeat() {
+        if let Err(error) = storage.heartbeat() {
             tracing::debug!(%error, "the journal of sessions has no number yet");
         }
-        Ok(ledger)
+        Ok(storage)
     }
 
     /// Sends a heartbeat if it is due, and receives the node's number.
@@ -65,9 +65,9 @@ impl PostgresStorage {
             return Ok(());
         }
         for row in self.query(HEARTBEAT, &[&self.incarnation])? {
-            let life = get_column(&row, "life")?;
-            if life != self.incarnation {
-                self.incarnation = life;
+            let incarnation = get_column(&row, "life")?;
+            if incarnation != self.incarnation {
+                self.incarnation = incarnation;
                 self.session_ids.set_node(get_column::<i32>(&row, "number")?.unsigned_abs().into());
                 self.session_ids.advance_to(get_u64(&row, "last")?.into());
             }
@@ -76,35 +76,35 @@ impl PostgresStorage {
         Ok(())
     }
 
-    fn run_job(&mut self, batch: &WriteJob) -> Result<()> {
+    fn run_job(&mut self, job: &WriteJob) -> Result<()> {
         self.heartbeat()?;
-        if !batch.batch.chunks.is_empty() {
-            self.append(&batch.batch.chunks)?;
+        if !job.batch.chunks.is_empty() {
+            self.append(&job.batch.chunks)?;
         }
         // `clear_first` is ignored: chunks older than this batch are trimmed because of the size limit, but those that
         // other nodes have written meanwhile stay.
-        let (room, deadline) = (to_i64(batch.max_bytes), batch.deadline.map_or(i64::MIN, Timestamp::as_microsecond));
+        let (max_bytes, deadline) = (to_i64(job.max_bytes), job.deadline.map_or(i64::MIN, Timestamp::as_microsecond));
         for _ in 0..MAX_TRIM_ROUNDS {
-            let rows = self.query(TRIM, &[&room, &deadline, &MAX_TRIM_ROWS])?;
-            let gone: i64 = rows.first().map_or(Ok(0), |row| get_column(row, "gone"))?;
-            if gone < MAX_TRIM_ROWS {
+            let rows = self.query(TRIM, &[&max_bytes, &deadline, &MAX_TRIM_ROWS])?;
+            let deleted: i64 = rows.first().map_or(Ok(0), |row| get_column(row, "gone"))?;
+            if deleted < MAX_TRIM_ROWS {
                 break;
             }
         }
         Ok(())
     }
 
-    fn append(&self, pieces: &[Arc<Chunk>]) -> Result<()> {
-        let sessions: Vec<i64> = pieces.iter().map(|piece| to_i64(piece.session.number())).collect();
-        let numbers: Vec<i32> = pieces.iter().map(|piece| chunk_number_to_i32(piece.number)).collect();
-        let times: Vec<i64> = pieces.iter().map(|piece| piece.at.as_microsecond()).collect();
-        let sizes: Vec<i64> = pieces.iter().map(|piece| to_i64(piece.bytes())).collect();
-        let refusals: Vec<bool> = pieces.iter().map(|piece| piece.info.refusals > 0).collect();
-        let heads: Vec<Vec<u8>> = pieces.iter().map(|piece| record::encode(piece)).collect();
-        let lines: Vec<&[u8]> = pieces.iter().map(|piece| piece.lines.as_bytes()).collect();
+    fn append(&self, chunks: &[Arc<Chunk>]) -> Result<()> {
+        let sessions: Vec<i64> = chunks.iter().map(|chunk| to_i64(chunk.session.number())).collect();
+        let numbers: Vec<i32> = chunks.iter().map(|chunk| chunk_number_to_i32(chunk.number)).collect();
+        let times: Vec<i64> = chunks.iter().map(|chunk| chunk.at.as_microsecond()).collect();
+        let sizes: Vec<i64> = chunks.iter().map(|chunk| to_i64(chunk.bytes())).collect();
+        let refusals: Vec<bool> = chunks.iter().map(|chunk| chunk.info.refusals > 0).collect();
+        let heads: Vec<Vec<u8>> = chunks.iter().map(|chunk| record::encode(chunk)).collect();
+        let lines: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.lines.as_bytes()).collect();
         let messages = || {
-            pieces.iter().zip(&sessions).zip(&numbers).flat_map(|((piece, session), number)| {
-                let messages = piece.transaction.iter().flat_map(|mail| &mail.messages);
+            chunks.iter().zip(&sessions).zip(&numbers).flat_map(|((chunk, session), number)| {
+                let messages = chunk.transaction.iter().flat_map(|mail| &mail.messages);
                 messages.map(move |(mailbox, id)| (mailbox.as_str().as_bytes(), id_to_i64(*id), *session, *number))
             })
         };
@@ -129,8 +129,8 @@ impl PostgresStorage {
         self.query(APPEND, parameters).map(drop)
     }
 
-    fn query(&self, question: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        self.runtime.block_on(self.database.query(question, parameters))
+    fn query(&self, statement: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
+        self.runtime.block_on(self.database.query(statement, parameters))
     }
 }
 
@@ -141,8 +141,8 @@ impl Storage for PostgresStorage {
     const PAUSE_FACTOR: u32 = 6;
     const MAX_IDLE_TIME: Duration = HEARTBEAT_INTERVAL;
 
-    fn write(&mut self, batch: &WriteJob) -> Result<(), String> {
-        match self.run_job(batch) {
+    fn write(&mut self, job: &WriteJob) -> Result<(), String> {
+        match self.run_job(job) {
             Ok(()) => {
                 self.is_rejection_logged = false;
                 Ok(())

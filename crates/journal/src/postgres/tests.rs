@@ -39,10 +39,10 @@ fn noted(session: SessionId, number: u32, text: &str) -> Chunk {
 }
 
 /// Waits until a query returns something. Chunks of another node are visible after they are written.
-async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
+async fn until<T>(mut query: impl AsyncFnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
-        if let Some(found) = look().await {
+        if let Some(found) = query().await {
             return found;
         }
         assert!(start.elapsed() < LONG, "in vain");
@@ -52,23 +52,23 @@ async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
 
 async fn listed(journal: &PostgresJournal) -> Vec<u64> {
     let page = SessionPage { before: None, refused_only: false, limit: 1000 };
-    journal.sessions(page).await.unwrap().iter().map(|told| told.session.number()).collect()
+    journal.sessions(page).await.unwrap().iter().map(|transcript| transcript.session.number()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_is_a_journal() {
+async fn passes_conformance_suite() {
     let Some(address) = address() else { return };
     conformance::run(async |max_bytes| open(&address, &fresh_schema(), max_bytes).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_lasts() {
+async fn keeps_transcripts() {
     let (Some(address), schema) = (address(), fresh_schema()) else { return };
-    conformance::what_was_noted_lasts(async || open(&address, &schema, PLENTY).await).await;
+    conformance::keeps_transcripts_across_restarts(async || open(&address, &schema, PLENTY).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_is_a_journal_also_when_all_is_written() {
+async fn other_node_reads_written_chunks() {
     let (Some(address), schema) = (address(), fresh_schema()) else { return };
     let (one, other) = (open(&address, &schema, PLENTY).await, open(&address, &schema, PLENTY).await);
     for session in 1..=5 {
@@ -78,22 +78,22 @@ async fn it_is_a_journal_also_when_all_is_written() {
         one.append(refused);
         one.append(chunk(session, 2, "tail"));
     }
-    until(async || other.session(5.into()).await.unwrap().filter(|told| told.chunks.len() == 3)).await;
+    until(async || other.session(5.into()).await.unwrap().filter(|transcript| transcript.chunks.len() == 3)).await;
     assert_eq!(listed(&other).await, [5, 4, 3, 2, 1]);
     let page = SessionPage { before: Some(4.into()), refused_only: true, limit: 7 };
     let refused = other.sessions(page).await.unwrap();
-    assert_eq!(refused.iter().map(|told| told.session.number()).collect::<Vec<_>>(), [2]);
+    assert_eq!(refused.iter().map(|transcript| transcript.session.number()).collect::<Vec<_>>(), [2]);
     assert_eq!(refused[0].chunks.len(), 3);
     assert_eq!(refused[0].lines().count(), 0, "a list goes without them");
-    let told = other.find_by_message(&"bob".to_owned().into(), 30.into()).await.unwrap().unwrap();
-    assert_eq!(told.lines().map(|line| line.text).collect::<Vec<_>>(), ["head", "mail 1"]);
-    assert_eq!(told.chunks[1].transaction, mail_chunk(3, 1, "bob", 30).transaction);
+    let transcript = other.find_by_message(&"bob".to_owned().into(), 30.into()).await.unwrap().unwrap();
+    assert_eq!(transcript.lines().map(|line| line.text).collect::<Vec<_>>(), ["head", "mail 1"]);
+    assert_eq!(transcript.chunks[1].transaction, mail_chunk(3, 1, "bob", 30).transaction);
     // The node that has written it returns the same.
-    assert_eq!(one.find_by_message(&"bob".to_owned().into(), 30.into()).await.unwrap(), Some(told));
+    assert_eq!(one.find_by_message(&"bob".to_owned().into(), 30.into()).await.unwrap(), Some(transcript));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_tell_of_each_others_sessions_and_know_who_has_died() {
+async fn nodes_see_sessions_of_other_nodes_and_detect_dead_ones() {
     let (Some(address), schema) = (address(), fresh_schema()) else { return };
     let (one, other) = (open(&address, &schema, PLENTY).await, open(&address, &schema, PLENTY).await);
     let now = Timestamp::now();
@@ -110,13 +110,13 @@ async fn nodes_tell_of_each_others_sessions_and_know_who_has_died() {
     one.append(noted(first, 0, "here"));
     other.append(noted(second, 0, "there"));
     for (journal, id, text) in [(&one, second, "there"), (&other, first, "here")] {
-        let told = until(async || journal.session(id).await.unwrap()).await;
-        assert_eq!(told.lines().map(|line| line.text).collect::<Vec<_>>(), [text]);
-        assert_eq!(told.info.end, None, "it goes on");
+        let transcript = until(async || journal.session(id).await.unwrap()).await;
+        assert_eq!(transcript.lines().map(|line| line.text).collect::<Vec<_>>(), [text]);
+        assert_eq!(transcript.info.end, None, "it goes on");
     }
     drop(one);
-    let told = other.session(first).await.unwrap().unwrap();
-    assert_eq!(told.info.end, Some(SessionEnd { at: None, reason: "lost".into() }));
+    let transcript = other.session(first).await.unwrap().unwrap();
+    assert_eq!(transcript.info.end, Some(SessionEnd { at: None, reason: "lost".into() }));
     assert_eq!(other.session(second).await.unwrap().unwrap().info.end, None);
     // A node that starts now never reuses an id, although its clock is slow.
     let late = open(&address, &schema, PLENTY).await;
@@ -124,7 +124,7 @@ async fn nodes_tell_of_each_others_sessions_and_know_who_has_died() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_bound_is_one_for_all_nodes() {
+async fn size_limit_is_shared_by_all_nodes() {
     let (Some(address), schema) = (address(), fresh_schema()) else { return };
     for round in 0..5 {
         let journal = open(&address, &schema, 50_000).await;
@@ -145,7 +145,7 @@ async fn the_bound_is_one_for_all_nodes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_twice_counts_once() {
+async fn chunk_written_twice_counts_once() {
     let (Some(address), schema) = (address(), fresh_schema()) else { return };
     for _ in 0..2 {
         let journal = open(&address, &schema, PLENTY).await;
@@ -158,22 +158,22 @@ async fn what_is_written_twice_counts_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_that_is_cut_holds_nobody_up_and_nothing_is_lost() {
+async fn append_does_not_block_and_loses_nothing_while_disconnected() {
     let (Some(server), schema) = (Postgres::shared(), fresh_schema()) else { return };
-    let mut line = FaultProxy::new(server.port());
-    let cut_off = open(&line.url(server).parse().unwrap(), &schema, PLENTY).await;
+    let mut proxy = FaultProxy::new(server.port());
+    let behind_proxy = open(&proxy.url(server).parse().unwrap(), &schema, PLENTY).await;
     let other = open(&server.url().parse().unwrap(), &schema, PLENTY).await;
-    cut_off.append(chunk(1, 0, "before"));
+    behind_proxy.append(chunk(1, 0, "before"));
     until(async || other.session(1.into()).await.unwrap()).await;
-    line.disconnect();
+    proxy.disconnect();
     // If `append` waited for the database, this would never end.
     for session in 2..=100 {
-        cut_off.append(chunk(session, 0, "meanwhile"));
+        behind_proxy.append(chunk(session, 0, "meanwhile"));
     }
-    assert!(cut_off.session(2.into()).await.is_err(), "nobody knows what is written of it");
+    assert!(behind_proxy.session(2.into()).await.is_err(), "nobody knows what is written of it");
     assert_eq!(other.session(100.into()).await.unwrap(), None);
-    line.restore();
+    proxy.restore();
     until(async || other.session(100.into()).await.unwrap()).await;
     assert_eq!(listed(&other).await, (1..=100).rev().collect::<Vec<_>>());
-    assert!(cut_off.session(2.into()).await.unwrap().is_some());
+    assert!(behind_proxy.session(2.into()).await.unwrap().is_some());
 }
