@@ -55,7 +55,7 @@ fn migrations_run_once_and_in_order() {
 }
 
 #[test]
-fn a_migration_that_fails_changes_nothing() {
+fn failed_migration_changes_nothing() {
     let mut connection = Connection::open_in_memory().unwrap();
     with(&[FIRST]).migrate(&mut connection).unwrap();
     with(&[FIRST, SECOND, BROKEN]).migrate(&mut connection).unwrap_err();
@@ -63,7 +63,7 @@ fn a_migration_that_fails_changes_nothing() {
 }
 
 #[test]
-fn newer_and_foreign_databases_are_refused() {
+fn refuses_newer_and_foreign_databases() {
     let mut newer = SCHEMA.open_in_memory().unwrap();
     let refused = with(&[FIRST]).migrate(&mut newer);
     assert!(matches!(refused, Err(OpenError::Newer { found: 2, known: 1 })), "{refused:?}");
@@ -78,14 +78,14 @@ fn newer_and_foreign_databases_are_refused() {
 }
 
 #[test]
-fn a_version_without_a_migration_is_refused() {
+fn refuses_version_without_migration() {
     let mut earlier = with(&[FIRST]).open_in_memory().unwrap();
     let current = with(&[Migration { from: 0, to: 2, sql: "CREATE TABLE other (x)" }]);
     assert!(matches!(current.migrate(&mut earlier), Err(OpenError::Foreign)));
 }
 
 #[test]
-fn a_new_file_is_private_and_configured() {
+fn new_file_is_private_and_configured() {
     let dir = TestDir::new();
     let path = dir.path().join("notes.db");
     let connection = SCHEMA.open(&path).unwrap();
@@ -106,7 +106,7 @@ fn a_new_file_is_private_and_configured() {
 }
 
 #[test]
-fn a_refused_file_is_not_changed() {
+fn refused_file_is_not_changed() {
     let dir = TestDir::new();
     let path = dir.path().join("notes.db");
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE other (x)").unwrap();
@@ -116,7 +116,7 @@ fn a_refused_file_is_not_changed() {
 }
 
 #[test]
-fn an_unusable_file_is_replaced_as_the_schema_says() {
+fn unusable_file_is_replaced_as_configured() {
     let garbage = |path: &Path| fs::write(path, "not a database. ".repeat(1000)).unwrap();
     let damaged = |path: &Path| {
         SCHEMA.open(path).unwrap();
@@ -156,7 +156,7 @@ fn an_unusable_file_is_replaced_as_the_schema_says() {
 }
 
 #[test]
-fn a_file_without_application_id_is_never_deleted() {
+fn file_without_application_id_is_never_deleted() {
     let dir = TestDir::new();
     let path = dir.path().join("notes.db");
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE other (text TEXT)").unwrap();
@@ -169,7 +169,7 @@ fn a_file_without_application_id_is_never_deleted() {
 }
 
 #[test]
-fn a_file_is_not_replaced_because_of_another_error() {
+fn file_is_not_replaced_after_temporary_error() {
     let dir = TestDir::new();
     let path = dir.path().join("notes.db");
     let connection = SCHEMA.open(&path).unwrap();
@@ -190,7 +190,7 @@ fn a_file_is_not_replaced_because_of_another_error() {
 }
 
 #[test]
-fn an_error_of_opening_keeps_its_kind_and_text() {
+fn converted_open_error_keeps_kind_and_text() {
     for error in [OpenError::Foreign, OpenError::Damaged("a page is lost".to_owned())] {
         let text = error.to_string();
         let converted = rusqlite::Error::from(error);
