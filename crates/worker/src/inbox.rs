@@ -106,7 +106,7 @@ mod tests {
     const LONG: Duration = Duration::from_mins(1);
 
     #[test]
-    fn a_worker_is_woken_by_input_and_by_the_end() {
+    fn worker_is_woken_by_input_and_close() {
         let inbox = Arc::new(Inbox::new(Vec::new()));
         let shared = inbox.clone();
         let worker = Worker::spawn("test worker", move || {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_at_its_deadline() {
+    fn wait_ends_at_deadline() {
         let inbox = Inbox::new(7);
         let (contents, is_ready) = inbox.wait_until(Some(Instant::now()), |contents| contents.queue == 8);
         assert_eq!((contents.queue, is_ready), (7, false));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_ends_when_the_inbox_is_closed() {
+    fn pause_ends_when_inbox_is_closed() {
         let inbox = Arc::new(Inbox::new(()));
         assert!(!inbox.pause(Duration::ZERO));
         let shared = inbox.clone();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inbox_never_opens_again() {
+    fn inbox_never_reopens() {
         let inbox = Inbox::new(());
         assert!(!inbox.is_closed());
         inbox.stop();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_another_thread_does_not_poison_it() {
+    fn panic_of_another_thread_does_not_poison_inbox() {
         let inbox = Arc::new(Inbox::new(7));
         let shared = inbox.clone();
         let panicked = Worker::spawn("test worker", move || {

@@ -68,7 +68,7 @@ mod tests {
     const LONG: Duration = Duration::from_mins(1);
 
     #[test]
-    fn a_worker_is_waited_for_with_a_deadline() {
+    fn waits_for_worker_with_deadline() {
         let (end, ended) = mpsc::channel::<()>();
         let name = || thread::current().name().map(str::to_owned);
         let worker = Worker::spawn("test worker", move || ended.recv().map_or_else(|_| name(), |()| None)).unwrap();
@@ -80,14 +80,14 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_a_worker_and_is_reported() {
+    fn panic_of_worker_is_reported() {
         let worker = Worker::spawn("test worker", || panic!("expected")).unwrap();
         assert!(worker.wait_until(Instant::now() + LONG));
         worker.join().unwrap_err();
     }
 
     #[test]
-    fn the_priority_is_lowered_for_one_thread_only() {
+    fn lowers_priority_of_one_thread_only() {
         let own = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
         let before = own();
         let worker = Worker::spawn("test worker", move || lower_priority().map(|()| own())).unwrap();

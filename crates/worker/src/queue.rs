@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_does_not_fit_is_returned() {
+    fn returns_item_that_does_not_fit() {
         let mut queue = filled(&[4, 6]);
         assert_eq!(queue.push(1, 1), Err(1));
         queue.push(0, 0).unwrap();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_items_make_room_for_the_last() {
+    fn evicts_first_items() {
         let mut queue = filled(&[3, 3, 4]);
         assert_eq!(queue.push_evicting(5, 5), [3, 3]);
         assert_eq!((queue.iter().copied().collect::<Vec<_>>(), queue.size()), (vec![4, 5], 9));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_limited_by_number_and_by_size() {
+    fn batch_is_limited_by_number_and_size() {
         assert_eq!(filled(&[1, 2, 3]).take(2, usize::MAX), (vec![1, 2], 3));
         assert_eq!(filled(&[1, 2, 3]).take(usize::MAX, 2), (vec![1, 2], 3), "the last one may exceed it");
         let mut queue = filled(&[1, 2, 3]);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_first_item_that_meets_the_condition_is_removed() {
+    fn pops_first_item_only_if_condition_is_true() {
         let mut queue = filled(&[1, 2]);
         assert_eq!(queue.pop_front_if(|item| *item == 2), None);
         assert_eq!(queue.pop_front_if(|item| *item == 1), Some(1));
