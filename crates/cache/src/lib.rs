@@ -70,7 +70,7 @@ impl<K: Eq + Hash, A: CacheValue> Cache<K, A> {
 
     /// Returns the value that was made from this state.
     pub fn get(&self, key: &K, state: u64) -> Option<A> {
-        let (found, forgotten) = {
+        let (found, dropped) = {
             let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(entry) = generations.young.get(key) {
                 return (entry.state == state).then(|| entry.value.clone());
@@ -82,20 +82,20 @@ impl<K: Eq + Hash, A: CacheValue> Cache<K, A> {
             let found = entry.value.clone();
             (found, generations.add(key, entry, self.max_bytes / 2))
         };
-        drop(forgotten);
+        drop(dropped);
         Some(found)
     }
 
     /// Inserts a value, unless it is so large that it would evict too many others.
-    pub fn insert(&self, key: K, state: u64, answer: A) {
-        if cost(&answer) > self.max_bytes / 8 {
+    pub fn insert(&self, key: K, state: u64, value: A) {
+        if cost(&value) > self.max_bytes / 8 {
             return;
         }
-        let forgotten = {
+        let dropped = {
             let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
-            generations.add(key, Entry { state, value: answer }, self.max_bytes / 2)
+            generations.add(key, Entry { state, value }, self.max_bytes / 2)
         };
-        drop(forgotten);
+        drop(dropped);
     }
 }
 
@@ -107,19 +107,19 @@ impl<K: Eq + Hash, A: CacheValue> Generations<K, A> {
             self.young_bytes -= cost(&replaced.value);
         }
         let cost = cost(&entry.value);
-        let mut forgotten = HashMap::new();
+        let mut dropped = HashMap::new();
         if self.young_bytes + cost > half {
-            forgotten = mem::replace(&mut self.old, mem::take(&mut self.young));
+            dropped = mem::replace(&mut self.old, mem::take(&mut self.young));
             self.young_bytes = 0;
         }
         self.young_bytes += cost;
         self.young.insert(key, entry);
-        forgotten
+        dropped
     }
 }
 
-fn cost(answer: &impl CacheValue) -> usize {
-    answer.bytes() + ENTRY_OVERHEAD_BYTES
+fn cost(value: &impl CacheValue) -> usize {
+    value.bytes() + ENTRY_OVERHEAD_BYTES
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_found_for_its_state_only() {
+    fn returns_value_for_its_state_only() {
         let cache = Cache::new(100_000);
         cache.insert(1, 7, body(10));
         assert_eq!(cache.get(&1, 7), Some(body(10)));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_holds_and_what_is_in_use_stays() {
+    fn stays_within_limit_and_keeps_used_entries() {
         let cache = Cache::new(100_000);
         cache.insert(0, 0, body(1000));
         for number in 1..1000 {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_an_answer_does_not_count_it_twice() {
+    fn replaced_value_is_not_counted_twice() {
         let cache = Cache::new(100_000);
         cache.insert(0, 0, body(1000));
         for state in 0..1000 {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn one_large_answer_does_not_drive_out_the_rest() {
+    fn does_not_insert_large_values() {
         let cache = Cache::new(8000);
         cache.insert(1, 0, body(8000));
         assert_eq!(cache.get(&1, 0), None);
