@@ -43,9 +43,9 @@ where
         let line = serde_json::to_string(&line).map_err(|_| fmt::Error)?;
         // These characters can only be in strings, and JSON can escape every character.
         for part in line.split_inclusive(is_unsafe_char) {
-            let clean = part.strip_suffix(is_unsafe_char).unwrap_or(part);
-            writer.write_str(clean)?;
-            for c in part[clean.len()..].chars() {
+            let safe = part.strip_suffix(is_unsafe_char).unwrap_or(part);
+            writer.write_str(safe)?;
+            for c in part[safe.len()..].chars() {
                 write!(writer, "\\u{:04x}", u32::from(c))?;
             }
         }

@@ -88,8 +88,8 @@ impl Handle {
     /// the log continues in the old file.
     pub fn reopen(&self) -> io::Result<()> {
         if let Sink::File { path, file } = &*self.sink {
-            let fresh = open_for_append(path)?;
-            *file.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+            let new_file = open_for_append(path)?;
+            *file.lock().unwrap_or_else(PoisonError::into_inner) = new_file;
         }
         Ok(())
     }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn text_lines() {
+    fn formats_text_lines() {
         let lines = logged(false, Level::Info, |_, _| {
             tracing::info!(addr = %"127.0.0.1:2500", "SMTP listening on tcp4");
             tracing::debug!("nobody reads this");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_store_says_better_is_for_those_who_look_closely() {
+    fn pool_warnings_are_logged_at_debug_level_only() {
         for (level, expected) in [(Level::Debug, 2), (Level::Info, 1), (Level::Warn, 1)] {
             for json in [false, true] {
                 let lines = logged(json, level, |_, _| {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn json_lines() {
+    fn formats_json_lines() {
         let lines = logged(true, Level::Warn, |_, _| {
             tracing::info!("nobody reads this");
             let _session = tracing::info_span!("session", id = 7).entered();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_scripts_stand_beside_ours() {
+    fn script_fields_are_added_to_lines() {
         let entry = || {
             let fields =
                 r#"{"level":"x","n":3,"text":"two words","deep":{"a":[true]},"script":1,"":2,"a b":3,"a_b":4}"#;
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_fields_cannot_forge_others() {
+    fn script_field_names_cannot_forge_fields() {
         let lines = logged(false, Level::Info, |_, _| {
             let fields = r#"{"a=b c\n\u202e":1,"ü.x-y_z":2,"time":3,"target":4,"message":5,"line":6,"event":7}"#;
             tracing::info!(lua.fields = %fields, "hello");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_cannot_forge_lines() {
+    fn escapes_unsafe_characters() {
         for json in [false, true] {
             let lines = logged(json, Level::Info, |_, _| {
                 tracing::info!(helo = "x\r\nERROR forged", "hello \n\u{1b}[2J \u{9b}31m \u{2028} \u{202e} \u{2066}");
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_file_is_opened_again() {
+    fn reopens_renamed_file() {
         let mut old = String::new();
         let lines = logged(false, Level::Info, |path, handle| {
             let moved = path.with_extension("1");

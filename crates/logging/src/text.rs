@@ -116,9 +116,9 @@ struct Escaped<'a, 'b>(&'a mut Writer<'b>);
 impl fmt::Write for Escaped<'_, '_> {
     fn write_str(&mut self, mut text: &str) -> fmt::Result {
         while let Some(at) = text.find(is_unsafe_char) {
-            let (clean, rest) = text.split_at(at);
+            let (safe, rest) = text.split_at(at);
             let mut chars = rest.chars();
-            self.0.write_str(clean)?;
+            self.0.write_str(safe)?;
             for control in chars.by_ref().take(1) {
                 write!(self.0, "{}", control.escape_default())?;
             }

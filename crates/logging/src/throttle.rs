@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_is_due_at_once_and_the_next_after_the_interval() {
+    fn first_line_is_due_at_once_and_next_after_interval() {
         let (throttle, start) = (LogThrottle::default(), Instant::now());
         let counts = [0, 1, 5, 10, 11, 12, 30].map(|second| throttle.due(start + Duration::from_secs(second)));
         assert_eq!(counts, [Some(1), None, None, None, Some(4), None, Some(2)]);
