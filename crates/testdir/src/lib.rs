@@ -94,7 +94,7 @@ mod tests {
     const NOTICE: &str = "restante_testdir tests::missing_program: there is no such program\n";
 
     #[test]
-    fn every_directory_is_new_and_goes_with_its_value() {
+    fn directory_is_new_and_removed_on_drop() {
         let (one, other) = (TestDir::new(), TestDir::new());
         assert_ne!(one.path(), other.path());
         fs::write(one.path().join("file"), "text").unwrap();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_a_failed_test_can_be_looked_at() {
+    fn directory_of_failed_test_can_be_kept() {
         let failed = |make: fn() -> TestDir| {
             let test = move || {
                 let dir = make();
