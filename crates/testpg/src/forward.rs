@@ -54,10 +54,10 @@ struct Connection {
 }
 
 impl Forwarder {
-    pub(crate) fn new(lead: impl Fn() -> Option<TcpStream> + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(connect_upstream: impl Fn() -> Option<TcpStream> + Send + Sync + 'static) -> Self {
         let port = ReservedPort::new();
-        let traffic = Mutex::new(State { flow: Flow::Running, connections: Vec::new() });
-        let shared = Arc::new(Shared { connect_upstream: Box::new(lead), state: traffic, changed: Condvar::new() });
+        let state = Mutex::new(State { flow: Flow::Running, connections: Vec::new() });
+        let shared = Arc::new(Shared { connect_upstream: Box::new(connect_upstream), state, changed: Condvar::new() });
         let acceptor = Some(spawn_acceptor(&port, &shared));
         Self { port, shared, acceptor }
     }
@@ -68,9 +68,9 @@ impl Forwarder {
 
     /// Pauses forwarding until it is resumed.
     pub(crate) fn pause(&self) {
-        let mut traffic = self.shared.lock();
-        if traffic.flow == Flow::Running {
-            traffic.flow = Flow::Paused;
+        let mut state = self.shared.lock();
+        if state.flow == Flow::Running {
+            state.flow = Flow::Paused;
         }
     }
 
@@ -138,16 +138,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set_flow(&self, gate: Flow) {
-        self.lock().flow = gate;
+    fn set_flow(&self, flow: Flow) {
+        self.lock().flow = flow;
         self.changed.notify_all();
     }
 
     /// Waits while forwarding is paused. Returns whether it is running then.
     fn wait_while_paused(&self) -> bool {
-        let closed = |traffic: &mut State| traffic.flow == Flow::Paused;
-        let traffic = self.changed.wait_while(self.lock(), closed).unwrap_or_else(PoisonError::into_inner);
-        traffic.flow == Flow::Running
+        let closed = |state: &mut State| state.flow == Flow::Paused;
+        let state = self.changed.wait_while(self.lock(), closed).unwrap_or_else(PoisonError::into_inner);
+        state.flow == Flow::Running
     }
 
     fn register(&self, connection: &Arc<Connection>) {
@@ -162,10 +162,10 @@ impl Connection {
     fn start(self, shared: &Arc<Shared>) {
         let connection = Arc::new(self);
         shared.register(&connection);
-        let (there, back) = (Arc::clone(&connection), connection);
+        let (to_server, to_client) = (Arc::clone(&connection), connection);
         let (first, second) = (Arc::clone(shared), Arc::clone(shared));
-        thread::spawn(move || there.forward(&there.client, &there.server, &first));
-        thread::spawn(move || back.forward(&back.server, &back.client, &second));
+        thread::spawn(move || to_server.forward(&to_server.client, &to_server.server, &first));
+        thread::spawn(move || to_client.forward(&to_client.server, &to_client.client, &second));
     }
 
     fn forward(&self, from: &TcpStream, to: &TcpStream, shared: &Shared) {
@@ -183,15 +183,15 @@ impl Connection {
 
 /// Forwards one direction of a connection, including its end. Returns `None` if the connection is lost.
 fn copy(mut from: &TcpStream, mut to: &TcpStream, shared: &Shared) -> Option<()> {
-    let mut piece = vec![0; BUFFER_BYTES];
+    let mut buffer = vec![0; BUFFER_BYTES];
     loop {
-        let length = from.read(&mut piece).ok()?;
+        let length = from.read(&mut buffer).ok()?;
         if !shared.wait_while_paused() {
             return None;
         }
         if length == 0 {
             return to.shutdown(Shutdown::Write).ok();
         }
-        to.write_all(&piece[..length]).ok()?;
+        to.write_all(&buffer[..length]).ok()?;
     }
 }

@@ -129,7 +129,7 @@ mod tests {
     use restante_testdir::TestDir;
 
     #[test]
-    fn the_highest_version_comes_first() {
+    fn highest_version_comes_first() {
         let folder = TestDir::new();
         for name in ["pgsql-9.6", "pgsql-10", "pgsql-16", "other-17", "pgsql"] {
             fs::create_dir(folder.path().join(name)).unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn users_have_two_ids() {
+    fn parses_user_and_group_ids() {
         let users =
             "root:x:0:0:root:/root:/bin/sh\n\nbroken:x\npostgres2:x:7:8::/:\npostgres:x:101:104:,,,:/var:/bin/sh\n";
         assert_eq!(user_ids(users, "postgres"), Some((101, 104)));

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_come_and_go_on_a_reserved_port() {
+    fn servers_can_restart_on_reserved_port() {
         let reserved = ReservedPort::new();
         for _ in 0..3 {
             let refused = TcpStream::connect(reserved.address()).unwrap_err();
@@ -74,7 +74,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_reserved_port_is_reserved_once() {
+    fn port_cannot_be_reserved_twice() {
         let reserved = ReservedPort::new();
         assert!(ReservedPort::reserve(reserved.get()).is_none());
     }

@@ -147,8 +147,8 @@ impl Postgres {
         let mut command = self.user.command(&self.installation.program("initdb"), self.directory.path());
         command.args(["--no-sync", "--auth=trust", "--username=restante", "--encoding=UTF8", "--locale=C"]);
         let output = command.arg("--pgdata").arg(self.data_dir()).stderr(Stdio::piped()).output().expect("initdb runs");
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "initdb fails in {}: {complaint}", self.directory.path().display());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "initdb fails in {}: {stderr}", self.directory.path().display());
     }
 
     /// Starts the server. Returns false if it ended, for example because another program has its port.
@@ -176,15 +176,15 @@ impl Postgres {
     /// Returns whether the server accepts connections. A pid file of a previous server does not count.
     fn is_ready(&self) -> bool {
         let Some(running) = &self.running else { return false };
-        let notes = self.pid_file_lines();
-        notes.first() == Some(&running.server.id().to_string()) && notes.get(7).is_some_and(|status| status == "ready")
+        let lines = self.pid_file_lines();
+        lines.first() == Some(&running.server.id().to_string()) && lines.get(7).is_some_and(|status| status == "ready")
     }
 
     /// Removes the shared memory of a killed server. The system would keep it until the next boot, and its number is
     /// limited. The pid file contains it as a key and an id.
     fn remove_shared_memory(&self) {
-        let notes = self.pid_file_lines();
-        if let Some((_, id)) = notes.get(6).and_then(|segment| segment.rsplit_once(' ')) {
+        let lines = self.pid_file_lines();
+        if let Some((_, id)) = lines.get(6).and_then(|segment| segment.rsplit_once(' ')) {
             // If this fails, a few bytes are left.
             let _ = Command::new("ipcrm").args(["-m", id]).stderr(Stdio::null()).status();
         }
@@ -192,8 +192,8 @@ impl Postgres {
 
     /// Returns the lines of the pid file of a running server: its process id first, its status last.
     fn pid_file_lines(&self) -> Vec<String> {
-        let notes = fs::read_to_string(self.data_dir().join("postmaster.pid")).unwrap_or_default();
-        notes.lines().map(|line| line.trim().to_owned()).collect()
+        let lines = fs::read_to_string(self.data_dir().join("postmaster.pid")).unwrap_or_default();
+        lines.lines().map(|line| line.trim().to_owned()).collect()
     }
 
     /// Returns whether the server is not running.

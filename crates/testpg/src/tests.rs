@@ -35,7 +35,7 @@ fn connect(port: u16) -> io::Result<TcpStream> {
 }
 
 #[test]
-fn what_was_committed_outlives_every_end() {
+fn commits_survive_kill_and_stop() {
     for (start, fsync) in [(Postgres::start as fn() -> _, "off"), (Postgres::start_durable, "on")] {
         let Some(mut postgres) = start() else { return };
         let port = postgres.port();
@@ -49,14 +49,14 @@ fn what_was_committed_outlives_every_end() {
         postgres.start_again();
         assert_eq!(postgres.port(), port);
         connect(port).unwrap();
-        if let Some(answers) = psql(&postgres, "SHOW fsync; SELECT n FROM t ORDER BY n") {
-            assert_eq!(answers, format!("{fsync}\n1\n2"));
+        if let Some(output) = psql(&postgres, "SHOW fsync; SELECT n FROM t ORDER BY n") {
+            assert_eq!(output, format!("{fsync}\n1\n2"));
         }
     }
 }
 
 #[test]
-fn the_kill_reaches_a_client_whose_statement_still_runs() {
+fn kill_ends_running_statement() {
     let Some(mut postgres) = Postgres::start() else { return };
     let psql = postgres.installation.program("psql");
     if !psql.is_file() {
@@ -68,16 +68,16 @@ fn the_kill_reaches_a_client_whose_statement_still_runs() {
     command.args(["-XAtq"]).arg(postgres.url()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut client = command.spawn().unwrap();
     writeln!(client.stdin.take().unwrap(), "{busy};").unwrap();
-    let mut line = String::new();
-    BufReader::new(client.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "begun\n");
+    let mut proxy = String::new();
+    BufReader::new(client.stdout.take().unwrap()).read_line(&mut proxy).unwrap();
+    assert_eq!(proxy, "begun\n");
     postgres.kill();
     assert!(!client.wait().unwrap().success());
     postgres.start_again();
 }
 
 #[test]
-fn the_shared_one_is_one() {
+fn shared_server_is_the_same_for_all_callers() {
     let Some(postgres) = Postgres::shared() else { return };
     connect(postgres.port()).unwrap();
     assert_eq!(
@@ -87,7 +87,7 @@ fn the_shared_one_is_one() {
 }
 
 #[test]
-fn a_dropped_server_leaves_nothing() {
+fn dropped_server_leaves_nothing() {
     let Some(postgres) = Postgres::start() else { return };
     let (port, directory) = (postgres.port(), postgres.directory().to_owned());
     assert!(directory.exists());
@@ -97,12 +97,12 @@ fn a_dropped_server_leaves_nothing() {
 }
 
 #[test]
-fn a_killed_test_program_leaves_nothing() {
+fn killed_test_program_leaves_nothing() {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "tests::waits_to_be_killed", "--ignored", "--nocapture"]);
     let mut program = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(program.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let words = lines.find_map(|line| Some(line.split_once("SERVER ")?.1.to_owned()));
+    let words = lines.find_map(|proxy| Some(proxy.split_once("SERVER ")?.1.to_owned()));
     program.kill().unwrap();
     program.wait().unwrap();
     let Some(words) = words else { return skip("the program had no server") };
@@ -141,9 +141,9 @@ fn echo(letter: u8) -> u16 {
 
 /// Reads this number of bytes.
 fn hear(mut stream: &TcpStream, length: usize) -> io::Result<Vec<u8>> {
-    let mut heard = vec![0; length];
-    stream.read_exact(&mut heard)?;
-    Ok(heard)
+    let mut received = vec![0; length];
+    stream.read_exact(&mut received)?;
+    Ok(received)
 }
 
 /// Returns a connection whose server has sent its letter.
@@ -154,76 +154,76 @@ fn greeted(port: u16) -> TcpStream {
 }
 
 #[test]
-fn a_line_passes_on_everything_and_its_end() {
-    let line = FaultProxy::new(echo(b'a'));
-    let mut stream = greeted(line.port());
+fn proxy_forwards_data_and_end_of_stream() {
+    let proxy = FaultProxy::new(echo(b'a'));
+    let mut stream = greeted(proxy.port());
     let sent: Vec<u8> = (0..1_000_000_u32).map(|number| number.to_le_bytes()[0]).collect();
     let mut writer = stream.try_clone().unwrap();
     let copy = sent.clone();
-    let writing = thread::spawn(move || {
+    let writer_thread = thread::spawn(move || {
         writer.write_all(&copy)?;
         writer.shutdown(std::net::Shutdown::Write)
     });
-    let mut heard = Vec::new();
-    stream.read_to_end(&mut heard).unwrap();
-    writing.join().unwrap().unwrap();
-    assert!(heard == sent);
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).unwrap();
+    writer_thread.join().unwrap().unwrap();
+    assert!(received == sent);
 }
 
 #[test]
-fn a_cut_line_is_noticed_and_refuses() {
-    let mut line = FaultProxy::new(echo(b'a'));
-    let streams = [greeted(line.port()), greeted(line.port())];
+fn disconnected_proxy_closes_and_refuses_connections() {
+    let mut proxy = FaultProxy::new(echo(b'a'));
+    let streams = [greeted(proxy.port()), greeted(proxy.port())];
     for _ in 0..2 {
-        line.disconnect();
+        proxy.disconnect();
     }
-    line.hang();
+    proxy.hang();
     for stream in &streams {
         let error = hear(stream, 1).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset), "{error}");
     }
-    assert_eq!(connect(line.port()).unwrap_err().kind(), ErrorKind::ConnectionRefused);
-    line.restore();
-    greeted(line.port());
+    assert_eq!(connect(proxy.port()).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    proxy.restore();
+    greeted(proxy.port());
 }
 
 #[test]
-fn a_hanging_line_is_silent_and_loses_nothing() {
-    let mut line = FaultProxy::new(echo(b'a'));
-    let mut old = greeted(line.port());
-    line.hang();
+fn hanging_proxy_is_silent_and_loses_nothing() {
+    let mut proxy = FaultProxy::new(echo(b'a'));
+    let mut old = greeted(proxy.port());
+    proxy.hang();
     old.write_all(b"late").unwrap();
-    let new = connect(line.port()).unwrap();
+    let new = connect(proxy.port()).unwrap();
     for stream in [&old, &new] {
         stream.set_read_timeout(Some(MOMENT)).unwrap();
         let error = hear(stream, 1).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
         stream.set_read_timeout(Some(LONG)).unwrap();
     }
-    line.restore();
+    proxy.restore();
     assert_eq!(hear(&old, 4).unwrap(), b"late");
     assert_eq!(hear(&new, 1).unwrap(), b"a");
-    line.hang();
-    line.disconnect();
+    proxy.hang();
+    proxy.disconnect();
     assert!(hear(&old, 1).is_err());
 }
 
 #[test]
-fn a_line_that_leads_nowhere_hangs_up() {
+fn proxy_without_server_closes_connections() {
     let nowhere = ReservedPort::new();
-    let line = FaultProxy::new(nowhere.get());
-    assert!(hear(&connect(line.port()).unwrap(), 1).is_err());
+    let proxy = FaultProxy::new(nowhere.get());
+    assert!(hear(&connect(proxy.port()).unwrap(), 1).is_err());
 }
 
 #[test]
-fn a_balancer_goes_round_past_those_that_refuse() {
-    let mut line = FaultProxy::new(echo(b'b'));
-    let balancer = Balancer::new(vec![echo(b'a'), line.port(), echo(b'c')]);
+fn balancer_skips_servers_that_refuse() {
+    let mut proxy = FaultProxy::new(echo(b'b'));
+    let balancer = Balancer::new(vec![echo(b'a'), proxy.port(), echo(b'c')]);
     let greetings =
         || -> Vec<u8> { (0..6).flat_map(|_| hear(&connect(balancer.port()).unwrap(), 1).unwrap()).collect() };
     assert_eq!(greetings(), b"abcabc");
-    line.disconnect();
+    proxy.disconnect();
     assert_eq!(greetings(), b"accacc");
-    line.restore();
+    proxy.restore();
     assert_eq!(greetings(), b"abcabc");
 }
