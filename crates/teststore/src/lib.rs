@@ -65,10 +65,10 @@ impl SharedStore {
     /// Adds a node that is still starting: further changes are held back, and are its backlog when it is released.
     pub async fn starting_node(self: &Arc<Self>) -> Arc<Node> {
         let (sender, feed) = Feed::new(FEED_CAPACITY);
-        let mut register = self.state.lock().await;
-        let number = register.links.len();
-        let begins_behind = Some(register.clock);
-        register.links.push(NodeLink { sender, held_changes: Some(Vec::new()), starts_after: begins_behind });
+        let mut state = self.state.lock().await;
+        let number = state.links.len();
+        let begins_behind = Some(state.clock);
+        state.links.push(NodeLink { sender, held_changes: Some(Vec::new()), starts_after: begins_behind });
         Arc::new(Node { store: self.clone(), index: number, feed: Mutex::new(Some(feed)) })
     }
 }
@@ -81,22 +81,22 @@ impl Node {
 
     /// Sends the changes that were held back.
     pub async fn release(&self) {
-        let mut register = self.store.state.lock().await;
-        let wire = &mut register.links[self.index];
-        let Some(changes) = wire.held_changes.take() else { return };
-        match wire.starts_after.take() {
-            Some(behind) => wire.send(FeedItem::Backlog { after: behind, changes }).await,
+        let mut state = self.store.state.lock().await;
+        let link = &mut state.links[self.index];
+        let Some(changes) = link.held_changes.take() else { return };
+        match link.starts_after.take() {
+            Some(after) => link.send(FeedItem::Backlog { after, changes }).await,
             None if changes.is_empty() => {}
-            None => wire.send(FeedItem::Changes(changes)).await,
+            None => link.send(FeedItem::Changes(changes)).await,
         }
     }
 
     /// Discards the changes that were held back, and sends a gap instead.
     pub async fn discard_held(&self) {
-        let mut register = self.store.state.lock().await;
-        let wire = &mut register.links[self.index];
-        wire.held_changes = None;
-        wire.send(FeedItem::Gap).await;
+        let mut state = self.store.state.lock().await;
+        let link = &mut state.links[self.index];
+        link.held_changes = None;
+        link.send(FeedItem::Gap).await;
     }
 }
 
@@ -104,11 +104,11 @@ impl State {
     /// Publishes an event to all nodes, at this position or the next one.
     async fn publish(&mut self, number: Option<u64>, event: Event) {
         self.clock = number.unwrap_or(self.clock + 1);
-        for wire in &mut self.links {
+        for link in &mut self.links {
             let change = Change { position: self.clock, event: event.clone() };
-            match &mut wire.held_changes {
-                Some(held) => held.push(change),
-                None => wire.send(FeedItem::Changes(vec![change])).await,
+            match &mut link.held_changes {
+                Some(changes) => changes.push(change),
+                None => link.send(FeedItem::Changes(vec![change])).await,
             }
         }
     }
@@ -122,54 +122,54 @@ impl State {
 
 impl NodeLink {
     /// Sends an item. Ignores a node that was dropped.
-    async fn send(&self, news: FeedItem) {
-        let _ = self.sender.send(news).await;
+    async fn send(&self, item: FeedItem) {
+        let _ = self.sender.send(item).await;
     }
 }
 
 #[async_trait]
 impl Store for Node {
     async fn append(&self, message: NewMessage) -> Result<Appended> {
-        let mut register = self.store.state.lock().await;
+        let mut state = self.store.state.lock().await;
         // An id is both a position and a time, so the time of the last change must have passed.
-        while Timestamp::now().as_microsecond().unsigned_abs() <= register.clock {
+        while Timestamp::now().as_microsecond().unsigned_abs() <= state.clock {
             tokio::task::yield_now().await;
         }
         let appended = self.store.memory.append(message).await?;
         for summary in &appended.stored {
-            register.publish(Some(summary.id.number()), Event::Stored(summary.clone())).await;
+            state.publish(Some(summary.id.number()), Event::Stored(summary.clone())).await;
         }
-        register.publish_deleted(&appended.evicted).await;
+        state.publish_deleted(&appended.evicted).await;
         Ok(appended)
     }
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        let mut register = self.store.state.lock().await;
+        let mut state = self.store.state.lock().await;
         let was_there = self.store.memory.set_seen(mailbox, id, seen).await?;
         if was_there {
-            register.publish(None, Event::Seen { mailbox: mailbox.clone(), id, seen }).await;
+            state.publish(None, Event::Seen { mailbox: mailbox.clone(), id, seen }).await;
         }
         Ok(was_there)
     }
 
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
-        let mut register = self.store.state.lock().await;
+        let mut state = self.store.state.lock().await;
         let removed = self.store.memory.remove(mailbox, id).await?;
-        register.publish_deleted(removed.as_slice()).await;
+        state.publish_deleted(removed.as_slice()).await;
         Ok(removed)
     }
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
-        let mut register = self.store.state.lock().await;
+        let mut state = self.store.state.lock().await;
         let removed = self.store.memory.purge(mailbox, last, limit).await?;
-        register.publish_deleted(&removed).await;
+        state.publish_deleted(&removed).await;
         Ok(removed)
     }
 
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
-        let mut register = self.store.state.lock().await;
+        let mut state = self.store.state.lock().await;
         let removed = self.store.memory.expire(deadline, limit).await?;
-        register.publish_deleted(&removed).await;
+        state.publish_deleted(&removed).await;
         Ok(removed)
     }
 
