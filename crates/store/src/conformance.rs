@@ -164,30 +164,30 @@ async fn message_can_have_many_mailboxes(store: &impl Store) {
 }
 
 async fn ids_ascend_and_are_never_reused(store: &impl Store) {
-    let mut given = Vec::new();
+    let mut assigned = Vec::new();
     for round in 0..3 {
         // The clock stands still, and is even set back.
         for second in [100, 100, 99 - round] {
-            given.push(add(store, second, "bob").await.id);
+            assigned.push(add(store, second, "bob").await.id);
         }
-        let latest = *given.last().unwrap();
+        let latest = *assigned.last().unwrap();
         assert_eq!(store.find(&name("bob"), MessageSelector::Latest).await.unwrap().unwrap().id, latest);
         match round {
             0 => store.remove(&name("bob"), latest).await.map(|_| ()).unwrap(),
             _ => store.purge(&name("bob"), MessageId::MAX, usize::MAX).await.map(|_| ()).unwrap(),
         }
     }
-    assert!(given.is_sorted_by(|a, b| a < b), "{given:?}");
+    assert!(assigned.is_sorted_by(|a, b| a < b), "{assigned:?}");
 }
 
 async fn last_id_is_highest_assigned_id(store: &impl Store) {
-    assert_eq!(store.last_id().await.unwrap(), MessageId::ZERO, "nothing ever came");
+    assert_eq!(store.last_id().await.unwrap(), MessageId::ZERO, "the store was always empty");
     // The clock is set back in between.
     for (second, mailbox) in [(100, "bob"), (50, "ann"), (50, "bob")] {
         let added = add(store, second, mailbox).await;
         assert_eq!(store.last_id().await.unwrap(), added.id);
         store.remove(&name(mailbox), added.id).await.unwrap();
-        assert_eq!(store.last_id().await.unwrap(), added.id, "although it is gone");
+        assert_eq!(store.last_id().await.unwrap(), added.id, "even after it is removed");
     }
     let copies = store.append(message(50, &["a", "b"], b"x")).await.unwrap().stored;
     assert_eq!(Some(store.last_id().await.unwrap()), copies.iter().map(|copy| copy.id).max());
@@ -196,7 +196,7 @@ async fn last_id_is_highest_assigned_id(store: &impl Store) {
 async fn versions_change_with_every_change(store: &impl Store) {
     let bob = name("bob");
     let mut seen = HashSet::new();
-    let mut assert_new = |version: crate::Version| assert!(seen.insert(version), "{version:?} was there before");
+    let mut assert_new = |version: crate::Version| assert!(seen.insert(version), "{version:?} was used before");
     let first = add(store, 1, "bob").await;
     assert_new(store.version(&bob).await.unwrap());
     let second = add(store, 2, "bob").await;
@@ -278,12 +278,12 @@ async fn expire_removes_oldest_first(store: &impl Store) {
     let first = add(store, 1, "bob").await;
     let second = add(store, 2, "ann").await;
     let third = add(store, 3, "bob").await;
-    assert!(store.expire(at(1), 10).await.unwrap().is_empty(), "the deadline itself is not yet too old");
+    assert!(store.expire(at(1), 10).await.unwrap().is_empty(), "the deadline is exclusive");
     assert_eq!(store.expire(at(3), 1).await.unwrap(), [first]);
     assert_eq!(store.expire(at(3), 10).await.unwrap(), [second]);
     assert_eq!(ids(store, "bob").await, [third.id]);
     assert!(ids(store, "ann").await.is_empty());
-    assert!(store.expire(at(9), 0).await.unwrap().is_empty(), "none is none");
+    assert!(store.expire(at(9), 0).await.unwrap().is_empty(), "a limit of zero removes nothing");
 }
 
 /// The clock was set back: times and ids have different orders, and the time counts.
@@ -291,7 +291,7 @@ async fn expire_orders_by_time_of_receipt(store: &impl Store) {
     let late = add(store, 100, "bob").await;
     let early = add(store, 10, "bob").await;
     let middle = add(store, 50, "ann").await;
-    assert!(late.id < early.id, "ids ascend all the same");
+    assert!(late.id < early.id, "ids ascend nevertheless");
     assert_eq!(store.expire(at(60), 1).await.unwrap(), [early]);
     assert_eq!(store.expire(at(60), 10).await.unwrap(), [middle]);
     assert_eq!(ids(store, "bob").await, [late.id]);
@@ -360,7 +360,7 @@ async fn size_limit_counts_shared_body_once(store: &impl Store) {
     for second in 0..20 {
         store.append(message(second, &["a", "b"], &[b'x'; 2000])).await.unwrap();
         assert!(store.usage().await.unwrap().bytes <= 5_000);
-        assert!(!ids(store, "a").await.is_empty() && !ids(store, "b").await.is_empty(), "what just came stays");
+        assert!(!ids(store, "a").await.is_empty() && !ids(store, "b").await.is_empty(), "the newest messages stay");
     }
     store.append(message(30, &["c"], &[b'x'; 4950])).await.unwrap();
     assert_eq!(store.usage().await.unwrap().messages, 1);

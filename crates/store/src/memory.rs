@@ -126,11 +126,7 @@ impl Store for MemoryStore {
 
     async fn usage(&self) -> Result<Usage> {
         let state = self.lock();
-        Ok(Usage {
-            messages: state.by_age.len() as u64,
-            mailboxes: state.mailboxes.len() as u64,
-            bytes: state.bytes,
-        })
+        Ok(Usage { messages: state.by_age.len() as u64, mailboxes: state.mailboxes.len() as u64, bytes: state.bytes })
     }
 }
 

@@ -22,17 +22,17 @@ pub(super) async fn many_writers_lose_nothing(store: impl Store) {
     for writer in 0..8 {
         let store = store.clone();
         writers.spawn(async move {
-            let mut given = Vec::new();
+            let mut acknowledged = Vec::new();
             for second in 0..60 {
                 let body = format!("{writer} {second}");
                 let appended = store.append(message(second, &["shared", "other"], body.as_bytes())).await.unwrap();
                 let id = appended.stored[0].id;
                 let found = store.find(&name("shared"), MessageSelector::Id(id)).await.unwrap();
-                assert_eq!(found.as_ref(), Some(&appended.stored[0]), "what was acknowledged is there at once");
-                given.push((id, body));
+                assert_eq!(found.as_ref(), Some(&appended.stored[0]), "an acknowledged message is visible at once");
+                acknowledged.push((id, body));
             }
-            assert!(given.is_sorted_by(|one, other| one.0 < other.0), "later messages have higher ids");
-            given
+            assert!(acknowledged.is_sorted_by(|one, other| one.0 < other.0), "later messages have higher ids");
+            acknowledged
         });
     }
     let mut all: Vec<_> = writers.join_all().await.into_iter().flatten().collect();
@@ -146,7 +146,7 @@ pub(super) async fn message_is_removed_once(store: impl Store) {
                 }
             });
         }
-        assert_eq!(deleters.join_all().await.concat(), [summary], "exactly one gets it");
+        assert_eq!(deleters.join_all().await.concat(), [summary], "exactly one call returns it");
     }
     assert_eq!(store.usage().await.unwrap(), Usage::default());
 }
@@ -163,10 +163,10 @@ pub(super) async fn set_seen_and_remove_agree(store: impl Store) {
         if round % 2 == 0 {
             yield_now().await;
         }
-        let removed = store.remove(&mailbox, id).await.unwrap().expect("nobody else removes");
-        assert_eq!(marking.await.unwrap(), removed.seen, "marked before it went, or not there any more");
+        let removed = store.remove(&mailbox, id).await.unwrap().expect("only this call removes it");
+        assert_eq!(marking.await.unwrap(), removed.seen, "it was marked before it was removed, or not found");
         assert_eq!(store.find(&mailbox, MessageSelector::Id(id)).await.unwrap(), None);
-        assert_eq!(store.version(&mailbox).await.unwrap(), Version(0), "marking does not bring it back");
+        assert_eq!(store.version(&mailbox).await.unwrap(), Version(0), "marking does not restore it");
     }
 }
 
@@ -229,7 +229,7 @@ async fn read_until_written(store: Arc<impl Store>, active_writers: Arc<AtomicUs
         assert!(numbers(&listing).is_sorted_by(|one, other| one < other));
         for summary in &listing.messages {
             let Some(source) = store.source(&mailbox, summary.id).await.unwrap() else { continue };
-            assert_eq!(source.len() as u64, summary.size, "never there by halves");
+            assert_eq!(source.len() as u64, summary.size, "never partly visible");
             assert_eq!(source.body, body_of(summary.headline.subject()));
         }
         let messages = listed.entry(listing.version).or_insert_with(|| listing.messages.clone());
@@ -244,10 +244,10 @@ async fn read_until_written(store: Arc<impl Store>, active_writers: Arc<AtomicUs
 async fn assert_accounted(store: &impl Store, stored: Vec<Summary>, deleted: Vec<Summary>) {
     let key = |summary: &Summary| (summary.mailbox.clone(), summary.id);
     let expected: HashSet<_> = stored.iter().map(key).collect();
-    assert_eq!(expected.len(), stored.len(), "no id is given twice in a mailbox");
+    assert_eq!(expected.len(), stored.len(), "no id is used twice in a mailbox");
     let mut found = HashSet::new();
     for summary in &deleted {
-        assert!(found.insert(key(summary)), "{summary:?} went twice");
+        assert!(found.insert(key(summary)), "{summary:?} was deleted twice");
     }
     let (mut counted, mut states) = (Usage::default(), Vec::new());
     for mailbox in MAILBOXES {
@@ -256,7 +256,7 @@ async fn assert_accounted(store: &impl Store, stored: Vec<Summary>, deleted: Vec
         counted.mailboxes += u64::from(!messages.is_empty());
         states.extend(state_of(&messages));
         for summary in &messages {
-            assert!(found.insert(key(summary)), "{summary:?} went and is still there");
+            assert!(found.insert(key(summary)), "{summary:?} was deleted and is still listed");
         }
     }
     assert!(found == expected, "missing or unknown: {:?}", found.symmetric_difference(&expected));
@@ -266,5 +266,5 @@ async fn assert_accounted(store: &impl Store, stored: Vec<Summary>, deleted: Vec
     for mailbox in MAILBOXES {
         store.purge(&name(mailbox), MessageId::MAX, usize::MAX).await.unwrap();
     }
-    assert_eq!(store.usage().await.unwrap(), Usage::default(), "nothing is left behind");
+    assert_eq!(store.usage().await.unwrap(), Usage::default(), "nothing is left");
 }

@@ -65,7 +65,7 @@ pub(super) async fn times_are_kept_exactly(store: &impl Store) {
         assert_eq!((stored[0].received, found.received), (received, received));
     }
     let expired = store.expire(nanosecond, 10).await.unwrap();
-    assert_eq!(expired.iter().map(|gone| gone.received).collect::<Vec<_>>(), [before_the_epoch, at(0)]);
+    assert_eq!(expired.iter().map(|summary| summary.received).collect::<Vec<_>>(), [before_the_epoch, at(0)]);
     let a_moment_later = Timestamp::new(1_794_711_170, 123_456_790).expect("a valid time");
     assert_eq!(store.expire(a_moment_later, 10).await.unwrap().len(), 1);
 }

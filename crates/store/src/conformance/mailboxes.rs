@@ -63,7 +63,7 @@ pub(super) async fn list_contains_mailboxes_that_are_not_empty(store: &impl Stor
     for (prefix, after, limit, expected) in table {
         let names = names(store, prefix, after, limit).await;
         let names: Vec<_> = names.iter().map(MailboxName::as_str).collect();
-        assert_eq!(names, expected, "{limit} of {prefix}* behind {after}");
+        assert_eq!(names, expected, "{limit} of {prefix}* after {after}");
     }
 }
 

@@ -208,7 +208,7 @@ impl RandomWalk {
         assert_eq!(listing.messages, expected);
         assert_eq!(listing.version == Version(0), expected.is_empty(), "zero is an empty mailbox's version");
         let earlier = self.versions.entry((mailbox.clone(), listing.version)).or_insert(expected);
-        assert_eq!(*earlier, listing.messages, "{:?} was another listing's", listing.version);
+        assert_eq!(*earlier, listing.messages, "{:?} was the version of another listing", listing.version);
     }
 
     fn message(&mut self) -> NewMessage {
@@ -284,7 +284,8 @@ impl RandomWalk {
     fn usage(&self) -> Usage {
         let copies: Vec<_> = self.contents.values().flat_map(BTreeMap::values).collect();
         let traces: usize = copies.iter().map(|message| message.source.trace.len()).sum();
-        let bodies: BTreeMap<i64, usize> = copies.iter().map(|message| (message.message, message.source.body.len())).collect();
+        let bodies: BTreeMap<i64, usize> =
+            copies.iter().map(|message| (message.message, message.source.body.len())).collect();
         Usage {
             messages: copies.len() as u64,
             mailboxes: self.contents.len() as u64,

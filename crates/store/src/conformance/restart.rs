@@ -63,7 +63,7 @@ impl StoreContents {
             let listing = store.list(&mailbox.name, Page::ALL).await.unwrap();
             for summary in listing.messages {
                 let source = store.source(&mailbox.name, summary.id).await.unwrap();
-                messages.push((summary, source.expect("what is listed is there")));
+                messages.push((summary, source.expect("listed messages exist")));
             }
             mailboxes.push((mailbox, listing.version));
         }
@@ -86,18 +86,22 @@ async fn random_changes_survive<S: Store, F: Future<Output = S>>(open: impl Fn(P
 
 async fn ids_ascend_across_restarts<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     let dir = TestDir::new();
-    let mut given: Vec<MessageId> = Vec::new();
+    let mut assigned: Vec<MessageId> = Vec::new();
     // The clock is set back before each start.
     for second in [1_000, 900, 800] {
         let store = open(dir.path().to_owned(), Limits::default()).await;
         for mailbox in ["bob", "ann"] {
-            given.push(add(&store, second, mailbox).await.id);
+            assigned.push(add(&store, second, mailbox).await.id);
         }
         store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
         store.expire(at(second + 1), 10).await.unwrap();
-        assert_eq!(store.usage().await.unwrap(), Usage::default(), "nothing is left to tell the last id by");
+        assert_eq!(
+            store.usage().await.unwrap(),
+            Usage::default(),
+            "no message is left from which the last id could be derived"
+        );
     }
-    assert!(given.is_sorted_by(|one, other| one < other), "{given:?}");
+    assert!(assigned.is_sorted_by(|one, other| one < other), "{assigned:?}");
 }
 
 async fn versions_are_never_reused<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
@@ -132,9 +136,7 @@ async fn expire_continues_after_restart<S: Store, F: Future<Output = S>>(open: i
     assert_eq!(ids(&store, "bob").await, [added[0].id]);
 }
 
-async fn new_limits_apply_to_next_message<S: Store, F: Future<Output = S>>(
-    open: impl Fn(PathBuf, Limits) -> F,
-) {
+async fn new_limits_apply_to_next_message<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     let dir = TestDir::new();
     let store = open(dir.path().to_owned(), Limits::default()).await;
     for second in 0..10 {
@@ -145,7 +147,7 @@ async fn new_limits_apply_to_next_message<S: Store, F: Future<Output = S>>(
 
     let store = open(dir.path().to_owned(), Limits { messages_per_mailbox: 4, bytes: 0 }).await;
     let appended = store.append(message(20, &["bob"], &[b'x'; 1000])).await.unwrap();
-    let evicted: Vec<_> = appended.evicted.iter().map(|gone| gone.id).collect();
+    let evicted: Vec<_> = appended.evicted.iter().map(|summary| summary.id).collect();
     assert_eq!(evicted, before[..7]);
     assert_eq!(ids(&store, "bob").await, [&before[7..], &[appended.stored[0].id]].concat());
     drop(store);

@@ -34,7 +34,9 @@ impl ActiveSegment {
             // If it cannot be continued, the next record starts a new one.
             active.file = active
                 .reopen()
-                .inspect_err(|error| tracing::error!(%error, segment, "the last segment stays as it is"))
+                .inspect_err(
+                    |error| tracing::error!(%error, segment, "cannot continue the last segment, starting a new one"),
+                )
                 .ok();
         }
         active
@@ -49,7 +51,7 @@ impl ActiveSegment {
         }
     }
 
-    /// Starts a new segment. Its directory entry is synced when this returns.
+    /// Starts a new segment after syncing the one in `full`. Its directory entry is synced when this returns.
     fn start_segment(&mut self, full: Option<File>) -> io::Result<File> {
         // From now on, only the new segment can contain bytes that are not synced.
         if let Some(full) = full
@@ -58,13 +60,13 @@ impl ActiveSegment {
             self.file = Some(full);
             return Err(error);
         }
-        let number = self.next_id;
+        let id = self.next_id;
         self.next_id += 1;
-        let path = self.segments.path(number);
+        let path = self.segments.path(id);
         // An existing file with this name is a leftover of an earlier process.
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
         sync_dir(&self.segments.dir)?;
-        self.id = number;
+        self.id = id;
         self.end = 0;
         Ok(file)
     }
@@ -149,18 +151,18 @@ fn write_records(file: &File, mut offset: u64, records: &[Record]) -> io::Result
     let length = |record: &Record| {
         record.head.len() + Some(record.body.len()).filter(|body| *body <= MAX_COALESCED_BYTES).unwrap_or(0)
     };
-    let mut small = Vec::with_capacity(records.iter().map(length).sum());
+    let mut buffer = Vec::with_capacity(records.iter().map(length).sum());
     for record in records {
-        small.extend_from_slice(&record.head);
+        buffer.extend_from_slice(&record.head);
         if record.body.len() <= MAX_COALESCED_BYTES {
-            small.extend_from_slice(&record.body);
+            buffer.extend_from_slice(&record.body);
             continue;
         }
-        file.write_all_at(&small, offset)?;
-        offset += small.len() as u64;
-        small.clear();
+        file.write_all_at(&buffer, offset)?;
+        offset += buffer.len() as u64;
+        buffer.clear();
         file.write_all_at(&record.body, offset)?;
         offset += record.body.len() as u64;
     }
-    file.write_all_at(&small, offset)
+    file.write_all_at(&buffer, offset)
 }

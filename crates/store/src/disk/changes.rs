@@ -74,7 +74,7 @@ impl<'a> Changes<'a> {
     ) -> Result<Vec<Summary>> {
         let NewMessage { received, headline, body, copies } = message;
         let shared = copies.len() > 1;
-        let nanoseconds = time_to_nanos(*received);
+        let received_nanos = time_to_nanos(*received);
         let mut statement = database.prepare_cached(concat!(
             "INSERT INTO copies (mailbox, ",
             columns!(),
@@ -87,7 +87,7 @@ impl<'a> Changes<'a> {
             statement.execute(params![
                 copy.mailbox.as_str(),
                 id_to_i64(*id),
-                nanoseconds,
+                received_nanos,
                 false,
                 size,
                 body.len(),
@@ -249,7 +249,9 @@ impl<'a> Changes<'a> {
         for (name, stats) in mailboxes {
             match stats.messages {
                 0 => delete.execute([name.as_str()])?,
-                _ => upsert.execute(params![name.as_str(), stats.messages, stats.version, stats.unseen, stats.bytes])?,
+                _ => {
+                    upsert.execute(params![name.as_str(), stats.messages, stats.version, stats.unseen, stats.bytes])?
+                }
             };
         }
         let mut upsert = database.prepare_cached("INSERT OR REPLACE INTO segments VALUES (?1, ?2, ?3)")?;
@@ -296,7 +298,7 @@ impl<'a> Changes<'a> {
 
     /// Updates the counters after the row of a copy was deleted.
     fn update_counters(&mut self, database: &Connection, copy: CopyRow) -> Result<Summary> {
-        let CopyRow { summary, body_bytes: body, location, shared } = copy;
+        let CopyRow { summary, body_bytes, location, shared } = copy;
         let version = self.next_version();
         let stats = self.mailbox_mut(database, &summary.mailbox)?;
         stats.version = version;
@@ -305,7 +307,7 @@ impl<'a> Changes<'a> {
         stats.bytes = stats.bytes.saturating_sub(summary.size);
         let is_empty = stats.messages == 0;
         let is_last_copy = !shared || release_shared_copy(database, location)?;
-        let freed = if is_last_copy { summary.size } else { summary.size.saturating_sub(body) };
+        let freed = if is_last_copy { summary.size } else { summary.size.saturating_sub(body_bytes) };
         let usage = &mut self.counters.usage;
         usage.messages = usage.messages.saturating_sub(1);
         usage.mailboxes = usage.mailboxes.saturating_sub(u64::from(is_empty));

@@ -156,7 +156,7 @@ pub(super) fn run_checkpoint(database: &Connection, mode: CheckpointMode) -> Che
         Ok(_) => CheckpointOutcome::Partial,
         Err(error) if ErrorKind::classify(&error) == ErrorKind::Busy => CheckpointOutcome::Partial,
         Err(error) => {
-            tracing::error!(%error, "the log of the database cannot be brought home; trying again");
+            tracing::error!(%error, "cannot checkpoint the database, retrying");
             CheckpointOutcome::Failed
         }
     }
@@ -184,15 +184,15 @@ impl CheckpointThread {
                 return self.run_once(true);
             }
             // With relaxed durability there is one sync per second.
-            let time_to_sync = last_sync.elapsed() >= RELAXED_SYNC_INTERVAL;
-            if time_to_sync {
+            let is_sync_due = last_sync.elapsed() >= RELAXED_SYNC_INTERVAL;
+            if is_sync_due {
                 last_sync = Instant::now();
             }
-            self.run_once(time_to_sync);
+            self.run_once(is_sync_due);
         }
     }
 
-    fn run_once(&mut self, time_to_sync: bool) {
+    fn run_once(&mut self, is_sync_due: bool) {
         if self.state.is_requested.swap(false, Ordering::Acquire) {
             self.checkpoint();
         }
@@ -200,7 +200,7 @@ impl CheckpointThread {
         let frees = self.state.take_pending_frees();
         let is_synced = match self.durability {
             Durability::Full => true,
-            Durability::Relaxed => time_to_sync && self.sync(),
+            Durability::Relaxed => is_sync_due && self.sync(),
         };
         if is_synced {
             frees.free(&self.segments);
@@ -229,7 +229,7 @@ impl CheckpointThread {
         let segment = self.state.active_segment.load(Ordering::Relaxed);
         let synced = self.segments.sync(segment).and_then(|()| sync_wal(&self.path));
         if let Err(error) = &synced {
-            tracing::error!(%error, "mail cannot be synced; trying again");
+            tracing::error!(%error, "cannot sync messages, retrying");
             self.state.has_unsynced.store(true, Ordering::Release);
         }
         synced.is_ok()
@@ -237,7 +237,7 @@ impl CheckpointThread {
 
     fn open(&self) -> Option<Connection> {
         let opened = schema::open_for_checkpoints(&self.path);
-        opened.inspect_err(|error| tracing::error!(%error, "the log of the database stays; trying again")).ok()
+        opened.inspect_err(|error| tracing::error!(%error, "cannot open the database for a checkpoint, retrying")).ok()
     }
 }
 

@@ -29,7 +29,7 @@ impl Writer {
         let step =
             if self.reclaim.deleted_rows >= MIN_VACUUM_ROWS { self.shrink_database() } else { self.compact_step() };
         if let Err(error) = step {
-            tracing::error!(%error, "space cannot be reclaimed");
+            tracing::error!(%error, "cannot reclaim space");
             self.reclaim.current_scan = None;
             match (error, segment) {
                 // A damaged segment stays as it is. It does not prevent others from being compacted.
@@ -50,20 +50,24 @@ impl Writer {
         let files: HashSet<u64> = match self.shared.segments.ids() {
             Ok(files) => files.into_iter().collect(),
             Err(error) => {
-                tracing::error!(%error, "the folder of segments cannot be read");
+                tracing::error!(%error, "cannot read the folder of segments");
                 return;
             }
         };
         for id in &files {
             if !self.statistics.segments.contains_key(id) && self.active_segment.current() != Some(*id) {
-                tracing::info!(segment = id, "removing a leftover file");
+                tracing::info!(segment = id, "removing a leftover segment file");
                 self.reclaim.pending_frees.segments.push(*id);
                 self.active_segment.skip_id(*id);
             }
         }
         for (id, stats) in &self.statistics.segments {
             if !files.contains(id) {
-                tracing::error!(segment = id, bytes = stats.live, "a segment file is missing, and the mail in it");
+                tracing::error!(
+                    segment = id,
+                    bytes = stats.live,
+                    "a segment file is missing; its messages cannot be read"
+                );
             }
         }
     }
@@ -98,7 +102,9 @@ impl Writer {
         if !is_done {
             self.reclaim.current_scan = Some(scan);
         } else if self.statistics.segments.contains_key(&segment) {
-            return Err(StoreError::Broken(format!("segment {segment} is counted as in use, but nobody uses it")));
+            return Err(StoreError::Broken(format!(
+                "segment {segment} is counted as in use, but no message refers to it"
+            )));
         }
         Ok(())
     }

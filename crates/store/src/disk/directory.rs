@@ -69,15 +69,15 @@ impl Directory {
         let missing: Vec<&Path> = absolute.ancestors().take_while(|dir| !dir.exists()).collect();
         for dir in missing.into_iter().rev() {
             let parent = dir.parent().unwrap_or(dir);
-            let made = DirBuilder::new().mode(0o700).create(dir).and_then(|()| sync_dir(parent));
+            let created = DirBuilder::new().mode(0o700).create(dir).and_then(|()| sync_dir(parent));
             // Another process may create it at the same time; the lock decides which one continues.
-            if let Err(error) = made
+            if let Err(error) = created
                 && error.kind() != io::ErrorKind::AlreadyExists
             {
-                return Err(self.error("cannot make", &error));
+                return Err(self.error("cannot create", &error));
             }
         }
-        if segments.is_dir() { Ok(()) } else { Err(self.error("cannot make", &io::ErrorKind::NotADirectory.into())) }
+        if segments.is_dir() { Ok(()) } else { Err(self.error("cannot create", &io::ErrorKind::NotADirectory.into())) }
     }
 
     /// Creates an empty database if there is none. Only its owner can read it. Fails if there are segments without a
@@ -128,10 +128,10 @@ impl Directory {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut owner = String::new();
+                let mut pid = String::new();
                 // Only for the error message. The file may have no content.
-                let _ = (&file).take(20).read_to_string(&mut owner);
-                return Err(OpenError::Locked { dir: self.path.clone(), pid: owner.trim().parse().ok() });
+                let _ = (&file).take(20).read_to_string(&mut pid);
+                return Err(OpenError::Locked { dir: self.path.clone(), pid: pid.trim().parse().ok() });
             }
             Err(TryLockError::Error(error)) => return Err(self.error("cannot lock", &error)),
         }
@@ -140,8 +140,8 @@ impl Directory {
         Ok(Lock { _file: file })
     }
 
-    fn error(&self, what: &'static str, error: &io::Error) -> OpenError {
+    fn error(&self, action: &'static str, error: &io::Error) -> OpenError {
         let error = io::Error::new(error.kind(), error.to_string());
-        OpenError::Directory { action: what, dir: self.path.clone(), error }
+        OpenError::Directory { action, dir: self.path.clone(), error }
     }
 }

@@ -77,29 +77,29 @@ impl OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Directory { action: what, dir, error } => {
-                write!(f, "{what} the data directory {}: {error}", dir.display())
+            Self::Directory { action, dir, error } => {
+                write!(f, "{action} the data directory {}: {error}", dir.display())
             }
             Self::Missing(dir) => write!(f, "there is no store in {}", dir.display()),
             Self::Orphaned(dir) => write!(
                 f,
-                "{} holds mail, but its database restante.db is missing or empty; put it back, or move the data \
+                "{} contains messages, but its database restante.db is missing or empty; put it back, or move the data \
                  directory away to start with an empty one",
                 dir.display()
             ),
-            Self::WrongOwner { dir, owner, user: us } => write!(
+            Self::WrongOwner { dir, owner, user } => write!(
                 f,
-                "the data directory {} belongs to user {owner}, whom files made by user {us} would shut out; run this \
-                 as user {owner}",
+                "the data directory {} belongs to user {owner}, who could not access files that user {user} creates; \
+                 run this as user {owner}",
                 dir.display()
             ),
-            Self::Locked { dir, pid: owner } => {
+            Self::Locked { dir, pid } => {
                 write!(f, "the data directory {} is in use by another server", dir.display())?;
-                owner.map_or(Ok(()), |pid| write!(f, " (process {pid})"))
+                pid.map_or(Ok(()), |pid| write!(f, " (process {pid})"))
             }
             Self::TooNew { found, known } => write!(
                 f,
-                "the database was made by a later version of Restante: its schema is {found}, this version knows {known}"
+                "the database was created by a later version of Restante: its schema is {found}, this version knows {known}"
             ),
             Self::Foreign => f.write_str("the file restante.db is a database of another program"),
             Self::Damaged(cause) => write!(
@@ -151,9 +151,9 @@ impl From<OpenError> for StoreError {
     }
 }
 
-/// Classifies an error of a segment file. `what` is the operation that failed.
-pub(super) fn segment_error(what: &str, error: &io::Error) -> StoreError {
-    let cause = format!("{what}: {error}");
+/// Classifies an error of a segment file. `action` is the operation that failed.
+pub(super) fn segment_error(action: &str, error: &io::Error) -> StoreError {
+    let cause = format!("{action}: {error}");
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             StoreError::NoSpace(cause)

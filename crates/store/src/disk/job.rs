@@ -37,7 +37,7 @@ impl<T> Reply<T> {
         let Self { result, sender } = self;
         let result = match (outcome, result) {
             (Ok(()), Some(result)) => Ok(result),
-            (Ok(()), None) => Err(crate::StoreError::Broken("the writer left a job undone".to_owned())),
+            (Ok(()), None) => Err(crate::StoreError::Broken("the writer did not run the job".to_owned())),
             (Err(error), _) => Err(error),
         };
         // The caller may have been cancelled. The change stays.

@@ -121,7 +121,7 @@ impl DiskStore {
         let writer = Writer::open(directory, settings, shared.clone(), lock)?;
         let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
         let thread = Worker::spawn("store", move || writer.run(queue));
-        let thread = thread.map_err(|error| OpenError::Database(format!("no thread for the writer: {error}")))?;
+        let thread = thread.map_err(|error| OpenError::Database(format!("cannot start the writer thread: {error}")))?;
         let (summaries, sources) = (Cache::new(cache_share / 2), Cache::new(cache_share / 2));
         Ok(Self { shared, summaries, sources, writer: Some((sender, thread)) })
     }
@@ -161,10 +161,10 @@ impl Drop for DiskStore {
             if !thread.wait_until(Instant::now() + CLOSE_TIMEOUT) {
                 let timeout_seconds = CLOSE_TIMEOUT.as_secs();
                 tracing::error!(
-                    "the disk did not let the store close within {timeout_seconds} s; what was acknowledged is kept"
+                    "the disk did not respond within {timeout_seconds} s while the store was closed; acknowledged messages are safe"
                 );
             } else if thread.join().is_err() {
-                tracing::error!("the writer of the store has panicked");
+                tracing::error!("the writer thread of the store has panicked");
             }
         }
     }
@@ -273,7 +273,7 @@ fn find_cached<K: Eq + Hash, A: CacheValue>(cache: &Cache<K, A>, key: &K, lookup
 }
 
 fn writer_stopped() -> StoreError {
-    StoreError::Unavailable("its writer has ended".to_owned())
+    StoreError::Unavailable("the writer has stopped".to_owned())
 }
 
 impl Shared {

@@ -11,7 +11,7 @@ use crate::{Result, StoreError};
 const MIN_WAL_TRUNCATE_BYTES: u64 = 1 << 20;
 /// How long the result of a check is valid.
 const CHECK_VALIDITY: Duration = Duration::from_millis(100);
-/// The space that a transaction usually takes beside the message itself, at most.
+/// The space that a transaction usually takes in addition to the message, at most.
 const TRANSACTION_OVERHEAD_BYTES: u64 = 64 << 10;
 
 impl Writer {
@@ -19,8 +19,8 @@ impl Writer {
     pub(super) fn check_database_file(&self) -> Result<()> {
         match self.directory.database_file_id() {
             Ok(found) if found == self.database_file => Ok(()),
-            Ok(_) => Err(StoreError::Broken("the database was replaced by another; restart the server".to_owned())),
-            Err(error) => Err(StoreError::Unavailable(format!("the database is not where it was: {error}"))),
+            Ok(_) => Err(StoreError::Broken("the database file was replaced; restart the server".to_owned())),
+            Err(error) => Err(StoreError::Unavailable(format!("the database file was moved: {error}"))),
         }
     }
 
@@ -38,16 +38,16 @@ impl Writer {
         }
         self.last_check = None;
         self.check_database_file()?;
-        let space = self.directory.disk_space().map_err(|error| segment_error("looking for room", &error))?;
+        let space = self.directory.disk_space().map_err(|error| segment_error("checking the free space", &error))?;
         if space.free < space.reserve() {
             self.free_space();
             let (free, reserve) = (space.free >> 20, space.reserve() >> 20);
-            return Err(StoreError::NoSpace(format!("{free} MiB are free, {reserve} MiB are kept for deletions")));
+            return Err(StoreError::NoSpace(format!("{free} MiB are free, {reserve} MiB are reserved for deletions")));
         }
         self.active_segment.check_file();
         self.active_segment.prepare().map_err(|error| {
             self.reclaim.has_leftovers = true;
-            segment_error("beginning a segment", &error)
+            segment_error("starting a segment", &error)
         })?;
         self.last_check = Some(PassedCheck { at: Instant::now(), remaining_bytes: space.free - space.reserve() });
         Ok(())

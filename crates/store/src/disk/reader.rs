@@ -66,7 +66,7 @@ impl ReaderPool {
             }
             result
         });
-        task.await.unwrap_or_else(|error| Err(StoreError::Broken(format!("a reader: {error}"))))
+        task.await.unwrap_or_else(|error| Err(StoreError::Broken(format!("a query panicked: {error}"))))
     }
 
     /// Waits for the current queries, and holds back new ones until the returned guard is dropped.
@@ -187,7 +187,7 @@ pub(super) fn source(
         {
             return Err(error);
         }
-        let read = segments.read(at).map_err(|error| segment_error("reading mail", &error));
+        let read = segments.read(at).map_err(|error| segment_error("reading a message", &error));
         match read.and_then(|record| parse_source(record, mailbox, id, at)) {
             Ok(source) => return Ok(Some((version, Some(source)))),
             // The record may have been removed or moved after it was located.

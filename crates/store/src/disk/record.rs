@@ -92,7 +92,7 @@ pub(super) fn length(header: [u8; HEADER_BYTES]) -> Result<u64, RecordError> {
     let mut fields = FieldReader { bytes: &header, position: 0 };
     let magic = fields.array()?;
     if magic != FREED_MAGIC && u32::from_le_bytes(magic) != MAGIC {
-        return Err(RecordError("no record begins here"));
+        return Err(RecordError("there is no record here"));
     }
     fields.position = CHECKSUM_START;
     let length = u64::from_le_bytes(fields.array()?);
@@ -104,10 +104,10 @@ impl ParsedRecord {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         let header = bytes.first_chunk().ok_or(RecordError("the header is incomplete"))?;
         if length(*header)? != bytes.len() as u64 {
-            return Err(RecordError("the length is another one"));
+            return Err(RecordError("the length is wrong"));
         }
         if header.starts_with(&FREED_MAGIC) {
-            return Err(RecordError("it was given back"));
+            return Err(RecordError("its space was freed"));
         }
         let mut fields = FieldReader { bytes, position: 4 };
         let sum = u32::from_le_bytes(fields.array()?);
@@ -122,7 +122,7 @@ impl ParsedRecord {
             let trace = u32::from_le_bytes(fields.array()?) as usize;
             let mailbox = u16::from_le_bytes(fields.array()?);
             let mailbox = fields.slice(usize::from(mailbox))?;
-            let mailbox = std::str::from_utf8(mailbox).map_err(|_| RecordError("a mailbox name is no text"))?;
+            let mailbox = std::str::from_utf8(mailbox).map_err(|_| RecordError("a mailbox name is not UTF-8"))?;
             copies.push(RecordCopy { mailbox: mailbox.to_owned(), id, trace: 0..trace });
         }
         for copy in &mut copies {
@@ -202,7 +202,7 @@ mod tests {
                 changed[at] ^= 1 << bit;
                 assert!(ParsedRecord::parse(&changed).is_err(), "bit {bit} of byte {at}");
             }
-            assert!(ParsedRecord::parse(&bytes[..at]).is_err(), "cut at {at}");
+            assert!(ParsedRecord::parse(&bytes[..at]).is_err(), "truncated at {at}");
         }
     }
 }

@@ -23,13 +23,13 @@ impl Writer {
         if self.needs_end_check
             && let Err(error) = self.check_last_segment()
         {
-            tracing::error!(%error, "the last segment cannot be checked");
+            tracing::error!(%error, "cannot check the last segment");
         }
         // What the database says about files must be on disk before any of them is removed.
         match self.sync_all() {
             Ok(()) => self.remove_leftovers(),
             Err(error) => {
-                tracing::error!(%error, "the store cannot be synced; trying again");
+                tracing::error!(%error, "cannot sync the store, retrying");
                 self.reclaim.has_leftovers = true;
             }
         }
@@ -55,7 +55,7 @@ impl Writer {
             Ok(())
         })
         .map_err(TransactionError::into_error)?;
-        tracing::error!(segment, "the end of the last segment did not reach the disk: {count} messages are lost");
+        tracing::error!(segment, "the end of the last segment is missing on disk: {count} messages are lost");
         Ok(())
     }
 }

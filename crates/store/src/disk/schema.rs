@@ -192,9 +192,9 @@ fn configure(connection: &Connection) -> Result<(), OpenError> {
 /// Runs the missing migrations and logs it. With many messages this can take long.
 fn migrate(connection: &mut Connection, from: i64) -> Result<(), OpenError> {
     let Usage { mailboxes, messages, .. } = Counters::load(connection)?.usage;
-    tracing::info!(from, to = SCHEMA.version(), mailboxes, messages, "the database is being brought up to date");
+    tracing::info!(from, to = SCHEMA.version(), mailboxes, messages, "migrating the database");
     let start = Instant::now();
     SCHEMA.migrate(connection)?;
-    tracing::info!(took = ?start.elapsed(), "the database is up to date");
+    tracing::info!(took = ?start.elapsed(), "the database was migrated");
     Ok(())
 }

@@ -69,7 +69,7 @@ impl Segments {
             file.read_exact_at(&mut header, at.offset)?;
             // A hole cannot be undone, so the location must be that of a record.
             if record::length(header) != Ok(at.length) {
-                return Err(io::Error::other(format!("no record of {} bytes begins at {}", at.length, at.offset)));
+                return Err(io::Error::other(format!("there is no record of {} bytes at {}", at.length, at.offset)));
             }
             file.write_all_at(&record::FREED_MAGIC, at.offset)?;
         }
@@ -175,14 +175,14 @@ impl PendingFrees {
             if let Err(error) = segments.remove(*segment)
                 && !is_missing(&error)
             {
-                tracing::error!(%error, segment, "a segment file cannot be removed");
+                tracing::error!(%error, segment, "cannot remove a segment file");
             }
         }
         for (segment, records) in &self.records {
             if let Err(error) = segments.punch_holes(*segment, records)
                 && !is_missing(&error)
             {
-                tracing::debug!(%error, segment, "the space of large messages comes back with their segment");
+                tracing::debug!(%error, segment, "cannot free the space of large messages now; it is freed with their segment");
             }
         }
     }

@@ -231,8 +231,8 @@ mod tests {
         cache.insert_version(cache.begin_lookup(), &name(0), 1);
         assert_eq!(cache.version(&name(0)), Some(1));
 
-        let mut never = MailboxCache::disabled();
-        never.insert_version(never.begin_lookup(), &name(0), 1);
-        assert_eq!(never.version(&name(0)), None);
+        let mut disabled = MailboxCache::disabled();
+        disabled.insert_version(disabled.begin_lookup(), &name(0), 1);
+        assert_eq!(disabled.version(&name(0)), None);
     }
 }

@@ -50,7 +50,7 @@ fn flip_bit(segment: &Path) {
 async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + LONG;
     while !condition() {
-        assert!(Instant::now() < deadline, "it never came true that {what}");
+        assert!(Instant::now() < deadline, "timeout while waiting until {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -61,7 +61,7 @@ async fn add(store: &DiskStore, mailboxes: &[&str], letter: u8) -> Vec<Summary> 
 }
 
 async fn body(store: &DiskStore, summary: &Summary) -> Result<Vec<u8>> {
-    Ok(store.source(&summary.mailbox, summary.id).await?.expect("it is there").body.to_vec())
+    Ok(store.source(&summary.mailbox, summary.id).await?.expect("the message exists").body.to_vec())
 }
 
 /// Copies the directory of an open store, as a crash would leave it.
@@ -118,7 +118,7 @@ fn refuses_unusable_directories_without_changing_them() {
     let dir = TestDir::new();
     let file = dir.path().join("file");
     fs::write(&file, "x").unwrap();
-    assert!(refusal(&file).starts_with("cannot make the data directory"), "{}", refusal(&file));
+    assert!(refusal(&file).starts_with("cannot create the data directory"), "{}", refusal(&file));
 
     drop(open(&dir.path().join("newer")));
     let newer = dir.path().join("newer/restante.db");
@@ -137,7 +137,7 @@ fn refuses_unusable_directories_without_changing_them() {
         if is_empty {
             fs::write(orphaned.join("restante.db"), "").unwrap();
         }
-        assert!(refusal(&orphaned).contains("holds mail, but its database restante.db is missing or empty"));
+        assert!(refusal(&orphaned).contains("contains messages, but its database restante.db is missing or empty"));
         assert_eq!(segments(&orphaned).len(), 1);
     }
 
@@ -252,12 +252,12 @@ async fn removes_leftovers_of_a_crash() {
     let copy = copy_as_after_crash(dir.path());
     let last = segments(copy.path()).pop().unwrap();
     // Bytes of a message that was never acknowledged, and a segment that was started but never committed.
-    let whole = fs::read(&last).unwrap();
-    fs::write(&last, [whole.as_slice(), b"garbage"].concat()).unwrap();
+    let bytes = fs::read(&last).unwrap();
+    fs::write(&last, [bytes.as_slice(), b"garbage"].concat()).unwrap();
     fs::write(copy.path().join("segments/0000000077.seg"), "garbage").unwrap();
     fs::write(copy.path().join("segments/notes.txt"), "not ours").unwrap();
     let store = open(copy.path());
-    eventually("the leftover is gone", || segments(copy.path()).len() == 2).await;
+    eventually("the leftover is removed", || segments(copy.path()).len() == 2).await;
     let next = add(&store, &["ann"], b'b').await.remove(0);
     assert_eq!(body(&store, &stored).await.unwrap(), [b'a'; 1000]);
     assert_eq!(body(&store, &next).await.unwrap(), [b'b'; 1000]);
@@ -274,7 +274,7 @@ async fn new_message_does_not_go_to_leftover_file() {
         fs::write(dir.path().join("segments/0000000001.seg"), "garbage").unwrap();
         let store = open(dir.path());
         let stored = add(&store, &["ann"], b'a').await.remove(0);
-        eventually("the leftover is gone", || segments(dir.path()).len() == 1).await;
+        eventually("the leftover is removed", || segments(dir.path()).len() == 1).await;
         drop(store);
         assert_eq!(body(&open(dir.path()), &stored).await.unwrap(), [b'a'; 1000]);
     }
@@ -285,7 +285,7 @@ async fn recovery_removes_only_messages_in_lost_end() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let first = add(&store, &["ann"], b'a').await.remove(0);
-    let gone = add(&store, &["ann", "bob"], b'b').await;
+    let removed = add(&store, &["ann", "bob"], b'b').await;
     let damages: [fn(&mut Vec<u8>); 2] =
         [|bytes| bytes.truncate(bytes.len() - 10), |bytes| bytes.iter_mut().rev().take(500).for_each(|byte| *byte = 0)];
     for damage in damages {
@@ -296,7 +296,7 @@ async fn recovery_removes_only_messages_in_lost_end() {
         fs::write(&last, bytes).unwrap();
         let store = open(copy.path());
         let third = add(&store, &["ann"], b'c').await.remove(0);
-        assert!(third.id > gone[1].id);
+        assert!(third.id > removed[1].id);
         assert_eq!(store.list(&name("ann"), Page::ALL).await.unwrap().messages, [first.clone(), third.clone()]);
         assert!(store.list(&name("bob"), Page::ALL).await.unwrap().messages.is_empty());
         let newest = Newest { id: third.id, received: third.received };
@@ -332,7 +332,7 @@ async fn detects_damaged_record_and_keeps_others() {
     assert!(body(&store, &all[0]).await.is_err());
     store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
     assert_eq!(store.usage().await.unwrap(), Usage::default());
-    eventually("the damaged segment is gone", || !first.exists()).await;
+    eventually("the damaged segment is removed", || !first.exists()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -44,7 +44,7 @@ impl Watchdog {
         if busy < STALL_TIMEOUT {
             return Ok(());
         }
-        Err(StoreError::Unavailable(format!("the disk has not answered for {} s", busy.as_secs())))
+        Err(StoreError::Unavailable(format!("the disk has not responded for {} s", busy.as_secs())))
     }
 
     fn milliseconds(&self, now: Instant) -> u64 {
@@ -58,18 +58,18 @@ mod tests {
 
     #[test]
     fn reports_only_work_that_exceeds_timeout() {
-        let pulse = Watchdog::new();
-        let at = |seconds| pulse.epoch + Duration::from_secs(seconds);
-        pulse.check(at(100)).expect("it has had no work");
+        let watchdog = Watchdog::new();
+        let at = |seconds| watchdog.epoch + Duration::from_secs(seconds);
+        watchdog.check(at(100)).expect("it had no work");
 
-        pulse.set_busy(at(100));
-        pulse.check(at(104)).expect("it may take that long");
-        let stuck = pulse.check(at(107)).expect_err("it does not get on").to_string();
-        assert_eq!(stuck, "store unavailable: the disk has not answered for 7 s");
+        watchdog.set_busy(at(100));
+        watchdog.check(at(104)).expect("it is within the timeout");
+        let error = watchdog.check(at(107)).expect_err("it is blocked").to_string();
+        assert_eq!(error, "store unavailable: the disk has not responded for 7 s");
 
-        pulse.set_busy(at(107));
-        pulse.check(at(108)).expect("it got on");
-        pulse.set_idle();
-        pulse.check(at(200)).expect("it has no work");
+        watchdog.set_busy(at(107));
+        watchdog.check(at(108)).expect("it started other work");
+        watchdog.set_idle();
+        watchdog.check(at(200)).expect("it has no work");
     }
 }

@@ -101,8 +101,9 @@ impl Writer {
         // records that it refers to are synced.
         let needs_end_check = directory.wal_bytes() > 0 || settings.durability == Durability::Relaxed;
         directory.create_database(&shared.segments)?;
-        let checkpointer = Checkpointer::new(directory.database_path(), shared.segments.clone(), settings.durability)
-            .map_err(|error| OpenError::Database(format!("no thread for its log: {error}")))?;
+        let checkpointer =
+            Checkpointer::new(directory.database_path(), shared.segments.clone(), settings.durability)
+                .map_err(|error| OpenError::Database(format!("cannot start the checkpoint thread: {error}")))?;
         let database = connect(&directory, &settings, &checkpointer)?;
         let database_file = directory.database_file_id().map_err(|error| OpenError::Database(error.to_string()))?;
         let statistics = Statistics::load(&database)?;
@@ -205,7 +206,7 @@ impl Writer {
                 }
                 return;
             }
-            Err(failure) => Err(failure.into_error()),
+            Err(error) => Err(error.into_error()),
         };
         // A successful deletion does not show that messages can be stored.
         if outcome.is_err() || jobs.iter().any(Job::needs_space) {
@@ -253,7 +254,7 @@ impl Writer {
     ) -> Result<(), TransactionError> {
         let locations = self.active_segment.append(records).map_err(|error| {
             self.reclaim.has_leftovers = true;
-            segment_error("writing mail", &error)
+            segment_error("writing a message", &error)
         })?;
         if self.settings.durability == Durability::Full
             && !records.is_empty()
@@ -261,7 +262,7 @@ impl Writer {
         {
             self.active_segment.close();
             self.reclaim.has_leftovers = true;
-            return Err(segment_error("syncing mail", &error).into());
+            return Err(segment_error("syncing a message", &error).into());
         }
         // Put back only after success. Closing the connection rolls a failed transaction back.
         let database = self.database.take().ok_or_else(|| StoreError::Broken("no database".to_owned()))?;
@@ -283,8 +284,8 @@ impl Writer {
             self.shared.mailbox_cache().end_commit([]);
             self.active_segment.close();
             self.reclaim.has_leftovers = true;
-            let full = ErrorKind::classify(&error) == ErrorKind::Full;
-            return Err(if full {
+            let is_full = ErrorKind::classify(&error) == ErrorKind::Full;
+            return Err(if is_full {
                 TransactionError::RolledBack(error.into())
             } else {
                 TransactionError::InDoubt(error.into())

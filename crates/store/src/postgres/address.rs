@@ -55,21 +55,21 @@ impl FromStr for Url {
         }
         let (location, options) = after_credentials.split_once('?').unwrap_or((after_credentials, ""));
         let credentials = &rest[..rest.len() - after_credentials.len()];
-        let mut security = TlsOptions::default();
+        let mut tls_options = TlsOptions::default();
         let mut others = Vec::new();
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (name, value) =
                 option.split_once('=').ok_or_else(|| format!("has the option {option:?} without a value"))?;
             let plain = percent_decode_str(value).decode_utf8().map_err(|_| format!("{name} is not UTF-8"))?;
-            if !security.parse_option(name, &plain)? {
+            if !tls_options.parse_option(name, &plain)? {
                 others.push(option);
             }
         }
         let url = format!("postgres://{credentials}{location}?{}", others.join("&"));
         let mut config: Config = url.parse().map_err(|error| describe(&error))?;
         check_hosts(&config)?;
-        config.ssl_mode(security.resolve(config.get_ssl_negotiation())?);
-        Ok(Self { config, tls_options: security })
+        config.ssl_mode(tls_options.resolve(config.get_ssl_negotiation())?);
+        Ok(Self { config, tls_options })
     }
 }
 

@@ -37,7 +37,7 @@ impl BulkDeleter {
 
     /// Runs a change that deletes many messages, after those that wait already.
     pub(super) async fn run(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        let timed_out = |_| StoreError::Unavailable("others who remove mail took too long".to_owned());
+        let timed_out = |_| StoreError::Unavailable("other bulk deletions took too long".to_owned());
         let _guard = timeout(LOCK_TIMEOUT, self.lock.lock()).await.map_err(timed_out)?;
         self.database.execute(change, parameters).await
     }
@@ -52,7 +52,7 @@ impl BulkDeleter {
                 Ok(tidied) if tidied == MAX_TRIM_ROWS => CONTINUE_DELAY,
                 Ok(_) => TRIM_INTERVAL,
                 Err(error) => {
-                    tracing::debug!(%error, "the past could not be tidied");
+                    tracing::debug!(%error, "cannot trim the history");
                     TRIM_INTERVAL
                 }
             };

@@ -77,23 +77,23 @@ impl ListenConnection {
     }
 
     /// Returns the first changes after a position.
-    async fn changes_after(&self, number: i64) -> Result<Vec<Change>, DatabaseError> {
-        let rows = with_timeout(self.client.query(&self.select_changes, &[&number, &PAGE_ROWS])).await?;
+    async fn changes_after(&self, position: i64) -> Result<Vec<Change>, DatabaseError> {
+        let rows = with_timeout(self.client.query(&self.select_changes, &[&position, &PAGE_ROWS])).await?;
         Ok(rows.iter().map(rows::parse_change).collect::<Result<_>>()?)
     }
 }
 
 async fn with_timeout<T>(query: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, DatabaseError> {
-    let timed_out = |_| DatabaseError::timed_out("a look into the database");
+    let timed_out = |_| DatabaseError::timed_out("polling the database");
     Ok(timeout(POLL_TIMEOUT, query).await.map_err(timed_out)??)
 }
 
 impl ChangePoller {
-    pub(super) fn new(database: Arc<Database>, follower: Arc<ChangeTracker>) -> Self {
+    pub(super) fn new(database: Arc<Database>, tracker: Arc<ChangeTracker>) -> Self {
         let now = Instant::now();
         Self {
             database,
-            tracker: follower,
+            tracker,
             connection: None,
             last_position: None,
             is_backlog_sent: false,
@@ -149,11 +149,11 @@ impl ChangePoller {
         self.last_poll = Instant::now();
         let result = self.poll().await;
         match &result {
-            Ok(_) if self.last_failure.take().is_some() => tracing::info!("the database is there again"),
+            Ok(_) if self.last_failure.take().is_some() => tracing::info!("the database is available again"),
             Ok(_) => {}
             Err(error) => {
                 if self.last_failure.is_none() {
-                    tracing::error!(error = %error.error, "the database cannot be asked; it is tried again");
+                    tracing::error!(error = %error.error, "the database is unavailable, retrying");
                 }
                 self.last_failure = Some(Instant::now());
                 self.connection = None;
@@ -195,7 +195,8 @@ impl ChangePoller {
         {
             self.last_notified = Instant::now();
             self.tracker.wakeup.has_unannounced_changes.store(false, Ordering::SeqCst);
-            let notified = connection.query_one(&connection.notify, &[&self.database.schema(), &clock.to_string()]).await;
+            let notified =
+                connection.query_one(&connection.notify, &[&self.database.schema(), &clock.to_string()]).await;
             self.tracker.wakeup.has_unannounced_changes.fetch_or(notified.is_err(), Ordering::SeqCst);
             notified?;
         }
@@ -219,10 +220,10 @@ impl ChangePoller {
                 let seconds = error.as_secs();
                 tracing::warn!(
                     seconds,
-                    "the clock of this machine differs from the database's, by which all times are corrected"
+                    "the clock of this machine differs from that of the database; times are corrected"
                 );
             }
-            (true, true) => tracing::info!("the clock of this machine agrees with the database's again"),
+            (true, true) => tracing::info!("the clock of this machine agrees with that of the database again"),
             _ => {}
         }
     }
@@ -233,7 +234,7 @@ impl ChangePoller {
             return Ok(connection.clone());
         }
         let connected = self.database.connect().await;
-        let (client, driver) = connected.ok_or_else(|| DatabaseError::timed_out("a connection to the database"))??;
+        let (client, driver) = connected.ok_or_else(|| DatabaseError::timed_out("connecting to the database"))??;
         let process = Arc::new(AtomicI32::new(0));
         tokio::spawn(drive_connection(driver, self.tracker.wakeup.clone(), process.clone()));
         // A notification need not be durable.
@@ -242,13 +243,13 @@ impl ChangePoller {
             setup_sql(self.database.schema()),
             self.database.schema()
         );
-        let (select_state, changes, notify) = with_timeout(async {
+        let (select_state, select_changes, notify) = with_timeout(async {
             client.batch_execute(&setup).await?;
             process.store(client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?, Ordering::Relaxed);
             tokio::try_join!(client.prepare(SELECT_STATE), client.prepare(SELECT_CHANGES), client.prepare(NOTIFY))
         })
         .await?;
-        let connection = Arc::new(ListenConnection { client, select_state, select_changes: changes, notify });
+        let connection = Arc::new(ListenConnection { client, select_state, select_changes, notify });
         if let Some(last) = self.last_position {
             self.check_continuity(&connection, last).await?;
         }
@@ -294,7 +295,7 @@ impl ChangePoller {
 
     /// Reports that the changes since the last poll are not known any more.
     async fn publish_gap(&mut self, clock: u64) {
-        tracing::warn!("the database cannot tell any more what has happened since it was last asked");
+        tracing::warn!("changes since the last poll are unknown: the history was trimmed, or another server took over");
         self.tracker.version_cache.invalidate_all();
         self.send_after_backlog(FeedItem::Gap).await;
         self.last_position = Some(clock);
@@ -303,8 +304,9 @@ impl ChangePoller {
     /// Sends the latest changes to the feed, if it was taken.
     async fn send_backlog(&mut self, connection: &ListenConnection) -> Result<(), DatabaseError> {
         let Some(last) = self.last_position.filter(|_| lock(&self.tracker.feed).is_some()) else { return Ok(()) };
-        let start: i64 =
-            with_timeout(connection.client.query_one(SELECT_BACKLOG_START, &[&BACKLOG_ROWS])).await?.try_get("start")?;
+        let start: i64 = with_timeout(connection.client.query_one(SELECT_BACKLOG_START, &[&BACKLOG_ROWS]))
+            .await?
+            .try_get("start")?;
         let (mut start, mut after, mut all) = (start, rows::to_u64(start), Vec::new());
         while start < to_i64(last) {
             let changes = connection.changes_after(start).await?;

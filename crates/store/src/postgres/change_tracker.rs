@@ -96,20 +96,20 @@ impl ChangeTracker {
 
     /// Returns the usage of the store. Fails if the database is read-only.
     pub(super) async fn usage(&self) -> Result<Usage> {
-        let found = self.request_poll().await?;
-        if found.is_read_only {
-            return Err(StoreError::Unavailable("the database only reads".to_owned()));
+        let state = self.request_poll().await?;
+        if state.is_read_only {
+            return Err(StoreError::Unavailable("the database is read-only".to_owned()));
         }
-        Ok(found.usage)
+        Ok(state.usage)
     }
 
     async fn request_poll(&self) -> Result<PolledState> {
-        let ticket = self.poll_requests.fetch_add(1, Ordering::SeqCst) + 1;
+        let request = self.poll_requests.fetch_add(1, Ordering::SeqCst) + 1;
         let mut polls = self.polls.subscribe();
         self.wakeup.notify.notify_one();
-        let waited = timeout(POLL_TIMEOUT, polls.wait_for(|poll| poll.served_requests >= ticket)).await;
-        let poll = waited.map_err(|_| DatabaseError::timed_out("a look into the database"))?;
-        poll.map_err(|_| StoreError::Unavailable("it is closed".to_owned()))?.result.clone()
+        let result = timeout(POLL_TIMEOUT, polls.wait_for(|poll| poll.served_requests >= request)).await;
+        let poll = result.map_err(|_| DatabaseError::timed_out("polling the database"))?;
+        poll.map_err(|_| StoreError::Unavailable("the store is closed".to_owned()))?.result.clone()
     }
 
     /// Converts a time of this machine's clock to that of the database.

@@ -104,7 +104,7 @@ impl Database {
             // The caller gets an error, so the statement should not take effect any more.
             let (cancel_token, tls) = (client.cancel_token(), self.tls.clone());
             tokio::spawn(timeout(CONNECT_TIMEOUT, async move { cancel_token.cancel_query(tls).await }));
-            Err(DatabaseError::timed_out("an answer of the database"))
+            Err(DatabaseError::timed_out("a statement"))
         };
         match &result {
             Err(DatabaseError { is_disconnected: true, .. }) => client.discard(),
@@ -140,7 +140,7 @@ impl Deref for PooledClient {
     type Target = Object;
 
     fn deref(&self) -> &Object {
-        self.client.as_ref().expect("it is there until it is discarded")
+        self.client.as_ref().expect("the client is present until it is returned or discarded")
     }
 }
 
@@ -173,7 +173,7 @@ fn create_pool(config: &Config, tls: &MakeRustlsConnect, schema: &str, size: usi
         let setup = setup.clone();
         Box::pin(async move {
             let result = timeout(CONNECT_TIMEOUT, client.batch_execute(&setup)).await;
-            result.map_err(|_| HookError::message("no answer in time"))?.map_err(HookError::Backend)
+            result.map_err(|_| HookError::message("no response in time"))?.map_err(HookError::Backend)
         })
     });
     let pool = Pool::builder(manager)

@@ -43,9 +43,9 @@ impl From<Error> for DatabaseError {
             Some("08" | "53" | "57" | "58" | "40" | "55" | "25") => StoreError::Unavailable,
             _ => StoreError::Broken,
         };
-        let is_late = *state == SqlState::QUERY_CANCELED;
-        let is_cut_off = !is_late && matches!(state.code().get(..2), Some("08" | "57" | "25"));
-        Self { error: kind(describe(&error)), is_disconnected: is_cut_off, is_timeout: is_late }
+        let is_timeout = *state == SqlState::QUERY_CANCELED;
+        let is_disconnected = !is_timeout && matches!(state.code().get(..2), Some("08" | "57" | "25"));
+        Self { error: kind(describe(&error)), is_disconnected, is_timeout }
     }
 }
 
@@ -55,7 +55,7 @@ impl From<PoolError> for DatabaseError {
             PoolError::Backend(error) => error.into(),
             PoolError::Timeout(_) => Self {
                 error: StoreError::Unavailable(
-                    "all connections to the database are in use, or none can be made".to_owned(),
+                    "all connections to the database are in use, or no connection can be opened".to_owned(),
                 ),
                 is_disconnected: false,
                 is_timeout: true,

@@ -4,14 +4,14 @@
 
 -- Chunks of transcripts.
 CREATE TABLE journal_pieces (
-    place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- ascends with the order in which they came here
+    place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- ascends in the order in which chunks are written
     session bigint NOT NULL,
     number int NOT NULL,
     at bigint NOT NULL,                    -- Unix microseconds
-    bytes bigint NOT NULL,                 -- what it counts for
-    life bigint NOT NULL,                  -- of the node that has the session
-    refused boolean NOT NULL,              -- whether anything was refused in the session so far
-    head bytea NOT NULL,                   -- what is known of the session, and the mail that ends here
+    bytes bigint NOT NULL,                 -- its size for the limit
+    life bigint NOT NULL,                  -- of the node that runs the session
+    refused boolean NOT NULL,              -- whether something was refused in the session so far
+    head bytea NOT NULL,                   -- the properties of the session, and the message that ends here
     lines bytea NOT NULL,
     UNIQUE (session, number)
 );
@@ -30,7 +30,7 @@ CREATE INDEX journal_messages_by_piece ON journal_messages (session, number);
 -- The total size.
 CREATE TABLE journal_state (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
-    bytes bigint NOT NULL DEFAULT 0        -- of all pieces
+    bytes bigint NOT NULL DEFAULT 0        -- of all chunks
 ) WITH (fillfactor = 10);
 INSERT INTO journal_state DEFAULT VALUES;
 
@@ -38,7 +38,7 @@ INSERT INTO journal_state DEFAULT VALUES;
 -- that have no number yet.
 CREATE TABLE journal_nodes (
     number int PRIMARY KEY,
-    life bigint NOT NULL DEFAULT 0,        -- never the same twice
+    life bigint NOT NULL DEFAULT 0,        -- never reused
     seen timestamptz NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 10);
 INSERT INTO journal_nodes (number) SELECT generate_series(1, 63);

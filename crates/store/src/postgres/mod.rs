@@ -268,5 +268,5 @@ impl CacheValue for Version {
 }
 
 fn writer_stopped() -> StoreError {
-    StoreError::Unavailable("its writer has ended".to_owned())
+    StoreError::Unavailable("the writer has stopped".to_owned())
 }

@@ -78,5 +78,5 @@ pub(super) fn split_position(rows: &[Row]) -> Result<(u64, &[Row])> {
 }
 
 pub(super) fn missing_error(what: &str) -> StoreError {
-    StoreError::Broken(format!("{what} is missing in the answer of the database"))
+    StoreError::Broken(format!("{what} is missing in the result of the database"))
 }

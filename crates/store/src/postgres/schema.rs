@@ -54,7 +54,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(cause) => write!(f, "the database cannot be reached: {cause}"),
-            Self::Refused(cause) => write!(f, "the database refuses: {cause}"),
+            Self::Refused(cause) => write!(f, "the database refused access: {cause}"),
             Self::Unsupported(cause) => write!(f, "the database cannot be used: {cause}"),
         }
     }
@@ -83,15 +83,17 @@ impl From<tokio_postgres::Error> for OpenError {
 /// checked.
 pub(super) async fn prepare(database: &Database, access: Access) -> Result<(), OpenError> {
     let connected = database.connect().await;
-    let (mut client, driver) = connected.ok_or_else(|| OpenError::Unreachable("no answer in time".to_owned()))??;
+    let (mut client, driver) = connected.ok_or_else(|| OpenError::Unreachable("no response in time".to_owned()))??;
     let driver = tokio::spawn(driver.map(drop));
     // A migration may take long, but the check may not.
-    let timed_out = |_| OpenError::Unreachable("no answer in time".to_owned());
-    let prepared =
-        match (access, timeout(CHECK_TIMEOUT, is_up_to_date(&client, database.schema(), access)).await.map_err(timed_out)) {
-            (Access::ReadWrite, Ok(Ok(false))) => migrate(&mut client, database.schema()).await,
-            (_, examined) => examined.and_then(|examined| examined).map(drop),
-        };
+    let timed_out = |_| OpenError::Unreachable("no response in time".to_owned());
+    let prepared = match (
+        access,
+        timeout(CHECK_TIMEOUT, is_up_to_date(&client, database.schema(), access)).await.map_err(timed_out),
+    ) {
+        (Access::ReadWrite, Ok(Ok(false))) => migrate(&mut client, database.schema()).await,
+        (_, checked) => checked.and_then(|checked| checked).map(drop),
+    };
     drop(client);
     // The connection is closed, whatever the result.
     let _ = driver.await;
@@ -105,9 +107,9 @@ async fn is_up_to_date(client: &Client, schema: &str, access: Access) -> Result<
     let found = schema_version(client, schema).await?;
     if access == Access::ReadOnly {
         return match found {
-            0 => Err(OpenError::Unsupported("there is no mail in it, and never was".to_owned())),
+            0 => Err(OpenError::Unsupported("it contains no store".to_owned())),
             found if found < MIGRATIONS.len() => {
-                let cause = "an earlier version of this program has used it, and no server of this one since";
+                let cause = "its schema is of an earlier version of this program; start a server of this version first";
                 Err(OpenError::Unsupported(cause.to_owned()))
             }
             _ => Ok(true),
@@ -115,15 +117,13 @@ async fn is_up_to_date(client: &Client, schema: &str, access: Access) -> Result<
     }
     if client.query_one("SELECT current_setting('transaction_read_only')::boolean", &[]).await?.get(0) {
         let cause =
-            "it only reads; with several hosts in the URL, target_session_attrs=read-write finds the one that writes";
+            "it is read-only; with several hosts in the URL, target_session_attrs=read-write selects the writable one";
         return Err(OpenError::Unreachable(cause.to_owned()));
     }
     let server: i32 = client.query_one("SELECT current_setting('server_version_num')::int", &[]).await?.get(0);
     if server < MIN_SERVER_VERSION {
         let (major, oldest) = (server / 10_000, MIN_SERVER_VERSION / 10_000);
-        return Err(OpenError::Unsupported(format!(
-            "it is PostgreSQL {major}, and {oldest} is the oldest that will do"
-        )));
+        return Err(OpenError::Unsupported(format!("it is PostgreSQL {major}, but at least {oldest} is required")));
     }
     Ok(found >= MIGRATIONS.len())
 }
@@ -153,7 +153,7 @@ async fn migrate(client: &mut Client, schema: &str) -> Result<(), OpenError> {
     }
     transaction.commit().await?;
     if found < MIGRATIONS.len() {
-        tracing::info!("the schema {schema} of the database is at version {}", MIGRATIONS.len());
+        tracing::info!("migrated schema {schema} of the database to version {}", MIGRATIONS.len());
     }
     Ok(())
 }
@@ -171,7 +171,9 @@ async fn schema_version(client: &impl tokio_postgres::GenericClient, schema: &st
     let [found, oldest] = [0, 1].map(|column| usize::try_from(row.get::<_, i32>(column)).unwrap_or(0));
     let latest = MIGRATIONS.len();
     if oldest > latest {
-        let cause = format!("a newer version of this program has used it (schema {found}, and {latest} is known here)");
+        let cause = format!(
+            "a newer version of this program has migrated it (schema {found}, but this version supports up to {latest})"
+        );
         return Err(OpenError::Unsupported(cause));
     }
     Ok(found)

@@ -6,8 +6,8 @@
 CREATE TABLE state (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     clock bigint NOT NULL DEFAULT 0,       -- the number of the last change; about the microsecond in which it was made
-    last_id bigint NOT NULL DEFAULT 0,     -- the highest id ever given to a message
-    forgotten bigint NOT NULL DEFAULT 0,   -- the highest number that was removed from the past
+    last_id bigint NOT NULL DEFAULT 0,     -- the highest id of a message so far
+    forgotten bigint NOT NULL DEFAULT 0,   -- the highest number that was deleted from past
     messages bigint NOT NULL DEFAULT 0,    -- rows of copies
     mailboxes bigint NOT NULL DEFAULT 0,   -- rows of mailboxes
     bytes bigint NOT NULL DEFAULT 0        -- traces, and bodies counted once
@@ -19,7 +19,7 @@ CREATE TABLE mailboxes (
     name bytea PRIMARY KEY,
     messages bigint NOT NULL,
     unseen bigint NOT NULL,                -- not marked as read
-    bytes bigint NOT NULL,                 -- the sizes of all copies
+    bytes bigint NOT NULL,                 -- the sum of the sizes of all copies
     version bigint NOT NULL                -- the number of its last change
 ) WITH (fillfactor = 50);
 
@@ -33,7 +33,7 @@ CREATE TABLE copies (
     seen boolean NOT NULL,
     mailbox bytea NOT NULL,
     headline bytea NOT NULL,               -- lines: the sender, the subject, and every recipient
-    trace bytea NOT NULL                   -- the lines in front of the body in this mailbox
+    trace bytea NOT NULL                   -- the lines before the body in this mailbox
 ) WITH (fillfactor = 95);
 CREATE INDEX copies_by_mailbox ON copies (mailbox, id);
 CREATE INDEX copies_by_age ON copies (received, id);
@@ -53,7 +53,7 @@ CREATE SEQUENCE body_numbers INCREMENT 1000;
 CREATE TABLE past (
     number bigint PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT now(),
-    deleted boolean NOT NULL,              -- otherwise it was marked, and most of what follows is left out
+    deleted boolean NOT NULL,              -- otherwise it was marked, and most of the other columns are null
     id bigint NOT NULL,
     mailbox bytea NOT NULL,
     received bigint,

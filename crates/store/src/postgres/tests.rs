@@ -16,7 +16,7 @@ use crate::conformance::{self, message};
 /// Returns a database for all tests of this program; each has schemas of its own. `None` if PostgreSQL is not
 /// installed.
 fn address() -> Option<Address> {
-    Postgres::shared().map(|server| server.url().parse().expect("a URL of our own"))
+    Postgres::shared().map(|server| server.url().parse().expect("a valid URL"))
 }
 
 /// Returns a name that no other test has.
@@ -27,7 +27,7 @@ fn fresh_schema() -> String {
 
 async fn open(address: &Address, limits: Limits) -> PostgresStore {
     let settings = Settings { limits, schema: fresh_schema(), ..Settings::default() };
-    PostgresStore::open(address, settings).await.expect("the database is there")
+    PostgresStore::open(address, settings).await.expect("the database is available")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -60,7 +60,7 @@ async fn uses_later_schema_if_compatible() {
     store.database.execute("INSERT INTO version VALUES (1000, 1)", &[]).await.unwrap();
     assert!(open().await.is_ok(), "this program is not too old for it");
     store.database.execute("INSERT INTO version VALUES (1001, 1000)", &[]).await.unwrap();
-    let refused = open().await.err().expect("nobody knows what it means");
+    let refused = open().await.err().expect("it is not compatible");
     assert!(refused.is_permanent() && refused.to_string().contains("newer version"), "{refused}");
 }
 
@@ -77,11 +77,12 @@ async fn uses_existing_schema_without_create_permission() {
     ] {
         administrator.database.execute(&statement, &[]).await.unwrap();
     }
-    let url = Postgres::shared().expect("it is there").url().replace("restante@", &format!("{role}@"));
+    let url = Postgres::shared().expect("PostgreSQL is installed").url().replace("restante@", &format!("{role}@"));
     let settings = Settings { schema, ..Settings::default() };
     assert!(PostgresStore::open(&url.parse().unwrap(), settings).await.is_ok());
     let without = Settings { schema: fresh_schema(), ..Settings::default() };
-    let refused = PostgresStore::open(&url.parse().unwrap(), without).await.err().expect("it may not make one");
+    let refused =
+        PostgresStore::open(&url.parse().unwrap(), without).await.err().expect("it has no permission to create one");
     assert!(refused.is_permanent() && refused.to_string().contains("permission denied"), "{refused}");
 }
 
@@ -94,7 +95,7 @@ async fn read_only_access_creates_nothing() {
         PostgresStore::open(&address, settings)
     };
     let refused = open(Access::ReadOnly).await.err().expect("there is nothing to read");
-    assert!(refused.is_permanent() && refused.to_string().contains("no mail in it"), "{refused}");
+    assert!(refused.is_permanent() && refused.to_string().contains("contains no store"), "{refused}");
     let server = open(Access::ReadWrite).await.unwrap();
     server.append(message(1, &["bob"], b"x")).await.unwrap();
     assert_eq!(open(Access::ReadOnly).await.unwrap().usage().await.unwrap().messages, 1);
@@ -106,10 +107,11 @@ async fn refuses_read_only_database() {
     if address().is_none() {
         return;
     }
-    let url = Postgres::shared().expect("it is there").url() + "?options=-cdefault_transaction_read_only%3Don";
+    let url =
+        Postgres::shared().expect("PostgreSQL is installed").url() + "?options=-cdefault_transaction_read_only%3Don";
     let settings = Settings { schema: fresh_schema(), ..Settings::default() };
     let refused = PostgresStore::open(&url.parse().unwrap(), settings).await.err().expect("it cannot be written");
-    assert!(!refused.is_permanent() && refused.to_string().contains("only reads"), "{refused}");
+    assert!(!refused.is_permanent() && refused.to_string().contains("read-only"), "{refused}");
 }
 
 /// Other changes wait for it, so it happens in steps.
@@ -176,7 +178,7 @@ async fn query_without_connection_times_out() {
     let bob = message(1, &["bob"], b"x").copies.remove(0).mailbox;
     let refused = store.list(&bob, Page::ALL).await.expect_err("the only connection is busy");
     assert!(refused.to_string().contains("all connections to the database are in use"), "{refused}");
-    assert!(store.append(message(1, &["bob"], b"x")).await.is_ok(), "mail has connections of its own");
+    assert!(store.append(message(1, &["bob"], b"x")).await.is_ok(), "changes have their own connections");
     slow.await.unwrap().unwrap();
     assert_eq!(store.list(&bob, Page::ALL).await.unwrap().messages.len(), 1);
 }
@@ -203,7 +205,7 @@ async fn large_message_does_not_exceed_size_limit() {
 fn times_are_converted_to_database_clock() {
     let (tracker, noon) = (ChangeTracker::new(), Timestamp::from_second(1000).unwrap());
     assert_eq!(tracker.to_database_time(noon), noon);
-    assert!(!tracker.set_clock_error(SignedDuration::from_secs(90)), "it was right before");
+    assert!(!tracker.set_clock_error(SignedDuration::from_secs(90)), "it was not corrected before");
     assert_eq!(tracker.to_database_time(noon), Timestamp::from_second(910).unwrap());
     assert!(tracker.set_clock_error(SignedDuration::ZERO));
     assert_eq!(tracker.to_database_time(noon), noon);
@@ -215,10 +217,13 @@ async fn unreachable_database_is_a_temporary_error() {
         return;
     }
     // Only root could listen on this port, and nothing does.
-    let nowhere: Address = "postgres://restante@127.0.0.1:1/postgres".parse().unwrap();
-    let error = PostgresStore::open(&nowhere, Settings::default()).await.err().expect("nobody is there");
+    let unreachable: Address = "postgres://restante@127.0.0.1:1/postgres".parse().unwrap();
+    let error = PostgresStore::open(&unreachable, Settings::default()).await.err().expect("no server is listening");
     assert!(!error.is_permanent(), "{error}");
-    let wrong = Postgres::shared().expect("it is there").url().replace("/postgres", "/no_such_database");
-    let error = PostgresStore::open(&wrong.parse().unwrap(), Settings::default()).await.err().expect("there is none");
+    let wrong = Postgres::shared().expect("PostgreSQL is installed").url().replace("/postgres", "/no_such_database");
+    let error = PostgresStore::open(&wrong.parse().unwrap(), Settings::default())
+        .await
+        .err()
+        .expect("the database does not exist");
     assert!(error.is_permanent() && error.to_string().contains("no_such_database"), "{error}");
 }

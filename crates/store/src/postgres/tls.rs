@@ -78,7 +78,7 @@ impl TlsOptions {
         let is_system = self.roots == Some(Roots::System);
         let mode = *self.mode.get_or_insert(if is_system { Mode::VerifyFull } else { Mode::Prefer });
         if is_system && mode < Mode::VerifyFull {
-            return Err("sslrootcert=system needs sslmode=verify-full: everybody can have a certificate".to_owned());
+            return Err("sslrootcert=system needs sslmode=verify-full: a certificate of a public authority proves nothing without the name".to_owned());
         }
         if negotiation == SslNegotiation::Direct && mode < Mode::Require {
             return Err("sslnegotiation=direct needs sslmode=require, verify-ca or verify-full".to_owned());
@@ -96,14 +96,14 @@ impl TlsOptions {
     /// Reads the files and creates the TLS configuration. The error is a sentence for the operator.
     pub(super) fn connector(&self, read_file: ReadFile<'_>) -> Result<MakeRustlsConnect, String> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let check =
+        let verifier =
             Arc::new(ServerVerifier { verification: self.verification(read_file)?, provider: provider.clone() });
-        let failed = |error: &dyn fmt::Display| format!("TLS cannot be used: {error}");
+        let failed = |error: &dyn fmt::Display| format!("TLS cannot be configured: {error}");
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| failed(&error))?
             .dangerous()
-            .with_custom_certificate_verifier(check);
+            .with_custom_certificate_verifier(verifier);
         let mut config = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => {
                 let chain = read_certificates("sslcert", certificate, read_file)?;
@@ -158,17 +158,16 @@ fn read_certificates(
     let pem = read_file(path).map_err(|error| named(&format!("cannot be read: {error}")))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match found {
-        Ok(found) if found.is_empty() => Err(named(&"holds no certificate")),
+        Ok(found) if found.is_empty() => Err(named(&"contains no certificate")),
         Ok(found) => Ok(found),
-        Err(error) => Err(named(&format!("is no PEM: {error}"))),
+        Err(error) => Err(named(&format!("is not PEM: {error}"))),
     }
 }
 
 fn read_private_key(path: &Path, read_file: ReadFile<'_>) -> Result<PrivateKeyDer<'static>, String> {
     let named = |error: &dyn fmt::Display| format!("sslkey {} {error}", path.display());
     let pem = read_file(path).map_err(|error| named(&format!("cannot be read: {error}")))?;
-    PrivateKeyDer::from_pem_slice(&pem)
-        .map_err(|error| named(&format!("holds no private key that can be used: {error}")))
+    PrivateKeyDer::from_pem_slice(&pem).map_err(|error| named(&format!("contains no usable private key: {error}")))
 }
 
 /// The certificates that are trusted.
@@ -205,8 +204,8 @@ struct UntrustedCertificate;
 impl fmt::Display for UntrustedCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "the certificate of the database is signed by nobody who is trusted: sslrootcert must name a file with the \
-             certificate of its authority or, where it has signed itself, with its own",
+            "the certificate of the database is not signed by a trusted authority: sslrootcert must name a file with the \
+             certificate of its authority or, if it is self-signed, with its own",
         )
     }
 }

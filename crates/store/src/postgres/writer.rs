@@ -119,8 +119,8 @@ impl Writer {
     }
 
     async fn write_batch(self: Arc<Self>, batch: Batch) {
-        let Batch { appends, removals, seen_flags: marks, bytes: _ } = batch;
-        tokio::join!(self.append(appends), self.remove(removals), self.set_seen(marks));
+        let Batch { appends, removals, seen_flags, bytes: _ } = batch;
+        tokio::join!(self.append(appends), self.remove(removals), self.set_seen(seen_flags));
     }
 
     async fn append(&self, jobs: Vec<(NewMessage, Reply<Appended>)>) {
@@ -178,7 +178,9 @@ impl Writer {
         let received: Vec<i64> = messages.iter().map(|message| time_to_nanos(message.received)).collect();
         let headlines: Vec<String> = messages.iter().map(|message| rows::encode_headline(&message.headline)).collect();
         let headlines: Vec<&[u8]> = headlines.iter().map(String::as_bytes).collect();
-        let copies = || (1_i32..).zip(messages).flat_map(|(index, message)| message.copies.iter().map(move |copy| (index, copy)));
+        let copies = || {
+            (1_i32..).zip(messages).flat_map(|(index, message)| message.copies.iter().map(move |copy| (index, copy)))
+        };
         let indexes: Vec<i32> = copies().map(|(index, _)| index).collect();
         let names: Vec<&[u8]> = copies().map(|(_, copy)| copy.mailbox.as_str().as_bytes()).collect();
         let traces: Vec<&[u8]> = copies().map(|(_, copy)| &copy.trace[..]).collect();
@@ -213,8 +215,8 @@ impl Writer {
         }
         let result = self.update_seen_flags(&jobs).await;
         for (mailbox, id, _, reply) in jobs {
-            let was_there = result.as_ref().map_err(Clone::clone);
-            let _ = reply.send(was_there.map(|existing| existing.contains(&(mailbox, id_to_i64(id)))));
+            let existing = result.as_ref().map_err(Clone::clone);
+            let _ = reply.send(existing.map(|existing| existing.contains(&(mailbox, id_to_i64(id)))));
         }
     }
 

@@ -11,9 +11,9 @@ async fn unused_segments_are_removed() {
     }
     assert!(segments(dir.path()).len() >= 5);
     store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
-    assert!(segments(dir.path()).len() >= 5, "bob still needs them");
+    assert!(segments(dir.path()).len() >= 5, "the copies of bob are still in them");
     store.purge(&name("bob"), MessageId::MAX, usize::MAX).await.unwrap();
-    eventually("hardly a segment is left", || segments(dir.path()).len() <= 1).await;
+    eventually("at most one segment is left", || segments(dir.path()).len() <= 1).await;
 }
 
 #[cfg(target_os = "linux")]
@@ -29,7 +29,7 @@ async fn space_of_large_message_is_freed_at_once() {
     let blocks = || fs::metadata(&file).unwrap().blocks() * 512;
     assert!(blocks() > 4 << 20);
     store.remove(&large.mailbox, large.id).await.unwrap();
-    eventually("the space is back", || blocks() < 1 << 20).await;
+    eventually("the space is freed", || blocks() < 1 << 20).await;
     // A hole is not damage, neither for the records around it nor after a crash.
     let copy = copy_as_after_crash(dir.path());
     for store in [store, open(copy.path())] {
@@ -94,7 +94,7 @@ async fn damaged_segment_does_not_prevent_compaction_of_others() {
             store.remove(&summary.mailbox, summary.id).await.unwrap();
         }
     }
-    eventually("most segments are gone", || segments(dir.path()).len() <= 5).await;
+    eventually("most segments are removed", || segments(dir.path()).len() <= 5).await;
     assert!(first.exists());
     assert_eq!(body(&store, &all[145]).await.unwrap(), [145; 1000]);
 }
@@ -105,15 +105,15 @@ async fn detects_moved_files() {
         let dir = TestDir::new();
         let store = open(dir.path());
         let first = add(&store, &["ann"], b'a').await.remove(0);
-        let (place, aside) = (dir.path().join(file), dir.path().join("aside"));
-        fs::rename(&place, &aside).unwrap();
+        let (path, moved) = (dir.path().join(file), dir.path().join("aside"));
+        fs::rename(&path, &moved).unwrap();
         // The files are not checked for every message.
         tokio::time::sleep(Duration::from_millis(150)).await;
         for _ in 0..2 {
             store.append(message(2, &["ann"], b"lost?")).await.unwrap_err();
             store.usage().await.unwrap_err();
         }
-        fs::rename(&aside, &place).unwrap();
+        fs::rename(&moved, &path).unwrap();
         store.usage().await.unwrap();
         add(&store, &["ann"], b'b').await;
         assert_eq!(body(&store, &first).await.unwrap(), [b'a'; 1000]);
@@ -132,8 +132,8 @@ async fn short_source_does_not_keep_long_record_in_memory() {
     assert_eq!((&source.trace[..], &source.body[..]), (&b"X-Trace: box7\r\n"[..], &b"short"[..]));
     // If there are no other references, the buffer can be taken over, which shows its capacity.
     drop(store);
-    let taken = source.body.try_into_mut().expect("nobody else holds it");
-    assert!(taken.capacity() < 100, "{}", taken.capacity());
+    let buffer = source.body.try_into_mut().expect("there are no other references");
+    assert!(buffer.capacity() < 100, "{}", buffer.capacity());
 }
 
 #[tokio::test(flavor = "multi_thread")]

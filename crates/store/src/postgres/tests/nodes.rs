@@ -12,7 +12,7 @@ use crate::conformance::{message, name};
 use crate::feed::{Change, Event, FeedItem};
 
 /// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_mins(1);
+const LONG: Duration = Duration::from_mins(1);
 
 /// Opens nodes that share a new schema.
 async fn nodes<const N: usize>(limits: Limits) -> Option<[PostgresStore; N]> {
@@ -23,8 +23,8 @@ async fn nodes<const N: usize>(limits: Limits) -> Option<[PostgresStore; N]> {
         opens.spawn(async move { PostgresStore::open(&address, settings).await });
     }
     let opened = opens.join_all().await.into_iter();
-    let nodes: Vec<_> = opened.map(|node| node.expect("all of them can be opened at once")).collect();
-    Some(nodes.try_into().unwrap_or_else(|_| unreachable!("there are as many as were opened")))
+    let nodes: Vec<_> = opened.map(|node| node.expect("all of them open at the same time")).collect();
+    Some(nodes.try_into().unwrap_or_else(|_| unreachable!("the number of nodes is N")))
 }
 
 fn settings(limits: Limits, schema: &str) -> Settings {
@@ -32,9 +32,9 @@ fn settings(limits: Limits, schema: &str) -> Settings {
 }
 
 /// Returns the next item that is not empty. A backlog is returned as changes.
-async fn news(feed: &mut Feed) -> FeedItem {
+async fn next_item(feed: &mut Feed) -> FeedItem {
     loop {
-        match timeout(PATIENCE, feed.next()).await.expect("news come").expect("the store is there") {
+        match timeout(LONG, feed.next()).await.expect("an item arrives").expect("the store is open") {
             FeedItem::Backlog { changes, .. } if changes.is_empty() => {}
             FeedItem::Backlog { changes, .. } => return FeedItem::Changes(changes),
             other => return other,
@@ -47,7 +47,7 @@ async fn changes_until_deletion_of(feed: &mut Feed, last: MessageId) -> Vec<Chan
     let mut received = Vec::new();
     let is_last = |change: &Change| matches!(&change.event, Event::Deleted(summary) if summary.id == last);
     while !received.last().is_some_and(is_last) {
-        match news(feed).await {
+        match next_item(feed).await {
             FeedItem::Changes(changes) => received.extend(changes),
             other => panic!("{other:?}"),
         }
@@ -64,15 +64,15 @@ async fn ids_ascend_and_cap_holds_across_nodes() {
     for writer in 0..9 {
         let node = nodes[writer % 3].clone();
         writers.spawn(async move {
-            let mut given = Vec::new();
+            let mut assigned = Vec::new();
             for second in 0..40 {
                 let stored = node.append(message(second, &["shared"], b"x")).await.unwrap().stored;
-                given.push(stored[0].id);
-                let held = node.list(&name("shared"), Page::ALL).await.unwrap().messages.len();
-                assert!(held <= CAP, "{held} messages");
+                assigned.push(stored[0].id);
+                let count = node.list(&name("shared"), Page::ALL).await.unwrap().messages.len();
+                assert!(count <= CAP, "{count} messages");
             }
-            assert!(given.is_sorted_by(|one, other| one < other));
-            given
+            assert!(assigned.is_sorted_by(|one, other| one < other));
+            assigned
         });
     }
     let mut all = writers.join_all().await.concat();
@@ -112,8 +112,8 @@ async fn changes_are_visible_on_other_nodes_at_once() {
 async fn every_feed_has_all_changes_once_and_in_order() {
     let Some(nodes) = nodes::<3>(Limits { messages_per_mailbox: 10, bytes: 0 }).await else { return };
     let nodes = nodes.map(Arc::new);
-    let mut feeds = nodes.each_ref().map(|node| node.feed().expect("nobody has it yet"));
-    assert!(nodes[0].feed().is_none(), "it is for the first who asks");
+    let mut feeds = nodes.each_ref().map(|node| node.feed().expect("this is the first call"));
+    assert!(nodes[0].feed().is_none(), "only the first call returns it");
     let mut workers = JoinSet::new();
     for worker in 0..6 {
         let (node, other_node) = (nodes[worker % 3].clone(), nodes[(worker + 1) % 3].clone());
@@ -150,8 +150,8 @@ async fn disconnected_node_catches_up() {
     let Some(server) = Postgres::shared() else { return };
     let (schema, mut proxy) = (fresh_schema(), FaultProxy::new(server.port()));
     let open = async |url: &str| {
-        let address: Address = url.parse().expect("a URL of our own");
-        PostgresStore::open(&address, settings(Limits::default(), &schema)).await.expect("the database is there")
+        let address: Address = url.parse().expect("a valid URL");
+        PostgresStore::open(&address, settings(Limits::default(), &schema)).await.expect("the database is available")
     };
     let (near, far) = (open(&server.url()).await, open(&proxy.url(server)).await);
     let mut feed = far.feed().unwrap();
@@ -162,7 +162,7 @@ async fn disconnected_node_catches_up() {
     assert!(matches!(far.append(message(2, &["bob"], b"x")).await, Err(StoreError::Unavailable(_))));
     assert!(
         matches!(far.find(&before.mailbox, MessageSelector::Latest).await, Err(StoreError::Unavailable(_))),
-        "who knows"
+        "a cached result cannot be checked"
     );
     assert!(matches!(far.usage().await, Err(StoreError::Unavailable(_))));
     let mut expected: Vec<Summary> = Vec::new();
@@ -181,8 +181,8 @@ async fn disconnected_node_catches_up() {
     let stored: Vec<Summary> = stored.skip_while(|summary| summary.id <= before.id).collect();
     assert_eq!(stored, expected);
     let found = async || far.find(&before.mailbox, MessageSelector::Latest).await;
-    let is_there = timeout(PATIENCE, async { while found().await.is_err() {} }).await;
-    assert!(is_there.is_ok(), "it is there again by itself");
+    let is_there = timeout(LONG, async { while found().await.is_err() {} }).await;
+    assert!(is_there.is_ok(), "it reconnects by itself");
     assert!(far.append(message(3, &["bob"], b"x")).await.is_ok());
 }
 
@@ -196,16 +196,16 @@ async fn node_disconnected_for_too_long_reports_gap() {
     let mut feed = far.feed().unwrap();
     let first = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
     assert_eq!(far.find(&first.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&first));
-    assert!(matches!(news(&mut feed).await, FeedItem::Changes(_)));
+    assert!(matches!(next_item(&mut feed).await, FeedItem::Changes(_)));
 
     proxy.disconnect();
     near.remove(&first.mailbox, first.id).await.unwrap();
     near.database.execute("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
     proxy.restore();
-    assert_eq!(news(&mut feed).await, FeedItem::Gap);
-    assert_eq!(far.find(&first.mailbox, MessageSelector::Latest).await.unwrap(), None, "nothing is remembered wrongly");
+    assert_eq!(next_item(&mut feed).await, FeedItem::Gap);
+    assert_eq!(far.find(&first.mailbox, MessageSelector::Latest).await.unwrap(), None, "no outdated result is cached");
     let second = near.append(message(2, &["bob"], b"x")).await.unwrap().stored.remove(0);
-    let FeedItem::Changes(changes) = news(&mut feed).await else { panic!("there is nothing else to say") };
+    let FeedItem::Changes(changes) = next_item(&mut feed).await else { panic!("expected changes") };
     assert_eq!(changes, [Change { position: second.id.number(), event: Event::Stored(second) }]);
 }
 
@@ -232,16 +232,16 @@ async fn failover_that_loses_changes_reports_gap() {
         near.database.execute(change, &[]).await.unwrap();
     }
     let after = near.append(message(2, &["ann"], b"x")).await.unwrap().stored.remove(0);
-    assert!(after.id > lost.id, "by its number alone nobody would notice");
+    assert!(after.id > lost.id, "the position alone does not show it");
     proxy.restore();
     loop {
-        match timeout(PATIENCE, feed.next()).await.expect("news come") {
+        match timeout(LONG, feed.next()).await.expect("an item arrives") {
             Some(FeedItem::Gap) => break,
             Some(FeedItem::Changes(changes)) => {
-                assert!(changes.iter().all(|change| change.position <= lost.id.number()))
+                assert!(changes.iter().all(|change| change.position <= lost.id.number()));
             }
             Some(FeedItem::Backlog { .. }) => {}
-            None => panic!("the store is there"),
+            None => panic!("the store is open"),
         }
     }
     assert_eq!(far.find(&lost.mailbox, MessageSelector::Latest).await.unwrap(), None);
@@ -256,10 +256,10 @@ async fn new_node_gets_backlog() {
     let first = old.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
     let second = old.append(message(2, &["bob"], b"x")).await.unwrap().stored.remove(0);
     old.remove(&first.mailbox, first.id).await.unwrap();
-    let (address, schema) = (address().expect("it was there"), old.database.schema().to_owned());
+    let (address, schema) = (address().expect("PostgreSQL is installed"), old.database.schema().to_owned());
     let open_and_read_backlog = async || {
         let new = PostgresStore::open(&address, settings(Limits::default(), &schema)).await.unwrap();
-        match timeout(PATIENCE, new.feed().unwrap().next()).await {
+        match timeout(LONG, new.feed().unwrap().next()).await {
             Ok(Some(FeedItem::Backlog { after, changes })) => (after, changes),
             other => panic!("{other:?}"),
         }
@@ -269,11 +269,11 @@ async fn new_node_gets_backlog() {
     let [deleted, first, second] =
         [deleted, first, second].map(|summary| (Event::Stored(summary.clone()), Event::Deleted(summary)));
     assert_eq!(events, [deleted.0, deleted.1, first.0, second.0.clone(), first.1]);
-    assert_eq!(after, 0, "nothing is left out");
+    assert_eq!(after, 0, "nothing is missing");
 
     let last = changes.last().unwrap().position;
     old.database.execute("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
     let (after, changes) = open_and_read_backlog().await;
-    assert_eq!((after, changes.len()), (last, 1), "all but what is there is forgotten");
+    assert_eq!((after, changes.len()), (last, 1), "only existing messages are left");
     assert_eq!(changes[0].event, second.0);
 }

@@ -65,20 +65,23 @@ async fn connect(url: &str) -> Result<bool, String> {
 
 #[tokio::test]
 async fn verifies_server_certificate() {
-    let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
-    let (server, client, stranger) =
-        (ours.sign(&["localhost"], "server"), ours.sign(&[], "restante"), theirs.sign(&[], "restante"));
+    let (trusted_authority, other_authority) = (Authority::new("ours"), Authority::new("theirs"));
+    let (server, client, stranger) = (
+        trusted_authority.sign(&["localhost"], "server"),
+        trusted_authority.sign(&[], "restante"),
+        other_authority.sign(&[], "restante"),
+    );
     let files = [
         ("server.crt", &*server.certificate),
         ("server.key", &server.key),
-        ("root.crt", &ours.certificate),
+        ("root.crt", &trusted_authority.certificate),
         ("pg_hba.conf", ACCESS),
     ];
     let Some(postgres) = Postgres::start_with_files(&files, &["ssl=on", "ssl_ca_file=root.crt"]) else { return };
     let dir = TestDir::new();
     for (name, content) in [
-        ("ours", &ours.certificate),
-        ("theirs", &theirs.certificate),
+        ("ours", &trusted_authority.certificate),
+        ("theirs", &other_authority.certificate),
         ("server", &server.certificate),
         ("client", &client.certificate),
         ("client.key", &client.key),
@@ -88,7 +91,7 @@ async fn verifies_server_certificate() {
         fs::write(dir.path().join(name), content).unwrap();
     }
     let (by_name, by_address) = ("localhost", "127.0.0.1");
-    let unknown = "signed by nobody who is trusted: sslrootcert must name";
+    let unknown = "not signed by a trusted authority: sslrootcert must name";
     let cases: &[(&str, &str, Result<bool, &str>)] = &[
         (by_address, "postgres", Ok(true)),
         (by_address, "postgres?sslmode=disable", Err("no encryption")),
@@ -108,8 +111,8 @@ async fn verifies_server_certificate() {
         (by_name, "postgres?sslmode=verify-full&sslrootcert={dir}/server", Ok(true)),
         (by_address, "postgres?sslmode=verify-full&sslrootcert={dir}/server", Err("certificate not valid for name")),
         // Files with other contents.
-        (by_name, "postgres?sslmode=verify-ca&sslrootcert={dir}/client.key", Err("client.key holds no certificate")),
-        (by_name, "postgres?sslcert={dir}/client&sslkey={dir}/ours", Err("ours holds no private key")),
+        (by_name, "postgres?sslmode=verify-ca&sslrootcert={dir}/client.key", Err("client.key contains no certificate")),
+        (by_name, "postgres?sslcert={dir}/client&sslkey={dir}/ours", Err("ours contains no usable private key")),
         (by_name, "postgres?sslcert={dir}/client&sslkey={dir}/stranger.key", Err("cannot be used with sslkey")),
         // The database that requires a client certificate.
         (by_name, "template1?sslmode=require", Err("requires a valid client certificate")),
@@ -130,17 +133,17 @@ async fn verifies_server_certificate() {
 #[test]
 fn trusts_pinned_self_signed_certificate() {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
-    for (trusted, expected) in [(&ours, true), (&theirs, false)] {
+    let (trusted_authority, other_authority) = (Authority::new("ours"), Authority::new("theirs"));
+    for (trusted, expected) in [(&trusted_authority, true), (&other_authority, false)] {
         let pem = trusted.certificate.clone().into_bytes();
         let trusted = TrustedCertificates::from_file(Path::new("root.crt"), &|_| Ok(pem.clone())).unwrap();
         let verifier = ServerVerifier { verification: Verification::Chain(trusted), provider: provider.clone() };
-        let certificate = CertificateDer::from_pem_slice(ours.certificate.as_bytes()).unwrap();
+        let certificate = CertificateDer::from_pem_slice(trusted_authority.certificate.as_bytes()).unwrap();
         let name = "localhost".try_into().unwrap();
         let result = verifier.verify_server_cert(&certificate, &[], &name, &[], UnixTime::now());
         assert_eq!(result.is_ok(), expected);
-        let is_explained = result.err().is_none_or(|error| error.to_string().contains("where it has signed itself"));
-        assert!(is_explained, "it is said what to do");
+        let is_explained = result.err().is_none_or(|error| error.to_string().contains("if it is self-signed"));
+        assert!(is_explained, "the error says what to do");
     }
 }
 
