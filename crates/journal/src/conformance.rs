@@ -80,11 +80,11 @@ async fn empty_journal_returns_nothing(journal: &impl Journal) {
 }
 
 fn ids_ascend(journal: &impl Journal) {
-    let noon = second(1);
-    let given = [noon, noon, second(0)].map(|now| journal.start_session(now).number());
-    assert!(given.is_sorted_by(|one, next| one < next), "{given:?}");
+    let start = second(1);
+    let assigned = [start, start, second(0)].map(|now| journal.start_session(now).number());
+    assert!(assigned.is_sorted_by(|one, next| one < next), "{assigned:?}");
     // Within a millisecond: if there are several nodes, each uses only some of the numbers.
-    assert!(given.iter().all(|number| number.abs_diff(1_000_000) < 1000), "{given:?}");
+    assert!(assigned.iter().all(|number| number.abs_diff(1_000_000) < 1000), "{assigned:?}");
 }
 
 async fn session_is_returned_as_recorded(journal: &impl Journal) {
@@ -101,7 +101,7 @@ async fn session_is_returned_as_recorded(journal: &impl Journal) {
         *info = SessionInfo { client: None, helo: None, tls: None, user: None, ..info.clone() };
     }));
     let transcript = journal.session(5.into()).await.unwrap().unwrap();
-    assert_eq!(transcript.info, chunks[2].info, "the last word counts");
+    assert_eq!(transcript.info, chunks[2].info, "the properties of the last chunk count");
     let without_info = |chunk: &Chunk| (chunk.number, chunk.at, chunk.transaction.clone(), chunk.lines.clone());
     let expected: Vec<_> = chunks.iter().map(without_info).collect();
     assert_eq!(transcript.chunks.iter().map(|chunk| without_info(chunk)).collect::<Vec<_>>(), expected);
@@ -167,10 +167,10 @@ async fn evicts_oldest_chunks(journal: &impl Journal) {
         journal.append(chunk(session, 0, "head"));
         journal.append(changed(mail_chunk(session, 1, "bob", 10 * session), |info| info.refusals = 1));
     }
-    let left = ids(journal, first(1000)).await;
-    assert!((5..40).contains(&left.len()), "{}", left.len());
-    let oldest = *left.last().unwrap();
-    assert_eq!(left, (oldest..=100).rev().collect::<Vec<_>>(), "the latest are left");
+    let remaining = ids(journal, first(1000)).await;
+    assert!((5..40).contains(&remaining.len()), "{}", remaining.len());
+    let oldest = *remaining.last().unwrap();
+    assert_eq!(remaining, (oldest..=100).rev().collect::<Vec<_>>(), "the latest are left");
     let bob = "bob".to_owned().into();
     assert!(journal.find_by_message(&bob, 1000.into()).await.unwrap().is_some());
     assert!(journal.find_by_message(&bob, 10.into()).await.unwrap().is_none());

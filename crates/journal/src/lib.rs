@@ -264,15 +264,15 @@ impl Chunk {
     /// Returns the approximate size, in bytes.
     fn bytes(&self) -> usize {
         let info = [&self.info.helo, &self.info.user].into_iter().flatten().map(String::len).sum::<usize>();
-        let mail = self.transaction.as_ref().map_or(0, |mail| {
-            let to: usize = mail.to.iter().map(|to| 48 + to.address.len() + to.parameters.len()).sum();
-            mail.from.len()
-                + mail.parameters.len()
-                + mail.reply.as_ref().map_or(0, |reply| reply.len())
+        let transaction = self.transaction.as_ref().map_or(0, |transaction| {
+            let to: usize = transaction.to.iter().map(|to| 48 + to.address.len() + to.parameters.len()).sum();
+            transaction.from.len()
+                + transaction.parameters.len()
+                + transaction.reply.as_ref().map_or(0, |reply| reply.len())
                 + to
-                + 96 * mail.messages.len()
+                + 96 * transaction.messages.len()
         });
-        CHUNK_OVERHEAD_BYTES + info + mail + self.lines.bytes()
+        CHUNK_OVERHEAD_BYTES + info + transaction + self.lines.bytes()
     }
 }
 
@@ -294,8 +294,8 @@ impl Default for SessionIdGenerator {
 
 impl SessionIdGenerator {
     /// Creates a generator for this number of nodes. The number of this node is zero until it is set.
-    fn with_node_count(nodes: u64) -> Self {
-        Self { last_id: AtomicU64::new(0), node_count: nodes, node: AtomicU64::new(0) }
+    fn with_node_count(node_count: u64) -> Self {
+        Self { last_id: AtomicU64::new(0), node_count, node: AtomicU64::new(0) }
     }
 
     fn next(&self, now: Timestamp) -> SessionId {
@@ -303,7 +303,9 @@ impl SessionIdGenerator {
         let node = self.node.load(Ordering::Relaxed);
         let own_number = |micros: u64| micros - micros % self.node_count + node;
         // The clock may stand still or be set back, and other threads may call this at the same time.
-        let following = |last: u64| if own_number(arrival) > last { own_number(arrival) } else { own_number(last + self.node_count) };
+        let following = |last: u64| {
+            if own_number(arrival) > last { own_number(arrival) } else { own_number(last + self.node_count) }
+        };
         SessionId(following(self.last_id.update(Ordering::Relaxed, Ordering::Relaxed, following)))
     }
 

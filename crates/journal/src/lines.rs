@@ -47,7 +47,7 @@ impl Side {
 }
 
 impl TranscriptLines {
-    /// Adds a line. If the limit is reached, adds [`TRUNCATION_NOTICE`] once instead.
+    /// Adds a line. If the limit is reached, adds a notice once instead.
     pub fn push(&mut self, line: TranscriptLine<'_>) {
         let free = MAX_CHUNK_BYTES.saturating_sub(self.0.len() + LINE_HEADER_BYTES + TRUNCATION_NOTICE.len());
         if LINE_HEADER_BYTES + line.text.len() <= free {

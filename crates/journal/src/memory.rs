@@ -122,7 +122,7 @@ impl State {
         if chunk.info.refusals > 0 {
             self.refused.insert(chunk.session);
         }
-        for (mailbox, id) in chunk.transaction.iter().flat_map(|mail| &mail.messages) {
+        for (mailbox, id) in chunk.transaction.iter().flat_map(|transaction| &transaction.messages) {
             self.messages.insert(MessageKey(*id, mailbox.clone()), (chunk.session, chunk.number));
         }
         let info = chunk.info.clone();
@@ -144,7 +144,7 @@ impl State {
             self.sessions.remove(&session);
             self.refused.remove(&session);
         }
-        for (mailbox, id) in chunk.transaction.iter().flat_map(|mail| &mail.messages) {
+        for (mailbox, id) in chunk.transaction.iter().flat_map(|transaction| &transaction.messages) {
             self.messages.remove(&MessageKey(*id, mailbox.clone()));
         }
         self.bytes -= chunk.bytes();

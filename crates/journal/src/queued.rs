@@ -42,7 +42,7 @@ impl QueuedChunks {
     /// Returns the chunk that received a message.
     pub(super) fn find_message(&self, mailbox: &MailboxName, id: MessageId) -> Option<(SessionId, u32)> {
         let has_message = |chunk: &&Arc<Chunk>| {
-            let messages = chunk.transaction.iter().flat_map(|mail| &mail.messages);
+            let messages = chunk.transaction.iter().flat_map(|transaction| &transaction.messages);
             messages.into_iter().any(|(name, number)| *number == id && name == mailbox)
         };
         self.0.iter().find(has_message).map(|chunk| (chunk.session, chunk.number))

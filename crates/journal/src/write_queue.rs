@@ -115,7 +115,7 @@ impl WriteQueue {
         drop((dropped, superseded));
     }
 
-    pub(super) fn forget_before(&self, deadline: Timestamp) {
+    pub(super) fn expire_before(&self, deadline: Timestamp) {
         let mut dropped = Vec::new();
         let mut contents = self.inbox.lock();
         let state = &mut contents.queue;
@@ -186,14 +186,15 @@ impl WriteQueue {
     /// Removes a job that was written. Returns what to do next.
     pub(super) fn complete(&self, job: &WriteJob) -> NextStep {
         let mut contents = self.inbox.lock();
-        let (stage, state) = (contents.stage, &mut contents.queue);
+        let is_open = contents.stage == Stage::Open;
+        let state = &mut contents.queue;
         // If the batch was evicted meanwhile, the storage that it was written to is outdated too.
         if state.in_progress.take().is_some() {
             state.is_storage_stale = false;
         }
         state.applied_deadline = job.deadline;
         match state.chunks.size() {
-            0 if stage != Stage::Open => NextStep::Stop,
+            0 if !is_open => NextStep::Stop,
             BATCH_BYTES.. => NextStep::Continue,
             _ => NextStep::Pause,
         }
@@ -240,7 +241,7 @@ mod tests {
     use crate::conformance::chunk;
 
     /// Returns the queued sessions, and whether the storage must be read too.
-    fn seen(queue: &WriteQueue) -> (Vec<u64>, bool) {
+    fn visible(queue: &WriteQueue) -> (Vec<u64>, bool) {
         queue.set_storage(StorageState::Open);
         let (contents, has_storage) = queue.lock_when_ready();
         (contents.queue.chunks().map(|chunk| chunk.session.number()).collect(), has_storage)
@@ -258,17 +259,17 @@ mod tests {
         let queue = WriteQueue::new(3 * chunk_bytes);
         add(&queue, 1..=2);
         let job = queue.next_job(Duration::MAX);
-        assert_eq!(seen(&queue), (vec![1, 2], true));
+        assert_eq!(visible(&queue), (vec![1, 2], true));
         add(&queue, 3..=4);
-        assert_eq!(seen(&queue), (vec![1, 2, 3, 4], false), "more than the journal holds, without the shelf");
+        assert_eq!(visible(&queue), (vec![1, 2, 3, 4], false), "the queue alone exceeds the limit");
         add(&queue, 5..=6);
-        assert_eq!(seen(&queue), (vec![4, 5, 6], false), "3 had to go, and those before it");
+        assert_eq!(visible(&queue), (vec![4, 5, 6], false), "3 and everything before it are evicted");
         queue.complete(&job);
-        assert_eq!(seen(&queue), (vec![4, 5, 6], false));
+        assert_eq!(visible(&queue), (vec![4, 5, 6], false));
         let job = queue.next_job(Duration::MAX);
-        assert!(job.clear_first, "what was written before 3 goes");
+        assert!(job.clear_first, "everything written before 3 is evicted");
         queue.complete(&job);
-        assert_eq!((seen(&queue), queue.inbox.lock().queue.lost), ((vec![], true), 0));
+        assert_eq!((visible(&queue), queue.inbox.lock().queue.lost), ((vec![], true), 0));
     }
 
     #[test]
@@ -279,9 +280,9 @@ mod tests {
         add(&queue, 3..=3);
         let retried = queue.next_job(Duration::MAX);
         assert!(Arc::ptr_eq(&failed.batch, &retried.batch));
-        assert_eq!(seen(&queue), (vec![1, 2, 3], true));
+        assert_eq!(visible(&queue), (vec![1, 2, 3], true));
         queue.complete(&retried);
-        assert_eq!(seen(&queue), (vec![3], true));
+        assert_eq!(visible(&queue), (vec![3], true));
     }
 
     #[test]
@@ -290,11 +291,11 @@ mod tests {
         add(&queue, 1..=3);
         let job = queue.next_job(Duration::MAX);
         add(&queue, 4..=5);
-        queue.forget_before(Timestamp::from_second(3).unwrap());
-        assert_eq!(seen(&queue), (vec![3, 4, 5], true));
-        queue.forget_before(Timestamp::from_second(5).unwrap());
-        assert_eq!(seen(&queue), (vec![5], true));
+        queue.expire_before(Timestamp::from_second(3).unwrap());
+        assert_eq!(visible(&queue), (vec![3, 4, 5], true));
+        queue.expire_before(Timestamp::from_second(5).unwrap());
+        assert_eq!(visible(&queue), (vec![5], true));
         queue.complete(&job);
-        assert!(queue.inbox.lock().queue.is_expiry_due(), "the shelf does not know of it");
+        assert!(queue.inbox.lock().queue.is_expiry_due(), "the storage has not applied it");
     }
 }

@@ -72,7 +72,7 @@ impl<S: Storage> Drop for WriterThread<S> {
             }
         };
         if Worker::spawn(THREAD_NAME, finish).is_err() || !self.queue.wait_until_closed() {
-            tracing::warn!("some transcripts of sessions could not be written in time");
+            tracing::warn!("some session transcripts could not be written in time");
         }
     }
 }
@@ -83,7 +83,7 @@ fn run<S: Storage>(queue: Arc<WriteQueue>, open: impl FnOnce() -> Result<S, Stri
     let storage = match open() {
         Ok(storage) => storage,
         Err(error) => {
-            tracing::error!(error, "transcripts of sessions are kept in memory only");
+            tracing::error!(error, "session transcripts are kept in memory only");
             queue.set_storage(StorageState::Closed);
             return None;
         }
@@ -91,7 +91,7 @@ fn run<S: Storage>(queue: Arc<WriteQueue>, open: impl FnOnce() -> Result<S, Stri
     queue.set_storage(StorageState::Open);
     // Not earlier, because queries wait until the storage is open.
     if let Err(error) = lower_priority() {
-        tracing::debug!(%error, "transcripts of sessions are written at the usual priority");
+        tracing::debug!(%error, "cannot lower the priority of the thread that writes session transcripts");
     }
     let mut writer = Writer { storage, queue, loss_log: LossLog::default() };
     writer.write_until_closed();
@@ -122,7 +122,7 @@ impl<S: Storage> Writer<S> {
                 }
                 Err(error) => {
                     if !mem::replace(&mut is_failing, true) {
-                        tracing::error!(error, "transcripts of sessions cannot be written; trying again");
+                        tracing::error!(error, "cannot write session transcripts, retrying");
                     }
                     self.queue.pause(S::RETRY_DELAY);
                     self.storage.repair();
@@ -139,7 +139,7 @@ impl<S: Storage> Writer<S> {
                 Ok(NextStep::Stop) => break,
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::error!(error, "the last transcripts of sessions cannot be written");
+                    tracing::error!(error, "cannot write the last session transcripts");
                     break;
                 }
             }
@@ -152,7 +152,7 @@ impl<S: Storage> Writer<S> {
     /// Writes a batch and removes it from the queue.
     fn write(&mut self, job: &WriteJob) -> Result<NextStep, String> {
         if let Some(chunks) = self.loss_log.record(job.lost, Instant::now()) {
-            tracing::warn!(chunks, "transcripts came faster than they can be written, and some are lost");
+            tracing::warn!(chunks, "session transcripts arrive faster than they can be written; some are lost");
         }
         self.storage.write(job)?;
         Ok(self.queue.complete(job))

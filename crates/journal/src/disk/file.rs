@@ -97,13 +97,13 @@ impl JournalFile {
     pub(super) fn write(
         &mut self,
         chunks: &[Arc<Chunk>],
-        anew: bool,
+        clear_first: bool,
         deadline: Option<Timestamp>,
         max_bytes: usize,
     ) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
         let mut bytes = self.bytes;
-        if anew {
+        if clear_first {
             transaction.execute_batch("DELETE FROM messages; DELETE FROM pieces; DELETE FROM sessions")?;
             bytes = 0;
         }
@@ -130,7 +130,7 @@ impl JournalFile {
             Err(error) => error,
         };
         let replaced = SCHEMA.replace(path, error).map_err(describe)?;
-        tracing::warn!(error = describe(replaced.error), "the transcripts of earlier sessions are thrown away");
+        tracing::warn!(error = describe(replaced.error), "the transcripts of earlier sessions are deleted");
         read(path).map_err(describe)
     }
 
@@ -245,7 +245,7 @@ mod tests {
         let mut file = JournalFile::open(&path).unwrap();
         file.write(&[Arc::new(chunk(1, 0, "head"))], false, None, usize::MAX).unwrap();
         assert_eq!(ending(file), None);
-        assert_eq!(ending(JournalFile::reopen(&path).unwrap()), None, "it goes on");
+        assert_eq!(ending(JournalFile::reopen(&path).unwrap()), None, "the session continues");
         assert_eq!(ending(JournalFile::open(&path).unwrap()).as_deref(), Some("lost"));
     }
 }

@@ -52,10 +52,7 @@ impl DiskJournal {
         Ok(Self { path, session_ids, queue, _writer: thread })
     }
 
-    async fn query<T: Send + 'static>(
-        &self,
-        query: impl FnOnce(Snapshot) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
+    async fn query<T: Send + 'static>(&self, query: impl FnOnce(Snapshot) -> Result<T> + Send + 'static) -> Result<T> {
         let (queue, path) = (self.queue.clone(), self.path.clone());
         let run = move || query(Snapshot::open(&queue, &path)?);
         spawn_blocking(run).await.map_err(|panic| StoreError::Broken(panic.to_string()))?
@@ -74,7 +71,7 @@ impl Journal for DiskJournal {
     }
 
     fn expire_before(&self, deadline: Timestamp) {
-        self.queue.forget_before(deadline);
+        self.queue.expire_before(deadline);
     }
 
     async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {
@@ -109,7 +106,7 @@ impl Storage for FileStorage {
     fn repair(&mut self) {
         match JournalFile::reopen(&self.path) {
             Ok(file) => self.file = file,
-            Err(problem) => tracing::debug!(problem, "transcripts of sessions cannot be written"),
+            Err(error) => tracing::debug!(error, "cannot open the file of session transcripts"),
         }
     }
 
@@ -143,7 +140,7 @@ mod tests {
         let dir = TestDir::new();
         conformance::keeps_transcripts_across_restarts(async || DiskJournal::open(dir.path(), 1 << 20).unwrap()).await;
         let mode = fs::metadata(dir.path().join(FILE_NAME)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "it is nobody else's business");
+        assert_eq!(mode & 0o777, 0o600, "only the owner can read it");
     }
 
     #[tokio::test]
@@ -169,15 +166,16 @@ mod tests {
         }
         let journal = DiskJournal::open(dir.path(), 50_000).unwrap();
         let page = SessionPage { before: None, refused_only: false, limit: 1000 };
-        let left: Vec<u64> = journal.sessions(page).await.unwrap().iter().map(|transcript| transcript.session.number()).collect();
-        assert!((20..100).contains(&left.len()), "{}", left.len());
-        assert_eq!(left[0], 460);
+        let remaining: Vec<u64> =
+            journal.sessions(page).await.unwrap().iter().map(|transcript| transcript.session.number()).collect();
+        assert!((20..100).contains(&remaining.len()), "{}", remaining.len());
+        assert_eq!(remaining[0], 460);
     }
 
     #[tokio::test]
     async fn replaces_damaged_file() {
         let damage: [fn(&Path); 2] = [
-            |path| fs::write(path, "this is no database").unwrap(),
+            |path| fs::write(path, "this is not a database").unwrap(),
             |path| {
                 let mut bytes = fs::read(path).unwrap();
                 bytes[4096..].fill(0xff);

@@ -178,7 +178,7 @@ fn read_messages(
         .collect()
 }
 
-/// Converts a stored time. If it is damaged, any time will do.
+/// Converts a stored time. If it is damaged, returns the Unix epoch.
 fn timestamp(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(micros).unwrap_or_default()
 }

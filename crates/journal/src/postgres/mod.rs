@@ -80,7 +80,7 @@ impl Journal for PostgresJournal {
     }
 
     fn expire_before(&self, deadline: Timestamp) {
-        self.queue.forget_before(deadline);
+        self.queue.expire_before(deadline);
     }
 
     async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {

@@ -81,8 +81,11 @@ pub(super) async fn read_transcripts(
         }
         let (session, number) = (get_u64(&row, "session")?.into(), get_chunk_number(&row)?);
         // The last chunk comes first, and its properties of the session are the latest.
-        let transcript =
-            transcripts.entry(session).or_insert_with(|| Transcript { session, info: Arc::new(info), chunks: Vec::new() });
+        let transcript = transcripts.entry(session).or_insert_with(|| Transcript {
+            session,
+            info: Arc::new(info),
+            chunks: Vec::new(),
+        });
         if !part.includes(number) {
             continue;
         }

@@ -19,8 +19,8 @@ const ABSENT: u32 = u32::MAX;
 pub(super) fn encode(chunk: &Chunk) -> Vec<u8> {
     let mut record = Encoder(vec![VERSION]);
     record.session_info(&chunk.info);
-    if let Some(mail) = &chunk.transaction {
-        record.transaction(mail);
+    if let Some(transaction) = &chunk.transaction {
+        record.transaction(transaction);
     }
     record.0
 }
@@ -53,8 +53,8 @@ impl Encoder {
         self.number(refusals);
     }
 
-    fn transaction(&mut self, mail: &Transaction) {
-        let Transaction { from, parameters, to, outcome, reply, messages } = mail;
+    fn transaction(&mut self, transaction: &Transaction) {
+        let Transaction { from, parameters, to, outcome, reply, messages } = transaction;
         self.text(outcome.name());
         self.text(from);
         self.text(parameters);
@@ -103,21 +103,23 @@ impl<'a> Decoder<'a> {
         let started = self.number()?;
         let (reason, ended) = (self.option()?, self.option()?);
         Ok(SessionInfo {
-            dialect: Dialect::ALL.into_iter().find(|known| known.name() == dialect).ok_or(InvalidRecord)?,
+            dialect: Dialect::ALL.into_iter().find(|candidate| candidate.name() == dialect).ok_or(InvalidRecord)?,
             client,
             helo,
             tls: tls.map(|(version, cipher)| Tls { version: owned(version), cipher: owned(cipher) }),
             user,
             started: timestamp(started),
-            end: reason
-                .map(|reason| SessionEnd { at: ended.and_then(|at| at.parse().ok()).map(timestamp), reason: owned(reason) }),
+            end: reason.map(|reason| SessionEnd {
+                at: ended.and_then(|at| at.parse().ok()).map(timestamp),
+                reason: owned(reason),
+            }),
             refusals: self.number()?,
         })
     }
 
     fn transaction(&mut self) -> Result<Transaction, InvalidRecord> {
         let outcome = self.text()?;
-        let outcome = Outcome::ALL.into_iter().find(|known| known.name() == outcome).ok_or(InvalidRecord)?;
+        let outcome = Outcome::ALL.into_iter().find(|candidate| candidate.name() == outcome).ok_or(InvalidRecord)?;
         let (from, parameters) = (self.text()?.to_owned(), self.text()?.to_owned());
         let reply = self.option()?.map(Arc::from);
         let mut to = Vec::new();
@@ -152,7 +154,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Converts a stored time. If it is damaged, any time will do.
+/// Converts a stored time. If it is damaged, returns the Unix epoch.
 fn timestamp(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(micros).unwrap_or_default()
 }
@@ -169,13 +171,13 @@ mod tests {
     /// Returns a chunk with an aborted message and an invalid sender.
     fn aborted() -> Chunk {
         let mut aborted = mail_chunk(1, 2, "bob", 7);
-        aborted.transaction = aborted.transaction.map(|mail| Transaction {
+        aborted.transaction = aborted.transaction.map(|transaction| Transaction {
             from: "zero \0 and\nlines".to_owned(),
             to: Vec::new(),
             outcome: Outcome::Aborted,
             reply: None,
             messages: Vec::new(),
-            ..mail
+            ..transaction
         });
         aborted
     }
@@ -207,12 +209,12 @@ mod tests {
 
     #[test]
     fn rejects_invalid_encoding() {
-        let whole = encode(&aborted());
+        let encoded = encode(&aborted());
         // Without a message it is valid too.
         let head = encode(&Chunk { transaction: None, ..aborted() }).len();
-        for length in (0..whole.len()).filter(|length| *length != head) {
-            assert_eq!(decode(&whole[..length]), None, "{length}");
+        for length in (0..encoded.len()).filter(|length| *length != head) {
+            assert_eq!(decode(&encoded[..length]), None, "{length}");
         }
-        assert_eq!(decode(&[&[VERSION + 1], &whole[1..]].concat()), None, "of a later version");
+        assert_eq!(decode(&[&[VERSION + 1], &encoded[1..]].concat()), None, "of a later version");
     }
 }

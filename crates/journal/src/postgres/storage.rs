@@ -45,16 +45,10 @@ pub(super) struct PostgresStorage {
 impl PostgresStorage {
     pub(super) fn open(database: Database, session_ids: Arc<SessionIdGenerator>) -> Result<Self, String> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-        let mut storage = Self {
-            runtime,
-            database,
-            session_ids,
-            incarnation: 0,
-            last_heartbeat: None,
-            is_rejection_logged: false,
-        };
+        let mut storage =
+            Self { runtime, database, session_ids, incarnation: 0, last_heartbeat: None, is_rejection_logged: false };
         if let Err(error) = storage.heartbeat() {
-            tracing::debug!(%error, "the journal of sessions has no number yet");
+            tracing::debug!(%error, "the journal has no node number yet");
         }
         Ok(storage)
     }
@@ -104,7 +98,7 @@ impl PostgresStorage {
         let lines: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.lines.as_bytes()).collect();
         let messages = || {
             chunks.iter().zip(&sessions).zip(&numbers).flat_map(|((chunk, session), number)| {
-                let messages = chunk.transaction.iter().flat_map(|mail| &mail.messages);
+                let messages = chunk.transaction.iter().flat_map(|transaction| &transaction.messages);
                 messages.map(move |(mailbox, id)| (mailbox.as_str().as_bytes(), id_to_i64(*id), *session, *number))
             })
         };
@@ -148,9 +142,9 @@ impl Storage for PostgresStorage {
                 Ok(())
             }
             // A retry would fail in the same way, and delay later chunks.
-            Err(StoreError::Broken(problem)) => {
+            Err(StoreError::Broken(error)) => {
                 if !mem::replace(&mut self.is_rejection_logged, true) {
-                    tracing::error!(problem, "the database does not take transcripts of sessions, and they are lost");
+                    tracing::error!(error, "the database rejects session transcripts; they are lost");
                 }
                 Ok(())
             }
@@ -161,7 +155,7 @@ impl Storage for PostgresStorage {
     /// Reports that the sessions of this node are over.
     fn close(self) {
         if let Err(error) = self.query(LEAVE, &[&self.incarnation]) {
-            tracing::debug!(%error, "the journal of sessions was not closed");
+            tracing::debug!(%error, "cannot report the end of this node's sessions");
         }
     }
 }

@@ -17,7 +17,7 @@ const PLENTY: usize = 1 << 20;
 
 /// Returns a database for all tests of this program; each has schemas of its own. `None` if PostgreSQL is not installed.
 fn address() -> Option<Address> {
-    Postgres::shared().map(|server| server.url().parse().expect("a URL of our own"))
+    Postgres::shared().map(|server| server.url().parse().expect("a valid URL"))
 }
 
 /// Returns a name that no other test has.
@@ -29,8 +29,8 @@ fn fresh_schema() -> String {
 /// Opens the journal of a new node.
 async fn open(address: &Address, schema: &str, max_bytes: usize) -> PostgresJournal {
     let settings = Settings { schema: schema.to_owned(), ..Settings::default() };
-    let store = PostgresStore::open(address, settings).await.expect("the database is there");
-    PostgresJournal::open(&store, max_bytes).expect("there is a thread for it")
+    let store = PostgresStore::open(address, settings).await.expect("the database is available");
+    PostgresJournal::open(&store, max_bytes).expect("the thread starts")
 }
 
 /// Returns a chunk of a session of this node.
@@ -45,7 +45,7 @@ async fn until<T>(mut query: impl AsyncFnMut() -> Option<T>) -> T {
         if let Some(found) = query().await {
             return found;
         }
-        assert!(start.elapsed() < LONG, "in vain");
+        assert!(start.elapsed() < LONG, "timeout");
         tokio::time::sleep(MOMENT).await;
     }
 }
@@ -84,7 +84,7 @@ async fn other_node_reads_written_chunks() {
     let refused = other.sessions(page).await.unwrap();
     assert_eq!(refused.iter().map(|transcript| transcript.session.number()).collect::<Vec<_>>(), [2]);
     assert_eq!(refused[0].chunks.len(), 3);
-    assert_eq!(refused[0].lines().count(), 0, "a list goes without them");
+    assert_eq!(refused[0].lines().count(), 0, "a list contains no lines");
     let transcript = other.find_by_message(&"bob".to_owned().into(), 30.into()).await.unwrap().unwrap();
     assert_eq!(transcript.lines().map(|line| line.text).collect::<Vec<_>>(), ["head", "mail 1"]);
     assert_eq!(transcript.chunks[1].transaction, mail_chunk(3, 1, "bob", 30).transaction);
@@ -112,7 +112,7 @@ async fn nodes_see_sessions_of_other_nodes_and_detect_dead_ones() {
     for (journal, id, text) in [(&one, second, "there"), (&other, first, "here")] {
         let transcript = until(async || journal.session(id).await.unwrap()).await;
         assert_eq!(transcript.lines().map(|line| line.text).collect::<Vec<_>>(), [text]);
-        assert_eq!(transcript.info.end, None, "it goes on");
+        assert_eq!(transcript.info.end, None, "the session continues");
     }
     drop(one);
     let transcript = other.session(first).await.unwrap().unwrap();
@@ -133,13 +133,17 @@ async fn size_limit_is_shared_by_all_nodes() {
         }
     }
     let journal = open(&address, &schema, 50_000).await;
-    let left = listed(&journal).await;
-    assert!((20..60).contains(&left.len()), "{}", left.len());
-    assert_eq!(left[0], 460);
+    let remaining = listed(&journal).await;
+    assert!((20..60).contains(&remaining.len()), "{}", remaining.len());
+    assert_eq!(remaining[0], 460);
     let bob = "bob".to_owned().into();
     assert!(journal.find_by_message(&bob, 4600.into()).await.unwrap().is_some());
     let rows = journal.database.query("SELECT count(*) FROM journal_messages", &[]).await.unwrap();
-    assert_eq!(rows[0].get::<_, i64>(0), 2 * i64::try_from(left.len()).unwrap(), "nothing is left of what went");
+    assert_eq!(
+        rows[0].get::<_, i64>(0),
+        2 * i64::try_from(remaining.len()).unwrap(),
+        "rows of deleted chunks are deleted too"
+    );
     let sums = "SELECT bytes = (SELECT sum(bytes) FROM journal_pieces) FROM journal_state";
     assert!(journal.database.query(sums, &[]).await.unwrap()[0].get::<_, bool>(0));
 }
@@ -170,7 +174,7 @@ async fn append_does_not_block_and_loses_nothing_while_disconnected() {
     for session in 2..=100 {
         behind_proxy.append(chunk(session, 0, "meanwhile"));
     }
-    assert!(behind_proxy.session(2.into()).await.is_err(), "nobody knows what is written of it");
+    assert!(behind_proxy.session(2.into()).await.is_err(), "the written chunks cannot be read");
     assert_eq!(other.session(100.into()).await.unwrap(), None);
     proxy.restore();
     until(async || other.session(100.into()).await.unwrap()).await;
