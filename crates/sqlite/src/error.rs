@@ -94,7 +94,7 @@ impl fmt::Display for OpenError {
             Self::Damaged(problem) => f.write_str(problem),
             Self::Sqlite(error) => error.fmt(f),
             Self::File(error) => error.fmt(f),
-            Self::NotRenamed { error, rename } => write!(f, "{error}, nor moved aside: {rename}"),
+            Self::NotRenamed { error, rename } => write!(f, "{error}; and it cannot be renamed: {rename}"),
         }
     }
 }

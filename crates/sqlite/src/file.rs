@@ -30,7 +30,7 @@ pub fn remove_files(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Renames a database and its log, which is of no use without it. Returns the new name, which contains the current time.
+/// Renames a database and its log, which is useless without it. Returns the new name, which contains the current time.
 pub(crate) fn rename_files(path: &Path) -> io::Result<PathBuf> {
     let seconds = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
     let renamed = with_suffix(path, &format!(".unusable-{seconds}"));
