@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use restante_mail::message::{Source, Summary};
 
-/// The memory that an entry is assumed to take beside its value: the key, its strings, and the slots in the table.
+/// The memory that an entry is assumed to take in addition to its value: the key, its strings, and the slots in the table.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 
 /// A value that can be cached: cheap to clone, and of known size.
@@ -63,9 +63,9 @@ struct Entry<A> {
 
 impl<K: Eq + Hash, A: CacheValue> Cache<K, A> {
     /// Creates a cache with a limit in bytes. With zero, it is always empty.
-    pub fn new(bound: usize) -> Self {
+    pub fn new(max_bytes: usize) -> Self {
         let generations = Generations { young: HashMap::new(), old: HashMap::new(), young_bytes: 0 };
-        Self { max_bytes: bound, generations: Mutex::new(generations) }
+        Self { max_bytes, generations: Mutex::new(generations) }
     }
 
     /// Returns the value that was made from this state.
