@@ -223,7 +223,7 @@ mod tests {
         let output = Output::File(path.clone());
         let (dispatch, handle) = build(&Settings { level, json, output, netdebug: false }).expect("the log opens");
         tracing::dispatcher::with_default(&dispatch, || body(&path, &handle));
-        let text = fs::read_to_string(&path).expect("the log is there");
+        let text = fs::read_to_string(&path).expect("the log exists");
         text.lines().map(str::to_owned).collect()
     }
 
@@ -231,7 +231,7 @@ mod tests {
     fn formats_text_lines() {
         let lines = logged(false, Level::Info, |_, _| {
             tracing::info!(addr = %"127.0.0.1:2500", "SMTP listening on tcp4");
-            tracing::debug!("nobody reads this");
+            tracing::debug!("below the level");
             tracing::warn!(helo = "two words", count = 3, "odd {}", "client");
             let _session = tracing::info_span!("session", id = 7).entered();
             tracing::error!("failed");
@@ -253,10 +253,10 @@ mod tests {
             for json in [false, true] {
                 let lines = logged(json, level, |_, _| {
                     tracing::warn!(target: "deadpool.postgres", "Connection error: db error");
-                    tracing::warn!("the database cannot be asked");
+                    tracing::warn!("the database is unavailable");
                 });
                 assert_eq!(lines.len(), expected, "{lines:?}");
-                assert!(lines[expected - 1].contains("the database cannot be asked"), "{lines:?}");
+                assert!(lines[expected - 1].contains("the database is unavailable"), "{lines:?}");
             }
         }
     }
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn formats_json_lines() {
         let lines = logged(true, Level::Warn, |_, _| {
-            tracing::info!("nobody reads this");
+            tracing::info!("below the level");
             let _session = tracing::info_span!("session", id = 7).entered();
             let _connection = tracing::error_span!("connection", id = 8).entered();
             tracing::warn!(addr = "::1", count = 3, ready = true, rate = 0.5, peer = ?Some(1), "SMTP listening on tcp6");
@@ -337,7 +337,7 @@ mod tests {
             tracing::info!("still in the old file");
             handle.reopen().expect("the log opens again");
             tracing::info!("after");
-            old = fs::read_to_string(&moved).expect("the old log is there");
+            old = fs::read_to_string(&moved).expect("the old log exists");
         });
         assert!(lines.len() == 1 && lines[0].ends_with("after"), "{lines:?}");
         assert_eq!(old.lines().count(), 2, "{old}");
