@@ -17,7 +17,7 @@ pub struct TestDir {
 
 impl TestDir {
     /// Creates a directory that no other test has.
-    #[expect(clippy::new_without_default, reason = "what touches the disk is no default value")]
+    #[expect(clippy::new_without_default, reason = "creating a directory is not a default value")]
     pub fn new() -> Self {
         Self { path: create_dir(""), keep_on_failure: false }
     }
