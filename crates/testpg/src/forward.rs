@@ -145,8 +145,8 @@ impl Shared {
 
     /// Waits while forwarding is paused. Returns whether it is running then.
     fn wait_while_paused(&self) -> bool {
-        let closed = |state: &mut State| state.flow == Flow::Paused;
-        let state = self.changed.wait_while(self.lock(), closed).unwrap_or_else(PoisonError::into_inner);
+        let is_paused = |state: &mut State| state.flow == Flow::Paused;
+        let state = self.changed.wait_while(self.lock(), is_paused).unwrap_or_else(PoisonError::into_inner);
         state.flow == Flow::Running
     }
 

@@ -36,7 +36,7 @@ impl Installation {
             .chain(INSTALL_DIRS.iter().flat_map(|(folder, start)| version_bins(Path::new(folder), start)))
             .find_map(|bin| resolve_bin(&bin));
         if bin.is_none() {
-            skip("PostgreSQL is not installed (initdb is neither in PATH nor in the usual places)");
+            skip("PostgreSQL is not installed (initdb is neither in PATH nor in the usual directories)");
         }
         bin.map(|bin| Self { bin })
     }
@@ -84,23 +84,23 @@ impl User {
     /// Returns a user that can run a server, and makes it the owner of this directory, which the user of this process
     /// has created.
     pub(crate) fn for_server_in(directory: &Path) -> Self {
-        if fs::metadata(directory).expect("the directory is there").uid() != 0 {
+        if fs::metadata(directory).expect("the directory exists").uid() != 0 {
             return Self::Same;
         }
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let Some((uid, gid)) = SERVER_USERS.iter().find_map(|name| user_ids(&users, name)) else {
-            panic!("PostgreSQL refuses to run as root, and /etc/passwd knows none of {SERVER_USERS:?}");
+            panic!("PostgreSQL refuses to run as root, and /etc/passwd contains none of {SERVER_USERS:?}");
         };
-        chown(directory, Some(uid), Some(gid)).expect("root may give a directory away");
+        chown(directory, Some(uid), Some(gid)).expect("root can change the owner of a directory");
         Self::Other { uid, gid }
     }
 
     /// Makes this user the owner of a file, which no other user can read then: PostgreSQL refuses a key that others can
     /// read.
     pub(crate) fn take_ownership(&self, file: &Path) {
-        fs::set_permissions(file, Permissions::from_mode(0o600)).expect("it is our file");
+        fs::set_permissions(file, Permissions::from_mode(0o600)).expect("this process owns the file");
         if let Self::Other { uid, gid } = *self {
-            chown(file, Some(uid), Some(gid)).expect("root may give a file away");
+            chown(file, Some(uid), Some(gid)).expect("root can change the owner of a file");
         }
     }
 

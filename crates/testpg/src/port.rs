@@ -20,7 +20,7 @@ pub struct ReservedPort {
 
 impl ReservedPort {
     /// Reserves a port.
-    #[expect(clippy::new_without_default, reason = "what takes something from the system is no default value")]
+    #[expect(clippy::new_without_default, reason = "reserving a port is not a default value")]
     pub fn new() -> Self {
         // A random start reduces conflicts between programs that search at the same time.
         let start = RandomState::new().hash_one(()) % u64::from(PORTS.end - PORTS.start);
@@ -42,7 +42,7 @@ impl ReservedPort {
     }
 
     fn reserve(port: u16) -> Option<Self> {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("sockets can be made");
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket can be created");
         // Bound without SO_REUSEADDR, the port is exclusive. If the option is set afterwards, Linux allows servers that
         // set it too.
         socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into()).ok()?;
@@ -67,7 +67,7 @@ mod tests {
             let listener = TcpListener::bind(reserved.address()).unwrap();
             TcpStream::connect(reserved.address()).unwrap();
             let second = TcpListener::bind(reserved.address()).unwrap_err();
-            assert_eq!(second.kind(), ErrorKind::AddrInUse, "there is a server already");
+            assert_eq!(second.kind(), ErrorKind::AddrInUse, "another server is listening");
             drop(listener);
         }
     }

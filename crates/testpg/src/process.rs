@@ -34,7 +34,7 @@ impl Watcher {
     pub(crate) fn spawn(server: &Child, directory: &Path, user: &User) -> Self {
         let mut command = user.command(Path::new("/bin/sh"), Path::new("/"));
         command.args(["-c", WATCH_SCRIPT, "watcher"]).arg(server.id().to_string()).arg(directory).stdin(Stdio::piped());
-        Self(command.spawn().expect("there is a shell"))
+        Self(command.spawn().expect("the shell starts"))
     }
 }
 

@@ -113,21 +113,13 @@ impl Postgres {
         }
     }
 
-    fn launch(durable: bool, files: &[(&str, &str)], settings: &[&str]) -> Option<Self> {
-        let installed = Installation::find()?;
+    fn launch(is_durable: bool, files: &[(&str, &str)], settings: &[&str]) -> Option<Self> {
+        let installation = Installation::find()?;
         let directory = TestDir::new();
         let user = User::for_server_in(directory.path());
-        let more = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let extra_settings = settings.iter().map(|&setting| setting.to_owned()).collect();
         let port = ReservedPort::new();
-        let mut postgres = Self {
-            installation: installed,
-            user,
-            directory,
-            is_durable: durable,
-            extra_settings: more,
-            port,
-            running: None,
-        };
+        let mut postgres = Self { installation, user, directory, is_durable, extra_settings, port, running: None };
         postgres.create_cluster();
         for (name, content) in files {
             let path = postgres.data_dir().join(name);
@@ -146,7 +138,8 @@ impl Postgres {
     fn create_cluster(&self) {
         let mut command = self.user.command(&self.installation.program("initdb"), self.directory.path());
         command.args(["--no-sync", "--auth=trust", "--username=restante", "--encoding=UTF8", "--locale=C"]);
-        let output = command.arg("--pgdata").arg(self.data_dir()).stderr(Stdio::piped()).output().expect("initdb runs");
+        let output =
+            command.arg("--pgdata").arg(self.data_dir()).stderr(Stdio::piped()).output().expect("initdb starts");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "initdb fails in {}: {stderr}", self.directory.path().display());
     }
@@ -159,7 +152,7 @@ impl Postgres {
         for setting in self.settings().iter().chain(&self.extra_settings) {
             command.args(["-c", setting]);
         }
-        let server = command.spawn().expect("postgres runs");
+        let server = command.spawn().expect("postgres starts");
         let watcher = Watcher::spawn(&server, self.directory.path(), &self.user);
         self.running = Some(Running { server, _watcher: watcher });
         let start = Instant::now();
@@ -198,7 +191,7 @@ impl Postgres {
 
     /// Returns whether the server is not running.
     fn has_ended(&mut self) -> bool {
-        self.running.take_if(|running| running.server.try_wait().expect("it is our process").is_some());
+        self.running.take_if(|running| running.server.try_wait().expect("it is a child of this process").is_some());
         self.running.is_none()
     }
 

@@ -110,7 +110,7 @@ fn killed_test_program_leaves_nothing() {
     let (port, directory) = (port.parse().unwrap(), Path::new(directory));
     let start = Instant::now();
     while directory.exists() || connect(port).is_ok() {
-        assert!(start.elapsed() < LONG, "the server is still there");
+        assert!(start.elapsed() < LONG, "the server is still running");
         thread::sleep(MOMENT);
     }
 }
