@@ -66,10 +66,10 @@ impl SharedStore {
     pub async fn starting_node(self: &Arc<Self>) -> Arc<Node> {
         let (sender, feed) = Feed::new(FEED_CAPACITY);
         let mut state = self.state.lock().await;
-        let number = state.links.len();
-        let begins_behind = Some(state.clock);
-        state.links.push(NodeLink { sender, held_changes: Some(Vec::new()), starts_after: begins_behind });
-        Arc::new(Node { store: self.clone(), index: number, feed: Mutex::new(Some(feed)) })
+        let index = state.links.len();
+        let starts_after = Some(state.clock);
+        state.links.push(NodeLink { sender, held_changes: Some(Vec::new()), starts_after });
+        Arc::new(Node { store: self.clone(), index, feed: Mutex::new(Some(feed)) })
     }
 }
 
@@ -102,8 +102,8 @@ impl Node {
 
 impl State {
     /// Publishes an event to all nodes, at this position or the next one.
-    async fn publish(&mut self, number: Option<u64>, event: Event) {
-        self.clock = number.unwrap_or(self.clock + 1);
+    async fn publish(&mut self, position: Option<u64>, event: Event) {
+        self.clock = position.unwrap_or(self.clock + 1);
         for link in &mut self.links {
             let change = Change { position: self.clock, event: event.clone() };
             match &mut link.held_changes {
