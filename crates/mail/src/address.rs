@@ -286,12 +286,12 @@ fn check_label(label: &str) -> Result<(), AddressError> {
         return Err(AddressError::Domain("has a label that starts or ends in '-'"));
     }
     // RFC 5890 section 2.3.1 reserves "--" for prefixes such as that of internationalised names.
-    let internationalised = label.get(..4).is_some_and(|prefix| prefix.eq_ignore_ascii_case("xn--"));
-    if label[if internationalised { 4 } else { 0 }..].contains("--") {
+    let has_idna_prefix = label.get(..4).is_some_and(|prefix| prefix.eq_ignore_ascii_case("xn--"));
+    if label[if has_idna_prefix { 4 } else { 0 }..].contains("--") {
         return Err(AddressError::Domain("has a doubled '-'"));
     }
-    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_') || is_printable_non_ascii(c);
-    if !label.chars().all(good) {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_') || is_printable_non_ascii(c);
+    if !label.chars().all(is_allowed) {
         return Err(AddressError::Domain("has a character that is not allowed"));
     }
     Ok(())
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn good_addresses() {
+    fn parses_valid_addresses() {
         let long_local = "a".repeat(128);
         let long_label = "b".repeat(63);
         let table: &[(&str, &str, &str)] = &[
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_addresses() {
+    fn rejects_invalid_addresses() {
         use AddressError as E;
         let long = format!("{}@{}.org", "a".repeat(100), "b.".repeat(120));
         let table: &[(&str, E)] = &[
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn utf8_is_normalised_and_still_checked() {
+    fn normalizes_utf8_before_validation() {
         let composed = Address::parse("jo\u{308}ran@bu\u{308}cher.example", Alphabet::Utf8).unwrap();
         assert_eq!((composed.local(), composed.domain()), ("jöran", "bücher.example"));
         // U+037E is a semicolon in normal form C.
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn printing_quotes_only_what_needs_it() {
+    fn display_quotes_only_if_necessary() {
         for text in ["james@x.org", "\"first last\"@x.org", "\"a\\\"b\\\\c\"@x.org", "\"a..b\"@x.org"] {
             assert_eq!(Address::parse(text, Alphabet::Ascii).unwrap().to_string(), text);
         }
@@ -412,7 +412,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn parsing_never_panics_and_printing_is_its_inverse(text in ".{0,40}@?.{0,20}") {
+        fn parsing_display_output_returns_the_same_address(text in ".{0,40}@?.{0,20}") {
             for alphabet in [Alphabet::Ascii, Alphabet::Utf8] {
                 if let Ok(address) = Address::parse(&text, alphabet) {
                     let again = Address::parse(&address.to_string(), alphabet);

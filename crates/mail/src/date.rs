@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_standard() {
+    fn formats_dates_as_rfc_5322() {
         let table = [
             (0, "Thu, 01 Jan 1970 00:00:00 +0000"),
             (951_827_696, "Tue, 29 Feb 2000 12:34:56 +0000"),

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_reasons_are_in_the_order_of_their_discriminants() {
+    fn all_lists_reasons_in_the_order_of_their_discriminants() {
         for (index, reason) in RefusalReason::ALL.into_iter().enumerate() {
             assert_eq!(reason as usize, index);
         }

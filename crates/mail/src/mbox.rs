@@ -12,8 +12,8 @@ const ASCTIME_FORMAT: &str = "%a %b %e %H:%M:%S %Y";
 
 /// Writes one mail.
 pub fn write_message(out: &mut dyn Write, sender: &str, received: Timestamp, source: &[u8]) -> io::Result<()> {
-    let fits = !sender.is_empty() && !sender.contains(|c: char| c.is_whitespace() || c.is_control());
-    writeln!(out, "From {} {}", if fits { sender } else { FALLBACK_SENDER }, received.strftime(ASCTIME_FORMAT))?;
+    let is_valid = !sender.is_empty() && !sender.contains(|c: char| c.is_whitespace() || c.is_control());
+    writeln!(out, "From {} {}", if is_valid { sender } else { FALLBACK_SENDER }, received.strftime(ASCTIME_FORMAT))?;
     for line in source.split_inclusive(|byte| *byte == b'\n') {
         if is_quoted_from_line(line) || line.starts_with(b"From ") {
             out.write_all(b">")?;
@@ -41,7 +41,7 @@ pub fn is_quoted_from_line(line: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn written(source: &str) -> String {
+    fn write_to_string(source: &str) -> String {
         let mut out = Vec::new();
         let at = "2026-11-05T02:52:50.9Z".parse().unwrap();
         write_message(&mut out, "ann@x.org", at, source.as_bytes()).unwrap();
@@ -49,8 +49,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written() {
-        let postmark = "From ann@x.org Thu Nov  5 02:52:50 2026\n";
+    fn quotes_from_lines_and_writes_lf() {
+        let from_line = "From ann@x.org Thu Nov  5 02:52:50 2026\n";
         let table = [
             ("A: b\r\n\r\nhi\r\n", "A: b\n\nhi\n\n"),
             ("A: b\r\n\r\nno end", "A: b\n\nno end\n\n"),
@@ -62,12 +62,12 @@ mod tests {
             ("a\rb\nc\r\n", "a\rb\nc\n\n"),
         ];
         for (source, expected) in table {
-            assert_eq!(written(source), format!("{postmark}{expected}"));
+            assert_eq!(write_to_string(source), format!("{from_line}{expected}"));
         }
     }
 
     #[test]
-    fn senders_that_are_no_word_are_left_out() {
+    fn replaces_invalid_senders() {
         for sender in ["", "\"a b\"@x.org", "a\nb"] {
             let mut out = Vec::new();
             write_message(&mut out, sender, Timestamp::UNIX_EPOCH, b"x").unwrap();

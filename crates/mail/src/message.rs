@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_ascend_also_when_the_clock_stands_or_goes_back() {
+    fn ids_ascend_if_the_clock_stops_or_goes_back() {
         let noon = Timestamp::from_microsecond(1_000_000).unwrap();
         let before = Timestamp::from_microsecond(999).unwrap();
         let first = MessageId::next_after(MessageId::ZERO, noon);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_headline_gives_back_what_it_was_made_of() {
+    fn headline_returns_the_texts_it_was_created_from() {
         let table: &[(&str, &[&str], &str)] = &[
             ("Ann <a@x>", &["<b@x>", "Bö <c@x>"], "Grüße"),
             ("", &[], ""),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_has_one_text_form() {
+    fn parses_ids_only_in_canonical_form() {
         assert_eq!("17".parse(), Ok(MessageId::from(17)));
         for other in ["", "017", "+17", " 17", "17 ", "-1", "latest", "99999999999999999999"] {
             assert_eq!(other.parse::<MessageId>(), Err(ParseMessageIdError), "{other:?}");

@@ -181,9 +181,9 @@ fn domain_name(domain: &str) -> Result<String, NameError> {
 }
 
 /// Lower case in normal form C. Some letters grow when lower-cased, so the bound is checked again.
-fn canonicalize(text: &str, bound: usize) -> Result<String, NameError> {
+fn canonicalize(text: &str, max_chars: usize) -> Result<String, NameError> {
     let lower = lowercase_nfc(text);
-    if !lower.is_ascii() && lower.chars().count() > bound {
+    if !lower.is_ascii() && lower.chars().count() > max_chars {
         return Err(NameError::TooLong);
     }
     Ok(lower)
@@ -203,7 +203,7 @@ mod tests {
     const ALL: [Naming; 3] = [Naming::Local, Naming::Full, Naming::Domain];
 
     #[test]
-    fn names_that_readers_ask_for() {
+    fn parses_names_and_addresses_of_queries() {
         // input, then the name under local, full and domain; "" where there is none
         let table = [
             ("james", "james", "james", "james"),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recipient_and_a_reader_agree() {
+    fn recipient_and_query_map_to_the_same_mailbox() {
         let address = Address::parse("James+Spam@X.org", Alphabet::Ascii).unwrap();
         for naming in ALL {
             let delivered = naming.mailbox_for(&address).unwrap();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_for_a_name() {
+    fn returns_an_address_of_a_mailbox() {
         // the name, then the address under local, full and domain; "" where there is none
         let table = [
             ("james", "james@mx.test", "", "postmaster@james"),
@@ -274,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn lower_casing_may_not_outgrow_the_bound() {
+    fn rejects_name_that_is_too_long_in_lower_case() {
         // U+0130 becomes two characters.
         let name = "\u{130}".repeat(MAX_MAILBOX_NAME_CHARS);
         assert_eq!(Naming::Local.parse_mailbox(&name), Err(NameError::TooLong));
     }
 
     #[test]
-    fn names_have_a_limit() {
+    fn rejects_name_over_limit() {
         let name = |length| Naming::Local.parse_mailbox(&"x".repeat(length)).map(|name| name.as_str().len());
         assert_eq!(name(MAX_MAILBOX_NAME_CHARS), Ok(MAX_MAILBOX_NAME_CHARS));
         assert_eq!(name(MAX_MAILBOX_NAME_CHARS + 1), Err(AddressError::Local("has more than 255 characters").into()));
@@ -289,7 +289,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn naming_is_idempotent(text in "[a-zA-Z+.\\-\\[\\]\"@İßΣ\u{300}-\u{310}]{1,30}|.{1,30}|[a-zA-ZΣİ+]{1,8}@[a-zA-Z.]{1,8}") {
+        fn parsing_a_mailbox_name_is_idempotent(text in "[a-zA-Z+.\\-\\[\\]\"@İßΣ\u{300}-\u{310}]{1,30}|.{1,30}|[a-zA-ZΣİ+]{1,8}@[a-zA-Z.]{1,8}") {
             for naming in ALL {
                 if let Ok(name) = naming.parse_mailbox(&text) {
                     proptest::prop_assert_eq!(naming.parse_mailbox(name.as_str()), Ok(name));

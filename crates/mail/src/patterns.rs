@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wildcards() {
+    fn matches_wildcards() {
         let table = [
             ("example.org", "EXAMPLE.org", true),
             ("example.org", "example.orga", false),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_cover_all_that_matches() {
+    fn prefixes_cover_all_matching_texts() {
         let table: [(&[&str], &[&str]); 5] = [
             (&[], &[]),
             (&["CI-*", "ann", "ci-nightly-*", "anna"], &["ann", "ci-"]),
@@ -114,8 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_told_as_they_are_compared() {
-        let told: Vec<String> = Patterns::from_iter(["Example.ORG", "*.deny.com"]).entries().collect();
-        assert_eq!(told, ["example.org", "*.deny.com"]);
+    fn entries_are_in_canonical_form() {
+        let entries: Vec<String> = Patterns::from_iter(["Example.ORG", "*.deny.com"]).entries().collect();
+        assert_eq!(entries, ["example.org", "*.deny.com"]);
     }
 }

@@ -16,31 +16,31 @@ pub fn escape_text(text: &str) -> String {
 /// A JSON document that means the same, and has nothing in it that a terminal understands. JSON itself leaves most of
 /// these characters as they are; outside of strings there are none.
 pub fn escape_json(document: &str) -> String {
-    let mut plain = String::with_capacity(document.len());
+    let mut escaped = String::with_capacity(document.len());
     for c in document.chars() {
         if needs_escape(c) && c != '\n' {
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
                 // Writing into a string does not fail.
-                let _ = write!(plain, "\\u{unit:04x}");
+                let _ = write!(escaped, "\\u{unit:04x}");
             }
         } else {
-            plain.push(c);
+            escaped.push(c);
         }
     }
-    plain
+    escaped
 }
 
-fn escape_unless(text: &str, keeps: impl Fn(char) -> bool) -> String {
-    let mut plain = String::with_capacity(text.len());
+fn escape_unless(text: &str, keep: impl Fn(char) -> bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            c if keeps(c) || !needs_escape(c) => plain.push(c),
-            '\n' | '\r' | '\t' => plain.extend(c.escape_default()),
-            c => plain.extend(c.escape_unicode()),
+            c if keep(c) || !needs_escape(c) => escaped.push(c),
+            '\n' | '\r' | '\t' => escaped.extend(c.escape_default()),
+            c => escaped.extend(c.escape_unicode()),
         }
     }
-    plain
+    escaped
 }
 
 /// Control characters of both kinds (C0 and C1), and those that change the direction or the lines of a text.
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_terminal_understands() {
+    fn escapes_control_and_direction_characters() {
         let table = [
             ("plain, grün, 日本 👍", "plain, grün, 日本 👍", "plain, grün, 日本 👍"),
             ("a\tb\nc\r\n", "a\\tb\\nc\\r\\n", "a\tb\nc\\r\n"),
@@ -81,17 +81,17 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_stands_in_a_mail(text in ".*") {
+        fn output_contains_no_character_that_needs_escape(text in ".*") {
             proptest::prop_assert!(!escape_line(&text).contains(needs_escape));
             proptest::prop_assert!(!escape_text(&text).replace(['\n', '\t'], "").contains(needs_escape));
         }
 
         #[test]
-        fn a_document_means_the_same(text in "\\PC*[\u{80}-\u{9f}\u{202a}-\u{202e}\x7f]*\\PC*") {
+        fn escaped_json_parses_to_the_same_value(text in "\\PC*[\u{80}-\u{9f}\u{202a}-\u{202e}\x7f]*\\PC*") {
             let document = serde_json::to_string(&text).unwrap();
-            let plain = escape_json(&document);
-            proptest::prop_assert!(!plain.contains(needs_escape));
-            proptest::prop_assert_eq!(serde_json::from_str::<String>(&plain).unwrap(), text);
+            let escaped = escape_json(&document);
+            proptest::prop_assert!(!escaped.contains(needs_escape));
+            proptest::prop_assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);
         }
     }
 }

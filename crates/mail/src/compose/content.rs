@@ -55,9 +55,9 @@ impl<'a> MessageWriter<'a> {
             field.push_token(&format!("multipart/{kind};"));
             field.push_token(&format!("boundary=\"{boundary}\""));
         });
-        let around = self.open_boundary.replace(boundary.clone());
+        let outer_boundary = self.open_boundary.replace(boundary.clone());
         parts(self)?;
-        self.open_boundary = around;
+        self.open_boundary = outer_boundary;
         self.write_line(&format!("\r\n--{boundary}--"));
         Ok(())
     }
@@ -126,33 +126,33 @@ impl<'a> MessageWriter<'a> {
 impl Attachment {
     /// Writes the part of this file, which is the one at this place of the draft.
     pub(super) fn write(&self, out: &mut MessageWriter<'_>, at: usize) -> Result<(), DraftError> {
-        let flaw = |field: &str, problem: &str| DraftError::new(format!("attachments[{at}].{field}"), problem);
+        let invalid = |field: &str, problem: &str| DraftError::new(format!("attachments[{at}].{field}"), problem);
         let content_type = self.content_type.as_deref().unwrap_or("application/octet-stream").trim();
         if !is_content_type(content_type) {
-            return Err(flaw("content-type", "is no type/subtype"));
+            return Err(invalid("content-type", "is no type/subtype"));
         }
-        let whole = content_type.to_ascii_lowercase();
-        if whole.starts_with("multipart/") {
-            return Err(flaw("content-type", "is a multipart, which only the mail itself can be"));
+        let lower = content_type.to_ascii_lowercase();
+        if lower.starts_with("multipart/") {
+            return Err(invalid("content-type", "is a multipart, which only the mail itself can be"));
         }
-        out.write_field("Content-Type", |field| content_type.split(' ').for_each(|piece| field.push_token(piece)));
+        out.write_field("Content-Type", |field| content_type.split(' ').for_each(|token| field.push_token(token)));
         self.write_disposition(out, at)?;
         if let Some(id) = &self.content_id {
             let id = id.trim_start_matches('<').trim_end_matches('>');
-            let is_good = |byte: u8| byte.is_ascii_graphic() && byte != b'<' && byte != b'>';
-            if id.is_empty() || id.len() > MAX_VALUE_BYTES || !id.bytes().all(is_good) {
-                return Err(flaw("content-id", "is no Content-ID"));
+            let is_allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'<' && byte != b'>';
+            if id.is_empty() || id.len() > MAX_VALUE_BYTES || !id.bytes().all(is_allowed) {
+                return Err(invalid("content-id", "is no Content-ID"));
             }
             out.write_field("Content-ID", |field| field.push_token(&format!("<{id}>")));
         }
-        if !whole.starts_with("message/") {
+        if !lower.starts_with("message/") {
             out.write_content(Encoding::Base64, &self.content);
             return Ok(());
         }
         // RFC 2046 section 5.2: a message in a mail is not encoded.
         let message = with_crlf(&self.content);
         if !out.fits_unencoded(&message) {
-            return Err(flaw("content", "is a message with lines that no mail can have"));
+            return Err(invalid("content", "is a message with lines that no mail can have"));
         }
         let encoding = if message.is_ascii() { Encoding::SevenBit } else { Encoding::EightBit };
         out.write_content(encoding, &message);
@@ -165,10 +165,10 @@ impl Attachment {
             out.write_field("Content-Disposition", |field| field.push_token(disposition));
             return Ok(());
         };
-        let place = format!("attachments[{at}].filename");
-        check_line(&place, name)?;
+        let field_path = format!("attachments[{at}].filename");
+        check_line(&field_path, name)?;
         if name.len() > MAX_FILENAME_BYTES {
-            return Err(DraftError::new(place, format!("has more than {MAX_FILENAME_BYTES} bytes")));
+            return Err(DraftError::new(field_path, format!("has more than {MAX_FILENAME_BYTES} bytes")));
         }
         out.write_field("Content-Disposition", |field| {
             field.push_token(&format!("{disposition};"));
@@ -199,10 +199,10 @@ impl Encoding {
 
 /// A file name as a parameter: in quotes where that is clear to every reader, otherwise encoded and in pieces (RFC 2231).
 fn write_filename(field: &mut FieldWriter<'_>, name: &str) {
-    let is_clear = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
+    let is_plain = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
     if name.len() <= PARAMETER_SEGMENT_BYTES
         && name.trim() == name
-        && name.bytes().all(is_clear)
+        && name.bytes().all(is_plain)
         && !name.contains("=?")
     {
         return field.push_token(&format!("filename=\"{name}\""));
@@ -227,10 +227,10 @@ fn write_filename(field: &mut FieldWriter<'_>, name: &str) {
         {
             end = end - 2 + escape;
         }
-        let (now, later) = rest.split_at(end);
-        let goes_on = if later.is_empty() { "" } else { ";" };
-        field.push_token(&format!("filename*{number}*={now}{goes_on}"));
-        rest = later;
+        let (head, tail) = rest.split_at(end);
+        let separator = if tail.is_empty() { "" } else { ";" };
+        field.push_token(&format!("filename*{number}*={head}{separator}"));
+        rest = tail;
         if rest.is_empty() {
             return;
         }
@@ -283,14 +283,14 @@ fn write_quoted_printable(out: &mut Vec<u8>, text: &[u8]) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let mut column = 0;
         for (at, &byte) in line.iter().enumerate() {
-            let stands =
+            let is_literal =
                 matches!(byte, b'!'..=b'<' | b'>'..=b'~') || matches!(byte, b' ' | b'\t') && at + 1 < line.len();
-            let width = if stands { 1 } else { 3 };
+            let width = if is_literal { 1 } else { 3 };
             if column + width >= ENCODED_LINE_BYTES {
                 out.extend_from_slice(b"=\r\n");
                 column = 0;
             }
-            if stands {
+            if is_literal {
                 out.push(byte);
             } else {
                 const DIGITS: &[u8; 16] = b"0123456789ABCDEF";

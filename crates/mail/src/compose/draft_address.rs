@@ -34,15 +34,15 @@ impl DraftAddress {
         Ok(Self { name, address })
     }
 
-    pub(super) fn write_list(persons: &[Self], field: &mut FieldWriter<'_>) {
-        for (at, person) in persons.iter().enumerate() {
-            person.write(field, at + 1 < persons.len());
+    pub(super) fn write_list(addresses: &[Self], field: &mut FieldWriter<'_>) {
+        for (at, address) in addresses.iter().enumerate() {
+            address.write(field, at + 1 < addresses.len());
         }
     }
 
     /// Appends the person, and a comma when another one follows.
-    pub(super) fn write(&self, field: &mut FieldWriter<'_>, goes_on: bool) {
-        let comma = if goes_on { "," } else { "" };
+    pub(super) fn write(&self, field: &mut FieldWriter<'_>, has_next: bool) {
+        let comma = if has_next { "," } else { "" };
         if self.name.is_empty() {
             return field.push_token(&format!("{}{comma}", self.address));
         }

@@ -29,14 +29,14 @@ impl<'a> FieldWriter<'a> {
     }
 
     /// Appends something that is not taken apart, after a blank, on the next line where this one is full.
-    pub(super) fn push_token(&mut self, piece: &str) {
-        if self.column > 0 && self.column + 1 + piece.len() > MAX_LINE_CHARS {
+    pub(super) fn push_token(&mut self, token: &str) {
+        if self.column > 0 && self.column + 1 + token.len() > MAX_LINE_CHARS {
             self.end_line();
             self.column = 0;
         }
         self.out.push(b' ');
-        self.out.extend_from_slice(piece.as_bytes());
-        self.column += 1 + piece.len();
+        self.out.extend_from_slice(token.as_bytes());
+        self.column += 1 + token.len();
     }
 
     /// Appends text. Only the words that need it are encoded, so that addresses and keywords in it stay what they are.
@@ -48,7 +48,7 @@ impl<'a> FieldWriter<'a> {
         }
         let words: Vec<&str> = text.split(' ').collect();
         // Blanks between two encoded words are not part of the text, so words that follow each other are encoded as one.
-        for run in words.chunk_by(|one, next| !is_plain_word(one) && !is_plain_word(next)) {
+        for run in words.chunk_by(|word, next| !is_plain_word(word) && !is_plain_word(next)) {
             match run {
                 [word] if is_plain_word(word) => self.push_token(word),
                 run => self.push_encoded(&run.join(" ")),
@@ -69,10 +69,10 @@ impl<'a> FieldWriter<'a> {
     fn push_b_encoded(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
-            let (now, later) =
+            let (head, tail) =
                 rest.split_at(rest.floor_char_boundary((MAX_ENCODED_WORD_CHARS - ENCODED_WORD_OVERHEAD) / 4 * 3));
-            self.push_token(&format!("=?utf-8?B?{}?=", STANDARD.encode(now)));
-            rest = later;
+            self.push_token(&format!("=?utf-8?B?{}?=", STANDARD.encode(head)));
+            rest = tail;
         }
     }
 

@@ -89,10 +89,10 @@ pub struct DraftError {
 impl Draft {
     /// The mail. Every line of it ends in CRLF, also the last one: a text without a line end gets one where nothing
     /// follows it.
-    pub fn compose(&self, mark: &ComposeContext) -> Result<Vec<u8>, DraftError> {
+    pub fn compose(&self, context: &ComposeContext) -> Result<Vec<u8>, DraftError> {
         self.check_counts()?;
-        let mut out = MessageWriter::new(&mark.unique_token);
-        self.write_header(&mut out, mark)?;
+        let mut out = MessageWriter::new(&context.unique_token);
+        self.write_header(&mut out, context)?;
         self.write_content(&mut out)?;
         Ok(out.finish())
     }
@@ -104,14 +104,14 @@ impl Draft {
             ("headers", self.headers.len(), MAX_HEADERS),
             ("attachments", self.attachments.len(), MAX_ATTACHMENTS),
         ];
-        match counts.into_iter().find(|(_, count, most)| count > most) {
-            Some((field, _, most)) => Err(DraftError::new(field, format!("has more than {most} entries"))),
+        match counts.into_iter().find(|(_, count, max)| count > max) {
+            Some((field, _, max)) => Err(DraftError::new(field, format!("has more than {max} entries"))),
             None => Ok(()),
         }
     }
 
-    fn write_header(&self, out: &mut MessageWriter<'_>, mark: &ComposeContext) -> Result<(), DraftError> {
-        let date = self.date.unwrap_or(mark.now);
+    fn write_header(&self, out: &mut MessageWriter<'_>, context: &ComposeContext) -> Result<(), DraftError> {
+        let date = self.date.unwrap_or(context.now);
         if date.as_second() < EARLIEST_DATE_SECONDS {
             return Err(DraftError::new("date", "is before the year 1900"));
         }
@@ -121,17 +121,17 @@ impl Draft {
         let from = DraftAddress::parse("from", &self.from)?;
         out.write_field("From", |field| from.write(field, false));
         for (name, label, list) in [("To", "to", &self.to), ("Cc", "cc", &self.cc)] {
-            let persons =
-                list.iter().enumerate().map(|(at, person)| DraftAddress::parse(&format!("{label}[{at}]"), person));
-            let persons = persons.collect::<Result<Vec<_>, _>>()?;
-            if !persons.is_empty() {
-                out.write_field(name, |field| DraftAddress::write_list(&persons, field));
+            let addresses =
+                list.iter().enumerate().map(|(at, address)| DraftAddress::parse(&format!("{label}[{at}]"), address));
+            let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
+            if !addresses.is_empty() {
+                out.write_field(name, |field| DraftAddress::write_list(&addresses, field));
             }
         }
         check_line("subject", &self.subject)?;
         out.write_field("Subject", |field| field.push_text(&self.subject));
         if !self.has_header("Message-ID") {
-            out.write_field("Message-ID", |field| field.push_token(&mark.message_id()));
+            out.write_field("Message-ID", |field| field.push_token(&context.message_id()));
         }
         for (name, value) in &self.headers {
             check_header(name, value)?;
@@ -192,11 +192,11 @@ fn write_html(out: &mut MessageWriter<'_>, html: &str, shown: &[(usize, &Attachm
 
 impl ComposeContext {
     /// The mark of a mail composed at this time on this host, with a number that nobody can guess.
-    pub fn new(now: Timestamp, host: &str, chance: u64) -> Self {
+    pub fn new(now: Timestamp, host: &str, random: u64) -> Self {
         Self {
             now,
             host: host.to_owned(),
-            unique_token: format!("{:x}.{chance:016x}", now.as_microsecond().unsigned_abs()),
+            unique_token: format!("{:x}.{random:016x}", now.as_microsecond().unsigned_abs()),
         }
     }
 
@@ -229,7 +229,7 @@ fn check_header(name: &str, value: &str) -> Result<(), DraftError> {
         return Err(DraftError::new(field(), format!("has a name of more than {MAX_FIELD_NAME_CHARS} characters")));
     }
     let is_content = name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("Content-"));
-    if is_content || GENERATED_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+    if is_content || GENERATED_FIELDS.iter().any(|generated| generated.eq_ignore_ascii_case(name)) {
         return Err(DraftError::new(field(), "is written from the other pieces of the mail and cannot be set here"));
     }
     check_line(&field(), value)

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::mime::{Disposition, HeaderField, Mime, NamedAddress, header_summary};
 
-fn mark() -> ComposeContext {
+fn context() -> ComposeContext {
     ComposeContext::new(Timestamp::from_second(1_794_711_170).unwrap(), "mail.test", 0xfeed)
 }
 
@@ -15,16 +15,16 @@ fn draft() -> Draft {
     Draft { from: "ann@example.org".to_owned(), to: vec!["bob@example.org".to_owned()], ..Draft::default() }
 }
 
-fn composed(draft: &Draft) -> Mime {
-    let mail = draft.compose(&mark()).unwrap();
-    check_form(&mail);
-    Mime::parse(mail.into())
+fn compose_and_parse(draft: &Draft) -> Mime {
+    let message = draft.compose(&context()).unwrap();
+    check_invariants(&message);
+    Mime::parse(message.into())
 }
 
 /// What is true of every mail that is composed, whatever is in it.
-fn check_form(mail: &[u8]) {
-    assert!(mail.ends_with(b"\r\n"));
-    let lines = mail[..mail.len() - 2].split(|&byte| byte == b'\n');
+fn check_invariants(message: &[u8]) {
+    assert!(message.ends_with(b"\r\n"));
+    let lines = message[..message.len() - 2].split(|&byte| byte == b'\n');
     let last = lines.clone().count() - 1;
     for (at, line) in lines.enumerate() {
         assert!(at == last || line.ends_with(b"\r"), "a bare LF");
@@ -35,7 +35,7 @@ fn check_form(mail: &[u8]) {
 }
 
 #[test]
-fn a_mail_of_text_and_nothing_else() {
+fn composes_plain_text_message() {
     let draft = Draft {
         from: "Ann Example <ann@example.org>".to_owned(),
         subject: "Grüße".to_owned(),
@@ -55,11 +55,11 @@ fn a_mail_of_text_and_nothing_else() {
         \r\n\
         Hello\r\n\
         Bob\r\n";
-    assert_eq!(String::from_utf8(draft.compose(&mark()).unwrap()).unwrap(), expected);
+    assert_eq!(String::from_utf8(draft.compose(&context()).unwrap()).unwrap(), expected);
 }
 
 #[test]
-fn multiparts_only_where_there_is_a_reason() {
+fn writes_multiparts_only_if_necessary() {
     type Row = (bool, bool, Vec<Attachment>, &'static [(&'static str, usize)]);
     let file = || Attachment { filename: Some("a.txt".to_owned()), ..Attachment::default() };
     let shown = || Attachment { content_id: Some("logo@x".to_owned()), ..file() };
@@ -89,7 +89,7 @@ fn multiparts_only_where_there_is_a_reason() {
     ];
     for (text, html, attachments, expected) in table {
         let body = |wanted: bool| wanted.then(|| "<p>Hello</p>".to_owned());
-        let mime = composed(&Draft { text: body(text), html: body(html), attachments, ..draft() });
+        let mime = compose_and_parse(&Draft { text: body(text), html: body(html), attachments, ..draft() });
         let parts: Vec<_> = mime.parts().iter().map(|part| (part.content_type.as_str(), part.depth)).collect();
         assert_eq!(parts, expected);
         assert_eq!(mime.defects().iter().filter(|defect| defect.severe).count(), 0);
@@ -97,11 +97,14 @@ fn multiparts_only_where_there_is_a_reason() {
 }
 
 #[test]
-fn files_say_how_they_are_to_be_shown() {
+fn files_have_a_disposition() {
     let file = Attachment { content: Bytes::from_static(b"\0\r\n\xff"), ..Attachment::default() };
     let shown = Attachment { content_id: Some("<logo@x>".to_owned()), ..file.clone() };
-    let mime =
-        composed(&Draft { html: Some("<img src=cid:logo@x>".to_owned()), attachments: vec![file, shown], ..draft() });
+    let mime = compose_and_parse(&Draft {
+        html: Some("<img src=cid:logo@x>".to_owned()),
+        attachments: vec![file, shown],
+        ..draft()
+    });
     let files = mime.attachments();
     let listed: Vec<_> = files.iter().map(|file| (file.part.disposition, file.part.content_id.as_deref())).collect();
     assert_eq!(listed, [(Some(Disposition::Inline), Some("logo@x")), (Some(Disposition::Attachment), None)]);
@@ -109,19 +112,19 @@ fn files_say_how_they_are_to_be_shown() {
 }
 
 #[test]
-fn a_message_in_a_mail_is_not_encoded() {
+fn attached_message_is_not_encoded() {
     let inner = Attachment {
         content_type: Some("message/rfc822".to_owned()),
         content: Bytes::from_static(b"Subject: inner\n\n--=_1.other\n"),
         ..Attachment::default()
     };
-    let mail = Draft { attachments: vec![inner], ..draft() }.compose(&mark()).unwrap();
-    let mail = String::from_utf8(mail).unwrap();
-    assert!(mail.contains("7bit\r\n\r\nSubject: inner\r\n\r\n--=_1.other\r\n"), "{mail}");
+    let message = Draft { attachments: vec![inner], ..draft() }.compose(&context()).unwrap();
+    let message = String::from_utf8(message).unwrap();
+    assert!(message.contains("7bit\r\n\r\nSubject: inner\r\n\r\n--=_1.other\r\n"), "{message}");
 }
 
 #[test]
-fn the_encoding_is_the_most_readable_one() {
+fn chooses_most_readable_encoding() {
     let table = [
         ("plain ASCII, with tabs\t and blanks at the end  \nof lines", "7bit"),
         ("Die Straße zum Hof ist heute den ganzen Tag gesperrt", "quoted-printable"),
@@ -131,17 +134,17 @@ fn the_encoding_is_the_most_readable_one() {
         ("what is unique to this mail: 66047c1c32480.000000000000feed", "quoted-printable"),
     ];
     for (text, encoding) in table {
-        let mime = composed(&Draft { text: Some(text.to_owned()), ..draft() });
+        let mime = compose_and_parse(&Draft { text: Some(text.to_owned()), ..draft() });
         assert_eq!(mime.root().encoding_name, encoding, "{text}");
         assert_eq!(mime.text().trim_end(), text);
     }
 }
 
 #[test]
-fn a_date_and_an_id_of_ones_own() {
+fn headers_replace_generated_date_and_message_id() {
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let headers = vec![header("date", "yesterday"), header("MESSAGE-ID", "<mine@x>")];
-    let mime = composed(&Draft { headers, ..draft() });
+    let mime = compose_and_parse(&Draft { headers, ..draft() });
     for (name, value) in [("Date", "yesterday"), ("Message-ID", "<mine@x>")] {
         let found: Vec<_> = mime.header().iter().filter(|field| field.has_name(name)).map(HeaderField::value).collect();
         assert_eq!(found, [value]);
@@ -149,7 +152,7 @@ fn a_date_and_an_id_of_ones_own() {
 }
 
 #[test]
-fn persons_as_they_are_written() {
+fn writes_addresses_as_rfc_5322() {
     let table = [
         ("ann@example.org", "ann@example.org"),
         ("<ann@example.org>", "ann@example.org"),
@@ -163,18 +166,18 @@ fn persons_as_they_are_written() {
         ("\"\" <ann@example.org>", "ann@example.org"),
     ];
     for (given, written) in table {
-        let mail = Draft { from: given.to_owned(), ..draft() }.compose(&mark()).unwrap();
-        let mail = String::from_utf8(mail).unwrap();
-        assert_eq!(mail.lines().find_map(|line| line.strip_prefix("From: ")), Some(written), "{given}");
+        let message = Draft { from: given.to_owned(), ..draft() }.compose(&context()).unwrap();
+        let message = String::from_utf8(message).unwrap();
+        assert_eq!(message.lines().find_map(|line| line.strip_prefix("From: ")), Some(written), "{given}");
     }
 }
 
 #[test]
-fn flaws_name_their_field() {
+fn errors_name_their_field() {
     let with = |change: &dyn Fn(&mut Draft)| {
         let mut draft = draft();
         change(&mut draft);
-        draft.compose(&mark()).unwrap_err().to_string()
+        draft.compose(&context()).unwrap_err().to_string()
     };
     let header = |name: &'static str, value: &'static str| {
         with(&|draft| draft.headers = vec![(name.to_owned(), value.to_owned())])
@@ -271,7 +274,7 @@ fn file() -> impl Strategy<Value = Attachment> {
 
 proptest! {
     #[test]
-    fn what_is_composed_is_read_back(
+    fn composed_message_is_parsed_back(
         name in line(),
         subject in line(),
         value in line(),
@@ -289,14 +292,14 @@ proptest! {
             attachments: attachments.clone(),
             ..Draft::default()
         };
-        let mail = draft.compose(&mark()).unwrap();
-        check_form(&mail);
-        let summary = header_summary(&mail);
+        let message = draft.compose(&context()).unwrap();
+        check_invariants(&message);
+        let summary = header_summary(&message);
         let shown = NamedAddress { name, address: "ann@example.org".to_owned() }.display();
         prop_assert_eq!(summary.to, Some(vec![shown.clone(); 3]));
         prop_assert_eq!(summary.from, Some(shown));
         prop_assert_eq!(summary.subject, subject);
-        let mime = Mime::parse(mail.into());
+        let mime = Mime::parse(message.into());
         let found = mime.header().iter().find(|field| field.has_name("X-Value")).map(HeaderField::decoded_value);
         prop_assert_eq!(found, Some(value));
         // Where nothing follows the text, its last line gets an end.

@@ -68,7 +68,7 @@ pub(super) struct AddressList {
 impl AddressList {
     /// Reads the first `limit` mailboxes of a field's value.
     pub(super) fn parse(field: &[u8], limit: usize) -> Self {
-        let cut = field.len() > MAX_FIELD_BYTES;
+        let is_truncated = field.len() > MAX_FIELD_BYTES;
         let value = unfold(&field[..field.len().min(MAX_FIELD_BYTES)]);
         let mut reader = ListReader {
             found: Vec::new(),
@@ -80,12 +80,12 @@ impl AddressList {
         };
         let mut pos = 0;
         while pos < value.len() && reader.found.len() < limit {
-            match reader.step(&value[pos..], cut) {
+            match reader.step(&value[pos..], is_truncated) {
                 Some(used) => pos += used,
                 None => break,
             }
         }
-        if reader.found.len() < limit && !cut {
+        if reader.found.len() < limit && !is_truncated {
             reader.end_item(false);
         }
         reader.found.truncate(limit);
@@ -110,18 +110,18 @@ struct ListReader {
 
 impl ListReader {
     /// Reads what the rest of the value starts with. Returns how long that is, or `None` if it lies across the end.
-    fn step(&mut self, rest: &[u8], cut: bool) -> Option<usize> {
+    fn step(&mut self, rest: &[u8], is_truncated: bool) -> Option<usize> {
         Some(match rest[0] {
             b'"' if self.is_quoting_enabled => match self.item.push_quoted(rest) {
                 Some(used) => used,
-                None if cut => return None,
+                None if is_truncated => return None,
                 None => {
                     self.is_quoting_enabled = false;
                     1
                 }
             },
             b'(' => self.item.push_comment(rest),
-            b'<' => self.read_angle(rest, cut)?,
+            b'<' => self.read_angle(rest, is_truncated)?,
             // The bracket that was opened for this one got lost.
             b'>' => 1,
             b'=' => self.item.push_encoded_word(rest),
@@ -140,10 +140,10 @@ impl ListReader {
     }
 
     /// Reads an address in brackets. Brackets may be doubled, or not closed: then the address ends at the next separator.
-    fn read_angle(&mut self, rest: &[u8], cut: bool) -> Option<usize> {
+    fn read_angle(&mut self, rest: &[u8], is_truncated: bool) -> Option<usize> {
         let start = rest.iter().position(|&b| b != b'<').unwrap_or(rest.len());
         let (len, closed) = self.find_angle_end(&rest[start..]);
-        if !closed && cut && start + len == rest.len() {
+        if !closed && is_truncated && start + len == rest.len() {
             return None;
         }
         let content = &rest[start..start + len];
@@ -490,12 +490,12 @@ fn decode_name(name: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn shown(value: &str) -> Vec<String> {
+    fn parse_and_display(value: &str) -> Vec<String> {
         parse_mailboxes(value.as_bytes(), 10).iter().map(NamedAddress::display).collect()
     }
 
     #[test]
-    fn what_is_shown_can_be_taken_apart() {
+    fn parses_displayed_addresses() {
         let table = [
             ("Jane Doe <jane@x>", "Jane Doe", "jane@x"),
             ("a <b <c@x>", "a <b", "c@x"),
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn address_lists() {
+    fn parses_address_lists() {
         let table: &[(&str, &[&str])] = &[
             ("jane@example.org", &["<jane@example.org>"]),
             ("<jane@example.org>", &["<jane@example.org>"]),
@@ -606,12 +606,12 @@ mod tests {
             ("Evil\u{1}\u{7f} <j@x>", &["Evil <j@x>"]),
         ];
         for (value, list) in table {
-            assert_eq!(shown(value), *list, "{value}");
+            assert_eq!(parse_and_display(value), *list, "{value}");
         }
     }
 
     #[test]
-    fn empty_groups_are_told_from_words() {
+    fn distinguishes_empty_groups_from_words() {
         let table = [
             ("undisclosed-recipients:;", true),
             ("undisclosed recipients: ;", true),
@@ -629,13 +629,13 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_bounded() {
+    fn limits_the_number_of_addresses() {
         let many = "a@x,".repeat(10_000);
         assert_eq!(parse_mailboxes(many.as_bytes(), 1000).len(), 1000);
     }
 
     #[test]
-    fn what_lies_across_the_end_of_what_is_read_is_left_out() {
+    fn omits_address_truncated_by_the_length_limit() {
         let filler = " ".repeat(MAX_FIELD_BYTES - 20);
         for tail in [
             "jane@example.org,,,,,,,,",
@@ -649,9 +649,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_bounded() {
+    fn truncates_displayed_names() {
         let long = "é".repeat(10_000);
-        let shown = parse_mailboxes(format!("{long} <{long}@x>").as_bytes(), 1)[0].display();
-        assert!(shown.starts_with("éé") && shown.ends_with("é>") && shown.len() <= 2 * MAX_DISPLAY_BYTES + 3);
+        let displayed = parse_mailboxes(format!("{long} <{long}@x>").as_bytes(), 1)[0].display();
+        assert!(
+            displayed.starts_with("éé") && displayed.ends_with("é>") && displayed.len() <= 2 * MAX_DISPLAY_BYTES + 3
+        );
     }
 }

@@ -34,7 +34,7 @@ impl Bodies {
         let mut roles = vec![Role::Multipart; parts];
         let text = self.text.iter().map(|&part| (part, Role::Text));
         let html = self.html.iter().map(|&part| (part, Role::Html));
-        let attachments = self.attachments.iter().enumerate().map(|(place, &part)| (part, Role::Attachment(place)));
+        let attachments = self.attachments.iter().enumerate().map(|(index, &part)| (part, Role::Attachment(index)));
         for (part, role) in attachments.chain(text).chain(html) {
             roles[part] = role;
         }
@@ -175,7 +175,7 @@ mod tests {
     use crate::mime::split::split;
 
     /// A mail of one line per part: its depth as indentation, its type and its disposition.
-    fn mail(outline: &str) -> String {
+    fn message(outline: &str) -> String {
         let mut source = String::new();
         let mut open: Vec<usize> = Vec::new();
         for (n, line) in outline.lines().enumerate() {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn which_part_is_what() {
+    fn classifies_parts() {
         type Row = (&'static str, &'static [usize], Option<usize>, &'static [usize]);
         let table: &[Row] = &[
             ("text/plain", &[0], None, &[]),
@@ -272,7 +272,7 @@ mod tests {
             ),
         ];
         for (outline, text, html, attachments) in table {
-            let source = bytes::Bytes::from(mail(outline));
+            let source = bytes::Bytes::from(message(outline));
             let bodies = classify(&source, &split(&source).parts);
             let expected = Bodies { text: text.to_vec(), html: *html, attachments: attachments.to_vec() };
             assert_eq!(bodies, expected, "{outline}");
@@ -280,10 +280,10 @@ mod tests {
     }
 
     #[test]
-    fn every_part_has_a_role() {
+    fn assigns_a_role_to_every_part() {
         let outline =
             "multipart/mixed\n multipart/alternative\n  text/plain\n  text/html\n image/png\n image/gif inline";
-        let source = bytes::Bytes::from(mail(outline));
+        let source = bytes::Bytes::from(message(outline));
         let parts = split(&source).parts;
         let roles = classify(&source, &parts).roles(parts.len());
         let (first, second) = (Role::Attachment(0), Role::Attachment(1));

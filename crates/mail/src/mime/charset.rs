@@ -33,7 +33,7 @@ pub(super) fn decode(label: Option<&str>, bytes: &[u8]) -> DecodedText {
     if let Some(text) = decode_by_bom(charset, bytes) {
         return text;
     }
-    let (text, broken) = match charset {
+    let (text, has_errors) = match charset {
         Charset::Undeclared => return decode_undeclared(bytes),
         Charset::Unknown => {
             return DecodedText {
@@ -53,20 +53,20 @@ pub(super) fn decode(label: Option<&str>, bytes: &[u8]) -> DecodedText {
             if is_actually_utf8(encoding, bytes) {
                 return decode_as_other_charset(label, UTF_8, bytes);
             }
-            let (text, broken) = decode_known(encoding, bytes);
-            if broken && is_multi_byte_utf8(bytes, 1) {
+            let (text, has_errors) = decode_known(encoding, bytes);
+            if has_errors && is_multi_byte_utf8(bytes, 1) {
                 return decode_as_other_charset(label, UTF_8, bytes);
             }
-            (text, broken)
+            (text, has_errors)
         }
     };
-    let defect = broken.then(|| format!("some bytes are not valid in the declared charset {label:?}"));
+    let defect = has_errors.then(|| format!("some bytes are not valid in the declared charset {label:?}"));
     DecodedText { text, defect }
 }
 
 fn decode_known(encoding: &'static Encoding, bytes: &[u8]) -> (String, bool) {
-    let (text, broken) = encoding.decode_with_bom_removal(bytes);
-    (text.into_owned(), broken)
+    let (text, has_errors) = encoding.decode_with_bom_removal(bytes);
+    (text.into_owned(), has_errors)
 }
 
 /// Decodes text that starts with a byte order mark of another charset than the declared one; `None` if it does not.
@@ -77,8 +77,8 @@ fn decode_by_bom(charset: Charset, bytes: &[u8]) -> Option<DecodedText> {
     }
     if let Some(order) = utf32::bom_byte_order(bytes) {
         let declared = matches!(charset, Charset::Utf32(_));
-        let (text, broken) = utf32::decode(bytes, order);
-        return Some(DecodedText { text, defect: bom_defect("UTF-32", declared, broken) });
+        let (text, has_errors) = utf32::decode(bytes, order);
+        return Some(DecodedText { text, defect: bom_defect("UTF-32", declared, has_errors) });
     }
     let (encoding, _) = Encoding::for_bom(bytes)?;
     let declared = match charset {
@@ -88,13 +88,14 @@ fn decode_by_bom(charset: Charset, bytes: &[u8]) -> Option<DecodedText> {
         Charset::Undeclared => encoding == UTF_8,
         _ => false,
     };
-    let (text, broken) = decode_known(encoding, bytes);
+    let (text, has_errors) = decode_known(encoding, bytes);
     // What is wrong with text in UTF-8 is found without its mark.
-    (encoding != UTF_8 || !broken).then(|| DecodedText { text, defect: bom_defect(encoding.name(), declared, broken) })
+    (encoding != UTF_8 || !has_errors)
+        .then(|| DecodedText { text, defect: bom_defect(encoding.name(), declared, has_errors) })
 }
 
-fn bom_defect(name: &str, declared: bool, broken: bool) -> Option<String> {
-    if broken {
+fn bom_defect(name: &str, declared: bool, has_errors: bool) -> Option<String> {
+    if has_errors {
         Some(format!("some bytes are not valid in {name}, which the byte order mark stands for"))
     } else {
         (!declared).then(|| format!("read as {name} because of its byte order mark"))
@@ -142,18 +143,18 @@ fn decode_labelled_utf8(label: &str, bytes: &[u8]) -> DecodedText {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return DecodedText { text: text.to_owned(), defect: None };
     }
-    let (mut valid, mut broken, mut broken_bytes) = (0_usize, 0_usize, 0_usize);
+    let (mut valid_chars, mut invalid_runs, mut invalid_bytes) = (0_usize, 0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
-        valid += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
-        broken += usize::from(!chunk.invalid().is_empty());
-        broken_bytes += chunk.invalid().len();
+        valid_chars += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        invalid_runs += usize::from(!chunk.invalid().is_empty());
+        invalid_bytes += chunk.invalid().len();
     }
-    let is_cut = broken == 1 && broken_bytes > 1 && truncated_char_start(bytes).is_some();
-    if valid == 0 && !is_cut {
-        let encoding = if broken_bytes < MIN_GUESS_BYTES { WINDOWS_1252 } else { guess_encoding(bytes) };
+    let is_truncated = invalid_runs == 1 && invalid_bytes > 1 && truncated_char_start(bytes).is_some();
+    if valid_chars == 0 && !is_truncated {
+        let encoding = if invalid_bytes < MIN_GUESS_BYTES { WINDOWS_1252 } else { guess_encoding(bytes) };
         return decode_as_other_charset(label, encoding, bytes);
     }
-    if valid < broken.div_ceil(2) && !is_cut {
+    if valid_chars < invalid_runs.div_ceil(2) && !is_truncated {
         let encoding = guess_encoding(bytes);
         // About every fifth character of GBK looks like UTF-8.
         if !is_latin(encoding) {
@@ -166,13 +167,13 @@ fn decode_labelled_utf8(label: &str, bytes: &[u8]) -> DecodedText {
 
 /// Decodes UTF-8. Bytes that are not are read as windows-1252, a character that is cut off at the end is U+FFFD.
 fn repair_utf8(bytes: &[u8]) -> String {
-    let cut = truncated_char_start(bytes).unwrap_or(bytes.len());
+    let truncated_start = truncated_char_start(bytes).unwrap_or(bytes.len());
     let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
     let mut pos = 0;
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
         pos += chunk.valid().len();
-        if pos == cut && !chunk.invalid().is_empty() {
+        if pos == truncated_start && !chunk.invalid().is_empty() {
             text.push(char::REPLACEMENT_CHARACTER);
         } else {
             let (invalid, _) = WINDOWS_1252.decode_without_bom_handling(chunk.invalid());
@@ -258,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn declared_charsets() {
+    fn decodes_declared_charsets() {
         let table: &[(&str, &[u8], &str)] = &[
             ("UTF-8", "naïve 😀".as_bytes(), "naïve 😀"),
             ("utf8", b"\xef\xbb\xbfbom", "bom"),
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_or_missing_charsets_give_what_can_be_read() {
+    fn detects_wrong_or_missing_charsets() {
         let russian = b"\xcf\xf0\xe8\xe2\xe5\xf2, \xea\xe0\xea \xe4\xe5\xeb\xe0 \xf1\xe5\xe3\xee\xe4\xed\xff?";
         // In GBK the first character is valid UTF-8.
         let (chinese, ..) = encoding_rs::GBK.encode("模型是中国人民的语言，我们今天不去学校了。");
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn charsets_that_html_declares_itself() {
+    fn finds_charsets_declared_in_html() {
         let table: &[(&[u8], Option<&str>)] = &[
             (b"<meta charset=\"KOI8-R\"><p>\xf0", Some("koi8-r")),
             (b"<META http-equiv=x content='text/html; charset=iso-8859-2'>\xb3", Some("iso-8859-2")),
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_holds_no_control_characters() {
+    fn one_line_removes_control_characters() {
         assert_eq!(one_line(" a\r\nb\0c\u{85}d\t"), "a  b c d");
     }
 }

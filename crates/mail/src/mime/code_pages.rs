@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn samples() {
+    fn decodes_samples() {
         let table: &[(&str, &[u8], &str)] = &[
             ("437", b"caf\x82 \xe1 \xc9\xcd\xbb", "café ß ╔═╗"),
             ("850", b"Gr\x81\xe1e, \x9d \xd5", "Grüße, Ø ı"),

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_said_twice() {
+    fn drops_duplicate_defects() {
         let mut defects = Defects::default();
         defects.add_minor(Defect::HEADER, "same");
         defects.add_minor(Defect::HEADER, "same");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_bounded() {
+    fn limits_the_number_of_defects() {
         let mut defects = Defects::default();
         for n in 0..10_000 {
             defects.add_minor(Defect::HEADER, format!("line {n}"));

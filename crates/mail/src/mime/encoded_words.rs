@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encoded_words() {
+    fn decodes_encoded_words() {
         let table: &[(&[u8], &str)] = &[
             (b"plain", "plain"),
             (b"=?utf-8?Q?caf=C3=A9?=", "café"),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn line_breaks_do_not_come_out_of_encoded_words() {
+    fn replaces_line_breaks_in_encoded_words() {
         assert_eq!(decode_line(b"=?utf-8?Q?a=0D=0ABcc:_x?="), "a  Bcc: x");
     }
 }

@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found() {
+    fn finds_names() {
         assert!(ENTITIES.is_sorted());
         for (name, c) in [("AElig", Some('Æ')), ("eacute", Some('é')), ("euro", Some('€')), ("zwnj", Some('\u{200c}'))]
         {

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn sanitizes_names() {
         let table = [
             (Some("report.pdf"), "application/pdf", "report.pdf"),
             (Some("../../etc/passwd"), "text/plain", ".._.._etc_passwd"),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_keep_their_extension() {
+    fn truncated_names_keep_their_extension() {
         let long = "é".repeat(300) + ".pdf";
         let name = attachment_filename(Some(&long), "application/pdf", 0);
         assert!(name.len() <= MAX_NAME_BYTES && name.ends_with("é.pdf"), "{name}");

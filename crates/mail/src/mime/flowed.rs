@@ -27,8 +27,8 @@ pub(super) fn unflow(text: &str, flowed: Flowed) -> String {
             output.push(' ');
         }
         let soft = content.ends_with(' ') && !signature;
-        let kept = if soft && flowed.delete_space { &content[..content.len() - 1] } else { content };
-        output.push_str(kept);
+        let text_of_line = if soft && flowed.delete_space { &content[..content.len() - 1] } else { content };
+        output.push_str(text_of_line);
         paragraph = soft.then_some(quotes);
         if !soft {
             output.push_str(end);
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paragraphs_quotes_and_signatures() {
+    fn joins_paragraphs_but_not_quotes_and_signatures() {
         let table = [
             ("one \ntwo\nthree\n", false, "one two\nthree\n"),
             ("one \ntwo", false, "one two"),

@@ -218,7 +218,7 @@ fn is_mbox_separator(line: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn read(source: &str) -> (Vec<(String, String)>, String) {
+    fn parse(source: &str) -> (Vec<(String, String)>, String) {
         let bytes = source.as_bytes();
         let mut fields = Fields::new(bytes, 0, |line| line == b"--b");
         let mut found = Vec::new();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_and_the_start_of_the_body() {
+    fn finds_fields_and_body_start() {
         type Row = (&'static str, &'static [(&'static str, &'static str)], &'static str);
         let table: &[Row] = &[
             ("A: 1\r\nB: 2\r\n\r\nbody", &[("A", "1"), ("B", "2")], "body"),
@@ -257,14 +257,14 @@ mod tests {
             ("", &[], ""),
         ];
         for (source, fields, body) in table {
-            let (found, rest) = read(source);
+            let (found, rest) = parse(source);
             let found: Vec<_> = found.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
             assert_eq!((&found[..], rest.as_str()), (*fields, *body), "{source:?}");
         }
     }
 
     #[test]
-    fn names_are_canonical() {
+    fn converts_names_to_canonical_form() {
         let table = [
             ("mime-version", "Mime-Version"),
             ("MESSAGE-ID", "Message-Id"),

@@ -103,7 +103,7 @@ impl Heading {
 
 impl TextWriter {
     fn start_tag(&mut self, name: &str, attributes: &str) {
-        let compatible = self.style == Style::Inbucket;
+        let is_inbucket = self.style == Style::Inbucket;
         self.widen_gap(gap_around(name, self.style));
         match name {
             "br" => self.line_break(),
@@ -112,9 +112,9 @@ impl TextWriter {
                 self.link = find_attribute(attributes, "href").map(|href| resolve(href, ReferenceContext::Attribute));
                 self.link_start = self.output.len();
             }
-            "img" if compatible && self.link.is_none() => {}
+            "img" if is_inbucket && self.link.is_none() => {}
             "img" => self.push_text(find_attribute(attributes, "alt").unwrap_or_default()),
-            "hr" if !compatible => {
+            "hr" if !is_inbucket => {
                 self.push_word("---");
                 self.widen_gap(Gap::Paragraph);
             }
@@ -126,8 +126,8 @@ impl TextWriter {
                 self.lists.push(Some(start.unwrap_or(1)));
             }
             "li" => self.start_item(),
-            "b" | "strong" if compatible => self.pending_stars += 1,
-            _ if compatible && self.heading.is_none() => {
+            "b" | "strong" if is_inbucket => self.pending_stars += 1,
+            _ if is_inbucket && self.heading.is_none() => {
                 self.heading = Heading::from_tag_name(name).map(|heading| (heading, self.output.len()));
             }
             _ => {}
@@ -135,7 +135,7 @@ impl TextWriter {
     }
 
     fn end_tag(&mut self, name: &str) {
-        let compatible = self.style == Style::Inbucket;
+        let is_inbucket = self.style == Style::Inbucket;
         match name {
             "a" => self.end_link(),
             "blockquote" => self.quotes = self.quotes.saturating_sub(1),
@@ -144,7 +144,7 @@ impl TextWriter {
                 self.lists.pop();
                 self.marker = None;
             }
-            "b" | "strong" if compatible => self.end_bold(),
+            "b" | "strong" if is_inbucket => self.end_bold(),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => self.end_heading(),
             _ => {}
         }
@@ -189,8 +189,8 @@ impl TextWriter {
 
     /// Text between tags: blanks collapse to one, unless it is preformatted.
     fn push_text(&mut self, raw: &str) {
-        let compatible = self.style == Style::Inbucket;
-        let text = if compatible {
+        let is_inbucket = self.style == Style::Inbucket;
+        let text = if is_inbucket {
             resolve_keeping_nbsp(raw, ReferenceContext::Text)
         } else {
             resolve(raw, ReferenceContext::Text)
@@ -207,7 +207,7 @@ impl TextWriter {
             }
             return;
         }
-        if compatible {
+        if is_inbucket {
             return self.push_inbucket_text(&text);
         }
         for (n, word) in text.split(char::is_whitespace).enumerate() {
@@ -285,14 +285,14 @@ impl TextWriter {
     /// Writes the address behind a link, unless the link's text is its address or leads nowhere else.
     fn end_link(&mut self) {
         let Some(link) = self.link.take() else { return };
-        let address = link.trim();
-        let address = address.strip_prefix("mailto:").unwrap_or(address);
-        let here = address.starts_with('#') && self.style == Style::Readable;
-        if address.is_empty() || here || self.output.ends_with(address) {
+        let url = link.trim();
+        let url = url.strip_prefix("mailto:").unwrap_or(url);
+        let is_fragment = url.starts_with('#') && self.style == Style::Readable;
+        if url.is_empty() || is_fragment || self.output.ends_with(url) {
             return;
         }
         self.widen_gap(Gap::Blank);
-        self.push_word(&format!("( {} )", address.split_whitespace().collect::<String>()));
+        self.push_word(&format!("( {} )", url.split_whitespace().collect::<String>()));
     }
 
     /// Ends a link at the next one or at the end of the document, because links do not nest. Its address follows its text
@@ -361,7 +361,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn html_as_text() {
+    fn converts_html_to_readable_text() {
         let table = [
             ("<p>Hello <b>world</b>!</p>\n<p>Bye</p>", "Hello world!\n\nBye\n"),
             ("<div>one</div><div>two</div>", "one\ntwo\n"),
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn html_as_inbucket_writes_it() {
+    fn converts_html_like_inbucket() {
         let table = [
             (
                 "<h1>One</h1>text<h2>Two two</h2>t<h3>Three</h3>t<h4>Four</h4>t",
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_costs_nothing() {
+    fn deep_nesting_is_linear() {
         for tag in ["<div>", "<h1>", "<b>", "<blockquote>", "<ul><li>", "<font size=1>", "<table><tr><td>"] {
             let html = tag.repeat(100_000) + "deep";
             let text = from_html(&html, Style::Readable);
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn no_html_is_read_over_and_over() {
+    fn conversion_is_linear() {
         let families = [
             ("<!--", "-", "x"),
             ("", "&", "x"),
@@ -496,7 +496,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_html_is_too_strange(pieces in prop::collection::vec(prop::sample::select(vec![
+        fn converts_any_sequence_of_tokens(pieces in prop::collection::vec(prop::sample::select(vec![
             "<table>", "</table>", "<tr>", "<td colspan=9999999>", "<a href=x>", "</a>", "<p>", "<b>", "</b>", "<ol start=18446744073709551615>",
             "<ul>", "</ul>", "<li>", "<pre>", "</pre>", "<hr>", "<br>", "<img alt='x'>", "&amp;", "&", "&#x202e;", "<!--", "-->",
             "<blockquote>", "</blockquote>", "<h1>", "</h2>", "<h3>", "<div ", "=", "'", "/", "text ", "日本語", "\n", "\u{200b}", "<", ">", "\"", "<script>",

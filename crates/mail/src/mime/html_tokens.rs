@@ -206,7 +206,7 @@ fn is_raw_text_element(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn shown(html: &str) -> String {
+    fn format_tokens(html: &str) -> String {
         let token = |token| match token {
             Token::Text(text) => format!("[{text}]"),
             Token::StartTag(name, _) => format!("<{name}>"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens() {
+    fn scans_tokens() {
         let table = [
             ("a<b>c</b>d", "[a]<b>[c]</b>[d]"),
             ("<a href=\"x>y\" title='>'>z", "<a>[z]"),
@@ -242,12 +242,12 @@ mod tests {
             ("é<é>", "[é][<][é>]"),
         ];
         for (html, tokens) in table {
-            assert_eq!(shown(html), tokens, "{html}");
+            assert_eq!(format_tokens(html), tokens, "{html}");
         }
     }
 
     #[test]
-    fn attributes_of_a_tag() {
+    fn finds_attributes() {
         let table = [
             (" href=\"x y\" b", Some("x y")),
             (" a b='>' HREF = x/y", Some("x/y")),
@@ -264,7 +264,7 @@ mod tests {
 
     /// What is searched again from each of so many places takes minutes, and a moment otherwise.
     #[test]
-    fn no_document_is_searched_over_and_over() {
+    fn scanning_is_linear() {
         // What is written once, what is repeated behind it, and what stands at the end.
         let families = [
             ("<!--", "-", "x"),

@@ -38,7 +38,7 @@ mod tests {
     use super::decode;
 
     #[test]
-    fn shifted_and_plain_text() {
+    fn decodes_shifted_and_plain_text() {
         let table: &[(&str, &str)] = &[
             ("~{VPND~}", "中文"),
             ("plain ~~ ~{<:Ky2;S{#,NpJ)l6HK!#~}Bye.", "plain ~ 己所不欲，勿施於人。Bye."),

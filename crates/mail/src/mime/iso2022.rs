@@ -43,20 +43,20 @@ impl Iso2022 {
 /// Drops every escape that another one follows directly. Such pairs stand where encoded words or pieces of a text were
 /// joined, and the web's decoder takes them for an attack.
 fn remove_redundant_escapes(bytes: &[u8]) -> Cow<'_, [u8]> {
-    let mut kept = Vec::new();
+    let mut output = Vec::new();
     let mut start = 0;
     for at in memchr::memchr_iter(ESCAPE, bytes) {
         let next = at + JAPANESE_ESCAPE_BYTES;
         if is_japanese_escape(&bytes[at..]) && bytes.get(next..).is_some_and(is_japanese_escape) {
-            kept.extend_from_slice(&bytes[start..at]);
+            output.extend_from_slice(&bytes[start..at]);
             start = next;
         }
     }
     if start == 0 {
         return Cow::Borrowed(bytes);
     }
-    kept.extend_from_slice(&bytes[start..]);
-    Cow::Owned(kept)
+    output.extend_from_slice(&bytes[start..]);
+    Cow::Owned(output)
 }
 
 fn is_japanese_escape(bytes: &[u8]) -> bool {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn japanese_and_korean() {
+    fn decodes_japanese_and_korean() {
         let table: &[(&[u8], Iso2022, &str, bool)] = &[
             (b"\x1b$BF|K\\8l\x1b(B", Iso2022::Japanese, "日本語", false),
             (b"\x1b$BF|K\\\x1b(B\x1b$B8l\x1b(B", Iso2022::Japanese, "日本語", false),

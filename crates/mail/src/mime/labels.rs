@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_mail_uses() {
+    fn resolves_labels_that_messages_use() {
         let table = [
             ("mac-roman", "macintosh"),
             ("MacRoman", "macintosh"),

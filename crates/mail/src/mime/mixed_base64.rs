@@ -27,8 +27,8 @@ pub(super) fn decode(encoded: &[u8], expected: ExpectedContent) -> DecodedConten
     while pos < encoded.len() {
         let line = LineSpan::at(encoded, pos);
         let end = pos + encoded[pos..line.end].trim_ascii_end().len();
-        for piece in (Segments { encoded, rest: pos..end }) {
-            let Some(found) = Run::from_segment(encoded, piece, expected) else {
+        for segment in (Segments { encoded, rest: pos..end }) {
+            let Some(found) = Run::from_segment(encoded, segment, expected) else {
                 output.end_run(run.take());
                 continue;
             };
@@ -114,8 +114,8 @@ impl Run {
 
     /// Whether the next line belongs to this run. In a file, a line that ends within a group of four is followed by the rest of it.
     fn continues_with(&self, next: &Self, expected: ExpectedContent) -> bool {
-        let is_cut = expected == ExpectedContent::Binary && self.padding == 0 && !self.digits.is_multiple_of(4);
-        is_cut || next.last_len <= self.last_len + LINE_TOLERANCE
+        let is_split_group = expected == ExpectedContent::Binary && self.padding == 0 && !self.digits.is_multiple_of(4);
+        is_split_group || next.last_len <= self.last_len + LINE_TOLERANCE
     }
 
     fn join(self, next: &Self) -> Self {
@@ -137,8 +137,8 @@ impl Run {
         let (decoded, _) = decode_base64(&encoded[self.range.clone()]);
         let text = match expected {
             ExpectedContent::Binary => {
-                let sure = self.padding > 0 || self.digits >= MEDIUM_RUN_DIGITS;
-                return (first || complete && sure && self.foreign == 0).then_some(decoded);
+                let is_certain = self.padding > 0 || self.digits >= MEDIUM_RUN_DIGITS;
+                return (first || complete && is_certain && self.foreign == 0).then_some(decoded);
             }
             ExpectedContent::Utf8Text => is_plain_utf8(&decoded),
             ExpectedContent::Text => !has_non_text_controls(&decoded) && self.digits >= MEDIUM_RUN_DIGITS,
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_with_and_without_base64() {
+    fn decodes_base64_inside_of_text() {
         let table: &[(&str, &str)] = &[
             // Never encoded.
             ("Hello Sam,\n\nthis is no base64 at all.\n\nJane\n", "Hello Sam,\n\nthis is no base64 at all.\n\nJane\n"),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_base64_is_no_part_of_a_file() {
+    fn drops_foreign_lines_of_files() {
         let found = decode(b"AAEC\r\nAwQ=\r\n____\r\nTea mailing list\r\n", ExpectedContent::Binary);
         assert_eq!(found, DecodedContent { content: vec![0, 1, 2, 3, 4], broken: 0, foreign_lines: 2 });
         let found = decode(b"[External]\r\nYWJj*\r\n", ExpectedContent::Binary);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_never_encoded_stays_as_it_is() {
+    fn keeps_files_that_were_never_encoded() {
         for file in ["%PDF-1.4 ...", "{\"key\": \"value\"}\r\n"] {
             let found = decode(file.as_bytes(), ExpectedContent::Binary);
             assert_eq!((found.content, found.foreign_lines), (file.as_bytes().to_vec(), 1), "{file}");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn other_charsets_than_utf_8() {
+    fn decodes_text_in_other_charsets() {
         let found = decode(b"8NLJ18XU\r\n____\r\n", ExpectedContent::Text);
         assert_eq!(found.content, b"8NLJ18XU\r\n____\r\n", "too short to tell");
         let found = decode(b"8NLJ18XULCDLwcsgxMXMwT8=\r\n____\r\n", ExpectedContent::Text);

@@ -113,14 +113,14 @@ impl Mime {
     /// decoded, in the order of the mail. Bytes that are no UTF-8 become U+FFFD.
     pub fn header_map(&self) -> Vec<(String, Vec<String>)> {
         let mut map: Vec<(String, Vec<String>)> = Vec::new();
-        let mut places = HashMap::new();
+        let mut indices = HashMap::new();
         for field in &self.header {
             let name = field.name();
-            let place = *places.entry(name.clone()).or_insert_with(|| {
+            let index_in_map = *indices.entry(name.clone()).or_insert_with(|| {
                 map.push((name, Vec::new()));
                 map.len() - 1
             });
-            map[place].1.push(field.value());
+            map[index_in_map].1.push(field.value());
         }
         map
     }
@@ -134,8 +134,8 @@ impl Mime {
     /// The plain text of the mail in the form of version 1 of the REST API, which is Inbucket's: flowed lines as they
     /// were sent, and text made from HTML with its marks for headings and bold text.
     pub fn inbucket_text(&self) -> String {
-        let made = || html_to_text::from_html(&self.html(), Style::Inbucket);
-        self.join_text_parts(FlowedLines::AsSent).unwrap_or_else(made)
+        let from_html = || html_to_text::from_html(&self.html(), Style::Inbucket);
+        self.join_text_parts(FlowedLines::AsSent).unwrap_or_else(from_html)
     }
 
     /// The HTML of the mail made readable; empty when there is none.
@@ -153,8 +153,8 @@ impl Mime {
         if texts.len() > 1 {
             texts.retain(|text| !text.trim().is_empty());
         }
-        let blank = texts.iter().all(|text| text.trim().is_empty());
-        if blank && self.bodies.html.is_some() {
+        let is_blank = texts.iter().all(|text| text.trim().is_empty());
+        if is_blank && self.bodies.html.is_some() {
             return None;
         }
         Some(if texts.len() == 1 { texts.swap_remove(0) } else { texts.join(TEXT_SEPARATOR) })

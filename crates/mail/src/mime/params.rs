@@ -173,8 +173,8 @@ impl Parameter {
         }
         let mut value = segment.value.as_slice();
         if first {
-            let mut pieces = value.splitn(3, |&b| b == b'\'');
-            if let (Some(label), Some(_), Some(text)) = (pieces.next(), pieces.next(), pieces.next()) {
+            let mut fields = value.splitn(3, |&b| b == b'\'');
+            if let (Some(label), Some(_), Some(text)) = (fields.next(), fields.next(), fields.next()) {
                 self.charset = Some(String::from_utf8_lossy(label).into_owned());
                 value = text;
             }
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_and_parameters() {
+    fn parses_values_and_parameters() {
         let table: &[(&str, &str, &str, Option<&str>)] = &[
             ("text/plain; charset=utf-8", "text/plain", "charset", Some("utf-8")),
             ("TEXT/Plain;CHARSET=\"utf-8\"", "text/plain", "charset", Some("utf-8")),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_parameters_is_bounded() {
+    fn limits_the_number_of_parameters() {
         let field = "a; ".to_owned() + &"x=1;".repeat(100_000);
         assert_eq!(StructuredValue::parse(field.as_bytes()).parameters.len(), MAX_PARAMETERS);
     }

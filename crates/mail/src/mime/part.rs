@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn content_types() {
+    fn parses_content_types() {
         let table = [
             ("", "text/plain", 0),
             ("Content-Type: Text/HTML; charset=x", "text/html", 0),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn dispositions_names_and_ids() {
+    fn parses_dispositions_names_and_ids() {
         let (inline, _) =
             part("Content-Disposition: INLINE; filename=a.png\nContent-ID: <a@b>\nContent-Type: image/png; name=b.png");
         assert_eq!(inline.disposition, Some(Disposition::Inline));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_transfer_encodings_are_noted() {
+    fn reports_unknown_transfer_encodings() {
         let long = format!("Content-Transfer-Encoding: {}", "x".repeat(1000));
         let table = [
             ("", TransferEncoding::Identity, "7bit", 0),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn locations() {
+    fn parses_locations() {
         let table = [
             ("Content-Location: image.png", Some("image.png")),
             (

@@ -16,18 +16,18 @@ pub enum ReferenceContext {
 }
 
 /// Replaces the references; a blank that does not break is a blank.
-pub fn resolve(raw: &str, place: ReferenceContext) -> String {
-    resolve_keeping_nbsp(raw, place).replace('\u{a0}', " ")
+pub fn resolve(raw: &str, context: ReferenceContext) -> String {
+    resolve_keeping_nbsp(raw, context).replace('\u{a0}', " ")
 }
 
 /// Replaces the references. A blank that does not break stays one.
-pub(super) fn resolve_keeping_nbsp(raw: &str, place: ReferenceContext) -> String {
+pub(super) fn resolve_keeping_nbsp(raw: &str, context: ReferenceContext) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut rest = raw;
     while let Some(at) = rest.find('&') {
         text.push_str(&rest[..at]);
         rest = &rest[at + 1..];
-        let (c, len) = parse_reference(rest, place).unwrap_or(('&', 0));
+        let (c, len) = parse_reference(rest, context).unwrap_or(('&', 0));
         text.push(c);
         rest = &rest[len..];
     }
@@ -36,7 +36,7 @@ pub(super) fn resolve_keeping_nbsp(raw: &str, place: ReferenceContext) -> String
 }
 
 /// The character that the reference behind `&` stands for, and the length of what it takes there.
-fn parse_reference(text: &str, place: ReferenceContext) -> Option<(char, usize)> {
+fn parse_reference(text: &str, context: ReferenceContext) -> Option<(char, usize)> {
     if let Some(number) = text.strip_prefix('#') {
         let (digits, radix) = match number.strip_prefix(['x', 'X']) {
             Some(digits) => (digits, 16),
@@ -53,7 +53,7 @@ fn parse_reference(text: &str, place: ReferenceContext) -> Option<(char, usize)>
     {
         return Some((c, len + 1));
     }
-    let without_semicolon = |len: &usize| match place {
+    let without_semicolon = |len: &usize| match context {
         ReferenceContext::Text => true,
         ReferenceContext::Attribute => !text[*len..].starts_with(|c: char| c == '=' || c.is_ascii_alphanumeric()),
     };
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_in_text() {
+    fn resolves_references_in_text() {
         let table = [
             ("caf&eacute; &#233; &#xe9;&#XE9;&nbsp;&euro; &lt;b&gt; &amp;amp;", "café é éé € <b> &amp;"),
             ("it&#146;s 1&#150;2 &#128; &#x99;", "it’s 1–2 € ™"),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn references_in_links() {
+    fn resolves_references_in_attributes() {
         let table = [
             ("?a=1&amp;b=2", "?a=1&b=2"),
             ("?a=1&copy=2&lt=3&regs=4&amp=5", "?a=1&copy=2&lt=3&regs=4&amp=5"),

@@ -149,8 +149,8 @@ impl Splitter<'_> {
             }
         }
         let body = fields.body_start();
-        let unkept = if parent.is_none() { count.saturating_sub(MAX_FIELDS) } else { 0 };
-        self.record_header_defects(unkept, fields.malformed_lines, fields.missing_empty_line);
+        let dropped_fields = if parent.is_none() { count.saturating_sub(MAX_FIELDS) } else { 0 };
+        self.record_header_defects(dropped_fields, fields.malformed_lines, fields.missing_empty_line);
         let default_type = match parent.map(|p| self.parts[p].content_type.as_str()) {
             // RFC 2046 section 5.1.5.
             Some("multipart/digest") => "message/rfc822",
@@ -245,7 +245,7 @@ impl Splitter<'_> {
     }
 
     /// Ends the innermost open multipart. RFC 2046 section 5.1.2: an outer boundary ends the inner multiparts too.
-    fn close_multipart(&mut self, line: usize, properly: bool) {
+    fn close_multipart(&mut self, line: usize, has_end: bool) {
         let Some(open) = self.open.pop() else { return };
         let part = &mut self.parts[open.part];
         part.body.end = strip_line_break(self.source, line).max(part.body.start);
@@ -253,7 +253,7 @@ impl Splitter<'_> {
         if !open.has_children && !empty {
             "text/plain".clone_into(&mut part.content_type);
             self.defects.add_severe(Defect::BOUNDARY, "the boundary of a multipart never occurs, read as text");
-        } else if !properly {
+        } else if !has_end {
             self.defects.add_minor(Defect::BOUNDARY, "a multipart has no end, it was ended by what is around it");
         }
     }
@@ -269,15 +269,18 @@ impl Splitter<'_> {
         }
     }
 
-    fn record_header_defects(&mut self, unkept: usize, malformed: usize, unseparated: bool) {
-        if unkept > 0 {
+    fn record_header_defects(&mut self, dropped_fields: usize, malformed_lines: usize, missing_empty_line: bool) {
+        if dropped_fields > 0 {
+            self.defects.add_severe(
+                Defect::LIMIT,
+                format!("more than {MAX_FIELDS} header fields, not shown: {dropped_fields}"),
+            );
+        }
+        if malformed_lines > 0 {
             self.defects
-                .add_severe(Defect::LIMIT, format!("more than {MAX_FIELDS} header fields, not shown: {unkept}"));
+                .add_severe(Defect::HEADER, format!("lines that are no fields and were skipped: {malformed_lines}"));
         }
-        if malformed > 0 {
-            self.defects.add_severe(Defect::HEADER, format!("lines that are no fields and were skipped: {malformed}"));
-        }
-        if unseparated {
+        if missing_empty_line {
             self.defects.add_minor(Defect::HEADER, "no empty line between header and body");
         }
     }
@@ -367,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn structures() {
+    fn splits_messages_into_parts() {
         let table = [
             ("no mime", "Subject: x\r\n\r\nHi\r\n", "text/plain Hi\\r\\n"),
             (

@@ -83,12 +83,12 @@ impl Recipients {
 
     fn extend(&mut self, mailboxes: impl IntoIterator<Item = NamedAddress>) {
         for mailbox in mailboxes.into_iter().take(MAX_RECIPIENTS - self.list.len()) {
-            let shown = mailbox.display();
-            self.bytes += shown.len();
+            let displayed = mailbox.display();
+            self.bytes += displayed.len();
             if self.bytes > MAX_RECIPIENTS_BYTES {
                 return;
             }
-            self.list.push(shown);
+            self.list.push(displayed);
         }
     }
 
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn summaries() {
+    fn parses_summary_fields() {
         type Row = (&'static [u8], Option<&'static str>, &'static [&'static str], &'static str);
         let table: &[Row] = &[
             (
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_may_say_that_it_is_empty() {
+    fn recognizes_explicitly_empty_lists() {
         let table: &[(&str, Option<&[&str]>)] = &[
             ("To: undisclosed-recipients:;\r\n\r\n", Some(&[])),
             ("To: undisclosed-recipients:;\r\nTo: a@x\r\n\r\n", Some(&["<a@x>"])),
@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_hides_nothing() {
+    fn accepts_byte_order_mark_before_a_field() {
         let source = "Received: x\r\n\u{feff}Subject: marked\r\nFrom: a@x\r\n\r\n";
         let summary = header_summary(source.as_bytes());
         assert_eq!((summary.subject.as_str(), summary.from.as_deref()), ("marked", Some("<a@x>")));
     }
 
     #[test]
-    fn the_length_of_the_header_does_not_matter() {
+    fn finds_fields_in_long_headers() {
         let many = "sam@example.org, ".repeat(4000);
         let filler = "X-Filler: x\r\n".repeat(10_000);
         let summary =
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_others_take_the_same_form() {
+    fn formats_values_of_other_sources() {
         let to = ["a@x", "b@y"].map(|address| NamedAddress::new("Jö\nrg", address));
         assert_eq!(summarize_recipients(to), ["Jö rg <a@x>", "Jö rg <b@y>"]);
         assert_eq!(summarize_subject(" a\r\nb "), "a  b");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_bounded() {
+    fn truncates_long_values() {
         let word = "=?utf-8?Q?=C3=A9=E2=82=AC?= ";
         let mailbox = format!("{} <a@x>,", word.repeat(20));
         let source = format!(

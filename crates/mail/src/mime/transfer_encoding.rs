@@ -166,7 +166,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_word_is_not_base64_unless_it_decodes_to_utf_8() {
+    fn word_is_base64_only_if_it_decodes_to_utf_8() {
         for (encoded, content) in
             [("Test", "Test"), ("Regards\r\n", "Regards\r\n"), ("QgAn", "B\0'"), ("SGVsbG8K", "Hello\n")]
         {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_whole_and_broken() {
+    fn decodes_valid_and_invalid_base64() {
         let table: &[(&str, &str, usize)] = &[
             ("SGVsbG8=", "Hello", 0),
             ("SGVs\r\nbG8=\r\n", "Hello", 0),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_printable_whole_and_broken() {
+    fn decodes_valid_and_invalid_quoted_printable() {
         let table: &[(&str, &str, usize)] = &[
             ("caf=C3=A9", "café", 0),
             ("caf=c3=a9", "café", 0),

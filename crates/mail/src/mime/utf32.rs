@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_orders_with_and_without_a_mark() {
+    fn decodes_both_byte_orders_with_and_without_bom() {
         let table: &[(&[u8], ByteOrder, &str, bool)] = &[
             (b"\0\0\xfe\xff\0\0\0H\0\x01\xf6\0", ByteOrder::Little, "H😀", false),
             (b"\xff\xfe\0\0H\0\0\0", ByteOrder::Big, "H", false),

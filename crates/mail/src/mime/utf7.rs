@@ -45,7 +45,7 @@ mod tests {
     use super::decode;
 
     #[test]
-    fn samples_of_rfc_2152_and_broken_ones() {
+    fn decodes_samples_of_rfc_2152_and_invalid_input() {
         let table = [
             ("A+ImIDkQ.", "A≢Α."),
             ("Hi Mom -+Jjo--!", "Hi Mom -☺-!"),

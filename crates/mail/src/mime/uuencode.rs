@@ -154,9 +154,9 @@ fn decode_line(line: &[u8], content: &mut Vec<u8>) -> bool {
         });
         content.extend_from_slice(&bits.to_be_bytes()[1..]);
     }
-    let whole = content.len() - start >= length;
+    let is_complete = content.len() - start >= length;
     content.truncate(start + length);
-    whole
+    is_complete
 }
 
 /// The value of a character: six bits, with the grave accent in place of the blank.
@@ -171,7 +171,7 @@ mod tests {
     const FILE: &str = "begin 644 hello.txt\n+2&5L;&\\@=V]R;&0 \n`\nend\n";
 
     #[test]
-    fn files_are_found_and_decoded() {
+    fn finds_and_decodes_files() {
         assert_eq!(decode(FILE.as_bytes()), Some((b"Hello world".to_vec(), 0)));
         assert_eq!(decode(FILE.replace('\n', "\r\n").as_bytes()), Some((b"Hello world".to_vec(), 0)));
         let text = format!("Hi,\n{FILE}Jane\n");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file() {
+    fn ignores_text_that_resembles_a_file() {
         let table = [
             "begin with me\nend\n",
             "begin 644 x\nthis is no data\nend\n",
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_at_the_end_of_lines_may_be_lost() {
+    fn accepts_lines_without_trailing_spaces() {
         let full = format!("M{}\n", "2&5L".repeat(15));
         let table = [
             "begin 644 x\n#2&5L\n\nend\n".to_owned(),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_files() {
+    fn decodes_damaged_files() {
         let table: &[(&str, &[u8], usize)] = &[
             ("begin 644 cut\n+2&5L;&\\@=V]R;&0\n", b"Hello world", 1),
             ("begin 644 cut\n+2&5L;&\\@\n`\nend", b"Hello ", 1),

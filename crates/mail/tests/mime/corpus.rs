@@ -8,56 +8,56 @@ use restante_mail::mime::{Disposition, Mime, Role, header_summary};
 use serde_json::{Map, Value, json};
 
 #[test]
-fn mails_are_read_as_their_golden_files_say() {
+fn views_match_golden_files() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
-    let mails = mails();
-    assert!(mails.len() >= 120, "the corpus is there");
+    let corpus_files = corpus_files();
+    assert!(corpus_files.len() >= 120, "the corpus is there");
     let mut wrong = Vec::new();
-    for mail in mails {
-        let found = view(&fs::read(&mail).unwrap());
-        let shown = serde_json::to_string_pretty(&found).unwrap() + "\n";
-        let golden = mail.with_extension("json");
+    for path in corpus_files {
+        let found = view(&fs::read(&path).unwrap());
+        let formatted = serde_json::to_string_pretty(&found).unwrap() + "\n";
+        let golden = path.with_extension("json");
         if update {
-            fs::write(&golden, shown).unwrap();
+            fs::write(&golden, formatted).unwrap();
             continue;
         }
         let expected = fs::read_to_string(&golden).unwrap_or_default();
         if serde_json::from_str::<Value>(&expected).ok() != Some(found) {
-            wrong.push(format!("{}:\n{shown}", mail.display()));
+            wrong.push(format!("{}:\n{formatted}", path.display()));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn mails_with_bare_line_feeds_read_the_same() {
-    for mail in mails() {
-        let source = fs::read(&mail).unwrap();
+fn bare_line_feeds_give_the_same_view() {
+    for path in corpus_files() {
+        let source = fs::read(&path).unwrap();
         let Ok(text) = std::str::from_utf8(&source) else { continue };
         let unix = text.replace("\r\n", "\n");
         let (dos, unix) = (Mime::parse(source.clone().into()), Mime::parse(unix.into()));
-        assert_eq!(dos.header_map(), unix.header_map(), "{}", mail.display());
-        assert_eq!(dos.parts().len(), unix.parts().len(), "{}", mail.display());
+        assert_eq!(dos.header_map(), unix.header_map(), "{}", path.display());
+        assert_eq!(dos.parts().len(), unix.parts().len(), "{}", path.display());
         // Base64 keeps the line endings that were encoded, the others become those of the view.
-        assert_eq!(dos.text(), unix.text(), "{}", mail.display());
-        assert_eq!(dos.inbucket_text(), unix.inbucket_text(), "{}", mail.display());
-        assert_eq!(dos.html(), unix.html(), "{}", mail.display());
-        assert_eq!(dos.defects(), unix.defects(), "{}", mail.display());
+        assert_eq!(dos.text(), unix.text(), "{}", path.display());
+        assert_eq!(dos.inbucket_text(), unix.inbucket_text(), "{}", path.display());
+        assert_eq!(dos.html(), unix.html(), "{}", path.display());
+        assert_eq!(dos.defects(), unix.defects(), "{}", path.display());
     }
 }
 
 #[test]
-fn what_the_view_says_fits_together() {
-    for mail in mails() {
-        let mime = Mime::parse(fs::read(&mail).unwrap().into());
+fn views_are_consistent() {
+    for path in corpus_files() {
+        let mime = Mime::parse(fs::read(&path).unwrap().into());
         let (attachments, roles) = (mime.attachments(), mime.roles());
-        assert_eq!(mime.attachment_count(), attachments.len(), "{}", mail.display());
-        assert_eq!(mime.has_html(), roles.contains(&Role::Html), "{}", mail.display());
-        assert_eq!(roles.len(), mime.parts().len(), "{}", mail.display());
+        assert_eq!(mime.attachment_count(), attachments.len(), "{}", path.display());
+        assert_eq!(mime.has_html(), roles.contains(&Role::Html), "{}", path.display());
+        assert_eq!(roles.len(), mime.parts().len(), "{}", path.display());
         for (part, role) in mime.parts().iter().zip(roles) {
-            assert_eq!(part.is_multipart(), role == Role::Multipart, "{}", mail.display());
+            assert_eq!(part.is_multipart(), role == Role::Multipart, "{}", path.display());
             if let Role::Attachment(index) = role {
-                assert_eq!(attachments[index].part, part, "{}", mail.display());
+                assert_eq!(attachments[index].part, part, "{}", path.display());
             }
         }
         for attachment in attachments {
@@ -65,21 +65,21 @@ fn what_the_view_says_fits_together() {
                 attachment.len_and_md5(),
                 (attachment.content().len(), attachment.md5_hex()),
                 "{}",
-                mail.display()
+                path.display()
             );
         }
         for field in mime.header() {
-            assert!(field.has_name(&field.raw_name()), "{}", mail.display());
+            assert!(field.has_name(&field.raw_name()), "{}", path.display());
         }
     }
 }
 
-fn mails() -> Vec<PathBuf> {
+fn corpus_files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut mails: Vec<_> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "eml")).collect();
-    mails.sort();
-    mails
+    let mut corpus_files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "eml")).collect();
+    corpus_files.sort();
+    corpus_files
 }
 
 fn view(source: &[u8]) -> Value {

@@ -8,8 +8,8 @@ use restante_mail::mime::{Defect, MAX_DEPTH, MAX_FIELDS, MAX_PARTS, Mime, header
 /// Everything the view can be asked for.
 fn read_all(source: Vec<u8>) -> Mime {
     let summary = header_summary(&source);
-    let shown = summary.from.into_iter().chain(summary.to.into_iter().flatten()).chain([summary.subject]);
-    for line in shown {
+    let lines = summary.from.into_iter().chain(summary.to.into_iter().flatten()).chain([summary.subject]);
+    for line in lines {
         assert!(!line.contains(char::is_control), "{line:?}");
     }
     let mime = Mime::parse(Bytes::from(source));
@@ -33,58 +33,58 @@ fn read_all(source: Vec<u8>) -> Mime {
 }
 
 /// Multiparts in multiparts.
-fn levels(depth: usize) -> String {
+fn nested_multiparts(depth: usize) -> String {
     let level = |n| format!("Content-Type: multipart/mixed; boundary=b{n}\r\n\r\n--b{n}\r\n");
     (0..depth).map(level).collect::<Vec<_>>().concat()
 }
 
-fn has(mime: &Mime, name: &str) -> bool {
+fn has_defect(mime: &Mime, name: &str) -> bool {
     mime.defects().iter().any(|defect| defect.name == name)
 }
 
 #[test]
-fn mime_bomb_of_ten_thousand_parts() {
+fn limits_ten_thousand_parts() {
     let parts: Vec<_> = (0..10_000).map(|n| format!("--b\r\n\r\npart {n}\r\n")).collect();
     let source = "Content-Type: multipart/mixed; boundary=b\r\n\r\n".to_owned() + &parts.concat() + "--b--\r\n";
     let mime = read_all(source.into());
     assert_eq!(mime.parts().len(), MAX_PARTS);
-    assert!(has(&mime, Defect::LIMIT));
+    assert!(has_defect(&mime, Defect::LIMIT));
     let text = mime.text();
     assert!(text.starts_with("part 0\n--\npart 1\n--\n"));
     assert!(text.contains("part 9999"), "what is beyond the limit stays readable");
 }
 
 #[test]
-fn mime_bomb_of_a_thousand_levels() {
-    let mime = read_all((levels(1000) + "\r\ndeep\r\n").into());
+fn limits_a_thousand_levels() {
+    let mime = read_all((nested_multiparts(1000) + "\r\ndeep\r\n").into());
     assert_eq!(mime.parts().len(), MAX_DEPTH + 1);
-    assert!(has(&mime, Defect::LIMIT));
+    assert!(has_defect(&mime, Defect::LIMIT));
     let content = mime.attachments()[0].content();
     assert!(content.ends_with(b"deep\r\n"), "what is beyond the limit stays readable");
 }
 
 #[test]
-fn mime_bomb_of_levels_with_one_boundary() {
+fn limits_levels_with_one_boundary() {
     let level = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n";
     let mime = read_all(level.repeat(1000).into());
-    assert!(has(&mime, Defect::LIMIT));
+    assert!(has_defect(&mime, Defect::LIMIT));
 }
 
 #[test]
-fn boundary_lines_by_the_million_at_full_depth() {
-    let mime = read_all((levels(MAX_DEPTH) + "\r\n" + &"--\n".repeat(1_000_000)).into());
+fn parses_a_million_boundary_lines_at_full_depth() {
+    let mime = read_all((nested_multiparts(MAX_DEPTH) + "\r\n" + &"--\n".repeat(1_000_000)).into());
     assert_eq!(mime.parts().len(), MAX_DEPTH + 1);
 }
 
 #[test]
-fn multiparts_without_boundaries() {
+fn limits_multiparts_without_boundaries() {
     let part = "--b\r\nContent-Type: multipart/mixed\r\n\r\n";
     let source = "Content-Type: multipart/mixed; boundary=b\r\n\r\n".to_owned() + &part.repeat(20_000);
-    assert!(has(&read_all(source.into()), Defect::LIMIT));
+    assert!(has_defect(&read_all(source.into()), Defect::LIMIT));
 }
 
 #[test]
-fn six_megabytes_of_mails_in_mails() {
+fn parses_six_megabytes_of_nested_messages() {
     let level = "Content-Type: message/rfc822\r\n\r\n";
     let mime = read_all(level.repeat(200_000).into());
     assert_eq!(mime.parts().len(), 1);
@@ -92,7 +92,7 @@ fn six_megabytes_of_mails_in_mails() {
 }
 
 #[test]
-fn a_line_of_ten_megabytes() {
+fn parses_a_line_of_ten_megabytes() {
     for (encoding, filler) in [("8bit", b'x'), ("base64", b'Z'), ("quoted-printable", b'_')] {
         let mut source = format!("Content-Transfer-Encoding: {encoding}\r\n\r\n").into_bytes();
         source.resize(10_000_000, filler);
@@ -105,13 +105,13 @@ fn a_line_of_ten_megabytes() {
 }
 
 #[test]
-fn a_hundred_thousand_divs() {
+fn converts_a_hundred_thousand_divs() {
     let source = "Content-Type: text/html\r\n\r\n".to_owned() + &"<div>".repeat(100_000) + "deep";
     assert_eq!(read_all(source.into()).text(), "deep\n");
 }
 
 #[test]
-fn a_megabyte_of_encoded_words() {
+fn decodes_a_megabyte_of_encoded_words() {
     for word in ["=?utf-8?Q?=C3=A9?= ", "=?utf-8?Q?", "=?a?b?=?", "=?", "=?utf-8?B?w6k=?=\r\n "] {
         let source = "Subject: ".to_owned() + &word.repeat(1_000_000 / word.len()) + "\r\n\r\n";
         let mime = read_all(source.into());
@@ -120,10 +120,10 @@ fn a_megabyte_of_encoded_words() {
 }
 
 #[test]
-fn a_megabyte_of_header() {
+fn parses_a_megabyte_of_header() {
     let mime = read_all(("X: y\r\n".repeat(170_000) + "\r\nbody").into());
     assert_eq!(mime.header().len(), MAX_FIELDS);
-    assert!(has(&mime, Defect::LIMIT));
+    assert!(has_defect(&mime, Defect::LIMIT));
     assert_eq!(mime.text(), "body");
     let separators = "X: y\r\n".to_owned() + &"From me\r\n".repeat(110_000);
     assert!(read_all(separators.clone().into()).text().starts_with("From me"));
@@ -135,12 +135,12 @@ fn a_megabyte_of_header() {
 }
 
 #[test]
-fn a_megabyte_of_recipients_quotes_and_comments() {
-    let pieces = [
+fn limits_a_megabyte_of_recipients_quotes_and_comments() {
+    let fragment = [
         "a@x,", "\"\\", "(", "((a)", "<", ":", "[:", "a b ", ",\"a\\\"", "=?a?Q?x", "a:=", "<a", "<a@x ", "<a@x> ",
         "<<", ">", "a@x ", "a@", "@", ". ", "a . ", "<\"", "<\"\\", "<@a:", "<(", "<a@x,", "x:;", "'a@x' ", "<a b> ",
     ];
-    for piece in pieces {
+    for piece in fragment {
         let source = "To: ".to_owned() + &piece.repeat(1_000_000 / piece.len()) + "\r\n\r\n";
         let summary = header_summary(source.as_bytes());
         assert!(summary.to.unwrap_or_default().len() <= 1000);
@@ -148,7 +148,7 @@ fn a_megabyte_of_recipients_quotes_and_comments() {
 }
 
 #[test]
-fn addresses_that_keep_growing() {
+fn parses_growing_addresses_in_linear_time() {
     // What stands before the repeated piece, and after it.
     let lists = [
         ("", ". ", "@x"),
@@ -180,7 +180,7 @@ fn addresses_that_keep_growing() {
 }
 
 #[test]
-fn to_fields_are_read_up_to_a_limit() {
+fn parses_to_fields_up_to_a_limit() {
     let words = "To: ".to_owned() + &"a ".repeat(128 * 1024) + "\r\n";
     for (fields, found) in [(0, true), (1, true), (3, false), (40, false)] {
         let source = words.repeat(fields) + "To: b@x\r\nSubject: late\r\n\r\n";
@@ -191,7 +191,7 @@ fn to_fields_are_read_up_to_a_limit() {
 }
 
 #[test]
-fn a_megabyte_of_parameters() {
+fn parses_a_megabyte_of_parameters() {
     for piece in ["; a=b", "; filename*1*=x", ";", "; a=\"\\", "=", "; filename*0*=''%"] {
         let source = "Content-Disposition: attachment".to_owned() + &piece.repeat(1_000_000 / piece.len()) + "\r\n\r\n";
         assert_eq!(read_all(source.into()).parts().len(), 1);
@@ -199,7 +199,7 @@ fn a_megabyte_of_parameters() {
 }
 
 #[test]
-fn six_megabytes_of_files_in_a_text() {
+fn limits_six_megabytes_of_uuencoded_files() {
     for file in [
         "begin 644 a\r\n",
         "begin 644 a\r\n#2&5L\r\n",
@@ -216,8 +216,8 @@ fn six_megabytes_of_files_in_a_text() {
 }
 
 #[test]
-fn islands_of_base64_by_the_thousand() {
-    let pieces = [
+fn decodes_thousands_of_base64_runs() {
+    let fragment = [
         "SGk=",
         "SGk=\n",
         "SGVs\nno base64\n",
@@ -229,7 +229,7 @@ fn islands_of_base64_by_the_thousand() {
         "AAAA AAAA\n",
         "!",
     ];
-    for piece in pieces {
+    for piece in fragment {
         let body = piece.repeat(300_000 / piece.len());
         // Blanks at the end of a long line must not be looked at again for every piece of it.
         let blanks = format!("{body}{}", " ".repeat(300_000));
@@ -247,7 +247,7 @@ fn islands_of_base64_by_the_thousand() {
 }
 
 #[test]
-fn delimiters_that_almost_match_by_the_million() {
+fn parses_a_million_similar_delimiters() {
     for line in
         ["--bx\n", "--bx\n\n", "--bx\nA: b\n", "--b x\n\n", "--b--x\n", "boundary=bx\n--bx\n\n", "--b\n", "--b\n\n"]
     {
@@ -259,7 +259,7 @@ fn delimiters_that_almost_match_by_the_million() {
 }
 
 #[test]
-fn charsets_of_every_kind_in_megabytes() {
+fn decodes_megabytes_in_every_charset() {
     let labels =
         ["utf-8", "iso-8859-1", "windows-1251", "cp437", "hz-gb-2312", "utf-7", "utf-16", "utf-32", "iso-2022-jp", "x"];
     for label in labels {
@@ -275,7 +275,7 @@ fn charsets_of_every_kind_in_megabytes() {
 }
 
 /// Pieces that mean something to the parser, so that soups of them reach deep into it.
-fn pieces() -> impl Strategy<Value = Vec<u8>> {
+fn fragment() -> impl Strategy<Value = Vec<u8>> {
     let known: &[&[u8]] = &[
         b"Content-Type: ",
         b"multipart/mixed",
@@ -367,19 +367,19 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn no_bytes_are_too_strange(source: Vec<u8>) {
+    fn parses_any_bytes(source: Vec<u8>) {
         read_all(source);
     }
 
     #[test]
-    fn no_soup_is_too_strange(soup in prop::collection::vec(pieces(), 0..80)) {
-        read_all(soup.concat());
+    fn parses_any_fragments(fragments in prop::collection::vec(fragment(), 0..80)) {
+        read_all(fragments.concat());
     }
 
     #[test]
-    fn no_body_soup_is_too_strange(soup in prop::collection::vec(pieces(), 0..80)) {
+    fn parses_any_fragments_in_a_body(fragments in prop::collection::vec(fragment(), 0..80)) {
         let mut source = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n".to_vec();
-        source.extend(soup.concat());
+        source.extend(fragments.concat());
         let mime = read_all(source.clone());
         // Ranges lie inside of each other and in order.
         for part in mime.parts() {
