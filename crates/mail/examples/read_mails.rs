@@ -1,4 +1,4 @@
-//! Reads mails as a request for a message does, for counting instructions: `read_mails REPEATS FILE...`.
+//! Parses messages like a request for a message does, to count instructions: `read_mails REPEATS FILE...`.
 
 use std::hint::black_box;
 use std::process::ExitCode;

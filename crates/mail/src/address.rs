@@ -1,5 +1,5 @@
-//! Mail addresses as SMTP writes them (RFC 5321 section 4.1.2, RFC 6531): parsing, the rules of both halves, and
-//! printing. Which mailbox an address belongs to is decided in [`crate::naming`].
+//! Mail addresses in the syntax of SMTP (RFC 5321 section 4.1.2, RFC 6531): parsing, validation of both halves, and
+//! formatting. [`crate::naming`] maps an address to its mailbox.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,47 +7,47 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// The longest address, in characters.
+/// The maximum length of an address, in characters.
 pub const MAX_ADDRESS_CHARS: usize = 320;
-/// The longest local part, in characters.
+/// The maximum length of a local part, in characters.
 pub const MAX_LOCAL_PART_CHARS: usize = 128;
-/// The longest mailbox name without a domain that a reader may ask for, in characters.
+/// The maximum length of a mailbox name without a domain in a query, in characters.
 pub const MAX_MAILBOX_NAME_CHARS: usize = 255;
-/// The longest domain, in characters.
+/// The maximum length of a domain, in characters.
 pub const MAX_DOMAIN_CHARS: usize = 255;
-/// The longest label of a domain, in characters.
+/// The maximum length of a label of a domain, in characters.
 pub const MAX_LABEL_CHARS: usize = 63;
 
-/// A valid mail address: a local part with its quoting undone, and a domain or address literal as written.
+/// A valid mail address: an unquoted local part, and a domain or address literal as written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
     local: String,
     domain: String,
 }
 
-/// Which characters a peer may use: plain ASCII, or UTF-8 when it asked for SMTPUTF8.
+/// The characters that a peer may use: ASCII only, or UTF-8 if it requested SMTPUTF8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alphabet {
     /// RFC 5321: US-ASCII only.
     Ascii,
-    /// RFC 6531: UTF-8, brought to normal form C.
+    /// RFC 6531: UTF-8, converted to Unicode normalization form C (NFC).
     Utf8,
 }
 
-/// Why a text is no address. The display form is a sentence part that a peer may see.
+/// The reason why a text is not a valid address. `Display` writes a clause that can be sent to a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddressError {
-    /// Nothing at all, or nothing behind a source route.
+    /// The text is empty, or nothing follows the source route.
     Empty,
-    /// More than [`MAX_ADDRESS`] characters.
+    /// The text has more than [`MAX_ADDRESS_CHARS`] characters.
     TooLong,
     /// A source route that does not end in `:`.
     Route,
-    /// Characters outside ASCII where only ASCII is allowed.
+    /// The text contains characters outside of ASCII, and only ASCII is allowed.
     NonAscii,
-    /// The local part breaks a rule.
+    /// The local part is invalid; the text says why.
     Local(&'static str),
-    /// The domain breaks a rule.
+    /// The domain is invalid; the text says why.
     Domain(&'static str),
 }
 
@@ -67,8 +67,8 @@ impl fmt::Display for AddressError {
 impl std::error::Error for AddressError {}
 
 impl Address {
-    /// Parses `local@domain`, without angle brackets. A source route in front is dropped (RFC 5321 appendix C), and so is a
-    /// final dot of the domain.
+    /// Parses `local@domain`, without angle brackets. Drops a leading source route (RFC 5321 appendix C) and a final
+    /// dot of the domain.
     pub fn parse(text: &str, alphabet: Alphabet) -> Result<Self, AddressError> {
         let (local, domain) = split(text, alphabet)?;
         let mut domain = domain.ok_or(AddressError::Domain("is missing"))?;
@@ -77,28 +77,29 @@ impl Address {
         Ok(Self { local, domain })
     }
 
-    /// The address of somebody at a host whose name is known to be good: `<Postmaster>` is such a one.
+    /// Creates an address without validation. The caller must pass a valid local part and a valid domain, as for
+    /// `<Postmaster>`.
     pub fn from_parts(local: &str, domain: &str) -> Self {
         Self { local: local.to_owned(), domain: domain.to_owned() }
     }
 
-    /// The local part, quoting undone, in the case that was written.
+    /// Returns the unquoted local part, in its original case.
     pub fn local(&self) -> &str {
         &self.local
     }
 
-    /// The domain or address literal, in the case that was written.
+    /// Returns the domain or address literal, in its original case.
     pub fn domain(&self) -> &str {
         &self.domain
     }
 
-    /// The address as it is printed. Every mail has some, and this is several times as quick as the way by a formatter.
+    /// Returns the same text as `Display`. This is several times faster than a formatter, and every message needs it.
     pub fn text(&self) -> String {
         if is_dot_string(&self.local) { [&self.local, "@", &self.domain].concat() } else { self.to_string() }
     }
 }
 
-/// Prints the address so that parsing it again gives the same: the local part is quoted where it must be.
+/// Formats the address so that parsing the result returns an equal address. The local part is quoted only if necessary.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if is_dot_string(&self.local) {
@@ -115,17 +116,17 @@ impl fmt::Display for Address {
     }
 }
 
-/// Splits an address whose domain may be missing into an unquoted, valid local part and an unchecked domain. A name without a
-/// domain may be longer than a local part, and its final dot is dropped.
+/// Splits an address whose domain may be missing. Returns the unquoted, valid local part and the domain, which is not
+/// validated. A name without a domain may be longer than a local part, and its final dot is dropped.
 pub(crate) fn split(text: &str, alphabet: Alphabet) -> Result<(String, Option<String>), AddressError> {
-    // Checked in bytes before anything is copied: no character of UTF-8 takes more than four.
+    // Check the number of bytes before copying anything: a character has at most four bytes in UTF-8.
     if text.len() > 4 * MAX_ADDRESS_CHARS {
         return Err(AddressError::TooLong);
     }
     let text = match (text.is_ascii(), alphabet) {
         (true, _) => Cow::Borrowed(text),
         (false, Alphabet::Ascii) => return Err(AddressError::NonAscii),
-        // Normal form comes first: it can turn a character into one that is not allowed.
+        // Normalize first: normalization can turn a character into one that is not allowed.
         (false, Alphabet::Utf8) => Cow::Owned(text.nfc().collect()),
     };
     if char_count(&text) > MAX_ADDRESS_CHARS {
@@ -147,12 +148,12 @@ pub(crate) fn split(text: &str, alphabet: Alphabet) -> Result<(String, Option<St
     Ok((local, Some(domain.to_owned())))
 }
 
-/// Returns the text without a dot at its end. That of a domain only says that the name is complete (RFC 1034 section 3.1).
+/// Removes one dot from the end. The final dot of a domain only marks it as fully qualified (RFC 1034 section 3.1).
 pub(crate) fn strip_final_dot(text: &str) -> &str {
     text.strip_suffix('.').unwrap_or(text)
 }
 
-/// Checks a domain name, which may end in a dot, or an address literal.
+/// Validates a domain name, which may end in a dot, or an address literal.
 pub(crate) fn check_domain(domain: &str) -> Result<(), AddressError> {
     if domain.is_empty() {
         return Err(AddressError::Domain("is missing"));
@@ -166,22 +167,22 @@ pub(crate) fn check_domain(domain: &str) -> Result<(), AddressError> {
     strip_final_dot(domain).split('.').try_for_each(check_label)
 }
 
-/// Whether a domain name or an address literal is valid, as a peer may give it in HELO or an operator in a setting.
+/// Returns whether the text is a valid domain name or address literal. HELO and some settings use this.
 pub fn is_valid_domain(domain: &str) -> bool {
     check_domain(domain).is_ok()
 }
 
-/// Whether a local part can stand without quotes: an RFC 5321 Dot-string, with the characters of RFC 6531.
+/// Returns whether a local part needs no quotes: it is a Dot-string of RFC 5321 with the characters of RFC 6531.
 pub(crate) fn is_dot_string(local: &str) -> bool {
     local.split('.').all(|atom| !atom.is_empty() && atom.chars().all(is_atom_char))
 }
 
-/// In characters.
+/// Returns the number of characters.
 fn char_count(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().count() }
 }
 
-/// RFC 5321 appendix C: a source route may be sent, and is ignored.
+/// Removes a source route. Servers must accept source routes and ignore them (RFC 5321 appendix C).
 fn strip_route(text: &str) -> Result<&str, AddressError> {
     if !text.starts_with('@') {
         return if text.is_empty() { Err(AddressError::Empty) } else { Ok(text) };
@@ -193,7 +194,7 @@ fn strip_route(text: &str) -> Result<&str, AddressError> {
     }
 }
 
-/// Reads the local part up to an `@` that is not quoted; returns it unquoted, and the rest with its `@`.
+/// Parses the local part up to the first unquoted `@`. Returns it unquoted, and the rest of the text from the `@` on.
 fn parse_local_part(text: &str) -> Result<(String, &str), AddressError> {
     if let Some(quoted) = text.strip_prefix('"') {
         return parse_quoted_local_part(quoted);
@@ -214,7 +215,8 @@ fn parse_local_part(text: &str) -> Result<(String, &str), AddressError> {
                 continue;
             }
             '.' => return Err(AddressError::Local("has a leading or doubled dot")),
-            // Quoted pairs outside of quotes are RFC 822; senders of that age are still understood.
+            // Quoted pairs outside of quotes are syntax of RFC 822. They are accepted because old senders still use
+            // them.
             '\\' => match chars.next() {
                 Some((_, quoted)) if is_quotable(quoted) => local.push(quoted),
                 _ => return Err(AddressError::Local("ends in a backslash or quotes what cannot be quoted")),
@@ -234,7 +236,7 @@ fn parse_local_part(text: &str) -> Result<(String, &str), AddressError> {
     Ok((local, rest))
 }
 
-/// Reads the inside of an RFC 5321 Quoted-string; `text` starts behind the opening mark.
+/// Parses a Quoted-string of RFC 5321. `text` starts after the opening quotation mark.
 fn parse_quoted_local_part(text: &str) -> Result<(String, &str), AddressError> {
     let mut local = String::new();
     let mut chars = text.char_indices();
@@ -261,12 +263,13 @@ fn parse_quoted_local_part(text: &str) -> Result<(String, &str), AddressError> {
     Err(AddressError::Local("has no closing quotation mark"))
 }
 
-/// RFC 5322 atext, widened by RFC 6531 to everything printable outside ASCII.
+/// Returns whether the character is atext of RFC 5322, or a printable character outside of ASCII (RFC 6531).
 fn is_atom_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c) || is_printable_non_ascii(c)
 }
 
-/// RFC 5321 section 4.1.2: printable ASCII and space may stand in quotes, widened by RFC 6531.
+/// Returns whether the character is allowed in quotes: a space, printable ASCII (RFC 5321 section 4.1.2), or a
+/// printable character outside of ASCII (RFC 6531).
 fn is_quotable(c: char) -> bool {
     c == ' ' || c.is_ascii_graphic() || is_printable_non_ascii(c)
 }
@@ -285,7 +288,7 @@ fn check_label(label: &str) -> Result<(), AddressError> {
     if label.starts_with('-') || label.ends_with('-') {
         return Err(AddressError::Domain("has a label that starts or ends in '-'"));
     }
-    // RFC 5890 section 2.3.1 reserves "--" for prefixes such as that of internationalised names.
+    // RFC 5890 section 2.3.1 reserves "--" for prefixes, such as the prefix of internationalized names.
     let has_idna_prefix = label.get(..4).is_some_and(|prefix| prefix.eq_ignore_ascii_case("xn--"));
     if label[if has_idna_prefix { 4 } else { 0 }..].contains("--") {
         return Err(AddressError::Domain("has a doubled '-'"));
@@ -297,7 +300,8 @@ fn check_label(label: &str) -> Result<(), AddressError> {
     Ok(())
 }
 
-/// RFC 5321 section 4.1.3: `192.0.2.1]` or `IPv6:2001:db8::1]`. The tag may be missing, as clients leave it out.
+/// Validates the rest of an address literal after `[`: `192.0.2.1]` or `IPv6:2001:db8::1]` (RFC 5321 section 4.1.3).
+/// The `IPv6:` tag is optional, because some clients omit it.
 fn check_literal(literal: &str) -> Result<(), AddressError> {
     let valid = literal.strip_suffix(']').is_some_and(|inside| match inside.get(..5) {
         Some(tag) if tag.eq_ignore_ascii_case("IPv6:") => inside[5..].parse::<Ipv6Addr>().is_ok(),
@@ -397,7 +401,7 @@ mod tests {
     fn normalizes_utf8_before_validation() {
         let composed = Address::parse("jo\u{308}ran@bu\u{308}cher.example", Alphabet::Utf8).unwrap();
         assert_eq!((composed.local(), composed.domain()), ("jöran", "bücher.example"));
-        // U+037E is a semicolon in normal form C.
+        // NFC maps U+037E to a semicolon.
         let error = Address::parse("a\u{37e}b@x.org", Alphabet::Utf8).unwrap_err();
         assert_eq!(error, AddressError::Local("has a character that needs quotes"));
     }

@@ -1,4 +1,4 @@
-//! The one form in which a mail writes a time. Dates that others have written are not read here.
+//! Formatting of the dates in messages that Restante writes. Dates in received messages are not parsed here.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// A time in the form of RFC 5322 section 3.3, in UTC.
+/// Formats a time as RFC 5322 section 3.3 specifies, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MailDate(pub Timestamp);
 

@@ -1,56 +1,57 @@
-//! What the peer said around a mail: who it is, who sends, who shall receive. The words of SMTP without its wire form.
+//! The envelope of a message: the peer, the sender and the recipients, and the reasons to refuse them. The syntax of
+//! SMTP is in `proto`.
 
 use std::net::IpAddr;
 
 use crate::address::Address;
 use crate::naming::{MailboxName, NameError, Naming};
 
-/// The sender of a mail; `None` is the null reverse-path `<>` of bounces (RFC 5321 section 4.5.5).
+/// The sender of a message. `None` is the null reverse-path `<>` of bounces (RFC 5321 section 4.5.5).
 pub type ReversePath = Option<Address>;
 
 /// The peer at the other end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its address; `None` on a unix socket.
+    /// The IP address of the peer. `None` on a Unix socket.
     pub ip: Option<IpAddr>,
-    /// The name it gave in HELO, EHLO or LHLO.
+    /// The name that the peer sent in HELO, EHLO or LHLO.
     pub helo: String,
 }
 
-/// One mail's envelope.
+/// The envelope of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// Who delivered it.
+    /// The peer that sent the message.
     pub peer: Peer,
     /// The sender, from MAIL.
     pub from: ReversePath,
-    /// The accepted recipients in the order of RCPT; never empty when a mail is delivered.
+    /// The accepted recipients in the order of RCPT. Not empty when a message is delivered.
     pub recipients: Vec<Recipient>,
 }
 
-/// A recipient and the mailbox that its mail goes to.
+/// A recipient and the mailbox that receives its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipient {
     /// The address, from RCPT.
     pub address: Address,
-    /// The mailbox that is named after the address.
+    /// The mailbox that the address belongs to.
     pub mailbox: MailboxName,
 }
 
 impl Recipient {
-    /// Names the mailbox of a recipient. Fails if no mailbox can be named after the address.
+    /// Creates a recipient and determines its mailbox. Fails if the address cannot be mapped to a mailbox name.
     pub fn new(address: Address, naming: Naming) -> Result<Self, NameError> {
         let mailbox = naming.mailbox_for(&address)?;
         Ok(Self { address, mailbox })
     }
 }
 
-/// A refusal as the peer gets it: an SMTP reply code and a text.
+/// A refusal as it is sent to the peer: an SMTP reply code and a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The reply code, 400 to 599.
     pub code: u16,
-    /// The text after the code. It may begin with an enhanced status code (RFC 3463).
+    /// The text after the code. It may start with an enhanced status code (RFC 3463).
     pub text: String,
 }
 
@@ -61,7 +62,7 @@ impl Refusal {
     }
 }
 
-/// Why a sender is refused.
+/// The reason why a sender is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SenderRefusal {
     /// The policy does not accept mail from the sender's domain.
@@ -79,10 +80,10 @@ impl SenderRefusal {
     }
 }
 
-/// Why a recipient is refused.
+/// The reason why a recipient is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecipientRefusal {
-    /// No mailbox can be named after the recipient.
+    /// The address cannot be mapped to a mailbox name.
     UnusableName(NameError),
     /// The client's credentials do not permit mail to the recipient's mailbox.
     NotPermitted,
@@ -102,16 +103,16 @@ impl RecipientRefusal {
     }
 }
 
-/// The reason of a refusal, as metrics count it.
+/// The reason of a refusal, as a label of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
     /// The policy, a hook or the client's credentials do not permit it.
     Policy,
-    /// The mail is too long.
+    /// The message is too large.
     Size,
-    /// The mail has too many recipients.
+    /// The message has too many recipients.
     Recipients,
-    /// The address is malformed, or no mailbox can be named after it.
+    /// The address is malformed or cannot be mapped to a mailbox name.
     Address,
     /// The command is unknown, malformed or out of order.
     Syntax,
@@ -121,7 +122,7 @@ pub enum RefusalReason {
     StoreFull,
     /// The store failed.
     StoreFailed,
-    /// There are too many connections, or there is no memory for one more mail.
+    /// There are too many connections, or not enough memory for another message.
     Busy,
 }
 
@@ -155,7 +156,7 @@ impl RefusalReason {
     }
 }
 
-/// The text between the angle brackets of a reverse-path.
+/// Returns the text between the angle brackets of a reverse-path.
 pub fn reverse_path_text(from: &ReversePath) -> String {
     from.as_ref().map(Address::text).unwrap_or_default()
 }

@@ -1,7 +1,8 @@
-//! The vocabulary of Restante: pure values that every other crate speaks in.
+//! The data types of Restante that all other crates share.
 //!
-//! Addresses and mailbox names, patterns to pick them by, the envelope of a mail, a stored message's identity and summary, and the MIME view
-//! that turns raw bytes into headers, bodies and attachments. Nothing here does I/O or reads a clock.
+//! Addresses and mailbox names, patterns that match them, the envelope of a message, the id and summary of a stored
+//! message, message composition, and the MIME view, which turns raw bytes into headers, bodies and attachments. Nothing
+//! here does I/O or reads a clock.
 
 pub mod address;
 pub mod compose;

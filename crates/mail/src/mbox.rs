@@ -1,16 +1,16 @@
-//! Writing the mbox form: many mails in one file, each behind a line that begins with `From `, with the quoting called
-//! mboxrd, which can be undone, and with LF as line end.
+//! Writing of mbox files: many messages in one file, each after a line that starts with `From `. Uses the reversible
+//! quoting "mboxrd" and LF as line end.
 
 use std::io::{self, Write};
 
 use jiff::Timestamp;
 
-/// Stands for a sender that is empty or does not fit into one word.
+/// Replaces a sender that is empty, or that contains whitespace or control characters.
 const FALLBACK_SENDER: &str = "MAILER-DAEMON";
-/// The form of C's `asctime`, in UTC (RFC 4155 appendix A).
+/// The format of C's `asctime`, in UTC (RFC 4155 appendix A).
 const ASCTIME_FORMAT: &str = "%a %b %e %H:%M:%S %Y";
 
-/// Writes one mail.
+/// Writes one message.
 pub fn write_message(out: &mut dyn Write, sender: &str, received: Timestamp, source: &[u8]) -> io::Result<()> {
     let is_valid = !sender.is_empty() && !sender.contains(|c: char| c.is_whitespace() || c.is_control());
     writeln!(out, "From {} {}", if is_valid { sender } else { FALLBACK_SENDER }, received.strftime(ASCTIME_FORMAT))?;
@@ -26,12 +26,13 @@ pub fn write_message(out: &mut dyn Write, sender: &str, received: Timestamp, sou
             None => out.write_all(line)?,
         }
     }
-    // A mail whose last line has no end must not swallow the line that separates it from the next one.
+    // If the last line has no line end, it needs one. Otherwise the blank line before the next message would be
+    // missing.
     let end: &[u8] = if source.ends_with(b"\n") || source.is_empty() { b"\n" } else { b"\n\n" };
     out.write_all(end)
 }
 
-/// Whether a line is one or more `>` with `From ` behind them.
+/// Returns whether a line consists of one or more `>` followed by `From `.
 pub fn is_quoted_from_line(line: &[u8]) -> bool {
     let marks = line.iter().take_while(|byte| **byte == b'>').count();
     marks > 0 && line[marks..].starts_with(b"From ")

@@ -1,4 +1,4 @@
-//! A stored message from the outside: its identity, its summary record, and its source bytes.
+//! A stored message as its readers see it: its id, its summary and its source bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,28 +10,28 @@ use jiff::Timestamp;
 
 use crate::naming::MailboxName;
 
-/// A message's identity within its mailbox. Ids ascend with arrival and are never given twice.
+/// The id of a message within its mailbox. Ids ascend in the order of arrival and are never reused.
 ///
-/// The number is the microsecond of arrival, moved up where that one is taken. It needs no memory of the past beyond
-/// the last id given, so ids stay unique across a purge and across the restart of a store that forgets.
+/// An id is the time of arrival in microseconds, increased if that id is taken. Assigning an id needs only the last id.
+/// So ids stay unique after a purge, and after a restart of a store that does not persist anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(u64);
 
 impl MessageId {
-    /// The id below every other.
+    /// The id below all others.
     pub const ZERO: Self = Self(0);
 
-    /// The id above every other.
+    /// The id above all others.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The id for a message that arrived at `received` in a store whose last id was `last`.
+    /// Returns the id for a message that was received at `received` in a store whose last id is `last`.
     #[must_use]
     pub fn next_after(last: Self, received: Timestamp) -> Self {
         let arrival = u64::try_from(received.as_microsecond()).unwrap_or(0);
         Self(arrival.max(last.0 + 1))
     }
 
-    /// The id as a number.
+    /// Returns the id as a number.
     pub const fn number(self) -> u64 {
         self.0
     }
@@ -49,14 +49,14 @@ impl fmt::Display for MessageId {
     }
 }
 
-/// The text is no id that this server ever gave.
+/// The text is not a message id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseMessageIdError;
 
 impl FromStr for MessageId {
     type Err = ParseMessageIdError;
 
-    /// Takes only the form that [`fmt::Display`] prints, so that one message has one address.
+    /// Accepts only the form that [`fmt::Display`] writes, so that each message has exactly one URL.
     fn from_str(text: &str) -> Result<Self, ParseMessageIdError> {
         if text.starts_with(['0', '+']) {
             return Err(ParseMessageIdError);
@@ -72,29 +72,29 @@ pub struct Summary {
     pub mailbox: MailboxName,
     /// The id within the mailbox.
     pub id: MessageId,
-    /// Who wrote to whom about what.
+    /// Sender, recipients and subject.
     pub headline: Headline,
-    /// When the server received the message.
+    /// The time when the server received the message.
     pub received: Timestamp,
     /// The length of the source in bytes.
     pub size: u64,
-    /// Whether somebody marked it as read.
+    /// Whether the message is marked as read.
     pub seen: bool,
 }
 
-/// Sender, recipients and subject of a mail, decoded. Addresses look like `Display Name <address>`.
+/// Sender, recipients and subject of a message, decoded. Addresses have the form `Display Name <address>`.
 ///
-/// A store holds very many of these, so all texts lie in one allocation, which the copies of a mail share.
+/// A store can contain very many headlines. So all texts are in one allocation, which the copies of a message share.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Headline {
-    /// Sender, subject, and every recipient, each of which ends in a line feed.
+    /// Sender, subject and recipients, concatenated. Each recipient ends in a line feed.
     text: Arc<str>,
     from_end: u32,
     subject_end: u32,
 }
 
 impl Headline {
-    /// A headline of these. Line feeds, which no header field can hold, become blanks.
+    /// Creates a headline. Line feeds are replaced by spaces; no header field can contain one.
     pub fn new<'a>(from: &str, to: impl IntoIterator<Item = &'a str>, subject: &str) -> Self {
         let place = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
         let mut text = one_line(from).into_owned();
@@ -108,27 +108,27 @@ impl Headline {
         Self { text: text.into(), from_end: from, subject_end: subject }
     }
 
-    /// The sender.
+    /// Returns the sender.
     pub fn from(&self) -> &str {
         self.slice(0, self.from_end)
     }
 
-    /// The subject.
+    /// Returns the subject.
     pub fn subject(&self) -> &str {
         self.slice(self.from_end, self.subject_end)
     }
 
-    /// The recipients.
+    /// Returns the recipients.
     pub fn to(&self) -> impl Iterator<Item = &str> {
         self.recipient_lines().split_terminator('\n')
     }
 
-    /// The recipients as one text, in which each ends in a line feed.
+    /// Returns the recipients as one text, in which each recipient ends in a line feed.
     pub fn recipient_lines(&self) -> &str {
         self.slice(self.subject_end, u32::MAX)
     }
 
-    /// The length of all texts together.
+    /// Returns the length of all texts together, in bytes.
     pub fn text_len(&self) -> usize {
         self.text.len()
     }
@@ -154,29 +154,29 @@ impl fmt::Debug for Headline {
     }
 }
 
-/// The bytes of a stored message: the lines added for its mailbox, then the mail as it was received.
+/// The source of a stored message: the trace fields added for its mailbox, then the message as it was received.
 ///
-/// The two are kept apart because a mail for several mailboxes is held once. Cheap to clone.
+/// The two are separate because a message for several mailboxes is stored once. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Return-Path and Received, which differ for every mailbox.
+    /// Return-Path and Received. They differ per mailbox.
     pub trace: Bytes,
-    /// The mail, byte for byte.
+    /// The message, byte for byte.
     pub body: Bytes,
 }
 
 impl Source {
-    /// The length of both together: the `size` of the summary record.
+    /// Returns the length of trace and body together. This is the `size` of the summary.
     pub fn len(&self) -> usize {
         self.trace.len() + self.body.len()
     }
 
-    /// Whether there is nothing at all.
+    /// Returns whether both are empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Both as one run of bytes; copies.
+    /// Returns trace and body as one buffer. Copies both.
     pub fn to_bytes(&self) -> Bytes {
         let mut all = BytesMut::with_capacity(self.len());
         all.extend_from_slice(&self.trace);

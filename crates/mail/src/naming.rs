@@ -1,5 +1,5 @@
-//! Which mailbox an address belongs to: a pure function of the address and the setting *mailbox naming*. The same
-//! function is applied to names that readers ask for, so whoever received a mail and whoever looks for it agree.
+//! Mapping of addresses to mailbox names: a pure function of the address and the setting *mailbox naming*. The same
+//! function maps the names in queries, so a query finds the mailbox that a recipient was delivered to.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,11 +9,11 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::address::{self, Address, AddressError, Alphabet, MAX_DOMAIN_CHARS, MAX_MAILBOX_NAME_CHARS};
 
-/// The name of a mailbox in its one canonical form; only [`Naming`] makes one. Cheap to clone.
+/// The name of a mailbox in canonical form, as [`Naming`] creates it. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MailboxName(Arc<str>);
 
-/// How an address becomes a mailbox name.
+/// The rule that maps an address to a mailbox name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Naming {
     /// `James+Spam@X.org` is mailbox `james`.
@@ -25,19 +25,19 @@ pub enum Naming {
     Domain,
 }
 
-/// Why an address or a text names no mailbox.
+/// The reason why an address or a text cannot be mapped to a mailbox name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// It is no address to begin with.
+    /// The text is not a valid address.
     Address(AddressError),
-    /// It holds characters that are only valid in quotes; such a name could not be asked for.
+    /// The local part contains characters that need quotes. Such a name could not be used in a query.
     NeedsQuotes,
-    /// Lower-casing made it longer than a name may be.
+    /// The name is too long after conversion to lower case.
     TooLong,
 }
 
 impl MailboxName {
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -97,20 +97,20 @@ impl fmt::Display for Naming {
 }
 
 impl Naming {
-    /// The mailbox of a recipient.
+    /// Returns the mailbox of a recipient.
     pub fn mailbox_for(self, address: &Address) -> Result<MailboxName, NameError> {
         self.mailbox_name(address.local(), Some(address.domain()))
     }
 
-    /// The mailbox that a reader means: an address, or just a name. Under [`Naming::Domain`] a text without `@` is
-    /// a domain.
+    /// Returns the mailbox for a text in a query, which is an address or only a name. With [`Naming::Domain`] a text
+    /// without `@` is a domain.
     pub fn parse_mailbox(self, text: &str) -> Result<MailboxName, NameError> {
         if self == Self::Domain && text.starts_with('[') {
             address::check_domain(text)?;
             return domain_name(text).map(Into::into);
         }
         let (local, domain) = address::split(text, Alphabet::Utf8)?;
-        // Under local naming the domain does not matter, so it may be wrong.
+        // With local naming the domain is not used, so it may be invalid.
         let domain = domain.filter(|_| self != Self::Local);
         if let Some(domain) = &domain {
             address::check_domain(domain)?;
@@ -118,8 +118,8 @@ impl Naming {
         self.mailbox_name(&local, domain.as_deref())
     }
 
-    /// An address whose mail comes to this mailbox, in that domain where the name does not say one. There is none for a name
-    /// that no recipient is given, such as one without a domain under [`Naming::Full`].
+    /// Returns an address that is delivered to this mailbox. `domain` is used if the name contains no domain. Returns
+    /// `None` if no address maps to the name, for example for a name without a domain with [`Naming::Full`].
     pub fn address_for(self, mailbox: &MailboxName, domain: &str) -> Option<Address> {
         let name = mailbox.as_str();
         let text = match self {
@@ -151,18 +151,18 @@ impl From<String> for MailboxName {
     }
 }
 
-/// A domain in the form that domains are compared in: lower case, in normal form C.
+/// Converts a domain to the form in which domains are compared: lower case, in NFC.
 pub fn canonical_domain(domain: &str) -> String {
     lowercase_nfc(domain)
 }
 
-/// The beginning of a name in the form that names have: lower case, in normal form C.
+/// Converts the start of a mailbox name to canonical form: lower case, in NFC.
 pub fn canonical_prefix(text: &str) -> String {
     lowercase_nfc(text)
 }
 
-/// The local half of a name: lower case, without what follows the first `+`, and without need of quotes. If nothing precedes
-/// the `+`, it is part of the name.
+/// Returns the local half of a name: in lower case, without the first `+` and what follows it. If the `+` is the first
+/// character, it is part of the name. Fails if the local part needs quotes.
 fn local_name(local: &str) -> Result<String, NameError> {
     if !address::is_dot_string(local) {
         return Err(NameError::NeedsQuotes);
@@ -172,7 +172,7 @@ fn local_name(local: &str) -> Result<String, NameError> {
         Some((name, _)) if !name.is_empty() => name,
         _ => &lower,
     };
-    // "a.+b" is a valid local part, and "a." is none.
+    // "a.+b" is a valid local part, but "a." is not.
     Ok(name.trim_end_matches('.').to_owned())
 }
 
@@ -180,7 +180,7 @@ fn domain_name(domain: &str) -> Result<String, NameError> {
     canonicalize(address::strip_final_dot(domain), MAX_DOMAIN_CHARS)
 }
 
-/// Lower case in normal form C. Some letters grow when lower-cased, so the bound is checked again.
+/// Converts a text to lower case and NFC. Conversion to lower case can add characters, so the limit is checked again.
 fn canonicalize(text: &str, max_chars: usize) -> Result<String, NameError> {
     let lower = lowercase_nfc(text);
     if !lower.is_ascii() && lower.chars().count() > max_chars {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn parses_names_and_addresses_of_queries() {
-        // input, then the name under local, full and domain; "" where there is none
+        // The input, then the name under local, full and domain naming; "" if the input is rejected.
         let table = [
             ("james", "james", "james", "james"),
             ("First.Last", "first.last", "first.last", "first.last"),
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn returns_an_address_of_a_mailbox() {
-        // the name, then the address under local, full and domain; "" where there is none
+        // The name, then the address under local, full and domain naming; "" if there is none.
         let table = [
             ("james", "james@mx.test", "", "postmaster@james"),
             ("jöran", "jöran@mx.test", "", "postmaster@jöran"),
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn rejects_name_that_is_too_long_in_lower_case() {
-        // U+0130 becomes two characters.
+        // The lower case of U+0130 is two characters.
         let name = "\u{130}".repeat(MAX_MAILBOX_NAME_CHARS);
         assert_eq!(Naming::Local.parse_mailbox(&name), Err(NameError::TooLong));
     }

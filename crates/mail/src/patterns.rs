@@ -1,9 +1,9 @@
-//! Patterns with wildcards, by which domains and mailboxes are picked.
+//! Patterns with wildcards that match domains and mailbox names.
 
 use crate::naming::canonical_domain;
 
-/// A list of patterns, ready to be compared with. They may hold the wildcards `*` (any run of characters) and `?` (any one
-/// character), and compare as domains and mailbox names do: without regard to case, in normal form C.
+/// A list of patterns. A pattern can contain the wildcards `*` (any sequence of characters) and `?` (any one
+/// character). Patterns are compared like domains and mailbox names: case-insensitively, in NFC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Patterns(Vec<Vec<char>>);
 
@@ -14,7 +14,7 @@ impl<S: AsRef<str>> FromIterator<S> for Patterns {
 }
 
 impl Patterns {
-    /// Whether an entry of the list matches this text.
+    /// Returns whether any pattern of the list matches the text.
     pub fn matches(&self, text: &str) -> bool {
         if self.0.is_empty() {
             return false;
@@ -23,13 +23,13 @@ impl Patterns {
         self.0.iter().any(|pattern| wildcard_match(pattern, &text))
     }
 
-    /// Whether there are none, so that nothing matches.
+    /// Returns whether the list is empty. An empty list matches nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What texts that match begin with: the characters of each pattern before its first wildcard. Sorted, and without those that
-    /// begin with another one.
+    /// Returns the prefixes of all texts that can match: for each pattern, the characters before its first wildcard.
+    /// The result is sorted and omits prefixes that start with another prefix.
     pub fn prefixes(&self) -> Vec<String> {
         let before_wildcard = |entry: &Vec<char>| entry.iter().take_while(|c| !['*', '?'].contains(c)).collect();
         let mut prefixes: Vec<String> = self.0.iter().map(before_wildcard).collect();
@@ -38,7 +38,7 @@ impl Patterns {
         prefixes
     }
 
-    /// The entries, in the form in which they are compared.
+    /// Returns the patterns in the form in which they are compared.
     pub fn entries(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|entry| entry.iter().collect())
     }
@@ -48,7 +48,8 @@ fn canonical_chars(text: &str) -> Vec<char> {
     canonical_domain(text).chars().collect()
 }
 
-/// Goes back to the last `*` only, so the cost is at most the product of the lengths.
+/// Returns whether the pattern matches the whole text. Backtracks only to the last `*`, so the cost is at most the
+/// product of both lengths.
 fn wildcard_match(pattern: &[char], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut retry = None;

@@ -1,27 +1,27 @@
-//! Text of messages, escaped for a terminal. A message can contain sequences that move the cursor, set the title or type input,
-//! and characters that change the direction of writing. They are written as numeric escapes.
+//! Escaping of message texts for a terminal. A message can contain sequences that move the cursor, set the title or
+//! simulate input, and characters that change the direction of writing. They are replaced by numeric escapes.
 
 use std::fmt::Write as _;
 
-/// One line for a table: line ends and tabs are written out as well.
+/// Escapes a text for one line of a table. Line ends and tabs are escaped as well.
 pub fn escape_line(text: &str) -> String {
     escape_unless(text, |_| false)
 }
 
-/// Many lines: line feeds and tabs stay.
+/// Escapes a text of several lines. Line feeds and tabs are kept.
 pub fn escape_text(text: &str) -> String {
     escape_unless(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// A JSON document that means the same, and has nothing in it that a terminal understands. JSON itself leaves most of
-/// these characters as they are; outside of strings there are none.
+/// Escapes a JSON document without changing its meaning. JSON allows most of these characters in strings; outside of
+/// strings they do not occur.
 pub fn escape_json(document: &str) -> String {
     let mut escaped = String::with_capacity(document.len());
     for c in document.chars() {
         if needs_escape(c) && c != '\n' {
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
-                // Writing into a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(escaped, "\\u{unit:04x}");
             }
         } else {
@@ -43,7 +43,7 @@ fn escape_unless(text: &str, keep: impl Fn(char) -> bool) -> String {
     escaped
 }
 
-/// Control characters of both kinds (C0 and C1), and those that change the direction or the lines of a text.
+/// Returns whether the character is a control character (C0 or C1), or changes the direction or the lines of a text.
 fn needs_escape(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -1,4 +1,4 @@
-//! The parts of a mail and how their content is encoded (RFC 2045, 2046, 2183, 2231).
+//! Writing of message parts and the encoding of their content (RFC 2045, 2046, 2183, 2231).
 
 use std::fmt::Write as _;
 
@@ -9,22 +9,23 @@ use memchr::memmem;
 use super::field::{FieldWriter, check_line};
 use super::{Attachment, DraftError};
 
-/// The longest line of a mail without its end (RFC 5322 section 2.1.1).
+/// The maximum length of a line without its end (RFC 5322 section 2.1.1).
 const MAX_LINE_BYTES: usize = 998;
-/// The longest line of an encoded content (RFC 2045 sections 6.7 and 6.8), and what of a file it holds in base64.
+/// The maximum length of a line of encoded content (RFC 2045 sections 6.7 and 6.8), and the number of bytes that it
+/// encodes in base64.
 const ENCODED_LINE_BYTES: usize = 76;
 const BASE64_LINE_INPUT_BYTES: usize = ENCODED_LINE_BYTES / 4 * 3;
-/// The longest name of a file, in bytes: what common file systems take.
+/// The maximum length of a file name: the limit of common file systems.
 const MAX_FILENAME_BYTES: usize = 255;
-/// The longest type of a file with its parameters, and the longest Content-ID.
+/// The maximum length of a content type with its parameters, and of a Content-ID.
 const MAX_VALUE_BYTES: usize = 250;
-/// How much of a name that has to be encoded stands in one parameter.
+/// The maximum length of an encoded file name in one parameter.
 const PARAMETER_SEGMENT_BYTES: usize = 60;
 
-/// A mail that is being written.
+/// A message that is being written.
 pub(super) struct MessageWriter<'a> {
     out: Vec<u8>,
-    /// What no part contains by chance; every boundary ends in it.
+    /// Text that no part contains by chance. Every boundary ends in it.
     unique_token: &'a str,
     multipart_count: usize,
     /// The boundary of the multipart that is being written.
@@ -42,14 +43,14 @@ impl<'a> MessageWriter<'a> {
         field.end_line();
     }
 
-    /// Writes a multipart, whose parts the caller writes.
+    /// Writes a multipart. The closure writes its parts.
     pub(super) fn write_multipart(
         &mut self,
         kind: &str,
         parts: impl FnOnce(&mut Self) -> Result<(), DraftError>,
     ) -> Result<(), DraftError> {
         self.multipart_count += 1;
-        // No encoded content has "=_" in it, and no other one has what is unique.
+        // Encoded content never contains "=_", and no other content contains the unique token.
         let boundary = format!("=_{}.{}", self.multipart_count, self.unique_token);
         self.write_field("Content-Type", |field| {
             field.push_token(&format!("multipart/{kind};"));
@@ -62,13 +63,14 @@ impl<'a> MessageWriter<'a> {
         Ok(())
     }
 
-    /// Writes a part of the multipart that is open.
+    /// Writes a part of the open multipart.
     pub(super) fn write_part(
         &mut self,
         part: impl FnOnce(&mut Self) -> Result<(), DraftError>,
     ) -> Result<(), DraftError> {
         if let Some(boundary) = &self.open_boundary {
-            // The line end before a boundary belongs to it and not to the part that it ends. The first one ends the header.
+            // The line end before a boundary belongs to the boundary, not to the part before it. The first one ends the
+            // header.
             let delimiter = format!("\r\n--{boundary}");
             self.write_line(&delimiter);
         }
@@ -95,7 +97,7 @@ impl<'a> MessageWriter<'a> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// Ends the header of a part and writes what is in it.
+    /// Ends the header of a part and writes its content.
     fn write_content(&mut self, encoding: Encoding, content: &[u8]) {
         self.write_field("Content-Transfer-Encoding", |field| field.push_token(encoding.name()));
         self.write_line("");
@@ -106,7 +108,7 @@ impl<'a> MessageWriter<'a> {
         }
     }
 
-    /// The encoding that leaves a text as readable as can be.
+    /// Returns the encoding that leaves the text most readable.
     fn choose_encoding(&self, text: &[u8]) -> Encoding {
         if self.fits_unencoded(text) && is_printable(text) {
             return Encoding::SevenBit;
@@ -115,7 +117,8 @@ impl<'a> MessageWriter<'a> {
         if escapes * 6 > text.len() { Encoding::Base64 } else { Encoding::QuotedPrintable }
     }
 
-    /// Whether the lines of a text can stand in a mail, and none of them ends a part.
+    /// Returns whether the text can be written without encoding: no line is too long or contains NUL, and no line can
+    /// be a boundary.
     fn fits_unencoded(&self, text: &[u8]) -> bool {
         let is_line =
             |line: &[u8]| line.strip_suffix(b"\r").unwrap_or(line).len() <= MAX_LINE_BYTES && !line.contains(&0);
@@ -124,16 +127,16 @@ impl<'a> MessageWriter<'a> {
 }
 
 impl Attachment {
-    /// Writes the part of this file, which is the one at this place of the draft.
+    /// Writes this file as a part. `at` is its index in the draft.
     pub(super) fn write(&self, out: &mut MessageWriter<'_>, at: usize) -> Result<(), DraftError> {
         let invalid = |field: &str, problem: &str| DraftError::new(format!("attachments[{at}].{field}"), problem);
         let content_type = self.content_type.as_deref().unwrap_or("application/octet-stream").trim();
         if !is_content_type(content_type) {
-            return Err(invalid("content-type", "is no type/subtype"));
+            return Err(invalid("content-type", "is not of the form type/subtype"));
         }
         let lower = content_type.to_ascii_lowercase();
         if lower.starts_with("multipart/") {
-            return Err(invalid("content-type", "is a multipart, which only the mail itself can be"));
+            return Err(invalid("content-type", "is a multipart, which an attachment cannot be"));
         }
         out.write_field("Content-Type", |field| content_type.split(' ').for_each(|token| field.push_token(token)));
         self.write_disposition(out, at)?;
@@ -141,7 +144,7 @@ impl Attachment {
             let id = id.trim_start_matches('<').trim_end_matches('>');
             let is_allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'<' && byte != b'>';
             if id.is_empty() || id.len() > MAX_VALUE_BYTES || !id.bytes().all(is_allowed) {
-                return Err(invalid("content-id", "is no Content-ID"));
+                return Err(invalid("content-id", "is not a valid Content-ID"));
             }
             out.write_field("Content-ID", |field| field.push_token(&format!("<{id}>")));
         }
@@ -149,10 +152,10 @@ impl Attachment {
             out.write_content(Encoding::Base64, &self.content);
             return Ok(());
         }
-        // RFC 2046 section 5.2: a message in a mail is not encoded.
+        // RFC 2046 section 5.2: a message inside of a message is not encoded.
         let message = with_crlf(&self.content);
         if !out.fits_unencoded(&message) {
-            return Err(invalid("content", "is a message with lines that no mail can have"));
+            return Err(invalid("content", "is a message with lines that are too long or contain NUL"));
         }
         let encoding = if message.is_ascii() { Encoding::SevenBit } else { Encoding::EightBit };
         out.write_content(encoding, &message);
@@ -197,7 +200,8 @@ impl Encoding {
     }
 }
 
-/// A file name as a parameter: in quotes where that is clear to every reader, otherwise encoded and in pieces (RFC 2231).
+/// Writes a file name as a parameter: in quotes if all readers understand that, otherwise encoded and in segments (RFC
+/// 2231).
 fn write_filename(field: &mut FieldWriter<'_>, name: &str) {
     let is_plain = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
     if name.len() <= PARAMETER_SEGMENT_BYTES
@@ -221,7 +225,7 @@ fn write_filename(field: &mut FieldWriter<'_>, name: &str) {
     let mut rest = encoded.as_str();
     for number in 0.. {
         let mut end = rest.len().min(PARAMETER_SEGMENT_BYTES);
-        // An escape is not cut in two.
+        // An escape is not split.
         if end < rest.len()
             && let Some(escape) = rest[end - 2..end].find('%')
         {
@@ -246,7 +250,7 @@ fn is_content_type(text: &str) -> bool {
     is_essence && text.len() <= MAX_VALUE_BYTES && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// Ends every line in CRLF, however it ended.
+/// Returns the text with CRLF as the end of every line.
 fn with_crlf(text: &[u8]) -> Vec<u8> {
     let mut lines = Vec::with_capacity(text.len() + text.len() / 32);
     let mut rest = text;
@@ -274,7 +278,8 @@ fn write_base64_lines(out: &mut Vec<u8>, content: &[u8]) {
     }
 }
 
-/// RFC 2045 section 6.7. The text's own line ends stay what they are; blanks before them would be lost on the way.
+/// Writes quoted-printable (RFC 2045 section 6.7). Line ends of the text are kept. Spaces before them are encoded,
+/// because servers may remove them.
 fn write_quoted_printable(out: &mut Vec<u8>, text: &[u8]) {
     for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
         if number > 0 {

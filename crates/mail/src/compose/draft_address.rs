@@ -1,15 +1,16 @@
-//! The persons of a draft: `Ann Example <ann@example.org>` read strictly, and written as RFC 5322 section 3.4 wants it.
+//! The addresses of a draft. `Ann Example <ann@example.org>` is parsed strictly and written as RFC 5322 section 3.4
+//! specifies.
 
 use super::DraftError;
 use super::field::{FieldWriter, check_line};
 use crate::address::{Address, Alphabet};
 
-/// The longest name that stands in quotes, where no line can be broken.
+/// The maximum length of a quoted name. A line cannot be folded inside of quotes.
 const MAX_QUOTED_NAME_BYTES: usize = 60;
-/// The longest address in bytes, so that no line is longer than a line may be.
+/// The maximum length of an address in bytes. It keeps lines below the limit of RFC 5322.
 const MAX_ADDRESS_BYTES: usize = 900;
 
-/// A name, which may be empty, and an address.
+/// A display name, which may be empty, and an address.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DraftAddress {
     name: String,
@@ -17,7 +18,7 @@ pub(super) struct DraftAddress {
 }
 
 impl DraftAddress {
-    /// Reads what stands in this field of a draft.
+    /// Parses the address in this field of a draft.
     pub(super) fn parse(field: &str, text: &str) -> Result<Self, DraftError> {
         check_line(field, text)?;
         let text = text.trim();
@@ -40,7 +41,7 @@ impl DraftAddress {
         }
     }
 
-    /// Appends the person, and a comma when another one follows.
+    /// Writes the address, followed by a comma if `goes_on` is true.
     pub(super) fn write(&self, field: &mut FieldWriter<'_>, has_next: bool) {
         let comma = if has_next { "," } else { "" };
         if self.name.is_empty() {
@@ -57,7 +58,7 @@ impl DraftAddress {
     }
 }
 
-/// A name without the quotes around it.
+/// Removes the quotes around a name.
 fn unquote(name: &str) -> String {
     let inside = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
     let Some(inside) = inside else { return name.to_owned() };
@@ -69,7 +70,7 @@ fn unquote(name: &str) -> String {
     plain.trim().to_owned()
 }
 
-/// Whether the name is a row of atoms, one blank between them.
+/// Returns whether the name is a sequence of atoms, separated by single spaces.
 fn is_phrase(name: &str) -> bool {
     let is_atom = |word: &str| {
         !word.is_empty()
@@ -79,7 +80,8 @@ fn is_phrase(name: &str) -> bool {
     name.split(' ').all(is_atom) && !name.contains("=?")
 }
 
-/// Some readers decode what looks like an encoded word also in quotes.
+/// Returns whether the name can be written in quotes. Text like an encoded word is excluded, because some readers
+/// decode it even in quotes.
 fn is_quotable(name: &str) -> bool {
     name.len() <= MAX_QUOTED_NAME_BYTES
         && name.bytes().all(|byte| (b' '..=b'~').contains(&byte))

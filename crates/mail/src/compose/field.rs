@@ -1,4 +1,5 @@
-//! One header field: folded where it is long (RFC 5322 section 2.2.3), with what is not ASCII in encoded words (RFC 2047).
+//! Writing of header fields. Long lines are folded (RFC 5322 section 2.2.3), and words outside of ASCII are encoded
+//! (RFC 2047).
 
 use std::fmt::Write as _;
 
@@ -7,15 +8,16 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::DraftError;
 
-/// How long a line becomes: RFC 2047 section 2 allows no more where there are encoded words.
+/// The maximum length of a line. RFC 2047 section 2 allows no more in a field with encoded words.
 const MAX_LINE_CHARS: usize = 76;
-/// The longest encoded word (RFC 2047 section 2), and what it has beside its text.
+/// The maximum length of an encoded word (RFC 2047 section 2), and the length of its parts other than the text.
 const MAX_ENCODED_WORD_CHARS: usize = 75;
 const ENCODED_WORD_OVERHEAD: usize = "=?utf-8?Q??=".len();
-/// The longest word that stands as it is; it could not be folded, and a line ends at 998 (RFC 5322 section 2.1.1).
+/// The maximum length of a word that is written unencoded. It cannot be folded, and a line has at most 998 bytes (RFC
+/// 5322 section 2.1.1).
 const MAX_PLAIN_WORD_BYTES: usize = 990;
 
-/// A field that is being written.
+/// A header field that is being written.
 pub(super) struct FieldWriter<'a> {
     out: &'a mut Vec<u8>,
     column: usize,
@@ -28,7 +30,7 @@ impl<'a> FieldWriter<'a> {
         Self { column: name.len() + 1, out }
     }
 
-    /// Appends something that is not taken apart, after a blank, on the next line where this one is full.
+    /// Writes a space and a token, which is never split. Starts a new line first if the token does not fit.
     pub(super) fn push_token(&mut self, token: &str) {
         if self.column > 0 && self.column + 1 + token.len() > MAX_LINE_CHARS {
             self.end_line();
@@ -39,15 +41,16 @@ impl<'a> FieldWriter<'a> {
         self.column += 1 + token.len();
     }
 
-    /// Appends text. Only the words that need it are encoded, so that addresses and keywords in it stay what they are.
+    /// Writes text. Only words that need it are encoded, so that addresses and keywords stay readable.
     pub(super) fn push_text(&mut self, text: &str) {
         let text = text.trim();
-        // Where a line is folded, readers may see one blank, however many there were.
+        // Readers may collapse several spaces to one where a line is folded.
         if text.contains("  ") {
             return self.push_encoded(text);
         }
         let words: Vec<&str> = text.split(' ').collect();
-        // Blanks between two encoded words are not part of the text, so words that follow each other are encoded as one.
+        // Spaces between two encoded words are not part of the text (RFC 2047 section 6.2). So adjacent words that need
+        // it are encoded together.
         for run in words.chunk_by(|word, next| !is_plain_word(word) && !is_plain_word(next)) {
             match run {
                 [word] if is_plain_word(word) => self.push_token(word),
@@ -56,7 +59,7 @@ impl<'a> FieldWriter<'a> {
         }
     }
 
-    /// Appends text in encoded words, in the one of both encodings that is shorter.
+    /// Writes text as encoded words, in the shorter one of the two encodings.
     pub(super) fn push_encoded(&mut self, text: &str) {
         let escapes = text.bytes().filter(|&byte| byte != b' ' && !is_q_safe(byte)).count();
         if escapes * 6 > text.len() { self.push_b_encoded(text) } else { self.push_q_encoded(text) }
@@ -90,7 +93,7 @@ impl<'a> FieldWriter<'a> {
     }
 }
 
-/// Whether the text can stand in a header field: it has no line break, and no other character that steers something.
+/// Fails if the text contains a line break or another control character.
 pub(super) fn check_line(field: &str, text: &str) -> Result<(), DraftError> {
     if text.contains(char::is_control) {
         return Err(DraftError::new(field, "has a line break or another control character"));
@@ -98,7 +101,7 @@ pub(super) fn check_line(field: &str, text: &str) -> Result<(), DraftError> {
     Ok(())
 }
 
-/// One character in the Q encoding; none is cut in two (RFC 2047 section 5).
+/// Encodes one character in the Q encoding. An encoded word never contains a part of a character (RFC 2047 section 5).
 fn q_encode_char(c: char) -> String {
     if c == ' ' {
         return "_".to_owned();
@@ -113,7 +116,7 @@ fn q_encode_char(c: char) -> String {
     })
 }
 
-/// What stands for itself wherever an encoded word may stand (RFC 2047 section 5, rule 3).
+/// Returns whether the byte needs no escape in any encoded word (RFC 2047 section 5, rule 3).
 fn is_q_safe(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!*+-/".contains(&byte)
 }

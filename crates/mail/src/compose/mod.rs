@@ -1,9 +1,10 @@
-//! Mail written from its pieces: a [`Draft`] becomes the bytes that a mailer would send.
+//! Composition of messages: a [`Draft`] is converted to the bytes that a mail client would send.
 //!
-//! What is written is plain RFC 5322 and MIME: folded fields, encoded words (RFC 2047), the transfer encoding that fits,
-//! and only as many multiparts as there are reasons for. A draft comes from strangers, so nothing in it can end a field or
-//! begin one: what does not fit is a [`Flaw`]. `person` reads and writes addresses, `field` folds and encodes, `content`
-//! writes the parts. Reading a mail is the business of [`crate::mime`]; clock and chance come from outside, as a [`Mark`].
+//! The output is plain RFC 5322 and MIME: folded fields, encoded words (RFC 2047), a suitable transfer encoding, and no
+//! more multiparts than necessary. Drafts are untrusted: no value can end a field or start another one, and an invalid
+//! value is a [`DraftError`]. `draft_address` parses and writes addresses, `field` folds and encodes fields, `content`
+//! writes the parts. [`crate::mime`] parses messages. The caller passes the time and a random number in a
+//! [`ComposeContext`].
 
 mod content;
 mod draft_address;
@@ -19,57 +20,59 @@ use content::MessageWriter;
 use draft_address::DraftAddress;
 use field::check_line;
 
-/// The most recipients of each kind, header fields of one's own, and attachments. Readers have limits beyond these.
+/// The maximum number of recipients of each kind. Parsers have higher limits.
 pub const MAX_RECIPIENTS: usize = 1000;
-/// See [`MAX_RECIPIENTS`].
+/// The maximum number of header fields of a draft.
 pub const MAX_HEADERS: usize = 500;
-/// See [`MAX_RECIPIENTS`].
+/// The maximum number of attachments of a draft.
 pub const MAX_ATTACHMENTS: usize = 500;
-/// The longest name of a header field; with it a line is as good as full.
+/// The maximum length of the name of a header field. It fills a line almost completely.
 const MAX_FIELD_NAME_CHARS: usize = 70;
-/// The earliest date that a mail can have (RFC 5322 section 3.3), 1900-01-01.
+/// The earliest date that RFC 5322 section 3.3 allows, 1900-01-01, as a Unix time.
 const EARLIEST_DATE_SECONDS: i64 = -2_208_988_800;
 
-/// The fields that are written from other pieces of a draft.
+/// The fields that are generated from other values of a draft.
 const GENERATED_FIELDS: [&str; 5] = ["From", "To", "Cc", "Subject", "MIME-Version"];
 
-/// A mail in pieces. Persons are given as `Ann Example <ann@example.org>` or `ann@example.org`.
+/// The values that a message is composed from. Addresses have the form `Ann Example <ann@example.org>` or
+/// `ann@example.org`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// Who wrote it.
+    /// The author.
     pub from: String,
-    /// Who shall read it.
+    /// The recipients.
     pub to: Vec<String>,
-    /// Who else shall read it.
+    /// The recipients of copies.
     pub cc: Vec<String>,
-    /// What it is about.
+    /// The subject.
     pub subject: String,
-    /// The plain text. Lines may end as they like.
+    /// The plain text. Any line ends are accepted.
     pub text: Option<String>,
-    /// The same as HTML.
+    /// The HTML version of the text.
     pub html: Option<String>,
-    /// Other fields of the header, by name and value. `Date` and `Message-ID` among them replace those that are made.
+    /// Other header fields, as names and values. `Date` and `Message-ID` replace the generated fields.
     pub headers: Vec<(String, String)>,
-    /// Files that come with it.
+    /// The attached files.
     pub attachments: Vec<Attachment>,
-    /// When it was written; the mark's time when it does not say.
+    /// The date of the message. The time of the [`ComposeContext`] if `None`.
     pub date: Option<Timestamp>,
 }
 
-/// A file that comes with a mail.
+/// A file that is attached to a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attachment {
-    /// Its name.
+    /// The file name.
     pub filename: Option<String>,
-    /// `type/subtype`, with parameters if there are any; `application/octet-stream` when it does not say.
+    /// `type/subtype`, optionally with parameters. `application/octet-stream` if `None`.
     pub content_type: Option<String>,
-    /// What is in it.
+    /// The content of the file.
     pub content: Bytes,
-    /// What `cid:` links in the HTML call it. A file with such a name is shown with the HTML and not listed as a file.
+    /// The name that `cid:` links in the HTML use. A file with a Content-ID is shown inside of the HTML and not listed
+    /// as an attachment.
     pub content_id: Option<String>,
 }
 
-/// What makes a mail different from all others: when and where it was composed, and a number drawn by chance.
+/// The inputs that make a message unique: time, host name and a random number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComposeContext {
     now: Timestamp,
@@ -77,18 +80,18 @@ pub struct ComposeContext {
     unique_token: String,
 }
 
-/// What is wrong with a draft: where, and in a sentence part. The display form is both.
+/// An invalid value of a draft: the field, and a clause that describes the problem. `Display` writes both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftError {
-    /// Where: `subject`, `to[0]`, `headers.X-Foo`, `attachments[1].filename`.
+    /// The field: `subject`, `to[0]`, `headers.X-Foo`, `attachments[1].filename`.
     pub field: String,
-    /// What: `has a line break or another control character`.
+    /// The problem: `has a line break or another control character`.
     pub problem: String,
 }
 
 impl Draft {
-    /// The mail. Every line of it ends in CRLF, also the last one: a text without a line end gets one where nothing
-    /// follows it.
+    /// Composes the message. Every line ends in CRLF. A CRLF is appended to a text that does not end in a line end if
+    /// nothing follows it.
     pub fn compose(&self, context: &ComposeContext) -> Result<Vec<u8>, DraftError> {
         self.check_counts()?;
         let mut out = MessageWriter::new(&context.unique_token);
@@ -141,12 +144,13 @@ impl Draft {
         Ok(())
     }
 
-    /// Whether the draft brings this field itself.
+    /// Returns whether the draft contains a header field of this name.
     fn has_header(&self, field: &str) -> bool {
         self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(field))
     }
 
-    /// The parts from the outside in: files beside the mail, the text beside the HTML, pictures beside the HTML they are in.
+    /// Writes the parts from the outside in: `mixed` for attachments, `alternative` for text and HTML, `related` for
+    /// HTML and its images.
     fn write_content(&self, out: &mut MessageWriter<'_>) -> Result<(), DraftError> {
         let is_shown = |file: &Attachment| self.html.is_some() && file.content_id.is_some();
         let files = self.attachments.iter().enumerate();
@@ -191,7 +195,7 @@ fn write_html(out: &mut MessageWriter<'_>, html: &str, shown: &[(usize, &Attachm
 }
 
 impl ComposeContext {
-    /// The mark of a mail composed at this time on this host, with a number that nobody can guess.
+    /// Creates a context with the time, the host name and a random number that cannot be guessed.
     pub fn new(now: Timestamp, host: &str, random: u64) -> Self {
         Self {
             now,
@@ -219,18 +223,19 @@ impl fmt::Display for DraftError {
 
 impl std::error::Error for DraftError {}
 
-/// RFC 5322 section 3.6.8: a name is printable ASCII without a colon. What is written from other pieces is not taken twice.
+/// Validates a header field. A name is printable ASCII without a colon (RFC 5322 section 3.6.8). Fields that are
+/// generated from other values are rejected.
 fn check_header(name: &str, value: &str) -> Result<(), DraftError> {
     let field = || format!("headers.{}", name.escape_debug());
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':') {
-        return Err(DraftError::new(field(), "is no name of a header field"));
+        return Err(DraftError::new(field(), "is not a valid name of a header field"));
     }
     if name.len() > MAX_FIELD_NAME_CHARS {
         return Err(DraftError::new(field(), format!("has a name of more than {MAX_FIELD_NAME_CHARS} characters")));
     }
     let is_content = name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("Content-"));
     if is_content || GENERATED_FIELDS.iter().any(|generated| generated.eq_ignore_ascii_case(name)) {
-        return Err(DraftError::new(field(), "is written from the other pieces of the mail and cannot be set here"));
+        return Err(DraftError::new(field(), "is generated from other values of the message and cannot be set here"));
     }
     check_line(&field(), value)
 }

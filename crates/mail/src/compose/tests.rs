@@ -1,4 +1,4 @@
-//! What is composed, and that the MIME view reads it back as it was given.
+//! Tests of composition: the bytes that are written, and that the MIME view reads them back unchanged.
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ fn compose_and_parse(draft: &Draft) -> Mime {
     Mime::parse(message.into())
 }
 
-/// What is true of every mail that is composed, whatever is in it.
+/// Checks the invariants of every composed message.
 fn check_invariants(message: &[u8]) {
     assert!(message.ends_with(b"\r\n"));
     let lines = message[..message.len() - 2].split(|&byte| byte == b'\n');
@@ -63,7 +63,7 @@ fn writes_multiparts_only_if_necessary() {
     type Row = (bool, bool, Vec<Attachment>, &'static [(&'static str, usize)]);
     let file = || Attachment { filename: Some("a.txt".to_owned()), ..Attachment::default() };
     let shown = || Attachment { content_id: Some("logo@x".to_owned()), ..file() };
-    // text, HTML, files, then what comes of it by type and depth
+    // The text, the HTML and the files, then the expected parts by type and depth.
     let table: [Row; 8] = [
         (true, false, vec![], &[("text/plain", 0)]),
         (false, true, vec![], &[("text/html", 0)]),
@@ -185,7 +185,7 @@ fn errors_name_their_field() {
     let file = |file: Attachment| with(&|draft| draft.attachments = vec![Attachment::default(), file.clone()]);
     let control = "has a line break or another control character";
     let some = |text: &str| Some(text.to_owned());
-    let own = "is written from the other pieces of the mail and cannot be set here";
+    let own = "is generated from other values of the message and cannot be set here";
     let table = [
         (
             with(&|draft| draft.from.clear()),
@@ -205,9 +205,9 @@ fn errors_name_their_field() {
         (with(&|draft| draft.to = vec!["a@x".to_owned(); MAX_RECIPIENTS + 1]), "to has more than 1000 entries"),
         (with(&|draft| draft.date = Some(Timestamp::MIN)), "date is before the year 1900"),
         (header("X-Foo", "a\rb"), &format!("headers.X-Foo {control}")),
-        (header("X-Foo: a\r\nBcc", "b@x"), "headers.X-Foo: a\\r\\nBcc is no name of a header field"),
-        (header("", "x"), "headers. is no name of a header field"),
-        (header("Über", "x"), "headers.Über is no name of a header field"),
+        (header("X-Foo: a\r\nBcc", "b@x"), "headers.X-Foo: a\\r\\nBcc is not a valid name of a header field"),
+        (header("", "x"), "headers. is not a valid name of a header field"),
+        (header("Über", "x"), "headers.Über is not a valid name of a header field"),
         (header("content-TYPE", "text/html"), &format!("headers.content-TYPE {own}")),
         (header("subject", "two"), &format!("headers.subject {own}")),
         (
@@ -220,19 +220,19 @@ fn errors_name_their_field() {
         ),
         (
             file(Attachment { content_type: some("text"), ..Attachment::default() }),
-            "attachments[1].content-type is no type/subtype",
+            "attachments[1].content-type is not of the form type/subtype",
         ),
         (
             file(Attachment { content_type: some("text/plain; x=\"\r\nBcc: b@x\""), ..Attachment::default() }),
-            "attachments[1].content-type is no type/subtype",
+            "attachments[1].content-type is not of the form type/subtype",
         ),
         (
             file(Attachment { content_type: some("Multipart/Mixed; boundary=x"), ..Attachment::default() }),
-            "attachments[1].content-type is a multipart, which only the mail itself can be",
+            "attachments[1].content-type is a multipart, which an attachment cannot be",
         ),
         (
             file(Attachment { content_id: some("a b"), ..Attachment::default() }),
-            "attachments[1].content-id is no Content-ID",
+            "attachments[1].content-id is not a valid Content-ID",
         ),
         (
             file(Attachment {
@@ -240,7 +240,7 @@ fn errors_name_their_field() {
                 content: Bytes::from_static(b"\0"),
                 ..Attachment::default()
             }),
-            "attachments[1].content is a message with lines that no mail can have",
+            "attachments[1].content is a message with lines that are too long or contain NUL",
         ),
     ];
     for (found, expected) in table {
@@ -248,7 +248,7 @@ fn errors_name_their_field() {
     }
 }
 
-/// A text on one line as readers show it. Byte order marks are not told from the text by those who decode it.
+/// A text on one line, without byte order marks: decoders remove them.
 fn line() -> impl Strategy<Value = String> {
     let text = prop_oneof!["[ -~]{0,120}", "[a-zäöü€😀=?_ ]{0,200}", "\\PC{0,60}", "[a-z]{900,1500}"];
     text.prop_map(|text| text.replace('\u{feff}', "").trim().to_owned())
@@ -302,7 +302,7 @@ proptest! {
         let mime = Mime::parse(message.into());
         let found = mime.header().iter().find(|field| field.has_name("X-Value")).map(HeaderField::decoded_value);
         prop_assert_eq!(found, Some(value));
-        // Where nothing follows the text, its last line gets an end.
+        // If nothing follows the text, a line end is appended to its last line.
         let ended = |given: String, read: &str| read == given || read == given + "\n";
         if let Some(html) = &html {
             prop_assert!(ended(html.clone(), &mime.html()), "{:?}", mime.html());

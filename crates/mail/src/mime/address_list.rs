@@ -1,39 +1,40 @@
-//! Address lists of header fields (RFC 5322 section 3.4), read for showing them to people. Delivery never looks here:
-//! envelope addresses have their own strict parser.
+//! Parsing of address lists in header fields (RFC 5322 section 3.4), for display. Delivery does not use this: envelope
+//! addresses have a strict parser in [`crate::address`].
 
 use super::charset::{decode_unlabelled, one_line};
 use super::encoded_words::{self, EncodedWord};
 use super::header::unfold;
 
-/// How much of one field is read, in bytes: a thousand mailboxes with long names.
+/// The number of bytes of one field that are parsed: a thousand addresses with long names.
 pub(super) const MAX_FIELD_BYTES: usize = 256 * 1024;
-/// How many bytes of a field are read a second time because a bracket before them is not closed.
+/// The maximum number of bytes of a field that are parsed again because of an unclosed bracket.
 const MAX_REREAD_BYTES: usize = 64 * 1024;
-/// How much of a display name is shown, and how much of an address, in bytes. RFC 5321 section 4.5.3.1 allows an
+/// The maximum length of a displayed name, and of a displayed address, in bytes. RFC 5321 section 4.5.3.1 allows an
 /// address half of it.
 const MAX_DISPLAY_BYTES: usize = 512;
 
-/// One mailbox of an address list, in the words of RFC 5322: a person or a program, and where it gets its mail.
+/// A display name and an address. RFC 5322 calls this a mailbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamedAddress {
-    /// The display name, decoded and without quotes; empty when there is none.
+    /// The display name, decoded and without quotes. Empty if there is none.
     pub name: String,
     /// The address as it is written.
     pub address: String,
 }
 
 impl NamedAddress {
-    /// A mailbox in somebody else's words, made fit for one line.
+    /// Creates a named address. Both texts are put on one line.
     pub fn new(name: &str, address: &str) -> Self {
         Self { name: one_line(name), address: one_line(address) }
     }
 
-    /// The first `limit` mailboxes of a list, such as the value of a To field. What is no mailbox is left out.
+    /// Parses the first `limit` addresses of a list, such as the value of a To field. Text that is not an address is
+    /// omitted.
     pub fn parse_list(field: &[u8], limit: usize) -> Vec<Self> {
         parse_mailboxes(field, limit)
     }
 
-    /// Takes apart what [`Mailbox::display`] has put together. A text that is not of that form is an address.
+    /// Parses the output of [`NamedAddress::display`]. A text of another form is an address.
     pub fn from_display(text: &str) -> Self {
         let parts = text.strip_suffix('>').and_then(|text| match text.rfind(" <") {
             Some(at) => Some((&text[..at], &text[at + 2..])),
@@ -43,7 +44,7 @@ impl NamedAddress {
         Self { name: name.to_owned(), address: address.to_owned() }
     }
 
-    /// `Display Name <addr>`, or `<addr>`.
+    /// Formats the address as `Display Name <addr>` or `<addr>`.
     pub fn display(&self) -> String {
         let name = &self.name[..self.name.floor_char_boundary(MAX_DISPLAY_BYTES)];
         let address = &self.address[..self.address.floor_char_boundary(MAX_DISPLAY_BYTES)];
@@ -51,22 +52,22 @@ impl NamedAddress {
     }
 }
 
-/// The first `limit` mailboxes of a field's value. Groups are flattened, what is no mailbox is left out, and so is what
-/// lies across the end of what is read.
+/// Parses the first `limit` addresses of a field's value. Groups are flattened. Text that is not an address is omitted,
+/// and so is an address that is truncated by the length limit.
 pub(super) fn parse_mailboxes(field: &[u8], limit: usize) -> Vec<NamedAddress> {
     AddressList::parse(field, limit).mailboxes
 }
 
-/// What an address list holds.
+/// A parsed address list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct AddressList {
     pub(super) mailboxes: Vec<NamedAddress>,
-    /// Whether it says that there is no mailbox: `undisclosed-recipients:;`.
+    /// Whether the list is explicitly empty: `undisclosed-recipients:;`.
     pub(super) is_empty_group: bool,
 }
 
 impl AddressList {
-    /// Reads the first `limit` mailboxes of a field's value.
+    /// Parses the first `limit` addresses of a field's value.
     pub(super) fn parse(field: &[u8], limit: usize) -> Self {
         let is_truncated = field.len() > MAX_FIELD_BYTES;
         let value = unfold(&field[..field.len().min(MAX_FIELD_BYTES)]);
@@ -94,22 +95,22 @@ impl AddressList {
     }
 }
 
-/// Reads a list in time that grows with its length.
+/// The state of the parser. Its time is linear in the length of the list.
 struct ListReader {
     found: Vec<NamedAddress>,
     item: ListItem,
-    /// A quote that is never closed quotes nothing, nor does any after it.
+    /// Whether quotation marks are special. They are not after a quotation mark that is never closed.
     is_quoting_enabled: bool,
-    /// How many bytes were read again after brackets that are not closed.
+    /// The number of bytes that were parsed again because of unclosed brackets.
     reread: usize,
-    /// Whether there is a group.
+    /// Whether the list contains a group.
     has_group: bool,
-    /// Whether there are words that are no mailbox.
+    /// Whether the list contains words that are not an address.
     has_non_mailbox: bool,
 }
 
 impl ListReader {
-    /// Reads what the rest of the value starts with. Returns how long that is, or `None` if it lies across the end.
+    /// Parses the next token. Returns its length, or `None` if it is truncated by the length limit.
     fn step(&mut self, rest: &[u8], is_truncated: bool) -> Option<usize> {
         Some(match rest[0] {
             b'"' if self.is_quoting_enabled => match self.item.push_quoted(rest) {
@@ -122,14 +123,14 @@ impl ListReader {
             },
             b'(' => self.item.push_comment(rest),
             b'<' => self.read_angle(rest, is_truncated)?,
-            // The bracket that was opened for this one got lost.
+            // A closing bracket without an opening one.
             b'>' => 1,
             b'=' => self.item.push_encoded_word(rest),
             b',' | b';' => {
                 self.end_item(rest[0] == b',');
                 1
             }
-            // The name of a group (section 3.4) ends here; in an address a colon can only be an IPv6 literal's.
+            // The name of a group (section 3.4) ends here. In an address, a colon occurs only in an IPv6 literal.
             b':' if !self.item.has_literal => {
                 self.has_group = true;
                 self.item = ListItem::default();
@@ -139,7 +140,8 @@ impl ListReader {
         })
     }
 
-    /// Reads an address in brackets. Brackets may be doubled, or not closed: then the address ends at the next separator.
+    /// Parses an address in brackets. Brackets may be doubled or unclosed. An unclosed address ends at the next
+    /// separator.
     fn read_angle(&mut self, rest: &[u8], is_truncated: bool) -> Option<usize> {
         let start = rest.iter().position(|&b| b != b'<').unwrap_or(rest.len());
         let (len, closed) = self.find_angle_end(&rest[start..]);
@@ -153,7 +155,7 @@ impl ListReader {
         };
         let scanned = len;
         let len = if closed || content.starts_with(b"@") { len } else { separator().unwrap_or(len) };
-        // Without quotes the next scan ends at the next bracket. With them each scan may reach the end of the list.
+        // Without quotes the next scan ends at the next bracket. With quotes each scan could reach the end of the list.
         self.reread += scanned - len;
         self.is_quoting_enabled &= self.reread <= MAX_REREAD_BYTES;
         self.add_angle_address(&rest[start..start + len]);
@@ -162,7 +164,7 @@ impl ListReader {
         Some(start + len + closing)
     }
 
-    /// Where the text in brackets ends, and whether a bracket closes it.
+    /// Returns the length of the text in brackets, and whether a bracket closes it.
     fn find_angle_end(&mut self, rest: &[u8]) -> (usize, bool) {
         let mut pos = 0;
         while pos < rest.len() {
@@ -201,7 +203,7 @@ impl ListReader {
                 self.item.angle_address = Some(address);
                 self.item.name_len = self.item.phrase.len();
             }
-            // Two mailboxes without a comma between them.
+            // Two addresses without a comma between them.
             Some(_) => {
                 let name = self.item.phrase.split_off(self.item.name_len.min(self.item.phrase.len()));
                 self.end_item(false);
@@ -221,15 +223,15 @@ impl ListReader {
         }
     }
 
-    /// Ends the item: its mailboxes go to the list. What has no address may be the front of a name with a comma that
-    /// should have been quoted (`Doe, Jane <jane@example.org>`) and stays for the next item.
+    /// Ends the item and adds its addresses to the list. An item without an address may be the start of a name with an
+    /// unquoted comma (`Doe, Jane <jane@example.org>`). It is kept for the next item.
     fn end_item(&mut self, continues: bool) {
         let item = std::mem::take(&mut self.item);
         if let Some(address) = &item.angle_address {
             let (before, after) = item.phrase.split_at(item.name_len.min(item.phrase.len()));
             let name = if before.trim_ascii().is_empty() && !after.contains(&b'@') { after } else { before };
             self.found.push(NamedAddress { name: decode_name(name), address: one_line(&decode_unlabelled(address)) });
-            // An address without brackets after one with them.
+            // An address without brackets follows one with brackets.
             self.found.extend(ListItem::parse_bare_mailboxes(&item.bare.text));
             return;
         }
@@ -255,28 +257,29 @@ impl ListReader {
     }
 }
 
-/// What was read since the last separator.
+/// The text since the last separator.
 #[derive(Default)]
 struct ListItem {
-    /// Everything outside of angle brackets and comments, unquoted: the display name when an address is there.
+    /// All text outside of angle brackets and comments, unquoted. It is the display name if there is an address in
+    /// brackets.
     phrase: Vec<u8>,
-    /// How much of it stands before the angle brackets.
+    /// The length of the text before the angle brackets.
     name_len: usize,
-    /// The same with its quotes, as far as it stands after the angle brackets: the address when there are none.
+    /// The text after the angle brackets, with its quotes. It is the address if there are no brackets.
     bare: BareText,
-    /// Whether an address literal (`[`) has begun.
+    /// Whether an address literal (`[`) has started.
     has_literal: bool,
     comment: Vec<u8>,
     angle_address: Option<Vec<u8>>,
 }
 
-/// Text outside of angle brackets and comments, with what each comment needs to know about all of it.
+/// Text outside of angle brackets and comments. Comments need its other fields.
 #[derive(Default)]
 struct BareText {
     text: Vec<u8>,
     /// Whether it contains an `@`.
     has_at: bool,
-    /// Its last byte that is not a blank.
+    /// Its last byte that is not whitespace.
     last: Option<u8>,
 }
 
@@ -295,8 +298,8 @@ impl ListItem {
         self.push(&rest[..len])
     }
 
-    /// An encoded word is one atom: specials in it are part of the name, although RFC 2047 section 5 forbids them. A
-    /// word with blanks in it more likely has lost its end.
+    /// Adds an encoded word as one atom: special characters in it are part of the name, although RFC 2047 section 5
+    /// forbids them. An encoded word with whitespace is more likely unterminated.
     fn push_encoded_word(&mut self, rest: &[u8]) -> usize {
         match EncodedWord::parse(rest).filter(|word| !word.text.iter().any(u8::is_ascii_whitespace)) {
             Some(word) => self.push(&rest[..word.len]),
@@ -317,8 +320,8 @@ impl ListItem {
         Some(len)
     }
 
-    /// Comments nest (section 3.2.2); only how deep is counted. One before or after an address is kept, it is the name in
-    /// the form older than RFC 822. One inside of an address is not.
+    /// Skips a comment. Comments nest (section 3.2.2); only the depth is counted. A comment before or after an address
+    /// is kept: it is the name, in a form older than RFC 822. A comment inside of an address is dropped.
     fn push_comment(&mut self, rest: &[u8]) -> usize {
         let len = comment_len(rest);
         let inside = self.bare.last.is_some_and(|last| last == b'@' || !self.bare.has_at);
@@ -331,8 +334,9 @@ impl ListItem {
         len
     }
 
-    /// The mailboxes in a text without brackets. Each word with an `@` is an address, blanks may surround its `@` and its
-    /// dots (section 4.4). The words before it are its name, those after the last one are the name of that if it has none.
+    /// Parses the addresses in a text without brackets. Each word with an `@` is an address; whitespace may surround
+    /// its `@` and its dots (section 4.4). The words before it are its name. The words after a single address are its
+    /// name if it has none.
     fn parse_bare_mailboxes(text: &[u8]) -> Vec<NamedAddress> {
         let words = split_words(text);
         let mut found: Vec<NamedAddress> = Vec::new();
@@ -357,7 +361,7 @@ impl ListItem {
     }
 }
 
-/// The address in a word, if there is one: something before its `@` and something after it.
+/// Returns the address in a word. It must have text before its `@`.
 fn find_address(word: &[u8]) -> Option<Vec<u8>> {
     let word = word.trim_ascii_end();
     let bare = word.strip_prefix(b"mailto:").unwrap_or(word);
@@ -372,7 +376,8 @@ fn find_address(word: &[u8]) -> Option<Vec<u8>> {
     (at > 0).then(|| bare.to_vec())
 }
 
-/// The content of the quoted string that the text starts with, its quoted pairs resolved, and the length of it all.
+/// Parses the quoted string at the start of the text. Returns its content with resolved quoted pairs, and its whole
+/// length.
 fn quoted_string(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     let mut content = Vec::new();
     let mut bytes = text.iter().enumerate().skip(1);
@@ -386,7 +391,7 @@ fn quoted_string(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     None
 }
 
-/// The length of the comment that the text starts with.
+/// Returns the length of the comment at the start of the text.
 fn comment_len(text: &[u8]) -> usize {
     let mut depth = 0_usize;
     let mut pos = 0;
@@ -405,8 +410,8 @@ fn comment_len(text: &[u8]) -> usize {
     pos.min(text.len())
 }
 
-/// The words of a text, of which a quoted string is one or a part of one. Blanks around an `@`, or around the dots of what
-/// follows it, do not end a word.
+/// Splits a text into words. A quoted string is a word or a part of one. Whitespace around an `@`, or around the dots
+/// after it, does not end a word.
 fn split_words(text: &[u8]) -> Vec<Vec<u8>> {
     let mut words: Vec<Vec<u8>> = Vec::new();
     let (mut quotes, mut after_dot) = (true, false);
@@ -443,7 +448,7 @@ fn split_words(text: &[u8]) -> Vec<Vec<u8>> {
     words
 }
 
-/// What remains of a text in brackets without the route before the address (`@a,@b:`, section 4.4) and without `mailto:`.
+/// Removes the route before an address in brackets (`@a,@b:`, section 4.4) and a `mailto:` prefix.
 fn strip_route(content: &[u8]) -> &[u8] {
     let content = content.trim_ascii();
     let is_route = content.starts_with(b"@");
@@ -452,7 +457,7 @@ fn strip_route(content: &[u8]) -> &[u8] {
     content.strip_prefix(b"mailto:").unwrap_or(content).trim_ascii()
 }
 
-/// An address without comments and blanks, except in quotes.
+/// Removes comments and whitespace from an address, except in quotes.
 fn remove_blanks_and_comments(content: &[u8]) -> Vec<u8> {
     let mut address = Vec::with_capacity(content.len());
     let mut pos = 0;
@@ -561,7 +566,7 @@ mod tests {
             (",,;,", &[]),
             ("", &[]),
             ("A <a@x> <b@y>", &["A <a@x>", "<b@y>"]),
-            // Mailboxes without a comma between them.
+            // Addresses without a comma between them.
             ("A <a@x> B <b@y>", &["A <a@x>", "B <b@y>"]),
             ("<a@x> Bob Roe <b@y> C <c@z>", &["<a@x>", "Bob Roe <b@y>", "C <c@z>"]),
             ("a@x b@y", &["<a@x>", "<b@y>"]),
@@ -570,13 +575,13 @@ mod tests {
             ("A <a@x>; B <b@y>;", &["A <a@x>", "B <b@y>"]),
             ("<a@x, b@y>", &["<a@x>", "<b@y>"]),
             ("Both <a@x; b@y>, c@z", &["Both <a@x>", "<b@y>", "<c@z>"]),
-            // Names that hold an address.
+            // Names that contain an address.
             ("jane@x <jane@x>", &["jane@x <jane@x>"]),
             ("\"jane@x\" <jane@x>", &["jane@x <jane@x>"]),
             ("\"jane@x.org\"", &["<jane@x.org>"]),
             ("'jane@x.org', 'Bob' <b@y>", &["<jane@x.org>", "'Bob' <b@y>"]),
             ("Jane <the boss> <jane@x>", &["Jane <the boss> <jane@x>"]),
-            // Comments and blanks in an address.
+            // Comments and whitespace in an address.
             ("<jane(of x)@example.org>", &["<jane@example.org>"]),
             ("jane(of x)@example.org", &["<jane@example.org>"]),
             ("jane@(the)example.org (Jane)", &["Jane <jane@example.org>"]),

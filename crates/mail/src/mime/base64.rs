@@ -1,43 +1,43 @@
-//! The decoder of base64 (RFC 2045 section 6.8), and the results that the decoders of transfer encodings share.
+//! Decoding of base64 (RFC 2045 section 6.8), and the result type that all decoders of transfer encodings share.
 
 use bytes::Bytes;
 
-/// What a decoder may expect of the content.
+/// The kind of content that a decoder expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExpectedContent {
     /// Any bytes.
     Binary,
     /// Text in a charset other than UTF-8.
     Text,
-    /// Text in UTF-8 or of no declared charset.
+    /// Text in UTF-8, or without a declared charset.
     Utf8Text,
 }
 
-/// Content with its transfer encoding undone, and what was wrong with the encoding.
+/// Decoded content, and the errors of its transfer encoding.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DecodedContent<B = Bytes> {
     pub(super) content: B,
-    /// How many places cannot be decoded.
+    /// The number of places that cannot be decoded.
     pub(super) broken: usize,
-    /// How many lines are not in the encoding. They are kept if the content is text, otherwise dropped.
+    /// The number of lines that are not in the encoding. They are kept if the content is text, otherwise dropped.
     pub(super) foreign_lines: usize,
 }
 
-/// Decodes base64, skipping what is not of its alphabet (RFC 2045 section 6.8). Padding ends a group wherever it
-/// stands, so that pieces encoded one by one and then joined come out whole. Returns the number of broken places, too.
+/// Decodes base64 and skips foreign characters (RFC 2045 section 6.8). Padding ends a group at any position, so that
+/// concatenated segments are decoded completely. Also returns the number of errors.
 pub(super) fn decode_base64(encoded: &[u8]) -> (Vec<u8>, usize) {
     let Base64Scan { decoded, broken, .. } = scan_base64(encoded);
     (decoded, broken)
 }
 
-/// What one pass over base64 found.
+/// The result of one pass over base64.
 pub(super) struct Base64Scan {
     pub(super) decoded: Vec<u8>,
-    /// Foreign characters and incomplete groups.
+    /// The number of foreign characters and incomplete groups.
     pub(super) broken: usize,
-    /// Foreign characters.
+    /// The number of foreign characters.
     pub(super) foreign_chars: usize,
-    /// Whether it was base64 and nothing else: complete, with padding only at the end, without blanks in lines.
+    /// Whether the input is only base64: complete, with padding only at the end, without spaces inside of lines.
     pub(super) is_clean: bool,
 }
 
@@ -88,12 +88,13 @@ pub(super) fn scan_base64(encoded: &[u8]) -> Base64Scan {
     Base64Scan { decoded, broken, foreign_chars: foreign, is_clean: clean && broken == 0 }
 }
 
-/// Whether these bytes are UTF-8 without control characters that no text holds.
+/// Returns whether the bytes are UTF-8 without control characters that do not occur in text.
 pub(super) fn is_plain_utf8(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok() && !has_non_text_controls(bytes)
 }
 
-/// Whether there are control characters that no text holds. Escape and shifts are in the charsets of East Asia.
+/// Returns whether the bytes contain control characters that do not occur in text. Escape and shift characters occur in
+/// East Asian charsets.
 pub(super) fn has_non_text_controls(bytes: &[u8]) -> bool {
     bytes.iter().any(|&b| matches!(b, 0..=8 | 0x0b | 0x10..=0x1a | 0x1c..=0x1f | 0x7f))
 }
@@ -103,7 +104,7 @@ const BLANK: u8 = 65;
 const PAD: u8 = 66;
 const FOREIGN: u8 = 67;
 
-/// What each byte means in base64: a digit, or one of the four above.
+/// The value of each byte in base64: a digit, or one of the four constants above.
 pub(super) static BASE64_DIGITS: [u8; 256] = base64_digits();
 
 const fn base64_digits() -> [u8; 256] {
@@ -122,12 +123,12 @@ const fn base64_digits() -> [u8; 256] {
     table
 }
 
-/// Whether this byte is a digit of base64.
+/// Returns whether the byte is a base64 digit.
 pub(super) fn is_base64_digit(byte: u8) -> bool {
     BASE64_DIGITS[usize::from(byte)] < LINE_END
 }
 
-/// Writes the bytes that an incomplete group of base64 holds.
+/// Writes the bytes of an incomplete group.
 fn flush_group(decoded: &mut Vec<u8>, group: u32, digits: usize) {
     let bytes = (group << (6 * (4 - digits))).to_be_bytes();
     match digits {

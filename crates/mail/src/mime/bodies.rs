@@ -1,35 +1,35 @@
-//! Which parts of a mail are its text, its HTML and its attachments. The rules are those that existing clients of the
-//! interface are used to.
+//! Classification of parts: which are the text, the HTML and the attachments. The rules are those that existing API
+//! clients expect.
 
 use super::part::{Disposition, Part};
 
-/// The parts of a mail by what they are for, as indices.
+/// The indices of the parts of a message by their use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Bodies {
-    /// The parts whose texts make up the plain text, in order.
+    /// The parts of the plain text, in order.
     pub(super) text: Vec<usize>,
-    /// The HTML.
+    /// The HTML part.
     pub(super) html: Option<usize>,
-    /// The files, in the order of the attachment list: inline parts, attachments, what says nothing, and files in texts.
-    /// An inline text with a name is here and in the text.
+    /// The files, in the order of the attachment list: inline parts, attachments, parts without a disposition, files
+    /// inside of texts. An inline text with a name is in this list and in `text`.
     pub(super) attachments: Vec<usize>,
 }
 
-/// What a part is for.
+/// The use of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It only holds other parts.
+    /// It only contains other parts.
     Multipart,
-    /// It is the plain text, or a piece of it.
+    /// It is the plain text, or a part of it.
     Text,
     /// It is the HTML.
     Html,
-    /// It is the attachment at this place of the list, and nothing else.
+    /// It is only the attachment at this index of the list.
     Attachment(usize),
 }
 
 impl Bodies {
-    /// The role of each part of a mail with this number of parts.
+    /// Returns the role of each part. `parts` is the number of parts.
     pub(super) fn roles(&self, parts: usize) -> Vec<Role> {
         let mut roles = vec![Role::Multipart; parts];
         let text = self.text.iter().map(|&part| (part, Role::Text));
@@ -42,7 +42,7 @@ impl Bodies {
     }
 }
 
-/// Sorts the parts of a mail.
+/// Classifies the parts of a message.
 pub(super) fn classify(source: &[u8], parts: &[Part]) -> Bodies {
     if let [only] = parts {
         return classify_single_part(only);
@@ -62,7 +62,7 @@ pub(super) fn classify(source: &[u8], parts: &[Part]) -> Bodies {
         if part.is_multipart() || body && !is_also_attachment(part, is_main) {
             continue;
         }
-        // An empty text adds nothing to the others, and a file without a name is not empty.
+        // An empty text adds nothing to the other texts, and a file without a name is not empty.
         if part.is_text() && part.disposition.is_none() && part.filename.is_none() && is_blank(source, part) {
             empty.push(index);
             continue;
@@ -77,7 +77,7 @@ pub(super) fn classify(source: &[u8], parts: &[Part]) -> Bodies {
         lists[list].push(index);
     }
     for list in &mut lists[..3] {
-        // Outer parts come first. Most mails have their parts in this order.
+        // Outer parts come first. In most messages the parts are already in this order.
         list.sort_by_key(|&index| parts[index].depth);
     }
     bodies.attachments = lists.concat();
@@ -88,7 +88,7 @@ pub(super) fn classify(source: &[u8], parts: &[Part]) -> Bodies {
     bodies
 }
 
-/// The common case of a mail that is one part.
+/// Classifies the part of a message that has only one. This is the common case.
 fn classify_single_part(part: &Part) -> Bodies {
     let mut bodies = Bodies::default();
     if part.is_multipart() {
@@ -104,7 +104,7 @@ fn classify_single_part(part: &Part) -> Bodies {
     bodies
 }
 
-/// Whether a body is a file as well: one that asks to be shown inline and has a name, or a named text after the main one.
+/// Returns whether a body is also an attachment: an inline part with a name, or a named text other than the main one.
 fn is_also_attachment(part: &Part, is_main: bool) -> bool {
     part.parent.is_some()
         && part.filename.is_some()
@@ -115,8 +115,8 @@ fn is_blank(source: &[u8], part: &Part) -> bool {
     source[part.body.clone()].trim_ascii().is_empty()
 }
 
-/// The texts and HTML documents that may be shown. HTML with a file name is a file that came with the mail, unless it is
-/// the first of all or of its multipart, or one of several forms of a text.
+/// Returns the texts and HTML documents that can be displayed. HTML with a file name is an attachment, unless it is the
+/// first of all or of its multipart, or an alternative form of a text.
 fn displayable_parts(parts: &[Part], alternatives: &[Option<usize>]) -> Vec<usize> {
     let readable = |part: &Part| (is_plain(part) || is_html(part)) && !part.is_attachment();
     let Some(first) = parts.iter().position(readable) else { return Vec::new() };
@@ -133,17 +133,18 @@ fn is_html(part: &Part) -> bool {
     part.content_type == "text/html"
 }
 
-/// A mail that is a single text of another kind (Markdown, a calendar) is read as it is.
+/// Returns whether the part is plain text. The only part of a message counts as plain text if it is another kind of
+/// text, such as Markdown or a calendar.
 fn is_plain(part: &Part) -> bool {
     part.content_type == "text/plain" || part.parent.is_none() && part.is_text() && !is_html(part)
 }
 
-/// The parts of the plain text: of each multipart/alternative the first text, elsewhere all of them.
+/// Returns the parts of the plain text: the first text of each multipart/alternative, and all other texts.
 fn text_parts(parts: &[Part], shown: &[usize], alternatives: &[Option<usize>]) -> Vec<usize> {
     let mut texts = Vec::new();
     let mut last = None;
     for &index in shown.iter().filter(|&&index| is_plain(&parts[index])) {
-        // Parts are in depth-first order, so those of one alternative follow each other.
+        // Parts are in depth-first order, so the parts of one alternative are adjacent.
         if alternatives[index].is_some() && alternatives[index] == last {
             continue;
         }
@@ -153,11 +154,11 @@ fn text_parts(parts: &[Part], shown: &[usize], alternatives: &[Option<usize>]) -
     texts
 }
 
-/// For each part the outermost multipart/alternative that it is in.
+/// Returns for each part the outermost multipart/alternative that contains it.
 fn outermost_alternatives(parts: &[Part]) -> Vec<Option<usize>> {
     let mut found: Vec<Option<usize>> = Vec::with_capacity(parts.len());
     for part in parts {
-        // A parent stands before its children.
+        // A parent precedes its children.
         let around = part.parent.and_then(|parent| {
             let own = parts[parent].content_type == "multipart/alternative";
             found[parent].or(own.then_some(parent))
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
     use crate::mime::split::split;
 
-    /// A mail of one line per part: its depth as indentation, its type and its disposition.
+    /// Builds a message from one line per part: its depth as indentation, its type and its disposition.
     fn message(outline: &str) -> String {
         let mut source = String::new();
         let mut open: Vec<usize> = Vec::new();

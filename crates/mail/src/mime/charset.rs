@@ -1,7 +1,8 @@
-//! Bytes to text: declared charsets, undeclared ones, and the clean-up that makes a decoded value safe on one line.
+//! Decoding of bytes to text: declared and undeclared charsets, and cleaning of decoded values that must fit on one
+//! line.
 //!
-//! A declared charset is used unless the bytes show that it is wrong: bytes that are not UTF-8 under that label, UTF-8
-//! under the label of a charset that has one byte per character, or a byte order mark. Then the charset is detected.
+//! A declared charset is used unless the bytes contradict it: bytes that are not UTF-8 are declared as UTF-8, UTF-8 is
+//! declared as a single-byte charset, or there is a byte order mark. Then the charset is detected.
 
 use std::borrow::Cow;
 
@@ -11,22 +12,22 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_874, WINDOWS_1252
 use super::labels::Charset;
 use super::{hz, iso2022, utf7, utf32};
 
-/// How much of an undeclared text is looked at to guess its charset.
+/// The number of bytes that are used to guess the charset of a text.
 const GUESS_SAMPLE_BYTES: usize = 64 * 1024;
-/// How far into an HTML document its own declaration of a charset is searched.
+/// The number of bytes of an HTML document that are searched for its declaration of a charset.
 const META_SEARCH_BYTES: usize = 4096;
-/// How many bytes beyond ASCII a text needs for its charset to be detected. A guess from fewer is worse than the most
-/// common charset.
+/// The minimum number of bytes outside of ASCII to detect a charset. With fewer bytes, the most common charset is a
+/// better guess.
 const MIN_GUESS_BYTES: usize = 4;
 
-/// A decoded text, and what was wrong with its charset if anything was.
+/// A decoded text, and the defect of its charset, if any.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DecodedText {
     pub(super) text: String,
     pub(super) defect: Option<String>,
 }
 
-/// Decodes bytes of the charset that a part or an encoded word declares, or of none.
+/// Decodes bytes in the charset that a part or an encoded word declares, if any.
 pub(super) fn decode(label: Option<&str>, bytes: &[u8]) -> DecodedText {
     let label = label.map_or("", |label| label.split(['(', ';']).next().unwrap_or_default().trim());
     let charset = Charset::from_label(label);
@@ -69,9 +70,10 @@ fn decode_known(encoding: &'static Encoding, bytes: &[u8]) -> (String, bool) {
     (text.into_owned(), has_errors)
 }
 
-/// Decodes text that starts with a byte order mark of another charset than the declared one; `None` if it does not.
+/// Decodes text that starts with a byte order mark. Returns `None` if there is no mark, or if UTF-8 after a mark is
+/// invalid.
 fn decode_by_bom(charset: Charset, bytes: &[u8]) -> Option<DecodedText> {
-    // Every mark starts with one of these, and no ordinary text does.
+    // Every mark starts with one of these bytes, and ordinary text does not.
     if !matches!(bytes.first(), Some(0 | 0xef | 0xfe | 0xff)) {
         return None;
     }
@@ -84,12 +86,12 @@ fn decode_by_bom(charset: Charset, bytes: &[u8]) -> Option<DecodedText> {
     let declared = match charset {
         Charset::Utf16 => encoding != UTF_8,
         Charset::Known(declared) => declared == encoding,
-        // The mark of UTF-8 is common in text without a charset.
+        // A UTF-8 mark is common in text without a declared charset.
         Charset::Undeclared => encoding == UTF_8,
         _ => false,
     };
     let (text, has_errors) = decode_known(encoding, bytes);
-    // What is wrong with text in UTF-8 is found without its mark.
+    // Invalid UTF-8 is diagnosed without its mark, by the caller.
     (encoding != UTF_8 || !has_errors)
         .then(|| DecodedText { text, defect: bom_defect(encoding.name(), declared, has_errors) })
 }
@@ -102,16 +104,16 @@ fn bom_defect(name: &str, declared: bool, has_errors: bool) -> Option<String> {
     }
 }
 
-/// The order of the bytes in UTF-16 without a mark: in most scripts the upper byte of common characters is zero.
+/// Guesses the byte order of UTF-16 without a mark: in most scripts the upper byte of common characters is zero.
 fn guess_utf16_order(bytes: &[u8]) -> &'static Encoding {
     let zeros =
         |from: usize| bytes.iter().skip(from).step_by(2).take(GUESS_SAMPLE_BYTES).filter(|&&byte| byte == 0).count();
     if zeros(0) > zeros(1) { UTF_16BE } else { UTF_16LE }
 }
 
-/// Whether bytes that are declared to be in this charset of single bytes are UTF-8: no text has its byte sequences by
-/// chance. In a Latin script one is enough, it would be a letter and a sign that never stand together. Two letters of
-/// another script may look like one. In Thai so do many.
+/// Returns whether bytes that are declared to be in this single-byte charset are UTF-8, whose byte sequences do not
+/// occur in text by chance. For a Latin script one sequence is enough: it would be a letter followed by an unlikely
+/// sign. Two letters of another script can look like one sequence. In Thai, many sequences can occur by chance.
 fn is_actually_utf8(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     Encoding::ascii_valid_up_to(bytes) < bytes.len()
         && encoding.is_single_byte()
@@ -119,7 +121,7 @@ fn is_actually_utf8(encoding: &'static Encoding, bytes: &[u8]) -> bool {
         && is_multi_byte_utf8(bytes, if is_latin(encoding) { 1 } else { 2 })
 }
 
-/// Whether a charset of single bytes is for a Latin script.
+/// Returns whether a single-byte charset is for a Latin script.
 fn is_latin(encoding: &'static Encoding) -> bool {
     let latin = ["windows-1250", "windows-1252", "windows-1254", "windows-1257", "windows-1258", "macintosh"];
     let other = ["ISO-8859-5", "ISO-8859-6", "ISO-8859-7", "ISO-8859-8", "ISO-8859-8-I"];
@@ -127,7 +129,7 @@ fn is_latin(encoding: &'static Encoding) -> bool {
     latin.contains(&name) || name.starts_with("ISO-8859-") && !other.contains(&name)
 }
 
-/// Whether this is UTF-8 with at least `least` characters beyond ASCII.
+/// Returns whether the bytes are UTF-8 with at least `least` characters outside of ASCII.
 fn is_multi_byte_utf8(bytes: &[u8], least: usize) -> bool {
     let ascii = Encoding::ascii_valid_up_to(bytes);
     let rest = &bytes[ascii..];
@@ -136,8 +138,8 @@ fn is_multi_byte_utf8(bytes: &[u8], least: usize) -> bool {
             .is_ok_and(|text| text.chars().filter(|c| !c.is_ascii()).take(least).count() == least)
 }
 
-/// Decodes text that is declared as UTF-8. Characters that are UTF-8 stay, unless the text is in a charset in which they
-/// occur by chance. If there are none, the charset is detected.
+/// Decodes text that is declared as UTF-8. Valid UTF-8 characters are kept, unless the text is in a charset in which
+/// they occur by chance. If there are none, the charset is detected.
 fn decode_labelled_utf8(label: &str, bytes: &[u8]) -> DecodedText {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -165,7 +167,8 @@ fn decode_labelled_utf8(label: &str, bytes: &[u8]) -> DecodedText {
     DecodedText { text, defect: Some(format!("some bytes are not valid in the declared charset {label:?}")) }
 }
 
-/// Decodes UTF-8. Bytes that are not are read as windows-1252, a character that is cut off at the end is U+FFFD.
+/// Decodes partly invalid UTF-8. Invalid bytes are decoded as windows-1252. A truncated character at the end becomes
+/// U+FFFD.
 fn repair_utf8(bytes: &[u8]) -> String {
     let truncated_start = truncated_char_start(bytes).unwrap_or(bytes.len());
     let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
@@ -184,8 +187,8 @@ fn repair_utf8(bytes: &[u8]) -> String {
     text
 }
 
-/// Where the character starts whose last bytes are missing at the end of the text. A line end may follow two or more of
-/// its bytes; one byte before a line end is more likely a letter of another charset.
+/// Returns the start of a character that is truncated at the end of the text. A line end may follow two or more of its
+/// bytes. A single byte before a line end is more likely a letter in another charset.
 fn truncated_char_start(bytes: &[u8]) -> Option<usize> {
     let text = bytes.trim_ascii_end();
     // A character has at most four bytes.
@@ -196,13 +199,13 @@ fn truncated_char_start(bytes: &[u8]) -> Option<usize> {
     (is_incomplete && (text.len() == bytes.len() || text.len() - lead > 1)).then_some(lead)
 }
 
-/// Decodes text in another charset than the declared one.
+/// Decodes text in another charset than the declared one, and records a defect.
 fn decode_as_other_charset(label: &str, encoding: &'static Encoding, bytes: &[u8]) -> DecodedText {
     let (text, _) = decode_known(encoding, bytes);
     DecodedText { text, defect: Some(format!("declared as {label:?}, but read as {} by its bytes", encoding.name())) }
 }
 
-/// Decodes bytes of which nothing is known: UTF-8 when they are valid, otherwise the likeliest charset.
+/// Decodes bytes without a declared charset: as UTF-8 if they are valid, otherwise in the most likely charset.
 pub(super) fn decode_unlabelled(bytes: &[u8]) -> Cow<'_, str> {
     if let Some(charset) = iso2022::detect(bytes) {
         return Cow::Owned(charset.decode(bytes).0);
@@ -213,10 +216,10 @@ pub(super) fn decode_unlabelled(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A text that stands on one line: control characters become blanks, blanks around it go.
+/// Puts a text on one line: replaces control characters by spaces and trims the result.
 pub(super) fn one_line(text: &str) -> String {
     let text = text.trim();
-    // Almost every text that comes here is like this.
+    // This is the most common case.
     if text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
         return text.to_owned();
     }
@@ -224,8 +227,8 @@ pub(super) fn one_line(text: &str) -> String {
     cleaned.trim().to_owned()
 }
 
-/// The charset that an HTML document declares in a `meta` element, for parts that do not declare one themselves. Text
-/// that is UTF-8 is not asked: programs that write it often leave the declaration of their template.
+/// Returns the charset that an HTML document declares in a `meta` element, for a part that declares none. Ignored for
+/// valid UTF-8: programs that write it often leave the declaration of their template unchanged.
 pub(super) fn charset_declared_in_html(html: &[u8]) -> Option<String> {
     let head = &html[..html.len().min(META_SEARCH_BYTES)];
     if std::str::from_utf8(html).is_ok() {

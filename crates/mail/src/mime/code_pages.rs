@@ -1,20 +1,21 @@
-//! Code pages of DOS, which the web's standard leaves out. Their upper halves stand here; the lower half of each is ASCII.
+//! DOS code pages, which the encoding standard of the web omits. Only the upper halves are listed; the lower half of
+//! each is ASCII.
 
-/// A code page of DOS.
+/// A DOS code page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CodePage {
-    /// The characters of the bytes from 0x80 on; U+FFFD for a byte without one.
+    /// The characters of the bytes from 0x80 on. U+FFFD for an unassigned byte.
     upper: &'static str,
 }
 
 impl CodePage {
-    /// The code page of that number.
+    /// Returns the code page of this number.
     pub(super) fn from_number(number: &str) -> Option<Self> {
         let (_, upper) = PAGES.iter().find(|(known, _)| *known == number)?;
         Some(Self { upper })
     }
 
-    /// The text, and whether some bytes have no character.
+    /// Decodes the text. Also returns whether some bytes are unassigned.
     pub(super) fn decode(self, bytes: &[u8]) -> (String, bool) {
         let upper: Vec<char> = self.upper.chars().collect();
         let character = |&byte: &u8| match byte {
@@ -27,7 +28,7 @@ impl CodePage {
     }
 }
 
-/// The code pages by number. 866 is one of the web's charsets.
+/// The code pages by number. 866 is missing, because `encoding_rs` supports it.
 static PAGES: &[(&str, &str)] = &[
     (
         "437",

@@ -1,42 +1,41 @@
-//! What is wrong with a mail, said in words that a reader of the web page understands. A defect is a note beside what
-//! could be read; it never stops anything.
+//! Defects of a message, described for readers of the web page. A defect never stops parsing.
 
-/// How many defects are kept for one mail; a hostile mail could hold one per byte.
+/// The maximum number of defects per message. A hostile message could contain one per byte.
 const MAX_DEFECTS: usize = 100;
 
-/// One thing in a mail that is not as the standards say.
+/// A deviation of a message from the standards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Defect {
     /// The kind of defect, one of the constants of this type.
     pub name: &'static str,
-    /// What was found and what was made of it.
+    /// What was found, and how it was interpreted.
     pub detail: String,
-    /// Whether something of the mail may be missing or wrong in what is shown.
+    /// Whether content may be missing or wrong in the view.
     pub severe: bool,
 }
 
 impl Defect {
-    /// Base64 with foreign characters or lines, or an incomplete end.
+    /// Base64 with invalid characters or lines, or with an incomplete end.
     pub const BASE64: &'static str = "Malformed Base64";
-    /// Quoted-printable with an escape that is none.
+    /// Quoted-printable with an invalid escape.
     pub const QUOTED_PRINTABLE: &'static str = "Malformed Quoted-Printable";
     /// Uuencode without its first or last line, or with lines that are too short.
     pub const UUENCODE: &'static str = "Malformed Uuencode";
-    /// A Content-Disposition that names none.
+    /// A Content-Disposition without a valid disposition.
     pub const DISPOSITION: &'static str = "Malformed Content-Disposition";
-    /// A header line that is no field, or a header without its end.
+    /// A header line that is not a field, or a header without an end.
     pub const HEADER: &'static str = "Malformed Header";
-    /// A Content-Type that names no type.
+    /// A Content-Type without a valid type.
     pub const CONTENT_TYPE: &'static str = "Malformed Content-Type";
     /// A multipart whose boundary is not declared, never occurs or is never closed.
     pub const BOUNDARY: &'static str = "Missing Boundary";
-    /// A Content-Transfer-Encoding that is not known.
+    /// An unknown Content-Transfer-Encoding.
     pub const ENCODING: &'static str = "Content Encoding";
-    /// Text that its declared charset cannot decode, or a charset that is not known.
+    /// Text that is invalid in its declared charset, or an unknown charset.
     pub const CHARSET: &'static str = "Character Set Conversion";
-    /// The plain text was made from the HTML.
+    /// The plain text was converted from the HTML.
     pub const TEXT_FROM_HTML: &'static str = "Plain Text from HTML";
-    /// The mail is deeper, longer or has more parts than is looked at.
+    /// The message is deeper, longer or has more parts than the parser supports.
     pub const LIMIT: &'static str = "Limit Exceeded";
 }
 
@@ -45,12 +44,12 @@ impl Defect {
 pub(super) struct Defects(Vec<Defect>);
 
 impl Defects {
-    /// Notes something that loses nothing.
+    /// Adds a defect that does not affect the content.
     pub(super) fn add_minor(&mut self, name: &'static str, detail: impl Into<String>) {
         self.push(name, detail.into(), false);
     }
 
-    /// Notes something by which content may be missing or wrong.
+    /// Adds a defect because of which content may be missing or wrong.
     pub(super) fn add_severe(&mut self, name: &'static str, detail: impl Into<String>) {
         self.push(name, detail.into(), true);
     }
@@ -61,7 +60,7 @@ impl Defects {
 
     fn push(&mut self, name: &'static str, detail: String, severe: bool) {
         let defect = Defect { name, detail, severe };
-        // What is said once need not be said for every part.
+        // The same defect is not repeated for every part.
         if self.0.len() < MAX_DEFECTS && !self.0.contains(&defect) {
             self.0.push(defect);
         }

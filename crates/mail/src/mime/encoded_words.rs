@@ -1,4 +1,5 @@
-//! Encoded words (RFC 2047): `=?charset?encoding?text?=` in header values, as standards and as mailers write them.
+//! Decoding of encoded words (RFC 2047): `=?charset?encoding?text?=` in header values. Deviations of common mail
+//! clients are accepted.
 
 use memchr::memmem;
 
@@ -6,9 +7,10 @@ use super::base64::decode_base64;
 use super::charset::{decode, decode_unlabelled, one_line};
 use super::transfer_encoding;
 
-/// The longest text of one encoded word. RFC 2047 section 2 allows 75; mailers that do not fold write far longer ones.
+/// The maximum length of the text of one encoded word. RFC 2047 section 2 allows 75, but clients that do not fold write
+/// far longer ones.
 const MAX_TEXT_BYTES: usize = 4096;
-/// The longest charset name, with its language (RFC 2231 section 5).
+/// The maximum length of a charset name with its language (RFC 2231 section 5).
 const MAX_CHARSET_BYTES: usize = 64;
 
 /// Decodes an unfolded header value to text on one line.
@@ -16,7 +18,7 @@ pub(super) fn decode_line(value: &[u8]) -> String {
     one_line(&decode_words(value))
 }
 
-/// Decodes an unfolded header value; raw 8-bit bytes between encoded words are read as UTF-8 or guessed.
+/// Decodes an unfolded header value. 8-bit bytes between encoded words are decoded as UTF-8 or in a guessed charset.
 pub(super) fn decode_words(value: &[u8]) -> String {
     let mut text = String::with_capacity(value.len());
     let mut plain_start = 0;
@@ -29,7 +31,7 @@ pub(super) fn decode_words(value: &[u8]) -> String {
             continue;
         };
         let between = &value[plain_start..start];
-        // RFC 2047 section 6.2: blanks between two encoded words are not part of the text.
+        // RFC 2047 section 6.2: whitespace between two encoded words is not part of the text.
         if run.is_none() || !between.trim_ascii().is_empty() {
             WordRun::flush(run.take(), &mut text);
             text.push_str(&decode_unlabelled(between));
@@ -49,8 +51,8 @@ pub(super) fn decode_words(value: &[u8]) -> String {
     text
 }
 
-/// Encoded words of one charset that follow each other. They are decoded together, because mailers cut characters of
-/// several bytes between two words although section 5 forbids it.
+/// Adjacent encoded words of one charset. They are decoded together, because clients split multi-byte characters
+/// between two words although section 5 forbids it.
 struct WordRun<'a> {
     charset: &'a str,
     content: Vec<u8>,
@@ -73,12 +75,12 @@ impl WordRun<'_> {
     }
 }
 
-/// An encoded word, its text not decoded.
+/// An encoded word. Its text is not decoded.
 pub(super) struct EncodedWord<'a> {
     charset: &'a str,
     encoding: Encoding,
     pub(super) text: &'a [u8],
-    /// The length of it all.
+    /// The length of the whole encoded word.
     pub(super) len: usize,
 }
 
@@ -88,7 +90,7 @@ enum Encoding {
 }
 
 impl<'a> EncodedWord<'a> {
-    /// The encoded word that the value starts with, if it is one.
+    /// Parses the encoded word at the start of the value.
     pub(super) fn parse(value: &'a [u8]) -> Option<Self> {
         let label = value.strip_prefix(b"=?")?;
         let label_len = memchr::memchr(b'?', &label[..label.len().min(MAX_CHARSET_BYTES)])?;
@@ -115,7 +117,7 @@ impl<'a> EncodedWord<'a> {
     }
 }
 
-/// The Q encoding (section 4.2): quoted-printable with `_` for a blank.
+/// Decodes the Q encoding (section 4.2): quoted-printable with `_` for a space.
 fn decode_q(text: &[u8]) -> Vec<u8> {
     let spaced: Vec<u8> = text.iter().map(|&b| if b == b'_' { b' ' } else { b }).collect();
     let mut content = Vec::with_capacity(spaced.len());
@@ -140,11 +142,11 @@ mod tests {
             (b"=?ISO-8859-1?Q?a?= =?ISO-8859-1?Q?b?=", "ab"),
             (b"=?ISO-8859-1?Q?a?=   =?ISO-8859-2?Q?_b?=", "a b"),
             (b"=?utf-8?Q?a?==?utf-8?Q?b?=", "ab"),
-            // A character cut between two words.
+            // A character split between two words.
             (b"=?utf-8?B?4pi?= =?utf-8?B?ug==?=", "☺"),
             (b"=?utf-8?Q?=E2=98?= =?utf-8?Q?=BA?=", "☺"),
             (b"=?iso-2022-jp?B?GyRCRnxLXDhsGyhC?=", "日本語"),
-            // Each word of a charset with states begins and ends in ASCII.
+            // Each word of a stateful charset starts and ends in ASCII.
             (b"=?iso-2022-jp?B?GyRCRnxLXBsoQg==?= =?iso-2022-jp?B?GyRCOGwbKEI=?=", "日本語"),
             (b"=?gb2312?B?1tDOxA==?=", "中文"),
             (b"=?koi8-r?Q?=F0=D2=C9=D7=C5=D4?=", "Привет"),

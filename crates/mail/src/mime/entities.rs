@@ -1,12 +1,13 @@
-//! The character references of HTML 4 (section 24), which is what mail uses of the two thousand that HTML has by now.
+//! The named character references of HTML 4 (section 24). Current HTML has two thousand of them, but messages use only
+//! these.
 
-/// The character that a name stands for.
+/// Returns the character of a name.
 pub(super) fn lookup(name: &str) -> Option<char> {
     let at = ENTITIES.binary_search_by_key(&name, |&(known, _)| known).ok()?;
     Some(ENTITIES[at].1)
 }
 
-/// The same for the names that need no semicolon behind them: those of Latin-1, which are the oldest.
+/// Returns the character of a name that is valid without a semicolon: one of Latin-1, the oldest names.
 pub(super) fn lookup_without_semicolon(name: &str) -> Option<char> {
     lookup(name).filter(|&c| c <= 'ÿ' && c != '\'')
 }

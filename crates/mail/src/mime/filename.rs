@@ -1,18 +1,17 @@
-//! File names of attachments: what a sender declares made safe for links, headers and disks, and names for parts that
-//! declare none.
+//! File names of attachments: declared names are made safe for links, headers and disks, and unnamed parts get a name.
 
-/// The longest name, in bytes: what common file systems take.
+/// The maximum length of a name: the limit of common file systems.
 const MAX_NAME_BYTES: usize = 255;
-/// The longest extension that is kept when a name is shortened.
+/// The maximum length of an extension that is kept when a name is truncated.
 const MAX_EXTENSION_BYTES: usize = 16;
 
-/// The name of the attachment at `index` of the list.
+/// Returns the name of the attachment at `index` of the list.
 pub(super) fn attachment_filename(declared: Option<&str>, content_type: &str, index: usize) -> String {
     let name = declared.map(sanitize).unwrap_or_default();
     if name.is_empty() { format!("attachment-{index}.{}", extension(content_type)) } else { name }
 }
 
-/// Replaces path separators and characters that no reader can see; empty when nothing of a name is left.
+/// Replaces path separators and invisible characters. Returns an empty string if nothing is left of the name.
 fn sanitize(declared: &str) -> String {
     let replaced: String = windows_base_name(declared).chars().map(|c| if is_unsafe(c) { '_' } else { c }).collect();
     let name = replaced.trim();
@@ -22,7 +21,7 @@ fn sanitize(declared: &str) -> String {
     truncate_name(name)
 }
 
-/// The last element of a path of Windows, which some programs send in place of a name; other names as they are.
+/// Returns the last element of a Windows path, which some programs send instead of a name. Other names are not changed.
 fn windows_base_name(name: &str) -> &str {
     let name = name.trim();
     let drive = matches!(name.as_bytes(), [letter, b':', b'/', ..] if letter.is_ascii_alphabetic());
@@ -31,7 +30,8 @@ fn windows_base_name(name: &str) -> &str {
     if last.trim_matches(['.', ' ']).is_empty() { name } else { last }
 }
 
-/// Separators, control characters, and the marks that make `gpj.exe` look like `exe.jpg`.
+/// Returns whether the character is a separator, a control character, or a mark that makes `gpj.exe` look like
+/// `exe.jpg`.
 fn is_unsafe(c: char) -> bool {
     let reorders = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c == '/' || c == '\\' || c.is_control() || reorders

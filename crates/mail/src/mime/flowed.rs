@@ -1,8 +1,8 @@
-//! format=flowed (RFC 3676): lines that a mailer broke softly are put together again.
+//! Decoding of format=flowed (RFC 3676): joins lines that the sender broke softly.
 
 use super::part::Flowed;
 
-/// Joins the softly broken lines of a text; lines end in LF.
+/// Joins the softly broken lines of a text with LF line ends.
 pub(super) fn unflow(text: &str, flowed: Flowed) -> String {
     let mut output = String::with_capacity(text.len());
     let mut paragraph: Option<usize> = None;
@@ -13,11 +13,11 @@ pub(super) fn unflow(text: &str, flowed: Flowed) -> String {
         };
         let content = line.trim_start_matches('>');
         let quotes = line.len() - content.len();
-        // Section 4.4: a blank at the start of a line was stuffed in by the sender.
+        // Section 4.4: a space at the start of a line was added by the sender (space-stuffing).
         let content = content.strip_prefix(' ').unwrap_or(content);
-        // Section 4.3: the signature separator ends in a blank and is fixed all the same.
+        // Section 4.3: the signature separator ends in a space, but is a fixed line.
         let signature = content == "-- ";
-        // Section 4.5: a paragraph does not go on at another quote depth; the break was a hard one.
+        // Section 4.5: a paragraph does not continue at another quote depth, so this was a hard line break.
         if paragraph.is_some_and(|open| open != quotes || signature) {
             output.push('\n');
             paragraph = None;

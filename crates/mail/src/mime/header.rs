@@ -1,5 +1,5 @@
-//! Header fields: where they start and end, their canonical names and their values unfolded. What a value means
-//! (parameters, encoded words, addresses) is decided elsewhere.
+//! Parsing of header fields: their ranges, canonical names and unfolded values. The syntax of values (parameters,
+//! encoded words, addresses) is parsed elsewhere.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use memchr::memchr;
 use super::encoded_words;
 use super::line::LineSpan;
 
-/// The mark that some programs write before the first field. A server's own fields may stand before it.
+/// The byte order mark that some programs write before the first field. Trace fields of a server can precede it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// One field of a mail's header, as it stands in the mail.
+/// One header field of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderField {
     name: Bytes,
@@ -21,32 +21,32 @@ pub struct HeaderField {
 }
 
 impl HeaderField {
-    /// The name in canonical form: `Mime-Version`, `X-My-Header`.
+    /// Returns the name in canonical form: `Mime-Version`, `X-My-Header`.
     pub fn name(&self) -> String {
         canonical_name(&self.raw_name())
     }
 
-    /// The name as it is written in the mail.
+    /// Returns the name as it is written in the message.
     pub fn raw_name(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.name)
     }
 
-    /// Whether this is the field of that name, in any case.
+    /// Returns whether the field has this name, ignoring case.
     pub fn has_name(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
-    /// The bytes behind the colon, folded as they were sent.
+    /// Returns the bytes after the colon, still folded.
     pub fn raw_value(&self) -> &[u8] {
         &self.value
     }
 
-    /// The value on one line, not decoded; bytes that are no UTF-8 become U+FFFD.
+    /// Returns the unfolded value, not decoded. Bytes that are not UTF-8 become U+FFFD.
     pub fn value(&self) -> String {
         String::from_utf8_lossy(&unfold(&self.value)).into_owned()
     }
 
-    /// The value on one line with its encoded words (RFC 2047) and 8-bit bytes as readable text.
+    /// Returns the unfolded value with its encoded words (RFC 2047) and 8-bit bytes decoded.
     pub fn decoded_value(&self) -> String {
         encoded_words::decode_line(&unfold(&self.value))
     }
@@ -56,25 +56,25 @@ impl HeaderField {
     }
 }
 
-/// A field as byte ranges over the source it was read from.
+/// A field as byte ranges of its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RawField {
     pub(super) name: Range<usize>,
     pub(super) value: Range<usize>,
 }
 
-/// Reads the fields of one header without allocating, and finds where the body starts.
+/// An iterator over the fields of one header. Does not allocate, and finds the start of the body.
 ///
-/// A header ends at the empty line (RFC 5322 section 2.1). Broken mail also ends it with the source, with a boundary
-/// line (which only the caller can recognise) or with a line that is no field: such a line is skipped when a field
-/// follows it, otherwise the body starts there. The lines that mbox files put before a mail are skipped in the same way;
-/// the trace fields of a server that took the mail stand before them.
+/// A header ends at an empty line (RFC 5322 section 2.1). In malformed messages it also ends at the end of the source,
+/// at a boundary line (which only the caller can recognize), or at a line that is not a field. Such a line is skipped
+/// if a field follows it. Otherwise the body starts there. The `From ` lines of mbox files are skipped in the same way;
+/// trace fields of a server can precede them.
 pub(super) struct Fields<'a, F> {
     source: &'a [u8],
     pos: usize,
     is_boundary: F,
     ended: bool,
-    /// Lines that were skipped because they are no field.
+    /// The number of skipped lines that are not fields.
     pub(super) malformed_lines: usize,
     /// Whether the body starts without an empty line before it.
     pub(super) missing_empty_line: bool,
@@ -85,7 +85,7 @@ impl<'a, F: Fn(&[u8]) -> bool> Fields<'a, F> {
         Self { source, pos: start, is_boundary, ended: false, malformed_lines: 0, missing_empty_line: false }
     }
 
-    /// Where the body starts, once the fields have been read to the end.
+    /// Returns the start of the body. Valid after the iterator has returned `None`.
     pub(super) fn body_start(&self) -> usize {
         self.pos
     }
@@ -95,7 +95,7 @@ impl<'a, F: Fn(&[u8]) -> bool> Fields<'a, F> {
         self.ended = true;
     }
 
-    /// The field whose first line ends its name at `name_end` and itself at `line`'s end, with its folded lines.
+    /// Reads a field with its folded lines. Its name ends at `name_end`, and its first line is `line`.
     fn read_field(&mut self, name_end: usize, line: &LineSpan) -> RawField {
         let name = self.pos..self.pos + name_end;
         let colon = name.end + memchr(b':', &self.source[name.end..line.end]).unwrap_or(0);
@@ -139,7 +139,7 @@ impl<F: Fn(&[u8]) -> bool> Iterator for Fields<'_, F> {
 }
 
 impl<F: Fn(&[u8]) -> bool> Fields<'_, F> {
-    /// Goes past a line that is no field to the field behind it, or ends the header at the line.
+    /// Skips a line that is not a field if a field follows it. Otherwise ends the header at this line.
     fn skip_malformed_line(&mut self, text: &[u8], next: usize) {
         let separator = is_mbox_separator(text);
         let next = if separator { self.skip_mbox_separators(next) } else { next };
@@ -152,7 +152,7 @@ impl<F: Fn(&[u8]) -> bool> Fields<'_, F> {
         }
     }
 
-    /// Where the lines end that stand before a mail in an mbox file; one that was forwarded has several.
+    /// Returns the position after the mbox separator lines at `start`. A forwarded message can have several.
     fn skip_mbox_separators(&self, start: usize) -> usize {
         let mut pos = start;
         while pos < self.source.len() && is_mbox_separator(&self.source[pos..]) {
@@ -169,7 +169,7 @@ impl<F: Fn(&[u8]) -> bool> Fields<'_, F> {
     }
 }
 
-/// A folded value on one line: its lines trimmed and joined by one space, as existing clients see it.
+/// Unfolds a value: trims its lines and joins them with one space, as existing clients expect.
 pub(super) fn unfold(value: &[u8]) -> Vec<u8> {
     if memchr(b'\n', value).is_none() {
         return value.trim_ascii().to_vec();
@@ -185,7 +185,7 @@ pub(super) fn unfold(value: &[u8]) -> Vec<u8> {
     unfolded
 }
 
-/// `mime-version` as `Mime-Version`; a name with characters that no token has stays as it is.
+/// Converts `mime-version` to `Mime-Version`. A name with characters that are not allowed in tokens is not changed.
 pub(super) fn canonical_name(name: &str) -> String {
     let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if !name.bytes().all(token) {
@@ -201,15 +201,16 @@ pub(super) fn canonical_name(name: &str) -> String {
         .collect()
 }
 
-/// Where the field name at the start of a line ends. RFC 5322 section 2.2: printable ASCII without colon; section 4.5
-/// allows blanks before the colon.
+/// Returns the length of the field name at the start of a line. RFC 5322 section 2.2: printable ASCII without colon;
+/// section 4.5 allows whitespace before the colon.
 pub(super) fn field_name_len(line: &[u8]) -> Option<usize> {
     let end = line.iter().position(|&b| !b.is_ascii_graphic() || b == b':')?;
     let rest = line[end..].trim_ascii_start();
     (end > 0 && rest.first() == Some(&b':')).then_some(end)
 }
 
-/// The line that mbox files put before a mail, seen when somebody pipes one into an SMTP client.
+/// Returns whether the line is the separator that mbox files have before a message. It occurs if an mbox file is piped
+/// into an SMTP client.
 fn is_mbox_separator(line: &[u8]) -> bool {
     line.starts_with(b"From ") || line.starts_with(b">From ")
 }

@@ -1,28 +1,28 @@
-//! Readable text for mail that only has HTML: one linear pass over tags and texts, without a tree. Rendering a tree
-//! takes time that grows with the square of its depth, and a sender decides how deep it is.
+//! Conversion of HTML to text, in one linear pass over its tokens. It builds no tree: rendering a tree takes time that
+//! is quadratic in its depth, which the sender controls.
 
 use super::html_tokens::{Token, Tokens, find_attribute};
 use super::references::{ReferenceContext, resolve, resolve_keeping_nbsp};
 
-/// How many quotes or lists around a line are shown; deeper ones add nothing in front of it.
+/// The maximum number of quotes or lists that indent a line. Deeper ones add no prefix.
 const MAX_PREFIX_LEVELS: usize = 8;
 
-/// How the text is written.
+/// The style of the text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Style {
-    /// For people: rows, items and images are where a reader expects them.
+    /// For people: rows, list items and images are where a reader expects them.
     #[default]
     Readable,
     /// As Inbucket writes it: headings between lines of stars or dashes, `*bold*`, the cells of a table on one line,
-    /// items without numbers, blanks that do not break, and no line end at the end.
+    /// list items without numbers, non-breaking spaces, and no line end at the end.
     Inbucket,
 }
 
-/// The text of an HTML document. Lines are not wrapped: programs that read the text search it for sentences and links.
-/// A link is followed by its address, `text ( https://example.org )`.
+/// Converts an HTML document to text. Lines are not wrapped, because programs search the text for sentences and links.
+/// The URL of a link follows its text: `text ( https://example.org )`.
 pub(super) fn from_html(html: &str, style: Style) -> String {
     let mut text = TextWriter { style, ..TextWriter::default() };
-    // Text up to the next tag. A `<` that starts no tag is a token of its own, but part of the text around it.
+    // Text up to the next tag. A `<` that starts no tag is a separate token, but belongs to the text around it.
     let mut run = String::new();
     let mut is_textarea = false;
     for token in Tokens::new(html) {
@@ -48,7 +48,7 @@ pub(super) fn from_html(html: &str, style: Style) -> String {
     text.finish()
 }
 
-/// What separates the next word from the last one.
+/// The separation between the last word and the next one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
     #[default]
@@ -58,7 +58,7 @@ enum Gap {
     Paragraph,
 }
 
-/// The text written so far and what is open around the next word.
+/// The text written so far, and the open elements around the next word.
 #[derive(Default)]
 struct TextWriter {
     style: Style,
@@ -67,18 +67,18 @@ struct TextWriter {
     quotes: usize,
     /// The open lists: the number of the next item, or `None` for a list without numbers.
     lists: Vec<Option<u64>>,
-    /// What stands before the next word because an item of a list starts with it.
+    /// The marker of a list item. It is written before the next word.
     marker: Option<String>,
     preformatted: usize,
-    /// The address of the open link.
+    /// The URL of the open link.
     link: Option<String>,
-    /// Where its text starts in what is written.
+    /// The start of the text of the open link in the output.
     link_start: usize,
-    /// How many stars stand before the next word because bold text starts with it.
+    /// The number of stars that are written before the next word, because bold text starts there.
     pending_stars: usize,
-    /// How many stars the bold text that is open has.
+    /// The number of stars of the open bold text.
     open_stars: usize,
-    /// The name of the open heading, and where it starts in what is written.
+    /// The open heading and its start in the output.
     heading: Option<(Heading, usize)>,
 }
 
@@ -151,7 +151,7 @@ impl TextWriter {
         self.widen_gap(gap_around(name, self.style));
     }
 
-    /// Ends bold text with a star, unless there is none: then its first star goes as well.
+    /// Ends bold text with a star. If the bold text is empty, its first star is dropped as well.
     fn end_bold(&mut self) {
         if self.pending_stars > 0 {
             self.pending_stars -= 1;
@@ -161,7 +161,7 @@ impl TextWriter {
         }
     }
 
-    /// Draws the lines around a heading. Headings are not nested, so each is moved at most once.
+    /// Writes the lines around a heading. Headings do not nest, so each heading is moved at most once.
     fn end_heading(&mut self) {
         let Some((heading, start)) = self.heading.take() else { return };
         let text = self.output[start..].trim_start();
@@ -187,7 +187,7 @@ impl TextWriter {
         }
     }
 
-    /// Text between tags: blanks collapse to one, unless it is preformatted.
+    /// Writes text between tags. Whitespace is collapsed to one space, unless the text is preformatted.
     fn push_text(&mut self, raw: &str) {
         let is_inbucket = self.style == Style::Inbucket;
         let text = if is_inbucket {
@@ -220,7 +220,7 @@ impl TextWriter {
         }
     }
 
-    /// Inbucket puts a blank between texts of different elements, unless the second begins with a full stop.
+    /// Inbucket writes a space between texts of different elements, unless the second text starts with a full stop.
     fn push_inbucket_text(&mut self, text: &str) {
         let text = text.trim();
         if !text.is_empty() && !text.starts_with('.') {
@@ -234,7 +234,7 @@ impl TextWriter {
         }
     }
 
-    /// Writes a word with what separates it from the last one.
+    /// Writes a word, preceded by its separation from the last word.
     fn push_word(&mut self, word: &str) {
         match (self.output.is_empty(), self.gap) {
             (true, _) => self.start_line(),
@@ -258,7 +258,7 @@ impl TextWriter {
         self.output.push_str(word);
     }
 
-    /// Writes what stands before the first word of a line: quotes, and the indentation or the marker of an item.
+    /// Writes the prefix of a line: quote marks, and the indentation or the marker of a list item.
     fn start_line(&mut self) {
         self.output.push_str(&"> ".repeat(self.quotes.min(MAX_PREFIX_LEVELS)));
         let depth = if self.style == Style::Inbucket { 0 } else { self.lists.len().min(MAX_PREFIX_LEVELS) };
@@ -282,7 +282,7 @@ impl TextWriter {
         });
     }
 
-    /// Writes the address behind a link, unless the link's text is its address or leads nowhere else.
+    /// Writes the URL of a link, unless it equals the text of the link or points into the document itself.
     fn end_link(&mut self) {
         let Some(link) = self.link.take() else { return };
         let url = link.trim();
@@ -295,14 +295,14 @@ impl TextWriter {
         self.push_word(&format!("( {} )", url.split_whitespace().collect::<String>()));
     }
 
-    /// Ends a link at the next one or at the end of the document, because links do not nest. Its address follows its text
-    /// at once, whatever was opened or closed since.
+    /// Ends a link at the next link or at the end of the document, because links do not nest. Its URL directly follows
+    /// its text, regardless of elements that were opened or closed since.
     fn end_unclosed_link(&mut self) {
         if self.link.is_none() {
             return;
         }
         let len = self.output.len();
-        // A link without text stands where the next word would.
+        // A link without text stands where the next word would be.
         let gap = if len > self.link_start { std::mem::take(&mut self.gap) } else { Gap::None };
         self.end_link();
         self.widen_gap(gap);
@@ -311,7 +311,7 @@ impl TextWriter {
         }
     }
 
-    /// Ends the line; when it has ended already, an empty one follows.
+    /// Ends the line. If the line has already ended, an empty line follows.
     fn line_break(&mut self) {
         self.gap = if self.gap >= Gap::Line { Gap::Paragraph } else { Gap::Line };
     }
@@ -336,7 +336,7 @@ impl TextWriter {
     }
 }
 
-/// How far an element stands from what is around it.
+/// Returns the separation of an element from its surroundings.
 fn gap_around(name: &str, style: Style) -> Gap {
     if style == Style::Inbucket {
         return match name {

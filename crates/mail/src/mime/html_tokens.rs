@@ -1,25 +1,25 @@
-//! A linear scan over the tags and texts of an HTML document. It follows the tokenizer of the HTML standard closely
-//! enough to see the tags that a browser sees (comments, quoted attributes, raw text), and builds no tree.
+//! A linear scanner for the tags and texts of an HTML document. It follows the tokenizer of the HTML standard closely
+//! enough to find the tags that a browser finds (comments, quoted attributes, raw text). It builds no tree.
 
 use memchr::memmem;
 
-/// A piece of a document.
+/// A token of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Token<'a> {
-    /// Text between tags, its character references not resolved.
+    /// Text between tags. Character references are not resolved.
     Text(&'a str),
     /// A start tag: its name and its attributes, as written.
     StartTag(&'a str, &'a str),
-    /// What stands in an element that knows no tags, behind its start tag.
+    /// The content of a raw text element, which contains no tags. It follows the start tag.
     RawText(&'a str),
-    /// An end tag's name, as written.
+    /// The name of an end tag, as written.
     EndTag(&'a str),
 }
 
-/// The tags and texts of a document, in order.
+/// An iterator over the tokens of a document.
 pub struct Tokens<'a> {
     rest: &'a str,
-    /// The content of the element whose start tag was given last.
+    /// The content of the raw text element whose start tag was returned last.
     raw: Option<&'a str>,
 }
 
@@ -29,14 +29,14 @@ impl<'a> Tokens<'a> {
         Self { rest: html, raw: None }
     }
 
-    /// Cuts the first `len` bytes off the document.
+    /// Removes the first `len` bytes from the rest of the document and returns them.
     fn advance(&mut self, len: usize) -> &'a str {
         let (head, tail) = self.rest.split_at_checked(len).unwrap_or((self.rest, ""));
         self.rest = tail;
         head
     }
 
-    /// Skips to behind the next occurrence of `end`, or to the end of the document.
+    /// Skips to the position after the next occurrence of `end`, or to the end of the document.
     fn skip_past(&mut self, end: &str) {
         let len = memmem::find(self.rest.as_bytes(), end.as_bytes()).map_or(self.rest.len(), |at| at + end.len());
         self.advance(len);
@@ -52,7 +52,7 @@ impl<'a> Tokens<'a> {
         }
         loop {
             self.skip_past("--");
-            // Of `--->` the last two dashes count.
+            // Only the last two dashes of `--->` end the comment.
             self.rest = self.rest.trim_start_matches('-');
             if self.rest.is_empty() || self.rest.starts_with('>') || self.rest.starts_with("!>") {
                 return self.skip_past(">");
@@ -60,7 +60,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Cuts off the text of an element that knows no tags, up to its end tag.
+    /// Removes and returns the content of a raw text element, up to its end tag.
     fn take_raw_text(&mut self, name: &str) -> &'a str {
         let end = memmem::find_iter(self.rest.as_bytes(), b"</").find(|&at| {
             let tag = &self.rest[at + 2..];
@@ -107,7 +107,7 @@ impl<'a> Iterator for Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    /// Reads a tag whose name starts at `start` and gives its name and its attributes.
+    /// Reads a tag whose name starts at `start`. Returns its name and its attributes.
     fn read_tag(&mut self, start: usize) -> (&'a str, &'a str) {
         let bytes = self.rest.as_bytes();
         let name_end = bytes[start..].iter().position(|&b| ends_tag_name(b)).map_or(bytes.len(), |len| start + len);
@@ -119,25 +119,25 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// The value of the attribute of that name, its character references not resolved.
+/// Returns the value of the attribute of this name. Character references are not resolved.
 pub fn find_attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
     let found = Attributes::new(attributes).find(|(found, _)| found.eq_ignore_ascii_case(name));
     found.map(|(_, value)| value)
 }
 
-/// The attributes of a tag as names and values, as written, up to the `>` that ends it.
+/// An iterator over the attributes of a tag, as names and values, up to the `>` that ends the tag.
 pub struct Attributes<'a> {
     text: &'a str,
     pos: usize,
 }
 
 impl<'a> Attributes<'a> {
-    /// Starts behind the name of a tag.
+    /// Starts after the name of a tag.
     pub fn new(text: &'a str) -> Self {
         Self { text, pos: 0 }
     }
 
-    /// Moves over everything up to the first byte that ends a piece of the tag.
+    /// Advances to the first byte that satisfies `ends`. Returns the skipped text.
     fn take_until(&mut self, ends: impl Fn(u8) -> bool) -> &'a str {
         let start = self.pos;
         let len = self.text.as_bytes()[start..].iter().position(|&b| ends(b));
@@ -153,7 +153,7 @@ impl<'a> Attributes<'a> {
         self.text.as_bytes().get(self.pos).copied()
     }
 
-    /// A value behind the equals sign; a quote opens one only here.
+    /// Reads a value after the equals sign. Quotes are special only at the start of a value.
     fn read_value(&mut self) -> &'a str {
         match self.peek() {
             Some(quote @ (b'"' | b'\'')) => {
@@ -176,7 +176,7 @@ impl<'a> Iterator for Attributes<'a> {
             return None;
         }
         let start = self.pos;
-        // An equals sign at the start of a name is part of it.
+        // An equals sign at the start of a name is part of the name.
         self.pos += usize::from(self.peek() == Some(b'='));
         self.take_until(|b| b.is_ascii_whitespace() || matches!(b, b'/' | b'>' | b'='));
         let name = &self.text[start..self.pos];
@@ -190,12 +190,12 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-/// Whether the name of a tag ends before this byte.
+/// Returns whether the byte ends the name of a tag.
 fn ends_tag_name(b: u8) -> bool {
     b.is_ascii_whitespace() || matches!(b, b'/' | b'>')
 }
 
-/// Elements whose content is not markup, or is not shown.
+/// Returns whether the content of the element is not markup, or is not displayed.
 fn is_raw_text_element(name: &str) -> bool {
     ["script", "style", "textarea", "title", "iframe", "noembed", "noframes", "noscript", "xmp"]
         .iter()
@@ -262,10 +262,10 @@ mod tests {
         }
     }
 
-    /// What is searched again from each of so many places takes minutes, and a moment otherwise.
+    /// A quadratic algorithm needs minutes for these documents, a linear one a moment.
     #[test]
     fn scanning_is_linear() {
-        // What is written once, what is repeated behind it, and what stands at the end.
+        // The start, the repeated piece and the end.
         let families = [
             ("<!--", "-", "x"),
             ("<!--", "--", "x-->"),

@@ -1,8 +1,9 @@
-//! HZ-GB-2312 (RFC 1843): Chinese in 7-bit bytes between `~{` and `~}`, brought into a form that the web's decoder reads.
+//! Decoding of HZ-GB-2312 (RFC 1843): Chinese text in 7-bit bytes between `~{` and `~}`. It is converted to GBK, which
+//! `encoding_rs` decodes.
 
 use encoding_rs::GBK;
 
-/// The text, and whether some of it could not be read.
+/// Decodes the text. Also returns whether some bytes are invalid.
 pub(super) fn decode(bytes: &[u8]) -> (String, bool) {
     let mut eight_bit = Vec::with_capacity(bytes.len());
     let mut shifted = false;
@@ -13,14 +14,14 @@ pub(super) fn decode(bytes: &[u8]) -> (String, bool) {
             (b'~', Some(b'{')) if !shifted => shifted = true,
             (b'~', Some(b'}')) if shifted => shifted = false,
             (b'~', Some(b'~')) if !shifted => eight_bit.push(b'~'),
-            // A line that goes on with the next one.
+            // A line that continues on the next one.
             (b'~', Some(b'\n')) if !shifted => {}
             (b'~', Some(b'\r')) if !shifted && tail.get(1) == Some(&b'\n') => rest = &rest[1..],
             (0x21..=0x7e, _) if shifted => {
                 eight_bit.push(byte | 0x80);
                 continue;
             }
-            // A line ends what is shifted, even if its sender forgot to.
+            // A line end also ends the shifted state, even if the sender did not end it.
             _ => {
                 shifted &= byte != b'\n';
                 eight_bit.push(byte);

@@ -1,25 +1,24 @@
-//! The 7-bit charsets of Japan and Korea (ISO 2022), brought into a form that the web's decoders read. What the
-//! characters mean is left to these.
+//! The 7-bit charsets of Japan and Korea (ISO 2022). The text is converted to a form that `encoding_rs` decodes.
 
 use std::borrow::Cow;
 
 use encoding_rs::{EUC_KR, ISO_2022_JP};
 
 const ESCAPE: u8 = 0x1b;
-/// Japanese escape sequences, as far as RFC 1468 and common use go, are of one length.
+/// The length of Japanese escape sequences. RFC 1468 and common extensions use only this length.
 const JAPANESE_ESCAPE_BYTES: usize = 3;
-/// RFC 1557: announces that shifted text is KS C 5601; it says nothing that the label has not said.
+/// RFC 1557: announces that shifted text is KS C 5601. It adds nothing to the label of the charset.
 const KOREAN_DESIGNATOR: &[u8] = b"\x1b$)C";
 
-/// Which of the charsets bytes without a label are in, if they are: escape sequences give them away, to every other
-/// decoder they are pure ASCII.
+/// Detects one of these charsets in bytes without a label by its escape sequences. To all other decoders the bytes are
+/// ASCII.
 pub(super) fn detect(bytes: &[u8]) -> Option<Iso2022> {
     memchr::memmem::find(bytes, b"\x1b$")?;
     let korean = memchr::memmem::find(bytes, KOREAN_DESIGNATOR).is_some();
     Some(if korean { Iso2022::Korean } else { Iso2022::Japanese })
 }
 
-/// A charset of this file.
+/// A charset of this module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Iso2022 {
     /// ISO-2022-JP (RFC 1468).
@@ -29,7 +28,7 @@ pub(super) enum Iso2022 {
 }
 
 impl Iso2022 {
-    /// The text, and whether some of it could not be read.
+    /// Decodes the text. Also returns whether some bytes are invalid.
     pub(super) fn decode(self, bytes: &[u8]) -> (String, bool) {
         let (encoding, bytes) = match self {
             Self::Japanese => (ISO_2022_JP, remove_redundant_escapes(bytes)),
@@ -40,8 +39,8 @@ impl Iso2022 {
     }
 }
 
-/// Drops every escape that another one follows directly. Such pairs stand where encoded words or pieces of a text were
-/// joined, and the web's decoder takes them for an attack.
+/// Removes every escape sequence that is directly followed by another one. Such pairs occur where encoded words or
+/// parts of a text were joined. `encoding_rs` treats them as an attack.
 fn remove_redundant_escapes(bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut output = Vec::new();
     let mut start = 0;
@@ -63,7 +62,8 @@ fn is_japanese_escape(bytes: &[u8]) -> bool {
     matches!(bytes, [ESCAPE, b'(', b'B' | b'J' | b'I', ..] | [ESCAPE, b'$', b'@' | b'B', ..])
 }
 
-/// RFC 1557: between SO and SI, and never beyond a line, stand the bytes of EUC-KR without their eighth bit.
+/// Sets the eighth bit of shifted bytes. RFC 1557: between SO and SI, within one line, are the bytes of EUC-KR without
+/// their eighth bit.
 fn set_eighth_bits(bytes: &[u8]) -> Vec<u8> {
     const SHIFT_OUT: u8 = 0x0e;
     const SHIFT_IN: u8 = 0x0f;

@@ -1,4 +1,4 @@
-//! Names of charsets: those that the web's standard lists, and the ones that mail uses besides.
+//! Labels of charsets: those of the encoding standard of the web, and others that occur in messages.
 
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8};
 
@@ -6,7 +6,7 @@ use super::code_pages::CodePage;
 use super::iso2022::Iso2022;
 use super::utf32::ByteOrder;
 
-/// What a label stands for.
+/// The charset that a label names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Charset {
     Known(&'static Encoding),
@@ -14,18 +14,18 @@ pub(super) enum Charset {
     CodePage(CodePage),
     Hz,
     Utf7,
-    /// UTF-16 that does not say in which order its bytes are.
+    /// UTF-16 of unspecified byte order.
     Utf16,
     Utf32(ByteOrder),
-    /// Nothing declared, or US-ASCII, which says nothing about the 8-bit bytes that are there all the same.
+    /// No charset, or US-ASCII, which does not describe the 8-bit bytes that may be present.
     Undeclared,
     Unknown,
 }
 
 impl Charset {
-    /// The charset of that name.
+    /// Returns the charset of a label.
     pub(super) fn from_label(label: &str) -> Self {
-        // Almost every label is one of these.
+        // These are the most common labels.
         match label {
             "utf-8" | "UTF-8" => return Self::Known(UTF_8),
             "us-ascii" | "" => return Self::Undeclared,
@@ -40,7 +40,7 @@ impl Charset {
             "utf-32" | "utf32" | "utf-32be" | "ucs-4" | "iso-10646-ucs-4" => Self::Utf32(ByteOrder::Big),
             "utf-32le" => Self::Utf32(ByteOrder::Little),
             "iso-2022-kr" | "csiso2022kr" => Self::Iso2022(Iso2022::Korean),
-            // The "replacement" charsets of the web's standard decode to a single U+FFFD, which helps no reader.
+            // `encoding_rs` decodes the "replacement" charsets to a single U+FFFD, which is useless to a reader.
             other => match Encoding::for_label_no_replacement(other.as_bytes()).or_else(|| alias(other)) {
                 Some(encoding) if encoding == ISO_2022_JP => Self::Iso2022(Iso2022::Japanese),
                 Some(encoding) => Self::Known(encoding),
@@ -50,7 +50,7 @@ impl Charset {
     }
 }
 
-/// `cp850`, `ibm850`, `IBM-850`, `cspc850multilingual`, `850`.
+/// Parses the label of a code page: `cp850`, `ibm850`, `IBM-850`, `cspc850multilingual`, `850`.
 fn code_page(label: &str) -> Option<CodePage> {
     let number: String = label.trim_start_matches("cspc").chars().filter(char::is_ascii_digit).collect();
     let name: String = label.chars().filter(char::is_ascii_alphabetic).collect();
@@ -59,7 +59,7 @@ fn code_page(label: &str) -> Option<CodePage> {
     CodePage::from_number(&number).filter(|_| known)
 }
 
-/// Names that only mail uses. Their punctuation is nobody's guess, so it does not count.
+/// Resolves labels that only occur in messages. Their punctuation varies, so it is ignored.
 fn alias(label: &str) -> Option<&'static Encoding> {
     let bare: String = label.chars().filter(char::is_ascii_alphanumeric).collect();
     let number = ["windows", "win", "cp", "ms"].iter().find_map(|prefix| bare.strip_prefix(prefix));

@@ -1,8 +1,8 @@
-//! Lines of a mail's source, which end in CRLF or, in mails that were written carelessly, in a bare LF.
+//! Lines of a message source. They end in CRLF, or in a bare LF if the sender is not compliant.
 
 use memchr::memchr;
 
-/// A line of the source: where its text ends and where the next line starts.
+/// The end of a line's text and the start of the next line.
 pub(super) struct LineSpan {
     pub(super) end: usize,
     pub(super) next_start: usize,

@@ -1,5 +1,5 @@
-//! Bodies that say base64 and are not, or not only: text that was never encoded, the footer that a mailing list adds after
-//! the padding, several encoded pieces one after the other. What is base64 is decoded, the rest stays as it is.
+//! Decoding of bodies that declare base64 but are not only base64: text that was never encoded, a footer that a mailing
+//! list added after the padding, or several encoded segments in sequence. Base64 is decoded, other text is kept.
 
 use std::ops::Range;
 
@@ -8,18 +8,19 @@ use super::base64::{
 };
 use super::line::LineSpan;
 
-/// A run of this many digits is base64, whatever it decodes to: no word is that long.
+/// A run of at least this many digits is base64, regardless of its content: no word is that long.
 const LONG_RUN_DIGITS: usize = 60;
-/// A run with padding, or one in an unknown charset, must have this many digits to be base64 whatever it decodes to.
+/// A run with padding, or in an unknown charset, must have this many digits to be base64 regardless of its content.
 const MEDIUM_RUN_DIGITS: usize = 16;
-/// An incomplete run must have this many.
+/// An incomplete run must have this many digits.
 const INCOMPLETE_RUN_DIGITS: usize = 6;
 /// One foreign character is allowed per this number of characters of a damaged line.
 const CHARACTERS_PER_FOREIGN: usize = 8;
-/// Lines of one run have one length, but the last may be shorter. A damaged line may be longer by this.
+/// Lines of one run have the same length; only the last may be shorter. A damaged line may be longer by this number of
+/// characters.
 const LINE_TOLERANCE: usize = 3;
 
-/// Decodes the runs of base64 in a body. The lines between them are kept if the content is text, otherwise dropped.
+/// Decodes the runs of base64 in a body. Lines between them are kept if the content is text, otherwise dropped.
 pub(super) fn decode(encoded: &[u8], expected: ExpectedContent) -> DecodedContent<Vec<u8>> {
     let mut output = Output { encoded, expected, written: Vec::new(), copied_to: 0, broken: 0, foreign_lines: 0 };
     let mut run: Option<Run> = None;
@@ -50,8 +51,8 @@ pub(super) fn decode(encoded: &[u8], expected: ExpectedContent) -> DecodedConten
     output.finish()
 }
 
-/// The pieces of one line without blanks at its end: each piece ends with padding or with the line. Blanks around them are left
-/// out.
+/// The segments of one line without trailing whitespace. A segment ends with padding or with the line. Whitespace
+/// around segments is omitted.
 struct Segments<'a> {
     encoded: &'a [u8],
     rest: Range<usize>,
@@ -66,7 +67,7 @@ impl Iterator for Segments<'_> {
         let text = &self.encoded[start..self.rest.end];
         let padding = memchr::memchr(b'=', text).unwrap_or(text.len());
         let after = text[padding..].iter().position(|&b| b != b'=').map_or(text.len(), |len| padding + len);
-        // The exclamation mark is what some gateways end a line with.
+        // Some gateways end a line with an exclamation mark.
         let rest = &text[after..];
         let end = if rest.iter().all(|&b| b == b'!') { text.len() } else { after };
         self.rest.start = start + end;
@@ -74,7 +75,7 @@ impl Iterator for Segments<'_> {
     }
 }
 
-/// Lines that look like base64.
+/// A sequence of lines that look like base64.
 #[derive(Clone)]
 struct Run {
     range: Range<usize>,
@@ -83,14 +84,14 @@ struct Run {
     foreign: usize,
     /// The length of the last line.
     last_len: usize,
-    /// The digits of the last line, and where it starts.
+    /// The number of digits of the last line, and its start.
     last_digits: usize,
     last_start: usize,
 }
 
 impl Run {
-    /// A run of one piece, if it can be base64: without blanks, and almost without foreign characters. In a file, which
-    /// holds no words, one of them is not too many however short the piece is.
+    /// Creates a run of one segment if the segment can be base64: it contains no whitespace and almost no foreign
+    /// characters. A file contains no words, so one foreign character is tolerated in a segment of any length.
     fn from_segment(encoded: &[u8], range: Range<usize>, expected: ExpectedContent) -> Option<Self> {
         let text = &encoded[range.clone()];
         if text.iter().any(u8::is_ascii_whitespace) {
@@ -112,7 +113,8 @@ impl Run {
         })
     }
 
-    /// Whether the next line belongs to this run. In a file, a line that ends within a group of four is followed by the rest of it.
+    /// Returns whether the next line belongs to this run. In a file, a line that ends within a group of four digits is
+    /// continued.
     fn continues_with(&self, next: &Self, expected: ExpectedContent) -> bool {
         let is_split_group = expected == ExpectedContent::Binary && self.padding == 0 && !self.digits.is_multiple_of(4);
         is_split_group || next.last_len <= self.last_len + LINE_TOLERANCE
@@ -128,7 +130,7 @@ impl Run {
         }
     }
 
-    /// The decoded run, if it is base64. Words are taken for base64 by their letters; what they decode to is no text.
+    /// Decodes the run if it is base64. Words can look like base64, but they do not decode to text.
     fn decode(&self, encoded: &[u8], expected: ExpectedContent, first: bool) -> Option<Vec<u8>> {
         let complete = match self.padding {
             0 => self.digits.is_multiple_of(4),
@@ -149,7 +151,8 @@ impl Run {
         (enough && text || self.foreign == 0 && (long || padded)).then_some(decoded)
     }
 
-    /// The run without its last line, if that line is what makes it incomplete: a word below it, and not its cut end.
+    /// Returns the run without its last line if that line makes it incomplete and is a word, not the truncated end of
+    /// the run.
     fn without_trailing_word(&self, encoded: &[u8]) -> Option<Self> {
         let digits = self.digits - self.last_digits;
         let word = &encoded[self.last_start..self.range.end];
@@ -162,12 +165,12 @@ impl Run {
     }
 }
 
-/// The content as far as it is decoded.
+/// The content decoded so far.
 struct Output<'a> {
     encoded: &'a [u8],
     expected: ExpectedContent,
     written: Vec<u8>,
-    /// Up to where the body was written or left out.
+    /// The position up to which the body was written or dropped.
     copied_to: usize,
     broken: usize,
     foreign_lines: usize,
@@ -183,7 +186,7 @@ impl Output<'_> {
         self.written.extend_from_slice(&decoded);
         self.broken += run.foreign + usize::from(run.padding == 0 && !run.digits.is_multiple_of(4));
         self.copied_to = run.range.end;
-        // The line break after the run is not part of the text that follows it.
+        // The line break after the run is not part of the text that follows.
         let rest = &self.encoded[self.copied_to..];
         let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r')).count();
         if rest.get(blanks) == Some(&b'\n') {
@@ -191,7 +194,7 @@ impl Output<'_> {
         }
     }
 
-    /// Writes what lies before `end` and is not base64.
+    /// Writes the text before `end` that is not base64.
     fn write_foreign(&mut self, end: usize) {
         let foreign = &self.encoded[self.copied_to..end];
         self.copied_to = end;
@@ -208,7 +211,7 @@ impl Output<'_> {
 
     fn finish(mut self) -> DecodedContent<Vec<u8>> {
         self.write_foreign(self.encoded.len());
-        // A file that was never encoded must not get lost.
+        // A file that was never encoded must not be lost.
         if self.expected == ExpectedContent::Binary && self.written.is_empty() {
             self.written = self.encoded.to_vec();
         }
@@ -234,7 +237,7 @@ mod tests {
             // The same before the text.
             ("[External mail]\nSGVsbG8gU2FtIQ==\n", "[External mail]\nHello Sam!"),
             ("Notice\nSGVsbG8gU2FtIQ==\n", "Notice\nHello Sam!"),
-            // Pieces that were encoded one by one.
+            // Segments that were encoded separately.
             ("SGVs\nbG8=\nIFNhbQ==\nISEh\n", "Hello Sam!!!"),
             ("SGk=SGk=", "HiHi"),
             ("SGVsbG8gU2FtIQ==\nfooter here\nQnllIGZvciBub3chCg==\n", "Hello Sam!\nfooter here\nBye for now!\n"),

@@ -1,13 +1,12 @@
-//! The MIME view of a mail: headers, texts and attachments out of raw bytes.
+//! The MIME view of a message: headers, texts and attachments, parsed from raw bytes.
 //!
-//! Mail is hostile, and what is not hostile is often broken. Nothing here fails: whatever the bytes are, there is a
-//! view of them, and [`Mime::defects`] says what was wrong. Time and memory are linear in the size of the mail, and
-//! everything a sender could multiply (parts, depth, fields, parameters, addresses) has a limit.
+//! Messages can be hostile, and many others are malformed. Parsing never fails: every sequence of bytes has a view, and
+//! [`Mime::defects`] returns what is wrong with it. Time and memory are linear in the size of the message. Everything
+//! that a sender could multiply (parts, depth, fields, parameters, addresses) has a limit.
 //!
-//! A mail takes this way: `split` finds the parts as byte ranges (`header`, `params` and `part` read what they say
-//! about themselves), `bodies` decides which of them are the text, the HTML and the attachments. When one of these is
-//! requested, `transfer`, `charset`, `flowed` and `plain` decode it. [`header_summary`] is the short way for mail that
-//! has just arrived.
+//! `split` finds the parts as byte ranges; `header`, `params` and `part` parse their headers. `bodies` decides which
+//! parts are the text, the HTML and the attachments. `transfer_encoding`, `charset`, `flowed` and `html_to_text` decode
+//! a part when it is requested. [`header_summary`] is a faster path for a message that has just arrived.
 
 mod address_list;
 mod base64;
@@ -58,10 +57,10 @@ pub use split::{MAX_DEPTH, MAX_FIELDS, MAX_PARTS};
 pub use summary::{HeaderSummary, header_summary, summarize_recipients, summarize_subject};
 pub use transfer_encoding::TransferEncoding;
 
-/// What stands between two texts of one mail.
+/// The separator between two text parts of one message.
 const TEXT_SEPARATOR: &str = "\n--\n";
 
-/// A parsed mail: byte ranges over its source, found once; contents are decoded when they are asked for.
+/// A parsed message. The byte ranges of its parts are found once; contents are decoded on request.
 #[derive(Debug, Clone)]
 pub struct Mime {
     source: Bytes,
@@ -72,7 +71,7 @@ pub struct Mime {
 }
 
 impl Mime {
-    /// Finds the parts of a mail. Every sequence of bytes is a mail.
+    /// Parses a message. Every sequence of bytes is accepted.
     pub fn parse(source: Bytes) -> Self {
         let split = split::split(&source);
         Self {
@@ -84,33 +83,33 @@ impl Mime {
         }
     }
 
-    /// The bytes of the mail.
+    /// Returns the source of the message.
     pub fn source(&self) -> &Bytes {
         &self.source
     }
 
-    /// The mail itself as a part.
+    /// Returns the message itself as a part.
     pub fn root(&self) -> &Part {
         &self.parts[0]
     }
 
-    /// All parts, depth first; the root is the first.
+    /// Returns all parts, depth first. The first one is the root.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// What each of these parts is for, in their order.
+    /// Returns the role of each part, in the order of [`Mime::parts`].
     pub fn roles(&self) -> Vec<Role> {
         self.bodies.roles(self.parts.len())
     }
 
-    /// The fields of the mail's header, in order.
+    /// Returns the header fields of the message, in order.
     pub fn header(&self) -> &[HeaderField] {
         &self.header
     }
 
-    /// The header by canonical names (`Mime-Version`), in the order in which each is first seen; values unfolded, not
-    /// decoded, in the order of the mail. Bytes that are no UTF-8 become U+FFFD.
+    /// Returns the header by canonical field names (`Mime-Version`), in the order of their first occurrence. The values
+    /// are unfolded but not decoded, in the order of the message. Bytes that are not UTF-8 are replaced by U+FFFD.
     pub fn header_map(&self) -> Vec<(String, Vec<String>)> {
         let mut map: Vec<(String, Vec<String>)> = Vec::new();
         let mut indices = HashMap::new();
@@ -125,25 +124,25 @@ impl Mime {
         map
     }
 
-    /// The plain text of the mail, in UTF-8 with lines that end in LF: its text parts, or its HTML made readable when
-    /// they say nothing. Flowed lines (RFC 3676) are joined.
+    /// Returns the plain text of the message, in UTF-8 with LF line ends: its text parts, or text converted from the
+    /// HTML if they are blank. Flowed lines (RFC 3676) are joined.
     pub fn text(&self) -> String {
         self.text_body().unwrap_or_else(|| self.html_as_text())
     }
 
-    /// The plain text of the mail in the form of version 1 of the REST API, which is Inbucket's: flowed lines as they
-    /// were sent, and text made from HTML with its marks for headings and bold text.
+    /// Returns the plain text as version 1 of the REST API does, which is compatible with Inbucket: flowed lines are
+    /// not joined, and text converted from HTML contains marks for headings and bold text.
     pub fn inbucket_text(&self) -> String {
         let from_html = || html_to_text::from_html(&self.html(), Style::Inbucket);
         self.join_text_parts(FlowedLines::AsSent).unwrap_or_else(from_html)
     }
 
-    /// The HTML of the mail made readable; empty when there is none.
+    /// Returns the HTML of the message converted to text. Empty if there is no HTML.
     pub fn html_as_text(&self) -> String {
         html_to_text::from_html(&self.html(), Style::Readable)
     }
 
-    /// The texts of the text parts; `None` when the HTML has to speak for them.
+    /// Returns the text of the text parts. Returns `None` if they are blank and the message has HTML.
     pub fn text_body(&self) -> Option<String> {
         self.join_text_parts(FlowedLines::Joined)
     }
@@ -160,32 +159,32 @@ impl Mime {
         Some(if texts.len() == 1 { texts.swap_remove(0) } else { texts.join(TEXT_SEPARATOR) })
     }
 
-    /// The HTML of the mail as it was sent, in UTF-8 with lines that end in LF; empty when there is none. It is
-    /// not sanitised.
+    /// Returns the HTML of the message as it was sent, in UTF-8 with LF line ends. Empty if there is none. The HTML is
+    /// not sanitized.
     pub fn html(&self) -> String {
         self.bodies.html.map(|html| self.decode_text(html, FlowedLines::AsSent).text).unwrap_or_default()
     }
 
-    /// Whether the mail has an HTML body.
+    /// Returns whether the message has an HTML body.
     pub fn has_html(&self) -> bool {
         self.bodies.html.is_some()
     }
 
-    /// How many attachments there are. Nothing is decoded for it.
+    /// Returns the number of attachments. Decodes nothing.
     pub fn attachment_count(&self) -> usize {
         self.bodies.attachments.len()
     }
 
-    /// The parts that are handed out as files: inline parts first, then attachments, then parts that do not say, and at
-    /// last files in uuencode that are written into a text. In each group the outer parts come before the inner ones. An
-    /// inline text with a file name is listed although it is a piece of the plain text, too.
+    /// Returns the parts that are offered as files, in this order: inline parts, attachments, parts without a
+    /// disposition, and uuencoded files inside of texts. Within each group outer parts precede inner ones. An inline
+    /// text with a file name is listed here and is also part of the plain text.
     pub fn attachments(&self) -> Vec<Attachment<'_>> {
         let parts = self.bodies.attachments.iter().map(|&index| &self.parts[index]);
         let attachment = |(index, part): (usize, _)| Attachment::new(self, part, index);
         parts.enumerate().map(attachment).collect()
     }
 
-    /// The content of a part with its transfer encoding undone; not copied where there is none.
+    /// Decodes the transfer encoding of a part and returns its content. Does not copy if there is no encoding.
     pub fn content(&self, part: &Part) -> Bytes {
         self.decode_part(part).content
     }
@@ -194,7 +193,7 @@ impl Mime {
         part.transfer_encoding.decode(&self.raw_body(part), part.expected_content())
     }
 
-    /// What is wrong with the mail. This decodes every part, so it costs more than the rest of the view.
+    /// Returns the defects of the message. This decodes every part, so it costs more than all other methods together.
     pub fn defects(&self) -> Vec<Defect> {
         let mut defects = self.structural_defects.clone();
         for part in self.parts.iter().filter(|part| !part.is_multipart()) {
@@ -228,7 +227,7 @@ impl Mime {
         self.source.slice(part.body.clone())
     }
 
-    /// The content of a text without the files that are written into it, which are parts of their own.
+    /// Returns the content of a text part without the uuencoded files inside of it, which are separate parts.
     fn text_content(&self, index: usize) -> Bytes {
         let part = &self.parts[index];
         let files = self.parts[index + 1..].iter().take_while(|file| file.parent == Some(index));
@@ -246,7 +245,7 @@ impl Mime {
         text.into()
     }
 
-    /// The text of a part in UTF-8, with lines that end in LF.
+    /// Decodes a text part to UTF-8 with LF line ends.
     fn decode_text(&self, index: usize, lines: FlowedLines) -> DecodedText {
         let part = &self.parts[index];
         let content = self.text_content(index);
@@ -269,19 +268,19 @@ impl Mime {
     }
 }
 
-/// What becomes of flowed lines (RFC 3676).
+/// The treatment of flowed lines (RFC 3676).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FlowedLines {
     AsSent,
     Joined,
 }
 
-/// A part of a mail that is handed out as a file.
+/// A part of a message that is offered as a file.
 #[derive(Debug, Clone)]
 pub struct Attachment<'a> {
     /// The part.
     pub part: &'a Part,
-    /// The file name, safe to use in links and headers; made up when the part declares none.
+    /// The file name, safe to use in links and headers. Generated if the part declares none.
     pub filename: String,
     /// `type/subtype`.
     pub content_type: String,
@@ -298,17 +297,17 @@ impl<'a> Attachment<'a> {
         }
     }
 
-    /// The content, with its transfer encoding undone and otherwise as it was sent.
+    /// Decodes the transfer encoding and returns the content, otherwise unchanged.
     pub fn content(&self) -> Bytes {
         self.mime.content(self.part)
     }
 
-    /// The MD5 digest of the content, in lower-case hexadecimal.
+    /// Returns the MD5 digest of the content, in lower-case hexadecimal.
     pub fn md5_hex(&self) -> String {
         self.len_and_md5().1
     }
 
-    /// The length of the content and its MD5 digest, for which it is decoded once.
+    /// Returns the length of the content and its MD5 digest. Decodes the content once.
     pub fn len_and_md5(&self) -> (usize, String) {
         let content = self.content();
         let digest = Md5::digest(&content);

@@ -1,25 +1,25 @@
-//! The values of Content-Type and Content-Disposition: a word and its parameters (RFC 2045 section 5.1), with the
-//! charsets and continuations of RFC 2231 and the habits of mailers that know neither.
+//! Parsing of Content-Type and Content-Disposition: a value and its parameters (RFC 2045 section 5.1), with the
+//! charsets and continuations of RFC 2231. Deviations of common mail clients are accepted.
 
 use super::charset::{decode, one_line};
 use super::encoded_words;
 use super::header::unfold;
 use super::transfer_encoding;
 
-/// How many parameters of one field are looked at.
+/// The maximum number of parameters of one field.
 const MAX_PARAMETERS: usize = 200;
 
 /// A structured value: `text/plain; charset=utf-8`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct StructuredValue {
-    /// The word before the parameters, lower-cased.
+    /// The value before the parameters, in lower case.
     pub(super) value: String,
     /// Whether other words follow it before the parameters.
     pub(super) has_extra_words: bool,
     parameters: Vec<Parameter>,
 }
 
-/// A parameter, put together from its parts but not decoded.
+/// A parameter, joined from its segments but not decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parameter {
     name: String,
@@ -28,8 +28,8 @@ struct Parameter {
 }
 
 impl StructuredValue {
-    /// Reads a field's value, folded or not. There is no value that cannot be read. The semicolon behind the word is
-    /// sometimes forgotten, so a blank ends it too.
+    /// Parses the value of a field, folded or not. Never fails. Some senders omit the semicolon after the value, so
+    /// whitespace also ends it.
     pub(super) fn parse(field: &[u8]) -> Self {
         let line = unfold(field);
         let end = line.iter().position(|&b| b == b';' || b == b'(' || b.is_ascii_whitespace()).unwrap_or(line.len());
@@ -42,7 +42,7 @@ impl StructuredValue {
         }
     }
 
-    /// The text of the parameter of that (lower-case) name; `None` when it says nothing.
+    /// Returns the text of the parameter with this name, which must be in lower case. `None` if it is missing or empty.
     pub(super) fn parameter(&self, name: &str) -> Option<String> {
         let Parameter { charset, value, .. } = self.find(name)?;
         let text = match charset {
@@ -52,7 +52,7 @@ impl StructuredValue {
         (!text.is_empty()).then_some(text)
     }
 
-    /// The bytes of that parameter, for those that are compared and never read.
+    /// Returns the bytes of a parameter, for values that are only compared.
     pub(super) fn raw_parameter(&self, name: &str) -> Option<&[u8]> {
         self.find(name).map(|parameter| parameter.value.as_slice())
     }
@@ -62,7 +62,7 @@ impl StructuredValue {
     }
 }
 
-/// One parameter as written. `name*1*=` is part 1 of `name`, percent-encoded (RFC 2231 sections 3 and 4).
+/// One parameter as written. `name*1*=` is segment 1 of `name`, percent-encoded (RFC 2231 sections 3 and 4).
 #[derive(Debug)]
 struct Segment {
     name: String,
@@ -71,7 +71,7 @@ struct Segment {
     value: Vec<u8>,
 }
 
-/// Splits `; a=1; b="2"` into its parameters.
+/// Splits `; a=1; b="2"` into segments.
 fn split_segments(line: &[u8]) -> Vec<Segment> {
     let mut segments = Vec::new();
     let mut rest = line;
@@ -105,7 +105,8 @@ impl Segment {
     }
 }
 
-/// A quoted value and what follows it. Only `\"` and `\\` are escapes: a lone backslash is a path of Windows.
+/// Parses a quoted value. Returns its content and the rest. Only `\"` and `\\` are escapes: other backslashes occur in
+/// Windows paths.
 fn parse_quoted(value: &[u8]) -> (Vec<u8>, &[u8]) {
     let mut content = Vec::new();
     let mut pos = 1;
@@ -123,7 +124,8 @@ fn parse_quoted(value: &[u8]) -> (Vec<u8>, &[u8]) {
     (content, &[])
 }
 
-/// A value without quotes and what follows it. It ends at a blank, but file names are written with blanks.
+/// Parses an unquoted value. Returns its content and the rest. It ends at whitespace, except for file names, which
+/// contain unquoted spaces.
 fn parse_bare<'a>(value: &'a [u8], name: &str) -> (Vec<u8>, &'a [u8]) {
     let end = memchr::memchr(b';', value).unwrap_or(value.len());
     let whole = value[..end].trim_ascii_end();
@@ -135,19 +137,19 @@ fn parse_bare<'a>(value: &'a [u8], name: &str) -> (Vec<u8>, &'a [u8]) {
     (content.to_vec(), &value[end..])
 }
 
-/// Puts the parts of each parameter together. The form of RFC 2231 wins over a plain one of the same name, unless
-/// nothing comes of it; of two equal forms the first.
+/// Joins the segments of each parameter. The form of RFC 2231 takes precedence over a plain one of the same name,
+/// unless it is empty. Of two equal forms the first is used.
 fn join_segments(segments: Vec<Segment>) -> Vec<Parameter> {
     let (mut extended, plain): (Vec<_>, Vec<_>) =
         segments.into_iter().partition(|s| s.is_encoded || s.part_number.is_some());
-    // A stable sort, so that of two parts with one number the first is the first here too.
+    // The sort is stable, so the first of two segments with the same number stays first.
     extended.sort_by(|a, b| (&a.name, a.part_number).cmp(&(&b.name, b.part_number)));
     let extended = extended.chunk_by(|a, b| a.name == b.name).map(join_parts).filter(|joined| !joined.value.is_empty());
     let plain = plain.into_iter().map(|Segment { name, value, .. }| Parameter { name, charset: None, value });
     extended.chain(plain).collect()
 }
 
-/// Parts 0, 1, 2, ... of one parameter, in order, up to the first that is missing. `name*=` is complete in itself and
+/// Joins the segments 0, 1, 2, ... of one parameter, up to the first missing one. `name*=` is complete by itself and
 /// sorts before `name*0=`.
 fn join_parts(parts: &[Segment]) -> Parameter {
     let mut joined = Parameter { name: parts[0].name.clone(), charset: None, value: Vec::new() };
@@ -165,7 +167,8 @@ fn join_parts(parts: &[Segment]) -> Parameter {
 }
 
 impl Parameter {
-    /// Adds a part. The first says the charset (`charset'language'text`), every part whether it is percent-encoded.
+    /// Appends a segment. The first segment contains the charset (`charset'language'text`). Each segment is
+    /// percent-encoded or not.
     fn push(&mut self, segment: &Segment, first: bool) {
         if !segment.is_encoded {
             self.value.extend_from_slice(&segment.value);

@@ -1,4 +1,4 @@
-//! One part of a mail: what its header says about it and where it lies. How parts are found is the splitter's business.
+//! One part of a message: its properties from its header, and its byte ranges. The splitter in `split` finds the parts.
 
 use std::ops::Range;
 
@@ -8,72 +8,73 @@ use super::header::RawField;
 use super::params::StructuredValue;
 use super::transfer_encoding::TransferEncoding;
 
-/// How much of a name that is not known is shown, in bytes.
+/// The maximum length of an unknown name in a defect, in bytes.
 const MAX_DISPLAY_BYTES: usize = 80;
 
-/// How a part asks to be presented (RFC 2183).
+/// The requested presentation of a part (RFC 2183).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disposition {
-    /// Shown with the mail.
+    /// Displayed with the message.
     Inline,
-    /// A file that comes with the mail. Dispositions that nobody knows count as this one (section 2.8).
+    /// A file attached to the message. Unknown dispositions are treated like this one (section 2.8).
     Attachment,
 }
 
-/// A part of a mail; the mail itself is the root part.
+/// A part of a message. The message itself is the root part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The index of the part that holds this one: a multipart, or a text that a file is written into; `None` for the root.
+    /// The index of the part that contains this one: a multipart, or a text with a file inside of it. `None` for the
+    /// root.
     pub parent: Option<usize>,
-    /// How many multiparts are around this part.
+    /// The number of parts that contain this part.
     pub depth: usize,
-    /// `type/subtype`, lower-cased; what the standard assumes when it is missing.
+    /// `type/subtype`, in lower case. The default of the standard if it is missing.
     pub content_type: String,
     /// The declared charset, as written.
     pub charset: Option<String>,
-    /// How the content is encoded.
+    /// The transfer encoding of the content.
     pub transfer_encoding: TransferEncoding,
-    /// What the part calls that, lower-cased; `7bit` when it says nothing (RFC 2045 section 6.1).
+    /// The declared name of the transfer encoding, in lower case. `7bit` if it is missing (RFC 2045 section 6.1).
     pub encoding_name: String,
-    /// How the part asks to be presented, when it does.
+    /// The requested presentation, if any.
     pub disposition: Option<Disposition>,
-    /// The file name that the part declares, decoded but otherwise as sent; it may hold path separators.
+    /// The declared file name, decoded but otherwise as sent. It may contain path separators.
     pub filename: Option<String>,
-    /// The Content-ID without its angle brackets, as `cid:` links name it.
+    /// The Content-ID without its angle brackets, as `cid:` links use it.
     pub content_id: Option<String>,
-    /// The Content-Location (RFC 2557 section 4.2), as links name it.
+    /// The Content-Location (RFC 2557 section 4.2), as links use it.
     pub content_location: Option<String>,
-    /// Where the header lies in the source.
+    /// The range of the header in the source.
     pub header: Range<usize>,
-    /// Where the body lies in the source, its transfer encoding not undone.
+    /// The range of the body in the source, still encoded.
     pub body: Range<usize>,
-    /// Whether lines of the text are flowed (RFC 3676).
+    /// Whether the lines of the text are flowed (RFC 3676).
     pub(super) flowed: Option<Flowed>,
     /// The bytes that separate the parts of a multipart.
     pub(super) boundary: Option<Vec<u8>>,
-    /// Whether this is a file in uuencode that is written into the text of its parent.
+    /// Whether this is a uuencoded file inside of the text of its parent.
     pub(super) is_in_text: bool,
 }
 
 /// The parameters of `format=flowed` (RFC 3676).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Flowed {
-    /// `delsp=yes`: the blank at a soft line break is not part of the text.
+    /// `delsp=yes`: the space at a soft line break is not part of the text.
     pub(super) delete_space: bool,
 }
 
 impl Part {
-    /// Whether this part only holds other parts.
+    /// Returns whether this part only contains other parts.
     pub fn is_multipart(&self) -> bool {
         self.content_type.starts_with("multipart/")
     }
 
-    /// Whether the content is text of any kind.
+    /// Returns whether the content is text of any kind.
     pub fn is_text(&self) -> bool {
         self.content_type.starts_with("text/")
     }
 
-    /// A file in uuencode that is written into a text.
+    /// Creates the part for a uuencoded file inside of a text. `text` is the index of its parent.
     pub(super) fn uuencoded_file(text: usize, depth: usize, filename: String, body: Range<usize>) -> Self {
         Self {
             parent: Some(text),
@@ -94,7 +95,7 @@ impl Part {
         }
     }
 
-    /// What the decoder of the transfer encoding may expect.
+    /// Returns the kind of content that the decoder of the transfer encoding can expect.
     pub(super) fn expected_content(&self) -> ExpectedContent {
         let utf8 = |label: &str| matches!(label.to_ascii_lowercase().as_str(), "utf-8" | "utf8" | "us-ascii" | "ascii");
         match (self.is_text(), self.charset.as_deref()) {
@@ -104,13 +105,13 @@ impl Part {
         }
     }
 
-    /// Whether the part is to be handed out as a file and not to be shown.
+    /// Returns whether the part is offered as a file and not displayed.
     pub fn is_attachment(&self) -> bool {
         self.disposition == Some(Disposition::Attachment) || self.content_type == "application/octet-stream"
     }
 }
 
-/// The fields of a part's header that say what the part is.
+/// The header fields that describe the content of a part.
 #[derive(Default)]
 pub(super) struct ContentFields<'a> {
     content_type: Option<&'a [u8]>,
@@ -121,7 +122,7 @@ pub(super) struct ContentFields<'a> {
 }
 
 impl<'a> ContentFields<'a> {
-    /// Remembers the field if it is one of them; the first of each kind counts.
+    /// Records the field if it describes the content. Only the first field of each name is used.
     pub(super) fn record(&mut self, source: &'a [u8], field: &RawField) {
         let name = &source[field.name.clone()];
         let slot = if name.eq_ignore_ascii_case(b"content-type") {
@@ -140,8 +141,8 @@ impl<'a> ContentFields<'a> {
         slot.get_or_insert(&source[field.value.clone()]);
     }
 
-    /// The part that these fields describe, still without its place. `default_type` is what the standard assumes
-    /// when nothing is said.
+    /// Creates the part that these fields describe, without its position. `default_type` is used if the type is
+    /// missing.
     pub(super) fn into_part(self, default_type: &str, defects: &mut Defects) -> Part {
         let kind = self.content_type.map(StructuredValue::parse).unwrap_or_default();
         let disposition = self.disposition.map(StructuredValue::parse);
@@ -173,7 +174,7 @@ impl<'a> ContentFields<'a> {
     }
 }
 
-/// RFC 2183 section 2.8: a disposition that is not known is an attachment. What is no disposition at all says nothing.
+/// Parses a disposition. RFC 2183 section 2.8: an unknown disposition is an attachment. A malformed one is ignored.
 fn parse_disposition(field: &StructuredValue, defects: &mut Defects) -> Option<Disposition> {
     match field.value.as_str() {
         "" => None,
@@ -188,18 +189,18 @@ fn parse_disposition(field: &StructuredValue, defects: &mut Defects) -> Option<D
     }
 }
 
-/// Whether this is a token (RFC 2045 section 5.1).
+/// Returns whether this is a token (RFC 2045 section 5.1).
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&b))
 }
 
-/// RFC 2046 section 5.1.1: blanks at the end of a boundary are not part of it.
+/// Parses a boundary. RFC 2046 section 5.1.1: whitespace at the end is not part of it.
 fn parse_boundary(declared: &[u8]) -> Option<Vec<u8>> {
     let boundary = declared.trim_ascii_end();
     (!boundary.is_empty()).then(|| boundary.to_vec())
 }
 
-/// RFC 2045 section 5.2: a type that cannot be read is plain text, unless it comes with a file name.
+/// Returns the content type. RFC 2045 section 5.2: a malformed type is plain text, unless the part has a file name.
 fn resolve_content_type(declared: &str, default_type: &str, has_filename: bool, defects: &mut Defects) -> String {
     if declared.is_empty() {
         return default_type.to_owned();
@@ -213,7 +214,7 @@ fn resolve_content_type(declared: &str, default_type: &str, has_filename: bool, 
     assumed.to_owned()
 }
 
-/// The encoding that the field names, and the name as it is shown.
+/// Returns the encoding of the field, and its name for display.
 fn parse_transfer_encoding(field: Option<&[u8]>, defects: &mut Defects) -> (TransferEncoding, String) {
     let mut name = field.map(|field| StructuredValue::parse(field).value).unwrap_or_default();
     name.truncate(name.floor_char_boundary(MAX_DISPLAY_BYTES));
@@ -233,7 +234,8 @@ fn parse_content_id(field: &[u8]) -> Option<String> {
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-/// RFC 2557 section 4.4.1: a long location is folded into lines, and the blanks that this adds are not part of it.
+/// Parses a Content-Location. RFC 2557 section 4.4.1: a long location is folded, and the whitespace this adds is not
+/// part of it.
 fn parse_content_location(field: &[u8]) -> Option<String> {
     let text = super::encoded_words::decode_line(&super::header::unfold(field));
     let location: String = text.split_whitespace().collect();

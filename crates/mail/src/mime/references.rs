@@ -1,12 +1,12 @@
-//! Character references of HTML (section 13.2.5.72 and following of the standard) replaced by what they stand for, with
-//! and without the semicolon that old documents leave out. The names have a file of their own.
+//! Resolution of HTML character references (HTML Standard, section 13.2.5.72 and following), with and without the final
+//! semicolon. The table of names is in `entities`.
 
 use super::entities;
 
-/// The length of the longest name.
+/// The length of the longest name that is valid without a semicolon.
 const MAX_NAME_BYTES: usize = 8;
 
-/// Where a reference stands. In an attribute, `&copy=1` is more likely a part of a link than the sign.
+/// The context of a reference. In an attribute, `&copy=1` is more likely a part of a URL than the copyright sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReferenceContext {
     /// Between tags.
@@ -15,12 +15,12 @@ pub enum ReferenceContext {
     Attribute,
 }
 
-/// Replaces the references; a blank that does not break is a blank.
+/// Resolves all references. Non-breaking spaces become spaces.
 pub fn resolve(raw: &str, context: ReferenceContext) -> String {
     resolve_keeping_nbsp(raw, context).replace('\u{a0}', " ")
 }
 
-/// Replaces the references. A blank that does not break stays one.
+/// Resolves all references. Non-breaking spaces are kept.
 pub(super) fn resolve_keeping_nbsp(raw: &str, context: ReferenceContext) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut rest = raw;
@@ -35,7 +35,7 @@ pub(super) fn resolve_keeping_nbsp(raw: &str, context: ReferenceContext) -> Stri
     text
 }
 
-/// The character that the reference behind `&` stands for, and the length of what it takes there.
+/// Parses the reference after `&`. Returns its character and the number of bytes that it takes after the `&`.
 fn parse_reference(text: &str, context: ReferenceContext) -> Option<(char, usize)> {
     if let Some(number) = text.strip_prefix('#') {
         let (digits, radix) = match number.strip_prefix(['x', 'X']) {
@@ -61,12 +61,12 @@ fn parse_reference(text: &str, context: ReferenceContext) -> Option<(char, usize
     (1..=len.min(MAX_NAME_BYTES)).rev().filter(without_semicolon).find_map(found)
 }
 
-/// How many bytes at the start of the text are of a kind.
+/// Returns the number of bytes at the start of the text that satisfy the predicate.
 fn prefix_len(text: &str, kind: impl Fn(u8) -> bool) -> usize {
     text.bytes().take_while(|&b| kind(b)).count()
 }
 
-/// The character of that number. Those of the C1 controls mean Windows-1252, as they do in a browser.
+/// Returns the character of a numeric reference. As in browsers, C1 control codes are interpreted as Windows-1252.
 fn char_from_code(code: u32) -> Option<char> {
     if let Ok(byte @ 0x80..=0x9f) = u8::try_from(code) {
         return encoding_rs::WINDOWS_1252.decode_without_bom_handling(&[byte]).0.chars().next();

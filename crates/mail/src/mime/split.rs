@@ -1,6 +1,6 @@
-//! The splitter: finds the parts of a mail in one pass over its bytes. It never recurses and never copies; the open
-//! multiparts are an explicit stack, and everything a sender could make large has a limit. message/rfc822 is a leaf:
-//! what is inside is another mail.
+//! The splitter: finds the parts of a message in one pass over its bytes. It does not recurse and does not copy. The
+//! open multiparts are an explicit stack, and everything that a sender could enlarge has a limit. A message/rfc822 part
+//! is a leaf: its content is another message.
 
 use std::collections::HashSet;
 
@@ -14,26 +14,26 @@ use super::part::{ContentFields, Part};
 use super::transfer_encoding::TransferEncoding;
 use super::uuencode;
 
-/// How deep multiparts may be nested; a deeper one is not opened.
+/// The maximum depth of nested multiparts. A deeper multipart is not split.
 pub const MAX_DEPTH: usize = 50;
-/// How many parts are told apart; what follows stays in the last of them.
+/// The maximum number of parts. The rest of the message stays in the last part.
 pub const MAX_PARTS: usize = 1000;
-/// How many fields of a mail's header are kept; of the others only those are read that say what the mail is.
+/// The maximum number of header fields that are kept. Of the others, only those that describe the content are used.
 pub const MAX_FIELDS: usize = 1000;
-/// How far into a multipart without a declared boundary one is searched.
+/// The number of bytes that are searched for the boundary of a multipart that declares none.
 const BOUNDARY_SEARCH_BYTES: usize = 16 * 1024;
-/// How many boundaries that the mail mentions are remembered, and how long one may be, in bytes.
+/// The maximum number of declared boundaries that are remembered, and the maximum length of one, in bytes.
 const MAX_DECLARED_BOUNDARIES: usize = 1000;
 const MAX_BOUNDARY_BYTES: usize = 256;
 
-/// The parts of a mail, depth first, and the header of the first.
+/// The parts of a message, depth first, and the header of the message.
 pub(super) struct Split {
     pub(super) header: Vec<HeaderField>,
     pub(super) parts: Vec<Part>,
     pub(super) defects: Defects,
 }
 
-/// Splits a mail into its parts; there is always at least one.
+/// Splits a message into its parts. There is always at least one.
 pub(super) fn split(source: &Bytes) -> Split {
     let mut splitter = Splitter {
         source,
@@ -48,7 +48,7 @@ pub(super) fn split(source: &Bytes) -> Split {
     Split { header: splitter.header, parts: splitter.parts, defects: splitter.defects }
 }
 
-/// A multipart whose end has not been seen.
+/// A multipart whose end was not found yet.
 struct OpenMultipart {
     part: usize,
     boundary: Vec<u8>,
@@ -60,7 +60,7 @@ struct Splitter<'a> {
     header: Vec<HeaderField>,
     parts: Vec<Part>,
     open: Vec<OpenMultipart>,
-    /// The part that the lines being read belong to, unless they are preamble or epilogue.
+    /// The part that the current lines belong to. `None` in a preamble or an epilogue.
     leaf: Option<usize>,
     declared: DeclaredBoundaries,
     defects: Defects,
@@ -71,7 +71,7 @@ impl Splitter<'_> {
         let finder = memmem::Finder::new(b"\n--");
         let mut pos = self.begin_part(None, 0);
         while !self.open.is_empty() && pos > 0 {
-            // The byte before `pos` ends a line, so that a boundary may be the very next one.
+            // The byte before `pos` ends a line, so the next line can already be a boundary.
             let Some(offset) = finder.find(&self.source[pos - 1..]) else { break };
             let start = pos + offset;
             let line = LineSpan::at(self.source, start);
@@ -93,9 +93,9 @@ impl Splitter<'_> {
         self.end_parts_at(end, 0);
     }
 
-    /// Which open multipart the line at `start` delimits, and whether it closes it. RFC 2046 section 5.1.1: a line that
-    /// only begins with the boundary is enough. But it must not be the delimiter of another multipart, which may belong
-    /// to a mail inside of this one, and a part must follow.
+    /// Returns which open multipart the line at `start` delimits, and whether it closes it. RFC 2046 section 5.1.1: a
+    /// line that starts with the boundary is enough. But it must not be the delimiter of another multipart, which can
+    /// belong to a message inside of this one. And a part must follow.
     fn match_delimiter(&mut self, start: usize, line: &LineSpan) -> Option<(usize, bool)> {
         let text = &self.source[start..line.end];
         if let Some(found) = match_boundary(&self.open, text) {
@@ -113,15 +113,15 @@ impl Splitter<'_> {
         Some((level, closes))
     }
 
-    /// Whether the header of a part can start here.
+    /// Returns whether the header of a part can start here.
     fn is_part_start(&self, start: usize) -> bool {
         let line = LineSpan::at(self.source, start);
         let text = &self.source[start..line.end];
         text.is_empty() || header::field_name_len(text).is_some()
     }
 
-    /// Where the last part of a multipart without an end ends: at the end of the source, or before a delimiter that was
-    /// cut off there.
+    /// Returns the end of the last part of an unclosed multipart: the end of the source, or the start of a delimiter
+    /// that was truncated there.
     fn last_part_end(&self) -> usize {
         let end = self.source.len();
         let (Some(_), Some(leaf)) = (self.open.last(), self.leaf) else { return end };
@@ -133,7 +133,7 @@ impl Splitter<'_> {
         if self.open.iter().any(|open| open.boundary.starts_with(text)) { end - body.len() + last } else { end }
     }
 
-    /// Reads the header of a part and gives the start of its body.
+    /// Parses the header of a part. Returns the start of its body.
     fn begin_part(&mut self, parent: Option<usize>, start: usize) -> usize {
         let source = self.source;
         let open = &self.open;
@@ -142,7 +142,7 @@ impl Splitter<'_> {
         let mut fields = Fields::new(source, start, |line| match_boundary(open, line).is_some());
         for field in &mut fields {
             count += 1;
-            // What the part is must be known, wherever it is said.
+            // These fields describe the content, so they are used beyond the limit.
             content.record(source, &field);
             if parent.is_none() && count <= MAX_FIELDS {
                 self.header.push(HeaderField::new(source, &field));
@@ -165,7 +165,7 @@ impl Splitter<'_> {
         body
     }
 
-    /// Adds a part: a multipart is opened, anything else is the leaf that the next lines belong to.
+    /// Adds a part. A multipart is opened; any other part becomes the leaf that the next lines belong to.
     fn add_part(&mut self, mut part: Part) {
         let index = self.parts.len();
         self.leaf = Some(index);
@@ -185,7 +185,7 @@ impl Splitter<'_> {
         self.parts.push(part);
     }
 
-    /// The declared boundary, or the one that the body suggests.
+    /// Returns the declared boundary, or a boundary found in the body.
     fn boundary_for(&mut self, part: &Part) -> Option<Vec<u8>> {
         if part.boundary.is_some() {
             return part.boundary.clone();
@@ -195,7 +195,8 @@ impl Splitter<'_> {
         Some(guess)
     }
 
-    /// Ends the leaf and every open multipart from `level` on, before the boundary line at `line` or at the end.
+    /// Ends the leaf and all open multiparts from `level` on, before the boundary line at `line` or at the end of the
+    /// source.
     fn end_parts_at(&mut self, line: usize, level: usize) {
         if let Some(leaf) = self.leaf.take() {
             let part = &mut self.parts[leaf];
@@ -207,8 +208,8 @@ impl Splitter<'_> {
         }
     }
 
-    /// Looks at a leaf once its end is known. What lies between two delimiters and is blank is no part. A file in
-    /// uuencode gets the name in its first line, and files that are written into a text become parts.
+    /// Processes a leaf after its end was found. Blank text between two delimiters is not a part. An unnamed uuencoded
+    /// file gets the name in its first line. Uuencoded files inside of a text become parts.
     fn finish_leaf(&mut self, leaf: usize) {
         let part = &self.parts[leaf];
         let is_blank = |range: &std::ops::Range<usize>| self.source[range.clone()].trim_ascii().is_empty();
@@ -228,7 +229,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// Makes parts of the files in uuencode that are written into a text.
+    /// Adds a part for each uuencoded file inside of a text.
     fn extract_uuencoded_files(&mut self, leaf: usize) {
         let part = &self.parts[leaf];
         let (body, depth) = (part.body.clone(), part.depth + 1);
@@ -244,7 +245,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// Ends the innermost open multipart. RFC 2046 section 5.1.2: an outer boundary ends the inner multiparts too.
+    /// Closes the innermost open multipart. RFC 2046 section 5.1.2: an outer boundary also closes the inner multiparts.
     fn close_multipart(&mut self, line: usize, has_end: bool) {
         let Some(open) = self.open.pop() else { return };
         let part = &mut self.parts[open.part];
@@ -258,7 +259,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// The limit of parts is reached: the rest of the mail stays in the last leaf.
+    /// Leaves the rest of the message in the last leaf, because the limit of parts is reached.
     fn stop_at_part_limit(&mut self) {
         self.defects
             .add_severe(Defect::LIMIT, format!("more than {MAX_PARTS} parts, the rest is left in the last one"));
@@ -286,16 +287,16 @@ impl Splitter<'_> {
     }
 }
 
-/// The boundaries that a mail mentions, read only as far as they are needed.
+/// The boundaries that a message declares. The source is searched only as far as necessary.
 #[derive(Default)]
 struct DeclaredBoundaries {
     boundaries: HashSet<Vec<u8>>,
-    /// Up to where the source was searched for them.
+    /// The position up to which the source was searched.
     searched_to: usize,
 }
 
 impl DeclaredBoundaries {
-    /// Whether the text of a delimiter is that of a boundary that is declared before `end`.
+    /// Returns whether the text of a delimiter matches a boundary that is declared before `end`.
     fn contains(&mut self, source: &[u8], end: usize, text: &[u8]) -> bool {
         let finder = memmem::Finder::new(b"oundary=");
         while self.boundaries.len() < MAX_DECLARED_BOUNDARIES
@@ -313,8 +314,8 @@ impl DeclaredBoundaries {
     }
 }
 
-/// Which open multipart a line starting with `--` delimits, innermost first, and whether it closes it. Blanks behind
-/// the boundary were added on the way (RFC 2046 section 5.1.1).
+/// Returns which open multipart a line delimits, innermost first, and whether it closes it. Trailing whitespace was
+/// added in transit (RFC 2046 section 5.1.1).
 fn match_boundary(open: &[OpenMultipart], line: &[u8]) -> Option<(usize, bool)> {
     let text = line.strip_prefix(b"--")?.trim_ascii_end();
     open.iter().enumerate().rev().find_map(|(level, open)| match text.strip_prefix(open.boundary.as_slice())? {
@@ -324,7 +325,8 @@ fn match_boundary(open: &[OpenMultipart], line: &[u8]) -> Option<(usize, bool)> 
     })
 }
 
-/// The boundary of a multipart that declares none: the first line with `--` that a Content-* field follows.
+/// Guesses the boundary of a multipart that declares none: the first line that starts with `--` and is followed by a
+/// Content-* field.
 fn guess_boundary(source: &[u8], body: usize, open: &[OpenMultipart]) -> Option<Vec<u8>> {
     let window = &source[..source.len().min(body + BOUNDARY_SEARCH_BYTES)];
     let mut pos = body;
@@ -343,7 +345,8 @@ fn guess_boundary(source: &[u8], body: usize, open: &[OpenMultipart]) -> Option<
     None
 }
 
-/// The line break before a boundary line belongs to the boundary (RFC 2046 section 5.1.1).
+/// Returns the position before the line break that precedes a boundary line. The line break belongs to the boundary
+/// (RFC 2046 section 5.1.1).
 fn strip_line_break(source: &[u8], line: usize) -> usize {
     if line == source.len() {
         return line;
@@ -357,7 +360,7 @@ fn strip_line_break(source: &[u8], line: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// The structure as one line per part: indentation, type and body.
+    /// Formats the structure as one line per part: indentation, type and body.
     fn outline(source: &str) -> String {
         let bytes = Bytes::copy_from_slice(source.as_bytes());
         let mut lines = Vec::new();

@@ -1,35 +1,36 @@
-//! The few header fields of a mail's summary record, read on arrival without looking at anything else of the mail.
+//! The header fields of the summary, parsed on arrival without reading anything else of the message.
 
 use super::address_list::{AddressList, MAX_FIELD_BYTES, NamedAddress, parse_mailboxes};
 use super::charset::one_line;
 use super::encoded_words;
 use super::header::{Fields, RawField, unfold};
 
-/// How many mailboxes of the To fields are kept.
+/// The maximum number of addresses of the To fields that are kept.
 const MAX_RECIPIENTS: usize = 1000;
-/// How long these may be together, in bytes. Every listing of a mailbox shows them.
+/// The maximum length of these addresses together, in bytes. Every listing of a mailbox contains them.
 const MAX_RECIPIENTS_BYTES: usize = 32 * 1024;
-/// How many bytes of the To fields are read before the rest of them is ignored.
+/// The number of bytes of To fields that are parsed. The rest is ignored.
 const MAX_TO_FIELD_BYTES: usize = 2 * MAX_FIELD_BYTES;
-/// How much of the subject is kept, in bytes.
+/// The maximum length of the subject, in bytes.
 const MAX_SUBJECT_BYTES: usize = 4 * 1024;
-/// How much of a Subject field is decoded: enough for the above, even with each character in an encoded word.
+/// The number of bytes of a Subject field that are decoded: enough for the maximum length, even with each character in
+/// an encoded word.
 const MAX_SUBJECT_FIELD_BYTES: usize = 128 * 1024;
 
-/// What the header says about sender, recipients and subject.
+/// Sender, recipients and subject from the header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeaderSummary {
-    /// The first mailbox of From, as `Display Name <addr>` or `<addr>`; `None` when there is none.
+    /// The first address of From, as `Display Name <addr>` or `<addr>`. `None` if there is none.
     pub from: Option<String>,
-    /// The mailboxes of To in the same form; `None` when there are none. A list that says itself that it is empty, such as
-    /// `undisclosed-recipients:;`, has none of them.
+    /// The addresses of To in the same form. `None` if there are none. Empty for an explicitly empty list, such as
+    /// `undisclosed-recipients:;`.
     pub to: Option<Vec<String>>,
-    /// The subject, decoded; empty when there is none.
+    /// The decoded subject. Empty if there is none.
     pub subject: String,
 }
 
-/// Reads the summary from the header of a mail, however long that is. Fields other than From, To and Subject cost a
-/// search for their end.
+/// Parses the summary fields of a message, at any length of its header. Fields other than From, To and Subject are only
+/// skipped.
 pub fn header_summary(source: &[u8]) -> HeaderSummary {
     let mut from = None;
     let mut to = Recipients::default();
@@ -47,26 +48,26 @@ pub fn header_summary(source: &[u8]) -> HeaderSummary {
     HeaderSummary { from, to: to.into_list(), subject: subject.unwrap_or_default() }
 }
 
-/// Recipients in the form of the summary, as many of them as it keeps.
+/// Formats recipients for the summary, and drops those beyond its limits.
 pub fn summarize_recipients(mailboxes: impl IntoIterator<Item = NamedAddress>) -> Vec<String> {
     let mut to = Recipients::default();
     to.extend(mailboxes);
     to.list
 }
 
-/// A subject in the form of the summary: on one line, and as much of it as is kept.
+/// Formats a subject for the summary: on one line, truncated to the maximum length.
 pub fn summarize_subject(text: &str) -> String {
     truncate_subject(one_line(text))
 }
 
-/// The mailboxes of the To fields, as many as are kept.
+/// The addresses of the To fields, within the limits.
 #[derive(Default)]
 struct Recipients {
     list: Vec<String>,
     bytes: usize,
-    /// How many bytes of fields were read.
+    /// The number of bytes of fields that were parsed.
     bytes_read: usize,
-    /// Whether a field says that there are none.
+    /// Whether a field is an explicitly empty list.
     is_empty_group: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Content-Transfer-Encoding undone (RFC 2045 section 6). The decoders read anything: bytes that do not belong to the
-//! encoding are skipped or kept as they are, and counted.
+//! Decoding of the Content-Transfer-Encoding (RFC 2045 section 6). The decoders accept any input: invalid bytes are
+//! skipped or kept, and counted.
 
 use bytes::Bytes;
 
@@ -7,29 +7,29 @@ use super::base64::{Base64Scan, DecodedContent, ExpectedContent, is_plain_utf8, 
 use super::line::LineSpan;
 use super::{mixed_base64, uuencode};
 
-/// The longest text that is checked for being words although each of its bytes is a base64 digit.
+/// The maximum length of a text of base64 digits that is checked for being words.
 const MAX_WORD_BYTES: usize = 64;
-/// The shortest text that is base64 although characters in it are not: shorter ones may be words that decode to something.
+/// The minimum length of base64 that may contain foreign characters. Shorter input may be words that happen to decode.
 const MIN_DAMAGED_BYTES: usize = 16;
 /// One foreign character is allowed per this number of bytes of such a text.
 const BYTES_PER_FOREIGN: usize = 8;
 
-/// How the content of a part is written into the mail.
+/// The transfer encoding of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TransferEncoding {
-    /// `7bit`, `8bit`, `binary`, or an encoding that is not known: the bytes are the content.
+    /// `7bit`, `8bit`, `binary`, or an unknown encoding: the bytes are the content.
     #[default]
     Identity,
     /// `base64`.
     Base64,
     /// `quoted-printable`.
     QuotedPrintable,
-    /// `x-uuencode`, in use before MIME.
+    /// `x-uuencode`, which preceded MIME.
     Uuencode,
 }
 
 impl TransferEncoding {
-    /// The encoding of that name, `None` when there is no such encoding.
+    /// Returns the encoding of this name. `None` if it is unknown.
     pub(super) fn from_name(name: &str) -> Option<Self> {
         match name.to_ascii_lowercase().as_str() {
             "" | "7bit" | "8bit" | "binary" | "7-bit" | "8-bit" => Some(Self::Identity),
@@ -40,7 +40,7 @@ impl TransferEncoding {
         }
     }
 
-    /// Undoes the encoding. Nothing is copied if there is none.
+    /// Decodes the content. Does not copy if there is no encoding.
     pub(super) fn decode(self, encoded: &Bytes, expected: ExpectedContent) -> DecodedContent {
         let DecodedContent { content, broken, foreign_lines } = match self {
             Self::Identity => return DecodedContent { content: encoded.clone(), broken: 0, foreign_lines: 0 },
@@ -58,12 +58,12 @@ impl TransferEncoding {
     }
 }
 
-/// Decodes a body in base64. One that is not entirely base64 is decoded line by line, unless it is only damaged.
+/// Decodes a base64 body. A body that is not entirely base64 is decoded line by line, unless it is only damaged.
 fn decode_base64_body(encoded: &[u8], expected: ExpectedContent) -> DecodedContent<Vec<u8>> {
     let Base64Scan { decoded, broken, foreign_chars: foreign, is_clean: clean } = scan_base64(encoded);
     let whole = |content| DecodedContent { content, broken, foreign_lines: 0 };
     if !clean && expected == ExpectedContent::Binary && foreign == 0 && !decoded.is_empty() {
-        // Blanks in lines do no harm.
+        // Spaces inside of lines are harmless.
         return whole(decoded);
     }
     if !clean {
@@ -75,7 +75,7 @@ fn decode_base64_body(encoded: &[u8], expected: ExpectedContent) -> DecodedConte
             && is_plain_utf8(&decoded);
         return if is_damaged { whole(decoded) } else { by_line };
     }
-    // A short word can be valid base64, too: `Test`.
+    // A short word can also be valid base64: `Test`.
     let text = encoded.trim_ascii();
     if expected == ExpectedContent::Utf8Text
         && text.len() <= MAX_WORD_BYTES
@@ -88,9 +88,9 @@ fn decode_base64_body(encoded: &[u8], expected: ExpectedContent) -> DecodedConte
     DecodedContent { content: decoded, broken, foreign_lines: 0 }
 }
 
-/// Decodes quoted-printable (RFC 2045 section 6.7). Blanks at the end of a line were added on the way and go; an
-/// escape that is none stays as it stands. A text without any escape that an encoder would write, but with broken ones,
-/// is not quoted-printable and returned as it is: `?id=42&key=zz`.
+/// Decodes quoted-printable (RFC 2045 section 6.7). Whitespace at the end of a line was added in transit and is
+/// removed. An invalid escape is kept. A text that contains invalid escapes, but none that an encoder would write, is
+/// not quoted-printable and is returned unchanged: `?id=42&key=zz`.
 pub(super) fn decode_quoted_printable(encoded: &[u8]) -> (Vec<u8>, usize) {
     let mut decoded = Vec::with_capacity(encoded.len());
     let (mut broken, mut evident) = (0, false);
@@ -114,13 +114,13 @@ pub(super) fn decode_quoted_printable(encoded: &[u8]) -> (Vec<u8>, usize) {
     (decoded, broken)
 }
 
-/// Whether a line is drawn with equals signs, as under a heading.
+/// Returns whether a line consists of equals signs, as under a heading.
 fn is_horizontal_rule(line: &[u8]) -> bool {
     line.len() > 2 && line.iter().all(|&b| b == b'=')
 }
 
-/// Whether there is an escape of a byte that cannot stand for itself: a control character, a blank, `=`, 8-bit bytes,
-/// or the beginning of a line that mail servers treat specially (`=46rom`, `=2E`).
+/// Returns whether the line contains an escape that an encoder would write: of a control character, a space, `=`, an
+/// 8-bit byte, or the start of a line that mail servers treat specially (`=46rom`, `=2E`).
 fn has_evident_escape(line: &[u8]) -> bool {
     memchr::memchr_iter(b'=', line).any(|at| {
         let byte = line.get(at + 1..at + 3).and_then(|pair| Some(hex_digit(pair[0])? << 4 | hex_digit(pair[1])?));
@@ -128,7 +128,7 @@ fn has_evident_escape(line: &[u8]) -> bool {
     })
 }
 
-/// Replaces every escape (`=41` or `%41`) by its byte and gives the number of escapes that are none.
+/// Replaces every escape (`=41` or `%41`) by its byte. Returns the number of invalid escapes.
 pub(super) fn unescape(text: &[u8], escape: u8, decoded: &mut Vec<u8>) -> usize {
     let mut broken = 0;
     let mut rest = text;

@@ -1,13 +1,13 @@
-//! UTF-32, which the web's charsets leave out.
+//! Decoding of UTF-32, which the encoding standard of the web omits.
 
-/// The order of the bytes of a character.
+/// The byte order of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ByteOrder {
     Big,
     Little,
 }
 
-/// The order that a byte order mark at the start tells.
+/// Returns the byte order of a byte order mark at the start.
 pub(super) fn bom_byte_order(bytes: &[u8]) -> Option<ByteOrder> {
     match bytes {
         [0, 0, 0xfe, 0xff, ..] => Some(ByteOrder::Big),
@@ -16,7 +16,7 @@ pub(super) fn bom_byte_order(bytes: &[u8]) -> Option<ByteOrder> {
     }
 }
 
-/// The text without its byte order mark, and whether some of it could not be read. A mark wins over `order`.
+/// Decodes the text without its byte order mark. Also returns whether some of it is invalid. A mark overrides `order`.
 pub(super) fn decode(bytes: &[u8], order: ByteOrder) -> (String, bool) {
     let order = bom_byte_order(bytes).unwrap_or(order);
     let units = bytes.chunks(4).map(|unit| {

@@ -1,5 +1,5 @@
-//! UTF-7 (RFC 2152), which the web's charsets leave out and old mail still uses. Best effort: a shifted run that makes
-//! no sense becomes U+FFFD.
+//! Decoding of UTF-7 (RFC 2152). The encoding standard of the web omits it, but old messages use it. An invalid shifted
+//! run becomes U+FFFD.
 
 use super::base64::decode_base64;
 
@@ -24,12 +24,12 @@ pub(super) fn decode(bytes: &[u8]) -> String {
     text
 }
 
-/// Outside of shifted runs only ASCII is allowed; UTF-8 is read where it was sent all the same.
+/// Only ASCII is allowed outside of shifted runs, but UTF-8 is accepted.
 fn push_direct(text: &mut String, bytes: &[u8]) {
     text.push_str(&String::from_utf8_lossy(bytes));
 }
 
-/// A shifted run is the base64, without padding, of UTF-16 in big-endian order.
+/// Decodes a shifted run: UTF-16 in big-endian order, in base64 without padding.
 fn push_shifted(text: &mut String, run: &[u8]) {
     let (bytes, _) = decode_base64(run);
     let units = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));

@@ -1,5 +1,5 @@
-//! Files in uuencode, the encoding from before MIME: as the transfer encoding of a part, and written into a text between
-//! the lines `begin 644 name` and `end`. Decoding never makes the content longer.
+//! Decoding of uuencode, the encoding that preceded MIME: as the transfer encoding of a part, or inside of a text
+//! between the lines `begin 644 name` and `end`. The decoded content is never longer than the encoded one.
 
 use std::ops::Range;
 
@@ -8,31 +8,31 @@ use memchr::memmem;
 use super::charset::{decode_unlabelled, one_line};
 use super::line::LineSpan;
 
-/// The most bytes that one line encodes.
+/// The maximum number of bytes that one line encodes.
 const MAX_LINE_BYTES: usize = 63;
-/// How many bytes a full line encodes. Every line of a file but the last one is full.
+/// The number of bytes that a full line encodes. Every line of a file except the last one is full.
 const FULL_LINE_BYTES: usize = 45;
-/// How many characters of a line may follow its data, such as a checksum.
+/// The maximum number of characters after the data of a line, such as a checksum.
 const MAX_TRAILING_CHARS: usize = 2;
-/// How many blanks at the end of a line may be lost: as many as fill up its last bytes.
+/// The maximum number of spaces that may be missing at the end of a line: as many as fill up its last bytes.
 const MAX_LOST_BLANKS: usize = 3;
 
-/// A file in uuencode.
+/// A uuencoded file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// From the line that begins it to the line that ends it, both included.
+    /// The range from the `begin` line to the `end` line, both included.
     pub(super) range: Range<usize>,
-    /// The name that the first line gives it.
+    /// The file name in the `begin` line.
     pub(super) name: String,
 }
 
-/// Finds the next file in a text, from `start` on. A file ends with the line `end` or with the text. Ordinary text that
-/// looks like one is left alone.
+/// Finds the next file in a text, from `start` on. A file ends at the line `end` or at the end of the text. Ordinary
+/// text that only resembles a file is skipped.
 pub(super) fn find(text: &[u8], start: usize) -> Option<Block> {
     find_if(text, start, is_credible)
 }
 
-/// Finds the next file whose lines of data, and whether `end` follows them, satisfy `accepts`.
+/// Finds the next file that satisfies `accepts`. Its arguments are the data lines and whether `end` follows them.
 fn find_if(text: &[u8], start: usize, accepts: impl Fn(&[u8], bool) -> bool) -> Option<Block> {
     let mut pos = start;
     loop {
@@ -42,7 +42,7 @@ fn find_if(text: &[u8], start: usize, accepts: impl Fn(&[u8], bool) -> bool) -> 
             pos = line.next_start;
             continue;
         };
-        // No line of data starts like the first line, so no line is read twice.
+        // No data line starts like a `begin` line, so each line is read only once.
         let (data_end, next, ended) = find_data_end(text, line.next_start);
         if (ended || next == text.len()) && accepts(&text[line.next_start..data_end], ended) {
             return Some(Block { range: pos..next, name });
@@ -51,7 +51,8 @@ fn find_if(text: &[u8], start: usize, accepts: impl Fn(&[u8], bool) -> bool) -> 
     }
 }
 
-/// Decodes the file in a body that is declared to hold one; `None` if there is none. Returns the number of broken lines, too.
+/// Decodes the file in a body that declares uuencode. Returns the content and the number of invalid lines, or `None` if
+/// there is no file.
 pub(super) fn decode(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     let block = find_if(text, 0, |data, ended| ended || !data.is_empty())?;
     let mut content = Vec::with_capacity(block.range.len() / 4 * 3);
@@ -66,13 +67,13 @@ pub(super) fn decode(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((content, broken))
 }
 
-/// The name of the file that begins in the body of a part.
+/// Returns the name of the first file in the body of a part.
 pub(super) fn file_name(text: &[u8]) -> Option<String> {
     let begin = next_begin(text, 0)?;
     parse_begin_line(&text[begin..LineSpan::at(text, begin).end])
 }
 
-/// The next line that starts with `begin `.
+/// Returns the position of the next line that starts with `begin `.
 fn next_begin(text: &[u8], start: usize) -> Option<usize> {
     let rest = text.get(start..)?;
     if rest.starts_with(b"begin ") {
@@ -81,7 +82,8 @@ fn next_begin(text: &[u8], start: usize) -> Option<usize> {
     memmem::find(rest, b"\nbegin ").map(|at| start + at + 1)
 }
 
-/// The name in a line `begin 644 name`. A mode of four digits starts with a zero; `begin 2024 plans` is text.
+/// Parses a line `begin 644 name` and returns the name. A mode of four digits must start with a zero: `begin 2024
+/// plans` is text.
 fn parse_begin_line(line: &[u8]) -> Option<String> {
     let rest = line.strip_prefix(b"begin ")?;
     let mode = rest.iter().take_while(|b| matches!(b, b'0'..=b'7')).count();
@@ -91,7 +93,8 @@ fn parse_begin_line(line: &[u8]) -> Option<String> {
     (is_mode && !name.is_empty()).then_some(name)
 }
 
-/// Where the lines of data from `start` on end, where the text after them continues, and whether the file is ended.
+/// Returns the end of the data lines from `start` on, the position where the text continues, and whether an `end` line
+/// was found.
 fn find_data_end(text: &[u8], start: usize) -> (usize, usize, bool) {
     let mut pos = start;
     while pos < text.len() {
@@ -108,7 +111,8 @@ fn find_data_end(text: &[u8], start: usize) -> (usize, usize, bool) {
     (pos, pos, false)
 }
 
-/// Whether a line can hold data: a length, and not more characters than that. Blanks at its end may be lost.
+/// Returns whether a line can contain data: a length, and not more characters than the length allows. Spaces at its end
+/// may be missing.
 fn is_data_line(line: &[u8]) -> bool {
     let Some((&first, rest)) = line.split_first() else { return true };
     let Some(length) = decode_digit(first) else { return false };
@@ -116,8 +120,9 @@ fn is_data_line(line: &[u8]) -> bool {
         && rest.iter().all(|&b| decode_digit(b).is_some())
 }
 
-/// Whether lines that can hold data are a file and not words in capitals. All lines but the last one declare the same
-/// length, and each has it. Longer runs of blanks may be lost, and `end` may be missing, if one full line is whole.
+/// Returns whether lines that can contain data are a file and not words in capitals. All lines except the last one must
+/// declare the same length and have it. Longer runs of spaces, or `end`, may be missing if at least one full line is
+/// complete.
 fn is_credible(data: &[u8], ended: bool) -> bool {
     let mut first_length = None;
     let (mut is_last, mut has_full, mut has_short) = (false, false, false);
@@ -142,7 +147,7 @@ fn is_credible(data: &[u8], ended: bool) -> bool {
     first_length.is_some() && (has_full || ended && !has_short)
 }
 
-/// Appends the data of a line. Returns whether all of it was there.
+/// Appends the data of a line. Returns whether the line is complete.
 fn decode_line(line: &[u8], content: &mut Vec<u8>) -> bool {
     let Some((&first, rest)) = line.split_first() else { return true };
     let length = decode_digit(first).map_or(0, usize::from).min(MAX_LINE_BYTES);
@@ -159,7 +164,7 @@ fn decode_line(line: &[u8], content: &mut Vec<u8>) -> bool {
     is_complete
 }
 
-/// The value of a character: six bits, with the grave accent in place of the blank.
+/// Returns the value of a character: six bits. The grave accent replaces the space.
 fn decode_digit(byte: u8) -> Option<u8> {
     matches!(byte, b' '..=b'`').then(|| (byte - b' ') & 63)
 }

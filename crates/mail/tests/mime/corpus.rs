@@ -1,5 +1,5 @@
-//! Every mail of `../corpus/` against the JSON file beside it, which holds everything that the MIME view says about the
-//! mail. `UPDATE_GOLDEN=1` writes the JSON files anew; read them before committing.
+//! Compares the MIME view of every message of `../corpus/` with the JSON file beside it. `UPDATE_GOLDEN=1` rewrites the
+//! JSON files; review them before committing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ fn bare_line_feeds_give_the_same_view() {
         let (dos, unix) = (Mime::parse(source.clone().into()), Mime::parse(unix.into()));
         assert_eq!(dos.header_map(), unix.header_map(), "{}", path.display());
         assert_eq!(dos.parts().len(), unix.parts().len(), "{}", path.display());
-        // Base64 keeps the line endings that were encoded, the others become those of the view.
+        // Base64 keeps the encoded line ends. All others become LF in the view.
         assert_eq!(dos.text(), unix.text(), "{}", path.display());
         assert_eq!(dos.inbucket_text(), unix.inbucket_text(), "{}", path.display());
         assert_eq!(dos.html(), unix.html(), "{}", path.display());
@@ -118,7 +118,7 @@ fn view(source: &[u8]) -> Value {
         "header": header,
         "errors": defects,
     });
-    // Most mails read the same in both versions of the API.
+    // For most messages the text is the same in both versions of the API.
     let compatible = mime.inbucket_text();
     if compatible != mime.text() {
         view["compatible-text"] = compatible.into();

@@ -1,11 +1,11 @@
-//! Mail that is made to hurt: each attack by its name, and soups of MIME-like pieces that nothing may choke on. The
-//! tests look at what is bounded, not at the clock; what is not bounded makes them run for minutes or abort.
+//! Hostile messages: known attacks, and random sequences of MIME fragments. The tests check limits, not time: a missing
+//! limit makes them run for minutes or abort.
 
 use bytes::Bytes;
 use proptest::prelude::*;
 use restante_mail::mime::{Defect, MAX_DEPTH, MAX_FIELDS, MAX_PARTS, Mime, header_summary};
 
-/// Everything the view can be asked for.
+/// Calls all methods of the view.
 fn read_all(source: Vec<u8>) -> Mime {
     let summary = header_summary(&source);
     let lines = summary.from.into_iter().chain(summary.to.into_iter().flatten()).chain([summary.subject]);
@@ -32,7 +32,7 @@ fn read_all(source: Vec<u8>) -> Mime {
     mime
 }
 
-/// Multiparts in multiparts.
+/// Returns nested multiparts.
 fn nested_multiparts(depth: usize) -> String {
     let level = |n| format!("Content-Type: multipart/mixed; boundary=b{n}\r\n\r\n--b{n}\r\n");
     (0..depth).map(level).collect::<Vec<_>>().concat()
@@ -149,7 +149,7 @@ fn limits_a_megabyte_of_recipients_quotes_and_comments() {
 
 #[test]
 fn parses_growing_addresses_in_linear_time() {
-    // What stands before the repeated piece, and after it.
+    // The start, the repeated piece and the end.
     let lists = [
         ("", ". ", "@x"),
         ("", "a . ", "@x"),
@@ -172,7 +172,7 @@ fn parses_growing_addresses_in_linear_time() {
         header_summary((field(start, piece, end) + "\r\n").as_bytes());
         header_summary((field(start, piece, end).repeat(40) + "\r\n").as_bytes());
     }
-    // Blanks before and after a word, and a comment after each of them.
+    // Whitespace before and after a word, each followed by comments.
     let blanks = " ".repeat(120_000);
     for start in [blanks.clone(), format!("a{blanks}"), format!("a@{blanks}"), format!("a@x{blanks}")] {
         header_summary((field(&start, "(x)", "@x") + "\r\n").as_bytes());
@@ -231,7 +231,7 @@ fn decodes_thousands_of_base64_runs() {
     ];
     for piece in fragment {
         let body = piece.repeat(300_000 / piece.len());
-        // Blanks at the end of a long line must not be looked at again for every piece of it.
+        // Whitespace at the end of a long line must not be scanned again for every segment of the line.
         let blanks = format!("{body}{}", " ".repeat(300_000));
         for (kind, body) in [
             ("text/plain; charset=utf-8", &body),
@@ -268,13 +268,13 @@ fn decodes_megabytes_in_every_charset() {
         {
             let mut source = format!("Content-Type: text/plain; charset={label}\n\n").into_bytes();
             source.extend(piece.repeat(1_000_000 / piece.len()));
-            // Four bytes of UTF-8 for each byte are more than any charset needs.
+            // No charset needs more than four bytes of UTF-8 per byte.
             assert!(Mime::parse(source.into()).text().len() <= 4_000_000, "{label}");
         }
     }
 }
 
-/// Pieces that mean something to the parser, so that soups of them reach deep into it.
+/// Fragments that are significant to the parser, so that random sequences reach deep into it.
 fn fragment() -> impl Strategy<Value = Vec<u8>> {
     let known: &[&[u8]] = &[
         b"Content-Type: ",
@@ -381,7 +381,7 @@ proptest! {
         let mut source = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n".to_vec();
         source.extend(fragments.concat());
         let mime = read_all(source.clone());
-        // Ranges lie inside of each other and in order.
+        // Ranges are nested and in order.
         for part in mime.parts() {
             prop_assert!(part.header.end <= part.body.end && part.body.end <= source.len());
         }

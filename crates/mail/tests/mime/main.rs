@@ -1,4 +1,4 @@
-//! Tests of the MIME view with whole mails.
+//! Tests of the MIME view with whole messages.
 
 mod corpus;
 mod hostile;
