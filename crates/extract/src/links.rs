@@ -115,12 +115,12 @@ impl LinkCollector {
     fn read_text(&mut self, text: &str) {
         let mut rest = text;
         while let Some(found) = TextUrl::find_first(rest).filter(|_| !self.is_full()) {
-            let (address, behind) = rest[found.start..].split_at(found.len);
+            let (url, tail) = rest[found.start..].split_at(found.len);
             if found.is_link {
-                let (href, text) = (address.to_owned(), truncate_text(address));
+                let (href, text) = (url.to_owned(), truncate_text(url));
                 self.add(Link { href, text, image_alt: None, source: LinkSource::Text });
             }
-            rest = behind;
+            rest = tail;
         }
     }
 
@@ -214,8 +214,8 @@ fn href(attributes: &str, base: Option<&str>) -> Option<String> {
 
 /// A text on one line, with one blank between its words, and not longer than anybody reads.
 fn normalize_text(text: &str) -> String {
-    let invisible = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{ad}' | '\u{34f}');
-    let visible: String = text.chars().filter(invisible).collect();
+    let is_visible = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{ad}' | '\u{34f}');
+    let visible: String = text.chars().filter(is_visible).collect();
     let line = visible.split_whitespace().collect::<Vec<_>>().join(" ");
     truncate_text(&line)
 }
@@ -224,8 +224,8 @@ fn truncate_text(text: &str) -> String {
     truncate(text, MAX_TEXT_BYTES).to_owned()
 }
 
-fn truncate(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
+fn truncate(text: &str, max_bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(max_bytes)]
 }
 
 #[cfg(test)]
@@ -234,21 +234,24 @@ mod tests {
 
     use super::*;
 
-    fn of(mail: &str) -> Vec<Link> {
-        links(&Mime::parse(Bytes::copy_from_slice(mail.as_bytes())))
+    fn links_of(message: &str) -> Vec<Link> {
+        links(&Mime::parse(Bytes::copy_from_slice(message.as_bytes())))
     }
 
     /// The links of a document, each as `text|href`, with `(alt)` where there is one.
-    fn in_html(html: &str) -> Vec<String> {
-        let shown = |link: Link| {
+    fn format_links_of_html(html: &str) -> Vec<String> {
+        let format_link = |link: Link| {
             let alt = link.image_alt.map(|alt| format!("({alt})")).unwrap_or_default();
             format!("{}{alt}|{}", link.text, link.href)
         };
-        of(&format!("Content-Type: text/html; charset=utf-8\r\n\r\n{html}")).into_iter().map(shown).collect()
+        links_of(&format!("Content-Type: text/html; charset=utf-8\r\n\r\n{html}"))
+            .into_iter()
+            .map(format_link)
+            .collect()
     }
 
     #[test]
-    fn links_of_html() {
+    fn finds_links_of_html() {
         let table: &[(&str, &[&str])] = &[
             ("<a href=http://x/>Go</a>", &["Go|http://x/"]),
             (
@@ -267,18 +270,18 @@ mod tests {
             ("<a href=http://x>z\u{200b}&zwnj;w</a>", &["zw|http://x"]),
         ];
         for (html, expected) in table {
-            assert_eq!(in_html(html), *expected, "{html}");
+            assert_eq!(format_links_of_html(html), *expected, "{html}");
         }
     }
 
     #[test]
-    fn links_of_all_places_in_order() {
-        let mail = "List-Unsubscribe: <mailto:off@example.org>, <https://example.org/off>\r\n\
+    fn finds_links_of_all_sources_in_order() {
+        let message = "List-Unsubscribe: <mailto:off@example.org>, <https://example.org/off>\r\n\
             List-Post: <mailto:list@example.org>\r\n\
             Content-Type: multipart/alternative; boundary=b\r\n\r\n\
             --b\r\n\r\nhttps://example.org/a (ftp://no) mailto:b@example.org.\r\n\
             --b\r\nContent-Type: text/html\r\n\r\n<a href=https://example.org/a>A</a> <a href=tel:123>call</a>\r\n--b--";
-        let found: Vec<_> = of(mail).into_iter().map(|link| (link.kind(), link.source, link.href)).collect();
+        let found: Vec<_> = links_of(message).into_iter().map(|link| (link.kind(), link.source, link.href)).collect();
         let expected = [
             (LinkScheme::Http, LinkSource::Html, "https://example.org/a"),
             (LinkScheme::Other, LinkSource::Html, "tel:123"),
@@ -287,17 +290,17 @@ mod tests {
             (LinkScheme::Mailto, LinkSource::Header, "mailto:off@example.org"),
             (LinkScheme::Http, LinkSource::Header, "https://example.org/off"),
         ];
-        assert_eq!(found, expected.map(|(kind, place, href)| (kind, place, href.to_owned())));
+        assert_eq!(found, expected.map(|(kind, source, href)| (kind, source, href.to_owned())));
     }
 
     #[test]
-    fn a_mail_of_nothing_but_links_is_bounded() {
+    fn limits_the_number_of_links() {
         let many =
             (0..10_000).map(|n| format!("<a href=http://x/{n}>{}", "y".repeat(2000))).collect::<Vec<_>>().concat();
-        let found = of(&format!("Content-Type: text/html\r\n\r\n{many}"));
+        let found = links_of(&format!("Content-Type: text/html\r\n\r\n{many}"));
         assert_eq!(found.len(), MAX_LINKS);
         assert!(found.iter().all(|link| link.text.len() <= MAX_TEXT_BYTES));
         let long = format!("<a href=http://x/{}>y</a>", "z".repeat(MAX_URL_BYTES));
-        assert!(in_html(&long).is_empty());
+        assert!(format_links_of_html(&long).is_empty());
     }
 }

@@ -10,20 +10,20 @@ pub(crate) fn parse_urls(value: &str) -> Vec<String> {
     let mut rest = value;
     let mut comments = 0_usize;
     while let Some(at) = rest.find(['<', '(', ')']).filter(|_| found.len() < MAX_URLS) {
-        let sign = rest.as_bytes()[at];
+        let delimiter = rest.as_bytes()[at];
         rest = &rest[at + 1..];
-        match sign {
+        match delimiter {
             b'(' => comments += 1,
             b')' => comments = comments.saturating_sub(1),
             _ if comments > 0 => {}
             _ => {
-                let Some((address, behind)) = rest.split_once('>') else { break };
-                found.push(address.split_whitespace().collect());
-                rest = behind;
+                let Some((url, tail)) = rest.split_once('>') else { break };
+                found.push(url.split_whitespace().collect());
+                rest = tail;
             }
         }
     }
-    found.retain(|address: &String| !address.is_empty());
+    found.retain(|url: &String| !url.is_empty());
     found
 }
 
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_a_field() {
+    fn parses_urls_of_a_field() {
         let table: &[(&str, &[&str])] = &[
             ("<https://x/a>, <mailto:b@x?subject=off>", &["https://x/a", "mailto:b@x?subject=off"]),
             ("<https://x/\r\n a> (or <http://no> (really)) <http://y>", &["https://x/a", "http://y"]),

@@ -3,11 +3,11 @@
 /// The address that `reference` means in a document with this base. Without a base, or with one that is no hierarchical
 /// address, a relative one stays as it is.
 pub(crate) fn resolve_url(reference: &str, base: Option<&str>) -> String {
-    let whole = || reference.to_owned();
+    let unchanged = || reference.to_owned();
     if scheme(reference).is_some() {
-        return whole();
+        return unchanged();
     }
-    let Some(base) = base.and_then(BaseUrl::new) else { return whole() };
+    let Some(base) = base.and_then(BaseUrl::new) else { return unchanged() };
     if reference.starts_with("//") {
         return format!("{}:{reference}", base.scheme);
     }
@@ -22,8 +22,8 @@ pub(crate) fn resolve_url(reference: &str, base: Option<&str>) -> String {
 }
 
 /// The scheme of an address, when it has one.
-pub(crate) fn scheme(address: &str) -> Option<&str> {
-    let (scheme, _) = address.split_once(':')?;
+pub(crate) fn scheme(url: &str) -> Option<&str> {
+    let (scheme, _) = url.split_once(':')?;
     let rest = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(rest)).then_some(scheme)
 }
@@ -39,12 +39,12 @@ struct BaseUrl<'a> {
 }
 
 impl<'a> BaseUrl<'a> {
-    fn new(address: &'a str) -> Option<Self> {
-        let scheme = scheme(address)?;
-        let authority = address[scheme.len()..].strip_prefix("://")?;
-        let start = address.len() - authority.len();
-        let end = authority.find(['/', '?', '#']).map_or(address.len(), |len| start + len);
-        let (origin, rest) = address.split_at(end);
+    fn new(url: &'a str) -> Option<Self> {
+        let scheme = scheme(url)?;
+        let authority = url[scheme.len()..].strip_prefix("://")?;
+        let start = url.len() - authority.len();
+        let end = authority.find(['/', '?', '#']).map_or(url.len(), |len| start + len);
+        let (origin, rest) = url.split_at(end);
         let rest = rest.split('#').next().unwrap_or_default();
         let (path, query) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
         Some(Self { scheme, origin, path, query })
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relative_addresses() {
+    fn resolves_relative_urls() {
         let base = "https://example.org/mail/index.html?x=1#top";
         let table = [
             ("https://other.example/", "https://other.example/"),

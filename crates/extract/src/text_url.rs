@@ -26,10 +26,10 @@ impl TextUrl {
             if !body.starts_with(|c: char| c.is_alphanumeric() || (!is_mail && c == '[')) {
                 return None;
             }
-            let whole = &body[..body.find(ends_url).unwrap_or(body.len())];
-            let trimmed = without_trailing_punctuation(whole);
-            if whole.len() > MAX_URL_BYTES {
-                return Some(Self { start, len: prefix + whole.len(), is_link: false });
+            let untrimmed = &body[..body.find(ends_url).unwrap_or(body.len())];
+            let trimmed = without_trailing_punctuation(untrimmed);
+            if untrimmed.len() > MAX_URL_BYTES {
+                return Some(Self { start, len: prefix + untrimmed.len(), is_link: false });
             }
             Some(Self { start, len: prefix + trimmed.len(), is_link: true })
         })
@@ -54,14 +54,14 @@ fn ends_url(c: char) -> bool {
 }
 
 /// The address without what belongs to the sentence around it: punctuation, and brackets that were not opened in it.
-fn without_trailing_punctuation(address: &str) -> &str {
+fn without_trailing_punctuation(url: &str) -> &str {
     const BRACKETS: [(char, char); 3] = [('(', ')'), ('[', ']'), ('{', '}')];
     const TRAILING: &str = ".,;:!?'*_~|([{";
     let mut unopened = BRACKETS.map(|(open, close)| {
-        let count = |bracket| address.matches(bracket).count();
+        let count = |bracket| url.matches(bracket).count();
         count(close).saturating_sub(count(open))
     });
-    let mut trimmed = address;
+    let mut trimmed = url;
     while let Some(last) = trimmed.chars().next_back() {
         match BRACKETS.iter().position(|&(_, close)| close == last) {
             Some(kind) if unopened[kind] > 0 => unopened[kind] -= 1,
@@ -77,18 +77,18 @@ fn without_trailing_punctuation(address: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn all(text: &str) -> Vec<&str> {
+    fn find_all(text: &str) -> Vec<&str> {
         let (mut rest, mut found) = (text, Vec::new());
-        while let Some(one) = TextUrl::find_first(rest) {
-            let (address, behind) = rest[one.start..].split_at(one.len);
-            found.push(address);
-            rest = behind;
+        while let Some(url_match) = TextUrl::find_first(rest) {
+            let (url, tail) = rest[url_match.start..].split_at(url_match.len);
+            found.push(url);
+            rest = tail;
         }
         found
     }
 
     #[test]
-    fn addresses_without_the_sentence_around_them() {
+    fn finds_urls_without_surrounding_punctuation() {
         let table: &[(&str, &[&str])] = &[
             ("nothing: here", &[]),
             ("Go to https://example.org/a.", &["https://example.org/a"]),
@@ -98,12 +98,12 @@ mod tests {
             ("www.example.org javascript:alert(1)", &[]),
         ];
         for (text, expected) in table {
-            assert_eq!(all(text), *expected, "{text}");
+            assert_eq!(find_all(text), *expected, "{text}");
         }
     }
 
     #[test]
-    fn what_is_too_long_is_no_link() {
+    fn url_over_limit_is_not_a_link() {
         let text = format!("http://x/{}", "y".repeat(MAX_URL_BYTES));
         let found = TextUrl::find_first(&text).unwrap();
         assert_eq!((found.len, found.is_link), (text.len(), false));

@@ -40,14 +40,14 @@ pub enum UnsubscribeMethod {
 /// What the header of a mail says about getting off its list.
 pub fn unsubscribe(mime: &Mime) -> Unsubscribe {
     let field = |name: &str| mime.header().iter().find(|field| field.has_name(name)).map(HeaderField::value);
-    let addresses = field("List-Unsubscribe").map(|value| list_header::parse_urls(&value)).unwrap_or_default();
-    let links: Vec<_> = addresses.into_iter().filter_map(UnsubscribeLink::from_url).collect();
-    let posted = field("List-Unsubscribe-Post").is_some_and(|value| {
+    let urls = field("List-Unsubscribe").map(|value| list_header::parse_urls(&value)).unwrap_or_default();
+    let links: Vec<_> = urls.into_iter().filter_map(UnsubscribeLink::from_url).collect();
+    let has_one_click_field = field("List-Unsubscribe-Post").is_some_and(|value| {
         // RFC 8058 section 3.1: it must hold this pair and nothing else.
         value.trim().eq_ignore_ascii_case("List-Unsubscribe=One-Click")
     });
     Unsubscribe {
-        one_click: posted && links.iter().any(|way| way.kind == UnsubscribeMethod::Https),
+        one_click: has_one_click_field && links.iter().any(|link| link.kind == UnsubscribeMethod::Https),
         links,
         list_id: field("List-Id").and_then(|value| list_id(&value)),
     }
@@ -78,12 +78,12 @@ mod tests {
 
     use super::*;
 
-    fn of(header: &str) -> Unsubscribe {
+    fn parse_header(header: &str) -> Unsubscribe {
         unsubscribe(&Mime::parse(Bytes::from(format!("{header}\r\n\r\nx"))))
     }
 
     #[test]
-    fn one_click_needs_both_fields_and_a_safe_address() {
+    fn one_click_needs_both_fields_and_an_https_url() {
         const POST: &str = "List-Unsubscribe-Post: List-Unsubscribe=One-Click";
         let table = [
             (format!("List-Unsubscribe: <https://x/off>\r\n{POST}"), true),
@@ -96,18 +96,19 @@ mod tests {
             (POST.to_owned(), false),
         ];
         for (header, expected) in table {
-            assert_eq!(of(&header).one_click, expected, "{header}");
+            assert_eq!(parse_header(&header).one_click, expected, "{header}");
         }
     }
 
     #[test]
-    fn the_ways_and_the_name_of_the_list() {
-        let found =
-            of("List-Unsubscribe: <ftp://x>, <http://x/a>, <mailto:b@x>\r\nList-Id: News \"of\" <news.example.org>");
-        let links: Vec<_> = found.links.iter().map(|way| (way.kind, way.href.as_str())).collect();
+    fn parses_links_and_list_id() {
+        let found = parse_header(
+            "List-Unsubscribe: <ftp://x>, <http://x/a>, <mailto:b@x>\r\nList-Id: News \"of\" <news.example.org>",
+        );
+        let links: Vec<_> = found.links.iter().map(|link| (link.kind, link.href.as_str())).collect();
         assert_eq!(links, [(UnsubscribeMethod::Http, "http://x/a"), (UnsubscribeMethod::Mailto, "mailto:b@x")]);
         assert_eq!(found.list_id.as_deref(), Some("news.example.org"));
-        assert_eq!(of("List-Id: plain.example.org").list_id.as_deref(), Some("plain.example.org"));
-        assert_eq!(of("List-Id: <>\r\nSubject: x"), Unsubscribe::default());
+        assert_eq!(parse_header("List-Id: plain.example.org").list_id.as_deref(), Some("plain.example.org"));
+        assert_eq!(parse_header("List-Id: <>\r\nSubject: x"), Unsubscribe::default());
     }
 }

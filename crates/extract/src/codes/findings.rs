@@ -34,41 +34,40 @@ impl Findings {
         &mut self,
         code: &str,
         weight: f64,
-        place: CodeSource,
-        around: impl FnOnce() -> (String, String),
+        source: CodeSource,
+        context: impl FnOnce() -> (String, String),
     ) {
         if weight < MIN_WEIGHT {
             return;
         }
-        let finding = self.entry(code, place);
-        finding.in_subject |= place == CodeSource::Subject;
+        let finding = self.entry(code, source);
+        finding.in_subject |= source == CodeSource::Subject;
         if weight > finding.weight {
-            let (before, after) = around();
-            finding.code = Code { code: code.to_owned(), score: 0.0, before, after, source: place };
+            let (before, after) = context();
+            finding.code = Code { code: code.to_owned(), score: 0.0, before, after, source };
             finding.weight = weight;
         }
     }
 
     /// Adds a code of a link.
-    pub(super) fn add_from_link(&mut self, code: &str, place: CodeSource) {
-        self.add(code, LINK_WEIGHT, place, Default::default);
-        self.entry(code, place).in_link = true;
+    pub(super) fn add_from_link(&mut self, code: &str, source: CodeSource) {
+        self.add(code, LINK_WEIGHT, source, Default::default);
+        self.entry(code, source).in_link = true;
     }
 
     /// The codes with their scores, the likeliest first; of equal ones, that which was found first.
     pub(super) fn into_ranked(self) -> Vec<Code> {
         let mut codes: Vec<Code> = self.findings.into_iter().map(Finding::into_code).collect();
-        codes.sort_by(|one, other| other.score.total_cmp(&one.score));
+        codes.sort_by(|left, right| right.score.total_cmp(&left.score));
         codes.truncate(MAX_CODES);
         codes
     }
 
     /// What is known of a code; nothing yet when it is new.
-    fn entry(&mut self, code: &str, place: CodeSource) -> &mut Finding {
+    fn entry(&mut self, code: &str, source: CodeSource) -> &mut Finding {
         let at = *self.index_by_code.entry(code.replace('-', "")).or_insert(self.findings.len());
         if at == self.findings.len() {
-            let code =
-                Code { code: code.to_owned(), score: 0.0, before: String::new(), after: String::new(), source: place };
+            let code = Code { code: code.to_owned(), score: 0.0, before: String::new(), after: String::new(), source };
             self.findings.push(Finding { code, weight: 0.0, in_subject: false, in_link: false });
         }
         &mut self.findings[at]
@@ -77,9 +76,9 @@ impl Findings {
 
 impl Finding {
     fn into_code(self) -> Code {
-        let again =
+        let is_repeated =
             self.in_subject && self.code.source != CodeSource::Subject || self.in_link && self.weight > LINK_WEIGHT;
-        Code { score: score(self.weight + if again { REPEAT_BONUS } else { 0.0 }), ..self.code }
+        Code { score: score(self.weight + if is_repeated { REPEAT_BONUS } else { 0.0 }), ..self.code }
     }
 }
 
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_code_in_several_places_is_one() {
+    fn merges_the_same_code_of_several_sources() {
         let mut findings = Findings::default();
         let words = |word: &str| (word.to_owned(), String::new());
         findings.add("1111", 0.5, CodeSource::Text, || words("text"));
@@ -106,19 +105,19 @@ mod tests {
         findings.add("3333", MIN_WEIGHT / 2.0, CodeSource::Text, || words("too little"));
         findings.add_from_link("4444", CodeSource::Html);
         let found = findings.into_ranked();
-        let shown: Vec<_> = found.iter().map(|code| (code.code.as_str(), code.before.as_str(), code.source)).collect();
+        let ranked: Vec<_> = found.iter().map(|code| (code.code.as_str(), code.before.as_str(), code.source)).collect();
         let expected = [
             ("2222", "html", CodeSource::Html),
             ("AB-CD1", "dash", CodeSource::Text),
             ("1111", "text", CodeSource::Text),
             ("4444", "", CodeSource::Html),
         ];
-        assert_eq!(shown, expected);
+        assert_eq!(ranked, expected);
         assert!(found[0].score > score(0.8), "it is in the subject as well");
     }
 
     #[test]
-    fn scores_are_between_nothing_and_certainty() {
+    fn scores_are_between_0_and_1() {
         let table = [(0.0, "0"), (0.45, "0.5"), (1.0, "0.786"), (100.0, "1")];
         for (weight, expected) in table {
             assert_eq!(score(weight).to_string(), expected);

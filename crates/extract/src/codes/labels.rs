@@ -74,12 +74,12 @@ impl AnalyzedLine {
     /// Reads lines, as far as there are not too many candidates in them.
     pub(super) fn analyze_all(lines: Vec<TextLine>) -> Vec<Self> {
         let mut seen = 0;
-        let read = |line: TextLine| {
+        let analyze = |line: TextLine| {
             let candidates = if seen < MAX_CANDIDATES { find_candidates(&line.text) } else { Vec::new() };
             seen += candidates.len();
             Self::new(line, candidates)
         };
-        lines.into_iter().map(read).collect()
+        lines.into_iter().map(analyze).collect()
     }
 
     pub(super) fn has(&self, sense: Sense) -> bool {
@@ -87,19 +87,20 @@ impl AnalyzedLine {
     }
 
     fn new(line: TextLine, candidates: Vec<Candidate>) -> Self {
-        let hits = find_words(&line.text);
-        let senses = hits.iter().map(|hit| hit.sense).collect();
-        let mut read = Self { line, candidates, senses, words: hits, label_for_next: Label::None };
-        read.label_for_next = read.find_label_for_next();
-        read
+        let words = find_words(&line.text);
+        let senses = words.iter().map(|word| word.sense).collect();
+        let mut analyzed = Self { line, candidates, senses, words, label_for_next: Label::None };
+        analyzed.label_for_next = analyzed.find_label_for_next();
+        analyzed
     }
 
     /// What the line says to the one behind it. A number in it takes the word before it for itself, and who warns of
     /// giving codes away names none.
     fn find_label_for_next(&self) -> Label {
         let taken = self.candidates.last().map_or(0, |candidate| candidate.range.end);
-        let last = |sense| self.words.iter().rfind(|hit| hit.sense == sense);
-        let is_label = |hit: &&WordMatch| self.line.text.len() - hit.end <= MAX_LABEL_DISTANCE / 2 && hit.end > taken;
+        let last = |sense| self.words.iter().rfind(|word| word.sense == sense);
+        let is_label =
+            |word: &&WordMatch| self.line.text.len() - word.end <= MAX_LABEL_DISTANCE / 2 && word.end > taken;
         match (last(Sense::Code), last(Sense::Other).filter(is_label)) {
             (Some(code), Some(other)) if other.start > code.end && other.start - code.end < MAX_LABEL_DISTANCE / 4 => {
                 Label::Other
@@ -145,11 +146,12 @@ impl AnalyzedLine {
     fn is_used_for_action(&self, number: usize) -> bool {
         let Candidate { range, shape, .. } = &self.candidates[number];
         let words = words_within(&self.words, &self.range_between_neighbors(number));
-        let gap = |hit: &WordMatch| if hit.end <= range.start { hit.end..range.start } else { range.end..hit.start };
+        let gap =
+            |word: &WordMatch| if word.end <= range.start { word.end..range.start } else { range.end..word.start };
         let is_within = |gap: Range<usize>, reach| {
             gap.len() <= reach && self.line.text.get(gap).is_some_and(|gap| !contains_sentence_end(gap))
         };
-        let is_near = |sense, reach| words.iter().any(|hit| hit.sense == sense && is_within(gap(hit), reach));
+        let is_near = |sense, reach| words.iter().any(|word| word.sense == sense && is_within(gap(word), reach));
         !shape.needs_label() && is_near(Sense::Use, MAX_LABEL_DISTANCE / 2) && is_near(Sense::Action, MAX_WORD_DISTANCE)
     }
 
@@ -157,24 +159,24 @@ impl AnalyzedLine {
     fn label_before(&self, number: usize) -> Label {
         let Candidate { range, shape, .. } = &self.candidates[number];
         let taken = number.checked_sub(1).map_or(0, |last| self.candidates[last].range.end);
-        let before = &self.words[..self.words.partition_point(|hit| hit.start < range.start)];
+        let before = &self.words[..self.words.partition_point(|word| word.start < range.start)];
         let mut act = Label::None;
-        for hit in before.iter().rev() {
-            let Some(gap) = range.start.checked_sub(hit.end) else { continue };
-            let is_taken = hit.end <= taken;
+        for word in before.iter().rev() {
+            let Some(gap) = range.start.checked_sub(word.end) else { continue };
+            let is_taken = word.end <= taken;
             if gap > MAX_WORD_DISTANCE {
                 break;
             }
-            match hit.sense {
+            match word.sense {
                 Sense::Other if gap <= MAX_LABEL_DISTANCE && !is_taken => return Label::Other,
                 Sense::Code => {
-                    let ended = contains_sentence_end(&self.line.text[hit.end..range.start]);
-                    let is_far = gap > MAX_LABEL_DISTANCE || is_taken || ended;
-                    if shape.needs_label() && is_far || ended && self.has(Sense::Secret) {
+                    let has_sentence_end = contains_sentence_end(&self.line.text[word.end..range.start]);
+                    let is_far = gap > MAX_LABEL_DISTANCE || is_taken || has_sentence_end;
+                    if shape.needs_label() && is_far || has_sentence_end && self.has(Sense::Secret) {
                         continue;
                     }
                     return Label::Code(match gap {
-                        _ if is_taken || ended => 0.5,
+                        _ if is_taken || has_sentence_end => 0.5,
                         ..=MAX_LABEL_DISTANCE => 1.0,
                         _ => 0.8,
                     });
@@ -190,13 +192,13 @@ impl AnalyzedLine {
     fn label_after(&self, number: usize, mut act: Label) -> Label {
         let Candidate { range, shape, .. } = &self.candidates[number];
         let end = self.candidates.get(number + 1).map_or(self.line.text.len(), |next| next.range.start);
-        let behind = &self.words[self.words.partition_point(|hit| hit.start < range.end)..];
-        for hit in behind.iter().take_while(|hit| hit.start < end) {
-            let gap = hit.start - range.end;
+        let following = &self.words[self.words.partition_point(|word| word.start < range.end)..];
+        for word in following.iter().take_while(|word| word.start < end) {
+            let gap = word.start - range.end;
             if gap > MAX_WORD_DISTANCE / 2 {
                 break;
             }
-            match hit.sense {
+            match word.sense {
                 Sense::Other if gap <= MAX_LABEL_DISTANCE / 2 => return Label::Other,
                 Sense::Code if shape.needs_label() && gap > MAX_LABEL_DISTANCE => {}
                 Sense::Code => return Label::Code(0.9),
@@ -222,10 +224,10 @@ pub(super) fn label_for(lines: &[AnalyzedLine], at: usize, number: usize, alone:
 /// Whether the sentence of a number goes on in the next line, and takes it back there.
 fn is_invalidated_on_next_line(lines: &[AnalyzedLine], at: usize, number: usize) -> bool {
     let AnalyzedLine { line, candidates, .. } = &lines[at];
-    let behind = &line.text[candidates[number].range.end..];
-    let is_last = number + 1 == candidates.len() && behind.len() <= MAX_LABEL_DISTANCE;
+    let following = &line.text[candidates[number].range.end..];
+    let is_last = number + 1 == candidates.len() && following.len() <= MAX_LABEL_DISTANCE;
     let Some(next) = lines.get(at + 1).filter(|_| is_last) else { return false };
-    let text = format!("{behind} {}", &next.line.text[..next.line.text.floor_char_boundary(MAX_WORD_DISTANCE)]);
+    let text = format!("{following} {}", &next.line.text[..next.line.text.floor_char_boundary(MAX_WORD_DISTANCE)]);
     revoked::is_declared_invalid(&text, &find_words(&text), 0..text.len())
 }
 
@@ -234,22 +236,22 @@ fn label_from_other_lines(lines: &[AnalyzedLine], at: usize, candidate: &Candida
     if candidate.shape.needs_label() && !alone {
         return Label::None;
     }
-    let mut word = Label::None;
+    let mut label = Label::None;
     for (distance, (line, scale)) in lines[..at].iter().rev().zip(LINES_BEFORE_SCALE).enumerate() {
         let is_first = alone || candidate.range.start < MAX_LABEL_DISTANCE;
         if line.label_for_next == Label::Other && distance == 0 && is_first {
             return Label::Other;
         }
-        word = word.or_stronger(line.label_for_next.scaled(scale));
+        label = label.or_stronger(line.label_for_next.scaled(scale));
     }
-    if matches!(word, Label::Code(_)) && !alone {
-        return word;
+    if matches!(label, Label::Code(_)) && !alone {
+        return label;
     }
     for (line, scale) in lines[at + 1..].iter().zip(LINES_AFTER_SCALE).filter(|(line, _)| line.candidates.is_empty()) {
         let scale = if alone { scale } else { scale / 2.0 };
-        word = word.or_stronger(line.label_for_next.scaled(scale));
+        label = label.or_stronger(line.label_for_next.scaled(scale));
     }
-    word
+    label
 }
 
 #[cfg(test)]
@@ -258,7 +260,7 @@ mod tests {
     use super::*;
 
     /// What is said about a number in a text.
-    fn of(text: &str, code: &str) -> Label {
+    fn label_in_text(text: &str, code: &str) -> Label {
         let lines = AnalyzedLine::analyze_all(from_text(text));
         let of_line = |line: &AnalyzedLine| line.candidates.iter().position(|candidate| candidate.code == code);
         let (at, number) =
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_number_is_called() {
+    fn labels_numbers() {
         let table = [
             ("Your code is 482913", Label::Code(1.0)),
             ("482913 is your code", Label::Code(0.9)),
@@ -298,10 +300,10 @@ mod tests {
             ("Your old code has been replaced by:\n482913", Label::Code(0.85)),
         ];
         for (text, expected) in table {
-            assert_eq!(of(text, "482913"), expected, "{text}");
+            assert_eq!(label_in_text(text, "482913"), expected, "{text}");
         }
-        assert_eq!(of("Your code for order 12345 is 482913", "12345"), Label::Other);
-        assert_eq!(of("Your code is 2048", "2048"), Label::Code(1.0));
-        assert_eq!(of("Your code was sent on 15 November 2026", "2026"), Label::None);
+        assert_eq!(label_in_text("Your code for order 12345 is 482913", "12345"), Label::Other);
+        assert_eq!(label_in_text("Your code is 2048", "2048"), Label::Code(1.0));
+        assert_eq!(label_in_text("Your code was sent on 15 November 2026", "2026"), Label::None);
     }
 }

@@ -30,35 +30,35 @@ pub(super) struct WordMatch {
 /// The words of a line, from left to right; none inside of another.
 pub(super) fn find_words(line: &str) -> Vec<WordMatch> {
     let folded = fold_text(line);
-    let mut hits = Vec::new();
+    let mut words = Vec::new();
     let mut at = 0;
     while at < folded.len() {
         let found = LABELS.longest_match(&folded, at);
         if let Some((len, sense)) = found {
             let end = folded.get(at + len).map_or(line.len(), |&(_, start)| start);
-            hits.push(WordMatch { start: folded[at].1, end, sense });
+            words.push(WordMatch { start: folded[at].1, end, sense });
         }
         at += found.map_or(1, |(len, _)| len);
     }
-    hits
+    words
 }
 
 /// Those of the words of a line that are in a range.
-pub(super) fn words_within<'a>(hits: &'a [WordMatch], range: &Range<usize>) -> &'a [WordMatch] {
-    let start = hits.partition_point(|hit| hit.start < range.start);
-    let end = hits.partition_point(|hit| hit.end <= range.end);
-    hits.get(start..end).unwrap_or_default()
+pub(super) fn words_within<'a>(words: &'a [WordMatch], range: &Range<usize>) -> &'a [WordMatch] {
+    let start = words.partition_point(|word| word.start < range.start);
+    let end = words.partition_point(|word| word.end <= range.end);
+    words.get(start..end).unwrap_or_default()
 }
 
 /// Whether a text begins with a word for what the number before it counts.
 pub(super) fn starts_with_unit(text: &str) -> bool {
     const LONGEST: usize = 64;
     let word = text.trim_start_matches([' ', '-']);
-    let near = fold_text(&word[..word.floor_char_boundary(LONGEST)]);
-    let is_joined = near.first().is_some_and(|&(first, _)| first >= FIRST_IDEOGRAPHIC_CHAR);
+    let prefix = fold_text(&word[..word.floor_char_boundary(LONGEST)]);
+    let is_joined = prefix.first().is_some_and(|&(first, _)| first >= FIRST_IDEOGRAPHIC_CHAR);
     (word.len() < text.len() || is_joined)
         && !(word.len() < text.len() && is_joined)
-        && UNITS.longest_match(&near, 0).is_some()
+        && UNITS.longest_match(&prefix, 0).is_some()
 }
 
 /// The entries of the table as a tree, character by character: a place in a line is compared with all of them at once.
@@ -85,19 +85,19 @@ struct TrieEntry {
 }
 
 impl Trie {
-    fn build(wanted: impl Fn(Sense) -> bool) -> Self {
+    fn build(is_wanted: impl Fn(Sense) -> bool) -> Self {
         let mut index = Self { nodes: vec![Node::default()] };
         let groups = LANGUAGES.iter().flat_map(|language| language.words);
-        for (sense, words) in groups.filter(|(sense, _)| wanted(*sense)) {
-            for written in *words {
-                index.add(written, *sense);
+        for (sense, words) in groups.filter(|(sense, _)| is_wanted(*sense)) {
+            for pattern in *words {
+                index.add(pattern, *sense);
             }
         }
         index
     }
 
-    fn add(&mut self, written: &str, sense: Sense) {
-        let bare = written.strip_prefix('*').unwrap_or(written);
+    fn add(&mut self, pattern: &str, sense: Sense) {
+        let bare = pattern.strip_prefix('*').unwrap_or(pattern);
         // A single dot at the end is the sign; `tel.` and the like lose nothing by it.
         let word = bare.strip_suffix('.').unwrap_or(bare);
         let mut node = 0;
@@ -108,8 +108,8 @@ impl Trie {
                 self.nodes.push(Node::default());
             }
         }
-        let (inside, whole) = (bare.len() < written.len(), word.len() < bare.len());
-        self.nodes[node].entries.push(TrieEntry { sense, may_start_inside_word: inside, must_end_word: whole });
+        let (may_start_inside_word, must_end_word) = (bare.len() < pattern.len(), word.len() < bare.len());
+        self.nodes[node].entries.push(TrieEntry { sense, may_start_inside_word, must_end_word });
     }
 
     /// The longest entry at a place: its length and what it says.
@@ -162,7 +162,7 @@ mod tests {
     use Sense::{Action, Code, Expiry, Other, Promo};
 
     #[test]
-    fn words_in_lines() {
+    fn finds_words_in_lines() {
         let table: &[(&str, &[(&str, Sense)])] = &[
             ("nothing to see", &[]),
             ("Your CODE, decoded", &[("CODE", Code)]),
@@ -176,13 +176,13 @@ mod tests {
             ("הקוד", &[("קוד", Code)]),
         ];
         for (line, expected) in table {
-            let found: Vec<_> = find_words(line).iter().map(|hit| (&line[hit.start..hit.end], hit.sense)).collect();
+            let found: Vec<_> = find_words(line).iter().map(|word| (&line[word.start..word.end], word.sense)).collect();
             assert_eq!(found, *expected, "{line}");
         }
     }
 
     #[test]
-    fn units_behind_numbers() {
+    fn recognizes_units_after_numbers() {
         let table = [
             (" minutes", true),
             (" Minuten.", true),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_in_order() {
+    fn every_language_has_words_of_every_sense() {
         let tags: HashSet<_> = LANGUAGES.iter().map(|language| language.tag).collect();
         assert_eq!(tags.len(), LANGUAGES.len(), "each language once");
         for language in LANGUAGES {

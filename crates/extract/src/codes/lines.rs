@@ -37,20 +37,20 @@ pub(super) fn from_text(text: &str) -> Vec<TextLine> {
 
 /// The lines of an HTML document.
 pub(super) fn from_html(html: &str) -> Vec<TextLine> {
-    let mut page = LineBuilder::default();
+    let mut builder = LineBuilder::default();
     for token in Tokens::new(html).take(MAX_TOKENS) {
         match token {
-            Token::Text(raw) => page.push(raw),
-            Token::StartTag(name, attributes) => page.open(&name.to_ascii_lowercase(), attributes),
+            Token::Text(raw) => builder.push(raw),
+            Token::StartTag(name, attributes) => builder.open(&name.to_ascii_lowercase(), attributes),
             Token::RawText(_) => {}
-            Token::EndTag(name) => page.close(&name.to_ascii_lowercase()),
+            Token::EndTag(name) => builder.close(&name.to_ascii_lowercase()),
         }
-        if page.written_bytes > MAX_TEXT_BYTES || page.lines.len() >= MAX_LINES {
+        if builder.written_bytes > MAX_TEXT_BYTES || builder.lines.len() >= MAX_LINES {
             break;
         }
     }
-    page.end_line();
-    join_single_characters(page.lines)
+    builder.end_line();
+    join_single_characters(builder.lines)
 }
 
 /// What stands between the last word and the next one.
@@ -79,23 +79,23 @@ impl LineBuilder {
         /// Deeper ones are not noticed.
         const MAX_STRONG: usize = 64;
         self.break_at(name);
-        if let Some((last, inside)) = self.open_emphasis.last_mut()
+        if let Some((last, nested)) = self.open_emphasis.last_mut()
             && last == name
         {
-            *inside += 1;
+            *nested += 1;
         } else if !VOID.contains(&name) && self.open_emphasis.len() < MAX_STRONG && is_emphasized(name, attributes) {
             self.open_emphasis.push((name.to_owned(), 0));
         }
     }
 
     fn close(&mut self, name: &str) {
-        if let Some((last, inside)) = self.open_emphasis.last_mut()
+        if let Some((last, nested)) = self.open_emphasis.last_mut()
             && last == name
         {
-            if *inside == 0 {
+            if *nested == 0 {
                 self.open_emphasis.pop();
             } else {
-                *inside -= 1;
+                *nested -= 1;
             }
         }
         self.break_at(name);
@@ -152,7 +152,7 @@ fn is_emphasized(name: &str, attributes: &str) -> bool {
     }
     let value = |name| find_attribute(attributes, name).unwrap_or_default().to_ascii_lowercase();
     let style: String = value("style").split_whitespace().collect();
-    STYLES.iter().any(|strong| style.contains(strong))
+    STYLES.iter().any(|emphasis| style.contains(emphasis))
         || is_large(&style)
         || ["code", "otp", "pin"].iter().any(|word| value("class").split(['-', '_', ' ']).any(|part| part == *word))
 }
@@ -176,20 +176,20 @@ fn join_single_characters(lines: Vec<TextLine>) -> Vec<TextLine> {
         let mut chars = line.text.chars();
         chars.next().is_some_and(|c| c.is_ascii_digit() || c.is_ascii_uppercase()) && chars.next().is_none()
     };
-    let mut all: Vec<TextLine> = Vec::with_capacity(lines.len());
+    let mut joined: Vec<TextLine> = Vec::with_capacity(lines.len());
     let mut follows = false;
     for line in lines {
         let single = is_single(&line);
-        match all.last_mut() {
+        match joined.last_mut() {
             Some(last) if single && follows => {
                 last.text.push(' ');
                 last.text.push_str(&line.text);
             }
-            _ => all.push(line),
+            _ => joined.push(line),
         }
         follows = single;
     }
-    all
+    joined
 }
 
 /// A character as the rest looks at it: digits of all scripts and full-width forms as ASCII, dashes as one dash, and nothing
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn html_as_lines() {
+    fn converts_html_to_lines() {
         let table: &[(&str, &[&str])] = &[
             ("", &[]),
             ("<p>Hello <b>you</b></p>there<br>x", &["Hello you", "there", "x"]),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_out() {
+    fn finds_emphasized_text() {
         let table = [
             ("<h1>X</h1>y", "X"),
             ("a<b>X</b>y", "X"),
@@ -256,9 +256,9 @@ mod tests {
         ];
         for (html, expected) in table {
             let lines = from_html(html);
-            let strong = lines.iter().flat_map(|line| line.emphasized.iter().map(|range| &line.text[range.clone()]));
+            let emphasis = lines.iter().flat_map(|line| line.emphasized.iter().map(|range| &line.text[range.clone()]));
             assert_eq!(
-                strong.map(|text| text.trim_start_matches(CELL_SEPARATOR)).collect::<String>(),
+                emphasis.map(|text| text.trim_start_matches(CELL_SEPARATOR)).collect::<String>(),
                 expected,
                 "{html}"
             );
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_bounded() {
+    fn limits_the_text() {
         let size = |lines: &[TextLine]| lines.iter().map(|line| line.text.len()).sum::<usize>();
         for piece in ["x", "1 ", "<p>1", "<b>1", "<div>x y</div>", "1\n"] {
             let long = piece.repeat(4 * MAX_TEXT_BYTES);

@@ -67,19 +67,20 @@ pub fn codes(mime: &Mime) -> Vec<Code> {
         AnalyzedText::new(lines::from_text(text.as_deref().unwrap_or_default()), false),
         AnalyzedText::new(lines::from_html(&html), false),
     ];
-    let mood = MessageTopics::from_texts(&subject, &texts);
+    let topics = MessageTopics::from_texts(&subject, &texts);
     let mut found = Findings::default();
-    for (place, text) in [(CodeSource::Subject, &subject), (CodeSource::Text, &texts[0]), (CodeSource::Html, &texts[1])]
+    for (source, text) in
+        [(CodeSource::Subject, &subject), (CodeSource::Text, &texts[0]), (CodeSource::Html, &texts[1])]
     {
         for (at, line) in text.lines.iter().enumerate() {
             for (number, candidate) in line.candidates.iter().enumerate() {
-                let weight = text.weight(at, number, &mood);
-                found.add(&candidate.code, weight, place, || surrounding_words(&text.lines, at, &candidate.range));
+                let weight = text.weight(at, number, &topics);
+                found.add(&candidate.code, weight, source, || surrounding_words(&text.lines, at, &candidate.range));
             }
         }
     }
-    for (code, place) in codes_in_links(&html, text.as_deref()) {
-        found.add_from_link(&code, place);
+    for (code, source) in codes_in_links(&html, text.as_deref()) {
+        found.add_from_link(&code, source);
     }
     found.into_ranked()
 }
@@ -97,14 +98,22 @@ fn surrounding_words(lines: &[AnalyzedLine], at: usize, range: &Range<usize>) ->
 }
 
 fn first_words(text: &str) -> String {
-    let cut = &text[..text.floor_char_boundary(MAX_CONTEXT_BYTES)];
-    let words = if cut.len() < text.len() { cut.rsplit_once(' ').map_or(cut, |(words, _)| words) } else { cut };
+    let truncated = &text[..text.floor_char_boundary(MAX_CONTEXT_BYTES)];
+    let words = if truncated.len() < text.len() {
+        truncated.rsplit_once(' ').map_or(truncated, |(words, _)| words)
+    } else {
+        truncated
+    };
     words.replace(lines::CELL_SEPARATOR, " ")
 }
 
 fn last_words(text: &str) -> String {
-    let cut = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_CONTEXT_BYTES))..];
-    let words = if cut.len() < text.len() { cut.split_once(' ').map_or(cut, |(_, words)| words) } else { cut };
+    let truncated = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_CONTEXT_BYTES))..];
+    let words = if truncated.len() < text.len() {
+        truncated.split_once(' ').map_or(truncated, |(_, words)| words)
+    } else {
+        truncated
+    };
     words.replace(lines::CELL_SEPARATOR, " ")
 }
 
@@ -114,7 +123,7 @@ fn codes_in_links(html: &str, text: Option<&str>) -> Vec<(String, CodeSource)> {
         ["code", "otp", "pin", "token", "passcode", "verification_code", "verificationcode", "confirm", "key", "c"];
     let mut found = Vec::new();
     for link in links_in_bodies(html, text) {
-        let place = match link.source {
+        let source = match link.source {
             LinkSource::Html => CodeSource::Html,
             LinkSource::Text => CodeSource::Text,
             LinkSource::Header => continue,
@@ -127,7 +136,7 @@ fn codes_in_links(html: &str, text: Option<&str>) -> Vec<(String, CodeSource)> {
             if let [candidate] = shapes::find_candidates(value).as_slice()
                 && candidate.range == (0..value.len())
             {
-                found.push((candidate.code.clone(), place));
+                found.push((candidate.code.clone(), source));
             }
         }
     }

@@ -9,14 +9,14 @@ use super::sentences::{MAX_LABEL_DISTANCE, MAX_WORD_DISTANCE, contains_sentence_
 use super::vocabulary::Sense;
 
 /// Whether what a line says in a range calls the number behind it a former code.
-pub(super) fn is_labeled_former(line: &str, hits: &[WordMatch], range: Range<usize>) -> bool {
-    let words = words_within(hits, &range);
-    for (at, hit) in words.iter().enumerate().rev() {
-        let gap = &line[hit.end..range.end];
+pub(super) fn is_labeled_former(line: &str, line_words: &[WordMatch], range: Range<usize>) -> bool {
+    let words = words_within(line_words, &range);
+    for (at, word_match) in words.iter().enumerate().rev() {
+        let gap = &line[word_match.end..range.end];
         if gap.len() > MAX_WORD_DISTANCE || contains_sentence_end(gap) {
             return false;
         }
-        match hit.sense {
+        match word_match.sense {
             // After `the old code was replaced by` and `instead of the old code use` comes the new one.
             Sense::Revoked | Sense::Use => return false,
             Sense::Former if count_blanks(gap) <= 2 || follows_its_noun(line, words, at) => return true,
@@ -28,16 +28,16 @@ pub(super) fn is_labeled_former(line: &str, hits: &[WordMatch], range: Range<usi
 }
 
 /// Whether what a line says in a range takes back the number before it.
-pub(super) fn is_declared_invalid(line: &str, hits: &[WordMatch], range: Range<usize>) -> bool {
-    for hit in words_within(hits, &range) {
-        let gap = &line[range.start..hit.start];
+pub(super) fn is_declared_invalid(line: &str, line_words: &[WordMatch], range: Range<usize>) -> bool {
+    for word_match in words_within(line_words, &range) {
+        let gap = &line[range.start..word_match.start];
         if gap.len() > 2 * MAX_LABEL_DISTANCE || contains_sentence_end(gap) {
             return false;
         }
-        match hit.sense {
+        match word_match.sense {
             Sense::Revoked => {
                 return !states_validity_period(
-                    &line[range.start..range.end.min(line.ceil_char_boundary(hit.end + MAX_LABEL_DISTANCE))],
+                    &line[range.start..range.end.min(line.ceil_char_boundary(word_match.end + MAX_LABEL_DISTANCE))],
                 );
             }
             // `222222 is your code, the old one is no longer valid` speaks of another.
@@ -57,12 +57,12 @@ fn states_validity_period(text: &str) -> bool {
 /// Whether the last of these words has one before it that calls it old, as in `old verification code`.
 fn is_described_as_old(line: &str, words: &[WordMatch]) -> bool {
     let Some((code, before)) = words.split_last() else { return false };
-    for (at, hit) in before.iter().enumerate().rev() {
-        let gap = &line[hit.end..code.start];
+    for (at, word_match) in before.iter().enumerate().rev() {
+        let gap = &line[word_match.end..code.start];
         if gap.len() > MAX_LABEL_DISTANCE || contains_sentence_end(gap) || gap.contains(CELL_SEPARATOR) {
             return false;
         }
-        match hit.sense {
+        match word_match.sense {
             Sense::Former => return !follows_its_noun(line, words, at),
             Sense::Code | Sense::Revoked => return false,
             _ => {}
@@ -94,12 +94,12 @@ mod tests {
     /// What is said of the first run of ones in a line.
     fn is_revoked(line: &str) -> bool {
         let start = line.find("111111").expect("a number");
-        let hits = find_words(line);
-        is_labeled_former(line, &hits, 0..start) || is_declared_invalid(line, &hits, start + 6..line.len())
+        let line_words = find_words(line);
+        is_labeled_former(line, &line_words, 0..start) || is_declared_invalid(line, &line_words, start + 6..line.len())
     }
 
     #[test]
-    fn which_number_counts_no_more() {
+    fn recognizes_revoked_codes() {
         let table = [
             ("Your old code 111111", true),
             ("Your previous verification code was 111111", true),

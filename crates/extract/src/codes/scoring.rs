@@ -60,44 +60,44 @@ impl AnalyzedText {
     }
 
     /// The weight of a candidate of a line; around 0.45 is doubt, 1 is as good as certain.
-    pub(super) fn weight(&self, at: usize, number: usize, mood: &MessageTopics) -> f64 {
+    pub(super) fn weight(&self, at: usize, number: usize, topics: &MessageTopics) -> f64 {
         let line = &self.lines[at];
         let candidate = &line.candidates[number];
         let alone = is_alone(&line.line.text, candidate);
         let stands_out = alone || is_emphasized(&line.line, candidate);
-        let own = self.base_weight(at, candidate, alone, mood);
-        let promise = mood.subject_bonus();
+        let base = self.base_weight(at, candidate, alone, topics);
+        let bonus = topics.subject_bonus();
         match label_for(&self.lines, at, number, alone) {
             Label::Other => 0.0,
-            Label::Code(strength) => own + 0.6 * strength + 0.3 * promise,
+            Label::Code(strength) => base + 0.6 * strength + 0.3 * bonus,
             // It is told because the mail calls it a code.
-            Label::Revoked => own.min(MAX_UNLABELED_WEIGHT / 2.0),
+            Label::Revoked => base.min(MAX_UNLABELED_WEIGHT / 2.0),
             // A year or a word must be called a code: too much else looks like it.
-            _ if candidate.shape.needs_label() => own.min(MAX_UNLABELED_WEIGHT / 2.0),
-            Label::Action(strength) if stands_out || mood.has(Sense::Code) && mood.has(Sense::Expiry) => {
-                own + 0.25 * strength + 0.5 * promise
+            _ if candidate.shape.needs_label() => base.min(MAX_UNLABELED_WEIGHT / 2.0),
+            Label::Action(strength) if stands_out || topics.has(Sense::Code) && topics.has(Sense::Expiry) => {
+                base + 0.25 * strength + 0.5 * bonus
             }
-            _ if self.is_subject && mood.has(Sense::Code) => own + 0.25,
-            _ if promise > 0.0 && stands_out && !self.is_subject && at < self.footer => own + 0.7 * promise,
-            _ => own.min(MAX_UNLABELED_WEIGHT),
+            _ if self.is_subject && topics.has(Sense::Code) => base + 0.25,
+            _ if bonus > 0.0 && stands_out && !self.is_subject && at < self.footer => base + 0.7 * bonus,
+            _ => base.min(MAX_UNLABELED_WEIGHT),
         }
     }
 
     /// What a candidate weighs whatever it is called.
-    fn base_weight(&self, at: usize, candidate: &Candidate, alone: bool, mood: &MessageTopics) -> f64 {
+    fn base_weight(&self, at: usize, candidate: &Candidate, alone: bool, topics: &MessageTopics) -> f64 {
         let near = &self.lines[at.saturating_sub(1)..(at + 2).min(self.lines.len())];
         let reasons = [
             (alone, 0.12),
             (is_emphasized(&self.lines[at].line, candidate), 0.1),
-            (mood.has(Sense::Expiry), 0.04),
-            (mood.has(Sense::Secret), 0.03),
+            (topics.has(Sense::Expiry), 0.04),
+            (topics.has(Sense::Secret), 0.03),
             (candidate.has_number_sign, -0.25),
             (candidate.is_doubtful, -0.3),
             (near.iter().any(|line| line.has(Sense::Promo)), -0.6),
             (at >= self.footer, -0.2),
         ];
         shape_weight(candidate.shape)
-            + reasons.iter().filter(|(holds, _)| *holds).map(|(_, weight)| weight).sum::<f64>()
+            + reasons.iter().filter(|(applies, _)| *applies).map(|(_, weight)| weight).sum::<f64>()
     }
 }
 

@@ -54,12 +54,12 @@ pub(super) fn find_candidates(line: &str) -> Vec<Candidate> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < runs.len() && found.len() < MAX_CANDIDATES_PER_LINE {
-        let here = RunCursor { line, runs: &runs[at..] };
-        let (taken, candidates) = here
+        let cursor = RunCursor { line, runs: &runs[at..] };
+        let (taken, candidates) = cursor
             .match_spaced()
-            .or_else(|| here.match_dashed())
-            .or_else(|| here.match_grouped())
-            .unwrap_or_else(|| here.match_single());
+            .or_else(|| cursor.match_dashed())
+            .or_else(|| cursor.match_grouped())
+            .unwrap_or_else(|| cursor.match_single());
         found.extend(candidates);
         at += taken.max(1);
     }
@@ -123,12 +123,12 @@ impl RunCursor<'_> {
     }
 
     /// How many runs from here on belong together.
-    fn count_matching(&self, most: usize, belongs: impl Fn(&str) -> bool, separates: impl Fn(&str) -> bool) -> usize {
-        let goes_on = |&run: &usize| self.separator(run).is_some_and(&separates) && belongs(self.text(run + 1));
+    fn count_matching(&self, max: usize, belongs: impl Fn(&str) -> bool, separates: impl Fn(&str) -> bool) -> usize {
+        let continues = |&run: &usize| self.separator(run).is_some_and(&separates) && belongs(self.text(run + 1));
         if !belongs(self.text(0)) {
             return 0;
         }
-        1 + (0..most).take_while(goes_on).count()
+        1 + (0..max).take_while(continues).count()
     }
 
     /// `1 2 3 4 5 6`, one character at a time.
@@ -154,9 +154,9 @@ impl RunCursor<'_> {
         if count < 2 {
             return None;
         }
-        let pieces: Vec<&str> = (0..count).map(|run| self.text(run)).collect();
-        let candidate = dashed_shape(&pieces).and_then(|shape| {
-            let code = if matches!(shape, Shape::Digits(_)) { pieces.concat() } else { pieces.join("-") };
+        let parts: Vec<&str> = (0..count).map(|run| self.text(run)).collect();
+        let candidate = dashed_shape(&parts).and_then(|shape| {
+            let code = if matches!(shape, Shape::Digits(_)) { parts.concat() } else { parts.join("-") };
             self.candidate(count, code, shape)
         });
         Some((count, candidate.into_iter().collect()))
@@ -174,8 +174,8 @@ impl RunCursor<'_> {
         let lengths: Vec<usize> = (0..count).map(|run| self.text(run).len()).collect();
         let (total, first) = (lengths.iter().sum::<usize>(), lengths[0]);
         let code: String = (0..count).map(|run| self.text(run)).collect();
-        let even = lengths.iter().all(|&len| len == first);
-        if even
+        let same_length = lengths.iter().all(|&len| len == first);
+        if same_length
             && (2..=5).contains(&first)
             && total <= 10
             && !(first == 4 && (0..count).all(|run| is_year(self.text(run))))
@@ -183,11 +183,11 @@ impl RunCursor<'_> {
             return Some((count, self.candidate(count, code, Shape::Digits(total)).into_iter().collect()));
         }
         let is_phone = self.line[..self.runs[0].start].ends_with(['+', '(']) || code.starts_with('0') && total >= 8;
-        if is_phone || even && first <= 4 {
+        if is_phone || same_length && first <= 4 {
             return Some((count, Vec::new()));
         }
-        let each = (0..count).flat_map(|run| Self { line: self.line, runs: &self.runs[run..] }.match_single().1);
-        Some((count, each.map(|one| Candidate { is_doubtful: true, ..one }).collect()))
+        let singles = (0..count).flat_map(|run| Self { line: self.line, runs: &self.runs[run..] }.match_single().1);
+        Some((count, singles.map(|one| Candidate { is_doubtful: true, ..one }).collect()))
     }
 
     fn match_single(&self) -> RunMatch {
@@ -254,9 +254,9 @@ fn single_shape(text: &str) -> Option<Shape> {
             _ => None,
         };
     }
-    let capitals = !text.contains(|c: char| c.is_ascii_lowercase());
+    let is_uppercase = !text.contains(|c: char| c.is_ascii_lowercase());
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    match (text.len(), digits, capitals) {
+    match (text.len(), digits, is_uppercase) {
         (4..=10, 0, true) => Some(Shape::Letters),
         (4..=12, 1.., true) if !is_word_with_number(text) => Some(Shape::Mixed),
         (5..=12, 1.., false) if !is_word_with_number(text) => Some(Shape::Wordlike),
@@ -265,34 +265,34 @@ fn single_shape(text: &str) -> Option<Shape> {
     }
 }
 
-fn dashed_shape(pieces: &[&str]) -> Option<Shape> {
-    let total: usize = pieces.iter().map(|piece| piece.len()).sum();
-    let even = pieces.iter().all(|piece| piece.len() == pieces[0].len());
-    if pieces.iter().all(|piece| is_digits(piece)) {
-        let is_code = even && (2..=4).contains(&pieces[0].len()) && total <= 10 && !is_date(pieces);
-        let are_years = pieces.iter().all(|piece| is_year(piece));
+fn dashed_shape(parts: &[&str]) -> Option<Shape> {
+    let total: usize = parts.iter().map(|part| part.len()).sum();
+    let same_length = parts.iter().all(|part| part.len() == parts[0].len());
+    if parts.iter().all(|part| is_digits(part)) {
+        let is_code = same_length && (2..=4).contains(&parts[0].len()) && total <= 10 && !is_date(parts);
+        let are_years = parts.iter().all(|part| is_year(part));
         return (is_code && !are_years).then_some(Shape::Digits(total));
     }
-    let capitals = pieces.iter().all(|piece| !piece.contains(|c: char| c.is_ascii_lowercase()));
-    let digits = pieces.iter().any(|piece| piece.contains(|c: char| c.is_ascii_digit()));
-    let prefixed = pieces.len() == 2
-        && pieces[0].len() <= 3
-        && pieces[0].bytes().all(|b| b.is_ascii_uppercase())
-        && is_digits(pieces[1])
-        && (4..=8).contains(&pieces[1].len());
-    match (capitals, digits) {
+    let is_uppercase = parts.iter().all(|part| !part.contains(|c: char| c.is_ascii_lowercase()));
+    let digits = parts.iter().any(|part| part.contains(|c: char| c.is_ascii_digit()));
+    let prefixed = parts.len() == 2
+        && parts[0].len() <= 3
+        && parts[0].bytes().all(|b| b.is_ascii_uppercase())
+        && is_digits(parts[1])
+        && (4..=8).contains(&parts[1].len());
+    match (is_uppercase, digits) {
         _ if !(5..=16).contains(&total) => None,
-        (true, true) if prefixed || even && pieces[0].len() >= 3 => Some(Shape::Mixed),
+        (true, true) if prefixed || same_length && parts[0].len() >= 3 => Some(Shape::Mixed),
         (true, true) => Some(Shape::Wordlike),
-        (true, false) if even && pieces[0].len() >= 3 => Some(Shape::Letters),
-        (false, true) if even && pieces.iter().all(|piece| is_not_a_word(piece)) => Some(Shape::Wordlike),
+        (true, false) if same_length && parts[0].len() >= 3 => Some(Shape::Letters),
+        (false, true) if same_length && parts.iter().all(|part| is_not_a_word(part)) => Some(Shape::Wordlike),
         _ => None,
     }
 }
 
 /// Whether a piece of a code in small letters is not just a word.
-fn is_not_a_word(piece: &str) -> bool {
-    piece.len() >= 3 && piece.contains(|c: char| c.is_ascii_digit())
+fn is_not_a_word(part: &str) -> bool {
+    part.len() >= 3 && part.contains(|c: char| c.is_ascii_digit())
 }
 
 fn is_digits(text: &str) -> bool {
@@ -304,9 +304,9 @@ fn is_year(text: &str) -> bool {
 }
 
 /// `31-12-26` and the like.
-fn is_date(pieces: &[&str]) -> bool {
-    let [first, second, third] = pieces else { return false };
-    let within = |text: &str, most: u32| text.parse::<u32>().is_ok_and(|number| (1..=most).contains(&number));
+fn is_date(parts: &[&str]) -> bool {
+    let [first, second, third] = parts else { return false };
+    let within = |text: &str, max: u32| text.parse::<u32>().is_ok_and(|number| (1..=max).contains(&number));
     first.len() == 2
         && (within(first, 31) && within(second, 12)
             || within(second, 12) && within(third, 31)
@@ -325,12 +325,12 @@ fn is_word_with_number(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn codes(line: &str) -> Vec<String> {
+    fn find_codes(line: &str) -> Vec<String> {
         find_candidates(line).into_iter().map(|candidate| candidate.code).collect()
     }
 
     #[test]
-    fn what_has_the_shape_of_a_code() {
+    fn finds_candidates() {
         let table: &[(&str, &[&str])] = &[
             ("482913", &["482913"]),
             ("Code:482913.", &["482913"]),
@@ -349,12 +349,12 @@ mod tests {
             ("**482913**", &["482913"]),
         ];
         for (line, expected) in table {
-            assert_eq!(codes(line), *expected, "{line}");
+            assert_eq!(find_codes(line), *expected, "{line}");
         }
     }
 
     #[test]
-    fn what_has_not() {
+    fn ignores_other_numbers() {
         let none = [
             "",
             "123 12345678901",
@@ -380,9 +380,9 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_digits_is_bounded() {
-        for piece in ["482913 x ", "1 ", "12 ", "123-", "A1-", "a1"] {
-            assert!(find_candidates(&piece.repeat(20_000)).len() <= MAX_CANDIDATES_PER_LINE + 16, "{piece}");
+    fn limits_candidates_per_line() {
+        for part in ["482913 x ", "1 ", "12 ", "123-", "A1-", "a1"] {
+            assert!(find_candidates(&part.repeat(20_000)).len() <= MAX_CANDIDATES_PER_LINE + 16, "{part}");
         }
     }
 }

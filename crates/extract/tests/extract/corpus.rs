@@ -1,4 +1,4 @@
-//! The codes of mails that were written for this: how often the right one comes first, and how often there is a false alarm
+//! The codes of messages that were written for this: how often the right one comes first, and how often there is a false positive
 //! where there is none. `corpus/codes.txt` and `none.txt` were at hand while the weights were found; those of `held-out-*.txt`
 //! were written afterwards, and nothing was changed for their sake.
 //!
@@ -18,86 +18,86 @@ const HELD_OUT_CODES: &str = include_str!("../corpus/held-out-codes.txt");
 const HELD_OUT_NONE: &str = include_str!("../corpus/held-out-none.txt");
 
 /// What is treated as a code by those who ask.
-const ALARM: f64 = 0.5;
+const MIN_SCORE: f64 = 0.5;
 
 #[test]
-fn the_code_of_a_mail_comes_first() {
-    let (mails, misses) = misses(CODES);
-    assert!(misses * 20 <= mails, "{misses} of {mails}");
+fn ranks_the_code_first() {
+    let (messages, misses) = count_misses(CODES);
+    assert!(misses * 20 <= messages, "{misses} of {messages}");
 }
 
 #[test]
-fn the_code_of_a_mail_that_was_held_out_comes_first() {
-    let (mails, misses) = misses(HELD_OUT_CODES);
-    assert!(misses * 20 <= mails, "{misses} of {mails}");
+fn ranks_the_code_first_in_held_out_messages() {
+    let (messages, misses) = count_misses(HELD_OUT_CODES);
+    assert!(misses * 20 <= messages, "{misses} of {messages}");
 }
 
 #[test]
-fn a_mail_without_a_code_gives_no_alarm() {
-    let (mails, alarms) = alarms(NONE);
-    assert!(alarms * 20 < mails, "{alarms} of {mails}");
+fn reports_no_code_if_there_is_none() {
+    let (messages, false_positives) = count_false_positives(NONE);
+    assert!(false_positives * 20 < messages, "{false_positives} of {messages}");
 }
 
 #[test]
-fn a_mail_without_a_code_that_was_held_out_gives_no_alarm() {
-    let (mails, alarms) = alarms(HELD_OUT_NONE);
-    assert!(alarms * 20 < mails, "{alarms} of {mails}");
+fn reports_no_code_if_there_is_none_in_held_out_messages() {
+    let (messages, false_positives) = count_false_positives(HELD_OUT_NONE);
+    assert!(false_positives * 20 < messages, "{false_positives} of {messages}");
 }
 
 #[test]
-fn the_corpus_is_large_enough() {
-    let count = |texts: [&str; 2]| texts.map(|text| mails(text).len()).iter().sum::<usize>();
+fn corpus_is_large_enough() {
+    let count = |texts: [&str; 2]| texts.map(|text| parse_corpus(text).len()).iter().sum::<usize>();
     assert!(count([CODES, HELD_OUT_CODES]) >= 150);
     assert!(count([NONE, HELD_OUT_NONE]) >= 60);
 }
 
-/// How many mails there are, and in how many of them something else comes first or the code is in doubt.
-fn misses(corpus: &str) -> (usize, usize) {
+/// How many messages there are, and in how many of them something else comes first or the code is in doubt.
+fn count_misses(corpus: &str) -> (usize, usize) {
     let mut misses = 0;
-    let mails = mails(corpus);
-    for Mail { expected, about, source } in &mails {
+    let messages = parse_corpus(corpus);
+    for CorpusMessage { expected, about, source } in &messages {
         let found = codes(&Mime::parse(source.clone()));
-        if found.first().is_none_or(|first| first.code != *expected || first.score < ALARM) {
+        if found.first().is_none_or(|first| first.code != *expected || first.score < MIN_SCORE) {
             misses += 1;
-            println!("missed {expected} in {about}: {:?}", shown(&found));
+            println!("missed {expected} in {about}: {:?}", format_codes(&found));
         }
     }
-    println!("{} of {} first in rank", mails.len() - misses, mails.len());
-    (mails.len(), misses)
+    println!("{} of {} first in rank", messages.len() - misses, messages.len());
+    (messages.len(), misses)
 }
 
-/// How many mails there are, and in how many of them something is called a code.
-fn alarms(corpus: &str) -> (usize, usize) {
-    let mut alarms = 0;
-    let mails = mails(corpus);
-    for Mail { about, source, .. } in &mails {
+/// How many messages there are, and in how many of them something is called a code.
+fn count_false_positives(corpus: &str) -> (usize, usize) {
+    let mut false_positives = 0;
+    let messages = parse_corpus(corpus);
+    for CorpusMessage { about, source, .. } in &messages {
         let found = codes(&Mime::parse(source.clone()));
-        if found.first().is_some_and(|first| first.score >= ALARM) {
-            alarms += 1;
-            println!("false alarm in {about}: {:?}", shown(&found));
+        if found.first().is_some_and(|first| first.score >= MIN_SCORE) {
+            false_positives += 1;
+            println!("false positive in {about}: {:?}", format_codes(&found));
         }
     }
-    println!("{alarms} of {} with a false alarm", mails.len());
-    (mails.len(), alarms)
+    println!("{false_positives} of {} with a false positive", messages.len());
+    (messages.len(), false_positives)
 }
 
-fn shown(found: &[restante_extract::Code]) -> Vec<(&str, f64)> {
+fn format_codes(found: &[restante_extract::Code]) -> Vec<(&str, f64)> {
     found.iter().take(4).map(|code| (code.code.as_str(), code.score)).collect()
 }
 
-struct Mail<'a> {
+struct CorpusMessage<'a> {
     expected: &'a str,
     about: &'a str,
     source: Bytes,
 }
 
-fn mails(corpus: &str) -> Vec<Mail<'_>> {
-    let entries = corpus.strip_prefix("=== ").expect("an entry").split("\n=== ");
-    let mail = |entry| mail(entry).unwrap_or_else(|| panic!("not a mail: {entry}"));
-    entries.map(mail).collect()
+fn parse_corpus(corpus: &str) -> Vec<CorpusMessage<'_>> {
+    let entries = corpus.strip_prefix("=== ").expect("the corpus starts with an entry").split("\n=== ");
+    let parse = |entry| parse_message(entry).unwrap_or_else(|| panic!("invalid corpus entry: {entry}"));
+    entries.map(parse).collect()
 }
 
-fn mail(entry: &str) -> Option<Mail<'_>> {
+fn parse_message(entry: &str) -> Option<CorpusMessage<'_>> {
     let (title, rest) = entry.split_once('\n')?;
     let (expected, about) = title.split_once(" | ")?;
     let (subject, body) = rest.strip_prefix("Subject: ")?.split_once("\n\n")?;
@@ -112,7 +112,7 @@ fn mail(entry: &str) -> Option<Mail<'_>> {
         None => part(body, encoding),
     };
     let source = Bytes::from(format!("From: a@example.org\r\n{subject}MIME-Version: 1.0\r\n{content}"));
-    Some(Mail { expected, about, source })
+    Some(CorpusMessage { expected, about, source })
 }
 
 fn part(body: &str, encoding: &str) -> String {
@@ -139,7 +139,7 @@ fn quoted_printable(text: &str) -> String {
             column = 0;
         }
         if byte == b'=' || !(byte == b' ' || byte.is_ascii_graphic()) {
-            write!(out, "={byte:02X}").expect("a string takes all");
+            write!(out, "={byte:02X}").expect("writing to a string cannot fail");
             column += 3;
         } else {
             out.push(char::from(byte));

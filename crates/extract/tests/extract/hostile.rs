@@ -20,7 +20,7 @@ fn read_all(source: String) {
     }
     let codes = codes(&mime);
     assert!(codes.len() <= 20, "{size}");
-    assert!(codes.is_sorted_by(|one, next| one.score >= next.score));
+    assert!(codes.is_sorted_by(|first, next| first.score >= next.score));
     for code in &codes {
         assert!((0.0..=1.0).contains(&code.score));
         assert!(
@@ -28,40 +28,40 @@ fn read_all(source: String) {
         );
         assert!(code.before.len() <= 80 && code.after.len() <= 80);
     }
-    let ways = unsubscribe(&mime);
-    assert!(ways.links.len() <= 50);
-    assert!(!ways.one_click || ways.links.iter().any(|way| way.href[..5].eq_ignore_ascii_case("https")));
+    let result = unsubscribe(&mime);
+    assert!(result.links.len() <= 50);
+    assert!(!result.one_click || result.links.iter().any(|link| link.href[..5].eq_ignore_ascii_case("https")));
 }
 
-fn mail(kind: &str, piece: &str, size: usize) -> String {
+fn message(kind: &str, piece: &str, size: usize) -> String {
     format!("Content-Type: text/{kind}\r\n\r\n{}", piece.repeat(size / piece.len()))
 }
 
 #[test]
-fn ten_megabytes_of_links_and_digits_and_tags() {
-    read_all(mail("html", "<a href=http://x/?code=482913><td>1<b>code 482913", 10 << 20));
-    read_all(mail("plain", "http://x/?code=482913 1 2 3 4 code 573104\n", 10 << 20));
+fn extracts_from_ten_megabytes_of_links_digits_and_tags() {
+    read_all(message("html", "<a href=http://x/?code=482913><td>1<b>code 482913", 10 << 20));
+    read_all(message("plain", "http://x/?code=482913 1 2 3 4 code 573104\n", 10 << 20));
 }
 
 #[test]
-fn a_megabyte_of_one_thing() {
+fn extracts_from_a_megabyte_of_one_token() {
     for piece in ["<a href=http://x>", "<b>", "<table><tr><td>1", "482913 ", "<!--", "<a href='/../a"] {
-        read_all(mail("html", piece, SIZE));
+        read_all(message("html", piece, SIZE));
     }
     for piece in ["http://", "http://x.", "1 ", "-1", "code ", "K7QX-", "1\n"] {
-        read_all(mail("plain", piece, SIZE));
+        read_all(message("plain", piece, SIZE));
     }
 }
 
 #[test]
-fn one_line_of_words_and_numbers_between_lines_of_numbers() {
+fn extracts_from_long_lines_of_words_and_numbers() {
     let words = "code order verify 482913 pin never share ".repeat(3000);
     let numbers = "4829 x 5731 y ".repeat(50);
     read_all(format!("Subject: {words}\r\n\r\n{words}\n{numbers}\n{words}\n{numbers}\n{numbers}"));
 }
 
 #[test]
-fn header_fields_of_nothing_but_addresses() {
+fn limits_urls_of_header_fields() {
     let many = "<https://x/>, ".repeat(SIZE / 14);
     let nested = "(".repeat(SIZE);
     read_all(format!("List-Unsubscribe: {many}\r\nList-Help: {nested}\r\nList-Archive: {}\r\n\r\n", "<".repeat(SIZE)));
@@ -69,7 +69,7 @@ fn header_fields_of_nothing_but_addresses() {
 
 proptest! {
     #[test]
-    fn whatever_is_in_a_mail_there_is_an_answer(
+    fn never_panics(
         kind in prop::sample::select(vec!["plain", "html"]),
         subject in "(code |order |482913|[0-9A-Z -]{1,8}){0,6}",
         body in "(<[a-z]{1,4}|<a href=|<base href=| style='font-size:[0-9.]{0,4}px'|>|</[a-z]{1,4}>|https?://|[a-z.]{1,8}\\?code=|code|Kod|コード|[0-9]{1,7}|[ \t\n:.,*#$€+()-]|[A-Z]{1,5}|\\PC){0,60}",
