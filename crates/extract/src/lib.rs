@@ -1,7 +1,8 @@
-//! What tests want out of a mail: its links, the one-time codes in it, and the ways to unsubscribe.
+//! Extraction of what tests need from a message: links, one-time codes, and ways to unsubscribe.
 //!
-//! [`links()`], [`codes()`] and [`unsubscribe()`] each look at a parsed mail and answer with plain values. They do no I/O, never
-//! fail, and take time in proportion to the mail; what they give back is bounded. Following a link is not done here.
+//! [`links()`], [`codes()`] and [`unsubscribe()`] each analyze a parsed message and return plain values. They do no I/O
+//! and never fail. Their time is linear in the size of the message, and their results are bounded. Links are not
+//! followed.
 
 mod codes;
 mod links;

@@ -1,5 +1,5 @@
-//! The links of a mail: those of its HTML with the words a reader sees on them, those that are written in its text, and
-//! those of the header fields of mailing lists.
+//! The links of a message: those of its HTML with the text on them, URLs in its plain text, and URLs in the header
+//! fields of mailing lists.
 
 use std::collections::HashSet;
 
@@ -11,32 +11,32 @@ use crate::list_header;
 use crate::relative_url::{resolve_url, scheme};
 use crate::text_url::{MAX_URL_BYTES, TextUrl};
 
-/// How many links are found in a mail, at most.
+/// The maximum number of links of a message.
 pub const MAX_LINKS: usize = 2000;
-/// How many are looked at, with those that are there again and again.
+/// The maximum number of links that are examined, including duplicates.
 const MAX_EXAMINED: usize = 10 * MAX_LINKS;
-/// How many tags and texts of the HTML are looked at.
+/// The maximum number of HTML tokens that are examined.
 pub(crate) const MAX_TOKENS: usize = 500_000;
-/// How much of what stands on a link is given, in bytes.
+/// The maximum length of the text of a link, in bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
-/// Header fields that hold links (RFC 2369 section 3).
+/// Header fields that contain links (RFC 2369 section 3).
 const LIST_HEADERS: [&str; 3] = ["List-Unsubscribe", "List-Help", "List-Archive"];
 
-/// A link of a mail.
+/// A link of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Link {
-    /// Where it leads to; whole, as far as the document says what is missing.
+    /// The URL. A relative URL is resolved if the document declares a base URL.
     pub href: String,
-    /// What a reader sees of it, on one line.
+    /// The displayed text, on one line.
     pub text: String,
-    /// The words that stand for its image, when it has one with such words.
+    /// The alternative text of its image, if any.
     pub image_alt: Option<String>,
-    /// Where it was found.
+    /// The part of the message that contains it.
     pub source: LinkSource,
 }
 
-/// Where a link was found.
+/// The part of a message that contains a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LinkSource {
     /// In the HTML.
@@ -47,19 +47,19 @@ pub enum LinkSource {
     Header,
 }
 
-/// What kind of link one is.
+/// The kind of a link, by the scheme of its URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkScheme {
     /// `http` or `https`.
     Http,
     /// `mailto`.
     Mailto,
-    /// Any other scheme, or none at all.
+    /// Any other scheme, or no scheme.
     Other,
 }
 
 impl Link {
-    /// What kind of link it is.
+    /// Returns the kind of the link.
     pub fn kind(&self) -> LinkScheme {
         match scheme(&self.href) {
             Some(scheme) if ["http", "https"].iter().any(|http| scheme.eq_ignore_ascii_case(http)) => LinkScheme::Http,
@@ -69,8 +69,8 @@ impl Link {
     }
 }
 
-/// The links of a mail in their order: those of the HTML, of the text and of the header. One that is in the same place
-/// twice with the same words is given once.
+/// Returns the links of a message: first those of the HTML, then those of the text and of the header. A link with the
+/// same URL, text and source is returned once.
 pub fn links(mime: &Mime) -> Vec<Link> {
     let mut links = LinkCollector::from_bodies(&mime.html(), mime.text_body().as_deref());
     for field in mime.header().iter().filter(|field| LIST_HEADERS.iter().any(|name| field.has_name(name))) {
@@ -81,7 +81,7 @@ pub fn links(mime: &Mime) -> Vec<Link> {
     links.found
 }
 
-/// The links of the HTML and of the text.
+/// Returns the links of the HTML and of the text.
 pub(crate) fn links_in_bodies(html: &str, text: Option<&str>) -> Vec<Link> {
     LinkCollector::from_bodies(html, text).found
 }
@@ -138,7 +138,7 @@ impl LinkCollector {
                     }
                 }
                 Token::StartTag(name, attributes) => match name.to_ascii_lowercase().as_str() {
-                    // The first one counts (HTML Standard, section 4.2.3).
+                    // Only the first one is used (HTML Standard, section 4.2.3).
                     "base" if base.is_none() => base = href(attributes, None),
                     "a" => {
                         self.finish_link(open.take());
@@ -149,7 +149,7 @@ impl LinkCollector {
                         self.finish_link(area.map(|area| area.with_image(attributes)));
                     }
                     "img" => open = open.map(|open| open.with_image(attributes)),
-                    // Blocks and cells inside of a link are apart, as a reader sees them.
+                    // Blocks and cells inside of a link are separated by a space, as a reader sees them.
                     "br" | "p" | "div" | "td" | "tr" | "li" | "h1" | "h2" | "h3" => {
                         if let Some(open) = &mut open {
                             open.push(" ");
@@ -174,7 +174,7 @@ impl LinkCollector {
     }
 }
 
-/// A link of the HTML whose end is still to come.
+/// A link of the HTML that is not closed yet.
 struct OpenLink {
     href: String,
     text: String,
@@ -188,13 +188,13 @@ impl OpenLink {
 
     fn push(&mut self, raw: &str) {
         if self.text.len() < MAX_TEXT_BYTES {
-            // A character reference is longer than what it stands for.
+            // A character reference is longer than the character it represents, so this is enough.
             let enough = truncate(raw, 8 * MAX_TEXT_BYTES);
             self.text.push_str(&resolve(enough, ReferenceContext::Text));
         }
     }
 
-    /// With the words of an image, unless there is one with words already.
+    /// Sets the alternative text of an image, unless there is one already.
     fn with_image(mut self, attributes: &str) -> Self {
         let alt = find_attribute(attributes, "alt")
             .map(|alt| normalize_text(&resolve(truncate(alt, 8 * MAX_TEXT_BYTES), ReferenceContext::Attribute)));
@@ -203,8 +203,8 @@ impl OpenLink {
     }
 }
 
-/// The address that a tag leads to. Blanks around it and line breaks in it do not count (URL Standard, section 4.4), and a
-/// place in the mail itself is no link.
+/// Returns the URL of a tag. Surrounding whitespace and line breaks are ignored (URL Standard, section 4.4). A fragment
+/// of the message itself is not a link.
 fn href(attributes: &str, base: Option<&str>) -> Option<String> {
     let raw = find_attribute(attributes, "href").filter(|raw| raw.len() <= 8 * MAX_URL_BYTES)?;
     let href = resolve(raw, ReferenceContext::Attribute);
@@ -212,7 +212,7 @@ fn href(attributes: &str, base: Option<&str>) -> Option<String> {
     (!href.is_empty() && !href.starts_with('#')).then(|| resolve_url(&href, base))
 }
 
-/// A text on one line, with one blank between its words, and not longer than anybody reads.
+/// Puts a text on one line, with one space between words, and truncates it. Invisible characters are removed.
 fn normalize_text(text: &str) -> String {
     let is_visible = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{ad}' | '\u{34f}');
     let visible: String = text.chars().filter(is_visible).collect();
@@ -238,7 +238,7 @@ mod tests {
         links(&Mime::parse(Bytes::copy_from_slice(message.as_bytes())))
     }
 
-    /// The links of a document, each as `text|href`, with `(alt)` where there is one.
+    /// Formats the links of a document as `text|href`, with `(alt)` if there is an alternative text.
     fn format_links_of_html(html: &str) -> Vec<String> {
         let format_link = |link: Link| {
             let alt = link.image_alt.map(|alt| format!("({alt})")).unwrap_or_default();

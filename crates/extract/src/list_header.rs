@@ -1,10 +1,10 @@
-//! The addresses in a header field of a mailing list (RFC 2369 section 2): each in angle brackets, with commas between
-//! them and comments around them.
+//! Parsing of URLs in the header fields of mailing lists (RFC 2369 section 2): each in angle brackets, separated by
+//! commas, with comments around them.
 
-/// How many addresses of one field are looked at.
+/// The maximum number of URLs of one field.
 const MAX_URLS: usize = 50;
 
-/// The addresses of a field, in order. Blanks inside of one come from folding and do not count.
+/// Returns the URLs of a field, in order. Whitespace inside of a URL comes from folding and is removed.
 pub(crate) fn parse_urls(value: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = value;

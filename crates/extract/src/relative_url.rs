@@ -1,7 +1,7 @@
-//! Addresses made whole: what a relative one means by the base of its document (RFC 3986 section 5.2).
+//! Resolution of relative URLs against the base URL of their document (RFC 3986 section 5.2).
 
-/// The address that `reference` means in a document with this base. Without a base, or with one that is no hierarchical
-/// address, a relative one stays as it is.
+/// Resolves `reference` against the base URL. Returns a relative reference unchanged if there is no base, or if the
+/// base is not a hierarchical URL.
 pub(crate) fn resolve_url(reference: &str, base: Option<&str>) -> String {
     let unchanged = || reference.to_owned();
     if scheme(reference).is_some() {
@@ -21,20 +21,20 @@ pub(crate) fn resolve_url(reference: &str, base: Option<&str>) -> String {
     format!("{}{}{query}{rest}", base.origin, base.path)
 }
 
-/// The scheme of an address, when it has one.
+/// Returns the scheme of a URL, if it has one.
 pub(crate) fn scheme(url: &str) -> Option<&str> {
     let (scheme, _) = url.split_once(':')?;
     let rest = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(rest)).then_some(scheme)
 }
 
-/// The pieces of a base that relative addresses take over.
+/// The parts of a base URL that relative URLs inherit.
 struct BaseUrl<'a> {
     scheme: &'a str,
     /// Scheme and authority.
     origin: &'a str,
     path: &'a str,
-    /// With its question mark.
+    /// The query with its question mark.
     query: &'a str,
 }
 
@@ -51,7 +51,7 @@ impl<'a> BaseUrl<'a> {
     }
 }
 
-/// A path without the steps `.` and `..` (RFC 3986 section 5.2.4).
+/// Removes the segments `.` and `..` from a path (RFC 3986 section 5.2.4).
 fn remove_dot_segments(path: &str) -> String {
     let mut steps: Vec<&str> = Vec::new();
     let mut segments = path.split('/').skip(1).peekable();

@@ -1,22 +1,22 @@
-//! Addresses that are written in running text, without the brackets and the punctuation of the sentence around them. Only
-//! those that name their scheme count: a name with dots in it can be anything.
+//! URLs in plain text, without the brackets and the punctuation around them. Only URLs with a scheme are recognized: a
+//! name with dots can be anything.
 
-/// A longer address stays text: nobody reads it, and no browser has to open it.
+/// The maximum length of a URL that becomes a link. Longer URLs are useless to readers and browsers.
 pub(crate) const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// What looks like an address in a text.
+/// A URL in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextUrl {
-    /// The byte at which it starts.
+    /// The position of its first byte.
     pub start: usize,
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub len: usize,
-    /// Whether it is good for a link; what is too long is not.
+    /// Whether it can become a link. A URL that is too long cannot.
     pub is_link: bool,
 }
 
 impl TextUrl {
-    /// The first address of a text. Who goes on behind it looks at nothing twice.
+    /// Finds the first URL of a text. A caller that continues after it scans nothing twice.
     pub fn find_first(text: &str) -> Option<Self> {
         text.match_indices(':').find_map(|(colon, _)| {
             let start = scheme_before(text, colon)?;
@@ -36,7 +36,7 @@ impl TextUrl {
     }
 }
 
-/// Where the scheme that ends at the colon starts, if it is one of ours and a word of its own.
+/// Returns the start of the scheme that ends at the colon. It must be a supported scheme and a separate word.
 fn scheme_before(text: &str, colon: usize) -> Option<usize> {
     let start = ["https", "http", "mailto"].iter().find_map(|scheme| {
         let start = colon.checked_sub(scheme.len())?;
@@ -46,14 +46,14 @@ fn scheme_before(text: &str, colon: usize) -> Option<usize> {
     (!is_inside_word).then_some(start)
 }
 
-/// Whether an address cannot go on with this character (RFC 3986, appendix C, and the quotes of printed text).
+/// Returns whether a URL ends before this character (RFC 3986 appendix C, and typographic quotes).
 fn ends_url(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()
         || matches!(c, '<' | '>' | '"' | '`' | '“' | '”' | '„' | '‘' | '’' | '«' | '»' | '、' | '。' | '「' | '」')
 }
 
-/// The address without what belongs to the sentence around it: punctuation, and brackets that were not opened in it.
+/// Removes punctuation of the surrounding sentence, and closing brackets that are not opened in the URL.
 fn without_trailing_punctuation(url: &str) -> &str {
     const BRACKETS: [(char, char); 3] = [('(', ')'), ('[', ']'), ('{', '}')];
     const TRAILING: &str = ".,;:!?'*_~|([{";

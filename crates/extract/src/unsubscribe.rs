@@ -1,49 +1,49 @@
-//! How to get off a mailing list, as the header of a mail says it (RFC 2369 section 3.2, RFC 8058). Links in the body that
-//! call themselves so are links like all others.
+//! The ways to unsubscribe from a mailing list that the header of a message declares (RFC 2369 section 3.2, RFC 8058).
+//! Unsubscribe links in the body are ordinary links.
 
 use restante_mail::mime::{HeaderField, Mime};
 
 use crate::list_header;
 use crate::relative_url::scheme;
 
-/// What a mail says about getting off the list that it came by.
+/// The ways to unsubscribe from the mailing list of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unsubscribe {
-    /// Whether one POST to the first `https` address is enough, without a page that asks back.
+    /// Whether one POST to the first `https` URL is enough, without confirmation on a web page.
     pub one_click: bool,
-    /// The ways to do it, in the order of the mail, which is that of preference.
+    /// The links, in the order of the message, which is the order of preference.
     pub links: Vec<UnsubscribeLink>,
-    /// The name of the list (RFC 2919), without its brackets.
+    /// The id of the list (RFC 2919), without its brackets.
     pub list_id: Option<String>,
 }
 
-/// One way to unsubscribe.
+/// A link to unsubscribe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsubscribeLink {
-    /// Where to ask.
+    /// The URL.
     pub href: String,
-    /// How to ask there.
+    /// The method.
     pub kind: UnsubscribeMethod,
 }
 
-/// How to unsubscribe.
+/// A method to unsubscribe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnsubscribeMethod {
-    /// By a request that nobody else can read.
+    /// An encrypted request.
     Https,
-    /// By a request that anybody can read.
+    /// An unencrypted request.
     Http,
-    /// By mail.
+    /// A mail message.
     Mailto,
 }
 
-/// What the header of a mail says about getting off its list.
+/// Returns the ways to unsubscribe that the header of a message declares.
 pub fn unsubscribe(mime: &Mime) -> Unsubscribe {
     let field = |name: &str| mime.header().iter().find(|field| field.has_name(name)).map(HeaderField::value);
     let urls = field("List-Unsubscribe").map(|value| list_header::parse_urls(&value)).unwrap_or_default();
     let links: Vec<_> = urls.into_iter().filter_map(UnsubscribeLink::from_url).collect();
     let has_one_click_field = field("List-Unsubscribe-Post").is_some_and(|value| {
-        // RFC 8058 section 3.1: it must hold this pair and nothing else.
+        // RFC 8058 section 3.1: the field must contain exactly this pair.
         value.trim().eq_ignore_ascii_case("List-Unsubscribe=One-Click")
     });
     Unsubscribe {
@@ -65,7 +65,7 @@ impl UnsubscribeLink {
     }
 }
 
-/// The identifier in `Some words <list.example.org>`, or all of it where there are no brackets.
+/// Returns the identifier in `Some words <list.example.org>`, or the whole value if there are no brackets.
 fn list_id(value: &str) -> Option<String> {
     let bracketed = value.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(id, _)| id);
     let id = bracketed.unwrap_or(value).trim();

@@ -1,26 +1,26 @@
-//! The codes of a mail, each once: the same one in several places is put together, and weights become scores.
+//! Collection of codes: merges the same code of several sources, and converts weights to scores.
 
 use std::collections::HashMap;
 
 use super::{Code, CodeSource};
 
-/// How many codes are given back.
+/// The maximum number of codes that are returned.
 const MAX_CODES: usize = 20;
-/// What weighs less is not worth to be told.
+/// Candidates with a lower weight are dropped.
 const MIN_WEIGHT: f64 = 0.06;
-/// What a code in a link weighs: who clicks need not type it in.
+/// The weight of a code in a link. A reader who clicks the link does not need to enter it.
 const LINK_WEIGHT: f64 = 0.2;
-/// What it adds to a code that it is in the subject as well, or in a link.
+/// The bonus of a code that is also in the subject or in a link.
 const REPEAT_BONUS: f64 = 0.05;
 
-/// What was found, in its order, and where each code is among it. Dashes make no other code.
+/// The findings in their order, and their indices by code. Codes that differ only in dashes are the same.
 #[derive(Default)]
 pub(super) struct Findings {
     index_by_code: HashMap<String, usize>,
     findings: Vec<Finding>,
 }
 
-/// A code at its clearest.
+/// A code at its occurrence with the highest weight.
 struct Finding {
     code: Code,
     weight: f64,
@@ -29,7 +29,7 @@ struct Finding {
 }
 
 impl Findings {
-    /// Adds a code of a text, with the words around it.
+    /// Adds a code of a text. `context` returns the words before and after it.
     pub(super) fn add(
         &mut self,
         code: &str,
@@ -55,7 +55,8 @@ impl Findings {
         self.entry(code, source).in_link = true;
     }
 
-    /// The codes with their scores, the likeliest first; of equal ones, that which was found first.
+    /// Returns the codes with their scores, the highest score first. Codes of equal score are in the order in which
+    /// they were found.
     pub(super) fn into_ranked(self) -> Vec<Code> {
         let mut codes: Vec<Code> = self.findings.into_iter().map(Finding::into_code).collect();
         codes.sort_by(|left, right| right.score.total_cmp(&left.score));
@@ -63,7 +64,7 @@ impl Findings {
         codes
     }
 
-    /// What is known of a code; nothing yet when it is new.
+    /// Returns the finding of a code. Creates an empty one if the code is new.
     fn entry(&mut self, code: &str, source: CodeSource) -> &mut Finding {
         let at = *self.index_by_code.entry(code.replace('-', "")).or_insert(self.findings.len());
         if at == self.findings.len() {
@@ -82,7 +83,8 @@ impl Finding {
     }
 }
 
-/// A weight as a number between 0 and 1, with three digits: more of it always counts, and less and less. 0.45 becomes 0.5.
+/// Converts a weight to a score between 0 and 1 with three digits. The score grows with the weight, ever more slowly.
+/// 0.45 becomes 0.5.
 fn score(weight: f64) -> f64 {
     const STEEPNESS: f64 = 1.54;
     let score = 1.0 - (-STEEPNESS * weight).exp();

@@ -1,4 +1,4 @@
-//! What the words near a number call it: on its own line, before it and behind it, and on the lines around.
+//! Labels of numbers: what the words on the same line and on adjacent lines say about a number.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,27 +10,27 @@ use super::sentences::{MAX_LABEL_DISTANCE, MAX_WORD_DISTANCE, contains_sentence_
 use super::shapes::{Candidate, find_candidates};
 use super::vocabulary::Sense;
 
-/// How many candidates of a text are looked at.
+/// The maximum number of candidates of a text.
 const MAX_CANDIDATES: usize = 5000;
 
-/// How much it says that a number was the code before: less than any word for the one that followed it.
+/// The strength of the label of a former code. It is lower than that of any label of a current code.
 const FORMER_CODE_STRENGTH: f64 = 0.4;
 
-/// How much the lines before count, the nearest first.
+/// The scale of the lines before, the nearest first.
 const LINES_BEFORE_SCALE: [f64; 3] = [0.85, 0.65, 0.45];
-/// How much the lines behind count.
+/// The scale of the lines after, the nearest first.
 const LINES_AFTER_SCALE: [f64; 2] = [0.55, 0.35];
 
-/// What the words near a candidate say, and how strongly, up to 1.
+/// The label of a candidate, and its strength up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Label {
-    /// Nothing.
+    /// No label.
     None,
-    /// Somebody signs in, confirms and the like.
+    /// The words describe an action, such as signing in.
     Action(f64),
     /// It is a code.
     Code(f64),
-    /// It was a code, and is none any more.
+    /// It was a code, but is no longer valid.
     Revoked,
     /// It is a number of another kind.
     Other,
@@ -45,7 +45,7 @@ impl Label {
         }
     }
 
-    /// Of two words the one that says more.
+    /// Returns the stronger one of two labels.
     fn or_stronger(self, other: Self) -> Self {
         match (self, other) {
             (Self::Other, _) | (_, Self::Other) => Self::Other,
@@ -59,19 +59,19 @@ impl Label {
     }
 }
 
-/// A line with what is in it.
+/// A line with its words and candidates.
 pub(super) struct AnalyzedLine {
     pub(super) line: TextLine,
     pub(super) candidates: Vec<Candidate>,
-    /// What any of its words says.
+    /// The senses of all its words.
     pub(super) senses: HashSet<Sense>,
     words: Vec<WordMatch>,
-    /// What the line says to the one behind it.
+    /// The label that the line gives to numbers on the next line.
     label_for_next: Label,
 }
 
 impl AnalyzedLine {
-    /// Reads lines, as far as there are not too many candidates in them.
+    /// Analyzes lines. Stops finding candidates after the maximum number.
     pub(super) fn analyze_all(lines: Vec<TextLine>) -> Vec<Self> {
         let mut seen = 0;
         let analyze = |line: TextLine| {
@@ -94,8 +94,8 @@ impl AnalyzedLine {
         analyzed
     }
 
-    /// What the line says to the one behind it. A number in it takes the word before it for itself, and who warns of
-    /// giving codes away names none.
+    /// Returns the label that the line gives to the next line. A number on this line takes the label before it. A
+    /// warning not to share codes is not a label.
     fn find_label_for_next(&self) -> Label {
         let taken = self.candidates.last().map_or(0, |candidate| candidate.range.end);
         let last = |sense| self.words.iter().rfind(|word| word.sense == sense);
@@ -117,7 +117,7 @@ impl AnalyzedLine {
         }
     }
 
-    /// What the line says about one of its candidates.
+    /// Returns the label of a candidate by the words of its own line.
     fn label_of(&self, number: usize) -> Label {
         let label = match self.label_before(number) {
             act @ (Label::None | Label::Action(_)) => self.label_after(number, act),
@@ -135,14 +135,15 @@ impl AnalyzedLine {
         }
     }
 
-    /// Where the number before a candidate ends, and where the one behind it starts.
+    /// Returns the range between the previous candidate and the next one.
     fn range_between_neighbors(&self, number: usize) -> Range<usize> {
         let start = number.checked_sub(1).map_or(0, |last| self.candidates[last].range.end);
         let end = self.candidates.get(number + 1).map_or(self.line.text.len(), |next| next.range.start);
         start..end
     }
 
-    /// `Use 482913 to verify`, and `to verify, use 482913`: a number that is used for such a thing is a code.
+    /// Returns whether the number is used for an action, as in `Use 482913 to verify` and `to verify, use 482913`. Such
+    /// a number is a code.
     fn is_used_for_action(&self, number: usize) -> bool {
         let Candidate { range, shape, .. } = &self.candidates[number];
         let words = words_within(&self.words, &self.range_between_neighbors(number));
@@ -155,7 +156,7 @@ impl AnalyzedLine {
         !shape.needs_label() && is_near(Sense::Use, MAX_LABEL_DISTANCE / 2) && is_near(Sense::Action, MAX_WORD_DISTANCE)
     }
 
-    /// The word before a number is its label, and each label is for one number.
+    /// Returns the label before a number. Each label belongs to one number only.
     fn label_before(&self, number: usize) -> Label {
         let Candidate { range, shape, .. } = &self.candidates[number];
         let taken = number.checked_sub(1).map_or(0, |last| self.candidates[last].range.end);
@@ -188,7 +189,8 @@ impl AnalyzedLine {
         act
     }
 
-    /// What stands behind a number, up to the next one, counts where there is no label before it, but an act at most.
+    /// Returns the label after a number, up to the next number. It counts only if the label before is at most an
+    /// action.
     fn label_after(&self, number: usize, mut act: Label) -> Label {
         let Candidate { range, shape, .. } = &self.candidates[number];
         let end = self.candidates.get(number + 1).map_or(self.line.text.len(), |next| next.range.start);
@@ -203,7 +205,7 @@ impl AnalyzedLine {
                 Sense::Code if shape.needs_label() && gap > MAX_LABEL_DISTANCE => {}
                 Sense::Code => return Label::Code(0.9),
                 Sense::Action if act == Label::None => act = Label::Action(0.9),
-                // `Enter 482913 to verify`: whoever puts a number between the two means a code.
+                // `Enter 482913 to verify`: a number between the two words is a code.
                 Sense::Action if act == Label::Action(1.0) && !shape.needs_label() => act = Label::Code(0.6),
                 _ => {}
             }
@@ -212,7 +214,7 @@ impl AnalyzedLine {
     }
 }
 
-/// What is said about a candidate of a line; `alone` when there is nothing else on it.
+/// Returns the label of a candidate. `alone` is true if its line contains nothing else.
 pub(super) fn label_for(lines: &[AnalyzedLine], at: usize, number: usize, alone: bool) -> Label {
     match lines[at].label_of(number) {
         Label::Code(_) if !alone && is_invalidated_on_next_line(lines, at, number) => Label::Revoked,
@@ -221,7 +223,7 @@ pub(super) fn label_for(lines: &[AnalyzedLine], at: usize, number: usize, alone:
     }
 }
 
-/// Whether the sentence of a number goes on in the next line, and takes it back there.
+/// Returns whether the sentence of a number continues on the next line and declares it invalid there.
 fn is_invalidated_on_next_line(lines: &[AnalyzedLine], at: usize, number: usize) -> bool {
     let AnalyzedLine { line, candidates, .. } = &lines[at];
     let following = &line.text[candidates[number].range.end..];
@@ -231,7 +233,7 @@ fn is_invalidated_on_next_line(lines: &[AnalyzedLine], at: usize, number: usize)
     revoked::is_declared_invalid(&text, &find_words(&text), 0..text.len())
 }
 
-/// What the lines around say.
+/// Returns the label of a candidate by the lines around it.
 fn label_from_other_lines(lines: &[AnalyzedLine], at: usize, candidate: &Candidate, alone: bool) -> Label {
     if candidate.shape.needs_label() && !alone {
         return Label::None;
@@ -259,7 +261,7 @@ mod tests {
     use super::super::lines::from_text;
     use super::*;
 
-    /// What is said about a number in a text.
+    /// Returns the label of a number in a text.
     fn label_in_text(text: &str, code: &str) -> Label {
         let lines = AnalyzedLine::analyze_all(from_text(text));
         let of_line = |line: &AnalyzedLine| line.candidates.iter().position(|candidate| candidate.code == code);

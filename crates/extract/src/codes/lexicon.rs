@@ -1,5 +1,5 @@
-//! Finds the words of the table in a line, in whatever case and with or without accents. The whole table is looked up at
-//! once, so time depends on the line alone.
+//! Finds the words of the table in a line, regardless of case and accents. All entries are matched at once by a trie,
+//! so the time depends only on the line.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,9 +9,9 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use super::vocabulary::{LANGUAGES, Sense};
 
-/// From here on, scripts put words together without blanks, or something in front of them.
+/// From this character on, scripts write words without spaces, or with attached prefixes.
 const FIRST_UNSPACED_CHAR: char = '\u{590}';
-/// From here on, they also count without a blank before the word for what is counted.
+/// From this character on, scripts write units without a space after the number.
 const FIRST_IDEOGRAPHIC_CHAR: char = '\u{2e80}';
 
 static LABELS: LazyLock<Trie> = LazyLock::new(|| Trie::build(|sense| sense != Sense::Unit));
@@ -20,14 +20,14 @@ static UNITS: LazyLock<Trie> = LazyLock::new(|| Trie::build(|sense| sense == Sen
 /// A word of the table, found in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WordMatch {
-    /// Where it starts, in bytes.
+    /// Its start, in bytes.
     pub(super) start: usize,
-    /// Where it ends.
+    /// Its end, in bytes.
     pub(super) end: usize,
     pub(super) sense: Sense,
 }
 
-/// The words of a line, from left to right; none inside of another.
+/// Returns the words of a line, from left to right, without overlaps.
 pub(super) fn find_words(line: &str) -> Vec<WordMatch> {
     let folded = fold_text(line);
     let mut words = Vec::new();
@@ -43,14 +43,14 @@ pub(super) fn find_words(line: &str) -> Vec<WordMatch> {
     words
 }
 
-/// Those of the words of a line that are in a range.
+/// Returns the words of a line that are in a range.
 pub(super) fn words_within<'a>(words: &'a [WordMatch], range: &Range<usize>) -> &'a [WordMatch] {
     let start = words.partition_point(|word| word.start < range.start);
     let end = words.partition_point(|word| word.end <= range.end);
     words.get(start..end).unwrap_or_default()
 }
 
-/// Whether a text begins with a word for what the number before it counts.
+/// Returns whether a text starts with a unit for the number before it.
 pub(super) fn starts_with_unit(text: &str) -> bool {
     const LONGEST: usize = 64;
     let word = text.trim_start_matches([' ', '-']);
@@ -61,7 +61,7 @@ pub(super) fn starts_with_unit(text: &str) -> bool {
         && UNITS.longest_match(&prefix, 0).is_some()
 }
 
-/// The entries of the table as a tree, character by character: a place in a line is compared with all of them at once.
+/// A trie of the entries of the table. It matches all entries at a position at once.
 #[derive(Default)]
 struct Trie {
     nodes: Vec<Node>,
@@ -78,9 +78,9 @@ struct Node {
 #[derive(Clone, Copy)]
 struct TrieEntry {
     sense: Sense,
-    /// Whether the entry may begin inside of a word.
+    /// Whether the entry may start inside of a word.
     may_start_inside_word: bool,
-    /// Whether the word must end with it.
+    /// Whether the word must end with the entry.
     must_end_word: bool,
 }
 
@@ -98,7 +98,7 @@ impl Trie {
 
     fn add(&mut self, pattern: &str, sense: Sense) {
         let bare = pattern.strip_prefix('*').unwrap_or(pattern);
-        // A single dot at the end is the sign; `tel.` and the like lose nothing by it.
+        // A single dot at the end is the sign of a word end. `tel.` and similar words do not need their own dot.
         let word = bare.strip_suffix('.').unwrap_or(bare);
         let mut node = 0;
         for (c, _) in fold_text(word) {
@@ -112,7 +112,7 @@ impl Trie {
         self.nodes[node].entries.push(TrieEntry { sense, may_start_inside_word, must_end_word });
     }
 
-    /// The longest entry at a place: its length and what it says.
+    /// Returns the length and the sense of the longest entry at a position.
     fn longest_match(&self, text: &[(char, usize)], at: usize) -> Option<(usize, Sense)> {
         let is_letter = |at: usize| text.get(at).is_some_and(|&(c, _)| c.is_alphabetic());
         let inside = at > 0 && is_letter(at - 1) && text.get(at).is_some_and(|&(c, _)| c < FIRST_UNSPACED_CHAR);
@@ -132,12 +132,12 @@ impl Trie {
     }
 }
 
-/// The characters of a text in lower case and without accents, each with the byte at which it starts.
+/// Returns the characters of a text in lower case and without accents, each with its byte position.
 fn fold_text(text: &str) -> Vec<(char, usize)> {
     text.char_indices().filter_map(|(at, c)| Some((fold_char(c)?, at))).collect()
 }
 
-/// Nothing for an accent that stands by itself.
+/// Folds a character. Returns `None` for a combining accent.
 fn fold_char(c: char) -> Option<char> {
     let c = match c {
         '\u{300}'..='\u{36f}' => return None,
@@ -147,7 +147,7 @@ fn fold_char(c: char) -> Option<char> {
         'ø' | 'Ø' => 'o',
         '’' | 'ʼ' => '\'',
         c if c.is_whitespace() => ' ',
-        // The other scripts have signs that belong to their letters.
+        // In other scripts, combining marks are part of the letters.
         'À'..='\u{52f}' | '\u{1e00}'..='\u{1fff}' => std::iter::once(c).nfd().next().unwrap_or(c),
         c => c,
     };

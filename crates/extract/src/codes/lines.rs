@@ -1,5 +1,5 @@
-//! The text of a mail as the lines that a reader sees, with what is printed large in them, and every digit as ASCII has it.
-//! What the lines mean is decided elsewhere.
+//! Conversion of a message to the lines that a reader sees, with the ranges of emphasized text, and with all digits
+//! converted to ASCII.
 
 use std::ops::Range;
 
@@ -8,23 +8,23 @@ use restante_mail::mime::references::{ReferenceContext, resolve};
 
 use crate::links::MAX_TOKENS;
 
-/// How much text of a mail is looked at, in bytes.
+/// The maximum length of the text that is examined, in bytes.
 pub(super) const MAX_TEXT_BYTES: usize = 256 * 1024;
-/// How many lines of a mail are looked at.
+/// The maximum number of lines that are examined.
 pub(super) const MAX_LINES: usize = 20_000;
 
-/// What stands between two cells of a table.
+/// The separator between two cells of a table.
 pub(super) const CELL_SEPARATOR: char = '\t';
 
 /// A line that is not blank.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TextLine {
     pub(super) text: String,
-    /// What of it is printed larger or heavier than the rest, or as code.
+    /// The ranges that are displayed larger or heavier than the rest, or as code.
     pub(super) emphasized: Vec<Range<usize>>,
 }
 
-/// The lines of a plain text.
+/// Returns the lines of a plain text.
 pub(super) fn from_text(text: &str) -> Vec<TextLine> {
     let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
     let line = |line: &str| {
@@ -35,7 +35,7 @@ pub(super) fn from_text(text: &str) -> Vec<TextLine> {
     join_single_characters(lines.take(MAX_LINES).collect())
 }
 
-/// The lines of an HTML document.
+/// Returns the lines of an HTML document.
 pub(super) fn from_html(html: &str) -> Vec<TextLine> {
     let mut builder = LineBuilder::default();
     for token in Tokens::new(html).take(MAX_TOKENS) {
@@ -53,7 +53,7 @@ pub(super) fn from_html(html: &str) -> Vec<TextLine> {
     join_single_characters(builder.lines)
 }
 
-/// What stands between the last word and the next one.
+/// The separation between the last word and the next one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
     #[default]
@@ -62,13 +62,14 @@ enum Gap {
     Cell,
 }
 
-/// The lines read so far.
+/// The lines that were built so far.
 #[derive(Default)]
 struct LineBuilder {
     lines: Vec<TextLine>,
     line: TextLine,
     gap: Gap,
-    /// The open elements that make their text strong, each with how many of its name are open inside of it.
+    /// The open elements that emphasize their text, each with the number of open elements of the same name inside of
+    /// it.
     open_emphasis: Vec<(String, usize)>,
     written_bytes: usize,
 }
@@ -76,7 +77,7 @@ struct LineBuilder {
 impl LineBuilder {
     fn open(&mut self, name: &str, attributes: &str) {
         const VOID: [&str; 4] = ["br", "hr", "img", "input"];
-        /// Deeper ones are not noticed.
+        /// Deeper elements are ignored.
         const MAX_STRONG: usize = 64;
         self.break_at(name);
         if let Some((last, nested)) = self.open_emphasis.last_mut()
@@ -143,7 +144,7 @@ impl LineBuilder {
     }
 }
 
-/// Whether an element shows its text so that it stands out.
+/// Returns whether an element emphasizes its text.
 fn is_emphasized(name: &str, attributes: &str) -> bool {
     const ELEMENTS: [&str; 11] = ["h1", "h2", "h3", "b", "strong", "code", "kbd", "samp", "tt", "pre", "big"];
     const STYLES: [&str; 5] = ["letter-spacing", "monospace", "courier", "bold", "font-weight:7"];
@@ -157,7 +158,7 @@ fn is_emphasized(name: &str, attributes: &str) -> bool {
         || ["code", "otp", "pin"].iter().any(|word| value("class").split(['-', '_', ' ']).any(|part| part == *word))
 }
 
-/// Whether a style without blanks asks for letters that are larger than those of a text.
+/// Returns whether a style without whitespace sets a font size that is larger than that of normal text.
 fn is_large(style: &str) -> bool {
     let Some((_, size)) = style.split_once("font-size:") else { return false };
     let len = size.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
@@ -170,7 +171,7 @@ fn is_large(style: &str) -> bool {
     }
 }
 
-/// Lines of a single character after each other made to one: some mails give every digit a box of its own.
+/// Joins adjacent lines of a single character: some messages show every digit in a separate box.
 fn join_single_characters(lines: Vec<TextLine>) -> Vec<TextLine> {
     let is_single = |line: &TextLine| {
         let mut chars = line.text.chars();
@@ -192,10 +193,10 @@ fn join_single_characters(lines: Vec<TextLine>) -> Vec<TextLine> {
     joined
 }
 
-/// A character as the rest looks at it: digits of all scripts and full-width forms as ASCII, dashes as one dash, and nothing
-/// for what cannot be seen.
+/// Normalizes a character: digits of all scripts and full-width forms to ASCII, all dashes to one dash. Returns `None`
+/// for invisible characters.
 fn normalize_char(c: char) -> Option<char> {
-    /// The zeros of the digits that mail is written with; nine more follow each.
+    /// The zeros of the scripts that messages use. Nine more digits follow each.
     const ZEROS: [char; 9] = ['٠', '۰', '०', '০', '૦', '௦', '๐', '០', '０'];
     let ascii = |c: char, offset: u32| char::from_u32(u32::from(c) - offset);
     if c.is_ascii() {

@@ -1,9 +1,9 @@
-//! One-time codes: the number or word that a mail wants to be typed in somewhere.
+//! One-time codes: numbers or words that a message asks its reader to enter somewhere.
 //!
-//! `lines` makes the mail into the lines that a reader sees, `shapes` finds what could be a code in them, `lexicon` the words
-//! of the table in `words`, and `labels` says which of these words is for which number; `revoked` knows those that were codes
-//! and are none any more. `weigh` puts it all together, and `findings` makes the same code in several places one. Time is
-//! linear in the mail, and all that is found is bounded.
+//! `lines` converts the message to the lines that a reader sees. `shapes` finds candidates in them. `lexicon` finds the
+//! words of the table in `vocabulary`, and `labels` decides which of these words describe which number. `revoked`
+//! recognizes former codes. `scoring` combines all of this, and `findings` merges the same code of several sources.
+//! Time is linear in the size of the message, and all results are bounded.
 
 mod findings;
 mod labels;
@@ -24,36 +24,36 @@ use findings::Findings;
 use labels::AnalyzedLine;
 use scoring::{AnalyzedText, MessageTopics};
 
-/// How much of the words around a code is given, in bytes.
+/// The maximum length of the words before and after a code, in bytes.
 const MAX_CONTEXT_BYTES: usize = 80;
 
-/// Something in a mail that may be a one-time code.
+/// A possible one-time code.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Code {
-    /// What to type in: digits without the blanks or dashes between them, anything else as it is written.
+    /// The text to enter: digits without separators, anything else as written.
     pub code: String,
-    /// How likely it is the code, from 0 to 1. Below 0.5 it is more likely something else.
+    /// The probability that this is the code, from 0 to 1. Below 0.5 it is more likely something else.
     pub score: f64,
     /// The words before it.
     pub before: String,
-    /// The words behind it.
+    /// The words after it.
     pub after: String,
-    /// Where it was found, or where it was clearest when it is in several places.
+    /// The part of the message that contains it. If there are several, the one with the highest score.
     pub source: CodeSource,
 }
 
-/// Where a code was found.
+/// The part of a message that contains a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CodeSource {
-    /// In the subject.
+    /// The subject.
     Subject,
-    /// In the plain text, or in an address there.
+    /// The plain text, or a URL in it.
     Text,
-    /// In the HTML, or in a link there.
+    /// The HTML, or a link in it.
     Html,
 }
 
-/// What may be one-time codes in a mail, the likeliest first.
+/// Returns the possible one-time codes of a message, the most likely first.
 pub fn codes(mime: &Mime) -> Vec<Code> {
     let subject = mime
         .header()
@@ -85,7 +85,7 @@ pub fn codes(mime: &Mime) -> Vec<Code> {
     found.into_ranked()
 }
 
-/// The words before and behind a candidate; those of the next lines where it has none on its own.
+/// Returns the words before and after a candidate. If its line has none, those of the adjacent lines.
 fn surrounding_words(lines: &[AnalyzedLine], at: usize, range: &Range<usize>) -> (String, String) {
     let text = &lines[at].line.text;
     let (before, after) = (text[..range.start].trim(), text[range.end..].trim());
@@ -117,7 +117,7 @@ fn last_words(text: &str) -> String {
     words.replace(lines::CELL_SEPARATOR, " ")
 }
 
-/// The codes that links carry in their query, under a name that says so.
+/// Returns the codes in the query parameters of links, if the name of the parameter is that of a code.
 fn codes_in_links(html: &str, text: Option<&str>) -> Vec<(String, CodeSource)> {
     const NAMES: [&str; 10] =
         ["code", "otp", "pin", "token", "passcode", "verification_code", "verificationcode", "confirm", "key", "c"];

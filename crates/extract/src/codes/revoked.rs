@@ -1,5 +1,5 @@
-//! Codes that count no more: `your old code 111111`, `111111 is no longer valid`. Which words say so stands in the table;
-//! here is decided which number they mean. What else a number may be called is not looked at.
+//! Codes that are no longer valid: `your old code 111111`, `111111 is no longer valid`. The words are in the table of
+//! `vocabulary`. This module decides which number they describe. Other labels of a number are not considered.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::lines::CELL_SEPARATOR;
 use super::sentences::{MAX_LABEL_DISTANCE, MAX_WORD_DISTANCE, contains_sentence_end, first_sentence};
 use super::vocabulary::Sense;
 
-/// Whether what a line says in a range calls the number behind it a former code.
+/// Returns whether the words of a line in a range label the number after the range as a former code.
 pub(super) fn is_labeled_former(line: &str, line_words: &[WordMatch], range: Range<usize>) -> bool {
     let words = words_within(line_words, &range);
     for (at, word_match) in words.iter().enumerate().rev() {
@@ -17,7 +17,7 @@ pub(super) fn is_labeled_former(line: &str, line_words: &[WordMatch], range: Ran
             return false;
         }
         match word_match.sense {
-            // After `the old code was replaced by` and `instead of the old code use` comes the new one.
+            // `the old code was replaced by` and `instead of the old code use` are followed by the new code.
             Sense::Revoked | Sense::Use => return false,
             Sense::Former if count_blanks(gap) <= 2 || follows_its_noun(line, words, at) => return true,
             Sense::Code => return is_described_as_old(line, &words[..=at]),
@@ -27,7 +27,7 @@ pub(super) fn is_labeled_former(line: &str, line_words: &[WordMatch], range: Ran
     false
 }
 
-/// Whether what a line says in a range takes back the number before it.
+/// Returns whether the words of a line in a range declare the number before the range invalid.
 pub(super) fn is_declared_invalid(line: &str, line_words: &[WordMatch], range: Range<usize>) -> bool {
     for word_match in words_within(line_words, &range) {
         let gap = &line[range.start..word_match.start];
@@ -40,7 +40,7 @@ pub(super) fn is_declared_invalid(line: &str, line_words: &[WordMatch], range: R
                     &line[range.start..range.end.min(line.ceil_char_boundary(word_match.end + MAX_LABEL_DISTANCE))],
                 );
             }
-            // `222222 is your code, the old one is no longer valid` speaks of another.
+            // `222222 is your code, the old one is no longer valid` is about another code.
             Sense::Code | Sense::Former | Sense::Use => return false,
             _ => {}
         }
@@ -48,13 +48,14 @@ pub(super) fn is_declared_invalid(line: &str, line_words: &[WordMatch], range: R
     false
 }
 
-/// Whether a sentence says after how long, as `no longer valid after 10 minutes`: until then the code counts.
+/// Returns whether a sentence states a period, as `no longer valid after 10 minutes` does. Until then the code is
+/// valid.
 fn states_validity_period(text: &str) -> bool {
     let sentence = first_sentence(text);
     sentence.rfind(|c: char| c.is_ascii_digit()).is_some_and(|digit| starts_with_unit(&sentence[digit + 1..]))
 }
 
-/// Whether the last of these words has one before it that calls it old, as in `old verification code`.
+/// Returns whether a word before the last one describes it as old, as in `old verification code`.
 fn is_described_as_old(line: &str, words: &[WordMatch]) -> bool {
     let Some((code, before)) = words.split_last() else { return false };
     for (at, word_match) in before.iter().enumerate().rev() {
@@ -71,7 +72,7 @@ fn is_described_as_old(line: &str, words: &[WordMatch]) -> bool {
     false
 }
 
-/// Whether a word stands right behind the one that it is about, as in `código anterior`.
+/// Returns whether an adjective directly follows its noun, as in `código anterior`.
 fn follows_its_noun(line: &str, words: &[WordMatch], at: usize) -> bool {
     let Some(word) = at.checked_sub(1).map(|before| words[before]) else { return false };
     let gap = &line[word.end..words[at].start];
@@ -81,7 +82,7 @@ fn follows_its_noun(line: &str, words: &[WordMatch], at: usize) -> bool {
         && !contains_sentence_end(gap)
 }
 
-/// How many blanks there are; more than any number of them where a cell of a table ends.
+/// Returns the number of spaces, or `usize::MAX` if the text contains a cell separator.
 fn count_blanks(text: &str) -> usize {
     if text.contains(CELL_SEPARATOR) { usize::MAX } else { text.matches(' ').count() }
 }
@@ -91,7 +92,7 @@ mod tests {
     use super::super::lexicon::find_words;
     use super::*;
 
-    /// What is said of the first run of ones in a line.
+    /// Returns whether the first run of ones in a line is a revoked code.
     fn is_revoked(line: &str) -> bool {
         let start = line.find("111111").expect("a number");
         let line_words = find_words(line);

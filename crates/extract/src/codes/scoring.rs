@@ -1,5 +1,5 @@
-//! What speaks for a candidate and against it: its shape, how it is printed, what it is called, and what the mail is about.
-//! The weights stand here; how near a word must be to count is decided in `labels`.
+//! Weights of candidates: by shape, emphasis, label, and the topics of the message. `labels` decides which words are
+//! near enough to count.
 
 use std::collections::HashSet;
 
@@ -8,17 +8,17 @@ use super::lines::{CELL_SEPARATOR, TextLine};
 use super::shapes::{Candidate, Shape};
 use super::vocabulary::Sense;
 
-/// Without a word that speaks of codes, nothing weighs more than this.
+/// The maximum weight of a candidate without a label.
 const MAX_UNLABELED_WEIGHT: f64 = 0.36;
 
-/// What a mail speaks of.
+/// The senses of the words in a message.
 pub(super) struct MessageTopics {
     subject: HashSet<Sense>,
     all: HashSet<Sense>,
 }
 
 impl MessageTopics {
-    /// The mood of a mail by its subject and its texts.
+    /// Collects the senses of the subject and the texts.
     pub(super) fn from_texts(subject: &AnalyzedText, texts: &[AnalyzedText]) -> Self {
         let senses = |text: &AnalyzedText| {
             text.lines.iter().flat_map(|line| line.senses.iter().copied()).collect::<HashSet<_>>()
@@ -28,7 +28,7 @@ impl MessageTopics {
         Self { subject, all }
     }
 
-    /// How much the subject promises.
+    /// Returns the bonus that the subject adds.
     fn subject_bonus(&self) -> f64 {
         if self.subject.contains(&Sense::Code) {
             0.3
@@ -44,22 +44,22 @@ impl MessageTopics {
     }
 }
 
-/// The subject, the text or the HTML of a mail.
+/// The subject, the text or the HTML of a message.
 pub(super) struct AnalyzedText {
     pub(super) lines: Vec<AnalyzedLine>,
     is_subject: bool,
-    /// The line where the end of the mail begins, with everything that is in all mails of a sender.
+    /// The line where the footer starts. The footer contains text that all messages of a sender have.
     footer: usize,
 }
 
 impl AnalyzedText {
-    /// Reads a text.
+    /// Analyzes the lines of a text.
     pub(super) fn new(lines: Vec<TextLine>, is_subject: bool) -> Self {
         let lines = AnalyzedLine::analyze_all(lines);
         Self { footer: find_footer(&lines), lines, is_subject }
     }
 
-    /// The weight of a candidate of a line; around 0.45 is doubt, 1 is as good as certain.
+    /// Returns the weight of a candidate of a line. About 0.45 is doubtful, 1 is almost certain.
     pub(super) fn weight(&self, at: usize, number: usize, topics: &MessageTopics) -> f64 {
         let line = &self.lines[at];
         let candidate = &line.candidates[number];
@@ -70,9 +70,9 @@ impl AnalyzedText {
         match label_for(&self.lines, at, number, alone) {
             Label::Other => 0.0,
             Label::Code(strength) => base + 0.6 * strength + 0.3 * bonus,
-            // It is told because the mail calls it a code.
+            // It is reported because the message calls it a code.
             Label::Revoked => base.min(MAX_UNLABELED_WEIGHT / 2.0),
-            // A year or a word must be called a code: too much else looks like it.
+            // A year or a word needs a label: too many other texts have this shape.
             _ if candidate.shape.needs_label() => base.min(MAX_UNLABELED_WEIGHT / 2.0),
             Label::Action(strength) if stands_out || topics.has(Sense::Code) && topics.has(Sense::Expiry) => {
                 base + 0.25 * strength + 0.5 * bonus
@@ -83,7 +83,7 @@ impl AnalyzedText {
         }
     }
 
-    /// What a candidate weighs whatever it is called.
+    /// Returns the weight of a candidate without regard to its label.
     fn base_weight(&self, at: usize, candidate: &Candidate, alone: bool, topics: &MessageTopics) -> f64 {
         let near = &self.lines[at.saturating_sub(1)..(at + 2).min(self.lines.len())];
         let reasons = [
@@ -101,7 +101,7 @@ impl AnalyzedText {
     }
 }
 
-/// How usual a shape is for codes.
+/// Returns the weight of a shape: how common it is for codes.
 fn shape_weight(shape: Shape) -> f64 {
     match shape {
         Shape::Spaced => 0.3,
@@ -114,13 +114,13 @@ fn shape_weight(shape: Shape) -> f64 {
     }
 }
 
-/// Where the end of a mail begins: behind it nobody speaks of a code.
+/// Returns the line where the footer starts. It is after all lines that mention a code.
 fn find_footer(lines: &[AnalyzedLine]) -> usize {
     let after_codes = lines.iter().rposition(|line| line.has(Sense::Code)).map_or(0, |last| last + 1);
     lines[after_codes..].iter().position(|line| line.has(Sense::Footer)).map_or(lines.len(), |at| after_codes + at)
 }
 
-/// Whether there is nothing else in the line, or in the cell of a table.
+/// Returns whether the candidate is alone on its line, or in its table cell.
 fn is_alone(line: &str, candidate: &Candidate) -> bool {
     let in_cell = |c: &char| *c != CELL_SEPARATOR;
     let mut before = line[..candidate.range.start].chars().rev().take_while(in_cell);

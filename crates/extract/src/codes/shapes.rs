@@ -1,54 +1,53 @@
-//! What in a line has the shape of a code: runs of digits, groups of them, digits among capital letters. What is plainly
-//! something else (an address, a date, a time, an amount, a version, a phone number) is left out here, by its shape alone;
-//! what the words around say is weighed elsewhere.
+//! Candidates by shape: runs of digits, groups of digits, digits among capital letters. URLs, dates, times, amounts,
+//! versions and phone numbers are excluded by their shape. The words around a candidate are considered elsewhere.
 
 use std::ops::Range;
 
 use super::lexicon::starts_with_unit;
 use super::lines::CELL_SEPARATOR;
 
-/// How many candidates of one line are looked at.
+/// The maximum number of candidates of one line.
 const MAX_CANDIDATES_PER_LINE: usize = 500;
 
-/// Something that has the shape of a code.
+/// A text that has the shape of a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
-    /// Where it is in the line.
+    /// Its range in the line.
     pub(super) range: Range<usize>,
-    /// The code: digits without what separates them, anything else as it is written.
+    /// The code: digits without separators, anything else as written.
     pub(super) code: String,
     pub(super) shape: Shape,
-    /// Whether a number sign stands before it.
+    /// Whether a number sign precedes it.
     pub(super) has_number_sign: bool,
-    /// Whether it is one of several numbers next to each other, or counts what follows.
+    /// Whether it is one of several adjacent numbers, or is followed by a unit.
     pub(super) is_doubtful: bool,
 }
 
-/// The shapes, of which some are more usual for codes than others.
+/// The shape of a candidate. Some shapes are more common for codes than others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// So many digits, alone or in groups.
+    /// This number of digits, in one run or in groups.
     Digits(usize),
-    /// Characters with blanks between all of them.
+    /// Characters with spaces between all of them.
     Spaced,
     /// Four digits that can be a year.
     Year,
     /// Capital letters and digits.
     Mixed,
-    /// A word with a number behind it, or small letters among digits.
+    /// A word followed by a number, or lower-case letters among digits.
     Wordlike,
-    /// Nothing but capital letters.
+    /// Only capital letters.
     Letters,
 }
 
 impl Shape {
-    /// Whether much else has this shape, so that it must be called a code to be one.
+    /// Returns whether many other texts have this shape, so that a candidate needs a label.
     pub(super) fn needs_label(self) -> bool {
         matches!(self, Self::Letters | Self::Wordlike | Self::Year)
     }
 }
 
-/// The candidates of a line, from left to right.
+/// Returns the candidates of a line, from left to right.
 pub(super) fn find_candidates(line: &str) -> Vec<Candidate> {
     let runs = find_runs(line);
     let mut found = Vec::new();
@@ -66,7 +65,7 @@ pub(super) fn find_candidates(line: &str) -> Vec<Candidate> {
     found
 }
 
-/// Letters and digits of ASCII in a row; those of addresses are left out.
+/// Returns the runs of ASCII letters and digits, except those of URLs and addresses.
 fn find_runs(line: &str) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let mut rest = 0;
@@ -95,16 +94,16 @@ fn push_runs(runs: &mut Vec<Range<usize>>, word: &str, offset: usize) {
     }
 }
 
-/// Whether a word is an address of the web or of mail, or a path.
+/// Returns whether a word is a URL, a mail address or a path.
 fn is_url_or_path(word: &str) -> bool {
     let has_host = |mark: &str| word.split_once(mark).is_some_and(|(_, host)| host.contains('.'));
     word.contains("://") || has_host("@") || word.starts_with("www.") || word.contains('/') && word.contains('.')
 }
 
-/// How many runs something takes, and the candidates in them.
+/// The number of runs of a match, and its candidates.
 type RunMatch = (usize, Vec<Candidate>);
 
-/// A place in a line, with the runs from there on.
+/// A position in a line: the runs from there on.
 #[derive(Clone, Copy)]
 struct RunCursor<'a> {
     line: &'a str,
@@ -116,13 +115,13 @@ impl RunCursor<'_> {
         &self.line[self.runs[run].clone()]
     }
 
-    /// What stands between a run and the next one.
+    /// Returns the text between a run and the next one.
     fn separator(&self, run: usize) -> Option<&str> {
         let next = self.runs.get(run + 1)?;
         Some(&self.line[self.runs[run].end..next.start])
     }
 
-    /// How many runs from here on belong together.
+    /// Returns the number of runs from here on that belong together.
     fn count_matching(&self, max: usize, belongs: impl Fn(&str) -> bool, separates: impl Fn(&str) -> bool) -> usize {
         let continues = |&run: &usize| self.separator(run).is_some_and(&separates) && belongs(self.text(run + 1));
         if !belongs(self.text(0)) {
@@ -131,7 +130,7 @@ impl RunCursor<'_> {
         1 + (0..max).take_while(continues).count()
     }
 
-    /// `1 2 3 4 5 6`, one character at a time.
+    /// Matches `1 2 3 4 5 6`: one character at a time.
     fn match_spaced(&self) -> Option<RunMatch> {
         const MOST: usize = 64;
         let is_single = |text: &str| text.len() == 1 && !text.contains(|c: char| c.is_ascii_lowercase());
@@ -147,7 +146,7 @@ impl RunCursor<'_> {
         Some((count, candidate.into_iter().collect()))
     }
 
-    /// `123-456`, `G-482913`, `ABCD-EFGH`; other things with dashes in them are none, nor are their pieces.
+    /// Matches `123-456`, `G-482913`, `ABCD-EFGH`. Other texts with dashes, and their parts, are not codes.
     fn match_dashed(&self) -> Option<RunMatch> {
         const MOST: usize = 16;
         let count = self.count_matching(MOST, |_| true, |separator| separator == "-");
@@ -162,8 +161,7 @@ impl RunCursor<'_> {
         Some((count, candidate.into_iter().collect()))
     }
 
-    /// `123 456`, `12 34 56`. Digits in groups that differ are a phone number, or numbers that have nothing to do with each
-    /// other.
+    /// Matches `123 456`, `12 34 56`. Groups of different lengths are a phone number or unrelated numbers.
     fn match_grouped(&self) -> Option<RunMatch> {
         const MOST: usize = 16;
         let is_blank = |text: &str| text == " " || text == "\t";
@@ -196,7 +194,8 @@ impl RunCursor<'_> {
         (1, candidate.into_iter().collect())
     }
 
-    /// The candidate of the next `count` runs, unless what touches it says that it is a piece of something else.
+    /// Returns the candidate of the next `count` runs, unless adjacent characters show that it is a part of something
+    /// else.
     fn candidate(&self, count: usize, code: String, shape: Shape) -> Option<Candidate> {
         let range = self.runs[0].start..self.runs[count - 1].end;
         let (before, after) = (&self.line[..range.start], &self.line[range.end..]);
@@ -210,7 +209,8 @@ impl RunCursor<'_> {
     }
 }
 
-/// Whether what touches a run makes it a piece of something else: a word, a date, a time, a fraction, a hidden number.
+/// Returns whether adjacent characters make a run a part of something else: a word, a date, a time, a fraction, a
+/// masked number.
 fn is_fragment(before: &str, after: &str) -> bool {
     let mut left = before.chars().rev();
     let mut right = after.chars();
@@ -229,7 +229,7 @@ fn is_fragment(before: &str, after: &str) -> bool {
         || is_hidden(last) != is_hidden(next)
 }
 
-/// Whether money is spoken of.
+/// Returns whether a currency precedes or follows.
 fn is_amount(before: &str, after: &str) -> bool {
     const SIGNS: &str = "$€£¥₹₽₩₪₺₫฿₴₦元円";
     const NAMES: [&str; 22] = [
@@ -290,7 +290,7 @@ fn dashed_shape(parts: &[&str]) -> Option<Shape> {
     }
 }
 
-/// Whether a piece of a code in small letters is not just a word.
+/// Returns whether a part of a lower-case code is not just a word.
 fn is_not_a_word(part: &str) -> bool {
     part.len() >= 3 && part.contains(|c: char| c.is_ascii_digit())
 }
@@ -303,7 +303,7 @@ fn is_year(text: &str) -> bool {
     text.len() == 4 && is_digits(text) && ("1900".."2100").contains(&text)
 }
 
-/// `31-12-26` and the like.
+/// Returns whether this is a date like `31-12-26`.
 fn is_date(parts: &[&str]) -> bool {
     let [first, second, third] = parts else { return false };
     let within = |text: &str, max: u32| text.parse::<u32>().is_ok_and(|number| (1..=max).contains(&number));
@@ -313,7 +313,8 @@ fn is_date(parts: &[&str]) -> bool {
             || within(first, 12) && within(second, 31))
 }
 
-/// `SHA256`, `Office365`, `1080p`: letters, then digits, or the other way round, of which the letters are a word or a unit.
+/// Returns whether this is a word with a number: `SHA256`, `Office365`, `1080p`. Letters precede digits or the reverse,
+/// and the letters are a word or a unit.
 fn is_word_with_number(text: &str) -> bool {
     let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

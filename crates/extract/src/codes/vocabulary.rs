@@ -1,43 +1,43 @@
-//! The words that tell what a number is, language by language: a table, and nothing else.
+//! The table of words that describe numbers, by language.
 //!
-//! Each entry is the beginning of a word or phrase, without regard to case and accents; words of a language that inflects
-//! are given as far as they stay the same. `*` in front lets it begin inside of a word (German `Sicherheitscode`), `.`
-//! behind lets it end only where the word does (`pin`, but not `pink`). Where several fit at a place, the longest counts: so
-//! `promo code` is no `code`.
+//! Each entry is the start of a word or phrase, regardless of case and accents. Inflected words are listed up to their
+//! common stem. A leading `*` allows an entry to start inside of a word (German `Sicherheitscode`). A trailing `.`
+//! requires the word to end there (`pin`, but not `pink`). If several entries match at a position, the longest one is
+//! used: so `promo code` is not a `code`.
 
 use self::Sense::{Action, Code, Expiry, Footer, Former, Other, Promo, Revoked, Secret, Unit, Use};
 
-/// What a word says about the numbers near it.
+/// The meaning of a word for the numbers near it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Sense {
-    /// This is a one-time code.
+    /// The number is a one-time code.
     Code,
-    /// Here one signs in, confirms, resets: where this is spoken of, codes are not far.
+    /// Signing in, confirming, resetting: actions that codes are used for.
     Action,
-    /// The number next to this is to be used for something.
+    /// The number is to be used for something.
     Use,
-    /// This is a number of another kind: an order, a phone, a place.
+    /// The number is of another kind: an order, a phone number, a place.
     Other,
-    /// This is a code that everybody gets.
+    /// The number is a promotion code, which everyone gets.
     Promo,
-    /// It does not last.
+    /// The code expires.
     Expiry,
-    /// The code next to this was followed by another.
+    /// The code is a former one.
     Former,
-    /// What stands before this counts no more.
+    /// The preceding code is no longer valid.
     Revoked,
-    /// It is not to be told to others.
+    /// The code must be kept secret.
     Secret,
-    /// The end of a mail begins here.
+    /// The footer of a message starts here.
     Footer,
-    /// What is counted by the number before it.
+    /// The unit that the preceding number counts.
     Unit,
 }
 
 /// The words of one language.
 pub(super) struct Language {
-    /// Its tag (BCP 47).
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the reader of the table, and for the tests of it"))]
+    /// Its language tag (BCP 47).
+    #[cfg_attr(not(test), expect(dead_code, reason = "documents the table; only tests read it"))]
     pub(super) tag: &'static str,
     pub(super) words: &'static [(Sense, &'static [&'static str])],
 }

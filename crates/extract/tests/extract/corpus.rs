@@ -1,10 +1,10 @@
-//! The codes of messages that were written for this: how often the right one comes first, and how often there is a false positive
-//! where there is none. `corpus/codes.txt` and `none.txt` were at hand while the weights were found; those of `held-out-*.txt`
-//! were written afterwards, and nothing was changed for their sake.
+//! The accuracy of codes: how often the correct code is ranked first, and how often there is a false positive.
+//! `corpus/codes.txt` and `none.txt` were used to find the weights. `held-out-*.txt` was written afterwards, and the
+//! weights were not adapted to it.
 //!
-//! A mail begins with a line `=== code | what it is`; the code is `-` where there is none. Then come its subject, an empty line
-//! and its body: HTML when it begins with a tag, and HTML as an alternative behind a line `--- html`. The words `qp` and
-//! `base64` in the first line say how the body is encoded.
+//! A message starts with a line `=== code | description`. The code is `-` if there is none. Its subject follows, an
+//! empty line, and its body. The body is HTML if it starts with a tag. A line `--- html` starts an HTML alternative.
+//! `qp` or `base64` at the end of the first line selects the encoding of the body.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ const NONE: &str = include_str!("../corpus/none.txt");
 const HELD_OUT_CODES: &str = include_str!("../corpus/held-out-codes.txt");
 const HELD_OUT_NONE: &str = include_str!("../corpus/held-out-none.txt");
 
-/// What is treated as a code by those who ask.
+/// The score from which on clients treat a candidate as a code.
 const MIN_SCORE: f64 = 0.5;
 
 #[test]
@@ -51,7 +51,7 @@ fn corpus_is_large_enough() {
     assert!(count([NONE, HELD_OUT_NONE]) >= 60);
 }
 
-/// How many messages there are, and in how many of them something else comes first or the code is in doubt.
+/// Returns the number of messages, and the number of those in which the code is not ranked first or has a low score.
 fn count_misses(corpus: &str) -> (usize, usize) {
     let mut misses = 0;
     let messages = parse_corpus(corpus);
@@ -66,7 +66,7 @@ fn count_misses(corpus: &str) -> (usize, usize) {
     (messages.len(), misses)
 }
 
-/// How many messages there are, and in how many of them something is called a code.
+/// Returns the number of messages, and the number of those in which a code is reported.
 fn count_false_positives(corpus: &str) -> (usize, usize) {
     let mut false_positives = 0;
     let messages = parse_corpus(corpus);

@@ -1,5 +1,5 @@
-//! Mail that is made to hurt: megabytes of what is searched for. The tests look at what is bounded, not at the clock;
-//! what is not linear makes them run for minutes. And soups of pieces that nothing may choke on.
+//! Hostile messages: megabytes of text that is searched for, and random sequences of significant fragments. The tests
+//! check limits, not time: a quadratic algorithm makes them run for minutes.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use restante_mail::mime::Mime;
 
 const SIZE: usize = 1 << 20;
 
-/// Everything that can be asked of a mail, with what holds for every answer.
+/// Calls all functions and checks the invariants of their results.
 fn read_all(source: String) {
     let size = source.len();
     let mime = Mime::parse(Bytes::from(source));

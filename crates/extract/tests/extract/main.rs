@@ -1,4 +1,4 @@
-//! Tests of codes and links with whole mails.
+//! Tests of codes and links with whole messages.
 
 mod corpus;
 mod hostile;
