@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_are_found() {
+    fn finds_elements() {
         assert!(ELEMENTS.is_sorted_by_key(|&(name, _)| name));
         assert_eq!(find_element("TaBLe"), Some(("table", Table)));
         for name in ["script", "style", "svg", "math", "iframe", "select", "template", "", "blockquotes", "o:p", "é"] {

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_becomes_html() {
+    fn escapes_text() {
         let table = [
             ("", ""),
             ("a b", "a b"),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_back() {
+    fn unescapes_values() {
         let table = [("", ""), ("a&amp;lt;b", "a&lt;b"), ("&lt;&quot;&gt;&nbsp;", "<\">\u{a0}"), ("a&b&", "a&b&")];
         for (value, text) in table {
             assert_eq!(unescape(value), text);

@@ -63,9 +63,9 @@ pub enum ColorScheme {
 /// A mail's HTML, safe to be put into somebody's page: elements, attributes and CSS properties by an allow-list, no
 /// style sheets, no names. Remote images stay as they are.
 pub fn sanitize(html: &str, inline: &dyn InlineParts) -> String {
-    let tamed = normalize(html);
-    let mut result = UrlRewriter::strict(inline).rewrite(&STRICT_SANITIZER.clean(&tamed.markup).to_string());
-    if tamed.is_truncated {
+    let normalized = normalize(html);
+    let mut result = UrlRewriter::strict(inline).rewrite(&STRICT_SANITIZER.clean(&normalized.markup).to_string());
+    if normalized.is_truncated {
         result.push_str(TRUNCATION_NOTE);
     }
     result

@@ -10,31 +10,31 @@ use super::normalize::MAX_HTML_BYTES;
 /// Plain text as HTML: escaped, with links for http, https and mailto. Lines stay as they are; a page shows them with
 /// `white-space: pre-wrap`. What is too much is cut off: a link takes ten times its address.
 pub fn linkify(text: &str) -> String {
-    let shown = &text[..text.floor_char_boundary(MAX_HTML_BYTES)];
-    let mut html = String::with_capacity(shown.len() + shown.len() / 8);
-    let mut is_cut = shown.len() < text.len();
-    let mut rest = shown;
+    let text_in_limit = &text[..text.floor_char_boundary(MAX_HTML_BYTES)];
+    let mut html = String::with_capacity(text_in_limit.len() + text_in_limit.len() / 8);
+    let mut is_truncated = text_in_limit.len() < text.len();
+    let mut rest = text_in_limit;
     while let Some(found) = TextUrl::find_first(rest) {
         if html.len() > MAX_HTML_BYTES {
-            is_cut = true;
+            is_truncated = true;
             rest = "";
             break;
         }
         push_escaped(&mut html, &rest[..found.start]);
-        let (address, tail) = rest[found.start..].split_at(found.len);
+        let (url, tail) = rest[found.start..].split_at(found.len);
         if found.is_link {
             html.push_str("<a href=\"");
-            push_escaped(&mut html, address);
+            push_escaped(&mut html, url);
             html.push_str("\" target=\"_blank\" rel=\"noopener noreferrer\">");
-            push_escaped(&mut html, address);
+            push_escaped(&mut html, url);
             html.push_str("</a>");
         } else {
-            push_escaped(&mut html, address);
+            push_escaped(&mut html, url);
         }
         rest = tail;
     }
     push_escaped(&mut html, rest);
-    if is_cut {
+    if is_truncated {
         html.push_str(TRUNCATION_NOTE);
     }
     html
@@ -47,22 +47,22 @@ mod tests {
     use super::*;
 
     /// The result with each link as `[address]`.
-    fn shown(text: &str) -> String {
+    fn bracket_links(text: &str) -> String {
         let html = linkify(text);
-        let mut shown = String::new();
+        let mut result = String::new();
         let mut rest = html.as_str();
         while let Some((before, link)) = rest.split_once("<a href=\"") {
-            let (href, behind) = link.split_once("\" target=\"_blank\" rel=\"noopener noreferrer\">").unwrap();
-            let (label, behind) = behind.split_once("</a>").unwrap();
+            let (href, tail) = link.split_once("\" target=\"_blank\" rel=\"noopener noreferrer\">").unwrap();
+            let (label, tail) = tail.split_once("</a>").unwrap();
             assert_eq!(href, label);
-            shown.extend([before, "[", href, "]"]);
-            rest = behind;
+            result.extend([before, "[", href, "]"]);
+            rest = tail;
         }
-        shown + rest
+        result + rest
     }
 
     #[test]
-    fn addresses_become_links() {
+    fn converts_urls_to_links() {
         let table = [
             ("", ""),
             ("no link: here", "no link: here"),
@@ -85,12 +85,12 @@ mod tests {
             ("http://x/'onmouseover='alert(1)", "[http://x/&#39;onmouseover=&#39;alert(1)]"),
         ];
         for (text, html) in table {
-            assert_eq!(shown(text), html, "{text}");
+            assert_eq!(bracket_links(text), html, "{text}");
         }
     }
 
     #[test]
-    fn hostile_texts_grow_no_more_than_escapes_do() {
+    fn limits_growth_of_hostile_texts() {
         const SIZE: usize = 500_000;
         for piece in
             ["http://", "http://x", "(((((", "http://x ", "mailto:a)", ":", "http://x)", "&", "https://a..... "]
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_cut() {
+    fn truncates_long_texts() {
         for (piece, growth) in [("http://x ", 1), ("x ", 1), ("é", 1), ("\"", 6)] {
             let html = linkify(&piece.repeat((9 << 20) / piece.len()));
             assert!(
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_searched_over_and_over() {
+    fn conversion_is_linear() {
         for (piece, end) in
             [(":", "x"), ("http:", "x"), ("http://", "x"), ("http://x.", ""), ("mailto:a:", "."), ("//", ":")]
         {
@@ -126,8 +126,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_but_links_is_markup(text in "(https?://|mailto:|[a-c<>&\"'().:/ é\u{3042}\n]){0,40}") {
-            prop_assert!(!shown(&text).contains(['<', '>', '"', '\'']));
+        fn output_contains_no_markup_except_links(text in "(https?://|mailto:|[a-c<>&\"'().:/ é\u{3042}\n]){0,40}") {
+            prop_assert!(!bracket_links(&text).contains(['<', '>', '"', '\'']));
         }
     }
 }

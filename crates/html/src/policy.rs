@@ -23,12 +23,12 @@ pub(super) static PREVIEW_SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(
 pub(super) static STRICT_SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(|| {
     let is_allowed = |name: &&str| !["area", "source"].contains(name);
     let mut builder = base_sanitizer(ELEMENTS.iter().map(|&(name, _)| name).filter(is_allowed).collect());
-    let mut own = element_attributes();
-    own.retain(|name, _| is_allowed(name));
-    for attributes in own.values_mut() {
+    let mut attributes_by_element = element_attributes();
+    attributes_by_element.retain(|name, _| is_allowed(name));
+    for attributes in attributes_by_element.values_mut() {
         attributes.retain(|name| matches!(*name, "href" | "src" | "alt" | "type" | "start" | "value" | "reversed"));
     }
-    builder.add_generic_attributes(PRESENTATION_ATTRIBUTES).tag_attributes(own);
+    builder.add_generic_attributes(PRESENTATION_ATTRIBUTES).tag_attributes(attributes_by_element);
     builder
 });
 

@@ -22,29 +22,29 @@ const INVERTED_STYLE: &str = "html{background:#fff;filter:invert(1) hue-rotate(1
     img:not([data-blocked]),[background]{filter:invert(1) hue-rotate(180deg)}";
 
 /// A whole document to be shown in a sandboxed frame: keeps style sheets and inline styles; nothing active survives.
-pub fn render_preview(html: &str, inline: &dyn InlineParts, shown: PreviewOptions) -> String {
-    let tamed = normalize(html);
-    let dressed = PreviewParts::new(&tamed, &mut UrlRewriter::preview(inline, shown.allow_remote));
-    let knows_the_dark = dressed.sheets.iter().any(|sheet| sheet.css.contains("color-scheme"));
-    let (scheme, turned) = match shown.scheme {
-        Some(ColorScheme::Dark) if knows_the_dark => ("dark", ""),
+pub fn render_preview(html: &str, inline: &dyn InlineParts, options: PreviewOptions) -> String {
+    let normalized = normalize(html);
+    let parts = PreviewParts::new(&normalized, &mut UrlRewriter::preview(inline, options.allow_remote));
+    let supports_dark = parts.sheets.iter().any(|sheet| sheet.css.contains("color-scheme"));
+    let (scheme, inverted) = match options.scheme {
+        Some(ColorScheme::Dark) if supports_dark => ("dark", ""),
         Some(ColorScheme::Dark) => ("light", INVERTED_STYLE),
-        None if knows_the_dark => ("light dark", ""),
+        None if supports_dark => ("light dark", ""),
         Some(ColorScheme::Light) | None => ("light", ""),
     };
     let mut document = format!(
         "<!doctype html><html><head><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
         <meta name=\"color-scheme\" content=\"{scheme}\">\
-        <style>:root{{color-scheme:{scheme}}}{BASE_STYLE}{turned}</style>"
+        <style>:root{{color-scheme:{scheme}}}{BASE_STYLE}{inverted}</style>"
     );
-    for StyleSheet { media, css } in &dressed.sheets {
+    for StyleSheet { media, css } in &parts.sheets {
         document.push_str("<style media=\"");
         push_escaped(&mut document, media);
         // Writing to a string does not fail.
         let _ = write!(document, "\">{css}</style>");
     }
-    let PreviewParts { body_attributes: body, content, .. } = dressed;
-    let note = if tamed.is_truncated { TRUNCATION_NOTE } else { "" };
+    let PreviewParts { body_attributes: body, content, .. } = parts;
+    let note = if normalized.is_truncated { TRUNCATION_NOTE } else { "" };
     let _ = write!(document, "</head><body{body}>{content}{note}</body></html>");
     document
 }
@@ -52,9 +52,9 @@ pub fn render_preview(html: &str, inline: &dyn InlineParts, shown: PreviewOption
 /// The hosts that the HTML would load something from that the mail does not bring along (images, srcset, backgrounds,
 /// url() in CSS, fonts), sorted, without doubles, at most 50.
 pub fn remote_hosts(html: &str, inline: &dyn InlineParts) -> Vec<String> {
-    let mut dresser = UrlRewriter::preview(inline, true);
-    PreviewParts::new(&normalize(html), &mut dresser);
-    dresser.hosts.into_iter().collect()
+    let mut rewriter = UrlRewriter::preview(inline, true);
+    PreviewParts::new(&normalize(html), &mut rewriter);
+    rewriter.hosts.into_iter().collect()
 }
 
 /// A mail's HTML, ready to be put together.
@@ -66,15 +66,15 @@ struct PreviewParts {
 }
 
 impl PreviewParts {
-    fn new(tamed: &NormalizedHtml, dresser: &mut UrlRewriter<'_>) -> Self {
+    fn new(normalized: &NormalizedHtml, rewriter: &mut UrlRewriter<'_>) -> Self {
         // The attributes of a body are judged like those of any block.
-        let block = PREVIEW_SANITIZER.clean(&format!("<div{}></div>", tamed.body_attributes)).to_string();
-        let block = dresser.rewrite(&block);
+        let block = PREVIEW_SANITIZER.clean(&format!("<div{}></div>", normalized.body_attributes)).to_string();
+        let block = rewriter.rewrite(&block);
         let body = block.strip_prefix("<div").and_then(|block| block.strip_suffix("></div>")).unwrap_or_default();
-        let content = dresser.rewrite(&PREVIEW_SANITIZER.clean(&tamed.markup).to_string());
-        let sheets = tamed.sheets.iter().filter(|sheet| sheet.media.chars().all(is_media_query_char));
+        let content = rewriter.rewrite(&PREVIEW_SANITIZER.clean(&normalized.markup).to_string());
+        let sheets = normalized.sheets.iter().filter(|sheet| sheet.media.chars().all(is_media_query_char));
         let sheets =
-            sheets.map(|sheet| StyleSheet { media: sheet.media.clone(), css: dresser.rewrite_css(&sheet.css) });
+            sheets.map(|sheet| StyleSheet { media: sheet.media.clone(), css: rewriter.rewrite_css(&sheet.css) });
         Self { body_attributes: body.to_owned(), content, sheets: sheets.collect() }
     }
 }

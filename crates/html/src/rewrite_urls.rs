@@ -30,8 +30,8 @@ impl<'a> UrlRewriter<'a> {
     }
 
     /// For a frame of its own.
-    pub(super) fn preview(inline: &'a dyn InlineParts, is_remote_shown: bool) -> Self {
-        Self { inline, allows_remote: is_remote_shown, is_strict: false, hosts: BTreeSet::new() }
+    pub(super) fn preview(inline: &'a dyn InlineParts, allows_remote: bool) -> Self {
+        Self { inline, allows_remote, is_strict: false, hosts: BTreeSet::new() }
     }
 
     /// The markup with its addresses and styles put right.
@@ -85,8 +85,8 @@ impl<'a> UrlRewriter<'a> {
     fn write_attribute(&mut self, result: &mut String, element: &str, name: &str, value: &str) {
         match name {
             "href" => {
-                if let Some(UrlTarget::Remote(address) | UrlTarget::Contact(address)) = UrlTarget::parse(value) {
-                    push_attribute(result, name, &address);
+                if let Some(UrlTarget::Remote(url) | UrlTarget::Contact(url)) = UrlTarget::parse(value) {
+                    push_attribute(result, name, &url);
                     push_attribute(result, "target", "_blank");
                     push_attribute(result, "rel", "noopener noreferrer nofollow");
                 }
@@ -120,18 +120,18 @@ impl<'a> UrlRewriter<'a> {
 
     /// The candidates of a `srcset` that may be loaded (HTML Standard, section 4.8.4.2.1).
     fn rewrite_srcset(&mut self, srcset: &str) -> String {
-        let mut kept: Vec<String> = Vec::new();
+        let mut candidates: Vec<String> = Vec::new();
         let mut rest = srcset;
         loop {
             rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
             if rest.is_empty() {
-                return kept.join(", ");
+                return candidates.join(", ");
             }
-            let (address, behind) = rest.split_at(rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len()));
-            let descriptor = if address.ends_with(',') { "" } else { behind.split(',').next().unwrap_or_default() };
-            rest = &behind[descriptor.len()..];
-            if let Resource::Url(url) = self.resolve_resource(address.trim_end_matches(',')) {
-                kept.push(format!("{url} {}", descriptor.trim()).trim_end().to_owned());
+            let (url_text, tail) = rest.split_at(rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len()));
+            let descriptor = if url_text.ends_with(',') { "" } else { tail.split(',').next().unwrap_or_default() };
+            rest = &tail[descriptor.len()..];
+            if let Resource::Url(url) = self.resolve_resource(url_text.trim_end_matches(',')) {
+                candidates.push(format!("{url} {}", descriptor.trim()).trim_end().to_owned());
             }
         }
     }
@@ -141,11 +141,11 @@ impl<'a> UrlRewriter<'a> {
         if let Some(url) = self.inline.url_by_location(raw.trim()) {
             return Resource::Url(url);
         }
-        let Some(address) = UrlTarget::parse(raw) else { return Resource::Missing };
+        let Some(target) = UrlTarget::parse(raw) else { return Resource::Missing };
         if self.hosts.len() < MAX_HOSTS {
-            self.hosts.extend(address.host());
+            self.hosts.extend(target.host());
         }
-        match address {
+        match target {
             UrlTarget::InlinePart(id) => self.inline.url_by_content_id(&id).map_or(Resource::Missing, Resource::Url),
             UrlTarget::Remote(url) if self.allows_remote => Resource::Url(url),
             UrlTarget::Remote(_) => Resource::Blocked,

@@ -19,25 +19,25 @@ impl UrlTarget {
     /// Reads an address as a browser does (URL Standard, section 4.4): blanks around it and line breaks in it do not
     /// count. None for all that leads nowhere: scripts, documents made up on the spot, addresses that miss a host.
     pub(super) fn parse(raw: &str) -> Option<Self> {
-        let address: String =
+        let url: String =
             raw.trim_matches(|c: char| c <= ' ').chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
-        if address.starts_with("//") {
-            return Some(Self::Remote(format!("https:{address}")));
+        if url.starts_with("//") {
+            return Some(Self::Remote(format!("https:{url}")));
         }
-        let (scheme, rest) = address.split_once(':')?;
+        let (scheme, rest) = url.split_once(':')?;
         match scheme.to_ascii_lowercase().as_str() {
-            "http" | "https" => Some(Self::Remote(address)),
+            "http" | "https" => Some(Self::Remote(url)),
             "cid" => Some(Self::InlinePart(content_id(rest))),
-            "mailto" | "tel" => Some(Self::Contact(address)),
-            "data" => is_image_data(rest).then_some(Self::DataImage(address)),
+            "mailto" | "tel" => Some(Self::Contact(url)),
+            "data" => is_image_data(rest).then_some(Self::DataImage(url)),
             _ => None,
         }
     }
 
     /// The host that has to be asked for it.
     pub(super) fn host(&self) -> Option<String> {
-        let Self::Remote(address) = self else { return None };
-        Some(Url::parse(address).ok()?.host_str()?.to_owned())
+        let Self::Remote(url) = self else { return None };
+        Some(Url::parse(url).ok()?.host_str()?.to_owned())
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read() {
+    fn parses_urls() {
         use UrlTarget::{Contact, DataImage, InlinePart, Remote};
         type Kind = fn(String) -> UrlTarget;
         let table: [(&str, Option<Kind>, &str); 24] = [
@@ -95,13 +95,13 @@ mod tests {
             ("#x", None, ""),
             ("", None, ""),
         ];
-        for (raw, kind, address) in table {
-            assert_eq!(UrlTarget::parse(raw), kind.map(|kind| kind(address.to_owned())), "{raw}");
+        for (raw, kind, url) in table {
+            assert_eq!(UrlTarget::parse(raw), kind.map(|kind| kind(url.to_owned())), "{raw}");
         }
     }
 
     #[test]
-    fn hosts_of_addresses() {
+    fn returns_hosts_of_remote_urls() {
         let table = [
             ("http://Example.org:80/x", Some("example.org")),
             ("https:/\\evil.example", Some("evil.example")),
@@ -111,7 +111,7 @@ mod tests {
             ("cid:x", None),
         ];
         for (raw, host) in table {
-            assert_eq!(UrlTarget::parse(raw).and_then(|address| address.host()).as_deref(), host, "{raw}");
+            assert_eq!(UrlTarget::parse(raw).and_then(|url| url.host()).as_deref(), host, "{raw}");
         }
     }
 }

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn declarations_are_chosen() {
+    fn filters_declarations() {
         assert!(PROPERTIES.is_sorted());
         let table = [
             ("color:red", "color:red"),

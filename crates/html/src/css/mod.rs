@@ -31,11 +31,11 @@ const REPLACEMENT_NAME: &str = "x-disarmed";
 
 /// The style sheet or declarations without imports and with empty comments. Each address is replaced by what the function makes of
 /// it; one that it makes nothing of is gone.
-pub(super) fn rewrite_css(css: &str, address: &mut dyn FnMut(&str) -> Option<String>) -> String {
+pub(super) fn rewrite_css(css: &str, rewrite_url: &mut dyn FnMut(&str) -> Option<String>) -> String {
     let mut sheet = Rewriter {
         css: String::with_capacity(css.len()),
         is_after_replacement: false,
-        rewrite_url: address,
+        rewrite_url,
         open_brackets: Vec::new(),
     };
     let mut tokens = Tokens::new(css);
@@ -68,7 +68,7 @@ impl Rewriter<'_> {
     fn push(&mut self, token: &Token<'_>, source: &str) {
         match token {
             Token::Comment(_) => self.push_comment(),
-            Token::UnquotedUrl(address) | Token::BadUrl(address) => self.push_url(address),
+            Token::UnquotedUrl(url) | Token::BadUrl(url) => self.push_url(url),
             Token::QuotedString(text) | Token::BadString(text) if self.expects_url() => self.push_url(text),
             Token::Function(name) => self.push_function(name, source),
             Token::Ident(name) if is_legacy_script_name(name) => self.push_replacement(REPLACEMENT_NAME),
@@ -115,11 +115,11 @@ impl Rewriter<'_> {
         self.open_brackets.push((")", is_loading || (is_inside && name != "type")));
     }
 
-    fn push_url(&mut self, address: &str) {
-        match (self.rewrite_url)(address) {
-            Some(url) => {
+    fn push_url(&mut self, url: &str) {
+        match (self.rewrite_url)(url) {
+            Some(new_url) => {
                 self.push_replacement("url");
-                push_quoted_url(&mut self.css, &url);
+                push_quoted_url(&mut self.css, &new_url);
             }
             None => self.push_replacement("none"),
         }
@@ -193,12 +193,12 @@ mod tests {
     use super::*;
 
     /// Addresses in capitals, and none for those that have an `x`.
-    fn shout(css: &str) -> String {
+    fn rewrite_to_uppercase(css: &str) -> String {
         rewrite_css(css, &mut |url| (!url.contains('x')).then(|| url.to_uppercase()))
     }
 
     #[test]
-    fn addresses_are_replaced() {
+    fn rewrites_urls() {
         let table = [
             ("a{color:red}", "a{color:red}"),
             ("a{b:url(c)}", "a{b:url(\"C\")}"),
@@ -231,12 +231,12 @@ mod tests {
             ("@media (width<=9px){a{b:url(c)}}", "@media (width<=9px){a{b:url(\"C\")}}"),
         ];
         for (css, result) in table {
-            assert_eq!(shout(css), result, "{css}");
+            assert_eq!(rewrite_to_uppercase(css), result, "{css}");
         }
     }
 
     #[test]
-    fn tricks_are_disarmed() {
+    fn replaces_legacy_script_names() {
         let table = [
             ("@import 'a;b';c{}", "/**/c{}"),
             ("@IMPORT url(a;b) screen;c{}", "/**/c{}"),
@@ -259,17 +259,17 @@ mod tests {
             (".a/* x */.b{}", ".a/**/.b{}"),
         ];
         for (css, result) in table {
-            assert_eq!(shout(css), result, "{css}");
+            assert_eq!(rewrite_to_uppercase(css), result, "{css}");
         }
     }
 
     #[test]
-    fn brackets_in_brackets_have_an_end() {
-        for (opened, most) in [("@media all{", 101), ("(", 101), ("-webkit-cross-fade(", 101)] {
+    fn limits_bracket_depth() {
+        for (opened, kept) in [("@media all{", 101), ("(", 101), ("-webkit-cross-fade(", 101)] {
             let css = format!("{}a", opened.repeat(60_000));
-            assert_eq!(shout(&css), opened.repeat(most), "{opened}");
+            assert_eq!(rewrite_to_uppercase(&css), opened.repeat(kept), "{opened}");
         }
         let flat = "a{b:c(d)}".repeat(1000);
-        assert_eq!(shout(&flat), flat);
+        assert_eq!(rewrite_to_uppercase(&flat), flat);
     }
 }

@@ -38,15 +38,15 @@ impl<'a> Iterator for Tokens<'a> {
 
 /// Parses the content of `url("…")`, after its opening parenthesis. Modifiers after the string are skipped.
 fn parse_quoted_url<'a>(parser: &mut Parser<'a>) -> CowRcStr<'a> {
-    let mut address = CowRcStr::from("");
+    let mut url = CowRcStr::from("");
     // The result is an error if there are modifiers. They are skipped all the same.
     let _ = parser.parse_nested_block(|inside| {
         if let Ok(Token::QuotedString(string) | Token::BadString(string)) = inside.next() {
-            address = string.clone();
+            url = string.clone();
         }
         Ok::<_, ParseError<()>>(())
     });
-    address
+    url
 }
 
 #[cfg(test)]
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_token_has_its_source() {
+    fn sources_concatenate_to_the_style_sheet() {
         let sources = |css| Tokens::new(css).map(|(_, source)| source).collect::<Vec<_>>().join("|");
         let table = [
             ("td#a{b:-1.50px}", "td|#a|{|b|:|-1.50px|}"),
@@ -71,9 +71,9 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read() {
-        let address = |css| match Tokens::new(css).next() {
-            Some((Token::UnquotedUrl(address), _)) => address.to_string(),
+    fn parses_urls() {
+        let url = |css| match Tokens::new(css).next() {
+            Some((Token::UnquotedUrl(url), _)) => url.to_string(),
             other => panic!("{css}: {other:?}"),
         };
         let table = [
@@ -87,7 +87,7 @@ mod tests {
             ("url(''{)})", ""),
         ];
         for (css, result) in table {
-            assert_eq!(address(css), result, "{css}");
+            assert_eq!(url(css), result, "{css}");
         }
     }
 }

@@ -43,23 +43,23 @@ pub(super) struct StyleSheet {
 /// Makes the HTML of a mail fit for a parser.
 pub(super) fn normalize(html: &str) -> NormalizedHtml {
     let end = html.floor_char_boundary(MAX_HTML_BYTES);
-    let mut tamer = Normalizer::default();
-    tamer.output.is_truncated = end < html.len();
+    let mut normalizer = Normalizer::default();
+    normalizer.output.is_truncated = end < html.len();
     for token in Tokens::new(&html[..end]) {
-        if tamer.element_count >= MAX_ELEMENTS || tamer.output.markup.len() > MAX_HTML_BYTES {
-            tamer.output.is_truncated = true;
+        if normalizer.element_count >= MAX_ELEMENTS || normalizer.output.markup.len() > MAX_HTML_BYTES {
+            normalizer.output.is_truncated = true;
             break;
         }
         match token {
-            Token::Text(text) => tamer.text(text),
-            Token::StartTag(name, attributes) => tamer.start_tag(name, attributes),
-            Token::RawText(text) => tamer.raw(text),
-            Token::EndTag(name) => tamer.end_tag(name),
+            Token::Text(text) => normalizer.text(text),
+            Token::StartTag(name, attributes) => normalizer.start_tag(name, attributes),
+            Token::RawText(text) => normalizer.raw(text),
+            Token::EndTag(name) => normalizer.end_tag(name),
         }
     }
-    tamer.output.is_truncated |= tamer.output.markup.len() > MAX_HTML_BYTES;
-    tamer.close_down_to(0);
-    tamer.output
+    normalizer.output.is_truncated |= normalizer.output.markup.len() > MAX_HTML_BYTES;
+    normalizer.close_down_to(0);
+    normalizer.output
 }
 
 /// What the next raw text is good for.
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markup_becomes_orderly() {
+    fn normalizes_markup() {
         let table = [
             ("a<b>c</b>d", "a<b>c</b>d"),
             ("a < b <", "a &lt; b &lt;"),
@@ -195,18 +195,18 @@ mod tests {
     }
 
     #[test]
-    fn the_body_and_the_style_sheets_are_set_aside() {
-        let tamed = normalize(
+    fn extracts_body_attributes_and_style_sheets() {
+        let normalized = normalize(
             "<html><head><style media=print>a{}</style></head><body bgcolor=red onload=x><STYLE>b{}</style>c</body>",
         );
         let sheet = |media: &str, css: &str| StyleSheet { media: media.to_owned(), css: css.to_owned() };
-        assert_eq!(tamed.sheets, [sheet("print", "a{}"), sheet("", "b{}")]);
-        assert_eq!(tamed.body_attributes, " bgcolor=\"red\"");
-        assert_eq!(tamed.markup, "c");
+        assert_eq!(normalized.sheets, [sheet("print", "a{}"), sheet("", "b{}")]);
+        assert_eq!(normalized.body_attributes, " bgcolor=\"red\"");
+        assert_eq!(normalized.markup, "c");
     }
 
     #[test]
-    fn what_is_too_much_is_cut() {
+    fn truncates_long_documents() {
         assert!(!normalize(&"x".repeat(MAX_HTML_BYTES)).is_truncated);
         assert!(normalize(&"é".repeat(MAX_HTML_BYTES)).is_truncated);
         let many = normalize(&"<br>".repeat(MAX_ELEMENTS + 1));

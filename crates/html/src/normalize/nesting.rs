@@ -75,14 +75,14 @@ impl Normalizer {
     /// Ends what is open in the innermost table so that a part of it can start. False if there is no table.
     pub(super) fn enter_table_part(&mut self, kind: ElementKind) -> bool {
         let Some(table) = self.stack.iter().rposition(|open| open.kind == ElementKind::Table) else { return false };
-        let holder = |kind| self.stack[table..].iter().position(|open| open.kind == kind).map(|at| table + at);
-        let keep = match kind {
-            ElementKind::Cell => holder(ElementKind::Row).or(holder(ElementKind::Rows)),
-            ElementKind::Row => holder(ElementKind::Rows),
-            ElementKind::Column => holder(ElementKind::Column),
+        let find_parent = |kind| self.stack[table..].iter().position(|open| open.kind == kind).map(|at| table + at);
+        let parent = match kind {
+            ElementKind::Cell => find_parent(ElementKind::Row).or(find_parent(ElementKind::Rows)),
+            ElementKind::Row => find_parent(ElementKind::Rows),
+            ElementKind::Column => find_parent(ElementKind::Column),
             _ => None,
         };
-        self.close_down_to(keep.unwrap_or(table) + 1);
+        self.close_down_to(parent.unwrap_or(table) + 1);
         self.pending_formatting.clear();
         if kind == ElementKind::Cell && self.stack.last().is_some_and(|open| open.kind != ElementKind::Row) {
             self.push_element("tr", ElementKind::Row, "<tr>".to_owned());
@@ -115,7 +115,7 @@ impl Normalizer {
             self.pending_formatting.remove(at);
             return;
         }
-        let is_of_table = kind.is_table_part() || kind == ElementKind::Table;
+        let is_table_tag = kind.is_table_part() || kind == ElementKind::Table;
         let mut is_block_open = false;
         for at in (0..self.stack.len()).rev() {
             let open = &self.stack[at];
@@ -123,7 +123,7 @@ impl Normalizer {
                 match kind {
                     ElementKind::Inline if is_block_open => {}
                     ElementKind::Formatting if is_block_open => self.stack[at].has_ended = true,
-                    _ if is_of_table => {
+                    _ if is_table_tag => {
                         self.close_down_to(at);
                         self.pending_formatting.clear();
                     }
@@ -131,7 +131,7 @@ impl Normalizer {
                 }
                 return;
             }
-            if open.kind == ElementKind::Table || (!is_of_table && open.kind.is_boundary()) {
+            if open.kind == ElementKind::Table || (!is_table_tag && open.kind.is_boundary()) {
                 return;
             }
             is_block_open |= !open.kind.is_inline();
@@ -141,9 +141,9 @@ impl Normalizer {
     /// Closes the element at this depth and all in it; formatting in it goes on behind it.
     fn close_keeping_formatting(&mut self, depth: usize) {
         for open in &self.stack[depth + 1..] {
-            let goes_on = open.kind == ElementKind::Formatting && !open.has_ended && open.tag.is_some();
-            let same = self.pending_formatting.iter().filter(|lost| lost.tag == open.tag).count();
-            if goes_on && same < MAX_SAME_FORMATTING && self.pending_formatting.len() < MAX_PENDING_FORMATTING {
+            let continues = open.kind == ElementKind::Formatting && !open.has_ended && open.tag.is_some();
+            let same = self.pending_formatting.iter().filter(|pending| pending.tag == open.tag).count();
+            if continues && same < MAX_SAME_FORMATTING && self.pending_formatting.len() < MAX_PENDING_FORMATTING {
                 self.pending_formatting.push(open.clone());
             }
         }
@@ -176,8 +176,8 @@ impl Normalizer {
         self.element_count += 1;
         self.output.markup.push_str(&tag);
         if !is_void(name) {
-            let may_be_lost = kind == ElementKind::Formatting && tag.len() <= MAX_REOPENED_TAG_BYTES;
-            let tag = may_be_lost.then(|| tag.into_boxed_str());
+            let may_reopen = kind == ElementKind::Formatting && tag.len() <= MAX_REOPENED_TAG_BYTES;
+            let tag = may_reopen.then(|| tag.into_boxed_str());
             self.stack.push(OpenElement { name, kind, tag, has_ended: false });
         }
     }

@@ -82,11 +82,11 @@ fn is_costly(c: char) -> bool {
 
 /// Appends the value so that it can stand between quotes. Its references stay what they are.
 fn push_quoted_value(tag: &mut String, value: &str) {
-    for (n, piece) in value.split('"').enumerate() {
+    for (n, part) in value.split('"').enumerate() {
         if n > 0 {
             tag.push_str("&quot;");
         }
-        tag.extend(piece.split('\0'));
+        tag.extend(part.split('\0'));
     }
 }
 
@@ -96,14 +96,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_value_is_left_out_unless_it_is_an_image() {
+    fn drops_long_values_except_images() {
         let long = "x".repeat(MAX_VALUE_BYTES + 1);
         assert_eq!(normalize(&format!("<img src=http:{long}>")).markup, "<img>");
         assert_eq!(normalize(&format!("<img src=\" Data:{long}\">")).markup, format!("<img src=\" Data:{long}\">"));
     }
 
     #[test]
-    fn long_runs_of_costly_characters_are_divided() {
+    fn splits_long_runs_of_costly_characters() {
         for (text, written) in [("&", "&amp;"), ("\u{a0}", "\u{a0}"), ("&nbsp", "&nbsp")] {
             let divided = format!("{}<!---->{written}", written.repeat(MAX_COSTLY_CHARS));
             assert_eq!(normalize(&text.repeat(MAX_COSTLY_CHARS + 1)).markup, divided);

@@ -10,7 +10,7 @@ use html5ever::tokenizer::{BufferQueue, TagKind, Token, TokenSink, TokenSinkResu
 use proptest::prelude::*;
 
 use super::styles::ANY_URL;
-use super::{Parts, css_scanner};
+use super::{TestParts, css_scanner};
 use crate::{PreviewOptions, render_preview, sanitize};
 
 const ACTIVE_HTML: &str = include_str!("active_html.txt");
@@ -34,8 +34,8 @@ fn active_html_samples() -> impl Iterator<Item = String> {
         [('␀', '\0'), ('␁', '\u{1}'), ('␉', '\t'), ('␊', '\n'), ('␌', '\u{c}'), ('␍', '\r')];
     let lines = ACTIVE_HTML.lines().filter(|line| !line.is_empty() && !line.starts_with("# "));
     lines.map(|line| {
-        let meant = |c| PICTURES.iter().find(|&&(picture, _)| picture == c).map_or(c, |&(_, control)| control);
-        line.chars().map(meant).collect()
+        let decode = |c| PICTURES.iter().find(|&&(picture, _)| picture == c).map_or(c, |&(_, control)| control);
+        line.chars().map(decode).collect()
     })
 }
 
@@ -50,14 +50,14 @@ struct OutputChecker<'a> {
 
 impl OutputChecker<'_> {
     fn check(result: &str, is_preview: bool, source: &str) {
-        let judge = OutputChecker {
+        let checker = OutputChecker {
             is_preview,
             source,
             is_in_style: Cell::new(false),
             styles: RefCell::default(),
             bodies: Cell::new(0),
         };
-        let tokenizer = Tokenizer::new(judge, <_>::default());
+        let tokenizer = Tokenizer::new(checker, <_>::default());
         let queue = BufferQueue::default();
         queue.push_back(StrTendril::from_slice(result));
         let _ = tokenizer.feed(&queue);
@@ -65,17 +65,17 @@ impl OutputChecker<'_> {
         assert_eq!(tokenizer.sink.bodies.get(), usize::from(is_preview), "{source}\n{result}");
         for sheet in tokenizer.sink.styles.into_inner() {
             assert!(!sheet.to_ascii_lowercase().contains("expression("), "{source}\n{sheet}");
-            assert!(!css_scanner::loaded_urls(&sheet).iter().any(|address| address == ANY_URL), "{source}\n{sheet}");
+            assert!(!css_scanner::loaded_urls(&sheet).iter().any(|url| url == ANY_URL), "{source}\n{sheet}");
         }
     }
 
-    fn is_on(&self, name: &str, list: &str, more: &str) -> bool {
+    fn is_listed(&self, name: &str, list: &str, more: &str) -> bool {
         list.split(' ').chain(more.split(' ').filter(|_| self.is_preview)).any(|known| known == name)
     }
 
     fn attribute(&self, element: &str, name: &str, value: &str) {
         let source = self.source;
-        assert!(self.is_on(name, ATTRIBUTES, PREVIEW_ATTRIBUTES), "{source}\n{element} {name}={value}");
+        assert!(self.is_listed(name, ATTRIBUTES, PREVIEW_ATTRIBUTES), "{source}\n{element} {name}={value}");
         // What a browser skips in an address, and more.
         let bare: String = value.chars().filter(|&c| c > ' ').collect::<String>().to_ascii_lowercase();
         let schemes: &[&str] = match name {
@@ -106,7 +106,7 @@ impl TokenSink for OutputChecker<'_> {
         match token {
             Token::TagToken(tag) => {
                 let name = &*tag.name;
-                assert!(self.is_on(name, ELEMENTS, PREVIEW_ELEMENTS), "{}\n{name}", self.source);
+                assert!(self.is_listed(name, ELEMENTS, PREVIEW_ELEMENTS), "{}\n{name}", self.source);
                 for attribute in &tag.attrs {
                     self.attribute(name, &attribute.name.local, &attribute.value);
                 }
@@ -131,37 +131,37 @@ impl TokenSink for OutputChecker<'_> {
 
 /// Shows the HTML in every way and looks at the results.
 fn check_html(html: &str) {
-    let strict = sanitize(html, &Parts);
+    let strict = sanitize(html, &TestParts);
     OutputChecker::check(&strict, false, html);
-    assert_eq!(sanitize(&strict, &Parts), strict, "{html}");
+    assert_eq!(sanitize(&strict, &TestParts), strict, "{html}");
     for remote in [false, true] {
-        let document = render_preview(html, &Parts, PreviewOptions { allow_remote: remote, scheme: None });
+        let document = render_preview(html, &TestParts, PreviewOptions { allow_remote: remote, scheme: None });
         OutputChecker::check(&document, true, html);
     }
 }
 
 #[test]
-fn no_trick_works() {
+fn removes_active_content() {
     assert!(active_html_samples().count() >= 120);
-    for trick in active_html_samples() {
-        check_html(&trick);
+    for sample in active_html_samples() {
+        check_html(&sample);
         // Inside of something, and cut off anywhere.
-        check_html(&format!("<table><tr><td><b><p>{trick}</p></table>"));
-        check_html(&format!("<a title='{trick}'>"));
+        check_html(&format!("<table><tr><td><b><p>{sample}</p></table>"));
+        check_html(&format!("<a title='{sample}'>"));
     }
 }
 
 #[test]
-fn no_half_trick_works() {
-    for trick in active_html_samples() {
-        for (at, _) in trick.char_indices().step_by(13) {
-            check_html(&trick[..at]);
+fn removes_truncated_active_content() {
+    for sample in active_html_samples() {
+        for (at, _) in sample.char_indices().step_by(13) {
+            check_html(&sample[..at]);
         }
     }
 }
 
 #[test]
-fn the_judge_is_awake() {
+fn checker_detects_active_content() {
     let harmful = [
         "<script>",
         "<p onclick=x>",
@@ -174,13 +174,13 @@ fn the_judge_is_awake() {
         "<svg>",
     ];
     for html in harmful {
-        let judged = std::panic::catch_unwind(|| OutputChecker::check(html, false, html));
-        assert!(judged.is_err(), "{html}");
+        let result_of_check = std::panic::catch_unwind(|| OutputChecker::check(html, false, html));
+        assert!(result_of_check.is_err(), "{html}");
     }
 }
 
 /// Pieces that mean something to a parser.
-fn piece() -> impl Strategy<Value = &'static str> {
+fn fragment() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "<p>",
         "</p>",
@@ -309,7 +309,7 @@ fn piece() -> impl Strategy<Value = &'static str> {
 
 proptest! {
     #[test]
-    fn no_heap_of_pieces_works(pieces in prop::collection::vec(piece(), 0..30)) {
-        check_html(&pieces.concat());
+    fn removes_active_content_of_any_fragments(fragments in prop::collection::vec(fragment(), 0..30)) {
+        check_html(&fragments.concat());
     }
 }

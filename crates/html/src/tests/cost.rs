@@ -1,7 +1,7 @@
 //! What hostile mail costs: whatever is repeated, the result stays about as small as the mail was. A parser that is left
 //! alone with these multiplies some of them until memory or patience ends, so these tests would not come back.
 
-use super::Parts;
+use super::TestParts;
 use crate::normalize::normalize;
 use crate::{PreviewOptions, remote_hosts, render_preview, sanitize};
 
@@ -68,38 +68,38 @@ const FAMILIES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn nothing_is_multiplied() {
-    for (start, piece) in FAMILIES {
-        let html = format!("{start}{}", piece.repeat(SIZE / piece.len()));
+fn output_size_is_linear() {
+    for (start, fragment) in FAMILIES {
+        let html = format!("{start}{}", fragment.repeat(SIZE / fragment.len()));
         // The tags of each link get longer, and each element gets its end tag.
-        let most = 10 * html.len() + 1000;
-        assert!(sanitize(&html, &Parts).len() <= most, "{start} {piece}");
+        let max_bytes = 10 * html.len() + 1000;
+        assert!(sanitize(&html, &TestParts).len() <= max_bytes, "{start} {fragment}");
         assert!(
-            render_preview(&html, &Parts, PreviewOptions { allow_remote: true, scheme: None }).len() <= most,
-            "{start} {piece}"
+            render_preview(&html, &TestParts, PreviewOptions { allow_remote: true, scheme: None }).len() <= max_bytes,
+            "{start} {fragment}"
         );
-        assert!(remote_hosts(&html, &Parts).len() <= 1, "{start} {piece}");
+        assert!(remote_hosts(&html, &TestParts).len() <= 1, "{start} {fragment}");
     }
 }
 
 /// The first step alone is quick enough to be given so much that a search from each place of it would take minutes.
 #[test]
-fn nothing_is_searched_over_and_over() {
-    for (start, piece) in FAMILIES {
-        let html = format!("{start}{}x", piece.repeat((1 << 18) / piece.len()));
-        assert!(normalize(&html).markup.len() <= 10 * html.len(), "{start} {piece}");
+fn normalization_is_linear() {
+    for (start, fragment) in FAMILIES {
+        let html = format!("{start}{}x", fragment.repeat((1 << 18) / fragment.len()));
+        assert!(normalize(&html).markup.len() <= 10 * html.len(), "{start} {fragment}");
     }
 }
 
 #[test]
-fn what_is_cut_says_so() {
+fn truncated_output_ends_with_a_note() {
     let note = "too much to be shown.</p>";
-    let whole = format!("<p>{}</p>", "x".repeat(1 << 20));
-    assert_eq!(sanitize(&whole, &Parts), whole);
+    let short = format!("<p>{}</p>", "x".repeat(1 << 20));
+    assert_eq!(sanitize(&short, &TestParts), short);
     for html in ["x".repeat(3 << 20), "<br>".repeat(60_000), "<td>".repeat(600_000)] {
-        assert!(sanitize(&html, &Parts).ends_with(note), "{}", &html[..10]);
+        assert!(sanitize(&html, &TestParts).ends_with(note), "{}", &html[..10]);
         assert!(
-            render_preview(&html, &Parts, PreviewOptions::default()).ends_with(&format!("{note}</body></html>")),
+            render_preview(&html, &TestParts, PreviewOptions::default()).ends_with(&format!("{note}</body></html>")),
             "{}",
             &html[..10]
         );

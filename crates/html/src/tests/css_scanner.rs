@@ -35,7 +35,7 @@ pub(super) fn loaded_urls(css: &str) -> Vec<String> {
                 match scanner.peek() {
                     Some('(') if name == "url" => {
                         scanner.at += 1;
-                        found.extend(scanner.bare_address());
+                        found.extend(scanner.bare_url());
                         open.push((')', true));
                     }
                     Some('(') => {
@@ -119,19 +119,19 @@ impl Scanner {
     }
 
     /// Reads the address of `url(…)` up to its closing parenthesis. Returns `None` if it is quoted.
-    fn bare_address(&mut self) -> Option<String> {
+    fn bare_url(&mut self) -> Option<String> {
         while self.peek().is_some_and(|c| c.is_ascii_whitespace()) {
             self.at += 1;
         }
         if matches!(self.peek(), Some('"' | '\'')) {
             return None;
         }
-        let mut address = String::new();
+        let mut url = String::new();
         while let Some(c) = self.peek().filter(|&c| c != ')') {
             self.at += 1;
-            address.push(if c == '\\' { self.escape() } else { c });
+            url.push(if c == '\\' { self.escape() } else { c });
         }
-        Some(address)
+        Some(url)
     }
 
     /// Reads an escape after its backslash.

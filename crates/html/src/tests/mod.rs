@@ -9,9 +9,9 @@ mod styles;
 use super::InlineParts;
 
 /// A mail with the one part `known@x`.
-struct Parts;
+struct TestParts;
 
-impl InlineParts for Parts {
+impl InlineParts for TestParts {
     fn url_by_content_id(&self, content_id: &str) -> Option<String> {
         (content_id == "known@x").then(|| "https://parts.example/1".to_owned())
     }

@@ -1,27 +1,27 @@
 //! What ordinary mail looks like in the preview, and what is left of it for somebody else's page.
 
-use super::Parts;
+use super::TestParts;
 use crate::{ColorScheme, PreviewOptions, remote_hosts, render_preview, sanitize};
 
-const HIDDEN: PreviewOptions = PreviewOptions { allow_remote: false, scheme: None };
-const REMOTE: PreviewOptions = PreviewOptions { allow_remote: true, scheme: None };
+const WITHOUT_REMOTE: PreviewOptions = PreviewOptions { allow_remote: false, scheme: None };
+const WITH_REMOTE: PreviewOptions = PreviewOptions { allow_remote: true, scheme: None };
 
 /// The body of the preview.
-fn body(html: &str, shown: PreviewOptions) -> String {
-    let document = render_preview(html, &Parts, shown);
+fn body(html: &str, options: PreviewOptions) -> String {
+    let document = render_preview(html, &TestParts, options);
     let (_, body) = document.split_once("</head>").unwrap();
     body.strip_suffix("</html>").unwrap().to_owned()
 }
 
 /// The content of the body of the preview.
-fn content(html: &str, shown: PreviewOptions) -> String {
-    let body = body(html, shown);
+fn content(html: &str, options: PreviewOptions) -> String {
+    let body = body(html, options);
     body.strip_prefix("<body>").unwrap().strip_suffix("</body>").unwrap().to_owned()
 }
 
 #[test]
-fn the_document_around_a_mail() {
-    let document = render_preview("<p>Hi", &Parts, HIDDEN);
+fn renders_a_complete_document() {
+    let document = render_preview("<p>Hi", &TestParts, WITHOUT_REMOTE);
     assert!(document.starts_with("<!doctype html><html><head><meta charset=\"utf-8\">"), "{document}");
     assert!(document.contains("<meta name=\"referrer\" content=\"no-referrer\">"), "{document}");
     assert!(document.ends_with("</style></head><body><p>Hi</p></body></html>"), "{document}");
@@ -34,39 +34,39 @@ fn the_document_around_a_mail() {
     ];
     for (html, scheme, rule) in table {
         assert!(
-            render_preview(html, &Parts, PreviewOptions { allow_remote: false, scheme }).contains(rule),
+            render_preview(html, &TestParts, PreviewOptions { allow_remote: false, scheme }).contains(rule),
             "{html} {scheme:?}"
         );
     }
 }
 
 #[test]
-fn style_sheets_stay() {
+fn preview_keeps_style_sheets() {
     let html = "<head><style type=text/css media='screen and (max-width:600px)'>.a{color:red}</style></head>\
         <body>x<style>@import 'http://x/y';.b{background:url(cid:known@x),url(http://y/z)}</style>\
         <style media='&quot;'>.c{}</style>";
-    let document = render_preview(html, &Parts, HIDDEN);
+    let document = render_preview(html, &TestParts, WITHOUT_REMOTE);
     assert!(document.contains("<style media=\"screen and (max-width:600px)\">.a{color:red}</style>"), "{document}");
-    let hidden = "<style media=\"\">/**/.b{background:url(\"https://parts.example/1\"),none}</style></head>";
-    assert!(document.contains(hidden), "{document}");
-    let remote =
+    let without_remote = "<style media=\"\">/**/.b{background:url(\"https://parts.example/1\"),none}</style></head>";
+    assert!(document.contains(without_remote), "{document}");
+    let with_remote =
         "<style media=\"\">/**/.b{background:url(\"https://parts.example/1\"),url(\"http://y/z\")}</style></head>";
-    assert!(render_preview(html, &Parts, REMOTE).contains(remote));
+    assert!(render_preview(html, &TestParts, WITH_REMOTE).contains(with_remote));
 }
 
 #[test]
-fn the_body_keeps_its_attributes() {
+fn preview_keeps_body_attributes() {
     let html =
         "<body bgcolor=#fff text=black link=red background=http://x/y onload=alert(1) style='margin:0;color:red'>x";
     let start = "<body bgcolor=\"#fff\" text=\"black\" link=\"red\"";
     let end = " style=\"margin:0;color:red\">x</body>";
-    assert_eq!(body(html, HIDDEN), format!("{start}{end}"));
-    assert_eq!(body(html, REMOTE), format!("{start} background=\"http://x/y\"{end}"));
+    assert_eq!(body(html, WITHOUT_REMOTE), format!("{start}{end}"));
+    assert_eq!(body(html, WITH_REMOTE), format!("{start} background=\"http://x/y\"{end}"));
 }
 
 #[test]
-fn looks_stay_in_the_preview() {
-    let kept = [
+fn preview_keeps_presentation() {
+    let unchanged = [
         "<table width=\"600\" cellpadding=\"0\" bgcolor=\"#eee\" align=\"center\"><tbody><tr><td valign=\"top\" class=\"a\" id=\"b\">x</td></tr></tbody></table>",
         "<center><font color=\"red\" face=\"Arial\" size=\"2\">x</font></center>",
         "<map name=\"m\"><area shape=\"rect\" coords=\"0,0,9,9\"></map><img usemap=\"#m\" alt=\"x\">",
@@ -74,13 +74,13 @@ fn looks_stay_in_the_preview() {
         "<ol start=\"3\" type=\"a\"><li value=\"4\">x</li></ol>",
         "<pre>\n\na\n  b</pre>",
     ];
-    for html in kept {
-        assert_eq!(content(html, HIDDEN), html);
+    for html in unchanged {
+        assert_eq!(content(html, WITHOUT_REMOTE), html);
     }
 }
 
 #[test]
-fn addresses_in_the_preview() {
+fn preview_rewrites_urls() {
     let link = |href: &str| format!("<a href=\"{href}\" target=\"_blank\" rel=\"noopener noreferrer nofollow\">x</a>");
     let table = [
         ("<a href=https://x/?a&amp;b>x</a>", link("https://x/?a&amp;b"), link("https://x/?a&amp;b")),
@@ -118,14 +118,14 @@ fn addresses_in_the_preview() {
             "<p style=\"background:url(&quot;http://x/y&quot;)\">a</p>".into(),
         ),
     ];
-    for (html, hidden, remote) in table {
-        assert_eq!(content(html, HIDDEN), hidden, "{html}");
-        assert_eq!(content(html, REMOTE), remote, "{html}");
+    for (html, without_remote, with_remote) in table {
+        assert_eq!(content(html, WITHOUT_REMOTE), without_remote, "{html}");
+        assert_eq!(content(html, WITH_REMOTE), with_remote, "{html}");
     }
 }
 
 #[test]
-fn little_is_left_for_somebody_elses_page() {
+fn sanitize_removes_styles_and_names() {
     let table = [
         ("<p class=a id=b style='color:red;position:fixed'>x", "<p style=\"color:red\">x</p>"),
         ("<style>p{}</style><p style='position:fixed'>x", "<p>x</p>"),
@@ -143,18 +143,18 @@ fn little_is_left_for_somebody_elses_page() {
         ("a&nbsp;&copy;&#13;b", "a&nbsp;©\nb"),
     ];
     for (html, result) in table {
-        assert_eq!(sanitize(html, &Parts), result, "{html}");
+        assert_eq!(sanitize(html, &TestParts), result, "{html}");
     }
 }
 
 #[test]
-fn hosts_that_would_be_asked() {
+fn lists_remote_hosts() {
     let html = "<body background=http://b.example/x><style>@font-face{src:url(//f.example/y)}</style>\
         <img src='https://I.example:8080/1'><img src=http://i.example/2><img srcset='http://s.example/3 2x'>\
         <p style='background:url(\"http://c.example\")'><a href=http://link.example>x</a><img src=cid:known@x>\
         <img src=data:image/png,x><img src='http://['>";
-    assert_eq!(remote_hosts(html, &Parts), ["b.example", "c.example", "f.example", "i.example", "s.example"]);
-    assert_eq!(remote_hosts("no HTML", &Parts), [""; 0]);
+    assert_eq!(remote_hosts(html, &TestParts), ["b.example", "c.example", "f.example", "i.example", "s.example"]);
+    assert_eq!(remote_hosts("no HTML", &TestParts), [""; 0]);
     let many: Vec<_> = (0..200).map(|n| format!("<img src=http://h{n}.example>")).collect();
-    assert_eq!(remote_hosts(&many.concat(), &Parts).len(), 50);
+    assert_eq!(remote_hosts(&many.concat(), &TestParts).len(), 50);
 }

@@ -5,7 +5,7 @@
 use cssparser::{ParseError, Parser, Token};
 use proptest::prelude::*;
 
-use super::{Parts, css_scanner};
+use super::{TestParts, css_scanner};
 use crate::rewrite_urls::UrlRewriter;
 use crate::url_target::UrlTarget;
 
@@ -26,8 +26,8 @@ fn collect(parser: &mut Parser<'_>, is_loading: bool, found: &mut Vec<String>) {
     while let Ok(token) = parser.next().cloned() {
         let mut is_loading_inside = is_loading;
         match &token {
-            Token::UnquotedUrl(address) | Token::BadUrl(address) => found.push(address.to_string()),
-            Token::QuotedString(address) if is_loading => found.push(address.to_string()),
+            Token::UnquotedUrl(url) | Token::BadUrl(url) => found.push(url.to_string()),
+            Token::QuotedString(url) if is_loading => found.push(url.to_string()),
             Token::AtKeyword(name) if name.eq_ignore_ascii_case("import") => found.push(ANY_URL.to_owned()),
             Token::Function(name) => {
                 let name = name.to_ascii_lowercase();
@@ -55,21 +55,21 @@ fn collect(parser: &mut Parser<'_>, is_loading: bool, found: &mut Vec<String>) {
 
 /// Nothing foreign is loaded when it must not be, and nothing that was not named when it may.
 fn check_css(css: &str) {
-    let hidden = UrlRewriter::preview(&Parts, false).rewrite_css(css);
+    let without_remote = UrlRewriter::preview(&TestParts, false).rewrite_css(css);
     let foreign: Vec<_> =
-        loaded_urls(&hidden).into_iter().filter(|address| !address.contains("parts.example")).collect();
-    assert!(foreign.is_empty(), "{css}\n{hidden}\n{foreign:?}");
+        loaded_urls(&without_remote).into_iter().filter(|url| !url.contains("parts.example")).collect();
+    assert!(foreign.is_empty(), "{css}\n{without_remote}\n{foreign:?}");
 
-    let mut dresser = UrlRewriter::preview(&Parts, true);
-    let shown = dresser.rewrite_css(css);
-    let hosts = loaded_urls(&shown).into_iter().filter_map(|address| UrlTarget::parse(&address)?.host());
+    let mut rewriter = UrlRewriter::preview(&TestParts, true);
+    let with_remote = rewriter.rewrite_css(css);
+    let hosts = loaded_urls(&with_remote).into_iter().filter_map(|url| UrlTarget::parse(&url)?.host());
     for host in hosts.filter(|host| host != "parts.example") {
-        assert!(dresser.hosts.contains(&host), "{css}\n{shown}\n{host}");
+        assert!(rewriter.hosts.contains(&host), "{css}\n{with_remote}\n{host}");
     }
 }
 
 #[test]
-fn no_style_loads_what_was_not_judged() {
+fn loads_only_rewritten_urls() {
     let table = [
         "a{b:url(//evil.example)}",
         "a{b:u@import a;rl(//evil.example)}",
@@ -127,11 +127,11 @@ fn no_style_loads_what_was_not_judged() {
 }
 
 #[test]
-fn the_hosts_of_strings_are_named() {
-    let named = |css: &str| {
-        let mut dresser = UrlRewriter::preview(&Parts, false);
-        dresser.rewrite_css(css);
-        dresser.hosts.into_iter().collect::<Vec<_>>()
+fn reports_hosts_of_urls_in_strings() {
+    let hosts_of = |css: &str| {
+        let mut rewriter = UrlRewriter::preview(&TestParts, false);
+        rewriter.rewrite_css(css);
+        rewriter.hosts.into_iter().collect::<Vec<_>>()
     };
     let table = [
         ("a{b:image-set('//evil.example/a' 1x,\"http://evil2.example\" 2x)}", vec!["evil.example", "evil2.example"]),
@@ -139,12 +139,12 @@ fn the_hosts_of_strings_are_named() {
         ("a{content:'http://evil.example';font-family:'//evil.example'}", vec![]),
     ];
     for (css, hosts) in table {
-        assert_eq!(named(css), hosts, "{css}");
+        assert_eq!(hosts_of(css), hosts, "{css}");
     }
 }
 
 #[test]
-fn no_style_is_read_over_and_over() {
+fn rewriting_is_linear() {
     let families = [
         ("", "@import ", "{"),
         ("@import ", "a ", "{"),
@@ -172,21 +172,21 @@ fn no_style_is_read_over_and_over() {
         ("", "-", "("),
         ("", "</", "x"),
     ];
-    for (start, piece, end) in families {
-        let css = format!("{start}{}{end}", piece.repeat((1 << 18) / piece.len()));
-        let result = UrlRewriter::preview(&Parts, true).rewrite_css(&css);
-        assert!(result.len() <= 2 * css.len() + 10, "{start} {piece} {end}");
+    for (start, fragment, end) in families {
+        let css = format!("{start}{}{end}", fragment.repeat((1 << 18) / fragment.len()));
+        let result = UrlRewriter::preview(&TestParts, true).rewrite_css(&css);
+        assert!(result.len() <= 2 * css.len() + 10, "{start} {fragment} {end}");
     }
 }
 
 /// On a stack that is too small for a parser that calls itself for every block.
 #[test]
-fn no_depth_of_nesting_overflows_the_stack() {
+fn deep_nesting_does_not_overflow_the_stack() {
     let deep = || {
         for opening in ["(", "[", "{", "a(", "rgb(", "image-set(", "url(", "url('x'", "url('x'(", "@media{", "@import("]
         {
             let css = format!("color:{}", opening.repeat(100_000));
-            let result = UrlRewriter::preview(&Parts, true).rewrite_css(&css);
+            let result = UrlRewriter::preview(&TestParts, true).rewrite_css(&css);
             assert!(result.len() <= 2 * css.len(), "{opening}");
             assert_eq!(crate::css::filter_declarations(&css), "", "{opening}");
         }
@@ -195,7 +195,7 @@ fn no_depth_of_nesting_overflows_the_stack() {
 }
 
 #[test]
-fn the_judge_is_awake() {
+fn checkers_find_urls() {
     for css in ["url(//evil.example)", "a{b:url('x')}", "@import 'x'", "a{b:image-set('x')}", "image-set(var(--x))"] {
         assert_eq!(loaded_urls(css).len(), 2, "{css}");
         assert_eq!(css_scanner::loaded_urls(css).len(), 1, "{css}");
@@ -203,7 +203,7 @@ fn the_judge_is_awake() {
 }
 
 /// Pieces that mean something in CSS.
-fn piece() -> impl Strategy<Value = &'static str> {
+fn fragment() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "u",
         "rl(",
@@ -258,7 +258,7 @@ fn piece() -> impl Strategy<Value = &'static str> {
 
 proptest! {
     #[test]
-    fn no_heap_of_pieces_loads_what_was_not_judged(pieces in prop::collection::vec(piece(), 0..25)) {
-        check_css(&pieces.concat());
+    fn loads_only_rewritten_urls_of_any_fragments(fragments in prop::collection::vec(fragment(), 0..25)) {
+        check_css(&fragments.concat());
     }
 }
