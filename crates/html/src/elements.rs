@@ -1,30 +1,29 @@
-//! The elements of HTML that a mail may be built of, and how each behaves among the others. What is not in this table
-//! is not an element here: its tags vanish, its content stays.
+//! The allowed HTML elements, and their nesting rules. Tags of other elements are removed, their content is kept.
 
 use ElementKind::{
     Block, Break, Caption, Cell, Column, Formatting, Heading, Inline, Item, Paragraph, Row, Rows, Rule, Table, Void,
 };
 
-/// How an element behaves when tags around it are missing or crossed.
+/// The behavior of an element if tags around it are missing or misnested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ElementKind {
-    /// Lives in a line, and ends where its end tag is.
+    /// An inline element that ends at its end tag.
     Inline,
-    /// Lives in a line, and goes on behind the end of a block that it was opened in.
+    /// An inline element that continues after the end of the block that it was opened in.
     Formatting,
-    /// Lives in a line and has no content.
+    /// An inline element without content.
     Void,
-    /// `br`: as `Void`, and good for nothing between the cells of a table.
+    /// `br`: like `Void`, but dropped between the cells of a table.
     Break,
-    /// Ends an open paragraph.
+    /// A block element. It ends an open paragraph.
     Block,
-    /// A block that ends when the next paragraph or block starts.
+    /// A block element that ends at the start of the next paragraph or block.
     Paragraph,
-    /// A block that ends another heading.
+    /// A block element that ends another heading.
     Heading,
-    /// A block that ends its sibling: items of lists and of definitions.
+    /// A block element that ends its sibling: items of lists and definition lists.
     Item,
-    /// `hr`: a block without content.
+    /// `hr`: a block element without content.
     Rule,
     /// `table`.
     Table,
@@ -41,30 +40,30 @@ pub(super) enum ElementKind {
 }
 
 impl ElementKind {
-    /// Whether an end tag or an implied end inside this element means nothing outside of it.
+    /// Returns whether end tags and implied ends inside of this element have no effect outside of it.
     pub(super) fn is_boundary(self) -> bool {
         matches!(self, Table | Caption | Cell)
     }
 
-    /// Whether this is a part of a table that only holds other parts of the table.
+    /// Returns whether this is a table element that only contains other table elements.
     pub(super) fn is_table_structure(self) -> bool {
         matches!(self, Table | Column | Rows | Row)
     }
 
-    /// Whether this belongs to the inside of a table.
+    /// Returns whether this element is only allowed in a table.
     pub(super) fn is_table_part(self) -> bool {
         matches!(self, Caption | Column | Rows | Row | Cell)
     }
 
-    /// Whether the element lives in a line.
+    /// Returns whether this is an inline element.
     pub(super) fn is_inline(self) -> bool {
         matches!(self, Inline | Formatting | Void | Break)
     }
 }
 
-/// The element of that name, in any case of letters.
+/// Finds an element by its name, ignoring case.
 pub(super) fn find_element(name: &str) -> Option<(&'static str, ElementKind)> {
-    // Long names are many in hostile mail, and none of ours.
+    // Hostile messages contain many long names. No allowed element has one.
     if name.len() > 10 {
         return None;
     }
@@ -73,7 +72,7 @@ pub(super) fn find_element(name: &str) -> Option<(&'static str, ElementKind)> {
     Some(ELEMENTS[at])
 }
 
-/// Whether the element has no content and no end tag.
+/// Returns whether the element has no content and no end tag.
 pub(super) fn is_void(name: &str) -> bool {
     matches!(name, "area" | "br" | "col" | "hr" | "img" | "source" | "wbr")
 }

@@ -1,6 +1,6 @@
-//! Text as a part of HTML: the one place that knows which characters mean something there.
+//! Escaping of text for HTML. The only module that knows the special characters.
 
-/// Appends the text so that a browser shows it, or reads it as the value of a quoted attribute, as it is.
+/// Appends the text, escaped for HTML text and for quoted attribute values.
 pub fn push_escaped(html: &mut String, text: &str) {
     let mut rest = text;
     while let Some(at) = rest.find(['&', '<', '>', '"', '\'', '\0']) {
@@ -19,8 +19,8 @@ pub fn push_escaped(html: &mut String, text: &str) {
     html.push_str(rest);
 }
 
-/// The value of an attribute that was written by a serializer: it knows only these five references (HTML Standard,
-/// section 13.3).
+/// Resolves the character references in an attribute value that a serializer wrote. A serializer only writes these five
+/// (HTML Standard, section 13.3).
 pub(super) fn unescape(value: &str) -> String {
     const REFERENCES: [(&str, char); 5] =
         [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&nbsp;", '\u{a0}')];

@@ -1,10 +1,10 @@
-//! What a mail's HTML and text look like when they are shown to somebody: pure functions from a hostile string to a
-//! harmless one. Who asks for them, and with which headers the answers are sent, is the matter of `http`.
+//! Preparation of a message's HTML and text for display: pure functions that turn untrusted input into harmless HTML.
+//! Request handling and response headers are in `http`.
 //!
-//! HTML takes three steps. `tame` makes it small and orderly, so that the next one takes no more time than it should.
-//! The sanitiser, set up in `policy`, parses it as a browser does and keeps the elements and attributes that are
-//! allowed. `dress` then goes through the addresses and styles in what is left. Nothing here fails: what exceeds a limit
-//! is cut off, and a note at the end says so. Time and memory are linear in the size of the mail.
+//! HTML is processed in three steps. `normalize` limits its size and repairs its nesting, so that the next step is
+//! linear. The sanitizer, configured in `policy`, parses it like a browser and keeps the allowed elements and
+//! attributes. `rewrite_urls` processes the URLs and styles in the result. Nothing here fails: content beyond a limit
+//! is removed, and a note at the end says so. Time and memory are linear in the size of the message.
 
 mod css;
 mod elements;
@@ -26,42 +26,42 @@ pub use escape::push_escaped;
 pub use linkify::linkify;
 pub use preview::{remote_hosts, render_preview};
 
-/// What stands at the end of HTML that was too much.
+/// The note at the end of truncated HTML.
 const TRUNCATION_NOTE: &str = "<p>The rest of this mail is too much to be shown.</p>";
 
-/// Where the content of the mail's inline parts is.
+/// Provides the URLs of the inline parts of a message.
 pub trait InlineParts {
-    /// The address of the part that has this Content-ID (without its angle brackets), if there is one. It goes into the
-    /// result without being judged, so it must not lead where a sender wants it to.
+    /// Returns the URL of the part with this Content-ID, which has no angle brackets. The URL is written to the output
+    /// without validation, so it must not be under the control of the sender.
     fn url_by_content_id(&self, content_id: &str) -> Option<String>;
 
-    /// The same for the part that has this Content-Location (RFC 2557 section 4.2), which is how a page that was sent as a
-    /// mail names its images.
+    /// Returns the URL of the part with this Content-Location (RFC 2557 section 4.2). Web pages that are sent as
+    /// messages use it for images.
     fn url_by_location(&self, _location: &str) -> Option<String> {
         None
     }
 }
 
-/// What a preview may do beyond showing the mail itself.
+/// The options of a preview.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct PreviewOptions {
-    /// Images and fonts of other hosts are loaded.
+    /// Whether images and fonts are loaded from other hosts.
     pub allow_remote: bool,
-    /// The colour scheme that the mail is shown in. Without one it is light, unless the mail says that it knows both.
+    /// The color scheme of the preview. If `None`, it is light, unless the message supports both.
     pub scheme: Option<ColorScheme>,
 }
 
-/// A colour scheme.
+/// A color scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ColorScheme {
-    /// Dark text on a light ground.
+    /// Dark text on a light background.
     Light,
-    /// Light text on a dark ground.
+    /// Light text on a dark background.
     Dark,
 }
 
-/// A mail's HTML, safe to be put into somebody's page: elements, attributes and CSS properties by an allow-list, no
-/// style sheets, no names. Remote images stay as they are.
+/// Sanitizes the HTML of a message so that it can be inserted into another page: allow-lists for elements, attributes
+/// and CSS properties, no style sheets, no names. Remote images are kept.
 pub fn sanitize(html: &str, inline: &dyn InlineParts) -> String {
     let normalized = normalize(html);
     let mut result = UrlRewriter::strict(inline).rewrite(&STRICT_SANITIZER.clean(&normalized.markup).to_string());

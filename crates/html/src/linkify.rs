@@ -1,5 +1,4 @@
-//! Plain text as HTML: everything escaped, and the addresses in it made to links. What an address in a text is, the crate
-//! for extraction says.
+//! Conversion of plain text to HTML: all text is escaped, and URLs become links. `restante_extract` finds the URLs.
 
 use restante_extract::TextUrl;
 
@@ -7,8 +6,9 @@ use super::TRUNCATION_NOTE;
 use super::escape::push_escaped;
 use super::normalize::MAX_HTML_BYTES;
 
-/// Plain text as HTML: escaped, with links for http, https and mailto. Lines stay as they are; a page shows them with
-/// `white-space: pre-wrap`. What is too much is cut off: a link takes ten times its address.
+/// Converts plain text to escaped HTML with links for http, https and mailto URLs. Line breaks are kept; a page
+/// displays them with `white-space: pre-wrap`. Long text is truncated, because a link takes up to ten times the space
+/// of its URL.
 pub fn linkify(text: &str) -> String {
     let text_in_limit = &text[..text.floor_char_boundary(MAX_HTML_BYTES)];
     let mut html = String::with_capacity(text_in_limit.len() + text_in_limit.len() / 8);
@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// The result with each link as `[address]`.
+    /// Returns the result with each link as `[url]`.
     fn bracket_links(text: &str) -> String {
         let html = linkify(text);
         let mut result = String::new();

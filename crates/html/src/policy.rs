@@ -1,5 +1,5 @@
-//! What of a mail's HTML may be shown: the elements and attributes that survive, in the preview and in somebody else's
-//! page. What the addresses among the values may be is said in `address`, what the styles may be in `css`.
+//! Configuration of the sanitizer: the allowed elements and attributes, in the preview and in other pages. `url_target`
+//! checks URLs, `css` checks styles.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use ammonia::{Builder, UrlRelative};
 
 use super::elements::ELEMENTS;
 
-/// The looks of a mail, for a frame of its own.
+/// The sanitizer for the preview, which keeps the presentation of the message.
 pub(super) static PREVIEW_SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(|| {
     let mut builder = base_sanitizer(ELEMENTS.iter().map(|&(name, _)| name).collect());
     builder
@@ -18,8 +18,9 @@ pub(super) static PREVIEW_SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(
     builder
 });
 
-/// What leaves the page around it alone: no names that its styles or scripts could meet, no images chosen by the
-/// browser. Only elements without content are left out: without another, what is around it would nest in another way.
+/// The sanitizer for HTML that is inserted into another page: no names that its styles or scripts could refer to, and
+/// no images that the browser chooses. It removes only elements without content, because removing others would change
+/// the nesting.
 pub(super) static STRICT_SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(|| {
     let is_allowed = |name: &&str| !["area", "source"].contains(name);
     let mut builder = base_sanitizer(ELEMENTS.iter().map(|&(name, _)| name).filter(is_allowed).collect());
@@ -32,14 +33,14 @@ pub(super) static STRICT_SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(|
     builder
 });
 
-/// Whether any element may have this attribute; the others need not be looked at.
+/// Returns whether the attribute is allowed on any element. Other attributes need not be processed.
 pub(super) fn is_known_attribute(name: &str) -> bool {
     PRESENTATION_ATTRIBUTES.contains(&name)
         || SELECTOR_ATTRIBUTES.contains(&name)
         || ELEMENT_ATTRIBUTES.iter().any(|(_, names)| names.contains(&name))
 }
 
-/// Addresses are judged after this, so nothing is said about the schemes of links but that scripts are none.
+/// Returns a sanitizer with these elements. URLs are checked later, so only schemes that run scripts are excluded here.
 fn base_sanitizer(tags: HashSet<&'static str>) -> Builder<'static> {
     let mut builder = Builder::empty();
     builder
@@ -54,7 +55,7 @@ fn element_attributes() -> HashMap<&'static str, HashSet<&'static str>> {
     ELEMENT_ATTRIBUTES.iter().map(|&(element, names)| (element, names.iter().copied().collect())).collect()
 }
 
-/// Attributes of any element that say how it looks or what it means.
+/// Attributes of all elements that describe presentation or meaning.
 const PRESENTATION_ATTRIBUTES: &[&str] = &[
     "align",
     "bgcolor",
@@ -87,10 +88,10 @@ const PRESENTATION_ATTRIBUTES: &[&str] = &[
     "background",
 ];
 
-/// Attributes of any element that the mail's own styles, or a reader's tools, hold on to.
+/// Attributes of all elements that the styles of the message or assistive tools refer to.
 const SELECTOR_ATTRIBUTES: &[&str] = &["aria-hidden", "aria-label", "class", "id", "role"];
 
-/// Attributes that only mean something on one element. `div` has those of `body`: the body of a mail is judged as one.
+/// Attributes of single elements. `div` has those of `body`, because the body of a message is sanitized as a `div`.
 const ELEMENT_ATTRIBUTES: &[(&str, &[&str])] = &[
     ("a", &["href", "name"]),
     ("area", &["href", "shape", "coords", "alt"]),

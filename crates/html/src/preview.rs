@@ -1,5 +1,5 @@
-//! The preview: a mail's HTML as a document of its own, for a sandboxed frame. It looks like the mail; what it must not
-//! load is left out here already, and forbidden once more by the policy that the answer is sent with.
+//! The preview: the HTML of a message as a complete document for a sandboxed frame. Content that must not be loaded is
+//! removed here, and is also blocked by the Content-Security-Policy of the response.
 
 use std::fmt::Write as _;
 
@@ -9,19 +9,21 @@ use super::policy::PREVIEW_SANITIZER;
 use super::rewrite_urls::UrlRewriter;
 use super::{ColorScheme, InlineParts, PreviewOptions, TRUNCATION_NOTE};
 
-/// How a mail looks that says nothing about it. A picture that is not loaded leaves a box of its size, unless the mail's
-/// own styles have another idea of it.
+/// The default style of a message. A blocked image leaves a box of its size, unless the styles of the message override
+/// it.
 const BASE_STYLE: &str = "body{margin:8px;font-family:system-ui,sans-serif;overflow-wrap:break-word}\
     img{max-width:100%}\
     :where(img[data-blocked]){display:inline-block;overflow:hidden;font:12px/1.4 system-ui,sans-serif;color:#767676}\
     img[data-blocked]{outline:1px dashed #8888;outline-offset:-1px;min-width:1px;min-height:1px}";
 
-/// How a mail looks in the dark that was made for white paper only: turned round as a whole, as mail programs do it, and
-/// pictures turned back. Text in the colours of the dark would be white on the white that the mail asks for.
+/// The style of a message in dark mode that only supports a light background: all colors are inverted, as mail clients
+/// do, and images are inverted back. A dark color scheme alone could show white text on a white background that the
+/// message sets.
 const INVERTED_STYLE: &str = "html{background:#fff;filter:invert(1) hue-rotate(180deg)}\
     img:not([data-blocked]),[background]{filter:invert(1) hue-rotate(180deg)}";
 
-/// A whole document to be shown in a sandboxed frame: keeps style sheets and inline styles; nothing active survives.
+/// Renders a complete document for a sandboxed frame. Style sheets and inline styles are kept; active content is
+/// removed.
 pub fn render_preview(html: &str, inline: &dyn InlineParts, options: PreviewOptions) -> String {
     let normalized = normalize(html);
     let parts = PreviewParts::new(&normalized, &mut UrlRewriter::preview(inline, options.allow_remote));
@@ -40,7 +42,7 @@ pub fn render_preview(html: &str, inline: &dyn InlineParts, options: PreviewOpti
     for StyleSheet { media, css } in &parts.sheets {
         document.push_str("<style media=\"");
         push_escaped(&mut document, media);
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(document, "\">{css}</style>");
     }
     let PreviewParts { body_attributes: body, content, .. } = parts;
@@ -49,15 +51,15 @@ pub fn render_preview(html: &str, inline: &dyn InlineParts, options: PreviewOpti
     document
 }
 
-/// The hosts that the HTML would load something from that the mail does not bring along (images, srcset, backgrounds,
-/// url() in CSS, fonts), sorted, without doubles, at most 50.
+/// Returns the hosts of all remote resources that the HTML would load (images, srcset, backgrounds, url() in CSS,
+/// fonts): sorted, without duplicates, at most 50.
 pub fn remote_hosts(html: &str, inline: &dyn InlineParts) -> Vec<String> {
     let mut rewriter = UrlRewriter::preview(inline, true);
     PreviewParts::new(&normalize(html), &mut rewriter);
     rewriter.hosts.into_iter().collect()
 }
 
-/// A mail's HTML, ready to be put together.
+/// The processed parts of a preview document.
 struct PreviewParts {
     /// The attributes of the body.
     body_attributes: String,
@@ -67,7 +69,7 @@ struct PreviewParts {
 
 impl PreviewParts {
     fn new(normalized: &NormalizedHtml, rewriter: &mut UrlRewriter<'_>) -> Self {
-        // The attributes of a body are judged like those of any block.
+        // The attributes of the body are sanitized like those of a `div`.
         let block = PREVIEW_SANITIZER.clean(&format!("<div{}></div>", normalized.body_attributes)).to_string();
         let block = rewriter.rewrite(&block);
         let body = block.strip_prefix("<div").and_then(|block| block.strip_suffix("></div>")).unwrap_or_default();
@@ -79,7 +81,7 @@ impl PreviewParts {
     }
 }
 
-/// Whether media queries are written with this character. What they are not written with needs no guess.
+/// Returns whether the character is allowed in a media query. A query with any other character is dropped.
 fn is_media_query_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, ' ' | '(' | ')' | ':' | ',' | '-' | '.' | '/' | '<' | '>' | '=')
 }

@@ -1,6 +1,6 @@
-//! The last step for the HTML of a mail: addresses and styles. What comes in was written by the sanitiser, so every tag
-//! is whole and every value quoted; here links get their manners, parts of the mail their places, and what would be
-//! loaded from elsewhere is kept or blocked.
+//! The last step: rewriting of URLs and styles. The input was written by the sanitizer, so every tag is complete and
+//! every value is quoted. Links get `target` and `rel` attributes, `cid:` URLs are replaced, and remote resources are
+//! kept or blocked.
 
 use std::collections::BTreeSet;
 
@@ -11,40 +11,40 @@ use super::css;
 use super::escape::{push_escaped, unescape};
 use super::url_target::UrlTarget;
 
-/// How many hosts are remembered.
+/// The maximum number of hosts that are recorded.
 const MAX_HOSTS: usize = 50;
 
-/// Goes through sanitised markup by the rules of one view.
+/// Rewrites sanitized markup.
 pub(super) struct UrlRewriter<'a> {
     inline: &'a dyn InlineParts,
     allows_remote: bool,
     is_strict: bool,
-    /// The hosts that something would be loaded from.
+    /// The hosts of all remote resources.
     pub(super) hosts: BTreeSet<String>,
 }
 
 impl<'a> UrlRewriter<'a> {
-    /// For somebody else's page.
+    /// Creates a rewriter for HTML that is inserted into another page.
     pub(super) fn strict(inline: &'a dyn InlineParts) -> Self {
         Self { inline, allows_remote: true, is_strict: true, hosts: BTreeSet::new() }
     }
 
-    /// For a frame of its own.
+    /// Creates a rewriter for a document in a separate frame.
     pub(super) fn preview(inline: &'a dyn InlineParts, allows_remote: bool) -> Self {
         Self { inline, allows_remote, is_strict: false, hosts: BTreeSet::new() }
     }
 
-    /// The markup with its addresses and styles put right.
+    /// Rewrites the URLs and styles of the markup.
     pub(super) fn rewrite(&mut self, markup: &str) -> String {
         let mut result = String::with_capacity(markup.len());
         let mut is_pre = false;
-        // A carriage return that came as a reference is one no more when it is read again.
+        // A carriage return from a character reference would be converted to a line feed when the output is parsed.
         let markup = markup.replace('\r', "\n");
         for token in Tokens::new(&markup) {
             let was_pre = std::mem::take(&mut is_pre);
             match token {
                 Token::Text(text) => {
-                    // The first line break in `pre` does not count, so one that does needs another before it.
+                    // The first line break in `pre` is ignored by parsers, so it must be doubled.
                     if was_pre && text.starts_with('\n') {
                         result.push('\n');
                     }
@@ -65,7 +65,7 @@ impl<'a> UrlRewriter<'a> {
         result
     }
 
-    /// The style sheet or declarations with the addresses in it put right.
+    /// Rewrites the URLs of a style sheet or of declarations.
     pub(super) fn rewrite_css(&mut self, style: &str) -> String {
         css::rewrite_css(style, &mut |raw| match self.resolve_resource(raw) {
             Resource::Url(url) => Some(url),
@@ -118,7 +118,7 @@ impl<'a> UrlRewriter<'a> {
         }
     }
 
-    /// The candidates of a `srcset` that may be loaded (HTML Standard, section 4.8.4.2.1).
+    /// Returns the candidates of a `srcset` that may be loaded (HTML Standard, section 4.8.4.2.1).
     fn rewrite_srcset(&mut self, srcset: &str) -> String {
         let mut candidates: Vec<String> = Vec::new();
         let mut rest = srcset;
@@ -136,7 +136,7 @@ impl<'a> UrlRewriter<'a> {
         }
     }
 
-    /// Where a picture or a font is loaded from.
+    /// Resolves the URL of an image or a font.
     fn resolve_resource(&mut self, raw: &str) -> Resource {
         if let Some(url) = self.inline.url_by_location(raw.trim()) {
             return Resource::Url(url);
@@ -155,7 +155,7 @@ impl<'a> UrlRewriter<'a> {
     }
 }
 
-/// What became of something that a mail wants to load.
+/// The result of resolving a resource.
 enum Resource {
     Url(String),
     Blocked,

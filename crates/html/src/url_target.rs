@@ -1,23 +1,23 @@
-//! The addresses in a mail's HTML: what a browser would take each for, and which of them may stay.
+//! Classification of the URLs in a message's HTML: how a browser interprets each URL, and which are allowed.
 
 use ammonia::Url;
 
-/// What an address leads to.
+/// The target of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum UrlTarget {
-    /// A part of the same mail, by its Content-ID.
+    /// A part of the same message, by its Content-ID.
     InlinePart(String),
-    /// Something on another host. The address is whole, with its scheme.
+    /// A resource on another host. The URL is absolute.
     Remote(String),
-    /// A picture that is in the address itself.
+    /// An image in a `data:` URL.
     DataImage(String),
-    /// An address to write to or a number to call.
+    /// A mail address or a phone number.
     Contact(String),
 }
 
 impl UrlTarget {
-    /// Reads an address as a browser does (URL Standard, section 4.4): blanks around it and line breaks in it do not
-    /// count. None for all that leads nowhere: scripts, documents made up on the spot, addresses that miss a host.
+    /// Parses a URL like a browser does (URL Standard, section 4.4): surrounding whitespace and line breaks are
+    /// ignored. Returns `None` for URLs without an allowed target: scripts, inline documents, URLs without a host.
     pub(super) fn parse(raw: &str) -> Option<Self> {
         let url: String =
             raw.trim_matches(|c: char| c <= ' ').chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
@@ -34,14 +34,14 @@ impl UrlTarget {
         }
     }
 
-    /// The host that has to be asked for it.
+    /// Returns the host that a remote URL is loaded from.
     pub(super) fn host(&self) -> Option<String> {
         let Self::Remote(url) = self else { return None };
         Some(Url::parse(url).ok()?.host_str()?.to_owned())
     }
 }
 
-/// The Content-ID that a `cid:` address names: percent-encoded (RFC 2392, section 2), and now and then with the angle
+/// Returns the Content-ID of a `cid:` URL. It is percent-encoded (RFC 2392 section 2), and sometimes includes the angle
 /// brackets of the header field.
 fn content_id(encoded: &str) -> String {
     let mut bytes = Vec::with_capacity(encoded.len());

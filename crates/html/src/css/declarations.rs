@@ -1,11 +1,11 @@
-//! Declarations for somebody else's page: known properties with plain values. Nothing is loaded, nothing leaves its
-//! place to cover what is around it.
+//! Filtering of declarations for other pages: known properties with plain values. Nothing is loaded, and nothing can
+//! leave its box to cover other content.
 
 use cssparser::Token;
 
 use super::tokens::Tokens;
 
-/// The declarations of a `style` attribute that are harmless anywhere.
+/// Returns the declarations of a `style` attribute that are harmless in any page.
 pub(crate) fn filter_declarations(style: &str) -> String {
     let mut result = String::new();
     let mut declaration = Declaration::default();
@@ -20,12 +20,12 @@ pub(crate) fn filter_declarations(style: &str) -> String {
     result
 }
 
-/// A declaration as far as it was read.
+/// A declaration that is being parsed.
 #[derive(Default)]
 struct Declaration {
-    /// Its property; set by the colon.
+    /// Its property. Set at the colon.
     property: Option<String>,
-    /// What was read before the colon, then behind it.
+    /// The text before the colon, then the text after it.
     text: String,
     depth: usize,
     is_rejected: bool,
@@ -37,7 +37,7 @@ impl Declaration {
             self.property = Some(std::mem::take(&mut self.text).trim().to_ascii_lowercase());
             return;
         }
-        // An escape, which plain values do not need, could hide something. A NUL is read as another character.
+        // Plain values need no escapes, and an escape could hide something. A NUL is parsed as another character.
         self.is_rejected |= !matches!(token, Token::Comment(_)) && source.contains(['\\', '\0']);
         match token {
             Token::Ident(_)
@@ -71,7 +71,7 @@ impl Declaration {
         let value = self.text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
         let Some(property) = self.property else { return };
         let is_known = PROPERTIES.binary_search(&property.as_str()).is_ok();
-        // With a negative margin content leaves its place.
+        // A negative margin could move content out of its box.
         let moves_out = property.starts_with("margin") && value.contains('-');
         if !is_known || value.is_empty() || self.is_rejected || self.depth > 0 || moves_out {
             return;

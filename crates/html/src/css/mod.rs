@@ -1,5 +1,5 @@
-//! The styles of a mail: with addresses replaced and old tricks disarmed for the preview, and by an allow-list of
-//! properties for somebody else's page. `tokens` splits CSS into tokens.
+//! Processing of styles: for the preview, URLs are rewritten and legacy script features are replaced; for other pages,
+//! an allow-list of properties is applied. `tokens` splits CSS into tokens.
 
 mod declarations;
 mod tokens;
@@ -11,26 +11,26 @@ use tokens::Tokens;
 
 pub(super) use declarations::filter_declarations;
 
-/// Words that once made a style run code, in browsers that nobody should have any more.
+/// Names that made styles run code in obsolete browsers.
 const LEGACY_SCRIPT_NAMES: [&str; 4] = ["expression", "behavior", "-ms-behavior", "-moz-binding"];
 
-/// Functions that take a string for an address (CSS Images, sections 2.2 to 2.5; CSS Values, section 4.5).
+/// Functions that take a string as a URL (CSS Images, sections 2.2 to 2.5; CSS Values, section 4.5).
 const LOADING_FUNCTIONS: [&str; 6] =
     ["image", "image-set", "-webkit-image-set", "cross-fade", "-webkit-cross-fade", "src"];
 
-/// What stands where something was left out, so that its neighbours do not become one word. The first blank may end an
-/// escape and mean nothing.
+/// Replaces removed text, so that its neighbors do not join to one word. The first space may end an escape, so there
+/// are two.
 const SEPARATOR: &str = "  ";
 
-/// How deep brackets may be in each other; what comes behind more is left out. Browsers follow them by recursion, and some
-/// thousands are too much for theirs.
+/// The maximum depth of nested brackets. Everything after a deeper bracket is removed. Browsers parse brackets
+/// recursively, and some thousands overflow their stack.
 const MAX_BRACKET_DEPTH: usize = 100;
 
-/// What replaces a word or the name of a function that is not allowed.
+/// Replaces a name or a function that is not allowed.
 const REPLACEMENT_NAME: &str = "x-disarmed";
 
-/// The style sheet or declarations without imports and with empty comments. Each address is replaced by what the function makes of
-/// it; one that it makes nothing of is gone.
+/// Rewrites a style sheet or declarations: removes imports, empties comments, and replaces each URL by the result of
+/// `rewrite_url`. A URL for which it returns `None` is removed.
 pub(super) fn rewrite_css(css: &str, rewrite_url: &mut dyn FnMut(&str) -> Option<String>) -> String {
     let mut sheet = Rewriter {
         css: String::with_capacity(css.len()),
@@ -49,18 +49,18 @@ pub(super) fn rewrite_css(css: &str, rewrite_url: &mut dyn FnMut(&str) -> Option
             sheet.push(&token, source);
         }
     }
-    // Whatever the tokens were, they do not end the element that they stand in.
+    // Regardless of the tokens, the output must not end the element that contains it.
     sheet.css.replace("</", "<\\/")
 }
 
-/// A style sheet as far as it was written.
+/// The style sheet that was written so far.
 struct Rewriter<'a> {
     css: String,
-    /// Whether `css` ends with something that was not in the source.
+    /// Whether `css` ends with text that is not in the source.
     is_after_replacement: bool,
     rewrite_url: &'a mut dyn FnMut(&str) -> Option<String>,
-    /// For each open bracket, which one closes it (CSS Syntax, section 5.4.8: no other one does), and whether a string in
-    /// it is an address.
+    /// For each open bracket, the only bracket that closes it (CSS Syntax, section 5.4.8), and whether a string inside
+    /// of it is a URL.
     open_brackets: Vec<(&'static str, bool)>,
 }
 
@@ -77,7 +77,7 @@ impl Rewriter<'_> {
                     "(" => self.open_brackets.push((")", self.expects_url())),
                     "[" => self.open_brackets.push(("]", self.expects_url())),
                     "{" => self.open_brackets.push(("}", self.expects_url())),
-                    // The escape that stands there in the end would take the next word along.
+                    // Without the space, the final escape of "</" would include the next word.
                     "/" if self.css.ends_with('<') => self.css.push(' '),
                     _ => drop(self.open_brackets.pop_if(|(closing, _)| source == *closing)),
                 }
@@ -86,8 +86,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Writes an empty comment, which keeps its neighbours apart and is no blank between them: that would mean something
-    /// in a selector.
+    /// Writes an empty comment. It separates its neighbors without a space, which would be significant in a selector.
     fn push_comment(&mut self) {
         if self.css.ends_with('<') {
             self.css.push(' ');
@@ -99,8 +98,8 @@ impl Rewriter<'_> {
         self.open_brackets.last().is_some_and(|&(_, is_loading)| is_loading)
     }
 
-    /// Writes a function up to its parenthesis. One that could make an address of a string that stands elsewhere, as
-    /// `var()` does, is disarmed where addresses are expected.
+    /// Writes a function up to its parenthesis. Where URLs are expected, a function that could turn other strings into
+    /// URLs, such as `var()`, is replaced.
     fn push_function(&mut self, name: &str, source: &str) {
         let name = name.to_ascii_lowercase();
         let is_inside = self.expects_url();
@@ -125,7 +124,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Writes the source of a token. What was replaced before it does not become a part of it.
+    /// Writes the source of a token. It does not join with a replacement before it.
     fn push_source(&mut self, source: &str) {
         if self.is_after_replacement && source.starts_with(|c| c == '(' || is_name_char(c)) {
             self.separate();
@@ -134,14 +133,14 @@ impl Rewriter<'_> {
         self.is_after_replacement = false;
     }
 
-    /// Writes a word that is not in the source. It does not become a part of the word before it.
+    /// Writes a word that is not in the source. It does not join with the word before it.
     fn push_replacement(&mut self, word: &str) {
         self.separate();
         self.css.push_str(word);
         self.is_after_replacement = true;
     }
 
-    /// Ends the word at the end, if there is one.
+    /// Ends the last word, if there is one.
     fn separate(&mut self) {
         if self.css.ends_with(is_name_char) {
             self.css.push_str(SEPARATOR);
@@ -149,8 +148,8 @@ impl Rewriter<'_> {
     }
 }
 
-/// Whether a name can contain the character, or an escape in a name starts with it. NUL counts as U+FFFD (CSS Syntax,
-/// section 3.3).
+/// Returns whether the character can occur in a name or can start an escape in a name. NUL counts as U+FFFD (CSS
+/// Syntax, section 3.3).
 fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '\\' | '\0') || !c.is_ascii()
 }
@@ -159,7 +158,7 @@ fn is_legacy_script_name(name: &str) -> bool {
     LEGACY_SCRIPT_NAMES.iter().any(|disarmed| disarmed.eq_ignore_ascii_case(name))
 }
 
-/// Skips to behind the end of a statement that has no block, or to before a brace that should not be there.
+/// Skips to the end of a statement without a block, or to an unexpected brace.
 fn skip_statement(tokens: &mut Tokens<'_>) {
     loop {
         let mut ahead = tokens.clone();
@@ -174,12 +173,12 @@ fn skip_statement(tokens: &mut Tokens<'_>) {
     }
 }
 
-/// Writes an address as a quoted string in parentheses. Only these characters mean something there.
+/// Writes a URL as a quoted string in parentheses. Only these characters must be escaped there.
 fn push_quoted_url(css: &mut String, url: &str) {
     css.push_str("(\"");
     for c in url.chars() {
         if matches!(c, '"' | '\\' | '<' | '>') || c.is_control() {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(css, "\\{:x} ", u32::from(c));
         } else {
             css.push(c);
@@ -192,7 +191,7 @@ fn push_quoted_url(css: &mut String, url: &str) {
 mod tests {
     use super::*;
 
-    /// Addresses in capitals, and none for those that have an `x`.
+    /// Converts URLs to upper case, and removes those that contain an `x`.
     fn rewrite_to_uppercase(css: &str) -> String {
         rewrite_css(css, &mut |url| (!url.contains('x')).then(|| url.to_uppercase()))
     }

@@ -1,10 +1,11 @@
-//! The tokens of a style sheet (CSS Syntax, section 4), found by the tokenizer of `cssparser`.
+//! The tokens of a style sheet (CSS Syntax, section 4), produced by the tokenizer of `cssparser`.
 
 use cssparser::{CowRcStr, ParseError, Parser, Token};
 
-/// An iterator over the tokens of a style sheet, each with its source text. The source texts together are the style sheet.
+/// An iterator over the tokens of a style sheet, each with its source text. The concatenated source texts are the style
+/// sheet.
 ///
-/// The tokens are not nested: those in a block follow the token that opens it. So no depth of nesting uses the stack.
+/// The tokens are not nested: those in a block follow the token that opens it. So nesting does not use the stack.
 ///
 /// `url("…")` is an `UnquotedUrl` like `url(…)`. Its source text is the whole function.
 #[derive(Clone)]
@@ -22,7 +23,7 @@ impl<'a> Iterator for Tokens<'a> {
     type Item = (Token<'a>, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {
-        // A parser skips the content of a block unless it is parsed by recursion, so each token gets a new one.
+        // A parser skips the content of a block unless it is parsed recursively, so each token gets a new parser.
         let mut parser = Parser::new(self.rest);
         let mut token = parser.next_including_whitespace_and_comments().ok()?.clone();
         if let Token::Function(name) = &token
@@ -39,7 +40,7 @@ impl<'a> Iterator for Tokens<'a> {
 /// Parses the content of `url("…")`, after its opening parenthesis. Modifiers after the string are skipped.
 fn parse_quoted_url<'a>(parser: &mut Parser<'a>) -> CowRcStr<'a> {
     let mut url = CowRcStr::from("");
-    // The result is an error if there are modifiers. They are skipped all the same.
+    // The result is an error if there are modifiers. They are skipped anyway.
     let _ = parser.parse_nested_block(|inside| {
         if let Ok(Token::QuotedString(string) | Token::BadString(string)) = inside.next() {
             url = string.clone();

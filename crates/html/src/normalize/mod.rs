@@ -1,8 +1,7 @@
-//! The first step for the HTML of a mail: the same content as markup that is small enough, nested properly, and built of
-//! known elements only. It is one linear pass with a bounded stack. What a parser does with broken markup (moving
-//! content out of tables, opening lost formatting again and again) takes time that grows with the square of the mail,
-//! and a sender decides how broken it is; behind this pass nothing is broken. Whether a value is harmless is not asked
-//! here.
+//! The first step: converts HTML to markup of limited size that is properly nested and contains only known elements. It
+//! is one linear pass with a bounded stack. HTML parsers repair malformed markup (moving content out of tables,
+//! reopening formatting) in time that is quadratic in the size of the message, and the sender controls how malformed it
+//! is. After this pass nothing is malformed. Values are not validated here.
 
 mod nesting;
 mod serialize;
@@ -13,14 +12,14 @@ use super::elements::{find_element, is_void};
 use nesting::OpenElement;
 use serialize::push_attributes;
 
-/// How much of a mail's HTML is looked at, and how much of it is left at most, but for the last piece.
+/// The maximum size of the HTML that is read, and of the result, except for its last token.
 pub(super) const MAX_HTML_BYTES: usize = 2 << 20;
-/// How many elements the result has at most, but for a few.
+/// The maximum number of elements in the result. It may be exceeded by a few.
 pub(super) const MAX_ELEMENTS: usize = 50_000;
-/// How deep elements are nested in the result; tags of deeper ones are left out.
+/// The maximum nesting depth of the result. Tags of deeper elements are dropped.
 pub(super) const MAX_DEPTH: usize = 200;
 
-/// The parts of a mail's HTML.
+/// Normalized HTML.
 #[derive(Debug, Default)]
 pub(super) struct NormalizedHtml {
     /// The content of the body.
@@ -29,18 +28,18 @@ pub(super) struct NormalizedHtml {
     pub(super) body_attributes: String,
     /// The style sheets.
     pub(super) sheets: Vec<StyleSheet>,
-    /// Whether something is missing at the end.
+    /// Whether content at the end was removed.
     pub(super) is_truncated: bool,
 }
 
-/// A style sheet of the mail: for which media it is, and its text.
+/// A style sheet of the message: its media query and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StyleSheet {
     pub(super) media: String,
     pub(super) css: String,
 }
 
-/// Makes the HTML of a mail fit for a parser.
+/// Normalizes the HTML of a message.
 pub(super) fn normalize(html: &str) -> NormalizedHtml {
     let end = html.floor_char_boundary(MAX_HTML_BYTES);
     let mut normalizer = Normalizer::default();
@@ -62,7 +61,7 @@ pub(super) fn normalize(html: &str) -> NormalizedHtml {
     normalizer.output
 }
 
-/// What the next raw text is good for.
+/// The use of the next raw text.
 #[derive(Debug, Default)]
 enum RawTextUse {
     #[default]
@@ -76,12 +75,12 @@ struct Normalizer {
     output: NormalizedHtml,
     stack: Vec<OpenElement>,
     element_count: usize,
-    /// Formatting that ended with a block and goes on with the next words.
+    /// Formatting elements that were closed with a block and are reopened before the next words.
     pending_formatting: Vec<OpenElement>,
     reopened_count: usize,
-    /// How many tags were left out because they were too deep and wait for their end tags.
+    /// The number of open elements whose tags were dropped because they are too deep.
     too_deep: usize,
-    /// How many costly characters were written since the last comment.
+    /// The number of costly characters that were written since the last comment.
     costly_chars: usize,
     raw: RawTextUse,
     has_body: bool,
@@ -126,7 +125,7 @@ impl Normalizer {
         self.push_element(name, kind, tag);
     }
 
-    /// The tags that leave something although they name no element of ours.
+    /// Handles tags that have an effect although they are not in the table of elements.
     fn other_start_tag(&mut self, name: &str, attributes: &str) {
         if name.eq_ignore_ascii_case("body") && !self.has_body {
             self.has_body = true;
@@ -154,7 +153,7 @@ mod tests {
             ("<a href='\"x\"'>y", "<a href=\"&quot;x&quot;\">y</a>"),
             ("x\0y<b cl\0ass=a>", "xy<b></b>"),
             ("«\u{a0}»", "«\u{a0}»"),
-            // Missing and crossed end tags.
+            // Missing and misnested end tags.
             ("<p>a<p>b", "<p>a</p><p>b</p>"),
             ("<ul><li>a<li>b</ul>c", "<ul><li>a</li><li>b</li></ul>c"),
             ("<ul><li>a<ul><li>b</ul>c", "<ul><li>a<ul><li>b</li></ul>c</li></ul>"),
@@ -182,7 +181,7 @@ mod tests {
             ("<table><col><col><tbody><td>a", "<table><col><col><tbody><tr><td>a</td></tr></tbody></table>"),
             ("<table><td><p>a</table>b", "<table><tr><td><p>a</p></td></tr></table>b"),
             ("<div><table><td></div>a", "<div><table><tr><td>a</td></tr></table></div>"),
-            // What is left out.
+            // Removed content.
             ("<o:p>a</o:p><svg><g>b</svg>", "ab"),
             ("<script>a</script><title>b</title><noscript>c</noscript>d", "d"),
             ("<textarea>a<b></textarea>c", "a&lt;b>c"),

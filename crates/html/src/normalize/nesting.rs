@@ -1,33 +1,33 @@
-//! Which elements are open, and what a tag does to them: missing and crossed end tags, tables, and formatting that goes on
-//! behind the end of a block.
+//! The stack of open elements, and the effect of tags on it: missing and misnested end tags, tables, and formatting
+//! that continues after the end of a block.
 
 use super::super::elements::{ElementKind, find_element, is_void};
 use super::{MAX_DEPTH, Normalizer};
 
-/// How often formatting goes on behind the end of a block in a mail; how much of it at once, and how much of that may be
-/// the same (HTML Standard, section 13.2.4.3); and how long such a tag may be.
+/// Limits on reopened formatting: how often per message, how many elements at once, how many equal ones of these (HTML
+/// Standard, section 13.2.4.3), and the maximum length of such a tag.
 const MAX_REOPENED: usize = 1000;
 const MAX_PENDING_FORMATTING: usize = 8;
 const MAX_SAME_FORMATTING: usize = 3;
 const MAX_REOPENED_TAG_BYTES: usize = 256;
 
-/// An element that is open.
+/// An open element.
 #[derive(Debug, Clone)]
 pub(super) struct OpenElement {
     name: &'static str,
     kind: ElementKind,
-    /// The start tag, where it may be needed once more.
+    /// The start tag, if the element may be reopened.
     tag: Option<Box<str>>,
-    /// Its end tag came while a block in it was open; it ends with that block.
+    /// Whether its end tag came while a block inside of it was open. The element ends with that block.
     has_ended: bool,
 }
 
 impl Normalizer {
-    /// Ends what an element of this kind cannot stand in. False if there is no place for it.
+    /// Closes elements that cannot contain an element of this kind. Returns false if the element must be dropped.
     pub(super) fn prepare_for(&mut self, name: &'static str, kind: ElementKind) -> bool {
         let is_in_scaffold = self.stack.last().is_some_and(|open| open.kind.is_table_structure());
         if is_in_scaffold {
-            // Between the cells of a table only what is seen gets a cell of its own.
+            // Between the cells of a table, only visible content gets a cell.
             if name != "img" && kind != ElementKind::Table {
                 return false;
             }
@@ -61,7 +61,8 @@ impl Normalizer {
         self.end_innermost(is_sibling, is_end);
     }
 
-    /// Ends the innermost element that is looked for, unless something that bounds the search is further inside.
+    /// Closes the innermost element that satisfies `is_wanted`, unless an element that satisfies `is_end` is further
+    /// inside.
     fn end_innermost(&mut self, is_wanted: impl Fn(&OpenElement) -> bool, is_end: impl Fn(&OpenElement) -> bool) {
         for at in (0..self.stack.len()).rev() {
             if is_wanted(&self.stack[at]) {
@@ -72,7 +73,7 @@ impl Normalizer {
         }
     }
 
-    /// Ends what is open in the innermost table so that a part of it can start. False if there is no table.
+    /// Closes elements of the innermost table so that a table element can start. Returns false if there is no table.
     pub(super) fn enter_table_part(&mut self, kind: ElementKind) -> bool {
         let Some(table) = self.stack.iter().rposition(|open| open.kind == ElementKind::Table) else { return false };
         let find_parent = |kind| self.stack[table..].iter().position(|open| open.kind == kind).map(|at| table + at);
@@ -90,7 +91,7 @@ impl Normalizer {
         true
     }
 
-    /// Opens a cell for content that stands between the cells of a table. A parser would move it before the table.
+    /// Opens a cell for content between the cells of a table. A parser would move it before the table.
     pub(super) fn ensure_cell(&mut self) {
         if self.stack.last().is_some_and(|open| open.kind.is_table_structure()) {
             self.enter_table_part(ElementKind::Cell);
@@ -138,7 +139,7 @@ impl Normalizer {
         }
     }
 
-    /// Closes the element at this depth and all in it; formatting in it goes on behind it.
+    /// Closes the element at this depth and all elements inside of it. Formatting inside of it continues afterwards.
     fn close_keeping_formatting(&mut self, depth: usize) {
         for open in &self.stack[depth + 1..] {
             let continues = open.kind == ElementKind::Formatting && !open.has_ended && open.tag.is_some();
@@ -162,7 +163,7 @@ impl Normalizer {
         }
     }
 
-    /// Closes elements until so many are open, and those that only waited for this.
+    /// Closes elements until `depth` are open, and then all elements whose end tag was already seen.
     pub(super) fn close_down_to(&mut self, depth: usize) {
         while self.stack.len() > depth || self.stack.last().is_some_and(|open| open.has_ended) {
             let Some(open) = self.stack.pop() else { return };

@@ -1,19 +1,19 @@
-//! Texts and attributes, written so that neither a parser nor a serializer has more work with them than it should.
+//! Writing of texts and attributes in a form that is cheap to parse and to serialize.
 
 use restante_mail::mime::html_tokens::Attributes;
 
 use super::super::policy::is_known_attribute;
 use super::{MAX_HTML_BYTES, Normalizer};
 
-/// A longer value is left out with its attribute, unless it is an image.
+/// The maximum length of a value. An attribute with a longer value is dropped, unless it is an image.
 const MAX_VALUE_BYTES: usize = 16 * 1024;
-/// How many characters of a text may make the serializer look ahead to the end of it. Then a comment ends the text,
-/// which the sanitiser leaves out.
+/// The maximum number of characters of a text for which the serializer scans the rest of the text. Then a comment
+/// splits the text; the sanitizer removes comments.
 const MAX_COSTLY_CHARS: usize = 500;
 
 impl Normalizer {
-    /// Writes text. What is no reference but looks like one is written as one: so the limit on the size of the result
-    /// limits the work of a parser too.
+    /// Writes text. An ampersand that starts no reference is escaped. So the limit on the size of the result also
+    /// limits the work of a parser.
     pub(super) fn push_text(&mut self, text: &str) {
         let mut rest = text;
         while let Some(at) = rest.find(|c| matches!(c, '<' | '\0') || is_costly(c)) {
@@ -39,7 +39,7 @@ impl Normalizer {
         self.output.markup.push_str(rest);
     }
 
-    /// Ends the text that the parser has collected, when enough costly characters are in it.
+    /// Ends the text that the parser collects if it contains too many costly characters.
     fn limit_costly_text(&mut self) {
         if self.costly_chars == MAX_COSTLY_CHARS {
             self.costly_chars = 0;
@@ -49,7 +49,7 @@ impl Normalizer {
     }
 }
 
-/// Writes the attributes that anybody may want, each once: of two with the same name the first counts.
+/// Writes the attributes that are allowed on any element. Of duplicates, the first is used.
 pub(super) fn push_attributes(tag: &mut String, attributes: &str) {
     let mut seen: Vec<String> = Vec::new();
     for (name, value) in Attributes::new(attributes) {
@@ -68,19 +68,19 @@ pub(super) fn push_attributes(tag: &mut String, attributes: &str) {
     }
 }
 
-/// Whether the value is an address that holds its data itself, without anything that is costly in a long one.
+/// Returns whether the value is a `data:` URL without costly characters.
 fn is_plain_data(value: &str) -> bool {
     let scheme = value.trim_start().get(..5);
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) && !value.contains(is_costly)
 }
 
-/// Whether the serializer searches the rest of a text anew at this character: `&`, and what starts with the same byte as
-/// a blank that does not break.
+/// Returns whether the serializer scans the rest of a text at this character: `&`, and characters that start with the
+/// same byte as a non-breaking space.
 fn is_costly(c: char) -> bool {
     matches!(c, '&' | '\u{80}'..='\u{bf}')
 }
 
-/// Appends the value so that it can stand between quotes. Its references stay what they are.
+/// Appends the value so that it can be put in quotes. Character references are kept.
 fn push_quoted_value(tag: &mut String, value: &str) {
     for (n, part) in value.split('"').enumerate() {
         if n > 0 {

@@ -1,6 +1,6 @@
-//! Tricks that once ran a script through somebody's filter, and heaps of random pieces of them. The result is read again
-//! by the tokenizer of a browser engine, and everything in it must be on the lists here, which are not those of the code.
-//! The tricks are a file that the tests with a real browser load too.
+//! Known attacks on HTML sanitizers, and random sequences of HTML fragments. The output is parsed by the tokenizer of a
+//! browser engine, and everything in it must be on the lists here, which are independent of the code. The browser tests
+//! use the same file of attacks.
 
 use std::cell::{Cell, RefCell};
 
@@ -15,7 +15,7 @@ use crate::{PreviewOptions, render_preview, sanitize};
 
 const ACTIVE_HTML: &str = include_str!("active_html.txt");
 
-/// Elements without any power of their own, in the content.
+/// Harmless elements, in the content.
 const ELEMENTS: &str = "a abbr acronym address article aside b bdi bdo big blockquote br caption center cite code col \
     colgroup dd del details dfn dir div dl dt em fieldset figcaption figure font footer h1 h2 h3 h4 h5 h6 header hgroup hr i img \
     ins kbd label li main map mark menu nav nobr ol p picture pre q s samp section small span strike strong sub summary sup table tbody td \
@@ -24,7 +24,7 @@ const ATTRIBUTES: &str = "align alt background bgcolor border bordercolor cellpa
     compact dir face frame height href hspace lang noshade nowrap rel reversed rowspan rules scope size span src start \
     style target title type valign value vspace width";
 
-/// What the preview has beyond that: the document itself, and what its style sheets hold on to.
+/// Additional elements and attributes of the preview: the document itself, and what its style sheets refer to.
 const PREVIEW_ELEMENTS: &str = "html head meta style body area source";
 const PREVIEW_ATTRIBUTES: &str = "aria-hidden aria-label charset class content coords data-blocked id link alink vlink \
     media name open role shape sizes srcset text usemap";
@@ -39,7 +39,7 @@ fn active_html_samples() -> impl Iterator<Item = String> {
     })
 }
 
-/// Looks at every token of a result.
+/// Checks every token of an output.
 struct OutputChecker<'a> {
     is_preview: bool,
     source: &'a str,
@@ -76,7 +76,7 @@ impl OutputChecker<'_> {
     fn attribute(&self, element: &str, name: &str, value: &str) {
         let source = self.source;
         assert!(self.is_listed(name, ATTRIBUTES, PREVIEW_ATTRIBUTES), "{source}\n{element} {name}={value}");
-        // What a browser skips in an address, and more.
+        // Removes at least the characters that a browser ignores in a URL.
         let bare: String = value.chars().filter(|&c| c > ' ').collect::<String>().to_ascii_lowercase();
         let schemes: &[&str] = match name {
             "href" => &["http:", "https:", "mailto:", "tel:"],
@@ -129,7 +129,7 @@ impl TokenSink for OutputChecker<'_> {
     }
 }
 
-/// Shows the HTML in every way and looks at the results.
+/// Processes the HTML in all ways and checks the results.
 fn check_html(html: &str) {
     let strict = sanitize(html, &TestParts);
     OutputChecker::check(&strict, false, html);
@@ -145,7 +145,7 @@ fn removes_active_content() {
     assert!(active_html_samples().count() >= 120);
     for sample in active_html_samples() {
         check_html(&sample);
-        // Inside of something, and cut off anywhere.
+        // Inside of other markup, and in an attribute.
         check_html(&format!("<table><tr><td><b><p>{sample}</p></table>"));
         check_html(&format!("<a title='{sample}'>"));
     }
@@ -179,7 +179,7 @@ fn checker_detects_active_content() {
     }
 }
 
-/// Pieces that mean something to a parser.
+/// Fragments that are significant to a parser.
 fn fragment() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "<p>",

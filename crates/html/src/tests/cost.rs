@@ -1,14 +1,14 @@
-//! What hostile mail costs: whatever is repeated, the result stays about as small as the mail was. A parser that is left
-//! alone with these multiplies some of them until memory or patience ends, so these tests would not come back.
+//! The cost of hostile messages: the size of the result is linear in the size of the message. An HTML parser alone
+//! multiplies some of these inputs until it runs out of memory or time.
 
 use super::TestParts;
 use crate::normalize::normalize;
 use crate::{PreviewOptions, remote_hosts, render_preview, sanitize};
 
-/// Enough for a multiplication to be noticed, in a build that is not optimised.
+/// Large enough to detect a multiplication in an unoptimized build.
 const SIZE: usize = 10_000;
 
-/// What is written once, and what is repeated behind it.
+/// The start and the repeated fragment.
 const FAMILIES: &[(&str, &str)] = &[
     ("", "<div>"),
     ("", "<b><p>x"),
@@ -71,7 +71,7 @@ const FAMILIES: &[(&str, &str)] = &[
 fn output_size_is_linear() {
     for (start, fragment) in FAMILIES {
         let html = format!("{start}{}", fragment.repeat(SIZE / fragment.len()));
-        // The tags of each link get longer, and each element gets its end tag.
+        // Links get longer tags, and every element gets an end tag.
         let max_bytes = 10 * html.len() + 1000;
         assert!(sanitize(&html, &TestParts).len() <= max_bytes, "{start} {fragment}");
         assert!(
@@ -82,7 +82,7 @@ fn output_size_is_linear() {
     }
 }
 
-/// The first step alone is quick enough to be given so much that a search from each place of it would take minutes.
+/// The first step is fast enough for input that would take minutes in a quadratic algorithm.
 #[test]
 fn normalization_is_linear() {
     for (start, fragment) in FAMILIES {

@@ -1,4 +1,4 @@
-//! The whole way of HTML through the three steps: what is shown, what is never shown, and what hostile mail costs.
+//! Tests of all three steps together: what is displayed, what is never displayed, and the cost of hostile messages.
 
 mod active_html;
 mod cost;
@@ -8,7 +8,7 @@ mod styles;
 
 use super::InlineParts;
 
-/// A mail with the one part `known@x`.
+/// A message with the single part `known@x`.
 struct TestParts;
 
 impl InlineParts for TestParts {

@@ -1,4 +1,4 @@
-//! What ordinary mail looks like in the preview, and what is left of it for somebody else's page.
+//! The rendering of ordinary messages: in the preview, and sanitized for another page.
 
 use super::TestParts;
 use crate::{ColorScheme, PreviewOptions, remote_hosts, render_preview, sanitize};
@@ -6,14 +6,14 @@ use crate::{ColorScheme, PreviewOptions, remote_hosts, render_preview, sanitize}
 const WITHOUT_REMOTE: PreviewOptions = PreviewOptions { allow_remote: false, scheme: None };
 const WITH_REMOTE: PreviewOptions = PreviewOptions { allow_remote: true, scheme: None };
 
-/// The body of the preview.
+/// Returns the body of the preview.
 fn body(html: &str, options: PreviewOptions) -> String {
     let document = render_preview(html, &TestParts, options);
     let (_, body) = document.split_once("</head>").unwrap();
     body.strip_suffix("</html>").unwrap().to_owned()
 }
 
-/// The content of the body of the preview.
+/// Returns the content of the body of the preview.
 fn content(html: &str, options: PreviewOptions) -> String {
     let body = body(html, options);
     body.strip_prefix("<body>").unwrap().strip_suffix("</body>").unwrap().to_owned()

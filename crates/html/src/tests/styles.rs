@@ -1,6 +1,6 @@
-//! What a mail's styles would load. The result is read by two judges: the parser of a browser engine, and a scanner of our
-//! own (`css_scanner`), because the code uses the tokenizer of that parser. What either of them takes for an address must
-//! be one that was judged. The list of functions here is not that of the code.
+//! The URLs that the styles of a message load. The output is checked by the parser of a browser engine, and by an
+//! independent scanner (`css_scanner`), because the code uses the tokenizer of that parser. Every URL that either of
+//! them finds must have been rewritten. The list of functions here is independent of the code.
 
 use cssparser::{ParseError, Parser, Token};
 use proptest::prelude::*;
@@ -9,13 +9,13 @@ use super::{TestParts, css_scanner};
 use crate::rewrite_urls::UrlRewriter;
 use crate::url_target::UrlTarget;
 
-/// Functions that load what a string in them names.
+/// Functions that load a URL in a string.
 pub(super) const LOADING_FUNCTIONS: &str = "url src image image-set -webkit-image-set cross-fade -webkit-cross-fade";
 
-/// What stands for an import, and for functions that can bring any string of the mail.
+/// Represents an import, and functions that can return any string of the message.
 pub(super) const ANY_URL: &str = "//anything.example";
 
-/// Everything in a style sheet that could be loaded, in the opinion of both judges.
+/// Returns everything that a style sheet could load, according to both checkers.
 fn loaded_urls(css: &str) -> Vec<String> {
     let mut found = css_scanner::loaded_urls(css);
     collect(&mut Parser::new(css), false, &mut found);
@@ -53,7 +53,7 @@ fn collect(parser: &mut Parser<'_>, is_loading: bool, found: &mut Vec<String>) {
     }
 }
 
-/// Nothing foreign is loaded when it must not be, and nothing that was not named when it may.
+/// Checks that nothing remote is loaded if it is blocked, and that only reported hosts are used otherwise.
 fn check_css(css: &str) {
     let without_remote = UrlRewriter::preview(&TestParts, false).rewrite_css(css);
     let foreign: Vec<_> =
@@ -179,7 +179,7 @@ fn rewriting_is_linear() {
     }
 }
 
-/// On a stack that is too small for a parser that calls itself for every block.
+/// Runs on a stack that is too small for a parser that recurses into every block.
 #[test]
 fn deep_nesting_does_not_overflow_the_stack() {
     let deep = || {
@@ -202,7 +202,7 @@ fn checkers_find_urls() {
     }
 }
 
-/// Pieces that mean something in CSS.
+/// Fragments that are significant in CSS.
 fn fragment() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "u",
