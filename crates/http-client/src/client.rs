@@ -51,29 +51,29 @@ pub struct HttpClient {
 
 impl HttpClient {
     /// A client that keeps to these rules.
-    pub fn new(rules: ClientPolicy) -> Self {
-        Self::with_trust(TlsTrust::default(), rules)
+    pub fn new(policy: ClientPolicy) -> Self {
+        Self::with_trust(TlsTrust::default(), policy)
     }
 
     /// A client that keeps to these rules, and believes others than the system does.
-    pub fn with_trust(trust: TlsTrust, rules: ClientPolicy) -> Self {
-        let proxies = if rules.use_proxies { Proxies::from_env() } else { Proxies::default() };
-        Self::with_parts(LazyTlsConnector::new(trust), proxies, rules)
+    pub fn with_trust(trust: TlsTrust, policy: ClientPolicy) -> Self {
+        let proxies = if policy.use_proxies { Proxies::from_env() } else { Proxies::default() };
+        Self::with_parts(LazyTlsConnector::new(trust), proxies, policy)
     }
 
     /// Sends a request, and hands over the body of the answer while it arrives, of any length. The time that the request
     /// allows is the longest silence, not the whole.
     pub fn download(&self, request: &Request) -> Result<Download, HttpError> {
-        let mut errand = PendingRequest::parse(request)?;
-        errand.idle_timeout = Some(request.timeout);
+        let mut pending = PendingRequest::parse(request)?;
+        pending.idle_timeout = Some(request.timeout);
         // Nothing is unpacked on the way.
-        errand.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let (_, answer) = self.follow_redirects(errand, Instant::now() + MAX_REQUEST_DURATION)?;
-        let (head, body) = answer.into_parts();
+        pending.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let (_, response) = self.follow_redirects(pending, Instant::now() + MAX_REQUEST_DURATION)?;
+        let (head, body) = response.into_parts();
         Ok(Download { status: head.status.as_u16(), body: body.into_reader() })
     }
 
-    fn with_parts(tls: LazyTlsConnector, proxies: Proxies, rules: ClientPolicy) -> Self {
+    fn with_parts(tls: LazyTlsConnector, proxies: Proxies, policy: ClientPolicy) -> Self {
         let config = Config::builder()
             .http_status_as_error(false)
             .proxy(None)
@@ -91,95 +91,95 @@ impl HttpClient {
                 .chain(tls)
                 .chain(ConnectionObserver);
         Self {
-            agent: Agent::with_parts(config, connector, PolicyResolver::new(rules.allow_private_addresses)),
+            agent: Agent::with_parts(config, connector, PolicyResolver::new(policy.allow_private_addresses)),
             proxies,
-            policy: rules,
+            policy,
         }
     }
 
     fn send_with_retry(
         &self,
-        errand: &PendingRequest<'_>,
+        pending: &PendingRequest<'_>,
         deadline: Instant,
     ) -> Result<http::Response<ureq::Body>, HttpError> {
-        let (answer, is_new) = detect_new_connection(|| self.try_send(errand, deadline, None));
-        match answer {
+        let (response, is_new) = detect_new_connection(|| self.try_send(pending, deadline, None));
+        match response {
             Err(ureq::Error::Io(error))
                 if !is_new
                     && is_connection_closed(&error)
-                    && (self.policy.retry_all_methods || errand.method.is_idempotent()) =>
+                    && (self.policy.retry_all_methods || pending.method.is_idempotent()) =>
             {
-                self.try_send(errand, deadline, Some(Duration::ZERO)).map_err(http_error)
+                self.try_send(pending, deadline, Some(Duration::ZERO)).map_err(http_error)
             }
-            answer => answer.map_err(http_error),
+            response => response.map_err(http_error),
         }
     }
 
     /// One attempt. A connection from an earlier request is used only when it was left not longer ago than `idle`.
     fn try_send(
         &self,
-        errand: &PendingRequest<'_>,
+        pending: &PendingRequest<'_>,
         deadline: Instant,
         idle: Option<Duration>,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             return Err(ureq::Error::Other(Box::new(HttpError::Timeout)));
         }
         let mut request = http::Request::new(());
-        *request.method_mut() = errand.method.clone();
-        *request.uri_mut() = errand.url.as_str().parse().map_err(http::Error::from)?;
-        *request.headers_mut() = errand.headers.clone();
-        if self.accepts_gzip(errand) {
+        *request.method_mut() = pending.method.clone();
+        *request.uri_mut() = pending.url.as_str().parse().map_err(http::Error::from)?;
+        *request.headers_mut() = pending.headers.clone();
+        if self.accepts_gzip(pending) {
             request.headers_mut().insert(ACCEPT_ENCODING, GZIP);
         }
-        let proxy = self.proxies.proxy_for(&errand.url).map_err(|failure| ureq::Error::Other(Box::new(failure)))?;
+        let proxy = self.proxies.proxy_for(&pending.url).map_err(|error| ureq::Error::Other(Box::new(error)))?;
         let idle = idle.unwrap_or(IDLE_CONNECTION_TIMEOUT);
-        if let Some(body) = errand.body_to_send() {
+        if let Some(body) = pending.body_to_send() {
             let request = self.agent.configure_request(request.map(|()| body));
-            self.agent.run(request.timeout_global(Some(left)).max_idle_age(idle).proxy(proxy).build())
+            self.agent.run(request.timeout_global(Some(remaining)).max_idle_age(idle).proxy(proxy).build())
         } else {
             let request = self.agent.configure_request(request);
-            let request = request.timeout_connect(errand.idle_timeout).timeout_per_read(errand.idle_timeout);
-            self.agent.run(request.timeout_global(Some(left)).max_idle_age(idle).proxy(proxy).build())
+            let request = request.timeout_connect(pending.idle_timeout).timeout_per_read(pending.idle_timeout);
+            self.agent.run(request.timeout_global(Some(remaining)).max_idle_age(idle).proxy(proxy).build())
         }
     }
 
     /// The answer behind all redirects, and the request that got it.
     fn follow_redirects<'a>(
         &self,
-        mut errand: PendingRequest<'a>,
+        mut pending: PendingRequest<'a>,
         deadline: Instant,
     ) -> Result<(PendingRequest<'a>, http::Response<ureq::Body>), HttpError> {
         for _ in 0..self.policy.max_redirects {
-            let answer = self.send_with_retry(&errand, deadline)?;
-            let Some(next) = errand.redirected(answer.status(), answer.headers())? else {
-                return Ok((errand, answer));
+            let response = self.send_with_retry(&pending, deadline)?;
+            let Some(next) = pending.redirected(response.status(), response.headers())? else {
+                return Ok((pending, response));
             };
-            errand = next;
+            pending = next;
         }
-        let answer = self.send_with_retry(&errand, deadline)?;
-        if self.policy.max_redirects > 0 && errand.redirected(answer.status(), answer.headers())?.is_some() {
+        let response = self.send_with_retry(&pending, deadline)?;
+        if self.policy.max_redirects > 0 && pending.redirected(response.status(), response.headers())?.is_some() {
             return Err(HttpError::Network("too many redirects".to_owned()));
         }
-        Ok((errand, answer))
+        Ok((pending, response))
     }
 
     /// Whether the answer may come packed with gzip. Who asks for an encoding, or for a part, wants the bytes as they are.
-    fn accepts_gzip(&self, errand: &PendingRequest<'_>) -> bool {
+    fn accepts_gzip(&self, pending: &PendingRequest<'_>) -> bool {
         matches!(self.policy.body_mode, BodyMode::Full { .. })
-            && errand.method != Method::HEAD
-            && ![ACCEPT_ENCODING, RANGE].iter().any(|name| errand.headers.contains_key(name))
+            && pending.method != Method::HEAD
+            && ![ACCEPT_ENCODING, RANGE].iter().any(|name| pending.headers.contains_key(name))
     }
 
     fn read_response(
         &self,
-        errand: PendingRequest<'_>,
-        answer: http::Response<ureq::Body>,
+        pending: PendingRequest<'_>,
+        response: http::Response<ureq::Body>,
     ) -> Result<Response, HttpError> {
-        let (mut head, mut body) = answer.into_parts();
-        let is_packed = self.accepts_gzip(&errand) && head.headers.get(CONTENT_ENCODING).is_some_and(is_gzip);
-        if is_packed {
+        let (mut head, mut body) = response.into_parts();
+        let is_gzipped = self.accepts_gzip(&pending) && head.headers.get(CONTENT_ENCODING).is_some_and(is_gzip);
+        if is_gzipped {
             // What they say is not true of the body as it is handed over.
             head.headers.remove(CONTENT_ENCODING);
             head.headers.remove(CONTENT_LENGTH);
@@ -190,7 +190,7 @@ impl HttpClient {
             .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
             .collect();
         let body = match self.policy.body_mode {
-            BodyMode::Full { max_bytes: max } if is_packed => gunzip(&mut body, max)?,
+            BodyMode::Full { max_bytes: max } if is_gzipped => gunzip(&mut body, max)?,
             BodyMode::Full { max_bytes: max } => read_limited(body.as_reader(), max)?,
             BodyMode::HeadOnly => {
                 // What matters has been said.
@@ -198,16 +198,16 @@ impl HttpClient {
                 Vec::new()
             }
         };
-        Ok(Response { status: head.status.as_u16(), headers, body, url: errand.url.into() })
+        Ok(Response { status: head.status.as_u16(), headers, body, url: pending.url.into() })
     }
 }
 
 impl HttpService for HttpClient {
     fn send(&self, request: &Request) -> Result<Response, HttpError> {
-        let errand = PendingRequest::parse(request)?;
-        let (errand, answer) =
-            self.follow_redirects(errand, Instant::now() + request.timeout.min(MAX_REQUEST_DURATION))?;
-        self.read_response(errand, answer)
+        let pending = PendingRequest::parse(request)?;
+        let (pending, response) =
+            self.follow_redirects(pending, Instant::now() + request.timeout.min(MAX_REQUEST_DURATION))?;
+        self.read_response(pending, response)
     }
 }
 
@@ -259,16 +259,17 @@ impl<'a> PendingRequest<'a> {
 
     /// What is sent behind the head. For these methods an empty body is told as such (RFC 9110, section 8.6).
     fn body_to_send(&self) -> Option<&'a [u8]> {
-        let has_always = [Method::POST, Method::PUT, Method::PATCH].contains(&self.method);
-        self.body.or(has_always.then_some(&[]))
+        let sends_empty_body = [Method::POST, Method::PUT, Method::PATCH].contains(&self.method);
+        self.body.or(sends_empty_body.then_some(&[]))
     }
 
     /// The request that follows this answer to it; none when the answer is no redirect. As browsers do, 307 and 308 keep
     /// method and body, the others ask with GET (RFC 9110, section 15.4). Secrets stay with those they were meant for.
-    fn redirected(&self, status: StatusCode, answer: &HeaderMap) -> Result<Option<Self>, HttpError> {
-        let keeps = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-        let moves = matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER);
-        let (true, Some(location)) = (keeps || moves, answer.get(LOCATION)) else { return Ok(None) };
+    fn redirected(&self, status: StatusCode, response: &HeaderMap) -> Result<Option<Self>, HttpError> {
+        let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        let changes_to_get =
+            matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER);
+        let (true, Some(location)) = (keeps_method || changes_to_get, response.get(LOCATION)) else { return Ok(None) };
 
         let location = String::from_utf8_lossy(location.as_bytes());
         let url = self.url.join(&location);
@@ -281,7 +282,7 @@ impl<'a> PendingRequest<'a> {
             idle_timeout: self.idle_timeout,
             url,
         };
-        if moves {
+        if changes_to_get {
             if next.method != Method::HEAD {
                 next.method = Method::GET;
             }
@@ -306,17 +307,17 @@ fn is_gzip(encoding: &HeaderValue) -> bool {
 /// The bound holds for what comes out. Nothing at all, as with many a status, is not packed either. Some pad what they have
 /// packed: what follows a member and begins no other one is left alone.
 fn gunzip(body: &mut ureq::Body, max: u64) -> Result<Vec<u8>, HttpError> {
-    let mut packed = BufReader::new(body.as_reader());
+    let mut compressed = BufReader::new(body.as_reader());
     let mut bytes = Vec::new();
-    let mut left = max;
+    let mut remaining = max;
     for is_first in iter::once(true).chain(iter::repeat(false)) {
         let mut start = Vec::with_capacity(GZIP_MAGIC.len());
-        (&mut packed).take(2).read_to_end(&mut start).map_err(|error| http_error(error.into()))?;
+        (&mut compressed).take(2).read_to_end(&mut start).map_err(|error| http_error(error.into()))?;
         if start.is_empty() || (!is_first && start != GZIP_MAGIC) {
             break;
         }
-        let member = read_limited(GzDecoder::new(start.chain(&mut packed)), left)?;
-        left = left.saturating_sub(u64::try_from(member.len()).unwrap_or(u64::MAX));
+        let member = read_limited(GzDecoder::new(start.chain(&mut compressed)), remaining)?;
+        remaining = remaining.saturating_sub(u64::try_from(member.len()).unwrap_or(u64::MAX));
         bytes.extend(member);
     }
     Ok(bytes)
@@ -345,7 +346,7 @@ fn http_error(error: ureq::Error) -> HttpError {
         ureq::Error::Http(error) => HttpError::InvalidRequest(error.to_string()),
         ureq::Error::Io(error) => HttpError::Network(error.to_string()),
         ureq::Error::Other(inner) => match inner.downcast::<HttpError>() {
-            Ok(ours) => *ours,
+            Ok(http_error) => *http_error,
             Err(inner) => HttpError::Network(inner.to_string()),
         },
         other => HttpError::Network(other.to_string()),
@@ -364,7 +365,7 @@ mod tests {
 
     use super::*;
 
-    const RULES: ClientPolicy = ClientPolicy {
+    const POLICY: ClientPolicy = ClientPolicy {
         allow_private_addresses: true,
         use_proxies: false,
         max_redirects: 1,
@@ -403,33 +404,34 @@ mod tests {
     }
 
     #[test]
-    fn https_is_for_servers_that_are_trusted() {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-        let certificate = made.cert.der().clone();
+    fn https_requires_a_trusted_certificate() {
+        let generated = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(generated.signing_key.serialize_der()).unwrap();
+        let certificate = generated.cert.der().clone();
         let (secure, plain) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
-        let there = format!("https://localhost:{}/", secure.local_addr().unwrap().port());
-        let here = format!("http://{}/", plain.local_addr().unwrap());
+        let https_url = format!("https://localhost:{}/", secure.local_addr().unwrap().port());
+        let http_url = format!("http://{}/", plain.local_addr().unwrap());
         serve(secure, certificate.clone(), key);
-        redirect(plain, there.clone());
+        redirect(plain, https_url.clone());
 
-        let trusting = HttpClient::with_trust(TlsTrust::with_extra_roots(made.cert.pem().as_bytes()).unwrap(), RULES);
+        let trusting_client =
+            HttpClient::with_trust(TlsTrust::with_extra_roots(generated.cert.pem().as_bytes()).unwrap(), POLICY);
         // By name, twice, to see that what was set up serves the second one too; and on the way of a redirect.
-        for url in [&there, &there, &here] {
-            assert_eq!(trusting.send(&request(url)).unwrap().body, b"secret");
+        for url in [&https_url, &https_url, &http_url] {
+            assert_eq!(trusting_client.send(&request(url)).unwrap().body, b"secret");
         }
-        let other_name = there.replace("localhost", "127.0.0.1");
-        for (courier, url) in [(&HttpClient::new(RULES), &there), (&trusting, &other_name)] {
-            let result = courier.send(&request(url));
+        let other_name = https_url.replace("localhost", "127.0.0.1");
+        for (client, url) in [(&HttpClient::new(POLICY), &https_url), (&trusting_client, &other_name)] {
+            let result = client.send(&request(url));
             assert!(matches!(&result, Err(HttpError::Network(why)) if why.contains("certificate")), "{result:?}");
         }
-        let careless = HttpClient::with_trust(TlsTrust::accept_any(), RULES);
-        assert_eq!(careless.send(&request(&other_name)).unwrap().body, b"secret");
+        let insecure_client = HttpClient::with_trust(TlsTrust::accept_any(), POLICY);
+        assert_eq!(insecure_client.send(&request(&other_name)).unwrap().body, b"secret");
         assert!(TlsTrust::with_extra_roots(b"no certificate").is_err());
     }
 
     #[test]
-    fn a_download_may_be_longer_than_what_is_kept() {
+    fn downloads_may_exceed_the_body_limit() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         thread::spawn(move || {
@@ -437,7 +439,7 @@ mod tests {
             let _ = stream.read(&mut [0; 1000]);
             let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n{}", "x".repeat(10_000));
         });
-        let mut download = HttpClient::new(RULES).download(&request(&url)).unwrap();
+        let mut download = HttpClient::new(POLICY).download(&request(&url)).unwrap();
         assert_eq!(download.status, 200);
         let mut body = vec![0; 10_000];
         download.read_exact(&mut body).unwrap();
@@ -446,13 +448,13 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_gets_to_know_the_host_and_nothing_else() {
+    fn tunnels_plain_http_through_the_proxy() {
         let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = proxy.local_addr().unwrap();
         let seen = thread::spawn(move || {
             let (mut stream, _) = proxy.accept().unwrap();
             let mut heads = Vec::new();
-            for answer in ["HTTP/1.1 200 Connected\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhey"] {
+            for response in ["HTTP/1.1 200 Connected\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhey"] {
                 let mut head = Vec::new();
                 while !head.ends_with(b"\r\n\r\n") {
                     let mut byte = [0];
@@ -460,17 +462,17 @@ mod tests {
                     head.push(byte[0]);
                 }
                 heads.push(String::from_utf8(head).unwrap());
-                stream.write_all(answer.as_bytes()).unwrap();
+                stream.write_all(response.as_bytes()).unwrap();
             }
             heads
         });
         let proxies = Proxies::new(|name| (name == "HTTP_PROXY").then(|| format!("http://user:pass@{address}")));
-        let courier = HttpClient::with_parts(LazyTlsConnector::default(), proxies, RULES);
-        let asked = Request {
+        let client = HttpClient::with_parts(LazyTlsConnector::default(), proxies, POLICY);
+        let request = Request {
             headers: vec![("Authorization".to_owned(), "secret".to_owned())],
             ..request("http://nowhere.invalid/path")
         };
-        assert_eq!(courier.send(&asked).unwrap().body, b"hey");
+        assert_eq!(client.send(&request).unwrap().body, b"hey");
         let heads = seen.join().unwrap();
         assert!(heads[0].starts_with("CONNECT nowhere.invalid:80 HTTP/1.1\r\n"), "{heads:?}");
         assert!(heads[0].contains("Proxy-Authorization: Basic dXNlcjpwYXNz\r\n"), "{heads:?}");

@@ -26,7 +26,7 @@ impl TlsTrust {
     /// is in PEM.
     pub fn with_extra_roots(pem: &[u8]) -> Result<Self, HttpError> {
         match CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>() {
-            Ok(also) if !also.is_empty() => Ok(Self { extra_roots: also, accept_any: false }),
+            Ok(extra_roots) if !extra_roots.is_empty() => Ok(Self { extra_roots, accept_any: false }),
             _ => Err(HttpError::InvalidRequest("there is no certificate in PEM in it".to_owned())),
         }
     }
@@ -87,12 +87,12 @@ fn config(trust: &TlsTrust) -> Config {
 }
 
 /// What the system trusts, and these; where there is nothing, as in a bare container, what Mozilla trusts.
-fn load_roots(also: &[CertificateDer<'static>]) -> RootCerts {
-    let found = rustls_native_certs::load_native_certs().certs;
-    if found.is_empty() && also.is_empty() {
+fn load_roots(extra_roots: &[CertificateDer<'static>]) -> RootCerts {
+    let system_roots = rustls_native_certs::load_native_certs().certs;
+    if system_roots.is_empty() && extra_roots.is_empty() {
         return RootCerts::WebPki;
     }
-    found.iter().chain(also).map(|root| Certificate::from_der(root).to_owned()).collect::<Vec<_>>().into()
+    system_roots.iter().chain(extra_roots).map(|root| Certificate::from_der(root).to_owned()).collect::<Vec<_>>().into()
 }
 
 thread_local! {
@@ -117,6 +117,6 @@ impl<In: Transport> Connector<In> for ConnectionObserver {
 /// Does something, and says whether a connection was made for it by this thread.
 pub(crate) fn detect_new_connection<T>(work: impl FnOnce() -> T) -> (T, bool) {
     CONNECTED.set(false);
-    let done = work();
-    (done, CONNECTED.get())
+    let result = work();
+    (result, CONNECTED.get())
 }

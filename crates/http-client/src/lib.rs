@@ -105,7 +105,7 @@ pub enum HttpError {
 impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InvalidRequest(what) | Self::ForbiddenAddress(what) | Self::Network(what) => f.write_str(what),
+            Self::InvalidRequest(text) | Self::ForbiddenAddress(text) | Self::Network(text) => f.write_str(text),
             Self::Timeout => f.write_str("no answer in time"),
             Self::ResponseTooLarge => f.write_str("the answer is too long"),
         }

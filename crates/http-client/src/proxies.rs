@@ -24,16 +24,16 @@ impl Proxies {
     }
 
     pub(crate) fn new(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let either = |name: &str| {
+        let find_variable = |name: &str| {
             [name.to_owned(), name.to_ascii_lowercase()].into_iter().find_map(|name| {
                 let value = variable(&name)?;
                 (!value.is_empty()).then_some((name, value))
             })
         };
-        let proxy = |name| either(name).map(|(name, value)| parse_proxy(&name, &value));
-        let without = either("NO_PROXY").map(|(_, value)| value).unwrap_or_default();
-        let without = without.split(',').filter_map(NoProxyRule::parse).collect();
-        Self { http: proxy("HTTP_PROXY"), https: proxy("HTTPS_PROXY"), no_proxy: without }
+        let proxy = |name| find_variable(name).map(|(name, value)| parse_proxy(&name, &value));
+        let no_proxy = find_variable("NO_PROXY").map(|(_, value)| value).unwrap_or_default();
+        let no_proxy = no_proxy.split(',').filter_map(NoProxyRule::parse).collect();
+        Self { http: proxy("HTTP_PROXY"), https: proxy("HTTPS_PROXY"), no_proxy }
     }
 
     /// The proxy for a request, if it needs one.
@@ -41,9 +41,8 @@ impl Proxies {
         let proxy = if url.scheme() == "https" { &self.https } else { &self.http };
         match (proxy, url.host()) {
             (Some(proxy), Some(host)) if !is_loopback_host(&host) => {
-                let is_without =
-                    self.no_proxy.iter().any(|exception| exception.matches(&host, url.port_or_known_default()));
-                if is_without { Ok(None) } else { proxy.clone().map(Some) }
+                let is_excluded = self.no_proxy.iter().any(|rule| rule.matches(&host, url.port_or_known_default()));
+                if is_excluded { Ok(None) } else { proxy.clone().map(Some) }
             }
             _ => Ok(None),
         }
@@ -72,15 +71,15 @@ enum HostPattern {
 impl NoProxyRule {
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase();
-        let whole = |hosts| Some(Self { hosts, port: None });
+        let any_port = |hosts| Some(Self { hosts, port: None });
         if text == "*" {
-            return whole(HostPattern::All);
+            return any_port(HostPattern::All);
         }
         if let Some((address, prefix)) = text.split_once('/') {
-            return whole(HostPattern::Block(address.parse().ok()?, prefix.parse().ok()?));
+            return any_port(HostPattern::Block(address.parse().ok()?, prefix.parse().ok()?));
         }
         if let Ok(address) = text.parse() {
-            return whole(HostPattern::Block(address, u32::MAX));
+            return any_port(HostPattern::Block(address, u32::MAX));
         }
         let (host, port) = match text.rsplit_once(':') {
             Some((host, port)) => (host, Some(port.parse().ok()?)),
@@ -98,7 +97,7 @@ impl NoProxyRule {
 
     fn matches(&self, host: &Host<&str>, port: Option<u16>) -> bool {
         let is_below = |name: &str, domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
-        let fits = match (&self.hosts, host) {
+        let is_match = match (&self.hosts, host) {
             (HostPattern::All, _) => true,
             (HostPattern::Block(block, prefix), Host::Ipv4(address)) => {
                 shares_prefix(IpAddr::V4(*address), *block, *prefix)
@@ -110,7 +109,7 @@ impl NoProxyRule {
             (HostPattern::Subdomains(domain), Host::Domain(name)) => is_below(name, domain),
             _ => false,
         };
-        fits && (self.port.is_none() || self.port == port)
+        is_match && (self.port.is_none() || self.port == port)
     }
 }
 
@@ -151,16 +150,16 @@ mod tests {
         Proxies::new(|name| table.iter().find(|row| row.0 == name).map(|row| row.1.to_owned()))
     }
 
-    fn way(proxies: &Proxies, url: &str) -> String {
+    fn route(proxies: &Proxies, url: &str) -> String {
         match proxies.proxy_for(&Url::parse(url).unwrap()) {
             Ok(Some(proxy)) => format!("{}:{}", proxy.host(), proxy.port()),
             Ok(None) => "direct".to_owned(),
-            Err(failure) => failure.to_string(),
+            Err(error) => error.to_string(),
         }
     }
 
     #[test]
-    fn every_scheme_has_its_proxy() {
+    fn selects_proxy_by_scheme() {
         let both = [("HTTP_PROXY", "http://one.test:3128"), ("https_proxy", "two.test:8080"), ("HTTPS_PROXY", "")];
         let one = [("http_proxy", "http://user:pass@one.test")];
         let bad = [("HTTP_PROXY", "socks5://one.test"), ("HTTPS_PROXY", "http://")];
@@ -179,12 +178,12 @@ mod tests {
             (&[], "http://x.test/", "direct"),
         ];
         for (environment, url, expected) in table {
-            assert_eq!(way(&proxies(environment), url), *expected, "{url}");
+            assert_eq!(route(&proxies(environment), url), *expected, "{url}");
         }
     }
 
     #[test]
-    fn exceptions_are_hosts_domains_blocks_and_ports() {
+    fn no_proxy_matches_hosts_domains_blocks_and_ports() {
         let table = [
             ("x.test", "http://x.test/", true),
             ("x.test", "http://a.X.test/", true),
@@ -210,9 +209,9 @@ mod tests {
             ("[fd00::1]:80", "http://[fd00::1]/", true),
             ("nonsense/x, :1", "http://x.test/", false),
         ];
-        for (without, url, expected) in table {
-            let proxies = proxies(&[("HTTP_PROXY", "p.test:1"), ("NO_PROXY", without)]);
-            assert_eq!(way(&proxies, url) == "direct", expected, "{without} {url}");
+        for (no_proxy, url, expected) in table {
+            let proxies = proxies(&[("HTTP_PROXY", "p.test:1"), ("NO_PROXY", no_proxy)]);
+            assert_eq!(route(&proxies, url) == "direct", expected, "{no_proxy} {url}");
         }
     }
 }

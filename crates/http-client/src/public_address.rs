@@ -51,19 +51,19 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    let within = |(block, prefix): (Ipv6Addr, u32)| (address.to_bits() ^ block.to_bits()) >> (128 - prefix) == 0;
+    let is_in = |(block, prefix): (Ipv6Addr, u32)| (address.to_bits() ^ block.to_bits()) >> (128 - prefix) == 0;
     let [_, second, third, fourth, .., seventh, eighth] = address.segments();
-    if within(V4_COMPATIBLE) || within(V4_MAPPED) || within(NAT64) {
+    if is_in(V4_COMPATIBLE) || is_in(V4_MAPPED) || is_in(NAT64) {
         return is_public_v4(embedded_v4(seventh, eighth));
     }
-    if within(TEREDO) {
+    if is_in(TEREDO) {
         // RFC 4380, section 4: the relay's address, and the client's with every bit turned over.
         return is_public_v4(embedded_v4(third, fourth)) && is_public_v4(embedded_v4(!seventh, !eighth));
     }
-    if within(SIX_TO_FOUR) {
+    if is_in(SIX_TO_FOUR) {
         return is_public_v4(embedded_v4(second, third));
     }
-    within(GLOBAL_V6) && !RESERVED_V6.into_iter().any(within)
+    is_in(GLOBAL_V6) && !RESERVED_V6.into_iter().any(is_in)
 }
 
 /// The IPv4 address in two segments.
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn public_addresses_are_told_from_all_others() {
+    fn distinguishes_public_addresses() {
         let table = [
             ("1.1.1.1", true),
             ("9.255.255.255", true),

@@ -38,19 +38,19 @@ impl PolicyResolver {
         Self { allow_private_addresses: private_addresses, active_lookups: Arc::default() }
     }
 
-    fn look_up(&self, host: &str, port: u16, patience: Duration) -> Result<vec::IntoIter<SocketAddr>, Error> {
-        let seat = LookupPermit::try_acquire(&self.active_lookups)
+    fn look_up(&self, host: &str, port: u16, timeout: Duration) -> Result<vec::IntoIter<SocketAddr>, Error> {
+        let permit = LookupPermit::try_acquire(&self.active_lookups)
             .ok_or_else(|| into_ureq_error(network_error("too many names are being looked up")))?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let name = host.to_owned();
         thread::Builder::new().name("lookup".to_owned()).spawn(move || {
-            let found = (name.as_str(), port).to_socket_addrs();
-            drop(seat);
+            let addresses = (name.as_str(), port).to_socket_addrs();
+            drop(permit);
             // Nobody may be waiting any more.
-            let _ = sender.send(found);
+            let _ = sender.send(addresses);
         })?;
-        match receiver.recv_timeout(patience) {
-            Ok(found) => found.map_err(|error| lookup_error(host, &error)),
+        match receiver.recv_timeout(timeout) {
+            Ok(addresses) => addresses.map_err(|error| lookup_error(host, &error)),
             Err(_) => Err(into_ureq_error(HttpError::Timeout)),
         }
     }
@@ -63,20 +63,20 @@ impl Resolver for PolicyResolver {
         let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
 
         // An address needs no look-up, and so no thread.
-        let found = match host.parse::<IpAddr>() {
+        let addresses = match host.parse::<IpAddr>() {
             Ok(address) => vec![SocketAddr::new(address, port)].into_iter(),
             Err(_) => self.look_up(host, port, *timeout.after)?,
         };
 
         let mut allowed = self.empty();
-        let mut any = false;
-        for address in found {
-            any = true;
+        let mut has_address = false;
+        for address in addresses {
+            has_address = true;
             if (self.allow_private_addresses || is_public(address.ip())) && allowed.len() < MAX_ADDRESSES {
                 allowed.push(address);
             }
         }
-        match (any, allowed.is_empty()) {
+        match (has_address, allowed.is_empty()) {
             (_, false) => Ok(allowed),
             (true, true) => {
                 Err(into_ureq_error(HttpError::ForbiddenAddress(format!("{host} is not a public address"))))
@@ -90,11 +90,11 @@ impl Resolver for PolicyResolver {
 struct LookupPermit(Arc<AtomicUsize>);
 
 impl LookupPermit {
-    fn try_acquire(taken: &Arc<AtomicUsize>) -> Option<Self> {
+    fn try_acquire(active: &Arc<AtomicUsize>) -> Option<Self> {
         // The seat exists before the count is looked at, so that it is given back whatever the count is.
-        let before = taken.fetch_add(1, Ordering::Relaxed);
-        let seat = Self(Arc::clone(taken));
-        (before < MAX_LOOKUPS).then_some(seat)
+        let active_before = active.fetch_add(1, Ordering::Relaxed);
+        let permit = Self(Arc::clone(active));
+        (active_before < MAX_LOOKUPS).then_some(permit)
     }
 }
 
@@ -113,8 +113,8 @@ fn network_error(text: &str) -> HttpError {
 }
 
 /// Carries a failure of ours through the client.
-fn into_ureq_error(failure: HttpError) -> Error {
-    Error::Other(Box::new(failure))
+fn into_ureq_error(error: HttpError) -> Error {
+    Error::Other(Box::new(error))
 }
 
 #[cfg(test)]
@@ -122,13 +122,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seats_are_limited_and_come_back() {
-        let taken = Arc::default();
-        let seats: Vec<_> = (0..MAX_LOOKUPS).map_while(|_| LookupPermit::try_acquire(&taken)).collect();
-        assert_eq!(seats.len(), MAX_LOOKUPS);
-        assert!(LookupPermit::try_acquire(&taken).is_none());
-        drop(seats);
-        assert!(LookupPermit::try_acquire(&taken).is_some());
-        assert_eq!(taken.load(Ordering::Relaxed), 0);
+    fn lookup_permits_are_limited_and_returned() {
+        let active = Arc::default();
+        let permits: Vec<_> = (0..MAX_LOOKUPS).map_while(|_| LookupPermit::try_acquire(&active)).collect();
+        assert_eq!(permits.len(), MAX_LOOKUPS);
+        assert!(LookupPermit::try_acquire(&active).is_none());
+        drop(permits);
+        assert!(LookupPermit::try_acquire(&active).is_some());
+        assert_eq!(active.load(Ordering::Relaxed), 0);
     }
 }

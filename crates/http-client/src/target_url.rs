@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_have_one_normal_form() {
+    fn normalizes_urls() {
         let table = [
             ("http://x.org", Some("http://x.org/")),
             ("HTTP://X.org:80/a/../b#top", Some("http://x.org/b")),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn some_hosts_are_plainly_private() {
+    fn recognizes_private_hosts() {
         let table = [
             ("http://localhost", true),
             ("http://LOCALHOST.:3000/x", true),
