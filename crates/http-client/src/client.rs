@@ -1,4 +1,4 @@
-//! The client itself: one request, its redirects, and the answer, within the time and size that are allowed.
+//! The client: sends a request, follows redirects, and reads the response, within limits of time and size.
 
 use std::io::{self, BufReader, Read};
 use std::iter;
@@ -21,27 +21,28 @@ use crate::resolver::PolicyResolver;
 use crate::target_url::{parse_url, validate_url};
 use crate::{BodyMode, ClientPolicy, HttpError, HttpService, Request, Response};
 
-/// No request takes longer than this, whatever was asked for.
+/// The maximum duration of a request, regardless of its timeout.
 const MAX_REQUEST_DURATION: Duration = Duration::from_hours(1);
 
-/// The longest head of an answer, and the size of the buffers of a connection.
+/// The maximum size of the head of a response, and the size of the buffers of a connection.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// What bodies may be packed with.
+/// The only content coding that is accepted.
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 
-/// What a member of a gzip stream begins with (RFC 1952, section 2.3.1).
+/// The first bytes of a member of a gzip stream (RFC 1952 section 2.3.1).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// How much of a body is read that nobody wants. A connection can be used again only when its end is reached.
+/// The number of bytes of an unwanted body that are read. A connection can be reused only if the end of the body is
+/// reached.
 const MAX_DISCARDED_BYTES: u64 = 64 * 1024;
 
-/// How long a connection is kept for the next request.
+/// The time after which an idle connection is not reused.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The client. Cheap to make; connections are kept for the next request to the same host, for a short time.
+/// An HTTP client. Cheap to create. Connections are kept for a short time for further requests to the same host.
 ///
-/// It knows no cookies. Answers that are packed with gzip are unpacked.
+/// It does not store cookies. It decompresses responses with gzip coding.
 #[derive(Debug)]
 pub struct HttpClient {
     agent: Agent,
@@ -50,23 +51,23 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    /// A client that keeps to these rules.
+    /// Creates a client with this policy.
     pub fn new(policy: ClientPolicy) -> Self {
         Self::with_trust(TlsTrust::default(), policy)
     }
 
-    /// A client that keeps to these rules, and believes others than the system does.
+    /// Creates a client with this policy that trusts other certificates than the system does.
     pub fn with_trust(trust: TlsTrust, policy: ClientPolicy) -> Self {
         let proxies = if policy.use_proxies { Proxies::from_env() } else { Proxies::default() };
         Self::with_parts(LazyTlsConnector::new(trust), proxies, policy)
     }
 
-    /// Sends a request, and hands over the body of the answer while it arrives, of any length. The time that the request
-    /// allows is the longest silence, not the whole.
+    /// Sends a request and returns the response with a body that is read while it arrives, of any size. The timeout of
+    /// the request limits the time without data, not the whole request.
     pub fn download(&self, request: &Request) -> Result<Download, HttpError> {
         let mut pending = PendingRequest::parse(request)?;
         pending.idle_timeout = Some(request.timeout);
-        // Nothing is unpacked on the way.
+        // The body is returned as it arrives, so it must not be compressed.
         pending.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let (_, response) = self.follow_redirects(pending, Instant::now() + MAX_REQUEST_DURATION)?;
         let (head, body) = response.into_parts();
@@ -77,7 +78,7 @@ impl HttpClient {
         let config = Config::builder()
             .http_status_as_error(false)
             .proxy(None)
-            // Redirects are followed here: the client's own way to do it panics when a server breaks off the body of one.
+            // Redirects are followed here: the implementation of ureq panics if the body of a redirect is incomplete.
             .max_redirects(0)
             .allow_non_standard_methods(true)
             .user_agent(concat!("Restante/", env!("CARGO_PKG_VERSION")))
@@ -115,7 +116,7 @@ impl HttpClient {
         }
     }
 
-    /// One attempt. A connection from an earlier request is used only when it was left not longer ago than `idle`.
+    /// Sends the request once. A kept connection is used only if it was idle for at most `idle`.
     fn try_send(
         &self,
         pending: &PendingRequest<'_>,
@@ -145,7 +146,7 @@ impl HttpClient {
         }
     }
 
-    /// The answer behind all redirects, and the request that got it.
+    /// Sends the request and follows all redirects. Returns the last request and its response.
     fn follow_redirects<'a>(
         &self,
         mut pending: PendingRequest<'a>,
@@ -165,7 +166,8 @@ impl HttpClient {
         Ok((pending, response))
     }
 
-    /// Whether the answer may come packed with gzip. Who asks for an encoding, or for a part, wants the bytes as they are.
+    /// Returns whether the response may be compressed. A caller that requests a coding or a range gets the bytes
+    /// unchanged.
     fn accepts_gzip(&self, pending: &PendingRequest<'_>) -> bool {
         matches!(self.policy.body_mode, BodyMode::Full { .. })
             && pending.method != Method::HEAD
@@ -180,7 +182,7 @@ impl HttpClient {
         let (mut head, mut body) = response.into_parts();
         let is_gzipped = self.accepts_gzip(&pending) && head.headers.get(CONTENT_ENCODING).is_some_and(is_gzip);
         if is_gzipped {
-            // What they say is not true of the body as it is handed over.
+            // These fields describe the compressed body.
             head.headers.remove(CONTENT_ENCODING);
             head.headers.remove(CONTENT_LENGTH);
         }
@@ -193,7 +195,7 @@ impl HttpClient {
             BodyMode::Full { max_bytes: max } if is_gzipped => gunzip(&mut body, max)?,
             BodyMode::Full { max_bytes: max } => read_limited(body.as_reader(), max)?,
             BodyMode::HeadOnly => {
-                // What matters has been said.
+                // The response was received, so errors in its body are ignored.
                 let _ = io::copy(&mut body.as_reader().take(MAX_DISCARDED_BYTES), &mut io::sink());
                 Vec::new()
             }
@@ -211,9 +213,10 @@ impl HttpService for HttpClient {
     }
 }
 
-/// An answer whose body is still under way; reading it fails when the other side falls silent or breaks off.
+/// A response whose body is still arriving. Reading fails if the server sends nothing for too long, or closes the
+/// connection too early.
 pub struct Download {
-    /// 200 and so on.
+    /// The status code.
     pub status: u16,
     body: ureq::BodyReader<'static>,
 }
@@ -224,13 +227,13 @@ impl Read for Download {
     }
 }
 
-/// One request on its way, which a redirect may send elsewhere.
+/// A validated request. A redirect creates another one.
 struct PendingRequest<'a> {
     method: Method,
     url: Url,
     headers: HeaderMap,
     body: Option<&'a [u8]>,
-    /// How long the other side may say nothing; without it, only the whole is limited.
+    /// The maximum time without data from the server. `None` if only the whole request is limited.
     idle_timeout: Option<Duration>,
 }
 
@@ -238,33 +241,34 @@ impl<'a> PendingRequest<'a> {
     fn parse(request: &'a Request) -> Result<Self, HttpError> {
         let method = Method::from_bytes(request.method.as_bytes())
             .ok()
-            // These two turn a connection into something else.
+            // These two methods turn a connection into something else.
             .filter(|method| ![Method::CONNECT, Method::TRACE].contains(method))
-            .ok_or_else(|| HttpError::InvalidRequest(format!("{:?} is no method", request.method)))?;
+            .ok_or_else(|| HttpError::InvalidRequest(format!("{:?} is not a supported HTTP method", request.method)))?;
         let url = parse_url(&request.url)?;
         let mut headers = HeaderMap::with_capacity(request.headers.len());
         for (name, value) in &request.headers {
             let (Ok(name), Ok(value)) =
                 (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value.as_bytes()))
             else {
-                return Err(HttpError::InvalidRequest(format!("{name:?} is no header field, or its value is none")));
+                return Err(HttpError::InvalidRequest(format!("header field {name:?} has an invalid name or value")));
             };
             headers.append(name, value);
         }
-        // How long the body is, is known better here.
+        // The length is set by the client.
         headers.remove(CONTENT_LENGTH);
         headers.remove(TRANSFER_ENCODING);
         Ok(Self { method, url, headers, body: request.body.as_deref(), idle_timeout: None })
     }
 
-    /// What is sent behind the head. For these methods an empty body is told as such (RFC 9110, section 8.6).
+    /// Returns the body to send. For these methods an empty body is declared explicitly (RFC 9110 section 8.6).
     fn body_to_send(&self) -> Option<&'a [u8]> {
         let sends_empty_body = [Method::POST, Method::PUT, Method::PATCH].contains(&self.method);
         self.body.or(sends_empty_body.then_some(&[]))
     }
 
-    /// The request that follows this answer to it; none when the answer is no redirect. As browsers do, 307 and 308 keep
-    /// method and body, the others ask with GET (RFC 9110, section 15.4). Secrets stay with those they were meant for.
+    /// Returns the request that follows a redirect, or `None` if the response is not a redirect. Like browsers, 307 and
+    /// 308 keep the method and the body, and other redirects use GET (RFC 9110 section 15.4). Secrets are not sent to
+    /// another origin.
     fn redirected(&self, status: StatusCode, response: &HeaderMap) -> Result<Option<Self>, HttpError> {
         let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
         let changes_to_get =
@@ -273,7 +277,9 @@ impl<'a> PendingRequest<'a> {
 
         let location = String::from_utf8_lossy(location.as_bytes());
         let url = self.url.join(&location);
-        let url = url.map_err(|error| HttpError::InvalidRequest(format!("{location} is no URL: {error}")))?;
+        let url = url.map_err(|error| {
+            HttpError::InvalidRequest(format!("redirect to {location}, which is not a valid URL: {error}"))
+        })?;
         let url = validate_url(url)?;
         let mut next = Self {
             method: self.method.clone(),
@@ -299,13 +305,13 @@ impl<'a> PendingRequest<'a> {
     }
 }
 
-/// Both names are the same, in any case (RFC 9110, section 8.4.1).
+/// Returns whether the coding is gzip. Both names are equivalent, ignoring case (RFC 9110 section 8.4.1).
 fn is_gzip(encoding: &HeaderValue) -> bool {
     [&b"gzip"[..], b"x-gzip"].iter().any(|name| encoding.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// The bound holds for what comes out. Nothing at all, as with many a status, is not packed either. Some pad what they have
-/// packed: what follows a member and begins no other one is left alone.
+/// Decompresses a body. The limit applies to the decompressed size. An empty body, as with some status codes, is valid.
+/// Padding after the last member is ignored.
 fn gunzip(body: &mut ureq::Body, max: u64) -> Result<Vec<u8>, HttpError> {
     let mut compressed = BufReader::new(body.as_reader());
     let mut bytes = Vec::new();
@@ -333,7 +339,7 @@ fn read_limited(body: impl Read, max: u64) -> Result<Vec<u8>, HttpError> {
     }
 }
 
-/// Whether this is what a connection looks like that the other side has closed.
+/// Returns whether the error means that the other side closed the connection.
 fn is_connection_closed(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
     [BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof].contains(&error.kind())
@@ -378,7 +384,7 @@ mod tests {
         Request { method: "GET".to_owned(), url: url.to_owned(), timeout, ..Request::default() }
     }
 
-    /// Answers one request after the other by TLS.
+    /// Responds to requests over TLS.
     fn serve(listener: TcpListener, certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
@@ -386,7 +392,7 @@ mod tests {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
-                // A client that does not trust the certificate hangs up here.
+                // A client that does not trust the certificate disconnects here.
                 if stream.read(&mut [0; 1000]).is_ok() {
                     let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret");
                 }
@@ -394,7 +400,7 @@ mod tests {
         });
     }
 
-    /// Answers one request with a redirect.
+    /// Responds to one request with a redirect.
     fn redirect(listener: TcpListener, location: String) {
         thread::spawn(move || {
             let (mut stream, _): (TcpStream, _) = listener.accept().unwrap();
@@ -416,7 +422,7 @@ mod tests {
 
         let trusting_client =
             HttpClient::with_trust(TlsTrust::with_extra_roots(generated.cert.pem().as_bytes()).unwrap(), POLICY);
-        // By name, twice, to see that what was set up serves the second one too; and on the way of a redirect.
+        // Twice, so that the TLS configuration is reused, and then by a redirect.
         for url in [&https_url, &https_url, &http_url] {
             assert_eq!(trusting_client.send(&request(url)).unwrap().body, b"secret");
         }
@@ -444,7 +450,7 @@ mod tests {
         let mut body = vec![0; 10_000];
         download.read_exact(&mut body).unwrap();
         assert!(body.iter().all(|byte| *byte == b'x'));
-        download.read_exact(&mut body).expect_err("the other half is missing");
+        download.read_exact(&mut body).expect_err("the second half of the body is missing");
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Connectors of the HTTP client. [`Tls`] encrypts connections for https, by rustls with aws-lc-rs. The trusted roots are read on
-//! first use, so that a program that sends no such request does not pay for them. [`Witness`] notices new connections.
+//! Connectors of the HTTP client. [`LazyTlsConnector`] encrypts https connections with rustls and aws-lc-rs. The
+//! trusted roots are loaded on first use, so that they cost nothing without https requests. [`ConnectionObserver`]
+//! detects new connections.
 
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
@@ -14,7 +15,7 @@ use ureq::unversioned::transport::{ConnectionDetails, Connector, RustlsConnector
 
 use crate::HttpError;
 
-/// Which servers are believed for https.
+/// The certificates that are trusted for https.
 #[derive(Clone, Debug, Default)]
 pub struct TlsTrust {
     extra_roots: Vec<CertificateDer<'static>>,
@@ -22,27 +23,27 @@ pub struct TlsTrust {
 }
 
 impl TlsTrust {
-    /// Those with a certificate that the system trusts, or one of these, or one that is signed by one of these. The text
-    /// is in PEM.
+    /// Trusts the roots of the system and these certificates, as well as certificates signed by one of these. `pem` is
+    /// text in PEM format.
     pub fn with_extra_roots(pem: &[u8]) -> Result<Self, HttpError> {
         match CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>() {
             Ok(extra_roots) if !extra_roots.is_empty() => Ok(Self { extra_roots, accept_any: false }),
-            _ => Err(HttpError::InvalidRequest("there is no certificate in PEM in it".to_owned())),
+            _ => Err(HttpError::InvalidRequest("contains no certificate in PEM format".to_owned())),
         }
     }
 
-    /// Whoever answers. Nobody knows then who reads what is sent.
+    /// Accepts every certificate. The identity of the server is then unknown: send no secrets.
     pub fn accept_any() -> Self {
         Self { extra_roots: Vec::new(), accept_any: true }
     }
 }
 
-/// Makes TLS connections of plain ones where the URL asks for it.
+/// Adds TLS to a connection if the URL requires it.
 #[derive(Debug, Default)]
 pub(crate) struct LazyTlsConnector {
     rustls: RustlsConnector,
     trust: TlsTrust,
-    /// What the connector looks at: the roots are a part of it.
+    /// The configuration of the connector, which includes the roots.
     config: OnceLock<Config>,
 }
 
@@ -63,7 +64,7 @@ impl<In: Transport> Connector<In> for LazyTlsConnector {
             uri: details.uri,
             addrs: details.addrs.clone(),
             config: self.config.get_or_init(|| config(&self.trust)),
-            // The connector remembers only what it has built for all requests.
+            // The connector caches only the configuration for all requests.
             request_level: false,
             resolver: details.resolver,
             now: details.now,
@@ -86,7 +87,8 @@ fn config(trust: &TlsTrust) -> Config {
     Config::builder().proxy(None).tls_config(tls).build()
 }
 
-/// What the system trusts, and these; where there is nothing, as in a bare container, what Mozilla trusts.
+/// Returns the roots of the system and the extra roots. Uses the roots of Mozilla if there are none, as in a minimal
+/// container.
 fn load_roots(extra_roots: &[CertificateDer<'static>]) -> RootCerts {
     let system_roots = rustls_native_certs::load_native_certs().certs;
     if system_roots.is_empty() && extra_roots.is_empty() {
@@ -96,12 +98,12 @@ fn load_roots(extra_roots: &[CertificateDer<'static>]) -> RootCerts {
 }
 
 thread_local! {
-    /// Connections are made by the thread that sends the request.
+    /// Set when a connection is made. The thread that sends a request also makes its connection.
     static CONNECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The end of the chain that makes connections. It changes nothing, and remembers that a connection was made. A kept connection
-/// may have been closed by the other side in the moment it is used again, which says nothing about the other side.
+/// The end of the connector chain. It only records that a connection was made. The server may close a kept connection
+/// at the moment when it is reused, which does not indicate a problem of the server.
 #[derive(Debug)]
 pub(crate) struct ConnectionObserver;
 
@@ -114,7 +116,7 @@ impl<In: Transport> Connector<In> for ConnectionObserver {
     }
 }
 
-/// Does something, and says whether a connection was made for it by this thread.
+/// Runs `work`. Also returns whether this thread made a new connection during it.
 pub(crate) fn detect_new_connection<T>(work: impl FnOnce() -> T) -> (T, bool) {
     CONNECTED.set(false);
     let result = work();

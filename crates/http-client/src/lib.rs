@@ -1,5 +1,5 @@
-//! The HTTP requests that leave this program: one blocking client with limits on time and size, and a say in which
-//! addresses may be reached. What is sent, to whom and why is decided by those who use it.
+//! A blocking HTTP client for outgoing requests, with limits on time and size and a policy for the addresses that may
+//! be reached. The callers decide what is sent to which URL.
 
 mod client;
 mod connectors;
@@ -18,87 +18,89 @@ pub use insecure::insecure_client_config;
 pub use target_url::{has_private_host, parse_url};
 pub use url::Url;
 
-/// Sends requests; blocking, so never called on a network thread. May be shared by threads.
+/// Sends HTTP requests. Blocks, so it must not be called on a network thread. Can be shared by threads.
 pub trait HttpService: Send + Sync + 'static {
-    /// Sends a request and reads the answer, whatever its status.
+    /// Sends a request and returns the response, with any status.
     fn send(&self, request: &Request) -> Result<Response, HttpError>;
 
-    /// Whether requests have to come from the thread that wants the answers, one after the other.
+    /// Returns whether requests must be sent by the thread that needs the responses, one after the other.
     fn requires_caller_thread(&self) -> bool {
         false
     }
 }
 
-/// Which way requests may go.
+/// The policy of a client.
 #[derive(Clone, Debug)]
 pub struct ClientPolicy {
-    /// Whether addresses that are not public may be reached: loopback, private, link-local, unique-local and the like.
+    /// Whether addresses that are not public may be reached: loopback, private, link-local, unique-local and similar
+    /// addresses.
     pub allow_private_addresses: bool,
-    /// Whether requests go through the proxies that the environment names. A proxy looks up names itself, so what is said
-    /// about addresses holds only without.
+    /// Whether requests use the proxies that the environment defines. A proxy resolves names itself, so
+    /// `allow_private_addresses` has no effect on requests through a proxy.
     pub use_proxies: bool,
-    /// How many redirects are followed.
+    /// The maximum number of redirects that are followed.
     pub max_redirects: u32,
-    /// What of an answer matters.
+    /// The part of a response that is read.
     pub body_mode: BodyMode,
-    /// Whether every request may arrive twice. When a connection breaks that was kept from an earlier request, nobody
-    /// knows whether the other side has seen the request; it is then sent again at once, over a new connection. Methods for
-    /// which that does not matter (RFC 9110 section 9.2.2) are sent again in any case.
+    /// Whether requests of all methods are retried. If a reused connection breaks, it is unknown whether the server has
+    /// processed the request. The request is then sent again at once over a new connection. Idempotent methods (RFC
+    /// 9110 section 9.2.2) are always retried.
     pub retry_all_methods: bool,
 }
 
-/// What of an answer matters.
+/// The part of a response that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyMode {
-    /// All of it. A body of more bytes than this, or one that breaks off, is a failure.
+    /// The whole response. A larger or incomplete body is an error.
     Full {
-        /// The longest body.
+        /// The maximum size of the body, in bytes.
         max_bytes: u64,
     },
-    /// The head: once it is there, the request has been answered, whatever becomes of the body, which is thrown away.
+    /// Only the head. The request succeeds when the head has arrived. The body is discarded, and errors in it are
+    /// ignored.
     HeadOnly,
 }
 
-/// A request.
+/// An HTTP request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// GET, POST and so on.
+    /// The method, such as GET or POST.
     pub method: String,
-    /// An http or https URL.
+    /// An HTTP or HTTPS URL.
     pub url: String,
-    /// Header fields.
+    /// The header fields.
     pub headers: Vec<(String, String)>,
-    /// What is sent along.
+    /// The body.
     pub body: Option<Vec<u8>>,
-    /// How long it may take in all, from looking up the name to the last byte of the answer.
+    /// The timeout of the whole request, from the name lookup to the last byte of the response.
     pub timeout: Duration,
 }
 
-/// An answer.
+/// An HTTP response.
 #[derive(Clone, Debug, Default)]
 pub struct Response {
-    /// 200 and so on.
+    /// The status code.
     pub status: u16,
-    /// Header fields in their order, names in lower case.
+    /// The header fields in their order, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body; empty where only the head matters.
+    /// The body. Empty with [`BodyMode::HeadOnly`].
     pub body: Vec<u8>,
-    /// The URL that has answered in the end.
+    /// The URL of the response, after all redirects.
     pub url: String,
 }
 
-/// Why there is no answer.
+/// The reason why there is no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpError {
-    /// The request makes no sense: its URL, a header field or the method.
+    /// The request is invalid: its URL, a header field or the method.
     InvalidRequest(String),
-    /// The rules do not allow the address.
+    /// The policy does not allow the address.
     ForbiddenAddress(String),
-    /// It took too long.
+    /// The timeout has elapsed.
     Timeout,
-    /// The answer is longer than allowed.
+    /// The response is larger than allowed.
     ResponseTooLarge,
-    /// Name, connection, TLS or protocol failed.
+    /// The name lookup, the connection, TLS or the protocol failed.
     Network(String),
 }
 
@@ -106,8 +108,8 @@ impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InvalidRequest(text) | Self::ForbiddenAddress(text) | Self::Network(text) => f.write_str(text),
-            Self::Timeout => f.write_str("no answer in time"),
-            Self::ResponseTooLarge => f.write_str("the answer is too long"),
+            Self::Timeout => f.write_str("no response before the timeout"),
+            Self::ResponseTooLarge => f.write_str("the response is too large"),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! The proxies that the environment names, and which requests go through one. As in programs written in Go: HTTP_PROXY and
-//! HTTPS_PROXY, for URLs of that scheme, and NO_PROXY, each also in lower case; what is on this machine needs none.
+//! The proxies that the environment defines, and the selection of a proxy for a request. The rules are those of Go:
+//! HTTP_PROXY and HTTPS_PROXY for URLs of that scheme, and NO_PROXY, each also in lower case. Requests to loopback
+//! addresses use no proxy.
 
 use std::env;
 use std::net::IpAddr;
@@ -9,7 +10,7 @@ use url::{Host, Url};
 
 use crate::HttpError;
 
-/// Which proxy is for what.
+/// The proxies by scheme, and the hosts that are reached directly.
 #[derive(Debug, Default)]
 pub(crate) struct Proxies {
     http: Option<Result<Proxy, HttpError>>,
@@ -18,7 +19,7 @@ pub(crate) struct Proxies {
 }
 
 impl Proxies {
-    /// Those of the environment.
+    /// Reads the proxies from the environment.
     pub(crate) fn from_env() -> Self {
         Self::new(|name| env::var(name).ok())
     }
@@ -36,7 +37,7 @@ impl Proxies {
         Self { http: proxy("HTTP_PROXY"), https: proxy("HTTPS_PROXY"), no_proxy }
     }
 
-    /// The proxy for a request, if it needs one.
+    /// Returns the proxy for a request, or `None` if it is sent directly.
     pub(crate) fn proxy_for(&self, url: &Url) -> Result<Option<Proxy>, HttpError> {
         let proxy = if url.scheme() == "https" { &self.https } else { &self.http };
         match (proxy, url.host()) {
@@ -49,22 +50,22 @@ impl Proxies {
     }
 }
 
-/// A host, or several, that are reached directly.
+/// An entry of NO_PROXY: hosts that are reached directly.
 #[derive(Debug)]
 struct NoProxyRule {
     hosts: HostPattern,
-    /// Any when there is none.
+    /// Any port if `None`.
     port: Option<u16>,
 }
 
 #[derive(Debug)]
 enum HostPattern {
     All,
-    /// Addresses that begin with the same bits.
+    /// Addresses that share a prefix of this length.
     Block(IpAddr, u32),
-    /// A name and those below it.
+    /// A name and its subdomains.
     Domain(String),
-    /// Those below a name.
+    /// The subdomains of a name.
     Subdomains(String),
 }
 
@@ -113,7 +114,8 @@ impl NoProxyRule {
     }
 }
 
-/// Whether two addresses begin with the same bits; all of them when that is more than there are.
+/// Returns whether two addresses share a prefix of this length. A larger length than that of an address means the whole
+/// address.
 fn shares_prefix(address: IpAddr, block: IpAddr, prefix: u32) -> bool {
     match (address, block) {
         (IpAddr::V4(address), IpAddr::V4(block)) => {
@@ -134,12 +136,13 @@ fn is_loopback_host(host: &Host<&str>) -> bool {
     }
 }
 
-/// A URL, of which the scheme may be left out. What is wrong with it is told when it is needed; it may hold a password.
+/// Parses the URL of a proxy; the scheme is optional. An error is reported when the proxy is used, without the URL,
+/// which may contain a password.
 fn parse_proxy(name: &str, value: &str) -> Result<Proxy, HttpError> {
     Proxy::new(value)
         .ok()
         .filter(|proxy| matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https))
-        .ok_or_else(|| HttpError::Network(format!("{name} in the environment is no http or https URL")))
+        .ok_or_else(|| HttpError::Network(format!("the environment variable {name} is not an http or https URL")))
 }
 
 #[cfg(test)]
@@ -172,8 +175,8 @@ mod tests {
             (&both, "http://[::1]:8080/", "direct"),
             (&one, "http://x.test/", "one.test:80"),
             (&one, "https://x.test/", "direct"),
-            (&bad, "http://x.test/", "HTTP_PROXY in the environment is no http or https URL"),
-            (&bad, "https://x.test/", "HTTPS_PROXY in the environment is no http or https URL"),
+            (&bad, "http://x.test/", "the environment variable HTTP_PROXY is not an http or https URL"),
+            (&bad, "https://x.test/", "the environment variable HTTPS_PROXY is not an http or https URL"),
             (&bad, "http://localhost/", "direct"),
             (&[], "http://x.test/", "direct"),
         ];

@@ -1,9 +1,9 @@
-//! Which addresses belong to the public internet, and so may be reached on behalf of somebody who must not see the
-//! operator's own networks. Special-purpose blocks are those of the IANA registries (RFC 6890 and its successors).
+//! Recognition of public IP addresses. Requests on behalf of untrusted users must not reach the networks of the
+//! operator. The special-purpose blocks are those of the IANA registries (RFC 6890 and its successors).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Blocks of IPv4 that are not public, with the length of their prefix.
+/// IPv4 blocks that are not public, with their prefix lengths.
 const RESERVED_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::UNSPECIFIED, 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -22,8 +22,8 @@ const RESERVED_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
-/// Blocks within 2000::/3, the only part of IPv6 that is given out, that are not public all the same. Teredo lies in the
-/// first of them and is looked at before.
+/// Blocks within 2000::/3, the only allocated part of IPv6, that are not public. Teredo is in the first of them and is
+/// checked before.
 const RESERVED_V6: [(Ipv6Addr, u32); 3] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
@@ -37,7 +37,7 @@ const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 9
 const TEREDO: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32);
 const SIX_TO_FOUR: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16);
 
-/// Whether the address belongs to the public internet, and so does every IPv4 address that it carries inside.
+/// Returns whether the address, and every IPv4 address embedded in it, is public.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -57,7 +57,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         return is_public_v4(embedded_v4(seventh, eighth));
     }
     if is_in(TEREDO) {
-        // RFC 4380, section 4: the relay's address, and the client's with every bit turned over.
+        // RFC 4380 section 4: the address of the relay, and the address of the client with all bits inverted.
         return is_public_v4(embedded_v4(third, fourth)) && is_public_v4(embedded_v4(!seventh, !eighth));
     }
     if is_in(SIX_TO_FOUR) {
@@ -66,7 +66,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     is_in(GLOBAL_V6) && !RESERVED_V6.into_iter().any(is_in)
 }
 
-/// The IPv4 address in two segments.
+/// Returns the IPv4 address in two segments.
 fn embedded_v4(high: u16, low: u16) -> Ipv4Addr {
     Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
 }
@@ -134,7 +134,7 @@ mod tests {
             ("2002:7f00:1::1", false),
             ("2002:a9fe:a9fe::", false),
             ("2002:101:101::1", true),
-            // Teredo: relay 1.1.1.1, client 1.1.1.1; then a client 127.0.0.1; then a relay 10.0.0.1.
+            // Teredo: relay 1.1.1.1, client 1.1.1.1; then client 127.0.0.1; then relay 10.0.0.1.
             ("2001:0:101:101:0:0:fefe:fefe", true),
             ("2001:0:101:101:0:0:80ff:fffe", false),
             ("2001:0:a00:1:0:0:fefe:fefe", false),

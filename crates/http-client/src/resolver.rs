@@ -1,6 +1,5 @@
-//! From the host of a URL to the addresses that are connected to. The rules are applied here, to the very addresses that
-//! the connection is made to: a name that changes its mind between a check and a connection gains nothing, and no
-//! spelling of an address is special.
+//! Resolution of the host of a URL. The policy is applied here, to the addresses that are connected to. So a name that
+//! resolves differently after a check gains nothing, and special spellings of an address have no effect.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
@@ -19,14 +18,14 @@ use ureq::unversioned::transport::NextTimeout;
 use crate::HttpError;
 use crate::public_address::is_public;
 
-/// How many names may be looked up at the same time. The system's look-up cannot be interrupted: one that nobody waits
-/// for any more still holds a thread until it gives up.
+/// The maximum number of concurrent name lookups. A lookup of the system cannot be canceled: after a timeout it still
+/// occupies a thread until it ends.
 const MAX_LOOKUPS: usize = 64;
 
-/// How many addresses of a host are tried.
+/// The maximum number of addresses of a host that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// Finds addresses, and drops those that the rules forbid.
+/// Resolves names, and drops addresses that the policy does not allow.
 #[derive(Debug)]
 pub(crate) struct PolicyResolver {
     allow_private_addresses: bool,
@@ -40,13 +39,13 @@ impl PolicyResolver {
 
     fn look_up(&self, host: &str, port: u16, timeout: Duration) -> Result<vec::IntoIter<SocketAddr>, Error> {
         let permit = LookupPermit::try_acquire(&self.active_lookups)
-            .ok_or_else(|| into_ureq_error(network_error("too many names are being looked up")))?;
+            .ok_or_else(|| into_ureq_error(network_error("too many name lookups at the same time")))?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let name = host.to_owned();
         thread::Builder::new().name("lookup".to_owned()).spawn(move || {
             let addresses = (name.as_str(), port).to_socket_addrs();
             drop(permit);
-            // Nobody may be waiting any more.
+            // The receiver is closed if the lookup timed out.
             let _ = sender.send(addresses);
         })?;
         match receiver.recv_timeout(timeout) {
@@ -62,7 +61,7 @@ impl Resolver for PolicyResolver {
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
 
-        // An address needs no look-up, and so no thread.
+        // An IP address needs no lookup, and so no thread.
         let addresses = match host.parse::<IpAddr>() {
             Ok(address) => vec![SocketAddr::new(address, port)].into_iter(),
             Err(_) => self.look_up(host, port, *timeout.after)?,
@@ -86,12 +85,12 @@ impl Resolver for PolicyResolver {
     }
 }
 
-/// The right to look up one name.
+/// The permission to look up one name.
 struct LookupPermit(Arc<AtomicUsize>);
 
 impl LookupPermit {
     fn try_acquire(active: &Arc<AtomicUsize>) -> Option<Self> {
-        // The seat exists before the count is looked at, so that it is given back whatever the count is.
+        // The permit is created before the count is checked, so that it is always returned.
         let active_before = active.fetch_add(1, Ordering::Relaxed);
         let permit = Self(Arc::clone(active));
         (active_before < MAX_LOOKUPS).then_some(permit)
@@ -105,14 +104,14 @@ impl Drop for LookupPermit {
 }
 
 fn lookup_error(host: &str, error: &io::Error) -> Error {
-    into_ureq_error(network_error(&format!("{host} cannot be looked up: {error}")))
+    into_ureq_error(network_error(&format!("cannot resolve {host}: {error}")))
 }
 
 fn network_error(text: &str) -> HttpError {
     HttpError::Network(text.to_owned())
 }
 
-/// Carries a failure of ours through the client.
+/// Wraps an error so that it can be passed through ureq.
 fn into_ureq_error(error: HttpError) -> Error {
     Error::Other(Box::new(error))
 }

@@ -1,4 +1,4 @@
-//! Where a request can go: URLs as the client understands them, for those who want to know before they send anything.
+//! Parsing and validation of request URLs. Callers can validate a URL before they send a request.
 
 use std::net::IpAddr;
 
@@ -8,14 +8,16 @@ use url::{Host, Url};
 use crate::HttpError;
 use crate::public_address::is_public;
 
-/// Understands a URL as the client does, in its normal form and without a fragment. What fails here can never be asked for.
+/// Parses a URL like the client does. Returns it in normal form and without a fragment. A request for a URL that fails
+/// here always fails.
 pub fn parse_url(text: &str) -> Result<Url, HttpError> {
-    let url = Url::parse(text).map_err(|error| HttpError::InvalidRequest(format!("{text} is no URL: {error}")))?;
+    let url =
+        Url::parse(text).map_err(|error| HttpError::InvalidRequest(format!("{text} is not a valid URL: {error}")))?;
     validate_url(url)
 }
 
-/// Whether a URL leads, as it stands there, to an address that is not public. Where names lead is known only when they are
-/// looked up, but for those of the machine itself.
+/// Returns whether the host of a URL is evidently not public: an address that is not public, or `localhost`. The
+/// addresses of other names are known only after a lookup.
 pub fn has_private_host(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => !is_public(IpAddr::V4(address)),
@@ -28,15 +30,15 @@ pub fn has_private_host(url: &Url) -> bool {
     }
 }
 
-/// What [`destination`] asks of a URL that was understood.
+/// Validates a parsed URL for [`parse_url`].
 pub(crate) fn validate_url(mut url: Url) -> Result<Url, HttpError> {
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(HttpError::InvalidRequest(format!("{url} is no http or https URL")));
+        return Err(HttpError::InvalidRequest(format!("{url} is not an http or https URL")));
     }
     url.set_fragment(None);
     match url.as_str().parse::<Uri>() {
         Ok(_) => Ok(url),
-        Err(error) => Err(HttpError::InvalidRequest(format!("{url} is no URL: {error}"))),
+        Err(error) => Err(HttpError::InvalidRequest(format!("{url} is not a valid URL: {error}"))),
     }
 }
 

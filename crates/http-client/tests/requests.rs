@@ -1,4 +1,4 @@
-//! The client against servers on loopback that say, and do, whatever a test needs.
+//! Tests of the client with servers on loopback.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,14 +11,14 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use restante_http_client::{BodyMode, ClientPolicy, HttpClient, HttpError, HttpService as _, Request, Response};
 
-/// A server that answers every request with what the function makes of its text, and hangs up.
+/// Starts a server that responds to every request with the result of the function, and closes the connection.
 fn serve(respond: impl Fn(&str) -> String + Send + Sync + 'static) -> SocketAddr {
     serve_raw(move |mut stream, request| {
         let _ = stream.write_all(respond(request).as_bytes());
     })
 }
 
-/// A server that leaves it to the function what to do with a connection after the request.
+/// Starts a server that calls the function with each connection after it has read the request.
 fn serve_raw(handle: impl Fn(TcpStream, &str) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -84,7 +84,7 @@ fn send(policy: &ClientPolicy, request: &Request) -> Result<Response, HttpError>
     HttpClient::new(policy.clone()).send(request)
 }
 
-/// What the request looks like to a server that answers with the text of it.
+/// Returns the request as a server receives it.
 fn echo(request: impl FnOnce(SocketAddr) -> Request) -> String {
     let address = serve(ok);
     String::from_utf8(send(&ALLOW_PRIVATE, &request(address)).unwrap().body).unwrap()
@@ -339,7 +339,8 @@ fn reports_network_errors() {
     assert!(matches!(result, Err(HttpError::Network(_))), "{result:?}");
 }
 
-/// Where a request to `/start` ends, and as what, when `/start` redirects with this status.
+/// Sends a request to `/start`, which redirects with this status. Returns a description of the request that arrives at
+/// the target.
 fn follow_redirect(status: u16, method: &str) -> String {
     let address =
         serve(move |request| if request.contains(" /start ") { redirect(status, "end?x") } else { ok(request) });
@@ -426,7 +427,7 @@ fn reuses_connections() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
-        // One connection, and no other.
+        // Accepts only one connection.
         let (mut stream, _) = listener.accept().unwrap();
         drop(listener);
         while !read_request(&mut stream).is_empty() {
@@ -443,7 +444,7 @@ fn reuses_connections() {
 fn retries_on_a_broken_reused_connection_if_allowed() {
     let table = [("GET", false, true), ("PUT", false, true), ("POST", false, false), ("POST", true, true)];
     for (method, retry_all_methods, succeeds) in table {
-        // Each connection is good for one answer, and breaks when it is used again.
+        // Each connection serves one response, and breaks when it is reused.
         let address = serve_raw(|mut stream, _| {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
             read_request(&mut stream);
