@@ -28,7 +28,7 @@ impl TlsTrust {
     pub fn with_extra_roots(pem: &[u8]) -> Result<Self, HttpError> {
         match CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>() {
             Ok(extra_roots) if !extra_roots.is_empty() => Ok(Self { extra_roots, accept_any: false }),
-            _ => Err(HttpError::InvalidRequest("contains no certificate in PEM format".to_owned())),
+            _ => Err(HttpError::InvalidRequest("it contains no certificate in PEM format".to_owned())),
         }
     }
 

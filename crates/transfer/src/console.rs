@@ -133,10 +133,10 @@ pub(super) fn format_period(length: Duration) -> String {
 fn format_bar(progress: Progress, elapsed: Duration) -> String {
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
     let rate = progress.messages.saturating_mul(1000) / millis;
-    let told = format!("{}  {}/s", format_messages(progress.messages), format_thousands(rate));
+    let status = format!("{}  {}/s", format_messages(progress.messages), format_thousands(rate));
     let Progress { done, total, .. } = progress;
     if total == 0 {
-        return told;
+        return status;
     }
     // What was estimated can be exceeded: mail may arrive meanwhile.
     let done = done.min(total);
@@ -147,7 +147,7 @@ fn format_bar(progress: Progress, elapsed: Duration) -> String {
     } else {
         format!("  {} left", format_clock(scale(total - done, done, millis) / 1000))
     };
-    format!("[{}{}] {percent:3}%  {told}{left}", "#".repeat(filled), " ".repeat(BAR_CHARS - filled))
+    format!("[{}{}] {percent:3}%  {status}{left}", "#".repeat(filled), " ".repeat(BAR_CHARS - filled))
 }
 
 /// `scale * part / whole`, wide enough not to overflow.
@@ -168,9 +168,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Paper(Arc<Mutex<Vec<u8>>>);
+    struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Paper {
+    impl Write for SharedBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -180,16 +180,16 @@ mod tests {
         }
     }
 
-    fn told(terminal: bool, tell: impl FnOnce(&mut Console)) -> String {
-        let paper = Paper::default();
-        tell(&mut Console::new(Box::new(paper.clone()), terminal));
-        let bytes = paper.0.lock().unwrap().clone();
+    fn console_output(terminal: bool, use_console: impl FnOnce(&mut Console)) -> String {
+        let buffer = SharedBuffer::default();
+        use_console(&mut Console::new(Box::new(buffer.clone()), terminal));
+        let bytes = buffer.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
     }
 
     #[test]
-    fn without_a_terminal_there_is_no_bar() {
-        let text = told(false, |console| {
+    fn shows_no_bar_without_a_terminal() {
+        let text = console_output(false, |console| {
             console.show_progress(Progress { messages: 1, done: 1, total: 2 });
             console.report_problem("a.eml: is empty");
             console.finish(&["imported 1 message".to_owned()]);
@@ -198,8 +198,8 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_is_gone_before_a_line_is_told() {
-        let text = told(true, |console| {
+    fn clears_the_bar_before_a_line() {
+        let text = console_output(true, |console| {
             console.show_progress(Progress::default());
             console.finish(&["done".to_owned()]);
         });
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_cannot_talk_to_the_terminal() {
+    fn escapes_file_names_for_the_terminal() {
         let table = [
             ("j\u{f6}ran/1.eml: is empty", "j\u{f6}ran/1.eml: is empty"),
             ("\x1b]0;owned\x07.eml", "\\u{1b}]0;owned\\u{7}.eml"),
@@ -216,17 +216,17 @@ mod tests {
             ("\u{202e}lme.1", "\\u{202e}lme.1"),
         ];
         for (text, expected) in table {
-            let shown = told(false, |console| {
+            let output = console_output(false, |console| {
                 console.report_problem(text);
                 console.finish(&[text.to_owned()]);
             });
-            assert_eq!(shown, format!("restante: {expected}\n").repeat(2));
+            assert_eq!(output, format!("restante: {expected}\n").repeat(2));
         }
     }
 
     #[test]
-    fn only_so_many_problems_are_told() {
-        let text = told(false, |console| {
+    fn limits_reported_problems() {
+        let text = console_output(false, |console| {
             (0..25).for_each(|number| console.report_problem(&number.to_string()));
             console.finish(&[]);
         });
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn bars() {
+    fn formats_bars() {
         let table = [
             ((0, 0, 0), 0, "0 messages  0/s"),
             ((1, 1, 4), 1, "[#####               ]  25%  1 message  1/s  0:03 left"),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn formats_sizes() {
         let table =
             [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1_572_864, "1.5 MiB"), (5 << 30, "5.0 GiB")];
         for (bytes, expected) in table {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn periods() {
+    fn formats_periods() {
         for (seconds, expected) in [(86_400, "24h"), (5400, "90m"), (45, "45s")] {
             assert_eq!(format_period(Duration::from_secs(seconds)), expected);
         }

@@ -72,7 +72,7 @@ impl FileWalker {
     }
 
     fn classify_argument(&self, path: PathBuf) -> Step {
-        let holds = match (self.format, extension(&path)) {
+        let content = match (self.format, extension(&path)) {
             (ImportFormat::Mbox, _) | (ImportFormat::Auto, Some("mbox" | "mbx")) => FileContent::Mbox,
             (ImportFormat::Auto, extension) if extension != Some("eml") => FileContent::Unknown,
             _ => FileContent::SingleMessage,
@@ -80,7 +80,7 @@ impl FileWalker {
         if path == Path::new("-") {
             return Step::File(InputFile {
                 path,
-                content: holds,
+                content,
                 suggested_mailbox: None,
                 prefers_suggested_mailbox: false,
                 seen: false,
@@ -91,12 +91,12 @@ impl FileWalker {
             Ok(found) => {
                 // An mbox is named after its mailbox. A single mail is not, and its folder was not given; a pipe is
                 // named by a shell.
-                let named = found.is_file() && holds != FileContent::SingleMessage;
-                let place = if named { mailbox_of_mbox_file(&path) } else { None };
+                let is_named_after_mailbox = found.is_file() && content != FileContent::SingleMessage;
+                let suggested_mailbox = if is_named_after_mailbox { mailbox_of_mbox_file(&path) } else { None };
                 Step::File(InputFile {
                     path,
-                    content: holds,
-                    suggested_mailbox: place,
+                    content,
+                    suggested_mailbox,
                     prefers_suggested_mailbox: false,
                     seen: false,
                 })
@@ -109,9 +109,8 @@ impl FileWalker {
         let entries = read_entries(path)?;
         let is_folder =
             |name: &str| entries.iter().any(|entry| entry.kind == EntryKind::Folder && entry.name == OsStr::new(name));
-        let takes_files_of_any_name =
-            matches!(self.format, ImportFormat::Auto | ImportFormat::Maildir | ImportFormat::Eml);
-        let steps = if takes_files_of_any_name && is_folder("cur") && is_folder("new") {
+        let allows_maildir = matches!(self.format, ImportFormat::Auto | ImportFormat::Maildir | ImportFormat::Eml);
+        let steps = if allows_maildir && is_folder("cur") && is_folder("new") {
             self.expand_maildir(path, depth, inherited, &entries)?
         } else {
             entries.iter().filter_map(|entry| self.classify_entry(path, depth, inherited.as_deref(), entry)).collect()
@@ -128,29 +127,29 @@ impl FileWalker {
         name: Option<String>,
         entries: &[FolderEntry],
     ) -> io::Result<Vec<Step>> {
-        let place = name.or_else(|| mailbox_of_folder(path));
-        let mut mails = Vec::new();
+        let suggested_mailbox = name.or_else(|| mailbox_of_folder(path));
+        let mut messages = Vec::new();
         for folder in ["new", "cur"] {
             let folder = path.join(folder);
-            let found = self::read_entries(&folder)?.into_iter().filter(|mail| !mail.is_hidden());
-            mails.extend(found.map(|mail| (folder.join(&mail.name), mail)));
+            let found = self::read_entries(&folder)?.into_iter().filter(|entry| !entry.is_hidden());
+            messages.extend(found.map(|entry| (folder.join(&entry.name), entry)));
         }
-        mails.sort_by(|(_, a), (_, b)| natural_order(a.name.as_encoded_bytes(), b.name.as_encoded_bytes()));
-        let mut steps = Vec::with_capacity(mails.len());
-        for (path, mail) in mails {
-            let place = place.clone();
-            match mail.kind {
+        messages.sort_by(|(_, a), (_, b)| natural_order(a.name.as_encoded_bytes(), b.name.as_encoded_bytes()));
+        let mut steps = Vec::with_capacity(messages.len());
+        for (path, entry) in messages {
+            let suggested_mailbox = suggested_mailbox.clone();
+            match entry.kind {
                 EntryKind::File => {
-                    let seen = is_seen(&mail.name);
+                    let seen = is_seen(&entry.name);
                     steps.push(Step::File(InputFile {
                         path,
                         content: FileContent::SingleMessage,
-                        suggested_mailbox: place,
+                        suggested_mailbox,
                         prefers_suggested_mailbox: true,
                         seen,
                     }));
                 }
-                EntryKind::Folder => steps.push(Step::Folder { path, depth: depth + 1, inherited: place }),
+                EntryKind::Folder => steps.push(Step::Folder { path, depth: depth + 1, inherited: suggested_mailbox }),
                 EntryKind::Link => steps.push(symlink_problem(&path)),
                 EntryKind::Other => self.ignored += 1,
             }
@@ -162,7 +161,7 @@ impl FileWalker {
                 Some("tmp") if entry.kind == EntryKind::Folder => {
                     self.ignored += self::read_entries(&path.join("tmp"))?.len() as u64;
                 }
-                _ => steps.extend(self.classify_entry(path, depth, place.as_deref(), entry)),
+                _ => steps.extend(self.classify_entry(path, depth, suggested_mailbox.as_deref(), entry)),
             }
         }
         Ok(steps)
@@ -193,29 +192,23 @@ impl FileWalker {
                 return None;
             }
         }
-        let one = |place| Some((FileContent::SingleMessage, place));
+        let single = |suggested_mailbox| Some((FileContent::SingleMessage, suggested_mailbox));
         let found = match (self.format, extension(&path)) {
-            (ImportFormat::Auto | ImportFormat::Inbucket, Some("raw")) => one(None),
+            (ImportFormat::Auto | ImportFormat::Inbucket, Some("raw")) => single(None),
             (ImportFormat::Auto, Some("eml")) | (ImportFormat::Eml, _) => {
-                one(inherited.map(str::to_owned).or_else(|| mailbox_of_folder(folder)))
+                single(inherited.map(str::to_owned).or_else(|| mailbox_of_folder(folder)))
             }
             (ImportFormat::Auto, Some("mbox" | "mbx")) | (ImportFormat::Mbox, _) => {
                 Some((FileContent::Mbox, mailbox_of_mbox_file(&path)))
             }
             _ => None,
         };
-        let Some((holds, place)) = found else {
+        let Some((content, suggested_mailbox)) = found else {
             // The index of an Inbucket mailbox is expected there, and not needed.
             self.ignored += u64::from(entry.name != OsStr::new("index.gob"));
             return None;
         };
-        Some(Step::File(InputFile {
-            path,
-            content: holds,
-            suggested_mailbox: place,
-            prefers_suggested_mailbox: false,
-            seen: false,
-        }))
+        Some(Step::File(InputFile { path, content, suggested_mailbox, prefers_suggested_mailbox: false, seen: false }))
     }
 }
 
@@ -230,7 +223,7 @@ impl Iterator for FileWalker {
                     let step = self.classify_argument(path);
                     self.steps.push(step);
                 }
-                Step::File(item) => return Some(Ok(item)),
+                Step::File(file) => return Some(Ok(file)),
                 Step::Problem(problem) => return Some(Err(problem)),
                 Step::Folder { path, depth, .. } if depth > MAX_FOLDER_DEPTH => {
                     return Some(Err(format!("{}: lies too deep", path.display())));
@@ -295,11 +288,11 @@ fn is_seen(name: &OsStr) -> bool {
 
 /// The mailbox that a folder is named after. `.` and `..` have a name too.
 fn mailbox_of_folder(folder: &Path) -> Option<String> {
-    let whole = match folder.file_name() {
+    let name = match folder.file_name() {
         Some(name) => name.to_owned(),
         None => fs::canonicalize(folder).ok()?.file_name()?.to_owned(),
     };
-    decode_mailbox_name(whole.to_str()?)
+    decode_mailbox_name(name.to_str()?)
 }
 
 /// The mailbox that an mbox is named after, as `bob.mbox` and `/var/mail/bob` are.

@@ -34,8 +34,8 @@ fn parse_asctime(words: &[&str]) -> Option<Timestamp> {
     let month = i8::try_from(MONTHS.iter().position(|name| name == month)? + 1).ok()?;
     let (year, zone) = match rest {
         [year] => (year, None),
-        [one, other] if is_year(one) => (one, Some(other)),
-        [one, other] => (other, Some(one)),
+        [first_field, second_field] if is_year(first_field) => (first_field, Some(second_field)),
+        [first_field, second_field] => (second_field, Some(first_field)),
         _ => return None,
     };
     if !is_year(year) {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_as_programs_write_them() {
+    fn parses_common_date_formats() {
         let at = "2026-11-05T02:52:50Z";
         let table = [
             ("a@x Thu Nov  5 02:52:50 2026", Some(at)),

@@ -63,13 +63,13 @@ pub(super) enum ImportError {
 /// Takes in everything that the reader has.
 pub(super) async fn import(
     store: &Arc<dyn Store>,
-    rules: &ImportOptions,
-    mut news: Receiver<ReaderEvent>,
+    options: &ImportOptions,
+    mut events: Receiver<ReaderEvent>,
     console: &mut Console,
     mut stop: watch::Receiver<bool>,
 ) -> ImportOutcome {
     let mut run = ImportRun {
-        options: rules,
+        options,
         console,
         imported: ImportOutcome::default(),
         appends: OrderedFutures::new(),
@@ -82,7 +82,7 @@ pub(super) async fn import(
                 run.imported.error = Some(ImportError::Interrupted);
                 break;
             }
-            next = news.recv() => next,
+            next = events.recv() => next,
             // The reader waits for the room that these have: nothing may wait for the reader alone.
             Some(outcome) = run.appends.next() => {
                 run.record_outcome(outcome);
@@ -90,14 +90,14 @@ pub(super) async fn import(
             }
         };
         match next {
-            Some(ReaderEvent::Message(letter, room)) => run.store_message(store, letter, room).await,
+            Some(ReaderEvent::Message(input, permit)) => run.store_message(store, input, permit).await,
             Some(ReaderEvent::Problem(problem)) => run.console.report_problem(&problem),
             Some(ReaderEvent::End { ignored }) => run.imported.ignored = ignored,
             None => break,
         }
     }
     // The reader may be waiting for room; it need not wait any longer.
-    drop(news);
+    drop(events);
     while let Some(outcome) = run.appends.next().await {
         run.record_outcome(outcome);
     }
@@ -122,11 +122,11 @@ struct ImportRun<'a> {
 }
 
 impl ImportRun<'_> {
-    async fn store_message(&mut self, store: &Arc<dyn Store>, letter: InputMessage, room: OwnedSemaphorePermit) {
+    async fn store_message(&mut self, store: &Arc<dyn Store>, input: InputMessage, permit: OwnedSemaphorePermit) {
         let now = Timestamp::now();
-        self.bytes_read += letter.source.len() as u64;
-        let seen = letter.seen;
-        let message = match self.options.new_message(letter, now) {
+        self.bytes_read += input.source.len() as u64;
+        let seen = input.seen;
+        let message = match self.options.new_message(input, now) {
             Ok(message) => message,
             Err(problem) => return self.console.report_problem(&problem),
         };
@@ -140,7 +140,7 @@ impl ImportRun<'_> {
         let append = async move {
             let bytes = (message.body.len() + message.copies.iter().map(|copy| copy.trace.len()).sum::<usize>()) as u64;
             let appended = append(&*store, message, seen).await;
-            drop(room);
+            drop(permit);
             AppendOutcome { appended, bytes, expired }
         };
         self.appends.add(append).await;
@@ -153,10 +153,10 @@ impl ImportRun<'_> {
                 self.imported.bytes += bytes;
                 self.imported.evicted += appended.evicted.len() as u64;
                 // What went for the cap does not go again for its age.
-                let gone =
-                    appended.evicted.iter().filter(|gone| self.options.is_expired(gone.received, Timestamp::now()));
+                let expired_evictions =
+                    appended.evicted.iter().filter(|copy| self.options.is_expired(copy.received, Timestamp::now()));
                 let expired = self.imported.expired + u64::from(expired);
-                self.imported.expired = expired.saturating_sub(gone.count() as u64);
+                self.imported.expired = expired.saturating_sub(expired_evictions.count() as u64);
             }
             // One that says no will say no to the next as well. The first reason is the one to tell.
             Err(error) => _ = self.imported.error.get_or_insert(ImportError::Store(error)),
@@ -176,17 +176,17 @@ async fn append(store: &dyn Store, message: NewMessage, seen: bool) -> Result<Ap
 
 impl ImportOptions {
     /// Makes of a letter what the store takes, or says why that cannot be.
-    fn new_message(&self, letter: InputMessage, now: Timestamp) -> Result<NewMessage, String> {
-        let trace = Trace::parse(&letter.source);
-        let mailbox = self.mailbox_for(&letter, trace.as_ref())?;
-        let received = if self.received_now { now } else { received_time(&letter, trace.as_ref()).unwrap_or(now) };
+    fn new_message(&self, input: InputMessage, now: Timestamp) -> Result<NewMessage, String> {
+        let trace = Trace::parse(&input.source);
+        let mailbox = self.mailbox_for(&input, trace.as_ref())?;
+        let received = if self.received_now { now } else { received_time(&input, trace.as_ref()).unwrap_or(now) };
         let length = trace.as_ref().map_or(0, |trace| trace.len);
-        let header = header_summary(&letter.source[length..]);
+        let header = header_summary(&input.source[length..]);
         let sender = trace.and_then(|trace| trace.return_path).unwrap_or_default();
         let from = header.from.unwrap_or_else(|| format!("<{sender}>"));
         let to = header.to.unwrap_or_else(|| vec![format!("<{mailbox}>")]);
         let headline = Headline::new(&from, to.iter().map(String::as_str), &header.subject);
-        let mut body = Bytes::from(letter.source);
+        let mut body = Bytes::from(input.source);
         let trace = body.split_to(length);
         // A time to come would keep a mail for longer than asked for, and move all later ids with it.
         let received = received.clamp(Timestamp::UNIX_EPOCH, now);
@@ -194,19 +194,19 @@ impl ImportOptions {
     }
 
     /// The mailbox that was asked for, or else the first good name of those that the place and the trace give.
-    fn mailbox_for(&self, letter: &InputMessage, trace: Option<&Trace<'_>>) -> Result<MailboxName, String> {
+    fn mailbox_for(&self, input: &InputMessage, trace: Option<&Trace<'_>>) -> Result<MailboxName, String> {
         if let Some(mailbox) = &self.mailbox {
             return Ok(mailbox.clone());
         }
-        let (place, trace) = (letter.suggested_mailbox.as_deref(), trace.map(|trace| trace.mailbox));
-        let candidates = if letter.prefers_suggested_mailbox { [place, trace] } else { [trace, place] };
+        let (suggested, trace) = (input.suggested_mailbox.as_deref(), trace.map(|trace| trace.mailbox));
+        let candidates = if input.prefers_suggested_mailbox { [suggested, trace] } else { [trace, suggested] };
         let mut names = candidates.into_iter().flatten().map(|name| (name, self.naming.parse_mailbox(name)));
         let mut reason = "nothing says which mailbox it belongs to".to_owned();
         names
             .find_map(|(name, mailbox)| {
                 mailbox.map_err(|error| reason = format!("{name:?} names no mailbox: {error}")).ok()
             })
-            .ok_or_else(|| format!("{}: {reason}; --mailbox can", letter.origin))
+            .ok_or_else(|| format!("{}: {reason}; --mailbox can", input.origin))
     }
 
     fn is_expired(&self, received: Timestamp, now: Timestamp) -> bool {
@@ -216,10 +216,10 @@ impl ImportOptions {
 }
 
 /// When a mail arrived. The trace knows it to the second; the time of a file that was exported with it knows the rest.
-fn received_time(letter: &InputMessage, trace: Option<&Trace<'_>>) -> Option<Timestamp> {
-    let told = trace.map(|trace| trace.received).or(letter.from_line_time);
-    match (told, letter.file_time) {
-        (Some(told), Some(file)) if file.as_second() == told.as_second() => Some(file),
-        (told, file) => told.or(file),
+fn received_time(input: &InputMessage, trace: Option<&Trace<'_>>) -> Option<Timestamp> {
+    let stated = trace.map(|trace| trace.received).or(input.from_line_time);
+    match (stated, input.file_time) {
+        (Some(stated), Some(file)) if file.as_second() == stated.as_second() => Some(file),
+        (stated, file) => stated.or(file),
     }
 }

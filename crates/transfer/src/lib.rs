@@ -87,28 +87,28 @@ pub async fn export(
     let mut output = output::open(request).map_err(TransferError::usage)?;
     let mut console = Console::stderr();
     let out = request.out.display();
-    let (told, code) = match export::export(store, mailboxes, &mut *output, &mut console, &stop).await {
+    let (status, code) = match export::export(store, mailboxes, &mut *output, &mut console, &stop).await {
         Ok(ExportCounts { mailboxes, messages: count, bytes }) => {
             let plural = if mailboxes == 1 { "mailbox" } else { "mailboxes" };
             let (count, mailboxes, bytes) = (format_messages(count), format_thousands(mailboxes), format_size(bytes));
-            let told = format!("exported {count} of {mailboxes} {plural} ({bytes}) to {out}");
-            (told, u8::from(console.problem_count() > 0))
+            let status = format!("exported {count} of {mailboxes} {plural} ({bytes}) to {out}");
+            (status, u8::from(console.problem_count() > 0))
         }
         // Whoever closed the pipe has seen enough.
         Err(export::ExportError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             return Ok(ExitCode::SUCCESS);
         }
-        Err(failure) => {
+        Err(error) => {
             drop(output);
-            let remains = output::describe_leftovers(&request.out);
-            match failure {
-                export::ExportError::Interrupted => (format!("interrupted: {remains}"), INTERRUPTED_EXIT_CODE),
-                export::ExportError::Output(error) => (format!("cannot write to {out}: {error}; {remains}"), 1),
-                export::ExportError::Store(error) => (format!("{error}; {remains}"), 1),
+            let leftovers = output::describe_leftovers(&request.out);
+            match error {
+                export::ExportError::Interrupted => (format!("interrupted: {leftovers}"), INTERRUPTED_EXIT_CODE),
+                export::ExportError::Output(error) => (format!("cannot write to {out}: {error}; {leftovers}"), 1),
+                export::ExportError::Store(error) => (format!("{error}; {leftovers}"), 1),
             }
         }
     };
-    console.finish(&[told]);
+    console.finish(&[status]);
     Ok(ExitCode::from(code))
 }
 
@@ -140,10 +140,10 @@ pub async fn import(
     let ImportSettings { naming, retention, max_message_bytes } = settings;
     let mut console = Console::stderr();
     let total = if console.has_bar() { total_bytes(request) } else { 0 };
-    let rules = ImportOptions { naming, mailbox, received_now: request.received_now, retention, total };
+    let options = ImportOptions { naming, mailbox, received_now: request.received_now, retention, total };
     let limit = MAX_MESSAGE_BYTES.max(max_message_bytes);
-    let news = message_reader::spawn_reader(FileWalker::new(request.format, &request.paths), limit);
-    let imported = import::import(store, &rules, news, &mut console, stop).await;
+    let events = message_reader::spawn_reader(FileWalker::new(request.format, &request.paths), limit);
+    let imported = import::import(store, &options, events, &mut console, stop).await;
     let problems = console.problem_count();
     console.finish(&summary_lines(&imported, problems, retention));
     match imported.error {
@@ -170,17 +170,17 @@ fn summary_lines(imported: &ImportOutcome, problems: u64, retention: Option<Dura
     }
     lines.push(counts.join(", "));
     if imported.evicted > 0 {
-        let went = format_messages(imported.evicted);
+        let evicted = format_messages(imported.evicted);
         lines.push(format!(
-            "{went} went to keep the limits, see storage.mailboxmsgcap and storage.params; of a mailbox that is full, \
+            "{evicted} went to keep the limits, see storage.mailboxmsgcap and storage.params; of a mailbox that is full, \
              those that were in it first"
         ));
     }
-    if let (Some(kept), 1..) = (retention, imported.expired) {
-        let (old, kept) = (format_messages(imported.expired), format_period(kept));
+    if let (Some(period), 1..) = (retention, imported.expired) {
+        let (expired, period) = (format_messages(imported.expired), format_period(period));
         let are = if imported.expired == 1 { "is" } else { "are" };
         lines.push(format!(
-            "{old} {are} older than the retention period of {kept} and will go when the server starts; \
+            "{expired} {are} older than the retention period of {period} and will go when the server starts; \
              --received-now keeps them"
         ));
     }
@@ -194,5 +194,5 @@ fn parse_mailbox(naming: Naming, name: &str) -> Result<MailboxName, TransferErro
 /// What there is to read, for the bar.
 fn total_bytes(request: &ImportRequest) -> u64 {
     let files = FileWalker::new(request.format, &request.paths).flatten();
-    files.filter_map(|item| Some(item.path.metadata().ok()?.len())).sum()
+    files.filter_map(|file| Some(file.path.metadata().ok()?.len())).sum()
 }

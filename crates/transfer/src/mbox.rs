@@ -79,31 +79,31 @@ impl<R: BufRead> MboxReader<R> {
     fn read_source(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut source = Some(Vec::new());
         // The blank line before the next mail separates, and belongs to neither.
-        let mut blank = false;
+        let mut after_blank = false;
         loop {
-            let starts = self.is_at_line_start;
+            let is_line_start = self.is_at_line_start;
             if !self.read_chunk()? {
                 return Ok(source);
             }
-            if starts
+            if is_line_start
                 && let Some(line) = self.chunk.strip_prefix(b"From ")
-                && (blank || from_line::is_from_line(line))
+                && (after_blank || from_line::is_from_line(line))
             {
                 self.state = State::FromLine(from_line::parse_time(line));
                 return Ok(source);
             }
-            let Some(kept) = &mut source else {
-                blank = starts && is_blank(&self.chunk);
+            let Some(content) = &mut source else {
+                after_blank = is_line_start && is_blank(&self.chunk);
                 continue;
             };
-            if blank {
-                kept.extend_from_slice(b"\r\n");
+            if after_blank {
+                content.extend_from_slice(b"\r\n");
             }
-            blank = starts && is_blank(&self.chunk);
-            if !blank {
-                append_line(kept, &self.chunk, starts);
+            after_blank = is_line_start && is_blank(&self.chunk);
+            if !after_blank {
+                append_line(content, &self.chunk, is_line_start);
             }
-            if kept.len() > self.limit {
+            if content.len() > self.limit {
                 source = None;
             }
         }
@@ -119,10 +119,10 @@ impl<R: BufRead> MboxReader<R> {
 }
 
 /// Adds a piece with its quoting undone and CRLF as its end.
-fn append_line(source: &mut Vec<u8>, piece: &[u8], starts: bool) {
-    let piece = if starts && is_quoted_from_line(piece) { &piece[1..] } else { piece };
-    let Some(text) = piece.strip_suffix(b"\n") else {
-        source.extend_from_slice(piece);
+fn append_line(source: &mut Vec<u8>, chunk: &[u8], is_line_start: bool) {
+    let chunk = if is_line_start && is_quoted_from_line(chunk) { &chunk[1..] } else { chunk };
+    let Some(text) = chunk.strip_suffix(b"\n") else {
+        source.extend_from_slice(chunk);
         return;
     };
     source.extend_from_slice(text);
@@ -144,7 +144,7 @@ mod tests {
 
     const LIMIT: usize = 1000;
 
-    fn written(source: &str) -> String {
+    fn write_to_string(source: &str) -> String {
         let mut out = Vec::new();
         let at = "2026-11-05T02:52:50.9Z".parse().unwrap();
         write_message(&mut out, "ann@x.org", at, source.as_bytes()).unwrap();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read() {
+    fn reads_messages() {
         let p = "From a@x Thu Nov  5 02:52:50 2026\n";
         let table: &[(&str, String, &[&str])] = &[
             ("empty", String::new(), &[]),
@@ -183,7 +183,7 @@ mod tests {
 
     /// The line between two mails, and whether there is a blank one before it.
     #[test]
-    fn what_separates() {
+    fn recognizes_separator_lines() {
         let table = [
             ("From a@x Thu Nov  5 02:52:50 2026", true, true),
             ("From a@x Thu Nov  5 02:52:50 2026 remote from y", true, true),
@@ -200,14 +200,14 @@ mod tests {
             (" From a@x Thu Nov  5 02:52:50 2026", false, false),
             ("Fromage", false, false),
         ];
-        for (line, behind_blank, behind_text) in table {
+        for (line, after_blank_line, after_text) in table {
             let count = |between| sources(&format!("From a\none\n{between}{line}\ntwo\n")).len();
-            assert_eq!((count("\n") == 2, count("") == 2), (behind_blank, behind_text), "{line}");
+            assert_eq!((count("\n") == 2, count("") == 2), (after_blank_line, after_text), "{line}");
         }
     }
 
     #[test]
-    fn a_mail_above_the_limit_is_skipped_and_not_kept() {
+    fn skips_messages_over_the_limit() {
         let p = "From a@x Thu Nov  5 02:52:50 2026\n";
         let long = "x".repeat(200_000);
         let many = "line\n".repeat(50_000);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_come_in_pieces_and_stay_whole() {
+    fn reads_long_lines_in_chunks() {
         // The CR of the line end falls on the border of a piece.
         let line = format!("{}\r\n", "x".repeat(usize::try_from(MAX_CHUNK_BYTES).unwrap() - 1));
         let file = format!("From a\n{line}y\n");
@@ -228,9 +228,9 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn mails_of_whole_lines_come_back(mails in proptest::collection::vec("((>{0,2}From |x|>)?[ a-z]{0,5}\r\n){0,8}", 0..5)) {
-            let file: String = mails.iter().map(|mail| written(mail)).collect();
-            proptest::prop_assert_eq!(sources(&file), mails);
+        fn reads_back_written_messages(messages in proptest::collection::vec("((>{0,2}From |x|>)?[ a-z]{0,5}\r\n){0,8}", 0..5)) {
+            let file: String = messages.iter().map(|message| write_to_string(message)).collect();
+            proptest::prop_assert_eq!(sources(&file), messages);
         }
     }
 }

@@ -54,13 +54,13 @@ pub(super) enum ReaderEvent {
 }
 
 /// Starts to read everything that the walk finds. Mails of more than `limit` bytes are problems.
-pub(super) fn spawn_reader(walk: FileWalker, limit: usize) -> Receiver<ReaderEvent> {
+pub(super) fn spawn_reader(walker: FileWalker, limit: usize) -> Receiver<ReaderEvent> {
     let (sender, receiver) = channel(QUEUE_CAPACITY);
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
         let reader = Reader { sender, runtime, limit, budget: Arc::new(Semaphore::new(MAX_UNSTORED_KIB as usize)) };
         // Whoever stops listening has seen enough.
-        let _ = reader.read_all(walk);
+        let _ = reader.read_all(walker);
     });
     receiver
 }
@@ -76,78 +76,78 @@ struct Reader {
 }
 
 impl Reader {
-    fn read_all(&self, mut walk: FileWalker) -> Result<(), ReceiverClosed> {
-        for item in walk.by_ref() {
-            match item {
-                Ok(item) => self.read_file(&item)?,
+    fn read_all(&self, mut walker: FileWalker) -> Result<(), ReceiverClosed> {
+        for file in walker.by_ref() {
+            match file {
+                Ok(file) => self.read_file(&file)?,
                 Err(problem) => self.send(ReaderEvent::Problem(problem))?,
             }
         }
-        self.send(ReaderEvent::End { ignored: walk.ignored() })
+        self.send(ReaderEvent::End { ignored: walker.ignored() })
     }
 
-    fn read_file(&self, item: &InputFile) -> Result<(), ReceiverClosed> {
-        let (input, file_time): (Box<dyn Read>, _) = if item.path == Path::new("-") {
+    fn read_file(&self, file: &InputFile) -> Result<(), ReceiverClosed> {
+        let (input, file_time): (Box<dyn Read>, _) = if file.path == Path::new("-") {
             (Box::new(io::stdin()), None)
         } else {
-            match File::open(&item.path) {
+            match File::open(&file.path) {
                 Ok(file) => {
                     let modified = file.metadata().and_then(|found| found.modified()).ok();
                     (Box::new(file), modified.and_then(|time| Timestamp::try_from(time).ok()))
                 }
-                Err(error) => return self.send_problem(item, &error.to_string()),
+                Err(error) => return self.send_problem(file, &error.to_string()),
             }
         };
         let mut input = BufReader::with_capacity(64 * 1024, input);
-        match item.content {
-            FileContent::SingleMessage => self.read_single(item, input, file_time),
-            FileContent::Mbox => self.read_mbox(item, input, file_time),
+        match file.content {
+            FileContent::SingleMessage => self.read_single(file, input, file_time),
+            FileContent::Mbox => self.read_mbox(file, input, file_time),
             FileContent::Unknown => match input.fill_buf() {
-                Ok(bytes) if bytes.starts_with(b"From ") => self.read_mbox(item, input, file_time),
-                Ok(_) => self.read_single(&InputFile { suggested_mailbox: None, ..item.clone() }, input, file_time),
-                Err(error) => self.send_problem(item, &error.to_string()),
+                Ok(bytes) if bytes.starts_with(b"From ") => self.read_mbox(file, input, file_time),
+                Ok(_) => self.read_single(&InputFile { suggested_mailbox: None, ..file.clone() }, input, file_time),
+                Err(error) => self.send_problem(file, &error.to_string()),
             },
         }
     }
 
     fn read_single(
         &self,
-        item: &InputFile,
+        file: &InputFile,
         input: impl Read,
         file_time: Option<Timestamp>,
     ) -> Result<(), ReceiverClosed> {
         let mut source = Vec::new();
         if let Err(error) = input.take(self.limit as u64 + 1).read_to_end(&mut source) {
-            return self.send_problem(item, &error.to_string());
+            return self.send_problem(file, &error.to_string());
         }
         if source.is_empty() {
-            return self.send_problem(item, "is empty");
+            return self.send_problem(file, "is empty");
         }
         if source.len() > self.limit {
-            return self.send_problem(item, &self.too_large());
+            return self.send_problem(file, &self.too_large());
         }
-        self.send_message(item, item.path.display().to_string(), source, file_time, None)
+        self.send_message(file, file.path.display().to_string(), source, file_time, None)
     }
 
     fn read_mbox(
         &self,
-        item: &InputFile,
+        file: &InputFile,
         input: impl BufRead,
         file_time: Option<Timestamp>,
     ) -> Result<(), ReceiverClosed> {
         let mut mbox = MboxReader::new(input, self.limit);
         for number in 1_u64.. {
-            let origin = || format!("{}, message {number}", item.path.display());
+            let origin = || format!("{}, message {number}", file.path.display());
             match mbox.next() {
                 Ok(Some(entry)) => match entry.source {
                     Some(source) if source.is_empty() => {
                         self.send(ReaderEvent::Problem(format!("{}: is empty", origin())))?
                     }
-                    Some(source) => self.send_message(item, origin(), source, file_time, entry.date)?,
+                    Some(source) => self.send_message(file, origin(), source, file_time, entry.date)?,
                     None => self.send(ReaderEvent::Problem(format!("{}: {}", origin(), self.too_large())))?,
                 },
                 Ok(None) => break,
-                Err(error) => return self.send_problem(item, &error.to_string()),
+                Err(error) => return self.send_problem(file, &error.to_string()),
             }
         }
         Ok(())
@@ -155,38 +155,38 @@ impl Reader {
 
     fn send_message(
         &self,
-        item: &InputFile,
+        file: &InputFile,
         origin: String,
         source: Vec<u8>,
         file_time: Option<Timestamp>,
-        postmark: Option<Timestamp>,
+        from_line_time: Option<Timestamp>,
     ) -> Result<(), ReceiverClosed> {
         let kib = u32::try_from(source.len() / 1024).unwrap_or(MAX_UNSTORED_KIB).clamp(1, MAX_UNSTORED_KIB);
-        let room = self.runtime.block_on(self.budget.clone().acquire_many_owned(kib)).map_err(|_| ReceiverClosed)?;
-        let InputFile { suggested_mailbox: place, prefers_suggested_mailbox: place_first, seen, .. } = item.clone();
+        let permit = self.runtime.block_on(self.budget.clone().acquire_many_owned(kib)).map_err(|_| ReceiverClosed)?;
+        let InputFile { suggested_mailbox, prefers_suggested_mailbox, seen, .. } = file.clone();
         self.send(ReaderEvent::Message(
             InputMessage {
                 origin,
                 source,
                 file_time,
-                from_line_time: postmark,
+                from_line_time,
                 seen,
-                suggested_mailbox: place,
-                prefers_suggested_mailbox: place_first,
+                suggested_mailbox,
+                prefers_suggested_mailbox,
             },
-            room,
+            permit,
         ))
     }
 
-    fn send_problem(&self, item: &InputFile, what: &str) -> Result<(), ReceiverClosed> {
-        self.send(ReaderEvent::Problem(format!("{}: {what}", item.path.display())))
+    fn send_problem(&self, file: &InputFile, problem: &str) -> Result<(), ReceiverClosed> {
+        self.send(ReaderEvent::Problem(format!("{}: {problem}", file.path.display())))
     }
 
     fn too_large(&self) -> String {
         format!("is larger than {} (smtp.maxmessagebytes can allow more)", format_size(self.limit as u64))
     }
 
-    fn send(&self, news: ReaderEvent) -> Result<(), ReceiverClosed> {
-        self.sender.blocking_send(news).map_err(|_| ReceiverClosed)
+    fn send(&self, event: ReaderEvent) -> Result<(), ReceiverClosed> {
+        self.sender.blocking_send(event).map_err(|_| ReceiverClosed)
     }
 }

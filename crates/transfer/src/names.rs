@@ -41,10 +41,10 @@ impl FileNames {
 /// The text that a file name stands for, where it stands for one.
 pub(super) fn decode_mailbox_name(name: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(name.len());
-    let mut pieces = name.split('%');
-    bytes.extend_from_slice(pieces.next()?.as_bytes());
-    for piece in pieces {
-        let (digits, rest) = piece.split_at_checked(2)?;
+    let mut escapes = name.split('%');
+    bytes.extend_from_slice(escapes.next()?.as_bytes());
+    for escape in escapes {
+        let (digits, rest) = escape.split_at_checked(2)?;
         if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return None;
         }
@@ -58,15 +58,15 @@ pub(super) fn decode_mailbox_name(name: &str) -> Option<String> {
 pub(super) fn natural_order(a: &[u8], b: &[u8]) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
-        let (Some(one), Some(other)) = (left.first(), right.first()) else {
+        let (Some(left_byte), Some(right_byte)) = (left.first(), right.first()) else {
             // Names that differ only in leading zeros still need an order.
             return left.len().cmp(&right.len()).then_with(|| a.cmp(b));
         };
-        let step = if one.is_ascii_digit() && other.is_ascii_digit() {
-            let (one, other) = (take_number(&mut left), take_number(&mut right));
-            one.len().cmp(&other.len()).then_with(|| one.cmp(other))
+        let step = if left_byte.is_ascii_digit() && right_byte.is_ascii_digit() {
+            let (left_number, right_number) = (take_number(&mut left), take_number(&mut right));
+            left_number.len().cmp(&right_number.len()).then_with(|| left_number.cmp(right_number))
         } else {
-            let step = one.cmp(other);
+            let step = left_byte.cmp(right_byte);
             (left, right) = (&left[1..], &right[1..]);
             step
         };
@@ -86,11 +86,11 @@ fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
 }
 
 fn encode_mailbox_name(text: &str) -> String {
-    let reserved = MAILDIR_FOLDERS.contains(&text);
+    let is_reserved = MAILDIR_FOLDERS.contains(&text);
     let mut name = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
-        let harmless = c.is_alphanumeric() || matches!(c, '_' | '@' | '=' | '+') || (at > 0 && matches!(c, '.' | '-'));
-        if harmless && !(reserved && at == 0) {
+        let is_safe = c.is_alphanumeric() || matches!(c, '_' | '@' | '=' | '+') || (at > 0 && matches!(c, '.' | '-'));
+        if is_safe && !(is_reserved && at == 0) {
             name.push(c);
             continue;
         }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mailboxes_as_file_names() {
+    fn encodes_and_decodes_mailbox_names() {
         let table = [
             ("bob", "bob"),
             ("bob@x.org", "bob@x.org"),
@@ -134,24 +134,24 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut_and_stay_apart() {
+    fn truncates_long_names_uniquely() {
         let mut names = FileNames::default();
         let long = |last: char| MailboxName::from(format!("{}{last}", "ж".repeat(127)));
-        let (one, other) = (names.assign(&long('a')), names.assign(&long('b')));
-        assert_ne!(one, other);
-        assert!(one.len() <= MAX_NAME_BYTES && one.starts_with("жж"));
-        assert_eq!(decode_mailbox_name(&one), None);
+        let (first, second) = (names.assign(&long('a')), names.assign(&long('b')));
+        assert_ne!(first, second);
+        assert!(first.len() <= MAX_NAME_BYTES && first.starts_with("жж"));
+        assert_eq!(decode_mailbox_name(&first), None);
     }
 
     #[test]
-    fn what_no_mailbox_is_called() {
+    fn rejects_invalid_file_names() {
         for name in ["100%", "%4", "%zz", "%+1", "%FF", "a%~1", "%é"] {
             assert_eq!(decode_mailbox_name(name), None, "{name}");
         }
     }
 
     #[test]
-    fn numbers_in_names_count_as_numbers() {
+    fn orders_digits_as_numbers() {
         let mut names =
             vec!["10.eml", "9.eml", "a", "009.eml", "20160829T214536-0001.raw", "20160829T214536-0000.raw", "1"];
         names.sort_by(|a, b| natural_order(a.as_bytes(), b.as_bytes()));
@@ -161,7 +161,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn names_come_back(text in "[a-z0-9./%~\\-@é\u{300}-\u{310} ]{1,40}|.{1,20}") {
+        fn decodes_encoded_names(text in "[a-z0-9./%~\\-@é\u{300}-\u{310} ]{1,40}|.{1,20}") {
             let name = FileNames::default().assign(&text.clone().into());
             proptest::prop_assert!(!name.contains(['/', '\0']) && !name.starts_with('.') && name.len() < 230);
             if !name.contains(TRUNCATION_MARK) {

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_begins_and_ends_in_order() {
+    async fn polls_and_returns_futures_in_order() {
         let begun = Arc::new(Mutex::new(Vec::new()));
         let mut flight = OrderedFutures::new();
         for number in 0..10_u32 {

@@ -33,8 +33,8 @@ pub(super) trait Output {
 pub(super) fn open(request: &ExportRequest) -> Result<Box<dyn Output>, String> {
     let out = &request.out;
     let (stdout, one_file) = (out == Path::new("-"), out.extension().is_some_and(|extension| extension == "mbox"));
-    let suggested = if stdout || one_file { ExportFormat::Mbox } else { ExportFormat::Maildir };
-    match request.format.unwrap_or(suggested) {
+    let default_format = if stdout || one_file { ExportFormat::Mbox } else { ExportFormat::Maildir };
+    match request.format.unwrap_or(default_format) {
         ExportFormat::Mbox if stdout => Ok(Box::new(StdoutMbox(BufWriter::new(io::stdout())))),
         ExportFormat::Mbox if one_file => {
             let file = SingleMbox::create(out).map_err(|error| format!("cannot write {}: {error}", out.display()))?;
@@ -55,11 +55,11 @@ pub(super) fn open(request: &ExportRequest) -> Result<Box<dyn Output>, String> {
 
 /// What there is of an export that did not come to its end, for the operator; the output must be gone.
 pub(super) fn describe_leftovers(out: &Path) -> String {
-    let shown = out.display();
+    let displayed = out.display();
     match out.exists() {
         _ if out == Path::new("-") => "what was written is not everything".to_owned(),
-        true => format!("{shown} does not hold everything"),
-        false => format!("{shown} was not made"),
+        true => format!("{displayed} does not hold everything"),
+        false => format!("{displayed} was not made"),
     }
 }
 
@@ -73,11 +73,11 @@ struct ExportRoot {
 impl ExportRoot {
     /// A folder with nothing in it, so that nothing is overwritten and no two exports are mixed.
     fn create(path: &Path) -> Result<Self, String> {
-        let shown = path.display();
-        create_folder(path).map_err(|error| format!("cannot make the folder {shown}: {error}"))?;
-        let unreadable = |error| format!("cannot read the folder {shown}: {error}");
+        let displayed = path.display();
+        create_folder(path).map_err(|error| format!("cannot make the folder {displayed}: {error}"))?;
+        let unreadable = |error| format!("cannot read the folder {displayed}: {error}");
         if fs::read_dir(path).map_err(unreadable)?.next().is_some() {
-            return Err(format!("{shown} is not empty; name a folder that is, or that does not exist yet"));
+            return Err(format!("{displayed} is not empty; name a folder that is, or that does not exist yet"));
         }
         let disk = FileSystem::containing(path).map_err(unreadable)?;
         Ok(Self { path: path.to_owned(), names: FileNames::default(), file_system: disk })
@@ -106,8 +106,8 @@ impl Output for Maildirs {
         // An id is a microsecond, and unique; seconds in front are what other programs expect.
         let id = message.id.number();
         let name = format!("{}.M{:06}.restante", id / 1_000_000, id % 1_000_000);
-        let place = if message.seen { format!("cur/{name}:2,S") } else { format!("new/{name}") };
-        write_file(&self.folder.join("tmp").join(name), &self.folder.join(place), message, source)
+        let relative_path = if message.seen { format!("cur/{name}:2,S") } else { format!("new/{name}") };
+        write_file(&self.folder.join("tmp").join(name), &self.folder.join(relative_path), message, source)
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -248,17 +248,17 @@ fn write_mbox(out: &mut dyn Write, message: &Summary, source: &Source) -> io::Re
 
 /// Writes a message byte for byte, with the time of its arrival as that of the file.
 fn write_file(partial: &Path, path: &Path, message: &Summary, source: &Source) -> io::Result<()> {
-    let written = create_file(partial).and_then(|mut file| {
+    let result = create_file(partial).and_then(|mut file| {
         file.write_all(&source.trace)?;
         file.write_all(&source.body)?;
         file.set_modified(SystemTime::from(message.received))?;
         fs::rename(partial, path)
     });
-    if written.is_err() {
+    if result.is_err() {
         // It is of no use to anybody, and the error tells more than a second one could.
         let _ = fs::remove_file(partial);
     }
-    written
+    result
 }
 
 /// Makes a file that is locked while it is written. One of this name without a lock is what an export has left that was
@@ -271,8 +271,8 @@ fn create_partial(path: &Path) -> io::Result<File> {
     let file = match create_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             if !is_left_over() {
-                let told = format!("{} is there, perhaps of another export", path.display());
-                return Err(io::Error::new(error.kind(), told));
+                let problem = format!("{} is there, perhaps of another export", path.display());
+                return Err(io::Error::new(error.kind(), problem));
             }
             fs::remove_file(path)?;
             create_file(path)

@@ -59,11 +59,11 @@ async fn export_to(store: &dyn Store, format: Option<ExportFormat>, mailboxes: &
 /// Imports by name and content, and returns what came of it with the number of problems.
 async fn import_from(store: &Arc<dyn Store>, naming: Naming, request: ImportRequest) -> (ImportOutcome, u64) {
     let mailbox = request.mailbox.map(|name| naming.parse_mailbox(&name).unwrap());
-    let rules = ImportOptions { naming, mailbox, received_now: request.received_now, retention: None, total: 0 };
-    let news = message_reader::spawn_reader(FileWalker::new(request.format, &request.paths), LIMIT);
+    let options = ImportOptions { naming, mailbox, received_now: request.received_now, retention: None, total: 0 };
+    let events = message_reader::spawn_reader(FileWalker::new(request.format, &request.paths), LIMIT);
     let mut console = silent_console();
-    let (_sign, stop) = watch::channel(false);
-    let imported = import::import(store, &rules, news, &mut console, stop).await;
+    let (_sender, stop) = watch::channel(false);
+    let imported = import::import(store, &options, events, &mut console, stop).await;
     (imported, console.problem_count())
 }
 
@@ -105,7 +105,7 @@ fn trace(mailbox: &str) -> String {
 
 /// A message as it could have been delivered.
 #[derive(Debug, Clone)]
-struct Mail {
+struct TestMessage {
     mailbox: String,
     trace: bool,
     body: String,
@@ -113,36 +113,36 @@ struct Mail {
     micros: i32,
 }
 
-fn mail() -> impl Strategy<Value = Mail> {
+fn any_message() -> impl Strategy<Value = TestMessage> {
     let mailbox =
         prop::sample::select(vec!["bob", "a/b", "cur", "new", "tmp", "j\u{f6}ran", "bob@x.org", "100%", "x.eml"]);
     let body = "((>|>>)?From |Subject: |)[ -~\u{e9}]{0,20}(\r\n|\n|\r)?([ -~]{0,10}\r\n){0,3}[ -~]{0,3}";
     (mailbox, any::<bool>(), body, any::<bool>(), 0..1_000_000_i32).prop_map(|(mailbox, trace, body, seen, micros)| {
-        Mail { mailbox: mailbox.to_owned(), trace, body: format!("{body}."), seen, micros }
+        TestMessage { mailbox: mailbox.to_owned(), trace, body: format!("{body}."), seen, micros }
     })
 }
 
-async fn deliver(store: &dyn Store, mail: &Mail) {
-    let trace = if mail.trace { trace(&mail.mailbox) } else { String::new() };
-    let message = NewMessage {
-        received: noon() + i64::from(mail.micros).microseconds(),
+async fn deliver(store: &dyn Store, message: &TestMessage) {
+    let trace = if message.trace { trace(&message.mailbox) } else { String::new() };
+    let new_message = NewMessage {
+        received: noon() + i64::from(message.micros).microseconds(),
         headline: Headline::new("<ann@x.org>", ["<bob>"], ""),
-        body: mail.body.clone().into(),
-        copies: vec![NewCopy { mailbox: mail.mailbox.clone().into(), trace: trace.into() }],
+        body: message.body.clone().into(),
+        copies: vec![NewCopy { mailbox: message.mailbox.clone().into(), trace: trace.into() }],
     };
-    let stored = store.append(message).await.unwrap().stored.remove(0);
-    store.set_seen(&stored.mailbox, stored.id, mail.seen).await.unwrap();
+    let stored = store.append(new_message).await.unwrap().stored.remove(0);
+    store.set_seen(&stored.mailbox, stored.id, message.seen).await.unwrap();
 }
 
-async fn export_and_import(mails: &[Mail], format: ExportFormat) -> (Arc<dyn Store>, Arc<dyn Store>) {
-    let (one, other, folder) = (store(), store(), TestFolder::new());
-    for mail in mails {
-        deliver(&*one, mail).await;
+async fn export_and_import(messages: &[TestMessage], format: ExportFormat) -> (Arc<dyn Store>, Arc<dyn Store>) {
+    let (first, second, folder) = (store(), store(), TestFolder::new());
+    for message in messages {
+        deliver(&*first, message).await;
     }
-    let exported = export_to(&*one, Some(format), &[], folder.join("out")).await;
-    let (imported, problems) = import_from(&other, Naming::Full, import_everything(&folder.join("out"))).await;
-    assert_eq!((exported.messages, imported.messages, problems), (mails.len() as u64, mails.len() as u64, 0));
-    (one, other)
+    let exported = export_to(&*first, Some(format), &[], folder.join("out")).await;
+    let (imported, problems) = import_from(&second, Naming::Full, import_everything(&folder.join("out"))).await;
+    assert_eq!((exported.messages, imported.messages, problems), (messages.len() as u64, messages.len() as u64, 0));
+    (first, second)
 }
 
 /// Each case writes folders, so there are few unless somebody asks for more.
@@ -155,17 +155,17 @@ proptest! {
     #![proptest_config(proptest_config())]
 
     #[test]
-    fn everything_comes_back(mails in prop::collection::vec(mail(), 0..12)) {
+    fn exported_messages_are_imported_unchanged(messages in prop::collection::vec(any_message(), 0..12)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             for format in [ExportFormat::Maildir, ExportFormat::Eml] {
-                let (one, other) = export_and_import(&mails, format).await;
-                prop_assert_eq!(mailboxes(&*one).await, mailboxes(&*other).await);
-                for mailbox in mailboxes(&*one).await {
-                    let (before, after) = (stored_messages(&*one, mailbox.as_str()).await, stored_messages(&*other, mailbox.as_str()).await);
+                let (first, second) = export_and_import(&messages, format).await;
+                prop_assert_eq!(mailboxes(&*first).await, mailboxes(&*second).await);
+                for mailbox in mailboxes(&*first).await {
+                    let (before, after) = (stored_messages(&*first, mailbox.as_str()).await, stored_messages(&*second, mailbox.as_str()).await);
                     prop_assert_eq!(before.len(), after.len());
-                    for ((before, source), (after, came_back)) in before.into_iter().zip(after) {
-                        prop_assert_eq!(source, came_back);
+                    for ((before, source), (after, imported_source)) in before.into_iter().zip(after) {
+                        prop_assert_eq!(source, imported_source);
                         prop_assert_eq!(before.received, after.received);
                         prop_assert!(format == ExportFormat::Eml || before.seen == after.seen);
                     }
@@ -177,34 +177,35 @@ proptest! {
 }
 
 #[tokio::test]
-async fn one_mbox_for_all_mailboxes() {
-    let (one, other, folder) = (store(), store(), TestFolder::new());
+async fn exports_all_mailboxes_to_one_mbox() {
+    let (first, second, folder) = (store(), store(), TestFolder::new());
     for (mailbox, text) in [("bob", "one"), ("ann", "two"), ("bob", "From three")] {
         let body = format!("Subject: {text}\r\n\r\n{text}\r\n");
-        let mail = Mail { mailbox: mailbox.to_owned(), trace: true, body, seen: false, micros: 0 };
-        deliver(&*one, &mail).await;
+        let message = TestMessage { mailbox: mailbox.to_owned(), trace: true, body, seen: false, micros: 0 };
+        deliver(&*first, &message).await;
     }
     let out = folder.join("all.mbox");
-    let exported = export_to(&*one, None, &[], out.clone()).await;
+    let exported = export_to(&*first, None, &[], out.clone()).await;
     assert_eq!((exported.mailboxes, exported.messages), (2, 3));
     assert!(fs::read_to_string(&out).unwrap().starts_with("From ann@x.org Thu Jan 15 12:00:00 2026\nReturn-Path: "));
     assert!(!folder.join("all.mbox.part").exists());
-    import_from(&other, Naming::Local, import_everything(&out)).await;
+    import_from(&second, Naming::Local, import_everything(&out)).await;
     for mailbox in ["bob", "ann"] {
-        assert_eq!(sources(&*one, mailbox).await, sources(&*other, mailbox).await);
+        assert_eq!(sources(&*first, mailbox).await, sources(&*second, mailbox).await);
     }
-    let first = &stored_messages(&*other, "bob").await[0].0;
+    let first = &stored_messages(&*second, "bob").await[0].0;
     assert_eq!((first.received, first.headline.subject()), (noon(), "one"));
 }
 
 #[tokio::test]
-async fn some_mailboxes_as_an_mbox_each() {
-    let (one, folder) = (store(), TestFolder::new());
+async fn exports_an_mbox_per_mailbox() {
+    let (first, folder) = (store(), TestFolder::new());
     for mailbox in ["a/b", "bob", "carl"] {
-        let mail = Mail { mailbox: mailbox.to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
-        deliver(&*one, &mail).await;
+        let message =
+            TestMessage { mailbox: mailbox.to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
+        deliver(&*first, &message).await;
     }
-    let exported = export_to(&*one, Some(ExportFormat::Mbox), &["a/b", "carl"], folder.join("out")).await;
+    let exported = export_to(&*first, Some(ExportFormat::Mbox), &["a/b", "carl"], folder.join("out")).await;
     assert_eq!(exported.mailboxes, 2);
     let mut names: Vec<_> = fs::read_dir(folder.join("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -212,9 +213,9 @@ async fn some_mailboxes_as_an_mbox_each() {
 }
 
 #[tokio::test]
-async fn which_mailbox_a_mail_goes_to() {
+async fn selects_the_mailbox_of_a_message() {
     let table: &[(&str, &str, &str)] = &[
-        // What a Maildir is called counts for more than what stands in the mail: it may have been moved there.
+        // What a Maildir is called counts for more than what stands in the message: it may have been moved there.
         ("Bob+old/cur/1.a:2,S", "ann", "bob"),
         ("Bob/new/1.a", "", "bob"),
         ("Bob/.Sent/cur/1.a", "", "bob"),
@@ -241,15 +242,15 @@ async fn which_mailbox_a_mail_goes_to() {
         let mailbox = mailboxes.first().map_or("", MailboxName::as_str);
         assert_eq!((mailbox, imported.messages + problems), (*expected, 1), "{file} for <{delivered_to}>");
         if !mailbox.is_empty() {
-            let (summary, came_back) = stored_messages(&*store, mailbox).await.remove(0);
-            assert_eq!((summary.seen, came_back), (file.ends_with('S'), source));
+            let (summary, imported_source) = stored_messages(&*store, mailbox).await.remove(0);
+            assert_eq!((summary.seen, imported_source), (file.ends_with('S'), source));
         }
     }
 }
 
 /// Everything that was put into a Maildir is taken, or at least counted: how much of it, by the form to expect.
 #[tokio::test]
-async fn what_else_lies_in_a_maildir() {
+async fn imports_other_files_of_a_maildir_by_format() {
     let files: &[(&str, &str)] = &[
         ("Mail/cur/1.a:2,S", "one"),
         ("Mail/new/2.a", "two"),
@@ -286,7 +287,7 @@ async fn what_else_lies_in_a_maildir() {
 
 /// A shell gives a pipe a name, as in `import <(cat Inbox)`, which says nothing about whose mail it is.
 #[tokio::test]
-async fn a_pipe_names_no_mailbox() {
+async fn name_of_a_pipe_is_not_a_mailbox() {
     let (folder, store) = (TestFolder::new(), store());
     let path = folder.join("63");
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
@@ -304,7 +305,7 @@ async fn a_pipe_names_no_mailbox() {
 }
 
 #[tokio::test]
-async fn files_that_are_named_themselves() {
+async fn imports_single_files() {
     let mbox = "From a Thu Jan 15 12:00:00 2026\nX: y\n\n";
     let table: &[(&str, &str, &str)] = &[
         ("bob.mbox", mbox, "bob"),
@@ -327,7 +328,7 @@ async fn files_that_are_named_themselves() {
 }
 
 #[tokio::test]
-async fn what_is_no_mail_is_passed_over_or_told() {
+async fn ignores_or_reports_other_files() {
     let (folder, store) = (TestFolder::new(), store());
     folder.file("bob/1.eml", "X: 1\r\n\r\n");
     folder.file("bob/2.eml", "");
@@ -345,7 +346,7 @@ async fn what_is_no_mail_is_passed_over_or_told() {
 }
 
 #[tokio::test]
-async fn what_the_operator_says_wins() {
+async fn options_take_precedence() {
     let (folder, store) = (TestFolder::new(), store());
     folder.file("1.eml", trace("ann") + "\r\nhello\r\n");
     let before = Timestamp::now();
@@ -364,7 +365,7 @@ async fn what_the_operator_says_wins() {
 }
 
 #[tokio::test]
-async fn times_to_come_are_not_believed() {
+async fn limits_received_time_to_now() {
     let (folder, store) = (TestFolder::new(), store());
     folder.file("1.eml", trace("bob").replace("2026", "9999"));
     import_from(&store, Naming::Local, import_everything(folder.0.path())).await;
@@ -372,30 +373,32 @@ async fn times_to_come_are_not_believed() {
 }
 
 #[tokio::test]
-async fn many_mails_keep_their_order() {
+async fn keeps_the_order_of_many_messages() {
     let (folder, store) = (TestFolder::new(), store());
     let numbers: Vec<String> = (1..=300).map(|number| format!("X: {number}\r\n\r\n")).collect();
-    for (number, mail) in numbers.iter().enumerate() {
-        folder.file(&format!("bob/{number}.eml"), mail);
+    for (number, message) in numbers.iter().enumerate() {
+        folder.file(&format!("bob/{number}.eml"), message);
     }
     import_from(&store, Naming::Local, import_everything(folder.0.path())).await;
     assert_eq!(sources(&*store, "bob").await, numbers);
 }
 
 #[tokio::test]
-async fn an_import_that_is_stopped_has_what_it_has_counted() {
+async fn stopped_import_reports_stored_messages() {
     let (folder, store) = (TestFolder::new(), store());
     folder.file("bob/1.eml", "X: 1\r\n\r\n");
-    let rules = ImportOptions { naming: Naming::Local, mailbox: None, received_now: false, retention: None, total: 0 };
-    let news = message_reader::spawn_reader(FileWalker::new(ImportFormat::Auto, &[folder.0.path().to_owned()]), LIMIT);
-    let (_sign, stop) = watch::channel(true);
-    let imported = import::import(&store, &rules, news, &mut silent_console(), stop).await;
+    let options =
+        ImportOptions { naming: Naming::Local, mailbox: None, received_now: false, retention: None, total: 0 };
+    let events =
+        message_reader::spawn_reader(FileWalker::new(ImportFormat::Auto, &[folder.0.path().to_owned()]), LIMIT);
+    let (_sender, stop) = watch::channel(true);
+    let imported = import::import(&store, &options, events, &mut silent_console(), stop).await;
     assert!(matches!(imported.error, Some(import::ImportError::Interrupted)));
     assert_eq!(imported.messages, store.usage().await.unwrap().messages);
 }
 
 #[test]
-fn nothing_is_overwritten() {
+fn does_not_overwrite_files() {
     let folder = TestFolder::new();
     folder.file("full/x", "precious");
     folder.file("there.mbox", "precious");
@@ -406,45 +409,45 @@ fn nothing_is_overwritten() {
         (Some(ExportFormat::Maildir), PathBuf::from("-"), "only mbox"),
     ];
     for (format, out, expected) in table {
-        let refused = output::open(&ExportRequest { format, mailboxes: Vec::new(), out }).err().unwrap();
-        assert!(refused.contains(expected), "{refused}");
+        let error = output::open(&ExportRequest { format, mailboxes: Vec::new(), out }).err().unwrap();
+        assert!(error.contains(expected), "{error}");
     }
     assert_eq!(fs::read_to_string(folder.join("there.mbox")).unwrap(), "precious");
 }
 
 #[tokio::test]
-async fn what_a_killed_export_has_left_is_replaced() {
-    let (one, folder) = (store(), TestFolder::new());
-    let mail = Mail { mailbox: "bob".to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
-    deliver(&*one, &mail).await;
+async fn replaces_leftovers_of_a_killed_export() {
+    let (first, folder) = (store(), TestFolder::new());
+    let message = TestMessage { mailbox: "bob".to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
+    deliver(&*first, &message).await;
     folder.file("all.mbox.part", "half a mail that is longer than the whole of it".repeat(9));
     let out = folder.join("all.mbox");
-    export_to(&*one, None, &[], out.clone()).await;
+    export_to(&*first, None, &[], out.clone()).await;
     assert!(fs::read_to_string(&out).unwrap().starts_with("From ann@x.org "));
     assert!(!folder.join("all.mbox.part").exists());
 }
 
 #[tokio::test]
-async fn two_exports_do_not_share_a_file() {
+async fn rejects_concurrent_export_to_the_same_file() {
     let folder = TestFolder::new();
     let request = ExportRequest { format: None, mailboxes: Vec::new(), out: folder.join("all.mbox") };
     let _first = output::open(&request).unwrap();
-    let refused = output::open(&request).err().unwrap();
-    assert!(refused.ends_with("all.mbox.part is there, perhaps of another export"), "{refused}");
+    let error = output::open(&request).err().unwrap();
+    assert!(error.ends_with("all.mbox.part is there, perhaps of another export"), "{error}");
 }
 
 /// Stopped before the first message, or before the last file has its name.
 #[tokio::test]
-async fn what_remains_of_an_export_that_is_stopped() {
-    let (one, folder) = (store(), TestFolder::new());
-    let mail = Mail { mailbox: "bob".to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
-    deliver(&*one, &mail).await;
+async fn describes_leftovers_of_a_stopped_export() {
+    let (first, folder) = (store(), TestFolder::new());
+    let message = TestMessage { mailbox: "bob".to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
+    deliver(&*first, &message).await;
     for (name, expected) in [("all.mbox", "all.mbox was not made"), ("out", "out does not hold everything")] {
         let out = folder.join(name);
         let mut output =
             output::open(&ExportRequest { format: None, mailboxes: Vec::new(), out: out.clone() }).unwrap();
-        let (_sign, stop) = watch::channel(true);
-        let exported = export::export(&*one, &[], &mut *output, &mut silent_console(), &stop).await;
+        let (_sender, stop) = watch::channel(true);
+        let exported = export::export(&*first, &[], &mut *output, &mut silent_console(), &stop).await;
         assert!(matches!(exported, Err(export::ExportError::Interrupted)));
         drop(output);
         assert!(output::describe_leftovers(&out).ends_with(expected), "{}", output::describe_leftovers(&out));

@@ -45,8 +45,8 @@ impl<'a> Trace<'a> {
 /// Takes a line off the front, without its end.
 fn next_line<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     let end = rest.iter().take(MAX_LINE_BYTES).position(|byte| *byte == b'\n')?;
-    let (line, behind) = (&rest[..end], &rest[end + 1..]);
-    *rest = behind;
+    let (line, tail) = (&rest[..end], &rest[end + 1..]);
+    *rest = tail;
     std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)).ok()
 }
 
@@ -54,8 +54,8 @@ fn next_line<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
 fn is_received(line: &str) -> bool {
     let parts = line.strip_prefix("Received: from ").and_then(|line| line.rsplit_once(" by "));
     parts.is_some_and(|(peer, domain)| {
-        let known = peer.ends_with(" (local)") || (peer.ends_with("])") && peer.contains(" (["));
-        known && !domain.is_empty() && !domain.contains([' ', '\t'])
+        let is_known_peer = peer.ends_with(" (local)") || (peer.ends_with("])") && peer.contains(" (["));
+        is_known_peer && !domain.is_empty() && !domain.contains([' ', '\t'])
     })
 }
 
@@ -72,7 +72,7 @@ mod tests {
     const NOON: &str = "Sun, 15 Nov 2026 12:00:00 +0000";
 
     #[test]
-    fn lines_of_ours_and_of_inbucket() {
+    fn parses_lines_of_restante_and_inbucket() {
         let ours = format!(
             "Return-Path: <ann@x.org>\r\nReceived: from client.test ([192.0.2.1]) by mx.test\r\n  for <bob>; {NOON}\r\n"
         );
@@ -89,14 +89,14 @@ mod tests {
         ];
         let noon = "2026-11-15T12:00:00Z".parse().unwrap();
         for (lines, return_path, mailbox) in table {
-            let whole = format!("{lines}Subject: x\r\n\r\nhello");
+            let source = format!("{lines}Subject: x\r\n\r\nhello");
             let expected = Trace { len: lines.len(), return_path, mailbox, received: noon };
-            assert_eq!(Trace::parse(whole.as_bytes()), Some(expected), "{lines}");
+            assert_eq!(Trace::parse(source.as_bytes()), Some(expected), "{lines}");
         }
     }
 
     #[test]
-    fn lines_of_others_are_part_of_the_mail() {
+    fn ignores_lines_of_other_servers() {
         let table = [
             String::new(),
             "Subject: x\r\n\r\n".to_owned(),
