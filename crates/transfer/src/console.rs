@@ -1,36 +1,36 @@
-//! What a transfer tells its operator on standard error: a progress bar where that is a terminal, a line for each message
-//! that could not be taken, and the closing line. Nobody has to listen: a failed write changes nothing.
+//! The output of a transfer on standard error: a progress bar on a terminal, a line for each message that could not be
+//! transferred, and the final report. Write errors are ignored.
 
 use std::io::{IsTerminal as _, Write};
 use std::time::{Duration, Instant};
 
 use restante_mail::terminal_text;
 
-/// Problems that are told one by one; more are only counted.
+/// The maximum number of problems that are reported individually. Further problems are only counted.
 const MAX_REPORTED_PROBLEMS: u64 = 20;
-/// How often the bar is drawn.
+/// The minimum time between two updates of the bar.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// The length of the bar, in characters.
 const BAR_CHARS: usize = 20;
 
-/// Standard error, and what has been told there.
+/// Standard error, and the state of its output.
 pub(super) struct Console {
     out: Box<dyn Write + Send>,
-    /// Whether there is a bar.
+    /// Whether it is a terminal, and so has a progress bar.
     is_terminal: bool,
     started: Instant,
     last_drawn: Option<Instant>,
     problem_count: u64,
 }
 
-/// How far a transfer is.
+/// The progress of a transfer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
-    /// Messages so far.
+    /// The number of messages so far.
     pub(super) messages: u64,
-    /// What is done, in any unit.
+    /// The completed work, in any unit.
     pub(super) done: u64,
-    /// What there is to do, in the same unit; zero when nobody knows.
+    /// The total work in the same unit. Zero if unknown.
     pub(super) total: u64,
 }
 
@@ -45,17 +45,17 @@ impl Console {
         Self { out, is_terminal: terminal, started: Instant::now(), last_drawn: None, problem_count: 0 }
     }
 
-    /// Whether it is worth finding out how much there is to do.
+    /// Returns whether there is a bar, so that the total work is worth computing.
     pub(super) fn has_bar(&self) -> bool {
         self.is_terminal
     }
 
-    /// How many problems there were.
+    /// Returns the number of reported problems.
     pub(super) fn problem_count(&self) -> u64 {
         self.problem_count
     }
 
-    /// Draws the bar, if it is time to.
+    /// Draws the bar, unless it was drawn a moment ago.
     pub(super) fn show_progress(&mut self, progress: Progress) {
         if !self.is_terminal || self.last_drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL) {
             return;
@@ -65,7 +65,7 @@ impl Console {
         let _ = self.out.flush();
     }
 
-    /// Tells of something that could not be transferred.
+    /// Reports a message or file that could not be transferred.
     pub(super) fn report_problem(&mut self, what: &str) {
         self.problem_count += 1;
         if self.problem_count <= MAX_REPORTED_PROBLEMS {
@@ -73,7 +73,7 @@ impl Console {
         }
     }
 
-    /// Ends the bar, and tells what came of it all.
+    /// Removes the bar and writes the final report.
     pub(super) fn finish(&mut self, lines: &[String]) {
         if self.problem_count > MAX_REPORTED_PROBLEMS {
             self.write_line(&format!("and {} more", format_thousands(self.problem_count - MAX_REPORTED_PROBLEMS)));
@@ -89,7 +89,7 @@ impl Console {
     }
 }
 
-/// A number that can be read: `1,234,567`.
+/// Formats a number with separators: `1,234,567`.
 pub(super) fn format_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -102,12 +102,12 @@ pub(super) fn format_thousands(number: u64) -> String {
     text
 }
 
-/// `1 message`, `2 messages`.
+/// Formats a number of messages: `1 message`, `2 messages`.
 pub(super) fn format_messages(count: u64) -> String {
     format!("{} message{}", format_thousands(count), if count == 1 { "" } else { "s" })
 }
 
-/// A number of bytes in the unit that suits it.
+/// Formats a number of bytes in a suitable unit.
 pub(super) fn format_size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
@@ -120,7 +120,7 @@ pub(super) fn format_size(bytes: u64) -> String {
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
 }
 
-/// A length of time in the largest unit that divides it: `24h`, `90m`, `45s`.
+/// Formats a duration in the largest unit that divides it: `24h`, `90m`, `45s`.
 pub(super) fn format_period(length: Duration) -> String {
     match length.as_secs() {
         seconds if seconds % 3600 == 0 => format!("{}h", seconds / 3600),
@@ -129,7 +129,7 @@ pub(super) fn format_period(length: Duration) -> String {
     }
 }
 
-/// Fits into 80 columns.
+/// Formats the bar within 80 columns.
 fn format_bar(progress: Progress, elapsed: Duration) -> String {
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
     let rate = progress.messages.saturating_mul(1000) / millis;
@@ -138,7 +138,7 @@ fn format_bar(progress: Progress, elapsed: Duration) -> String {
     if total == 0 {
         return status;
     }
-    // What was estimated can be exceeded: mail may arrive meanwhile.
+    // The total is an estimate: messages may arrive meanwhile.
     let done = done.min(total);
     let percent = scale(done, total, 100);
     let filled = usize::try_from(scale(done, total, BAR_CHARS as u64)).unwrap_or(BAR_CHARS);
@@ -150,7 +150,7 @@ fn format_bar(progress: Progress, elapsed: Duration) -> String {
     format!("[{}{}] {percent:3}%  {status}{left}", "#".repeat(filled), " ".repeat(BAR_CHARS - filled))
 }
 
-/// `scale * part / whole`, wide enough not to overflow.
+/// Returns `scale * part / whole` without overflow.
 fn scale(part: u64, whole: u64, scale: u64) -> u64 {
     u64::try_from(u128::from(part) * u128::from(scale) / u128::from(whole)).unwrap_or(u64::MAX)
 }

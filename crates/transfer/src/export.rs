@@ -1,5 +1,5 @@
-//! From a store into an [`Output`], mailbox by mailbox and page by page, so that memory holds one page of summaries and
-//! one message, whatever the store holds.
+//! Export from a store to an [`Output`], by mailbox and page. Memory use is limited to one page of summaries and one
+//! message.
 
 use std::io;
 
@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use super::console::{Console, Progress};
 use super::output::Output;
 
-/// Summaries or mailboxes that are asked for at once.
+/// The number of summaries or mailboxes per query.
 const PAGE_SIZE: usize = 500;
 
-/// What was exported.
+/// The numbers of exported mailboxes, messages and bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ExportCounts {
     pub(super) mailboxes: u64,
@@ -22,14 +22,14 @@ pub(super) struct ExportCounts {
     pub(super) bytes: u64,
 }
 
-/// Why an export ended before its end.
+/// The reason why an export ended early.
 #[derive(Debug)]
 pub(super) enum ExportError {
-    /// Somebody asked for it.
+    /// The operator interrupted it.
     Interrupted,
-    /// The mail cannot be read.
+    /// Messages cannot be read.
     Store(StoreError),
-    /// The mail cannot be written.
+    /// Messages cannot be written.
     Output(io::Error),
 }
 
@@ -45,7 +45,7 @@ impl From<io::Error> for ExportError {
     }
 }
 
-/// Exports these mailboxes, or all when there are none.
+/// Exports these mailboxes, or all if the list is empty.
 pub(super) async fn export(
     store: &dyn Store,
     mailboxes: &[MailboxName],
@@ -57,7 +57,7 @@ pub(super) async fn export(
     let mut run = ExportRun { store, output, console, stop, total, exported: ExportCounts::default() };
     for mailbox in mailboxes {
         if !run.export_mailbox(mailbox).await? {
-            run.console.report_problem(&format!("mailbox {mailbox} holds nothing"));
+            run.console.report_problem(&format!("mailbox {mailbox} is empty"));
         }
     }
     let mut page = MailboxPage { limit: PAGE_SIZE, ..MailboxPage::ALL };
@@ -66,7 +66,8 @@ pub(super) async fn export(
         let Some(last) = found.last() else { break };
         last.name.as_str().clone_into(&mut page.after);
         for mailbox in &found {
-            // Nobody asked for this one by name: when it is empty by now, its mail went in the normal course of things.
+            // The operator did not name this mailbox. It can be empty by now, because its messages may have expired or
+            // been deleted.
             run.export_mailbox(&mailbox.name).await?;
         }
     }
@@ -74,20 +75,20 @@ pub(super) async fn export(
     Ok(run.exported)
 }
 
-/// An export under way.
+/// An export in progress.
 struct ExportRun<'a> {
     store: &'a dyn Store,
     output: &'a mut dyn Output,
     console: &'a mut Console,
     stop: &'a watch::Receiver<bool>,
-    /// Messages that there were at the beginning; zero when nobody counted.
+    /// The number of messages at the start. Zero if unknown.
     total: u64,
     exported: ExportCounts,
 }
 
 impl ExportRun<'_> {
-    /// Writes what a mailbox holds; false when there was nothing. A mailbox begins with the first message that can be
-    /// read, so that one whose mail goes meanwhile leaves nothing behind.
+    /// Writes the messages of a mailbox. Returns false if it is empty. The output of a mailbox starts with the first
+    /// message that can be read, so that nothing is created for a mailbox that is purged meanwhile.
     async fn export_mailbox(&mut self, mailbox: &MailboxName) -> Result<bool, ExportError> {
         let (mut after, mut begun, mut damaged) = (MessageId::ZERO, false, false);
         loop {
@@ -101,9 +102,9 @@ impl ExportRun<'_> {
                 }
                 let source = match self.store.source(mailbox, message.id).await {
                     Ok(Some(source)) => source,
-                    // Beside a running server a message can go between the listing and now.
+                    // While a server is running, a message can be deleted after it was listed.
                     Ok(None) => continue,
-                    // One damaged message does not keep the others from being saved.
+                    // A damaged message does not prevent the export of the others.
                     Err(StoreError::Broken(cause)) => {
                         damaged = true;
                         self.console.report_problem(&format!("message {} of mailbox {mailbox}: {cause}", message.id));

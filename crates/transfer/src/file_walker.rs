@@ -1,5 +1,5 @@
-//! Finds the mail below the paths of an import, file by file and in a fixed order: the order of names, where digits count
-//! as numbers. Nothing is read here but folders.
+//! Finds the files of an import, in a fixed order: by name, with digits compared as numbers. Only folders are read
+//! here.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,42 +9,42 @@ use std::path::{Path, PathBuf};
 use super::names::{decode_mailbox_name, natural_order};
 use super::request::ImportFormat;
 
-/// Folders inside folders; more is a loop or a mistake.
+/// The maximum depth of nested folders. A deeper one is a loop or a mistake.
 const MAX_FOLDER_DEPTH: usize = 32;
 
-/// A file with mail in it.
+/// A file that contains messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InputFile {
-    /// Where it is; `-` is standard input.
+    /// The path. `-` is standard input.
     pub(super) path: PathBuf,
-    /// What is in it.
+    /// The content of the file.
     pub(super) content: FileContent,
-    /// The mailbox that the place of the file suggests; with [`Holds::Unknown`], if it is an mbox.
+    /// The mailbox that the path suggests. With [`FileContent::Unknown`] it applies only if the file is an mbox.
     pub(super) suggested_mailbox: Option<String>,
-    /// Whether the place knows better than the mail itself.
+    /// Whether the suggested mailbox takes precedence over that in the trace of the message.
     pub(super) prefers_suggested_mailbox: bool,
-    /// Whether somebody has read it.
+    /// Whether the message is marked as read.
     pub(super) seen: bool,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileContent {
-    /// One mail.
+    /// One message.
     SingleMessage,
     /// An mbox.
     Mbox,
-    /// Its first bytes tell.
+    /// Determined by the first bytes.
     Unknown,
 }
 
-/// Goes through the paths of an import.
+/// An iterator over the files below the paths of an import.
 #[derive(Debug)]
 pub(super) struct FileWalker {
     format: ImportFormat,
-    /// What is still to do, the next at the end.
+    /// The remaining steps. The next one is the last element.
     steps: Vec<Step>,
-    /// Files that are no mail.
+    /// The number of files that are not messages.
     ignored: u64,
 }
 
@@ -55,7 +55,7 @@ enum Step {
     Folder {
         path: PathBuf,
         depth: usize,
-        /// The mailbox of the Maildir that this one is part of.
+        /// The mailbox of the Maildir that contains this folder.
         inherited: Option<String>,
     },
     Problem(String),
@@ -66,7 +66,7 @@ impl FileWalker {
         Self { format, steps: paths.iter().rev().cloned().map(Step::Argument).collect(), ignored: 0 }
     }
 
-    /// Files that were passed over because nothing says that they are mail.
+    /// Returns the number of files that were ignored because nothing indicates that they are messages.
     pub(super) fn ignored(&self) -> u64 {
         self.ignored
     }
@@ -89,8 +89,8 @@ impl FileWalker {
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => Step::Folder { path, depth: 0, inherited: None },
             Ok(found) => {
-                // An mbox is named after its mailbox. A single mail is not, and its folder was not given; a pipe is
-                // named by a shell.
+                // An mbox is named after its mailbox. A single message is not, and its folder was not given. The name
+                // of a pipe is chosen by a shell.
                 let is_named_after_mailbox = found.is_file() && content != FileContent::SingleMessage;
                 let suggested_mailbox = if is_named_after_mailbox { mailbox_of_mbox_file(&path) } else { None };
                 Step::File(InputFile {
@@ -119,7 +119,8 @@ impl FileWalker {
         Ok(())
     }
 
-    /// Mails of `new` and `cur` in one order, then whatever else is there: it is the same person's.
+    /// Expands a Maildir: the messages of `new` and `cur` in one order, then all other entries, which belong to the
+    /// same mailbox.
     fn expand_maildir(
         &mut self,
         path: &Path,
@@ -157,7 +158,7 @@ impl FileWalker {
         for entry in entries {
             match entry.name.to_str() {
                 Some("cur" | "new") => {}
-                // What is there never became mail.
+                // Files in `tmp` were never delivered.
                 Some("tmp") if entry.kind == EntryKind::Folder => {
                     self.ignored += self::read_entries(&path.join("tmp"))?.len() as u64;
                 }
@@ -167,7 +168,8 @@ impl FileWalker {
         Ok(steps)
     }
 
-    /// What to do about something in a folder. Inside a Maildir, mail that does not say otherwise is that mailbox's.
+    /// Returns the step for an entry of a folder. Inside of a Maildir, messages without another mailbox belong to that
+    /// of the Maildir.
     fn classify_entry(
         &mut self,
         folder: &Path,
@@ -176,7 +178,7 @@ impl FileWalker {
         entry: &FolderEntry,
     ) -> Option<Step> {
         let path = folder.join(&entry.name);
-        // Programs hide what is none of our business, but Maildir++ puts a dot before the folders that a person makes.
+        // Hidden entries are ignored, except subfolders of Maildir++, whose names start with a dot.
         if entry.is_hidden() && !(entry.kind == EntryKind::Folder && path.join("cur").is_dir()) {
             return None;
         }
@@ -204,7 +206,7 @@ impl FileWalker {
             _ => None,
         };
         let Some((content, suggested_mailbox)) = found else {
-            // The index of an Inbucket mailbox is expected there, and not needed.
+            // The index of an Inbucket mailbox is expected, but not needed.
             self.ignored += u64::from(entry.name != OsStr::new("index.gob"));
             return None;
         };
@@ -213,7 +215,7 @@ impl FileWalker {
 }
 
 impl Iterator for FileWalker {
-    /// A file, or a sentence about a place that cannot be looked into.
+    /// A file, or a sentence about a path that cannot be read.
     type Item = Result<InputFile, String>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -226,7 +228,7 @@ impl Iterator for FileWalker {
                 Step::File(file) => return Some(Ok(file)),
                 Step::Problem(problem) => return Some(Err(problem)),
                 Step::Folder { path, depth, .. } if depth > MAX_FOLDER_DEPTH => {
-                    return Some(Err(format!("{}: lies too deep", path.display())));
+                    return Some(Err(format!("{}: is nested too deeply", path.display())));
                 }
                 Step::Folder { path, depth, inherited } => {
                     if let Err(error) = self.expand_folder(&path, depth, inherited) {
@@ -238,7 +240,7 @@ impl Iterator for FileWalker {
     }
 }
 
-/// What a folder lists.
+/// An entry of a folder.
 struct FolderEntry {
     name: OsString,
     kind: EntryKind,
@@ -249,7 +251,7 @@ enum EntryKind {
     File,
     Folder,
     Link,
-    /// A pipe, a socket or a device: to open one can take for ever.
+    /// A pipe, a socket or a device. Opening one can block forever.
     Other,
 }
 
@@ -275,18 +277,18 @@ fn read_entries(folder: &Path) -> io::Result<Vec<FolderEntry>> {
     Ok(entries)
 }
 
-/// Links could lead round in circles, or out of what the operator meant.
+/// Returns the problem for a symbolic link. Links could form loops, or lead to files that the operator did not mean.
 fn symlink_problem(path: &Path) -> Step {
     Step::Problem(format!("{}: is a symbolic link; import what it points to", path.display()))
 }
 
-/// Whether the flags at the end of a Maildir file name have the S for seen.
+/// Returns whether the flags at the end of a Maildir file name contain `S` (seen).
 fn is_seen(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name.rsplit_once(":2,").is_some_and(|(_, flags)| flags.contains('S'))
 }
 
-/// The mailbox that a folder is named after. `.` and `..` have a name too.
+/// Returns the mailbox that a folder is named after. `.` and `..` are resolved to the name of the folder.
 fn mailbox_of_folder(folder: &Path) -> Option<String> {
     let name = match folder.file_name() {
         Some(name) => name.to_owned(),
@@ -295,7 +297,7 @@ fn mailbox_of_folder(folder: &Path) -> Option<String> {
     decode_mailbox_name(name.to_str()?)
 }
 
-/// The mailbox that an mbox is named after, as `bob.mbox` and `/var/mail/bob` are.
+/// Returns the mailbox that an mbox is named after, as in `bob.mbox` and `/var/mail/bob`.
 fn mailbox_of_mbox_file(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     decode_mailbox_name(name.strip_suffix(".mbox").or(name.strip_suffix(".mbx")).unwrap_or(name))

@@ -1,5 +1,5 @@
-//! The line before a mail of an mbox, and the time in it: the form of C's `asctime`, which RFC 4155 made the rule, and
-//! what else programs write there.
+//! The `From ` line before a message of an mbox, and the time in it. The format is that of C's `asctime` (RFC 4155);
+//! common deviations are accepted.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -11,14 +11,15 @@ const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Au
 /// The day names of asctime, from Monday.
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
-/// Whether what follows `From ` can hardly be text: it begins with an address, is one word, or has a time at its end.
+/// Returns whether the text after `From ` is hardly ordinary text: it starts with an address, is one word, or ends with
+/// a time.
 pub(super) fn is_from_line(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let Some(first) = words.next() else { return false };
     first.contains(&b'@') || words.next().is_none() || parse_time(line).is_some()
 }
 
-/// The time at the end of a `From ` line. UUCP has the name of a machine behind it.
+/// Parses the time at the end of a `From ` line. With UUCP, the name of a machine follows it.
 pub(super) fn parse_time(line: &[u8]) -> Option<Timestamp> {
     let line = std::str::from_utf8(line).ok()?;
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -26,8 +27,8 @@ pub(super) fn parse_time(line: &[u8]) -> Option<Timestamp> {
     parse_asctime(words).or_else(|| parse_header_date(words))
 }
 
-/// The form of `asctime`. A zone may stand before or behind the year, as several programs write it; one that is a name is
-/// taken as UTC.
+/// Parses the format of `asctime`. Several programs write a time zone before or after the year. A named zone is
+/// interpreted as UTC.
 fn parse_asctime(words: &[&str]) -> Option<Timestamp> {
     let day = words.iter().rposition(|word| DAYS.contains(word))?;
     let [month, day, time, rest @ ..] = &words[day + 1..] else { return None };
@@ -48,7 +49,7 @@ fn parse_asctime(words: &[&str]) -> Option<Timestamp> {
     offset(zone.copied())?.to_timestamp(at).ok()
 }
 
-/// The form that the header of a mail has (RFC 5322 section 3.3), with the name of the day.
+/// Parses the date format of message headers (RFC 5322 section 3.3), with the name of the day.
 fn parse_header_date(words: &[&str]) -> Option<Timestamp> {
     let day = words.iter().rposition(|word| word.strip_suffix(',').is_some_and(|day| DAYS.contains(&day)))?;
     DateTimeParser::new().relaxed_weekday(true).parse_timestamp(words[day..].join(" ")).ok()
@@ -58,7 +59,7 @@ fn is_year(word: &str) -> bool {
     word.len() == 4 && word.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// `+0130` and the like; a name is UTC.
+/// Parses a zone like `+0130`. A name is UTC.
 fn offset(zone: Option<&str>) -> Option<Offset> {
     let Some(zone) = zone else { return Some(Offset::UTC) };
     let Some(digits) = zone.strip_prefix(['+', '-']) else {

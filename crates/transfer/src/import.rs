@@ -1,5 +1,5 @@
-//! From letters into a store: which mailbox, since when, which lines are trace. Many appends are under way at the same
-//! time, so that they share a commit; their order is kept, because it becomes the order of the mailbox.
+//! Import of messages into a store: determines mailbox, received time and trace lines. Many appends run concurrently,
+//! so that they share a commit. Their order is kept, because it becomes the order of the mailbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,49 +18,49 @@ use super::message_reader::{InputMessage, ReaderEvent};
 use super::ordered_futures::OrderedFutures;
 use super::trace::Trace;
 
-/// Appends under way at the same time.
+/// The maximum number of concurrent appends.
 const MAX_CONCURRENT_APPENDS: usize = 256;
 
-/// How mail is taken in.
+/// The options of an import.
 #[derive(Clone, Debug)]
 pub(super) struct ImportOptions {
-    /// How names become mailboxes.
+    /// The rule that maps names to mailboxes.
     pub(super) naming: Naming,
-    /// The mailbox for everything.
+    /// The mailbox for all messages.
     pub(super) mailbox: Option<MailboxName>,
-    /// Whether everything counts as received now.
+    /// Whether all messages count as received now.
     pub(super) received_now: bool,
-    /// How long the server will keep mail.
+    /// The retention period of the server.
     pub(super) retention: Option<Duration>,
-    /// Bytes that there are to read; zero when nobody counted.
+    /// The number of bytes to read. Zero if unknown.
     pub(super) total: u64,
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Debug, Default)]
 pub(super) struct ImportOutcome {
     pub(super) messages: u64,
     pub(super) bytes: u64,
-    /// Messages that went to keep the cap per mailbox.
+    /// The number of messages that were evicted because of the cap per mailbox.
     pub(super) evicted: u64,
-    /// Messages that retention will remove at once.
+    /// The number of messages that are already older than the retention period.
     pub(super) expired: u64,
-    /// Files that are no mail.
+    /// The number of files that are not messages.
     pub(super) ignored: u64,
-    /// Why it ended before its end.
+    /// The reason why the import ended early.
     pub(super) error: Option<ImportError>,
 }
 
-/// Why an import ended before its end. What was counted until then is stored.
+/// The reason why an import ended early. The messages counted until then are stored.
 #[derive(Debug)]
 pub(super) enum ImportError {
-    /// Somebody asked for it.
+    /// The operator interrupted it.
     Interrupted,
-    /// The store takes no more.
+    /// The store rejects messages.
     Store(StoreError),
 }
 
-/// Takes in everything that the reader has.
+/// Imports all messages of the reader.
 pub(super) async fn import(
     store: &Arc<dyn Store>,
     options: &ImportOptions,
@@ -83,7 +83,7 @@ pub(super) async fn import(
                 break;
             }
             next = events.recv() => next,
-            // The reader waits for the room that these have: nothing may wait for the reader alone.
+            // The reader waits for permits that these appends hold, so do not wait for the reader alone.
             Some(outcome) = run.appends.next() => {
                 run.record_outcome(outcome);
                 continue;
@@ -96,7 +96,7 @@ pub(super) async fn import(
             None => break,
         }
     }
-    // The reader may be waiting for room; it need not wait any longer.
+    // Wakes the reader if it waits for the queue.
     drop(events);
     while let Some(outcome) = run.appends.next().await {
         run.record_outcome(outcome);
@@ -104,20 +104,20 @@ pub(super) async fn import(
     run.imported
 }
 
-/// How an append ended, and what is needed to count it.
+/// The result of an append, and the values needed to count it.
 struct AppendOutcome {
     appended: Result<Appended, StoreError>,
     bytes: u64,
     expired: bool,
 }
 
-/// An import under way.
+/// An import in progress.
 struct ImportRun<'a> {
     options: &'a ImportOptions,
     console: &'a mut Console,
     imported: ImportOutcome,
     appends: OrderedFutures<AppendOutcome>,
-    /// Bytes that were read.
+    /// The number of bytes that were read.
     bytes_read: u64,
 }
 
@@ -152,13 +152,13 @@ impl ImportRun<'_> {
                 self.imported.messages += 1;
                 self.imported.bytes += bytes;
                 self.imported.evicted += appended.evicted.len() as u64;
-                // What went for the cap does not go again for its age.
+                // Evicted messages do not count as expired as well.
                 let expired_evictions =
                     appended.evicted.iter().filter(|copy| self.options.is_expired(copy.received, Timestamp::now()));
                 let expired = self.imported.expired + u64::from(expired);
                 self.imported.expired = expired.saturating_sub(expired_evictions.count() as u64);
             }
-            // One that says no will say no to the next as well. The first reason is the one to tell.
+            // A store that rejects one append will reject the next as well. The first reason is reported.
             Err(error) => _ = self.imported.error.get_or_insert(ImportError::Store(error)),
         }
         let ImportOutcome { messages, .. } = self.imported;
@@ -175,7 +175,7 @@ async fn append(store: &dyn Store, message: NewMessage, seen: bool) -> Result<Ap
 }
 
 impl ImportOptions {
-    /// Makes of a letter what the store takes, or says why that cannot be.
+    /// Creates the message for the store, or returns the reason why it cannot be imported.
     fn new_message(&self, input: InputMessage, now: Timestamp) -> Result<NewMessage, String> {
         let trace = Trace::parse(&input.source);
         let mailbox = self.mailbox_for(&input, trace.as_ref())?;
@@ -188,12 +188,13 @@ impl ImportOptions {
         let headline = Headline::new(&from, to.iter().map(String::as_str), &header.subject);
         let mut body = Bytes::from(input.source);
         let trace = body.split_to(length);
-        // A time to come would keep a mail for longer than asked for, and move all later ids with it.
+        // A time in the future would prolong the retention of the message and increase all later ids.
         let received = received.clamp(Timestamp::UNIX_EPOCH, now);
         Ok(NewMessage { received, headline, body, copies: vec![NewCopy { mailbox, trace }] })
     }
 
-    /// The mailbox that was asked for, or else the first good name of those that the place and the trace give.
+    /// Returns the mailbox of the options. Otherwise returns the first valid name of the suggested mailbox and the
+    /// mailbox in the trace.
     fn mailbox_for(&self, input: &InputMessage, trace: Option<&Trace<'_>>) -> Result<MailboxName, String> {
         if let Some(mailbox) = &self.mailbox {
             return Ok(mailbox.clone());
@@ -201,12 +202,12 @@ impl ImportOptions {
         let (suggested, trace) = (input.suggested_mailbox.as_deref(), trace.map(|trace| trace.mailbox));
         let candidates = if input.prefers_suggested_mailbox { [suggested, trace] } else { [trace, suggested] };
         let mut names = candidates.into_iter().flatten().map(|name| (name, self.naming.parse_mailbox(name)));
-        let mut reason = "nothing says which mailbox it belongs to".to_owned();
+        let mut reason = "its mailbox is unknown".to_owned();
         names
             .find_map(|(name, mailbox)| {
-                mailbox.map_err(|error| reason = format!("{name:?} names no mailbox: {error}")).ok()
+                mailbox.map_err(|error| reason = format!("{name:?} is not a valid mailbox name: {error}")).ok()
             })
-            .ok_or_else(|| format!("{}: {reason}; --mailbox can", input.origin))
+            .ok_or_else(|| format!("{}: {reason}; use --mailbox to set the mailbox", input.origin))
     }
 
     fn is_expired(&self, received: Timestamp, now: Timestamp) -> bool {
@@ -215,7 +216,8 @@ impl ImportOptions {
     }
 }
 
-/// When a mail arrived. The trace knows it to the second; the time of a file that was exported with it knows the rest.
+/// Returns the received time of a message. The trace has a precision of seconds. The modification time of an exported
+/// file has the rest.
 fn received_time(input: &InputMessage, trace: Option<&Trace<'_>>) -> Option<Timestamp> {
     let stated = trace.map(|trace| trace.received).or(input.from_line_time);
     match (stated, input.file_time) {

@@ -2,8 +2,9 @@
 //!
 //! - `request`: what to export or import
 //! - `export`, `output`: reads a store and writes files
-//! - `walk`, `letters`, `import`, `flight`: finds files, reads them, and stores the messages, many at a time
-//! - `trace`, `mbox`, `postmark`, `names`: formats of files and file names
+//! - `file_walker`, `message_reader`, `import`, `ordered_futures`: finds files, reads them, and stores the messages,
+//!   many at a time
+//! - `trace`, `mbox`, `from_line`, `names`: formats of files and file names
 //! - `console`: progress bar and messages
 //!
 //! The caller opens the store and handles signals.
@@ -39,14 +40,14 @@ use import::{ImportOptions, ImportOutcome};
 
 pub use request::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
 
-/// The largest message that is imported, unless the server itself takes larger ones.
+/// The maximum size of an imported message, unless the server accepts larger ones.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
-/// The exit code for a command that cannot be carried out as it was given.
+/// The exit code for a command that cannot be executed as given.
 const USAGE_EXIT_CODE: u8 = 2;
-/// The exit code after Ctrl-C, as shells have it.
+/// The exit code after Ctrl-C, as in shells.
 pub const INTERRUPTED_EXIT_CODE: u8 = 130;
 
-/// Why nothing was exported or imported; the text is a sentence for the operator.
+/// The reason why nothing was exported or imported, as a sentence for the operator.
 #[derive(Debug)]
 pub struct TransferError {
     /// The reason.
@@ -56,18 +57,18 @@ pub struct TransferError {
 }
 
 impl TransferError {
-    /// The command cannot be carried out as it was given.
+    /// Creates an error for a command that cannot be executed as given.
     pub fn usage(text: impl Into<String>) -> Self {
         Self { message: text.into(), exit_code: USAGE_EXIT_CODE }
     }
 
-    /// Something failed; the same command may succeed later.
+    /// Creates an error for a command that failed, but may succeed later.
     pub fn failed(text: &impl ToString) -> Self {
         Self { message: text.to_string(), exit_code: 1 }
     }
 }
 
-/// Returns the mailboxes that a request names, or an empty list if it names none, which means all.
+/// Returns the mailboxes that a request names. An empty list means all mailboxes.
 pub fn requested_mailboxes(request: &ExportRequest, naming: Naming) -> Result<Vec<MailboxName>, TransferError> {
     let mailboxes: Result<Vec<_>, _> = request.mailboxes.iter().map(|name| parse_mailbox(naming, name)).collect();
     let mut mailboxes = mailboxes?;
@@ -94,7 +95,7 @@ pub async fn export(
             let status = format!("exported {count} of {mailboxes} {plural} ({bytes}) to {out}");
             (status, u8::from(console.problem_count() > 0))
         }
-        // Whoever closed the pipe has seen enough.
+        // The reader of the pipe has closed it and needs no more output.
         Err(export::ExportError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             return Ok(ExitCode::SUCCESS);
         }
@@ -112,14 +113,15 @@ pub async fn export(
     Ok(ExitCode::from(code))
 }
 
-/// What an import needs to know about the server whose store it fills.
+/// The settings of the server whose store is filled.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportSettings {
-    /// How addresses become mailbox names.
+    /// The rule that maps addresses to mailbox names.
     pub naming: Naming,
-    /// How long messages are kept, if not forever.
+    /// The retention period of messages. `None` if they are kept forever.
     pub retention: Option<Duration>,
-    /// The largest message that the server accepts, in bytes. Imported messages may be larger, up to a fixed limit.
+    /// The maximum size of a message that the server accepts, in bytes. Imported messages may be larger, up to a fixed
+    /// limit.
     pub max_message_bytes: usize,
 }
 
@@ -153,7 +155,7 @@ pub async fn import(
     }
 }
 
-/// What an operator should know about an import that is over.
+/// Returns the final report of an import.
 fn summary_lines(imported: &ImportOutcome, problems: u64, retention: Option<Duration>) -> Vec<String> {
     let mut lines = Vec::new();
     match &imported.error {
@@ -163,25 +165,25 @@ fn summary_lines(imported: &ImportOutcome, problems: u64, retention: Option<Dura
     }
     let mut counts = vec![format!("imported {} ({})", format_messages(imported.messages), format_size(imported.bytes))];
     if problems > 0 {
-        counts.push(format!("{} could not be taken", format_thousands(problems)));
+        counts.push(format!("{} could not be imported", format_thousands(problems)));
     }
     if imported.ignored > 0 {
-        counts.push(format!("{} other files were left alone", format_thousands(imported.ignored)));
+        counts.push(format!("{} other files were ignored", format_thousands(imported.ignored)));
     }
     lines.push(counts.join(", "));
     if imported.evicted > 0 {
         let evicted = format_messages(imported.evicted);
         lines.push(format!(
-            "{evicted} went to keep the limits, see storage.mailboxmsgcap and storage.params; of a mailbox that is full, \
-             those that were in it first"
+            "{evicted} evicted because of the limits storage.mailboxmsgcap and storage.params; from a full mailbox, \
+             those that were stored first"
         ));
     }
     if let (Some(period), 1..) = (retention, imported.expired) {
         let (expired, period) = (format_messages(imported.expired), format_period(period));
         let are = if imported.expired == 1 { "is" } else { "are" };
         lines.push(format!(
-            "{expired} {are} older than the retention period of {period} and will go when the server starts; \
-             --received-now keeps them"
+            "{expired} {are} older than the retention period of {period} and will be deleted when the server starts; \
+             use --received-now to keep them"
         ));
     }
     lines
@@ -191,7 +193,7 @@ fn parse_mailbox(naming: Naming, name: &str) -> Result<MailboxName, TransferErro
     naming.parse_mailbox(name).map_err(|error| TransferError::usage(format!("--mailbox {name}: {error}")))
 }
 
-/// What there is to read, for the bar.
+/// Returns the total size of the files, for the progress bar.
 fn total_bytes(request: &ImportRequest) -> u64 {
     let files = FileWalker::new(request.format, &request.paths).flatten();
     files.filter_map(|file| Some(file.path.metadata().ok()?.len())).sum()

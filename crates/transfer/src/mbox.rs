@@ -1,6 +1,6 @@
-//! Reading the mbox form: many mails in one file, each behind a line that begins with `From `. It is read as a stream,
-//! whatever the size of the file, and whoever wrote it: programs agree on little more than the first five characters of
-//! that line. How it is written is said in [`restante_mail::mbox`].
+//! Reading of mbox files: many messages in one file, each after a line that starts with `From `. The file is read as a
+//! stream, so its size is not limited. Programs that write mbox files agree on little more than the first five
+//! characters of that line. [`restante_mail::mbox`] writes mbox files.
 
 use std::io::{self, BufRead, Read as _};
 
@@ -9,18 +9,18 @@ use restante_mail::mbox::is_quoted_from_line;
 
 use super::from_line;
 
-/// Lines are read in pieces of at most this size: a hostile file need not have any line ends.
+/// The maximum number of bytes that are read at once. A hostile file may have no line ends.
 const MAX_CHUNK_BYTES: u64 = 64 * 1024;
 
-/// Reads the mails of an mbox one after the other.
+/// Reads the messages of an mbox file.
 #[derive(Debug)]
 pub(super) struct MboxReader<R> {
     input: R,
-    /// The largest mail that is kept in memory.
+    /// The maximum size of a message that is kept in memory.
     limit: usize,
-    /// The part of a line that was read last.
+    /// The line, or the part of a line, that was read last.
     chunk: Vec<u8>,
-    /// Whether the next piece is the beginning of a line.
+    /// Whether the next chunk is the start of a line.
     is_at_line_start: bool,
     state: State,
 }
@@ -29,17 +29,17 @@ pub(super) struct MboxReader<R> {
 enum State {
     /// Nothing was read yet.
     Start,
-    /// The line in front of a mail was read; this is its time.
+    /// The `From ` line of a message was read. Contains its time.
     FromLine(Option<Timestamp>),
     End,
 }
 
-/// A mail of an mbox.
+/// A message of an mbox file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// The time in its `From ` line.
     pub(super) date: Option<Timestamp>,
-    /// Its bytes with CRLF as line end; none when there are more than the limit.
+    /// The source with CRLF line ends. `None` if it is larger than the limit.
     pub(super) source: Option<Vec<u8>>,
 }
 
@@ -48,7 +48,7 @@ impl<R: BufRead> MboxReader<R> {
         Self { input, limit, chunk: Vec::new(), is_at_line_start: true, state: State::Start }
     }
 
-    /// The next mail; none at the end of the file.
+    /// Returns the next message, or `None` at the end of the file.
     pub(super) fn next(&mut self) -> io::Result<Option<Entry>> {
         if matches!(self.state, State::Start) {
             self.state = self.read_first_from_line()?;
@@ -64,21 +64,24 @@ impl<R: BufRead> MboxReader<R> {
             if is_blank(&self.chunk) {
                 continue;
             }
-            // A first line that only begins like one is good enough: there is nothing else that it could be.
+            // Any first line with this prefix is accepted: it cannot be anything else.
             let Some(line) = self.chunk.strip_prefix(b"From ") else {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "is no mbox: it does not begin with \"From \""));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "is not an mbox file: it does not start with \"From \"",
+                ));
             };
             return Ok(State::FromLine(from_line::parse_time(line)));
         }
         Ok(State::End)
     }
 
-    /// Reads up to the next line in front of a mail. Behind a blank line every `From ` is one: whoever writes an mbox
-    /// quotes those of the text, and two mails taken for one would be a mail lost. Elsewhere it has to look like one, since
-    /// there are files in which nothing was quoted.
+    /// Reads up to the next `From ` line. After a blank line, every line with this prefix counts: programs quote such
+    /// lines of the text, and two merged messages would be a lost message. Elsewhere the line must look like a `From `
+    /// line, because some files are not quoted.
     fn read_source(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut source = Some(Vec::new());
-        // The blank line before the next mail separates, and belongs to neither.
+        // The blank line before the next message is a separator and belongs to neither message.
         let mut after_blank = false;
         loop {
             let is_line_start = self.is_at_line_start;
@@ -109,7 +112,7 @@ impl<R: BufRead> MboxReader<R> {
         }
     }
 
-    /// Reads a line, or a part of it; false at the end of the file.
+    /// Reads a line or a part of it. Returns false at the end of the file.
     fn read_chunk(&mut self) -> io::Result<bool> {
         self.chunk.clear();
         self.input.by_ref().take(MAX_CHUNK_BYTES).read_until(b'\n', &mut self.chunk)?;
@@ -118,7 +121,7 @@ impl<R: BufRead> MboxReader<R> {
     }
 }
 
-/// Adds a piece with its quoting undone and CRLF as its end.
+/// Appends a chunk, unquoted and with a CRLF line end.
 fn append_line(source: &mut Vec<u8>, chunk: &[u8], is_line_start: bool) {
     let chunk = if is_line_start && is_quoted_from_line(chunk) { &chunk[1..] } else { chunk };
     let Some(text) = chunk.strip_suffix(b"\n") else {
@@ -181,7 +184,7 @@ mod tests {
         assert_eq!(read("Subject: x\n\n").unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
-    /// The line between two mails, and whether there is a blank one before it.
+    /// The line between two messages, then whether it separates them after a blank line, and without one.
     #[test]
     fn recognizes_separator_lines() {
         let table = [
@@ -193,7 +196,7 @@ mod tests {
             ("From a", true, true),
             ("From - Thu Nov  5 02:52:50 2026", true, true),
             ("From - 2026-11-05T02:52:50Z", true, false),
-            // What else begins so is text, where it is in the middle of it.
+            // Other lines with this prefix are text, unless a blank line precedes them.
             ("From here on it is text", true, false),
             ("From ", true, false),
             (">From a@x Thu Nov  5 02:52:50 2026", false, false),
@@ -219,7 +222,7 @@ mod tests {
 
     #[test]
     fn reads_long_lines_in_chunks() {
-        // The CR of the line end falls on the border of a piece.
+        // The CR of the line end is the last byte of a chunk.
         let line = format!("{}\r\n", "x".repeat(usize::try_from(MAX_CHUNK_BYTES).unwrap() - 1));
         let file = format!("From a\n{line}y\n");
         let mut mbox = MboxReader::new(file.as_bytes(), 1 << 20);

@@ -1,5 +1,5 @@
-//! Reads the files of an import, on a thread of its own and a bounded number of bytes ahead of the store. What a mail
-//! says about itself is not looked at here.
+//! Reads the files of an import on a separate thread, with a limit on bytes that are read but not stored. The content
+//! of messages is not parsed here.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -15,57 +15,58 @@ use super::console::format_size;
 use super::file_walker::{FileContent, FileWalker, InputFile};
 use super::mbox::MboxReader;
 
-/// Mail that was read and is not stored yet, in units of KiB. A larger mail waits until it is alone.
+/// The maximum size of messages that are read but not stored yet, in KiB. A larger message waits until no other is
+/// pending.
 const MAX_UNSTORED_KIB: u32 = 16 * 1024;
-/// Messages that were read and not taken yet.
+/// The maximum number of messages in the queue.
 const QUEUE_CAPACITY: usize = 256;
 
-/// A mail and where it comes from.
+/// A message and its origin.
 #[derive(Debug)]
 pub(super) struct InputMessage {
-    /// The file it is from, and where in it.
+    /// The file, and the position in it, for error messages.
     pub(super) origin: String,
-    /// The mail.
+    /// The source of the message.
     pub(super) source: Vec<u8>,
-    /// The time that the file gives.
+    /// The modification time of the file.
     pub(super) file_time: Option<Timestamp>,
-    /// The time that stands in front of the mail in an mbox.
+    /// The time in the `From ` line of an mbox.
     pub(super) from_line_time: Option<Timestamp>,
-    /// Whether somebody has read it.
+    /// Whether the message is marked as read.
     pub(super) seen: bool,
-    /// The mailbox that the place of the file suggests.
+    /// The mailbox that the path of the file suggests.
     pub(super) suggested_mailbox: Option<String>,
-    /// Whether the place knows better than the mail itself.
+    /// Whether the suggested mailbox takes precedence over that in the trace of the message.
     pub(super) prefers_suggested_mailbox: bool,
 }
 
-/// What the reader has to tell.
+/// An event of the reader.
 #[derive(Debug)]
 pub(super) enum ReaderEvent {
-    /// A mail, and its share of the memory for mail that is under way.
+    /// A message, and its permit of the memory budget.
     Message(InputMessage, OwnedSemaphorePermit),
-    /// A mail or a file that cannot be taken, in a sentence.
+    /// A message or a file that cannot be imported, as a sentence.
     Problem(String),
-    /// All is read; so many files were passed over.
+    /// Everything was read.
     End {
-        /// Files that are no mail.
+        /// The number of files that are not messages.
         ignored: u64,
     },
 }
 
-/// Starts to read everything that the walk finds. Mails of more than `limit` bytes are problems.
+/// Starts a thread that reads all files of the walker. Messages of more than `limit` bytes are reported as problems.
 pub(super) fn spawn_reader(walker: FileWalker, limit: usize) -> Receiver<ReaderEvent> {
     let (sender, receiver) = channel(QUEUE_CAPACITY);
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
         let reader = Reader { sender, runtime, limit, budget: Arc::new(Semaphore::new(MAX_UNSTORED_KIB as usize)) };
-        // Whoever stops listening has seen enough.
+        // An error means that the receiver needs no more messages.
         let _ = reader.read_all(walker);
     });
     receiver
 }
 
-/// Nobody listens any more.
+/// The receiver was closed.
 struct ReceiverClosed;
 
 struct Reader {
@@ -183,7 +184,7 @@ impl Reader {
     }
 
     fn too_large(&self) -> String {
-        format!("is larger than {} (smtp.maxmessagebytes can allow more)", format_size(self.limit as u64))
+        format!("is larger than {} (raise smtp.maxmessagebytes to allow more)", format_size(self.limit as u64))
     }
 
     fn send(&self, event: ReaderEvent) -> Result<(), ReceiverClosed> {

@@ -1,30 +1,30 @@
-//! The names of files: a mailbox as the name of a folder or file and back, and the order of file names.
+//! File names: encoding of mailbox names as file names, decoding, and the order of file names.
 //!
-//! Mailbox names may hold `/`, be `..` in all but spelling, or be longer than a file name can be. What could do harm is
-//! written as `%` and two hexadecimal digits.
+//! Mailbox names can contain `/`, resemble `..`, or be longer than a file name can be. Unsafe characters are written as
+//! `%` and two hexadecimal digits.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use restante_mail::naming::MailboxName;
 
-/// Leaves room for a suffix below the 255 bytes that file systems give a name.
+/// The maximum length of a name. It leaves room for a suffix within the 255 bytes that file systems allow.
 const MAX_NAME_BYTES: usize = 200;
-/// Marks a name that was cut, because no encoding gives this.
+/// Marks a truncated name. The encoding never produces it.
 const TRUNCATION_MARK: &str = "%~";
-/// What the folders inside a Maildir are called; a mailbox of such a name would make its parent look like one.
+/// The folders of a Maildir. A mailbox of such a name would make its parent look like a Maildir.
 const MAILDIR_FOLDERS: [&str; 3] = ["cur", "new", "tmp"];
 
-/// Gives every mailbox of an export a name that no other one has.
+/// Assigns a unique file name to every mailbox of an export.
 #[derive(Debug, Default)]
 pub(super) struct FileNames {
-    /// How many names were cut so far.
+    /// The number of truncated names so far.
     truncated_count: u64,
 }
 
 impl FileNames {
-    /// A name that is safe on any file system. [`mailbox_text`] makes it a mailbox again, unless it had to be cut: then a
-    /// number keeps it apart from others that begin alike.
+    /// Returns a name that is safe on all file systems. [`decode_mailbox_name`] decodes it, unless it was truncated. A
+    /// truncated name gets a number that makes it unique.
     pub(super) fn assign(&mut self, mailbox: &MailboxName) -> String {
         let mut name = encode_mailbox_name(mailbox.as_str());
         if name.len() > MAX_NAME_BYTES {
@@ -38,7 +38,7 @@ impl FileNames {
     }
 }
 
-/// The text that a file name stands for, where it stands for one.
+/// Decodes a file name. Returns `None` if it is not a valid encoding.
 pub(super) fn decode_mailbox_name(name: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut escapes = name.split('%');
@@ -54,7 +54,7 @@ pub(super) fn decode_mailbox_name(name: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Compares file names so that runs of digits count as numbers: `9.eml` stands before `10.eml`.
+/// Compares file names with runs of digits as numbers: `9.eml` precedes `10.eml`.
 pub(super) fn natural_order(a: &[u8], b: &[u8]) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
@@ -76,7 +76,7 @@ pub(super) fn natural_order(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// Takes a run of digits off the front, and returns it without leading zeros.
+/// Removes a run of digits from the start and returns it without leading zeros.
 fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (number, rest) = text.split_at(end);

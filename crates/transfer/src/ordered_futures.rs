@@ -1,12 +1,12 @@
-//! Work that is under way at the same time and keeps its order: everything is begun, and handed back, in the order in
-//! which it was added. The store commits many appends at once, but gives ids in the order in which it meets them.
+//! Concurrent futures that keep their order: they are first polled, and their results returned, in the order in which
+//! they were added. The store commits many appends at once, but assigns ids in the order in which it receives them.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Futures under way.
+/// A queue of concurrent futures.
 pub(super) struct OrderedFutures<T> {
     slots: VecDeque<Slot<T>>,
 }
@@ -25,7 +25,7 @@ impl<T> OrderedFutures<T> {
         self.slots.len()
     }
 
-    /// Begins something: when this returns it has been polled, after everything that was added before.
+    /// Adds a future and polls it once, after all futures that were added before.
     pub(super) async fn add(&mut self, work: impl Future<Output = T> + Send + 'static) {
         let mut slot = Slot::Pending(Box::pin(work));
         poll_fn(|context| {
@@ -36,7 +36,7 @@ impl<T> OrderedFutures<T> {
         self.slots.push_back(slot);
     }
 
-    /// Waits for the oldest to end; none when nothing is under way. Nothing is lost when the wait is given up.
+    /// Waits for the oldest future. Returns `None` if the queue is empty. Cancel-safe: no result is lost.
     pub(super) async fn next(&mut self) -> Option<T> {
         poll_fn(|context| {
             if let Some(Slot::Pending(_)) = self.slots.front() {
@@ -54,7 +54,7 @@ impl<T> OrderedFutures<T> {
         .await
     }
 
-    /// All of them and in order, because each may need to be polled before those behind it can go on.
+    /// Polls all futures in order: a future may need to be polled before later ones can continue.
     fn poll_all(&mut self, context: &mut Context<'_>) {
         self.slots.iter_mut().for_each(|slot| slot.poll(context));
     }
@@ -85,7 +85,7 @@ mod tests {
             flight
                 .add(async move {
                     begun.lock().unwrap().push(number);
-                    // Later ones need fewer turns, and would overtake if they could.
+                    // Later futures need fewer polls, and would complete first without the order.
                     for _ in number..10 {
                         tokio::task::yield_now().await;
                     }

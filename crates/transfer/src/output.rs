@@ -1,6 +1,6 @@
-//! The forms that an export writes: Maildirs, folders of plain files, and mbox files. Whoever looks meanwhile, or after an
-//! export that was cut short, sees whole files only: each is written under another name and then renamed. When the export
-//! is done, all of it is on the disk.
+//! The output formats of an export: Maildirs, folders of plain files, and mbox files. Each file is written under a
+//! temporary name and then renamed. So only complete files are visible, even during or after an interrupted export. At
+//! the end of the export everything is synced to disk.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -16,20 +16,20 @@ use super::names::FileNames;
 use super::request::{ExportFormat, ExportRequest};
 use super::trace::Trace;
 
-/// Takes the mail of an export, mailbox by mailbox.
+/// Writes the messages of an export, mailbox by mailbox.
 pub(super) trait Output {
-    /// What follows belongs to this mailbox.
+    /// Starts a mailbox. The following messages belong to it.
     fn start_mailbox(&mut self, mailbox: &MailboxName) -> io::Result<()>;
 
     /// Writes a message.
     fn write(&mut self, message: &Summary, source: &Source) -> io::Result<()>;
 
-    /// Completes what is still open, and sees to it that everything is on the disk. Without it, what is open is gone, and
-    /// the rest is where the system has put it.
+    /// Completes open files and syncs everything to disk. Otherwise open files are removed, and the rest may not be on
+    /// disk yet.
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Makes what the request asks for. The error is a sentence for the operator.
+/// Opens the output of a request. The error is a sentence for the operator.
 pub(super) fn open(request: &ExportRequest) -> Result<Box<dyn Output>, String> {
     let out = &request.out;
     let (stdout, one_file) = (out == Path::new("-"), out.extension().is_some_and(|extension| extension == "mbox"));
@@ -53,17 +53,17 @@ pub(super) fn open(request: &ExportRequest) -> Result<Box<dyn Output>, String> {
     }
 }
 
-/// What there is of an export that did not come to its end, for the operator; the output must be gone.
+/// Describes the leftovers of an incomplete export for the operator. The output must have been dropped.
 pub(super) fn describe_leftovers(out: &Path) -> String {
     let displayed = out.display();
     match out.exists() {
-        _ if out == Path::new("-") => "what was written is not everything".to_owned(),
-        true => format!("{displayed} does not hold everything"),
-        false => format!("{displayed} was not made"),
+        _ if out == Path::new("-") => "the output is incomplete".to_owned(),
+        true => format!("{displayed} is incomplete"),
+        false => format!("{displayed} was not created"),
     }
 }
 
-/// The folder that everything is put into.
+/// The folder that contains the whole export.
 struct ExportRoot {
     path: PathBuf,
     names: FileNames,
@@ -71,19 +71,19 @@ struct ExportRoot {
 }
 
 impl ExportRoot {
-    /// A folder with nothing in it, so that nothing is overwritten and no two exports are mixed.
+    /// Creates the folder, or accepts an empty one, so that nothing is overwritten and exports are not mixed.
     fn create(path: &Path) -> Result<Self, String> {
         let displayed = path.display();
-        create_folder(path).map_err(|error| format!("cannot make the folder {displayed}: {error}"))?;
+        create_folder(path).map_err(|error| format!("cannot create the folder {displayed}: {error}"))?;
         let unreadable = |error| format!("cannot read the folder {displayed}: {error}");
         if fs::read_dir(path).map_err(unreadable)?.next().is_some() {
-            return Err(format!("{displayed} is not empty; name a folder that is, or that does not exist yet"));
+            return Err(format!("{displayed} is not empty; use an empty folder or one that does not exist"));
         }
         let disk = FileSystem::containing(path).map_err(unreadable)?;
         Ok(Self { path: path.to_owned(), names: FileNames::default(), file_system: disk })
     }
 
-    /// The place of a mailbox.
+    /// Returns the path for a mailbox.
     fn path_for(&mut self, mailbox: &MailboxName, suffix: &str) -> PathBuf {
         self.path.join(format!("{}{suffix}", self.names.assign(mailbox)))
     }
@@ -92,7 +92,7 @@ impl ExportRoot {
 /// `MAILBOX/{cur,new,tmp}`.
 struct Maildirs {
     root: ExportRoot,
-    /// The Maildir of the mailbox.
+    /// The Maildir of the current mailbox.
     folder: PathBuf,
 }
 
@@ -103,7 +103,7 @@ impl Output for Maildirs {
     }
 
     fn write(&mut self, message: &Summary, source: &Source) -> io::Result<()> {
-        // An id is a microsecond, and unique; seconds in front are what other programs expect.
+        // An id is a unique time in microseconds. Other programs expect names that start with seconds.
         let id = message.id.number();
         let name = format!("{}.M{:06}.restante", id / 1_000_000, id % 1_000_000);
         let relative_path = if message.seen { format!("cur/{name}:2,S") } else { format!("new/{name}") };
@@ -118,7 +118,7 @@ impl Output for Maildirs {
 /// `MAILBOX/ID.eml`.
 struct EmlFolders {
     root: ExportRoot,
-    /// The folder of the mailbox.
+    /// The folder of the current mailbox.
     folder: PathBuf,
 }
 
@@ -161,7 +161,7 @@ impl Output for MboxFiles {
     }
 }
 
-/// The only file of an export.
+/// A single mbox file for all mailboxes.
 struct SingleMbox {
     open: Option<MboxFile>,
     file_system: FileSystem,
@@ -193,7 +193,7 @@ impl Output for SingleMbox {
     }
 }
 
-/// A file that gets its name when it is complete; dropped before that, it is removed.
+/// An mbox file that gets its name when it is complete. It is removed if it is dropped before.
 struct MboxFile {
     file: BufWriter<File>,
     partial: PathBuf,
@@ -219,12 +219,12 @@ impl MboxFile {
 
 impl Drop for MboxFile {
     fn drop(&mut self) {
-        // After a good end there is nothing left to remove.
+        // After a successful rename there is nothing to remove.
         let _ = fs::remove_file(&self.partial);
     }
 }
 
-/// Standard output.
+/// An mbox on standard output.
 struct StdoutMbox(BufWriter<io::Stdout>);
 
 impl Output for StdoutMbox {
@@ -246,7 +246,7 @@ fn write_mbox(out: &mut dyn Write, message: &Summary, source: &Source) -> io::Re
     mbox::write_message(out, sender, message.received, &source.to_bytes())
 }
 
-/// Writes a message byte for byte, with the time of its arrival as that of the file.
+/// Writes a message byte for byte. The modification time of the file is the received time.
 fn write_file(partial: &Path, path: &Path, message: &Summary, source: &Source) -> io::Result<()> {
     let result = create_file(partial).and_then(|mut file| {
         file.write_all(&source.trace)?;
@@ -255,14 +255,14 @@ fn write_file(partial: &Path, path: &Path, message: &Summary, source: &Source) -
         fs::rename(partial, path)
     });
     if result.is_err() {
-        // It is of no use to anybody, and the error tells more than a second one could.
+        // The partial file is useless. The first error is more helpful than that of the removal.
         let _ = fs::remove_file(partial);
     }
     result
 }
 
-/// Makes a file that is locked while it is written. One of this name without a lock is what an export has left that was
-/// killed, and makes room.
+/// Creates a file that is locked while it is written. An unlocked file of this name is a leftover of a killed export
+/// and is replaced.
 fn create_partial(path: &Path) -> io::Result<File> {
     let is_left_over = || {
         let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
@@ -271,7 +271,7 @@ fn create_partial(path: &Path) -> io::Result<File> {
     let file = match create_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             if !is_left_over() {
-                let problem = format!("{} is there, perhaps of another export", path.display());
+                let problem = format!("{} exists; another export may be writing it", path.display());
                 return Err(io::Error::new(error.kind(), problem));
             }
             fs::remove_file(path)?;
@@ -279,12 +279,12 @@ fn create_partial(path: &Path) -> io::Result<File> {
         }
         created => created,
     }?;
-    // Where there are no locks, what is left has to be removed by hand.
+    // Without support for locks, leftovers must be removed manually.
     let _ = file.try_lock();
     Ok(file)
 }
 
-/// Mail is private: only its owner may read what is written.
+/// Creates a file that only its owner can read: messages are private.
 fn create_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
@@ -293,12 +293,12 @@ fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// A file system that is written to. It is synced as a whole: with a sync for each of many small files, an export takes ten
-/// times as long and more.
+/// The file system that is written to. It is synced as a whole: syncing each of many small files makes an export at
+/// least ten times slower.
 struct FileSystem(File);
 
 impl FileSystem {
-    /// The one that a folder is on. Linux tells later what it could not write since now.
+    /// Opens the file system that contains the folder. Linux reports write errors that happen after this call.
     fn containing(folder: &Path) -> io::Result<Self> {
         File::open(folder).map(Self)
     }

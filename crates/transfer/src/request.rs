@@ -1,53 +1,53 @@
-//! What to export or import. The command line parser fills these in.
+//! Requests for an export or an import. The command line parser creates them.
 
 use std::path::PathBuf;
 
 /// `restante export`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportRequest {
-    /// The form to write; none means what the name of `out` suggests.
+    /// The format. If `None`, the name of `out` determines it.
     pub format: Option<ExportFormat>,
-    /// The mailboxes to write, as names or addresses; none means all.
+    /// The mailboxes to export, as names or addresses. Empty means all.
     pub mailboxes: Vec<String>,
-    /// The folder or file to make, or `-` for standard output.
+    /// The folder or file to create, or `-` for standard output.
     pub out: PathBuf,
 }
 
-/// The forms that mail is written in.
+/// The formats of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
     /// A Maildir for each mailbox.
     Maildir,
     /// A folder of plain files for each mailbox.
     Eml,
-    /// A file for each mailbox, or one for all of them.
+    /// An mbox for each mailbox, or one for all.
     Mbox,
 }
 
 /// `restante import`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportRequest {
-    /// The form to expect.
+    /// The expected format.
     pub format: ImportFormat,
-    /// The mailbox for everything, as a name or an address; none means that names and contents tell.
+    /// The mailbox for all messages, as a name or an address. If `None`, file names and contents determine the mailbox.
     pub mailbox: Option<String>,
-    /// Whether everything counts as received now.
+    /// Whether all messages count as received now.
     pub received_now: bool,
-    /// Where the mail is: files, folders, or `-` for standard input.
+    /// The files and folders to import, or `-` for standard input.
     pub paths: Vec<PathBuf>,
 }
 
-/// The forms that mail is read in.
+/// The formats of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportFormat {
-    /// Whatever names and contents tell.
+    /// Determined by file names and contents.
     Auto,
     /// Maildirs.
     Maildir,
-    /// A mail in each file.
+    /// One message per file.
     Eml,
-    /// Many mails in each file.
+    /// Many messages per file.
     Mbox,
-    /// The tree of an Inbucket `file` store.
+    /// The folder tree of an Inbucket `file` store.
     Inbucket,
 }

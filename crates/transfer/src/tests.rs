@@ -1,4 +1,5 @@
-//! Export and import together, over stores in memory and folders on disk: what goes out comes back the same.
+//! Tests of export and import together, with memory stores and folders on disk: exported messages are imported
+//! unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use super::{message_reader, output};
 
 const LIMIT: usize = 100_000;
 
-/// A folder of our own, gone when this is dropped.
+/// A temporary folder that is removed when it is dropped.
 struct TestFolder(TestDir);
 
 impl TestFolder {
@@ -34,7 +35,7 @@ impl TestFolder {
         self.0.path().join(name)
     }
 
-    /// Writes a file, and the folders it lies in.
+    /// Writes a file, and creates its folders.
     fn file(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -56,7 +57,7 @@ async fn export_to(store: &dyn Store, format: Option<ExportFormat>, mailboxes: &
     export::export(store, &names, &mut *output, &mut silent_console(), &watch::channel(false).1).await.unwrap()
 }
 
-/// Imports by name and content, and returns what came of it with the number of problems.
+/// Imports files. Returns the result and the number of problems.
 async fn import_from(store: &Arc<dyn Store>, naming: Naming, request: ImportRequest) -> (ImportOutcome, u64) {
     let mailbox = request.mailbox.map(|name| naming.parse_mailbox(&name).unwrap());
     let options = ImportOptions { naming, mailbox, received_now: request.received_now, retention: None, total: 0 };
@@ -71,7 +72,7 @@ fn import_everything(path: &Path) -> ImportRequest {
     ImportRequest { format: ImportFormat::Auto, mailbox: None, received_now: false, paths: vec![path.to_owned()] }
 }
 
-/// All of a mailbox: what is listed, with its source.
+/// Returns all messages of a mailbox with their sources.
 async fn stored_messages(store: &dyn Store, mailbox: &str) -> Vec<(Summary, String)> {
     let mailbox = MailboxName::from(mailbox.to_owned());
     let mut held = Vec::new();
@@ -82,17 +83,17 @@ async fn stored_messages(store: &dyn Store, mailbox: &str) -> Vec<(Summary, Stri
     held
 }
 
-/// The names of all mailboxes.
+/// Returns the names of all mailboxes.
 async fn mailboxes(store: &dyn Store) -> Vec<MailboxName> {
     store.mailboxes(MailboxPage::ALL).await.unwrap().into_iter().map(|mailbox| mailbox.name).collect()
 }
 
-/// The sources of a mailbox.
+/// Returns the sources of a mailbox.
 async fn sources(store: &dyn Store, mailbox: &str) -> Vec<String> {
     stored_messages(store, mailbox).await.into_iter().map(|(_, source)| source).collect()
 }
 
-/// Some time ago, so that nothing is in the future.
+/// Returns a time in the past.
 fn noon() -> Timestamp {
     "2026-01-15T12:00:00Z".parse().unwrap()
 }
@@ -103,7 +104,7 @@ fn trace(mailbox: &str) -> String {
     )
 }
 
-/// A message as it could have been delivered.
+/// A message to deliver.
 #[derive(Debug, Clone)]
 struct TestMessage {
     mailbox: String,
@@ -145,7 +146,7 @@ async fn export_and_import(messages: &[TestMessage], format: ExportFormat) -> (A
     (first, second)
 }
 
-/// Each case writes folders, so there are few unless somebody asks for more.
+/// Each case writes folders, so the default number of cases is low.
 fn proptest_config() -> ProptestConfig {
     let default = ProptestConfig::default();
     if std::env::var_os("PROPTEST_CASES").is_some() { default } else { ProptestConfig { cases: 16, ..default } }
@@ -215,7 +216,7 @@ async fn exports_an_mbox_per_mailbox() {
 #[tokio::test]
 async fn selects_the_mailbox_of_a_message() {
     let table: &[(&str, &str, &str)] = &[
-        // What a Maildir is called counts for more than what stands in the message: it may have been moved there.
+        // The name of a Maildir takes precedence over the trace of a message, which may have been moved there.
         ("Bob+old/cur/1.a:2,S", "ann", "bob"),
         ("Bob/new/1.a", "", "bob"),
         ("Bob/.Sent/cur/1.a", "", "bob"),
@@ -248,7 +249,7 @@ async fn selects_the_mailbox_of_a_message() {
     }
 }
 
-/// Everything that was put into a Maildir is taken, or at least counted: how much of it, by the form to expect.
+/// All files of a Maildir are imported or at least counted: the numbers depend on the format.
 #[tokio::test]
 async fn imports_other_files_of_a_maildir_by_format() {
     let files: &[(&str, &str)] = &[
@@ -285,7 +286,7 @@ async fn imports_other_files_of_a_maildir_by_format() {
     }
 }
 
-/// A shell gives a pipe a name, as in `import <(cat Inbox)`, which says nothing about whose mail it is.
+/// The name of a pipe, as in `import <(cat Inbox)`, does not name a mailbox.
 #[tokio::test]
 async fn name_of_a_pipe_is_not_a_mailbox() {
     let (folder, store) = (TestFolder::new(), store());
@@ -359,7 +360,7 @@ async fn options_take_precedence() {
     let (summary, source) = stored_messages(&*store, "carl@x.org").await.remove(0);
     assert!(summary.received >= before);
     assert_eq!(source, trace("ann") + "\r\nhello\r\n");
-    // What no header tells, the envelope does.
+    // Values that are missing in the header are taken from the envelope.
     assert_eq!(summary.headline.from(), "<ann@x.org>");
     assert_eq!(summary.headline.to().collect::<Vec<_>>(), ["<carl@x.org>"]);
 }
@@ -405,7 +406,7 @@ fn does_not_overwrite_files() {
     let table = [
         (None, folder.join("full"), "is not empty"),
         (None, folder.join("there.mbox"), "exists"),
-        (Some(ExportFormat::Eml), folder.join("there.mbox"), "cannot make the folder"),
+        (Some(ExportFormat::Eml), folder.join("there.mbox"), "cannot create the folder"),
         (Some(ExportFormat::Maildir), PathBuf::from("-"), "only mbox"),
     ];
     for (format, out, expected) in table {
@@ -433,16 +434,16 @@ async fn rejects_concurrent_export_to_the_same_file() {
     let request = ExportRequest { format: None, mailboxes: Vec::new(), out: folder.join("all.mbox") };
     let _first = output::open(&request).unwrap();
     let error = output::open(&request).err().unwrap();
-    assert!(error.ends_with("all.mbox.part is there, perhaps of another export"), "{error}");
+    assert!(error.ends_with("all.mbox.part exists; another export may be writing it"), "{error}");
 }
 
-/// Stopped before the first message, or before the last file has its name.
+/// Stops before the first message, and before the last file gets its name.
 #[tokio::test]
 async fn describes_leftovers_of_a_stopped_export() {
     let (first, folder) = (store(), TestFolder::new());
     let message = TestMessage { mailbox: "bob".to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
     deliver(&*first, &message).await;
-    for (name, expected) in [("all.mbox", "all.mbox was not made"), ("out", "out does not hold everything")] {
+    for (name, expected) in [("all.mbox", "all.mbox was not created"), ("out", "out is incomplete")] {
         let out = folder.join(name);
         let mut output =
             output::open(&ExportRequest { format: None, mailboxes: Vec::new(), out: out.clone() }).unwrap();
@@ -452,7 +453,7 @@ async fn describes_leftovers_of_a_stopped_export() {
         drop(output);
         assert!(output::describe_leftovers(&out).ends_with(expected), "{}", output::describe_leftovers(&out));
     }
-    assert_eq!(output::describe_leftovers(Path::new("-")), "what was written is not everything");
+    assert_eq!(output::describe_leftovers(Path::new("-")), "the output is incomplete");
     let names: Vec<_> = fs::read_dir(folder.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["out"]);
 }

@@ -1,27 +1,27 @@
-//! The lines that a delivery puts in front of a mail, recognised on its way back in. Restante and Inbucket write the same
-//! shape; a Received line of any other server is part of the mail and is left there.
+//! Recognition of the trace lines that a delivery adds before a message. Restante and Inbucket write the same format.
+//! Received lines of other servers are part of the message and are kept there.
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 
-/// No line of ours is longer: it holds two names and two addresses.
+/// The maximum length of a trace line, which contains two names and two addresses.
 const MAX_LINE_BYTES: usize = 4096;
 
-/// The trace lines in front of a mail.
+/// The trace lines before a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Trace<'a> {
-    /// How many bytes they take.
+    /// Their length in bytes.
     pub(super) len: usize,
-    /// The sender of the envelope, without brackets; older versions of Inbucket do not write it.
+    /// The sender of the envelope, without brackets. Older versions of Inbucket do not write it.
     pub(super) return_path: Option<&'a str>,
-    /// The mailbox or the address that the mail was delivered to.
+    /// The mailbox or the address that the message was delivered to.
     pub(super) mailbox: &'a str,
-    /// When that was.
+    /// The time of delivery.
     pub(super) received: Timestamp,
 }
 
 impl<'a> Trace<'a> {
-    /// Finds the trace lines at the beginning of a mail. Their lines may end in LF alone: tools rewrite line ends.
+    /// Parses the trace lines at the start of a message. LF line ends are accepted, because some tools rewrite them.
     pub(super) fn parse(source: &'a [u8]) -> Option<Self> {
         let mut rest = source;
         let mut line = next_line(&mut rest)?;
@@ -42,7 +42,7 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// Takes a line off the front, without its end.
+/// Removes a line from the start and returns it without its end.
 fn next_line<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     let end = rest.iter().take(MAX_LINE_BYTES).position(|byte| *byte == b'\n')?;
     let (line, tail) = (&rest[..end], &rest[end + 1..]);
@@ -50,7 +50,8 @@ fn next_line<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)).ok()
 }
 
-/// Whether a line is `Received: from {helo} ([{ip}]) by {domain}`, with `(local)` for a peer without an address.
+/// Returns whether a line is `Received: from {helo} ([{ip}]) by {domain}`, or has `(local)` for a peer without an
+/// address.
 fn is_received(line: &str) -> bool {
     let parts = line.strip_prefix("Received: from ").and_then(|line| line.rsplit_once(" by "));
     parts.is_some_and(|(peer, domain)| {
@@ -59,7 +60,7 @@ fn is_received(line: &str) -> bool {
     })
 }
 
-/// The time of an RFC 5322 date. Inbucket has the name of the zone behind it, in brackets.
+/// Parses a date of RFC 5322. Inbucket appends the name of the zone in parentheses.
 fn timestamp(date: &str) -> Option<Timestamp> {
     let date = date.split_once(" (").map_or(date, |(date, _)| date);
     DateTimeParser::new().relaxed_weekday(true).parse_timestamp(date).ok()
