@@ -415,19 +415,19 @@ mod tests {
         let key = PrivateKeyDer::try_from(generated.signing_key.serialize_der()).unwrap();
         let certificate = generated.cert.der().clone();
         let (secure, plain) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
-        let https_url = format!("https://localhost:{}/", secure.local_addr().unwrap().port());
-        let http_url = format!("http://{}/", plain.local_addr().unwrap());
+        let secure_url = format!("https://localhost:{}/", secure.local_addr().unwrap().port());
+        let redirect_url = format!("http://{}/", plain.local_addr().unwrap());
         serve(secure, certificate.clone(), key);
-        redirect(plain, https_url.clone());
+        redirect(plain, secure_url.clone());
 
         let trusting_client =
             HttpClient::with_trust(TlsTrust::with_extra_roots(generated.cert.pem().as_bytes()).unwrap(), POLICY);
         // Twice, so that the TLS configuration is reused, and then by a redirect.
-        for url in [&https_url, &https_url, &http_url] {
+        for url in [&secure_url, &secure_url, &redirect_url] {
             assert_eq!(trusting_client.send(&request(url)).unwrap().body, b"secret");
         }
-        let other_name = https_url.replace("localhost", "127.0.0.1");
-        for (client, url) in [(&HttpClient::new(POLICY), &https_url), (&trusting_client, &other_name)] {
+        let other_name = secure_url.replace("localhost", "127.0.0.1");
+        for (client, url) in [(&HttpClient::new(POLICY), &secure_url), (&trusting_client, &other_name)] {
             let result = client.send(&request(url));
             assert!(matches!(&result, Err(HttpError::Network(why)) if why.contains("certificate")), "{result:?}");
         }

@@ -47,7 +47,7 @@ impl Normalizer {
                 self.reopen_formatting();
             }
             ElementKind::Formatting | ElementKind::Inline | ElementKind::Void | ElementKind::Break => {
-                self.reopen_formatting()
+                self.reopen_formatting();
             }
             ElementKind::Table => self.pending_formatting.clear(),
             _ => {}
