@@ -142,7 +142,7 @@ impl Reader {
             match mbox.next() {
                 Ok(Some(entry)) => match entry.source {
                     Some(source) if source.is_empty() => {
-                        self.send(ReaderEvent::Problem(format!("{}: is empty", origin())))?
+                        self.send(ReaderEvent::Problem(format!("{}: is empty", origin())))?;
                     }
                     Some(source) => self.send_message(file, origin(), source, file_time, entry.date)?,
                     None => self.send(ReaderEvent::Problem(format!("{}: {}", origin(), self.too_large())))?,

@@ -336,7 +336,7 @@ async fn ignores_or_reports_other_files() {
     folder.file("bob/3.eml", "x".repeat(LIMIT + 1));
     folder.file("bob/notes.txt", "no mail");
     folder.file("bob/index.gob", "expected");
-    folder.file("bob/.4.part", "half a mail");
+    folder.file("bob/.4.part", "half a message");
     folder.file("broken.mbox", "X: this is no mbox\n");
     std::os::unix::fs::symlink("/", folder.join("loop")).unwrap();
     let (imported, problems) = import_from(&store, Naming::Local, import_everything(folder.0.path())).await;
@@ -421,7 +421,7 @@ async fn replaces_leftovers_of_a_killed_export() {
     let (first, folder) = (store(), TestFolder::new());
     let message = TestMessage { mailbox: "bob".to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
     deliver(&*first, &message).await;
-    folder.file("all.mbox.part", "half a mail that is longer than the whole of it".repeat(9));
+    folder.file("all.mbox.part", "half a message that is longer than the whole of it".repeat(9));
     let out = folder.join("all.mbox");
     export_to(&*first, None, &[], out.clone()).await;
     assert!(fs::read_to_string(&out).unwrap().starts_with("From ann@x.org "));

@@ -41,7 +41,7 @@ impl DraftAddress {
         }
     }
 
-    /// Writes the address, followed by a comma if `goes_on` is true.
+    /// Writes the address, followed by a comma if `has_next` is true.
     pub(super) fn write(&self, field: &mut FieldWriter<'_>, has_next: bool) {
         let comma = if has_next { "," } else { "" };
         if self.name.is_empty() {

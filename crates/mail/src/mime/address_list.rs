@@ -31,7 +31,7 @@ impl NamedAddress {
     /// Parses the first `limit` addresses of a list, such as the value of a To field. Text that is not an address is
     /// omitted.
     pub fn parse_list(field: &[u8], limit: usize) -> Vec<Self> {
-        parse_mailboxes(field, limit)
+        parse_addresses(field, limit)
     }
 
     /// Parses the output of [`NamedAddress::display`]. A text of another form is an address.
@@ -54,14 +54,14 @@ impl NamedAddress {
 
 /// Parses the first `limit` addresses of a field's value. Groups are flattened. Text that is not an address is omitted,
 /// and so is an address that is truncated by the length limit.
-pub(super) fn parse_mailboxes(field: &[u8], limit: usize) -> Vec<NamedAddress> {
-    AddressList::parse(field, limit).mailboxes
+pub(super) fn parse_addresses(field: &[u8], limit: usize) -> Vec<NamedAddress> {
+    AddressList::parse(field, limit).addresses
 }
 
 /// A parsed address list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct AddressList {
-    pub(super) mailboxes: Vec<NamedAddress>,
+    pub(super) addresses: Vec<NamedAddress>,
     /// Whether the list is explicitly empty: `undisclosed-recipients:;`.
     pub(super) is_empty_group: bool,
 }
@@ -77,7 +77,7 @@ impl AddressList {
             is_quoting_enabled: true,
             reread: 0,
             has_group: false,
-            has_non_mailbox: false,
+            has_non_address: false,
         };
         let mut pos = 0;
         while pos < value.len() && reader.found.len() < limit {
@@ -90,8 +90,8 @@ impl AddressList {
             reader.end_item(false);
         }
         reader.found.truncate(limit);
-        let is_empty_group = reader.has_group && !reader.has_non_mailbox && reader.found.is_empty();
-        Self { mailboxes: reader.found, is_empty_group }
+        let is_empty_group = reader.has_group && !reader.has_non_address && reader.found.is_empty();
+        Self { addresses: reader.found, is_empty_group }
     }
 }
 
@@ -106,7 +106,7 @@ struct ListReader {
     /// Whether the list contains a group.
     has_group: bool,
     /// Whether the list contains words that are not an address.
-    has_non_mailbox: bool,
+    has_non_address: bool,
 }
 
 impl ListReader {
@@ -188,7 +188,7 @@ impl ListReader {
             return;
         }
         let list = content.iter().any(|b| matches!(b, b',' | b';')) || memchr::memchr_iter(b'@', content).count() > 1;
-        let mut addresses = if list { ListItem::parse_bare_mailboxes(content) } else { Vec::new() };
+        let mut addresses = if list { ListItem::parse_bare_addresses(content) } else { Vec::new() };
         let (address, others) = match addresses.is_empty() {
             true if content.contains(&b'@') => (remove_blanks_and_comments(content), addresses),
             true => (content.to_vec(), addresses),
@@ -232,18 +232,18 @@ impl ListReader {
             let name = if before.trim_ascii().is_empty() && !after.contains(&b'@') { after } else { before };
             self.found.push(NamedAddress { name: decode_name(name), address: one_line(&decode_unlabelled(address)) });
             // An address without brackets follows one with brackets.
-            self.found.extend(ListItem::parse_bare_mailboxes(&item.bare.text));
+            self.found.extend(ListItem::parse_bare_addresses(&item.bare.text));
             return;
         }
         let bare = item.bare.text.trim_ascii();
         if item.bare.has_at {
-            let mut mailboxes = ListItem::parse_bare_mailboxes(bare);
-            if let [only] = mailboxes.as_mut_slice()
+            let mut addresses = ListItem::parse_bare_addresses(bare);
+            if let [only] = addresses.as_mut_slice()
                 && only.name.is_empty()
             {
                 only.name = decode_name(&item.comment);
             }
-            self.found.append(&mut mailboxes);
+            self.found.append(&mut addresses);
             return;
         }
         if !bare.is_empty() {
@@ -251,7 +251,7 @@ impl ListReader {
                 self.item = ListItem { phrase: item.phrase, ..ListItem::default() };
                 self.item.phrase.push(b',');
             } else {
-                self.has_non_mailbox = true;
+                self.has_non_address = true;
             }
         }
     }
@@ -337,7 +337,7 @@ impl ListItem {
     /// Parses the addresses in a text without brackets. Each word with an `@` is an address; whitespace may surround
     /// its `@` and its dots (section 4.4). The words before it are its name. The words after a single address are its
     /// name if it has none.
-    fn parse_bare_mailboxes(text: &[u8]) -> Vec<NamedAddress> {
+    fn parse_bare_addresses(text: &[u8]) -> Vec<NamedAddress> {
         let words = split_words(text);
         let mut found: Vec<NamedAddress> = Vec::new();
         let mut name: Vec<u8> = Vec::new();
@@ -496,7 +496,7 @@ mod tests {
     use super::*;
 
     fn parse_and_display(value: &str) -> Vec<String> {
-        parse_mailboxes(value.as_bytes(), 10).iter().map(NamedAddress::display).collect()
+        parse_addresses(value.as_bytes(), 10).iter().map(NamedAddress::display).collect()
     }
 
     #[test]
@@ -512,12 +512,12 @@ mod tests {
             ("x>", "", "x>"),
         ];
         for (text, name, address) in table {
-            let mailbox = NamedAddress::from_display(text);
-            assert_eq!((mailbox.name.as_str(), mailbox.address.as_str()), (name, address), "{text}");
+            let parsed = NamedAddress::from_display(text);
+            assert_eq!((parsed.name.as_str(), parsed.address.as_str()), (name, address), "{text}");
         }
-        let mailbox = NamedAddress::new(" Jane\r\nDoe ", "a@x\0");
-        assert_eq!(NamedAddress::from_display(&mailbox.display()), mailbox);
-        assert_eq!(mailbox.display(), "Jane  Doe <a@x>");
+        let parsed = NamedAddress::new(" Jane\r\nDoe ", "a@x\0");
+        assert_eq!(NamedAddress::from_display(&parsed.display()), parsed);
+        assert_eq!(parsed.display(), "Jane  Doe <a@x>");
     }
 
     #[test]
@@ -636,7 +636,7 @@ mod tests {
     #[test]
     fn limits_the_number_of_addresses() {
         let many = "a@x,".repeat(10_000);
-        assert_eq!(parse_mailboxes(many.as_bytes(), 1000).len(), 1000);
+        assert_eq!(parse_addresses(many.as_bytes(), 1000).len(), 1000);
     }
 
     #[test]
@@ -648,7 +648,7 @@ mod tests {
             "=?utf-8?Q?Doe,_Jane?= <j@x>",
             "<j@example.org, and, more>",
         ] {
-            let list = parse_mailboxes(format!("a@x, {filler}{tail}").as_bytes(), 10);
+            let list = parse_addresses(format!("a@x, {filler}{tail}").as_bytes(), 10);
             assert_eq!(list.iter().map(NamedAddress::display).collect::<Vec<_>>(), ["<a@x>"], "{tail}");
         }
     }
@@ -656,7 +656,7 @@ mod tests {
     #[test]
     fn truncates_displayed_names() {
         let long = "é".repeat(10_000);
-        let displayed = parse_mailboxes(format!("{long} <{long}@x>").as_bytes(), 1)[0].display();
+        let displayed = parse_addresses(format!("{long} <{long}@x>").as_bytes(), 1)[0].display();
         assert!(
             displayed.starts_with("éé") && displayed.ends_with("é>") && displayed.len() <= 2 * MAX_DISPLAY_BYTES + 3
         );

@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn decodes_text_in_other_charsets() {
         let found = decode(b"8NLJ18XU\r\n____\r\n", ExpectedContent::Text);
-        assert_eq!(found.content, b"8NLJ18XU\r\n____\r\n", "too short to tell");
+        assert_eq!(found.content, b"8NLJ18XU\r\n____\r\n", "too short to detect");
         let found = decode(b"8NLJ18XULCDLwcsgxMXMwT8=\r\n____\r\n", ExpectedContent::Text);
         assert_eq!(found.content, b"\xf0\xd2\xc9\xd7\xc5\xd4, \xcb\xc1\xcb \xc4\xc5\xcc\xc1?\n____\r\n");
     }

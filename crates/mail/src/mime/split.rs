@@ -415,22 +415,22 @@ mod tests {
                 "Content-Type: multipart/mixed\n\n--b\nContent-Type: text/html\n\none\n--b--\n",
                 "multipart/mixed\n  text/html one",
             ),
-            ("no boundary to be found", "Content-Type: multipart/mixed\n\nHi\n", "text/plain Hi\\n"),
+            ("no boundary found", "Content-Type: multipart/mixed\n\nHi\n", "text/plain Hi\\n"),
             ("a boundary that never occurs", "Content-Type: multipart/mixed; boundary=b\n\nHi\n", "text/plain Hi\\n"),
-            ("a header only", "Content-Type: multipart/mixed; boundary=b\n", "multipart/mixed"),
+            ("only a header", "Content-Type: multipart/mixed; boundary=b\n", "multipart/mixed"),
             (
                 "parts without an empty line or body",
                 "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n--b\n--b\n\n--b--",
                 "multipart/mixed\n  text/html",
             ),
             (
-                "a mail inside is a leaf",
+                "a nested message is a leaf",
                 "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: message/rfc822\n\n\
                  Content-Type: multipart/mixed; boundary=c\n\n--c\n\nx\n--b--\n",
                 "multipart/mixed\n  message/rfc822 Content-Type: multipart/mixed; boundary=c\\n\\n--c\\n\\nx",
             ),
             (
-                "digests hold mails",
+                "parts of a digest are messages",
                 "Content-Type: multipart/digest; boundary=b\n\n--b\n\nSubject: x\n\n--b--\n",
                 "multipart/digest\n  message/rfc822 Subject: x\\n",
             ),
@@ -441,13 +441,13 @@ mod tests {
                 "multipart/mixed\n  text/plain one\\n--b\n  multipart/mixed\n    text/plain two",
             ),
             (
-                "something after the boundary",
+                "text after the boundary",
                 "Content-Type: multipart/mixed; boundary=bound\n\n--bound and more\n\none\n--bound;x\n\
                  Content-Type: text/html\n\ntwo\n--bound--end\nepilogue\n",
                 "multipart/mixed\n  text/plain one\n  text/html two",
             ),
             (
-                "a boundary with something at its end, all the way",
+                "extra text after every boundary",
                 "Content-Type: multipart/mixed; boundary=bound\n\n--bound1\n\none\n--bound1\n\ntwo\n--bound1--\n",
                 "multipart/mixed\n  text/plain one\n  text/plain two",
             ),
@@ -457,28 +457,28 @@ mod tests {
                 "multipart/mixed\n  text/plain one\\n--bullet point\\ntwo",
             ),
             (
-                "a mail inside whose boundary starts with ours",
+                "a nested message whose boundary starts with the outer one",
                 "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: message/rfc822\n\n\
                  Content-Type: multipart/mixed; boundary=\"b1\"\n\n--b1\n\nx\n--b1--\n--b\n\ny\n--b--\n",
                 "multipart/mixed\n  message/rfc822 Content-Type: multipart/mixed; boundary=\\\"b1\\\"\\n\\n--b1\\n\\nx\\n--b1--\n  text/plain y",
             ),
             (
-                "a delimiter that was cut off",
+                "a truncated delimiter",
                 "Content-Type: multipart/mixed; boundary=bound\n\n--bound\n\none\n--bou",
                 "multipart/mixed\n  text/plain one",
             ),
             (
-                "a delimiter that was cut off at once",
+                "a delimiter truncated after two dashes",
                 "Content-Type: multipart/mixed; boundary=bound\n\n--bound\n\none\n--\n",
                 "multipart/mixed\n  text/plain one",
             ),
             (
-                "a signature is no delimiter",
+                "a signature is not a delimiter",
                 "Content-Type: multipart/mixed; boundary=bound\n\n--bound\n\none\n-- \nJane\n",
                 "multipart/mixed\n  text/plain one\\n-- \\nJane\\n",
             ),
             (
-                "an end that is a beginning",
+                "an end without final dashes",
                 "Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--b\n",
                 "multipart/mixed\n  text/plain one",
             ),
@@ -487,7 +487,7 @@ mod tests {
                 "Subject: x\n\nHi\nbegin 644 a.txt\n#2&5L\n`\nend\nbye\n",
                 "text/plain Hi\\nbegin 644 a.txt\\n#2&5L\\n`\\nend\\nbye\\n\n  application/octet-stream begin 644 a.txt\\n#2&5L\\n`\\nend\\n",
             ),
-            ("an empty mail", "", "text/plain"),
+            ("an empty message", "", "text/plain"),
         ];
         for (what, source, parts) in table {
             assert_eq!(outline(source), parts, "{what}");

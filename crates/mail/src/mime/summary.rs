@@ -1,6 +1,6 @@
 //! The header fields of the summary, parsed on arrival without reading anything else of the message.
 
-use super::address_list::{AddressList, MAX_FIELD_BYTES, NamedAddress, parse_mailboxes};
+use super::address_list::{AddressList, MAX_FIELD_BYTES, NamedAddress, parse_addresses};
 use super::charset::one_line;
 use super::encoded_words;
 use super::header::{Fields, RawField, unfold};
@@ -38,7 +38,7 @@ pub fn header_summary(source: &[u8]) -> HeaderSummary {
     for RawField { name, value } in Fields::new(source, 0, |_| false) {
         let (name, value) = (&source[name], &source[value]);
         if name.eq_ignore_ascii_case(b"from") {
-            from = from.or_else(|| parse_mailboxes(value, 1).first().map(NamedAddress::display));
+            from = from.or_else(|| parse_addresses(value, 1).first().map(NamedAddress::display));
         } else if name.eq_ignore_ascii_case(b"to") {
             to.add(value);
         } else if name.eq_ignore_ascii_case(b"subject") {
@@ -49,9 +49,9 @@ pub fn header_summary(source: &[u8]) -> HeaderSummary {
 }
 
 /// Formats recipients for the summary, and drops those beyond its limits.
-pub fn summarize_recipients(mailboxes: impl IntoIterator<Item = NamedAddress>) -> Vec<String> {
+pub fn summarize_recipients(addresses: impl IntoIterator<Item = NamedAddress>) -> Vec<String> {
     let mut to = Recipients::default();
-    to.extend(mailboxes);
+    to.extend(addresses);
     to.list
 }
 
@@ -77,14 +77,14 @@ impl Recipients {
             return;
         }
         self.bytes_read += field.len().min(MAX_FIELD_BYTES);
-        let AddressList { mailboxes, is_empty_group } = AddressList::parse(field, MAX_RECIPIENTS - self.list.len());
+        let AddressList { addresses, is_empty_group } = AddressList::parse(field, MAX_RECIPIENTS - self.list.len());
         self.is_empty_group |= is_empty_group;
-        self.extend(mailboxes);
+        self.extend(addresses);
     }
 
-    fn extend(&mut self, mailboxes: impl IntoIterator<Item = NamedAddress>) {
-        for mailbox in mailboxes.into_iter().take(MAX_RECIPIENTS - self.list.len()) {
-            let displayed = mailbox.display();
+    fn extend(&mut self, addresses: impl IntoIterator<Item = NamedAddress>) {
+        for address in addresses.into_iter().take(MAX_RECIPIENTS - self.list.len()) {
+            let displayed = address.display();
             self.bytes += displayed.len();
             if self.bytes > MAX_RECIPIENTS_BYTES {
                 return;
@@ -187,11 +187,11 @@ mod tests {
     #[test]
     fn truncates_long_values() {
         let word = "=?utf-8?Q?=C3=A9=E2=82=AC?= ";
-        let mailbox = format!("{} <a@x>,", word.repeat(20));
+        let address = format!("{} <a@x>,", word.repeat(20));
         let source = format!(
             "From: {}\r\nTo: {}\r\nTo: b@y\r\nSubject: {}\r\n\r\n",
             "é".repeat(10_000) + " <a@x>",
-            mailbox.repeat(1000),
+            address.repeat(1000),
             word.repeat(10_000)
         );
         let summary = header_summary(source.as_bytes());
@@ -199,6 +199,6 @@ mod tests {
         assert!(summary.to.as_ref().is_some_and(|to| to.iter().all(|one| one.ends_with("é€ <a@x>"))));
         assert!((30_000..=MAX_RECIPIENTS_BYTES).contains(&summary.to.unwrap_or_default().concat().len()));
         assert!((MAX_SUBJECT_BYTES - 3..=MAX_SUBJECT_BYTES).contains(&summary.subject.len()));
-        assert!(summary.subject.chars().all(|c| "é€".contains(c)), "characters and words stay whole");
+        assert!(summary.subject.chars().all(|c| "é€".contains(c)), "characters and words are not split");
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 fn views_match_golden_files() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     let corpus_files = corpus_files();
-    assert!(corpus_files.len() >= 120, "the corpus is there");
+    assert!(corpus_files.len() >= 120, "the corpus is complete");
     let mut wrong = Vec::new();
     for path in corpus_files {
         let found = view(&fs::read(&path).unwrap());

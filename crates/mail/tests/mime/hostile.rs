@@ -51,7 +51,7 @@ fn limits_ten_thousand_parts() {
     assert!(has_defect(&mime, Defect::LIMIT));
     let text = mime.text();
     assert!(text.starts_with("part 0\n--\npart 1\n--\n"));
-    assert!(text.contains("part 9999"), "what is beyond the limit stays readable");
+    assert!(text.contains("part 9999"), "content beyond the limit is readable");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn limits_a_thousand_levels() {
     assert_eq!(mime.parts().len(), MAX_DEPTH + 1);
     assert!(has_defect(&mime, Defect::LIMIT));
     let content = mime.attachments()[0].content();
-    assert!(content.ends_with(b"deep\r\n"), "what is beyond the limit stays readable");
+    assert!(content.ends_with(b"deep\r\n"), "content beyond the limit is readable");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn parses_a_megabyte_of_header() {
     assert!(read_all(separators.clone().into()).text().starts_with("From me"));
     assert_eq!(read_all((separators + "Y: z\r\n\r\nbody").into()).text(), "body");
     let late = "X: y\r\n".repeat(2000) + "Content-Type: text/html\r\n\r\n<p>late";
-    assert_eq!(read_all(late.into()).html(), "<p>late", "what the mail is counts wherever it is said");
+    assert_eq!(read_all(late.into()).html(), "<p>late", "content fields beyond the limit are used");
     let folded = read_all(("X: y\r\n".to_owned() + &" folded\r\n".repeat(110_000) + "\r\nbody").into());
     assert_eq!(folded.text(), "body");
 }
