@@ -1,4 +1,4 @@
-//! What an answer, or the lack of one, means for the event that was told and for its target.
+//! What a response or an error means for the event that was sent and for its target.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use restante_http_client::{HttpError, Response};
 
 use crate::backoff::parse_retry_after;
 
-/// What becomes of an event after an attempt.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AttemptResult {
-    /// The target has taken it.
+    /// The target accepted the event.
     Delivered,
-    /// No further attempt can help.
+    /// Further attempts cannot succeed.
     PermanentFailure(String),
-    /// It is to be tried again.
+    /// The event is to be sent again.
     Retry {
-        /// Whose trouble it is.
+        /// What failed.
         scope: FailureScope,
-        /// How long the target asks to be left alone.
+        /// The delay that the target requested.
         retry_after: Option<Duration>,
-        /// What happened, for the log.
+        /// The cause for the log.
         cause: String,
     },
 }
 
 impl AttemptResult {
-    /// What happened, for the log; nothing of a target's URL is in it but the host. Empty when all went well.
+    /// Returns the cause for the log. It contains nothing of the target's URL but the host. Empty on success.
     pub(crate) fn cause(&self) -> &str {
         match self {
             Self::Delivered => "",
@@ -35,23 +35,23 @@ impl AttemptResult {
     }
 }
 
-/// Whose trouble a failure is.
+/// What a failure applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureScope {
-    /// The target's: no other event would fare better now.
+    /// The target: other events would fail now, too.
     Target,
-    /// The event's: another one may well be taken.
+    /// The event: others may be accepted.
     Event,
 }
 
-/// Judges the end of an attempt.
+/// Classifies the result of a request.
 pub(crate) fn classify(ended: Result<Response, HttpError>, now: Timestamp) -> AttemptResult {
     match ended {
         Ok(response) => classify_response(&response, now),
         Err(HttpError::ForbiddenAddress(cause)) => AttemptResult::PermanentFailure(format!(
             "{cause} (webhook.private=true allows targets that are not public)"
         )),
-        // The failure may repeat the URL, which may be a secret.
+        // The error may repeat the URL, which may be a secret.
         Err(HttpError::InvalidRequest(_)) => {
             AttemptResult::PermanentFailure("no request can be sent to its URL".to_owned())
         }

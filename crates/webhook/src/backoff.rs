@@ -1,22 +1,22 @@
-//! How long to wait before the next attempt.
+//! Delays between attempts.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 
-/// The times that attempts keep.
+/// Delays and timeouts of delivery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
-    /// The wait after the first failure, which doubles with each further one.
+    /// The delay after the first failure. It doubles with each further failure.
     pub(crate) first_delay: Duration,
-    /// The longest wait.
+    /// The maximum delay.
     pub(crate) max_delay: Duration,
-    /// The longest wait that a target may ask for.
+    /// The maximum delay that a target can request with `Retry-After`.
     pub(crate) max_retry_after: Duration,
-    /// How long a thread without work stays.
+    /// How long a thread without work stays alive.
     pub(crate) idle_timeout: Duration,
-    /// How long an outbox that cannot be written to is left alone.
+    /// The delay before a failed write to the outbox is retried.
     pub(crate) outbox_retry_delay: Duration,
 }
 
@@ -29,8 +29,9 @@ impl Backoff {
         outbox_retry_delay: Duration::from_secs(10),
     };
 
-    /// The wait after so many failures. The `spread` makes it shorter by up to a quarter, so that what failed together is
-    /// not tried again together. A target that names a longer wait gets it.
+    /// Returns the delay after the given number of failures. `jitter` shortens it by up to a quarter, so that events
+    /// that failed together are not retried together. A longer delay requested by the target is respected up to
+    /// `max_retry_after`.
     pub(crate) fn delay(&self, failures: u32, spread: u8, wish: Option<Duration>) -> Duration {
         let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
         let wait = self.first_delay.saturating_mul(doubled).min(self.max_delay);
@@ -39,7 +40,7 @@ impl Backoff {
     }
 }
 
-/// How long a target asks to be left alone (RFC 9110 section 10.2.3): a number of seconds, or a date.
+/// Parses the `Retry-After` header field (RFC 9110 section 10.2.3): a number of seconds or a date.
 pub(crate) fn parse_retry_after(headers: &[(String, String)], now: Timestamp) -> Option<Duration> {
     let (_, value) = headers.iter().find(|(name, _)| name == "retry-after")?;
     let value = value.trim();
@@ -50,10 +51,10 @@ pub(crate) fn parse_retry_after(headers: &[(String, String)], now: Timestamp) ->
     Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
 }
 
-/// A number that nobody can foresee.
+/// Returns a random byte.
 pub(crate) fn random_jitter() -> u8 {
     let mut byte = [0];
-    // Without it attempts are just as good, only less scattered.
+    // If the random source fails, retries are less spread out, which is acceptable.
     let _ = aws_lc_rs::rand::fill(&mut byte);
     byte[0]
 }

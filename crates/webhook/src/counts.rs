@@ -1,29 +1,29 @@
-//! What has become of the events, in numbers.
+//! Delivery statistics: counters and their snapshot.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What has become of the events for one target.
+/// Delivery statistics of one target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Scheme, host and port of the target; the rest of its URL may be a secret.
+    /// Scheme, host and port of the target. The rest of its URL may be a secret.
     pub target: String,
-    /// Events that wait.
+    /// Events in the queue.
     pub waiting: u64,
-    /// Events that the target has taken.
+    /// Events that the target accepted.
     pub delivered: u64,
     /// Attempts that failed and will be repeated.
     pub retried: u64,
     /// Events that were given up.
     pub failed: u64,
-    /// Events that found the queue full, or came too late.
+    /// Events that were dropped because the queue was full or the server was shutting down.
     pub dropped: u64,
 }
 
-/// The numbers of one target while they change.
+/// The counters of one target.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) waiting: AtomicU64,
-    /// What waits, in bytes.
+    /// Size of the queued events in bytes.
     pub(crate) queued_bytes: AtomicU64,
     pub(crate) delivered: AtomicU64,
     pub(crate) retried: AtomicU64,
@@ -32,7 +32,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Adds the numbers to those of another target that is shown under the same name.
+    /// Adds the counters to `counts`, which may already contain those of another target with the same label.
     pub(crate) fn add_to(&self, counts: &mut Counts) {
         counts.waiting += self.waiting.load(Relaxed);
         counts.delivered += self.delivered.load(Relaxed);

@@ -1,38 +1,38 @@
-//! Where a target is: its URL, taken apart into what is asked for, what may be shown, and what proves who asks.
+//! The endpoint of a target: its URL, split into the request URL, a label without secrets, and the credentials.
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use restante_http_client::parse_url;
 
-/// A target's URL.
+/// A parsed target URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    /// What is asked for: the URL without user and fragment.
+    /// The URL without user information and fragment.
     pub(crate) url: String,
-    /// What logs and metrics show: scheme, host and port. Path and query are often secrets that let anybody in.
+    /// Scheme, host and port, for logs and metrics. Path and query often contain secrets.
     pub(crate) label: String,
-    /// The value of the Authorization field, when the URL names a user.
+    /// The value of the Authorization field, if the URL contains a user.
     pub(crate) authorization: Option<String>,
 }
 
 impl Endpoint {
-    /// Takes a URL apart. Spellings that mean the same give the same. The error does not repeat the URL.
+    /// Parses and normalizes a URL. Equivalent URLs give equal endpoints. The error does not repeat the URL.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         let mut url = parse_url(url)
             .map_err(|_| "no request can be sent to the URL, which must be as in https://x.org/hook".to_owned())?;
         let is_named = !url.username().is_empty() || url.password().is_some();
         let authorization = is_named.then(|| basic_authorization(url.username(), url.password().unwrap_or_default()));
-        // These fail only where there is no host, and here is one.
+        // These fail only if the URL has no host, which `destination` has excluded.
         let _ = url.set_username("").and_then(|()| url.set_password(None));
         Ok(Self { label: url.origin().ascii_serialization(), url: url.into(), authorization })
     }
 
-    /// What the target is known by where its URL must not be shown.
+    /// Returns a digest that identifies the target without revealing its URL.
     pub(crate) fn digest(&self) -> Digest {
         let mut context = digest::Context::new(&digest::SHA256);
         context.update(self.url.as_bytes());
-        // A URL has no blanks.
+        // A URL contains no blanks.
         context.update(b" ");
         context.update(self.authorization.as_deref().unwrap_or_default().as_bytes());
         let mut digest = Digest::default();
@@ -41,16 +41,16 @@ impl Endpoint {
     }
 }
 
-/// See [`Place::digest`].
+/// See [`Endpoint::digest`].
 pub(crate) type Digest = [u8; 32];
 
-/// RFC 7617: user and password as they are meant, not as they are written in a URL.
+/// Returns the value of a Basic Authorization field (RFC 7617). The percent encoding of the URL is decoded first.
 fn basic_authorization(name: &str, password: &str) -> String {
     let plain = [&percent_decode(name)[..], b":", &percent_decode(password)].concat();
     format!("Basic {}", STANDARD.encode(plain))
 }
 
-/// A `%` that is not followed by two hexadecimal digits stands for itself.
+/// Decodes percent encoding. A `%` that is not followed by two hexadecimal digits is kept.
 fn percent_decode(text: &str) -> Vec<u8> {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let bytes = text.as_bytes();

@@ -1,15 +1,15 @@
-//! Which events a target wants.
+//! The filter of a target: which events are sent to it.
 
 use restante_mail::patterns::Patterns;
 
 use crate::{Event, Target};
 
-/// What one entry of the settings asks for.
+/// The filter of one entry of the settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
-    /// Empty for all.
+    /// Empty for all events.
     events: Vec<Event>,
-    /// Empty for all.
+    /// Empty for all mailboxes.
     mailboxes: Patterns,
 }
 
@@ -18,7 +18,7 @@ impl Filter {
         Self { events: target.events.clone(), mailboxes: target.mailboxes.iter().collect() }
     }
 
-    /// Whether it asks for this event in this mailbox.
+    /// Returns whether `event` in `mailbox` is to be sent.
     pub(crate) fn matches(&self, event: Event, mailbox: &str) -> bool {
         (self.events.is_empty() || self.events.contains(&event))
             && (self.mailboxes.is_empty() || self.mailboxes.matches(mailbox))

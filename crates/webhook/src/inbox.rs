@@ -1,5 +1,6 @@
-//! The box between those who must not wait and the clerk: what the mailroom tells, and what the lanes are done with. There is a
-//! place in a lane for everything in it, so it holds as many events as all lanes do, within a bound on bytes.
+//! The inbox of the persist worker. The mailroom puts events into it and the target queues report finished rows;
+//! neither ever waits. Every event in it has a reserved slot in each of its target queues, so the number of events is
+//! limited by the queues. The size is limited in bytes.
 
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -10,58 +11,58 @@ use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 
 use crate::Event;
 
-/// How much may lie in the box. The clerk empties it at once; it fills only when the disk stalls, or when a large mailbox is
-/// deleted.
+/// The maximum size of all events in the inbox. The worker empties it at once. It fills only if the disk stalls or a
+/// large mailbox is deleted.
 pub(crate) const MAX_INBOX_BYTES: usize = 64 << 20;
 
-/// Something that happened.
+/// An event for the worker.
 #[derive(Clone, Debug)]
 pub(crate) struct InboxEvent {
     pub(crate) event: Event,
     pub(crate) summary: Summary,
-    /// Who is told of it. A place is taken in each of these lanes.
+    /// The indexes of the target queues. A slot is reserved in each of them.
     pub(crate) targets: Vec<usize>,
 }
 
 impl InboxEvent {
-    /// How much memory it takes, about.
+    /// Returns the approximate memory use.
     fn size_bytes(&self) -> usize {
         size_of::<Self>() + self.summary.headline.text_len()
     }
 }
 
-/// Why news was not taken.
+/// The reason why an event is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DropReason {
-    /// There is no room.
+    /// The queue is full.
     Full,
-    /// The end has begun.
+    /// The server is shutting down.
     Closed,
 }
 
-/// See the file's documentation.
+/// The inbox. See the module documentation.
 #[derive(Debug, Default)]
 pub(crate) struct EventInbox {
     inbox: Inbox<State>,
-    /// The highest id of a stored message that was ever heard of, whether somebody wants to be told or not.
+    /// The highest id of any stored message, whether a target matches it or not.
     highest_id: AtomicU64,
-    /// Whether what waits is written down.
+    /// Whether the waiting events are written to disk.
     is_persisted: AtomicBool,
 }
 
-/// What the clerk takes out at once.
+/// Everything that the worker takes from the inbox at once.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// Where the server begins: the last id that was given before. It is there once.
+    /// The last id that was assigned before the server started serving. Present in one batch only.
     pub(crate) last_id_before_start: Option<u64>,
     pub(crate) events: Vec<InboxEvent>,
-    /// Whether everything that was missed is among the news, now or before.
+    /// Whether all missed messages have been put into the inbox, in this batch or an earlier one.
     pub(crate) is_caught_up: bool,
-    /// Rows of the outbox that are done with.
+    /// Rows of the outbox that are finished.
     pub(crate) finished_rows: Vec<i64>,
-    /// Whether the clerk is to leave.
+    /// Whether the worker must stop after this batch.
     pub(crate) is_stopping: bool,
-    /// Whether this is an end in good order.
+    /// Whether this is a clean shutdown.
     pub(crate) is_clean: bool,
 }
 
@@ -72,31 +73,31 @@ struct State {
     events: BoundedQueue<InboxEvent>,
     is_caught_up: bool,
     finished_rows: Vec<i64>,
-    /// Whether news came after the box was closed.
+    /// Whether an event arrived after the inbox was closed.
     has_late_event: bool,
-    /// Whether the end was requested in good order.
+    /// Whether a clean shutdown was requested.
     is_clean: bool,
     worker: WorkerProgress,
 }
 
-/// The start of the server. Until it serves, the clerk leaves everything as it is.
+/// The start of the server. Until the server is serving, the worker changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StartState {
     NotStarted,
-    /// The server serves. This is the last id that was given before.
+    /// The server is serving. Contains the last id that was assigned before.
     Started(u64),
-    /// The clerk knows that id.
+    /// The worker has received that id.
     Reported,
 }
 
-/// How far the clerk has come.
+/// The progress of the worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum WorkerProgress {
     #[default]
     Running,
-    /// After the box was closed it has worked off all news.
+    /// It has processed all events that arrived before the inbox was closed.
     Flushed,
-    /// It takes nothing out any more.
+    /// It takes nothing from the inbox any more.
     Stopped,
 }
 
@@ -124,7 +125,7 @@ impl Default for State {
 }
 
 impl EventInbox {
-    /// The server serves from now on; this is the last id that was given before.
+    /// Records that the server is serving. `last` is the last id that was assigned before.
     pub(crate) fn start(&self, last: MessageId) {
         self.record_id(last);
         let mut contents = self.inbox.lock();
@@ -134,7 +135,7 @@ impl EventInbox {
         self.inbox.notify();
     }
 
-    /// Puts news in, if there is room.
+    /// Adds an event, unless the inbox is full or closed.
     pub(crate) fn push(&self, news: InboxEvent) -> Result<(), DropReason> {
         let mut contents = self.inbox.lock();
         if contents.stage != Stage::Open {
@@ -147,8 +148,8 @@ impl EventInbox {
         Ok(())
     }
 
-    /// Puts in all that was missed before this start, whose size is bounded elsewhere; all of it or, when it is too late,
-    /// nothing.
+    /// Adds all messages that were missed before this start. Their size is limited by the caller. Adds all of them, or
+    /// returns them if the inbox is closed.
     pub(crate) fn push_missed(&self, news: Vec<InboxEvent>) -> Result<(), Vec<InboxEvent>> {
         let mut contents = self.inbox.lock();
         if contents.stage != Stage::Open {
@@ -163,27 +164,27 @@ impl EventInbox {
         Ok(())
     }
 
-    /// A stored message was heard of.
+    /// Records the id of a stored message.
     pub(crate) fn record_id(&self, id: MessageId) {
         self.highest_id.fetch_max(id.number(), Relaxed);
     }
 
-    /// The highest id of those that were heard of.
+    /// Returns the highest recorded id.
     pub(crate) fn highest_id(&self) -> u64 {
         self.highest_id.load(Relaxed)
     }
 
-    /// The clerk's: whether what waits is written down now.
+    /// Records whether the waiting events are written to disk. Called by the worker.
     pub(crate) fn set_persisted(&self, is_kept: bool) {
         self.is_persisted.store(is_kept, Relaxed);
     }
 
-    /// Whether what waits is found again at the next start.
+    /// Returns whether the waiting events will be found at the next start.
     pub(crate) fn is_persisted(&self) -> bool {
         self.is_persisted.load(Relaxed)
     }
 
-    /// A row of the outbox is done with. There are never more of them than events that wait.
+    /// Reports that a row of the outbox is finished. There are never more of them than waiting events.
     pub(crate) fn finish_row(&self, row: i64) {
         let mut contents = self.inbox.lock();
         if contents.queue.worker < WorkerProgress::Stopped {
@@ -192,7 +193,7 @@ impl EventInbox {
         }
     }
 
-    /// The clerk's: waits until there is something to do, or for so long.
+    /// Waits until there is something to do, or for the duration `wait`. Called by the worker.
     pub(crate) fn next_batch(&self, wait: Option<Duration>) -> Batch {
         let deadline = wait.map(|wait| Instant::now() + wait);
         let has_begun = |Contents { queue, stage }: &mut Contents<State>| {
@@ -221,20 +222,21 @@ impl EventInbox {
         }
     }
 
-    /// The clerk's: nothing is taken out any more.
+    /// Records that the worker has stopped.
     pub(crate) fn mark_stopped(&self) {
         self.inbox.lock().queue = State { worker: WorkerProgress::Stopped, ..State::default() };
         self.inbox.notify();
     }
 
-    /// Takes no news any more, and waits until the clerk has worked off what was there. Whether it has in time.
+    /// Rejects further events and waits until the worker has processed those in the inbox. Returns false if `deadline`
+    /// passes first.
     pub(crate) fn close(&self, deadline: Instant) -> bool {
         self.inbox.close();
         self.wait_for_progress(WorkerProgress::Flushed, deadline)
     }
 
-    /// Lets the clerk leave, and waits for that. Whether it has in time. An end that came too early for some news is not in
-    /// good order.
+    /// Stops the worker and waits for it. Returns false if `deadline` passes first. If an event arrived after the inbox
+    /// was closed, the shutdown is not clean.
     pub(crate) fn stop(&self, clean: bool, deadline: Instant) -> bool {
         let mut contents = self.inbox.lock();
         if contents.stage != Stage::Stopped {

@@ -1,4 +1,4 @@
-//! The key that requests are signed with, and the signature: that of the Standard Webhooks scheme, version 1.
+//! The signing key and the signature of requests: Standard Webhooks, version 1.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 
-/// What a key in base64 begins with.
+/// The prefix of a key in base64.
 const BASE64_PREFIX: &str = "whsec_";
-/// Shorter keys can be guessed.
+/// The minimum length. Shorter keys can be guessed.
 const MIN_KEY_BYTES: usize = 16;
-/// Keys are copied by hand, and the padding is easily lost.
+/// Accepts missing padding, which is easily lost when a key is copied by hand.
 const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A key to sign with; does not show itself.
+/// A signing key. Its `Debug` output does not contain the key.
 #[derive(Clone)]
 pub struct Key(hmac::Key);
 
 impl Key {
-    /// A key as the operator writes it: `whsec_` and base64, or any other text, which is taken as it is.
+    /// Parses a key from the settings: `whsec_` followed by base64, or any other text, whose bytes are the key.
     pub fn parse(text: &str) -> Result<Self, String> {
         let bytes = match text.strip_prefix(BASE64_PREFIX) {
             Some(encoded) => {
@@ -39,7 +39,7 @@ impl Key {
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
     }
 
-    /// The signature of a request, as its header field has it.
+    /// Returns the value of the signature header field.
     pub(crate) fn sign(&self, name: &str, timestamp: i64, body: &str) -> String {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(format!("{name}.{timestamp}.").as_bytes());

@@ -1,9 +1,10 @@
-//! Webhooks: tells other programs by HTTP of mail that was stored or deleted, without ever delaying a delivery.
+//! Webhooks: sends HTTP requests to other programs when messages are stored or deleted. Never delays a delivery.
 //!
-//! An event goes through four hands. [`Webhooks`] hears of it from the mailroom, takes a place for it in the `lane` of each target
-//! that wants it, and leaves it in the `intake`. The `clerk`, a thread, writes it into the `outbox` on its `shelf`, when there is
-//! a data directory, and puts it into the `line` of each lane. A lane has threads of its own that make the attempts, so that a
-//! dead target delays no other. Everything that waits is bounded. After a crash, `search` finds what nobody was told of.
+//! An event passes through four components. [`Webhooks`] gets it from the mailroom, reserves a slot in the
+//! `target_queue` of each matching target, and puts it into the `inbox`. The `persist_worker` thread writes it to the
+//! `outbox` file, if there is a data directory, and passes it to the target queues. Each queue has its own threads and
+//! a `retry_schedule`, so that an unreachable target does not delay the others. All queues are bounded. After a crash,
+//! `missed_messages` finds stored messages for which no event was recorded.
 
 mod attempt_result;
 mod backoff;

@@ -1,5 +1,5 @@
-//! Looks through the store for messages of which nobody was told, after an end that was not in good order. What there is too
-//! much of is counted and left behind, the oldest first.
+//! Finds stored messages for which no event was recorded, after a shutdown that was not clean. If there are too many,
+//! the oldest are counted and dropped.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use restante_mailroom::{MailboxPage, Mailroom, Page, StoreError};
 use crate::inbox::MAX_INBOX_BYTES;
 use crate::persist_worker::Gap;
 
-/// How many mailboxes, and how many messages of one, are asked for at once.
+/// How many mailboxes, or messages of a mailbox, are listed at once.
 const PAGE_SIZE: usize = 1000;
 
-/// What was found.
+/// The result of the search.
 #[derive(Debug, Default)]
 pub(crate) struct MissedMessages {
-    /// The newest messages, the newest first.
+    /// The newest messages, newest first.
     pub(crate) messages: Vec<Summary>,
-    /// How many others there are.
+    /// The number of older messages that were dropped.
     pub(crate) dropped: u64,
-    /// How many of the others each lane is not told of.
+    /// The number of dropped messages by target index.
     pub(crate) dropped_by_target: BTreeMap<usize, u64>,
 }
 
-/// Finds the messages in a gap that somebody was to be told of, at most so many.
+/// Finds the messages in `gap` that match a target, at most `max_messages`.
 pub(crate) async fn find_missed(
     mailroom: &Mailroom,
     gap: &Gap,
@@ -71,7 +71,7 @@ async fn find_missed_in_mailbox(
     }
 }
 
-/// The newest messages of those that were added.
+/// Collects the newest of all added messages.
 #[derive(Default)]
 struct NewestMessages {
     messages: BTreeMap<(MessageId, MailboxName), (Summary, Vec<usize>)>,

@@ -1,21 +1,22 @@
-//! The place of the outbox in the data directory, whether it can be opened yet or not.
+//! The outbox file, which may not be usable yet. Opening it is retried until it succeeds.
 
 use std::path::PathBuf;
 
 use crate::endpoint::Digest;
 use crate::outbox::{Backlog, Changes, Outbox};
 
-/// See the file's documentation.
+/// The outbox file. See the module documentation.
 pub(crate) struct OutboxFile {
     directory: PathBuf,
     digests: Vec<Digest>,
     outbox: Option<Outbox>,
-    /// What the outbox said when it was opened, until somebody asks.
+    /// The contents of the file when it was opened, until they are taken.
     backlog: Option<Backlog>,
 }
 
 impl OutboxFile {
-    /// Opens the outbox for targets with these digests, or leaves that for later. Mail is more important.
+    /// Opens the outbox for targets with these digests. If that fails, logs an error and retries later, because
+    /// delivery of messages is more important.
     pub(crate) fn new(directory: PathBuf, digests: Vec<Digest>) -> Self {
         let mut shelf = Self { directory, digests, outbox: None, backlog: None };
         if let Err(problem) = shelf.try_open() {
@@ -28,24 +29,24 @@ impl OutboxFile {
         shelf
     }
 
-    /// What the outbox said when it was opened; once.
+    /// Takes the contents that the file had when it was opened. Returns them once.
     pub(crate) fn take_backlog(&mut self) -> Option<Backlog> {
         self.backlog.take()
     }
 
-    /// Opens the outbox if it is not open, and returns what it says then.
+    /// Opens the outbox if it is not open. Returns its contents if it was opened now.
     pub(crate) fn open(&mut self) -> Result<Option<Backlog>, String> {
         self.try_open()?;
         Ok(self.take_backlog())
     }
 
-    /// Writes everything, or nothing.
+    /// Writes all changes in one transaction.
     pub(crate) fn write(&mut self, changes: &Changes) -> Result<(), String> {
         let Some(outbox) = &mut self.outbox else { return Err("it is not open".to_owned()) };
         outbox.write(changes).map_err(|error| error.to_string())
     }
 
-    /// Closes the outbox after an end in good order.
+    /// Marks a clean shutdown and closes the file.
     pub(crate) fn close_clean(self) -> Result<(), String> {
         self.outbox.map_or(Ok(()), Outbox::close_clean).map_err(|error| error.to_string())
     }

@@ -1,4 +1,4 @@
-//! What a target is told: an event as a request body, with a name that stays the same however often it is sent.
+//! The payload of an event: the body of the request and the id that stays the same in all attempts.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::{Event, Key};
 
 const USER_AGENT: &str = concat!("Restante/", env!("CARGO_PKG_VERSION"));
 
-/// An event as it is told. All targets are told the same.
+/// An event as it is sent. It is the same for all targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Payload {
-    /// The `webhook-id`: by it a target knows what it was told before.
+    /// The `webhook-id`. A target recognizes repeated events by it.
     pub(crate) webhook_id: String,
-    /// When it happened, in Unix milliseconds.
+    /// When the event happened, in Unix milliseconds.
     pub(crate) occurred_at_millis: i64,
-    /// JSON.
+    /// The JSON body.
     pub(crate) body: String,
 }
 
@@ -35,12 +35,12 @@ impl Payload {
         }
     }
 
-    /// How much memory it takes, about.
+    /// Returns the approximate memory use.
     pub(crate) fn size_bytes(&self) -> u64 {
         u64::try_from(self.webhook_id.len() + self.body.len()).unwrap_or(u64::MAX)
     }
 
-    /// The request that tells a target of it now.
+    /// Returns the request that sends this payload to `endpoint` now.
     pub(crate) fn to_request(&self, place: &Endpoint, key: Option<&Key>, now: Timestamp, timeout: Duration) -> Request {
         let timestamp = now.as_second();
         let mut headers = vec![
@@ -60,7 +60,7 @@ impl Payload {
     }
 }
 
-/// The body of a request: what happened, and to which message.
+/// The JSON body: what happened, and to which message.
 #[derive(Serialize)]
 struct PayloadBody<'a> {
     event: &'static str,
@@ -77,13 +77,14 @@ impl<'a> PayloadBody<'a> {
     }
 
     fn to_json(&self) -> String {
-        // Texts and numbers can always be serialised, and JSON is UTF-8.
+        // Texts and numbers can always be serialized, and JSON is UTF-8.
         json::to_vec(self).ok().and_then(|body| String::from_utf8(body).ok()).unwrap_or_default()
     }
 }
 
-/// An id is unique within its mailbox only. The mailbox is hashed, because its name may hold what a header field, or the
-/// full stop that separates what is signed, does not allow.
+/// Returns the `webhook-id` of an event. A message id is unique within its mailbox only. The mailbox name is hashed,
+/// because it may contain characters that are not allowed in a header field, or the full stop that separates the signed
+/// parts.
 fn webhook_id(event: Event, summary: &Summary) -> String {
     let mut name = format!("{}-{}-", event.name(), summary.id);
     let mailbox = digest::digest(&digest::SHA256, summary.mailbox.as_str().as_bytes());

@@ -1,5 +1,6 @@
-//! The one thread between the intake and the lanes: it writes down what waits, lets it wait, and crosses out what is done
-//! with. Whatever lies in the box goes into one transaction. Nothing is written before the server serves.
+//! The worker thread between the inbox and the target queues. It writes new events to the outbox, passes them to the
+//! queues, and removes finished events from the outbox. All events of one inbox batch go into one transaction. Nothing
+//! is written before the server is serving.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,45 +17,46 @@ use crate::payload::Payload;
 use crate::retry_schedule::QueuedEvent;
 use crate::target_queue::TargetQueue;
 
-/// See the file's documentation.
+/// The state of the worker thread.
 pub(crate) struct PersistWorker {
     queues: Vec<Arc<TargetQueue>>,
     inbox: Arc<EventInbox>,
-    /// None when what waits is kept in memory only.
+    /// `None` if events are kept in memory only.
     outbox_file: Option<OutboxFile>,
     settings: PersistSettings,
-    /// Who looks for what was missed.
+    /// Receives the gap, if there is one, so that [`crate::Webhooks::catch_up`] can search it.
     gap_sender: Option<oneshot::Sender<Gap>>,
-    /// The last id that was given before the server served; none as long as it does not.
+    /// The last id that was assigned before the server started serving. `None` until then.
     last_id_before_start: Option<u64>,
-    /// Whether there may be messages up to the beginning of which nobody was told.
+    /// Whether messages up to `last_id_before_start` may exist for which no event was recorded.
     has_gap: bool,
-    /// What is not yet written.
+    /// Changes that are not written yet.
     changes: Changes,
-    /// The highest id that the file knows of.
+    /// The highest message id that the outbox contains.
     persisted_highest_id: u64,
-    /// When writing is tried again, after it failed.
+    /// When writing is retried after an error.
     retry_at: Option<Instant>,
     last_row: i64,
-    /// Whether there is a lane without a thread that it needs.
+    /// Whether a queue has events but could not start a thread.
     lacks_threads: bool,
 }
 
-/// What the clerk was told.
+/// The time limits of the worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PersistSettings {
-    /// How long it is tried to tell of an event.
+    /// How long delivery of an event is retried.
     pub(crate) give_up_after: Duration,
-    /// How long what waited in the outbox is tried at least, however old it is.
+    /// The minimum time for which an event from the outbox is retried, however old it is.
     pub(crate) min_retry_time: Duration,
-    /// How long something that failed is left alone, and how long it may take until the outbox knows what happened.
+    /// The delay before a failed write or thread start is retried, and the longest delay until a new highest id is
+    /// written.
     pub(crate) retry_interval: Duration,
 }
 
-/// Ids of messages of which nobody may have been told.
+/// A range of message ids in which messages may have been missed.
 pub(crate) struct Gap {
     pub(crate) missed: Missed,
-    /// Where it ends: later messages are heard of.
+    /// The last id of the gap. Later messages are reported by the mailroom.
     pub(crate) end_id: u64,
 }
 
@@ -82,7 +84,7 @@ impl PersistWorker {
         }
     }
 
-    /// Works until it is told to leave.
+    /// Runs until the inbox is stopped.
     pub(crate) fn run(mut self) {
         loop {
             let is_restless = self.outbox_file.is_some() || self.lacks_threads;
@@ -93,7 +95,7 @@ impl PersistWorker {
             }
             let lines = self.process_batch(batch);
             if is_over {
-                // The last chance to write.
+                // This is the last chance to write, so do not wait for the retry time.
                 self.retry_at = None;
             }
             self.persist();
@@ -104,7 +106,7 @@ impl PersistWorker {
         }
     }
 
-    /// The server serves from now on.
+    /// Starts processing. Called when the server starts serving.
     fn start(&mut self, beginning: u64) {
         self.last_id_before_start = Some(beginning);
         self.persisted_highest_id = beginning;
@@ -115,7 +117,7 @@ impl PersistWorker {
         }
     }
 
-    /// Lets wait what waited when the process ended last.
+    /// Queues the events that were waiting when the process last ended.
     fn resume(&mut self, Backlog { waiting, missed }: Backlog) {
         let mut lines = BTreeMap::<usize, Vec<QueuedEvent>>::new();
         for (lane, row, notice) in waiting {
@@ -124,7 +126,7 @@ impl PersistWorker {
                 continue;
             }
             let notice = Arc::new(notice);
-            // A file that was opened late may have numbers that were given meanwhile.
+            // If the outbox was opened late, its row ids may have been assigned to newer events in the meantime.
             let number = row.max(self.last_row + 1);
             if number != row {
                 self.changes.finished_rows.push(row);
@@ -141,7 +143,7 @@ impl PersistWorker {
         let searcher = self.gap_sender.take();
         self.has_gap = missed.is_some();
         match missed {
-            // The search may have been given up already; then the gap stays for the next start.
+            // If the search was abandoned, the gap remains for the next start.
             Some(missed) => {
                 let gap = Gap { missed, end_id: self.last_id_before_start.unwrap_or(0) };
                 let _ = searcher.map(|searcher| searcher.send(gap));
@@ -150,7 +152,7 @@ impl PersistWorker {
         }
     }
 
-    /// Takes into account what has happened, and says who is told of what.
+    /// Applies a batch to the pending changes. Returns the new events by target.
     fn process_batch(&mut self, batch: Batch) -> BTreeMap<usize, Vec<QueuedEvent>> {
         self.record_finished(batch.finished_rows);
         let lines = self.record_events(batch.events);
@@ -161,7 +163,7 @@ impl PersistWorker {
         lines
     }
 
-    /// Rows that were never written need not be crossed out.
+    /// Records that rows are finished. Rows that were never written need no deletion.
     fn record_finished(&mut self, settled: Vec<i64>) {
         if self.outbox_file.is_some() {
             let Changes { waiting, finished_rows: all, .. } = &mut self.changes;
@@ -169,7 +171,7 @@ impl PersistWorker {
         }
     }
 
-    /// Notes events for the outbox and the lanes.
+    /// Adds new events to the pending changes. Returns them by target.
     fn record_events(&mut self, news: Vec<InboxEvent>) -> BTreeMap<usize, Vec<QueuedEvent>> {
         let mut lines = BTreeMap::<usize, Vec<QueuedEvent>>::new();
         for InboxEvent { event, summary, targets: lanes } in news {
@@ -202,7 +204,7 @@ impl PersistWorker {
         }
     }
 
-    /// Writes what there is to write. What cannot be written stays, within the bound on what waits, and is tried again.
+    /// Writes the pending changes. After an error they are kept, within the limits of the queues, and retried later.
     fn persist(&mut self) {
         if self.outbox_file.is_none() || self.last_id_before_start.is_none() {
             return;
@@ -261,8 +263,8 @@ impl PersistWorker {
         self.inbox.mark_stopped();
     }
 
-    /// An event is given up some time after it happened, whether this process was there all the time or not, but not before
-    /// it had its chance.
+    /// Returns a queue entry for an event. Its deadline counts from the time of the event, also across restarts, but
+    /// leaves at least `min_retry_time` from now.
     fn queued_event(&self, row: i64, notice: Arc<Payload>, grace: Duration) -> QueuedEvent {
         let age = Timestamp::now().as_millisecond().saturating_sub(notice.occurred_at_millis);
         let age = Duration::from_millis(u64::try_from(age).unwrap_or(0));

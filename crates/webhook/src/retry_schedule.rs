@@ -1,11 +1,11 @@
-//! The events that wait for one target, and when each is tried: no thread, no clock and no request, only the rules.
+//! The retry schedule of one target: which event is sent when. It has no threads, does no I/O and reads no clock.
 //!
-//! An event that the target does not take waits by itself, longer each time, and the others go on. When the target itself is
-//! in trouble, all of them pause, and one event at a time is sent to see whether it is over: a host that comes back is not
-//! met by everything that has gathered meanwhile, again and again.
+//! If the target rejects an event, that event is retried with increasing delays and the others are sent as usual. If
+//! the target itself is unreachable, all events pause, and single events are sent as probes until one succeeds. So a
+//! host that comes back is not flooded by the whole queue at once.
 //!
-//! Every event whose turn comes is sent, at its deadline for the last time. What a pause keeps from its turn is given up when
-//! its time is over.
+//! Each event has a deadline. An attempt at or after its deadline is its last. Events that cannot be sent because of a
+//! pause are given up when their deadline has passed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,78 +15,78 @@ use crate::attempt_result::{AttemptResult, FailureScope};
 use crate::backoff::Backoff;
 use crate::payload::Payload;
 
-/// An event that waits.
+/// A waiting event.
 #[derive(Clone, Debug)]
 pub(crate) struct QueuedEvent {
     /// Its row in the outbox.
     pub(crate) row_id: i64,
     pub(crate) payload: Arc<Payload>,
-    /// When it is tried for the last time.
+    /// When the last attempt is made.
     pub(crate) deadline: Instant,
-    /// How many attempts have failed.
+    /// The number of failed attempts.
     pub(crate) failures: u32,
 }
 
-/// An event that somebody is about to send.
+/// An event that is being sent.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) item: QueuedEvent,
-    /// Whether it is sent to see whether the target's trouble is over.
+    /// Whether this attempt tests if the target is reachable again.
     is_probe: bool,
 }
 
-/// How often what a pause keeps is looked at, and how long after its time an event is given up in one: it may have its last
-/// attempt before.
+/// The interval at which paused events are checked for expiry. An event is given up this long after its deadline, so
+/// that its last attempt can be made first.
 const EXPIRY_SCAN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What there is to do.
+/// What a sending thread does next.
 #[derive(Debug)]
 pub(crate) enum NextAction {
-    /// Send this.
+    /// Send this event.
     Send(Attempt),
-    /// Nothing before this moment.
+    /// Do nothing before this time.
     WaitUntil(Instant),
-    /// Nothing until something happens.
+    /// Do nothing until the schedule changes.
     Idle,
 }
 
-/// What an attempt has led to.
+/// The result of recording an attempt.
 #[derive(Debug)]
 pub(crate) struct AttemptReport {
     pub(crate) outcome: Outcome,
     pub(crate) target_change: Option<TargetChange>,
 }
 
-/// What has become of the event.
+/// What happened to the event.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Delivered(QueuedEvent),
     GivenUp(QueuedEvent),
-    /// It is in the line again.
+    /// The event is in the schedule again.
     Requeued,
 }
 
-/// What has become of the target.
+/// How the state of the target changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TargetChange {
-    /// It is in trouble, and everything waits.
+    /// The target is unreachable; all events pause.
     Paused,
-    /// The trouble is over.
+    /// The target is reachable again.
     Resumed,
 }
 
-/// See the file's documentation.
+/// The waiting events of one target. See the module documentation.
 #[derive(Debug, Default)]
 pub(crate) struct RetrySchedule {
-    /// What was never tried, in the order of arrival.
+    /// Events that were never sent, in the order of arrival.
     untried: VecDeque<QueuedEvent>,
-    /// What failed, by the time of its next attempt. The number keeps those of the same moment apart.
+    /// Events that failed, by the time of their next attempt. The sequence number makes keys unique.
     retries: BTreeMap<(Instant, u64), QueuedEvent>,
     retry_sequence: u64,
-    /// Whether the last event that was sent had failed before.
+    /// Whether the event that was sent last was a retry.
     last_was_retry: bool,
     pause: Option<Pause>,
-    /// When to look for what is too old, if there is a pause then. Nothing in the line is too old before.
+    /// When to look for expired events if there is a pause. No event expires earlier.
     next_expiry_scan: Option<Instant>,
 }
 
@@ -94,33 +94,33 @@ pub(crate) struct RetrySchedule {
 struct Pause {
     until: Instant,
     failures: u32,
-    /// Whether somebody is on the way to see.
+    /// Whether a probe is in progress.
     is_probing: bool,
 }
 
 impl RetrySchedule {
-    /// Adds an event at the end.
+    /// Adds a new event.
     pub(crate) fn push(&mut self, item: QueuedEvent) {
         self.note_deadline(&item);
         self.untried.push_back(item);
     }
 
-    /// How many events are in the line.
+    /// Returns the number of events in the schedule.
     pub(crate) fn len(&self) -> usize {
         self.untried.len() + self.retries.len()
     }
 
-    /// How many events could be sent now, by as many threads.
+    /// Returns how many events can be sent now in parallel.
     pub(crate) fn ready_count(&self, now: Instant) -> usize {
         match &self.pause {
             Some(pause) if pause.is_probing || now < pause.until => 0,
             Some(_) => self.len().min(1),
-            // Those that failed before come one after the other.
+            // Retries that are due are sent one at a time.
             None => self.untried.len() + usize::from(self.retries.keys().next().is_some_and(|(at, _)| *at <= now)),
         }
     }
 
-    /// What there is to do now. Whatever turns out to be too old goes to `overdue`.
+    /// Returns what to do now. Moves expired events to `overdue`.
     pub(crate) fn next_action(&mut self, now: Instant, overdue: &mut Vec<QueuedEvent>) -> NextAction {
         let until = match &self.pause {
             Some(pause) if pause.is_probing => None,
@@ -139,7 +139,7 @@ impl RetrySchedule {
         }
     }
 
-    /// Takes the end of an attempt into account.
+    /// Records the result of an attempt.
     pub(crate) fn record_result(
         &mut self,
         attempt: Attempt,
@@ -158,7 +158,7 @@ impl RetrySchedule {
             }
             AttemptResult::Retry { scope: whose, retry_after: wish, .. } => (*whose, *wish),
         };
-        // Who asks for more time than the event has gets what there is.
+        // Do not wait longer than the deadline, even if the target asks for it.
         let wish = wish.map(|wish| wish.min(item.deadline.saturating_duration_since(now)));
         let turn = match whose {
             FailureScope::Event => self.resume(is_probe),
@@ -175,9 +175,9 @@ impl RetrySchedule {
         AttemptReport { outcome: Outcome::Requeued, target_change: turn }
     }
 
-    /// What failed and what is new take turns when there is both: neither waits for ever behind the other. When the target is
-    /// to be probed, new events go first, because the one that failed last may be the cause of the trouble itself; but for
-    /// one that has its last chance.
+    /// Takes the next event that is due. New events and retries alternate, so that neither starves the other. For a
+    /// probe, new events go first, because the event that failed last may have caused the problem. A retry at its
+    /// deadline goes before them.
     fn take_due(&mut self, now: Instant) -> Option<QueuedEvent> {
         let failed = self.retries.first_entry().filter(|first| first.key().0 <= now);
         let Some(failed) = failed else { return self.untried.pop_front() };
@@ -201,13 +201,13 @@ impl RetrySchedule {
         self.retries.first_key_value().map_or(NextAction::Idle, |((at, _), _)| NextAction::WaitUntil(*at))
     }
 
-    /// Takes the end of an event that joins the line into account.
+    /// Makes sure that the next expiry scan is not later than the expiry of `event`.
     fn note_deadline(&mut self, item: &QueuedEvent) {
         let end = item.deadline + EXPIRY_SCAN_INTERVAL;
         self.next_expiry_scan = Some(self.next_expiry_scan.map_or(end, |sweep| sweep.min(end)));
     }
 
-    /// Looks through the whole line, so it does that seldom.
+    /// Removes expired events. Scans the whole schedule, so it is rarely done.
     fn remove_expired(&mut self, now: Instant, overdue: &mut Vec<QueuedEvent>) {
         if self.next_expiry_scan.is_none_or(|sweep| now < sweep) {
             return;
@@ -222,7 +222,7 @@ impl RetrySchedule {
         self.next_expiry_scan = first.map(|first| first.max(now + EXPIRY_SCAN_INTERVAL));
     }
 
-    /// Only a probe can end a pause: others were under way before it began.
+    /// Ends a pause. Only a probe can: other attempts started before the pause.
     fn resume(&mut self, is_probe: bool) -> Option<TargetChange> {
         is_probe.then(|| {
             self.pause = None;
@@ -230,7 +230,7 @@ impl RetrySchedule {
         })
     }
 
-    /// Only a probe can make a pause longer, for the same reason.
+    /// Starts a pause, or extends it. Only a probe can extend it: other attempts started before the pause.
     fn pause(&mut self, is_probe: bool, now: Instant, wait: impl Fn(u32) -> Duration) -> Option<TargetChange> {
         match &mut self.pause {
             None => {

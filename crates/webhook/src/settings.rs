@@ -1,4 +1,4 @@
-//! What webhooks are told at their start.
+//! The settings of webhooks.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,49 +8,49 @@ use restante_http_client::{has_private_host, parse_url};
 use crate::Key;
 use crate::endpoint::Endpoint;
 
-/// What webhooks are told at their start.
+/// The settings of webhooks.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who is told.
+    /// The targets.
     pub targets: Vec<Target>,
-    /// The key that requests are signed with.
+    /// The signing key.
     pub secret: Option<Key>,
-    /// Whether targets may be on addresses that are not public.
+    /// Whether targets may have addresses that are not public.
     pub private_addresses: bool,
-    /// How long a target may take to answer.
+    /// The timeout of a request.
     pub timeout: Duration,
-    /// How long it is tried to tell a target of one event.
+    /// How long delivery of an event is retried.
     pub give_up_after: Duration,
-    /// How many events may wait for one target.
+    /// The maximum number of events that wait for one target.
     pub max_queued: usize,
-    /// The data directory, where the store has one: what waits there survives a restart.
+    /// The data directory, if there is one. The queue in it survives a restart.
     pub directory: Option<PathBuf>,
 }
 
-/// Somebody to tell. Two entries with the same URL are one target, which is told of what either of them wants.
+/// A target. Entries with the same URL are one target, which gets the events that match any of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// An http or https URL.
     pub url: String,
-    /// The events to tell of; none means all.
+    /// The events to send; empty for all.
     pub events: Vec<Event>,
-    /// Patterns of mailbox names with the wildcards `*` and `?`; none means all.
+    /// Patterns of mailbox names with the wildcards `*` and `?`; empty for all.
     pub mailboxes: Vec<String>,
 }
 
 impl Target {
-    /// Whether the URL is one that can be told anything. The error is a sentence without the URL, which may hold a secret.
+    /// Checks that requests can be sent to the URL. The error does not contain the URL, which may be a secret.
     pub fn validate(&self) -> Result<(), String> {
         Endpoint::parse(&self.url).map(|_| ())
     }
 
-    /// Whether one can tell by the URL alone that its host is not one of the public internet.
+    /// Returns whether the URL alone shows that its host is not on the public internet.
     pub fn is_plainly_private(&self) -> bool {
         parse_url(&self.url).is_ok_and(|url| has_private_host(&url))
     }
 }
 
-/// What a target can be told of.
+/// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A message was stored.
@@ -60,7 +60,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// What settings call it.
+    /// Returns the name used in settings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stored => "stored",

@@ -1,5 +1,5 @@
-//! One target: the line of events that wait for it, and the threads that send them. The threads come when there is something
-//! to do and leave when there is not; what is tried when is the line's to say.
+//! The queue of one target and the threads that send its events. Threads are started when there is something to send
+//! and stop when they are idle. The order and time of attempts are decided by [`RetrySchedule`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -21,15 +21,16 @@ use crate::payload::Payload;
 use crate::retry_schedule::{Attempt, AttemptReport, NextAction, Outcome, QueuedEvent, RetrySchedule, TargetChange};
 use crate::{Event, Key};
 
-/// How many requests to one target are under way at once.
+/// The maximum number of concurrent requests to one target.
 const MAX_THREADS: usize = 4;
-/// How much may wait for one target, in bytes. A summary is small as a rule, and a megabyte when its sender wants that.
+/// The maximum size of the events that wait for one target. A summary is usually small, but a sender can make it a
+/// megabyte.
 const MAX_QUEUED_BYTES: u64 = 64 << 20;
 
-/// See the file's documentation.
+/// The queue of one target. See the module documentation.
 pub(crate) struct TargetQueue {
     pub(crate) endpoint: Endpoint,
-    /// Who any of these suits wants to be told.
+    /// Events that match any of these filters are sent.
     filters: Vec<Filter>,
     pub(crate) counters: Counters,
     dependencies: Dependencies,
@@ -38,16 +39,16 @@ pub(crate) struct TargetQueue {
     log_throttles: LogThrottles,
 }
 
-/// What all lanes work with.
+/// What all target queues share.
 #[derive(Clone)]
 pub(crate) struct Dependencies {
     pub(crate) http: Arc<dyn HttpService>,
     pub(crate) key: Option<Key>,
     pub(crate) timeout: Duration,
     pub(crate) backoff: Backoff,
-    /// How many events may wait.
+    /// The maximum number of waiting events of one target.
     pub(crate) max_queued: u64,
-    /// Who hears of what is done with.
+    /// Is notified of finished rows.
     pub(crate) inbox: Arc<EventInbox>,
 }
 
@@ -55,26 +56,26 @@ pub(crate) struct Dependencies {
 struct State {
     schedule: RetrySchedule,
     threads: usize,
-    /// Those of them that wait for something to do.
+    /// Threads that wait for something to do.
     idle_threads: usize,
     shutdown: Option<ShutdownMode>,
 }
 
-/// What is done with the line at the end.
+/// What happens to the queue at shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShutdownMode {
-    /// It is kept: only what is under way is finished.
+    /// The queue is on disk: only requests in progress are completed.
     KeepQueue,
-    /// It is lost: what can be sent now is sent.
+    /// The queue would be lost: events that can be sent now are sent.
     DrainQueue,
 }
 
-/// What is logged seldom.
+/// Rate limits of log lines.
 #[derive(Default)]
 struct LogThrottles {
     dropped: LogThrottle,
     paused: LogThrottle,
-    /// Whether the log says last that the target is in trouble.
+    /// Whether the last log line about the target says that it is unreachable.
     is_pause_logged: AtomicBool,
     rejected: LogThrottle,
     given_up: LogThrottle,
@@ -94,12 +95,13 @@ impl TargetQueue {
         }
     }
 
-    /// Whether the target wants to be told.
+    /// Returns whether `event` in `mailbox` is sent to this target.
     pub(crate) fn matches(&self, event: Event, mailbox: &str) -> bool {
         self.filters.iter().any(|filter| filter.matches(event, mailbox))
     }
 
-    /// Takes a place for an event, if there is one, which is cheap. Otherwise the event is dropped.
+    /// Reserves a slot for an event. Returns false and counts the event as dropped if the queue is full. Does not
+    /// block.
     pub(crate) fn reserve_slot(&self) -> bool {
         let queue = self.dependencies.max_queued;
         let taken =
@@ -110,18 +112,19 @@ impl TargetQueue {
         taken.is_ok()
     }
 
-    /// The event that a place was taken for does not come now.
+    /// Releases a slot whose event does not come now.
     pub(crate) fn release_slot(&self) {
         self.counters.waiting.fetch_sub(1, Relaxed);
     }
 
-    /// The event that a place was taken for never comes.
+    /// Releases a slot and counts its event as dropped.
     pub(crate) fn drop_reserved(&self, why: DropReason) {
         self.release_slot();
         self.count_dropped(why);
     }
 
-    /// Fills a place with an event, if there is room for its bytes. Otherwise it is dropped. Only one thread does so.
+    /// Reserves the bytes of an event that has a slot. If there is not enough space, the slot is released, the event is
+    /// dropped, and false is returned. Called by one thread only.
     pub(crate) fn reserve_bytes(&self, notice: &Payload) -> bool {
         let has_room = self.counters.queued_bytes.load(Relaxed).saturating_add(notice.size_bytes()) <= MAX_QUEUED_BYTES;
         if has_room {
@@ -132,7 +135,7 @@ impl TargetQueue {
         has_room
     }
 
-    /// An event of which the target is never told.
+    /// Counts and logs a dropped event.
     fn count_dropped(&self, why: DropReason) {
         self.counters.dropped.fetch_add(1, Relaxed);
         let webhook = &self.endpoint.label;
@@ -147,7 +150,7 @@ impl TargetQueue {
         }
     }
 
-    /// Lets events wait that a place was filled with. Whether somebody is there to send them.
+    /// Enqueues events whose slot and bytes are reserved. Returns false if no thread could be started.
     pub(crate) fn push(self: &Arc<Self>, items: Vec<QueuedEvent>) -> bool {
         let mut desk = self.lock();
         for item in items {
@@ -160,8 +163,9 @@ impl TargetQueue {
         is_staffed
     }
 
-    /// Calls threads for what can be sent now, when so many are free; and one, if there is none, for what comes later. Whether
-    /// there is one then.
+    /// Starts threads for the events that can be sent now, given that `free` threads have nothing to do. Starts one
+    /// thread if there is none and events wait for a later time. Returns false if there is no thread although there are
+    /// events.
     fn ensure_threads(self: &Arc<Self>, desk: &mut State, mut free: usize) -> bool {
         let wanted = desk.schedule.ready_count(Instant::now());
         let is_alone = |desk: &State| desk.threads == 0 && desk.schedule.len() > 0;
@@ -183,13 +187,13 @@ impl TargetQueue {
         !is_alone(desk)
     }
 
-    /// Sends nothing more, apart from what the ending says.
+    /// Stops sending, except for what `mode` allows.
     pub(crate) fn stop(&self, ending: ShutdownMode) {
         self.lock().shutdown = Some(ending);
         self.wakeup.notify_all();
     }
 
-    /// Waits until everything under way has come to its end. Whether it has in time.
+    /// Waits until all threads have stopped. Returns false if `deadline` passes first.
     pub(crate) fn wait_until_stopped(&self, deadline: Instant) -> bool {
         let mut desk = self.lock();
         while desk.threads > 0 {
@@ -209,7 +213,7 @@ impl TargetQueue {
         }
     }
 
-    /// What this thread sends next; none when it leaves, which it has done then.
+    /// Waits for the next event to send. Returns `None` when this thread must stop; it is then no longer counted.
     fn next_attempt(&self) -> Option<Attempt> {
         let mut desk = self.lock();
         let mut idle_since = Instant::now();
@@ -230,7 +234,7 @@ impl TargetQueue {
                 NextAction::Idle => None,
             };
             let is_idle = now.saturating_duration_since(idle_since) >= self.dependencies.backoff.idle_timeout;
-            // Somebody must be there when the time of something comes that waits.
+            // One thread must remain to send the events that wait for a later time.
             let is_needed = wake.is_some() && desk.threads == 1;
             if desk.shutdown.is_some() || is_idle && !is_needed {
                 desk.threads -= 1;
@@ -251,7 +255,8 @@ impl TargetQueue {
     fn send(&self, notice: &Payload) -> AttemptResult {
         let Dependencies { http, key, timeout, .. } = &self.dependencies;
         let request = notice.to_request(&self.endpoint, key.as_ref(), Timestamp::now(), *timeout);
-        // Whoever answers decides what the client has to chew on. A thread that dies over it would leave its event behind.
+        // The response is untrusted input. If the HTTP client panics over it, the event must not be lost with the
+        // thread.
         let ended = catch_unwind(AssertUnwindSafe(|| http.send(&request)))
             .unwrap_or_else(|_| Err(HttpError::Network("the client failed".to_owned())));
         classify(ended, Timestamp::now())
@@ -261,11 +266,11 @@ impl TargetQueue {
         let now = Instant::now();
         let mut desk = self.lock();
         let report = desk.schedule.record_result(attempt, verdict, now, &self.dependencies.backoff, random_jitter());
-        // The others may have left in a pause that is over now. This one is free.
+        // Other threads may have stopped during a pause that has just ended. This thread is free now.
         let free = desk.idle_threads + 1;
         self.ensure_threads(&mut desk, free);
         drop(desk);
-        // Others can have something to do now.
+        // Other threads may have something to do now.
         self.wakeup.notify_all();
         let cause = verdict.cause();
         let AttemptReport { outcome, target_change: turn } = report;
@@ -317,7 +322,7 @@ impl TargetQueue {
         self.remove_event(item);
     }
 
-    /// The event is done with.
+    /// Removes a finished event from the counters and the outbox.
     fn remove_event(&self, item: &QueuedEvent) {
         self.counters.waiting.fetch_sub(1, Relaxed);
         self.counters.queued_bytes.fetch_sub(item.payload.size_bytes(), Relaxed);

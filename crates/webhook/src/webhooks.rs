@@ -1,4 +1,4 @@
-//! Webhooks as the server sees them: their start, what they hear, and their end.
+//! The public interface of webhooks: start, events of the mailroom, and shutdown.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,32 +23,33 @@ use crate::persist_worker::{Gap, PersistSettings, PersistWorker};
 use crate::target_queue::{Dependencies, ShutdownMode, TargetQueue};
 use crate::{Event, Settings, Target};
 
-/// The bounds of how long an event is tried: at least once, and never for ever.
+/// The limits of `give_up_after`: every event is tried at least once, and none forever.
 const MIN_RETRY_TIME: Duration = Duration::from_secs(1);
 const MAX_RETRY_TIME: Duration = Duration::from_hours(365 * 24);
-/// How long the end goes on sending what would be lost.
+/// How long a shutdown continues to send events that would be lost.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the end waits for the disk beyond its patience, and for an answer beyond the time that a target has.
+/// The extra time of a shutdown: for the disk, after its own timeout, and for a response, after the timeout of the
+/// request.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
-/// See the crate's documentation.
+/// The webhooks of a server. See the crate documentation.
 pub struct Webhooks {
     pub(crate) queues: Vec<Arc<TargetQueue>>,
     inbox: Arc<EventInbox>,
-    /// How long a target may take to answer.
+    /// The timeout of a request.
     timeout: Duration,
-    /// How many missed messages are told of at most.
+    /// The maximum number of missed messages that are sent at a start.
     max_missed: usize,
-    /// Where the clerk says what may have been missed.
+    /// Receives from the persist worker the range of messages that may have been missed.
     gap_receiver: Mutex<Option<oneshot::Receiver<Gap>>>,
 }
 
 impl Webhooks {
-    /// Opens the queue and starts the threads; nothing is sent or written before [`Webhooks::begin`]. The error is a sentence
-    /// for the operator.
+    /// Opens the outbox and starts the worker thread. Nothing is sent or written before [`Webhooks::activate`]. The
+    /// error is a sentence for the operator.
     pub fn start(settings: Settings) -> Result<Arc<Self>, String> {
         let private_addresses = settings.private_addresses;
-        // Whoever is told twice knows that by the name of the event.
+        // A repeated request is harmless: targets recognize it by the event id.
         let rules = ClientPolicy {
             allow_private_addresses: private_addresses,
             use_proxies: false,
@@ -81,7 +82,7 @@ impl Webhooks {
             PersistSettings { give_up_after, min_retry_time: pace.max_delay, retry_interval: pace.outbox_retry_delay };
         let (searcher, gap) = oneshot::channel();
         let clerk = PersistWorker::new(lanes.clone(), intake.clone(), shelf, habits, searcher);
-        // The end is waited for through the intake.
+        // The shutdown waits for this thread through the inbox.
         let started = Worker::spawn("webhook-clerk", move || clerk.run());
         started.map_err(|error| format!("no thread for webhooks: {error}"))?;
         let most_missed = queue.saturating_mul(lanes.len());
@@ -94,7 +95,7 @@ impl Webhooks {
         }))
     }
 
-    /// The server serves from now on. Called once, when the mailroom is there, before mail arrives.
+    /// Starts processing events. Must be called once, when the mailroom exists, before messages arrive.
     pub async fn activate(&self, mailroom: &Mailroom) {
         let last = mailroom.last_id().await.unwrap_or_else(|error| {
             tracing::error!(%error, "webhooks do not know which message came last");
@@ -103,21 +104,22 @@ impl Webhooks {
         self.activate_after(last);
     }
 
-    /// Everything that is stored from now on has an id above this one.
+    /// Starts processing. All messages that are stored from now on have an id above `last`.
     pub(crate) fn activate_after(&self, last: MessageId) {
         self.inbox.start(last);
     }
 
-    /// Tells of what was stored and not told before the process ended without saying goodbye. It takes its time, in which
-    /// mail may arrive; when it is broken off, or fails, the next start tries again.
+    /// Sends events for messages that were stored before a crash and for which no event was recorded. This can take a
+    /// while, and messages can arrive meanwhile. If it is cancelled or fails, the next start tries again.
     ///
-    /// It looks at the messages that came last, so it can tell of one that was told of already: at least once, not exactly
-    /// once. After an end in good order, and at the very first start, there is nothing to tell. In a store that several nodes
-    /// share, nobody knows which of them came through this one, and the others have told of theirs: none is told of.
+    /// The search covers the newest messages, so an event can be sent a second time: delivery is at least once, not
+    /// exactly once. After a clean shutdown, and at the very first start, there is nothing to do. In a store that
+    /// several nodes share it does nothing either: it is unknown which messages arrived at this node, and the other
+    /// nodes send their own events.
     pub async fn catch_up(&self, mailroom: &Mailroom) {
         let gap = self.gap_receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(gap) = gap else { return };
-        // Without a gap nobody says anything.
+        // Without a gap the sender is dropped.
         let Ok(gap) = gap.await else { return };
         let lanes_of = |mailbox: &str| self.matching_queues(Event::Stored, mailbox, &gap.missed.new_targets).collect();
         let found = if mailroom.is_shared() {
@@ -131,13 +133,13 @@ impl Webhooks {
         }
     }
 
-    /// How many targets there are.
+    /// Returns the number of targets.
     pub fn target_count(&self) -> usize {
         self.queues.len()
     }
 
-    /// What has become of the events, for each target in the order of the settings. Targets that differ only in what is not
-    /// shown of them are counted together.
+    /// Returns the statistics of each target in the order of the settings. Targets with the same label are counted
+    /// together.
     pub fn counts(&self) -> Vec<Counts> {
         let mut all: Vec<Counts> = Vec::with_capacity(self.queues.len());
         for lane in &self.queues {
@@ -150,17 +152,17 @@ impl Webhooks {
         all
     }
 
-    /// Says goodbye: takes what is under way to its end as far as there is time, and keeps the rest for the next start where
-    /// that is possible. When the end is not `in_good_order`, nobody knows what is still to come, so the next start looks for
-    /// what was not told. Blocking.
+    /// Shuts down: completes requests in progress, as far as `timeout` allows, and keeps the remaining events for the
+    /// next start if they are on disk. If the shutdown is not `clean`, more events may have been lost, and the next
+    /// start searches for them. Blocks.
     pub fn shut_down(&self, patience: Duration, in_good_order: bool) {
         let begun = Instant::now();
         let deadline = begun + patience;
-        // However little time is left, there is enough to see that there is nothing to write.
+        // Even without a timeout there is time to find out that nothing has to be written.
         let is_flushed = self.inbox.close(begun + patience.max(SHUTDOWN_GRACE));
         let is_kept = self.inbox.is_persisted();
         if is_kept {
-            // An answer that nobody hears is an event that is told twice.
+            // If the response is not awaited, the event is sent again after the restart.
             self.stop_queues(ShutdownMode::KeepQueue, deadline.min(Instant::now() + self.timeout + SHUTDOWN_GRACE));
         } else {
             self.stop_queues(ShutdownMode::DrainQueue, deadline.min(Instant::now() + DRAIN_TIMEOUT));
@@ -200,13 +202,13 @@ impl Webhooks {
         }
     }
 
-    /// The lanes that want to be told, but for some.
+    /// Returns the indexes of the queues that match, except those in `excluded`.
     fn matching_queues(&self, event: Event, mailbox: &str, but: &HashSet<usize>) -> impl Iterator<Item = usize> {
         let lanes = self.queues.iter().enumerate();
         lanes.filter(move |(lane, it)| it.matches(event, mailbox) && !but.contains(lane)).map(|(lane, _)| lane)
     }
 
-    /// Takes a place in each of the lanes that want to be told, as far as there is one.
+    /// Reserves a slot in each matching queue that is not full. Returns the indexes of these queues.
     fn reserve_slots(&self, event: Event, summary: &Summary, but: &HashSet<usize>) -> Vec<usize> {
         self.matching_queues(event, summary.mailbox.as_str(), but)
             .filter(|lane| self.queues[*lane].reserve_slot())
@@ -230,7 +232,7 @@ impl Webhooks {
             InboxEvent { event: Event::Stored, summary, targets: lanes }
         });
         if let Err(news) = self.inbox.push_missed(news.collect()) {
-            // The end has begun. They are found again at the next start.
+            // The server is shutting down. The next start finds these messages again.
             for lane in news.into_iter().flat_map(|news| news.targets) {
                 self.queues[lane].release_slot();
             }
@@ -249,7 +251,7 @@ impl Observer for Webhooks {
     }
 }
 
-/// Without a goodbye the threads leave as soon as they can, and what waits is found as after a crash.
+/// Without a shutdown the threads stop as soon as possible, and waiting events are found again as after a crash.
 impl Drop for Webhooks {
     fn drop(&mut self) {
         for lane in &self.queues {
@@ -259,7 +261,7 @@ impl Drop for Webhooks {
     }
 }
 
-/// The targets, each URL once.
+/// Parses the targets and merges entries with the same URL.
 fn merge_targets(entries: &[Target]) -> Result<Vec<(Endpoint, Vec<Filter>)>, String> {
     let mut targets: Vec<(Endpoint, Vec<Filter>)> = Vec::new();
     for target in entries {

@@ -1,9 +1,10 @@
-//! The file in the data directory that holds what waits, so that it survives the end of the process, however it ends. It also
-//! holds what is needed to find messages of which nobody was told because the end came in between: up to which id nothing can
-//! be missing, and which messages above it the clerk has dealt with. The store is the truth about mail; this file may be lost.
+//! The outbox: an SQLite file in the data directory with the waiting events, so that they survive a restart or a crash.
+//! It also stores what is needed to find messages whose event was lost in a crash: the id up to which nothing can be
+//! missing (the floor), and the messages above it that were processed. The store is the source of truth for messages;
+//! this file may be lost.
 //!
-//! Opening the file changes nothing in it. That it is in use is noted with the first change, so that a server that fails
-//! before it serves leaves it as it was.
+//! Opening the file does not change it. The first write marks it as in use, so that a server that fails before it
+//! serves leaves the file as it was.
 
 mod open;
 
@@ -17,67 +18,68 @@ use rusqlite::{Connection, Transaction, params};
 use crate::endpoint::Digest;
 use crate::payload::Payload;
 
-/// Messages are announced in about the order of their ids, which are microseconds: none comes later than this behind others.
+/// Message ids are microseconds, and events arrive roughly in their order. No event arrives more than this after one
+/// with a higher id.
 const MAX_ID_DISORDER_MICROS: u64 = 10_000_000;
-/// How many messages are remembered as dealt with. When it is reached, the older half goes.
+/// The maximum number of processed messages in the file. When it is reached, the older half is deleted.
 pub(crate) const MAX_PROCESSED: usize = 100_000;
 
-/// The file, open for its one writer.
+/// The open file. It has one writer.
 pub(crate) struct Outbox {
     connection: Connection,
-    /// The targets in the order of the lanes.
+    /// The row ids of the targets, by target index.
     targets: Vec<i64>,
-    /// How many messages are remembered, about.
+    /// The approximate number of rows in `taken`.
     processed: usize,
-    /// What is written with the first change.
+    /// Changes of the targets, to be written with the first change.
     target_changes: Option<TargetChanges>,
 }
 
-/// How the targets differ from those that the file knows.
+/// The difference between the configured targets and those in the file.
 struct TargetChanges {
-    /// Those that it does not know, with the number they get.
+    /// New targets, with the row id that they get.
     added: Vec<(i64, Digest)>,
-    /// Those that are no longer told.
+    /// Targets that are no longer configured.
     removed: Vec<i64>,
 }
 
-/// What the file said when it was opened.
+/// What the file contained when it was opened.
 #[derive(Default)]
 pub(crate) struct Backlog {
-    /// What waits: the lane, the row, and the event, in the order of arrival.
+    /// Waiting events in the order of arrival: target index, row id, payload.
     pub(crate) waiting: Vec<(usize, i64, Payload)>,
-    /// What may have been missed, after an end that was not in good order.
+    /// What may have been missed, if the last shutdown was not clean.
     pub(crate) missed: Option<Missed>,
 }
 
-/// Messages of which nobody may have been told.
+/// Stored messages for which an event may be missing.
 #[derive(Default)]
 pub(crate) struct Missed {
-    /// They have ids above this one.
+    /// Only ids above this one can be missing.
     pub(crate) floor: u64,
-    /// These are none of them.
+    /// Messages above the floor that were processed.
     pub(crate) processed: HashSet<(u64, String)>,
-    /// Lanes that the file did not know. They are told of nothing that happened before.
+    /// Indexes of targets that were not in the file. Events before this start are not sent to them.
     pub(crate) new_targets: HashSet<usize>,
 }
 
-/// What is to be written.
+/// Changes to write.
 #[derive(Default)]
 pub(crate) struct Changes {
-    /// Events that wait now, by row, with their lane.
+    /// New waiting events by row id, with their target index.
     pub(crate) waiting: BTreeMap<i64, (usize, Arc<Payload>)>,
-    /// Rows that are done with. They go before others come, which may have the same number.
+    /// Rows that are finished. They are deleted before rows are inserted, which may reuse an id.
     pub(crate) finished_rows: Vec<i64>,
-    /// Stored messages that were dealt with.
+    /// Stored messages that were processed.
     pub(crate) processed: Vec<(u64, MailboxName)>,
-    /// Nothing can be missing up to this id.
+    /// No message up to this id can be missing.
     pub(crate) floor: Option<u64>,
-    /// The highest id heard of. Nothing can be missing that is far below, unless something is still to be caught up with.
+    /// The highest id of a stored message. Ids far below it cannot be missing, unless there is a gap to catch up with.
     pub(crate) highest: Option<u64>,
 }
 
 impl Changes {
-    /// Whether there is nothing to write.
+    /// Returns whether there is nothing to write.
     pub(crate) fn is_empty(&self) -> bool {
         let Self { waiting, finished_rows: settled, processed: taken, floor, highest } = self;
         waiting.is_empty() && settled.is_empty() && taken.is_empty() && floor.is_none() && highest.is_none()
@@ -85,13 +87,13 @@ impl Changes {
 }
 
 impl Outbox {
-    /// Opens the file of a data directory for targets with these digests. A file that cannot be used is moved aside, and a
-    /// new one begun.
+    /// Opens the file in `directory` for targets with these digests. An unusable file is renamed and a new one is
+    /// created.
     pub(crate) fn open(directory: &Path, digests: &[Digest]) -> Result<(Self, Backlog), String> {
         open::open(directory, digests)
     }
 
-    /// Writes everything, or nothing.
+    /// Writes all changes in one transaction.
     pub(crate) fn write(&mut self, changes: &Changes) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
         let dropped = self.target_changes.as_ref().map(|novelty| record_start(&transaction, novelty)).transpose()?;
@@ -122,14 +124,14 @@ impl Outbox {
         Ok(())
     }
 
-    /// Closes the file after an end in good order.
+    /// Marks a clean shutdown and closes the file.
     pub(crate) fn close_clean(self) -> rusqlite::Result<()> {
         self.connection.execute("UPDATE state SET clean = 1", [])?;
         self.connection.close().map_err(|(_, error)| error)
     }
 }
 
-/// Notes that the file is in use, and by whom. How many events were dropped for that.
+/// Marks the file as in use and updates its targets. Returns how many events were dropped because their target is gone.
 fn record_start(transaction: &Transaction<'_>, novelty: &TargetChanges) -> rusqlite::Result<usize> {
     transaction.execute("UPDATE state SET clean = 0", [])?;
     for (target, digest) in &novelty.added {
@@ -143,7 +145,7 @@ fn record_start(transaction: &Transaction<'_>, novelty: &TargetChanges) -> rusql
     Ok(dropped)
 }
 
-/// What need not be looked for after a crash need not be remembered, nor what is too much.
+/// Raises the floor and deletes processed messages below it. Returns how many were deleted.
 fn prune_processed(transaction: &Transaction<'_>, changes: &Changes, taken: usize) -> rusqlite::Result<usize> {
     if let Some(floor) = changes.floor {
         transaction.execute("UPDATE state SET floor = ?1", [floor])?;

@@ -1,4 +1,4 @@
-//! How the file is opened: what is in it, which of it is still of use, and what is done with a file that makes no sense.
+//! Opening the outbox: its schema, reading its contents, and replacing an unusable file.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::payload::Payload;
 /// The name of the file.
 const FILE_NAME: &str = "webhooks.db";
 
-/// The file. One of another version is not read: what it holds is of use for hours, not for years.
+/// The schema. Files of other versions are not migrated: their contents are useful for hours only.
 const SCHEMA: Schema = Schema {
     application_id: 0x7268_6f6b, // "rhok"
     migrations: &[Migration { from: 0, to: 1, sql: TABLES }],
@@ -85,8 +85,8 @@ fn read(path: &Path, digests: &[Digest]) -> Result<(Outbox, Backlog), OpenError>
     Ok((Outbox { connection, targets, processed: taken, target_changes: Some(novelty) }, past))
 }
 
-/// What may have been missed, unless the last end was in good order. Mail that was imported since then is none that somebody
-/// waits to be told of.
+/// Reads what may have been missed. Returns `None` after a clean shutdown: messages that were imported since then are
+/// not reported.
 fn read_missed(connection: &Connection) -> rusqlite::Result<Option<Missed>> {
     let (above, clean): (u64, bool) =
         connection.query_row("SELECT floor, clean FROM state", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -98,7 +98,7 @@ fn read_missed(connection: &Connection) -> rusqlite::Result<Option<Missed>> {
     Ok(Some(Missed { floor: above, processed: taken, ..Missed::default() }))
 }
 
-/// Finds the number of each target in the file, and who has come and gone.
+/// Returns the row id of each configured target, and how the targets differ from those in the file.
 fn compare_targets(connection: &Connection, digests: &[Digest]) -> rusqlite::Result<(Vec<i64>, TargetChanges)> {
     let mut known: HashMap<Vec<u8>, i64> = connection
         .prepare("SELECT digest, id FROM targets")?

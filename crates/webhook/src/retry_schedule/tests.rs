@@ -1,4 +1,4 @@
-//! The rules of a line, on a clock that the tests move.
+//! Tests of the retry schedule with a simulated clock.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A line on a clock that counts seconds.
+/// A schedule with a clock in seconds.
 struct Table {
     line: RetrySchedule,
     start: Instant,
@@ -45,7 +45,7 @@ impl Table {
         self.line.record_result(attempt, verdict, self.at(second), &Backoff::DEFAULT, 0)
     }
 
-    /// Sends what is next, and says what became of it.
+    /// Sends the next event and reports `result` for it.
     fn step(&mut self, second: u64, verdict: &AttemptResult) -> (i64, Option<TargetChange>) {
         let attempt = self.send(second);
         let row = attempt.item.row_id;
@@ -187,11 +187,11 @@ fn a_pause_leaves_work_for_one_and_its_end_for_all() {
     assert_eq!(table.line.ready_count(second), 3);
 }
 
-/// What happens to a line in a test of everything.
+/// A step of the property test.
 #[derive(Clone, Debug)]
 enum Step {
     Send,
-    /// One of the attempts under way ends.
+    /// One of the attempts in progress ends.
     End(usize, AttemptResult),
     Pass(u64),
 }
@@ -218,7 +218,7 @@ proptest! {
     fn every_event_ends_once_and_a_target_in_trouble_is_probed_by_one(steps in prop::collection::vec(step(), 0..200)) {
         let mut table = Table::new(0..20);
         let (mut second, mut underway, mut ended) = (0, Vec::<Attempt>::new(), Vec::new());
-        // In the end the target is well, and takes whatever is left.
+        // At the end the target accepts everything that is left.
         let good_end = (0..2000).flat_map(|_| [Step::Send, Step::End(0, AttemptResult::Delivered), Step::Pass(1)]);
         for step in steps.into_iter().chain(good_end) {
             match step {

@@ -1,4 +1,4 @@
-//! Who is told of what, how often, and what becomes of events that are not taken.
+//! Delivery: filters, requests, retries, limits and shutdown.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc;
@@ -113,7 +113,7 @@ fn what_has_gathered_in_a_pause_is_sent_by_several_at_once() {
     let (failures, underway) = (AtomicUsize::new(0), Arc::new((Mutex::new(0), Condvar::new())));
     let together = underway.clone();
     let targets = FakeTargets::new(move |_, _| {
-        // Long enough for the threads to leave that have nothing to do.
+        // Long enough for idle threads to stop.
         if failures.fetch_add(1, Relaxed) < 10 {
             return Ok(503);
         }
@@ -121,7 +121,7 @@ fn what_has_gathered_in_a_pause_is_sent_by_several_at_once() {
         let mut count = count.lock().unwrap();
         *count += 1;
         bell.notify_all();
-        // The first one only finds out that the pause is over.
+        // The first request only shows that the pause is over.
         while *count > 1 && *count < 5 {
             count = bell.wait(count).unwrap();
         }
@@ -141,7 +141,7 @@ fn a_dead_target_delays_no_other() {
     let released = Mutex::new(released);
     let targets = FakeTargets::new(move |told, _| {
         if told.url.contains("dead") {
-            // Until the other end is dropped.
+            // Blocks until the sender is dropped.
             let _ = released.lock().unwrap().recv();
         }
         Ok(200)
@@ -164,7 +164,7 @@ fn an_event_does_not_wait_for_the_answer_to_another() {
     let released = Mutex::new(released);
     let targets = FakeTargets::new(move |told, _| {
         if told.mailbox() == "slow" {
-            // Until the other end is dropped.
+            // Blocks until the sender is dropped.
             let _ = released.lock().unwrap().recv();
         }
         Ok(200)
@@ -220,7 +220,7 @@ fn a_flood_that_the_queue_can_hold_is_held() {
     let targets = FakeTargets::new(|_, _| Ok(200));
     let webhooks =
         crate::Webhooks::start_with(Settings { max_queued: 10_000, ..settings(&[HOOK]) }, targets, FAST).unwrap();
-    // The clerk does not even look yet.
+    // The worker processes nothing before the server is serving.
     let summary = message("james");
     for _ in 0..10_001 {
         webhooks.message_deleted(&summary);
@@ -304,7 +304,7 @@ fn threads_leave_when_there_is_nothing_to_do_and_come_back() {
     for round in 1..=2 {
         webhooks.message_stored(&message("james"));
         wait_until("it is told", || counts(&webhooks).delivered == round);
-        // The rest of the time only the clerk knows the lane too.
+        // Otherwise only the persist worker holds a reference to the queue.
         wait_until("the threads leave", || Arc::strong_count(&webhooks.queues[0]) == 2);
     }
 }

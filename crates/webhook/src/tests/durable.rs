@@ -1,4 +1,4 @@
-//! What waits survives the end of the process, however it ends, and a file that cannot be used stops nothing.
+//! The outbox: waiting events survive restarts and crashes, and an unusable file stops nothing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -34,7 +34,7 @@ fn run_in_vain_with(settings: Settings) -> Arc<Webhooks> {
     start(settings, &FakeTargets::new(|_, _| Ok(503)))
 }
 
-/// A run of the server whose target takes nothing.
+/// Runs a server whose target rejects everything.
 fn run_in_vain(dir: &TestDir, mailboxes: &[&str]) -> Arc<Webhooks> {
     let webhooks = run_in_vain_with(kept_in(dir, &[HOOK]));
     for mailbox in mailboxes {
@@ -45,21 +45,21 @@ fn run_in_vain(dir: &TestDir, mailboxes: &[&str]) -> Arc<Webhooks> {
     webhooks
 }
 
-/// A server that has not caught up yet.
+/// Starts a server that has not caught up yet.
 async fn serve(settings: Settings, targets: &Arc<FakeTargets>, mailroom: &Mailroom) -> Arc<Webhooks> {
     let webhooks = Webhooks::start_with(settings, targets.clone(), FAST).unwrap();
     webhooks.activate(mailroom).await;
     webhooks
 }
 
-/// Of messages up to this id none can be missing, says the file.
+/// Reads the floor from the outbox file.
 fn floor(dir: &TestDir) -> u64 {
     let file = Connection::open(dir.path().join("webhooks.db")).unwrap();
     file.busy_timeout(LONG).unwrap();
     file.query_row("SELECT floor FROM state", [], |row| row.get(0)).unwrap()
 }
 
-/// A run whose target takes everything, up to an end in good order: the mailboxes that it was told of.
+/// Runs a server whose target accepts everything, up to a clean shutdown. Returns the mailboxes of the received events.
 async fn run(settings: Settings, mailroom: &Mailroom) -> Vec<String> {
     let targets = FakeTargets::new(|_, _| Ok(200));
     let webhooks = serve(settings, &targets, mailroom).await;
@@ -143,7 +143,7 @@ async fn after_a_crash_it_is_told_of_messages_that_nobody_heard_of() {
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["unheard", "waits"]);
 }
 
-/// What came through another node was told by that one.
+/// Messages that arrived at another node are reported by that node.
 #[tokio::test]
 async fn after_a_crash_it_is_told_of_what_waits_and_of_nothing_else_in_a_shared_store() {
     let (dir, store) = (TestDir::new(), SharedStore::new(Limits::default()).node().await);
@@ -304,7 +304,7 @@ async fn the_end_waits_for_answers() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     let targets = FakeTargets::new(move |_, _| {
-        // Until the other end is dropped.
+        // Blocks until the sender is dropped.
         let _ = released.lock().unwrap().recv();
         Ok(200)
     });

@@ -1,4 +1,4 @@
-//! With the real client, against a server that listens on loopback.
+//! Tests with the real HTTP client against a server on loopback.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use restante_mailroom::hooks::Observer as _;
 use super::support::{counts, message, settings, wait_until};
 use crate::{Key, Settings, Webhooks};
 
-/// A server that writes down the requests it gets, and gives all of them the same answer. It ends with the process.
+/// A server that records requests and sends the same response to all of them. It runs until the process ends.
 struct Server {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<(String, String)>>>,
@@ -28,7 +28,7 @@ impl Server {
                 let mut connection = connection.unwrap();
                 let request = read(&connection);
                 requests.lock().unwrap().push(request);
-                // The client may have left.
+                // The client may have disconnected.
                 let _ = connection.write_all(answer.as_bytes());
             }
         });
@@ -40,7 +40,7 @@ impl Server {
     }
 }
 
-/// The head of a request, in lower case, and its body.
+/// Returns the head of a request, in lower case, and its body.
 fn read(connection: &TcpStream) -> (String, String) {
     let mut input = BufReader::new(connection);
     let mut head = String::new();

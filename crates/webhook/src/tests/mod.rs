@@ -1,4 +1,4 @@
-//! Webhooks as a whole: with targets that do as a test says, with a data directory, and on the wire.
+//! Tests of the whole crate: with fake targets, with a data directory, and with the real HTTP client.
 
 mod delivery;
 mod durable;

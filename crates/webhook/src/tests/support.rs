@@ -1,4 +1,4 @@
-//! What the tests share: targets that answer as they are told, and messages.
+//! Test support: fake targets and messages.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,10 +14,10 @@ use serde_json::Value;
 use crate::backoff::Backoff;
 use crate::{Counts, Settings, Target, Webhooks};
 
-/// What is waited for comes long before this.
+/// The maximum time to wait for a condition.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// As usual, but a thousand times as fast.
+/// The default delays, a thousand times shorter.
 pub(crate) const FAST: Backoff = Backoff {
     first_delay: Duration::from_millis(1),
     max_delay: Duration::from_millis(600),
@@ -28,15 +28,15 @@ pub(crate) const FAST: Backoff = Backoff {
 
 type Responder = dyn Fn(&ReceivedRequest, usize) -> Result<u16, HttpError> + Send + Sync;
 
-/// Stands in for all targets, and remembers what they were told.
+/// A fake for all targets. It records the requests.
 pub(crate) struct FakeTargets {
     requests: Mutex<Vec<ReceivedRequest>>,
-    /// How often each event was sent to each URL. Looking through all requests for it takes too long in a flood.
+    /// How often each event was sent to each URL. Searching all requests for it would be too slow with many events.
     attempts: Mutex<HashMap<(String, String), usize>>,
     responder: Box<Responder>,
 }
 
-/// What a target was told in one request.
+/// One received request.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedRequest {
     pub(crate) url: String,
@@ -46,19 +46,20 @@ pub(crate) struct ReceivedRequest {
 }
 
 impl FakeTargets {
-    /// Targets that answer with what this says of a request and how often they were sent the same event before.
+    /// Returns targets that respond with the result of `responder`, which gets the request and the number of earlier
+    /// requests with the same event.
     pub(crate) fn new(
         manner: impl Fn(&ReceivedRequest, usize) -> Result<u16, HttpError> + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self { requests: Mutex::default(), attempts: Mutex::default(), responder: Box::new(manner) })
     }
 
-    /// All that they were told so far.
+    /// Returns all requests so far.
     pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.requests.lock().unwrap().clone()
     }
 
-    /// The mailboxes they were told of so far, in order.
+    /// Returns the mailboxes of all requests so far, sorted.
     pub(crate) fn mailboxes(&self) -> Vec<String> {
         let mut mailboxes: Vec<_> = self.requests().iter().map(ReceivedRequest::mailbox).collect();
         mailboxes.sort();
@@ -92,7 +93,7 @@ impl HttpService for FakeTargets {
     }
 }
 
-/// Settings with these targets, which want everything.
+/// Returns settings with these targets, without filters.
 pub(crate) fn settings(urls: &[&str]) -> Settings {
     Settings {
         targets: urls.iter().map(|url| target(url)).collect(),
@@ -109,14 +110,14 @@ pub(crate) fn target(url: &str) -> Target {
     Target { url: url.to_owned(), events: Vec::new(), mailboxes: Vec::new() }
 }
 
-/// A server that serves from now on, and has nothing to catch up with.
+/// Starts a server that is serving and has nothing to catch up with.
 pub(crate) fn start(settings: Settings, targets: &Arc<FakeTargets>) -> Arc<Webhooks> {
     let webhooks = Webhooks::start_with(settings, targets.clone(), FAST).unwrap();
     webhooks.activate_after(MessageId::next_after(MessageId::ZERO, Timestamp::now()));
     webhooks
 }
 
-/// A message that was stored just now.
+/// Returns a message that was stored just now.
 pub(crate) fn message(mailbox: &str) -> Summary {
     static LAST: Mutex<MessageId> = Mutex::new(MessageId::ZERO);
     let mut last = LAST.lock().unwrap();
@@ -131,7 +132,7 @@ pub(crate) fn message(mailbox: &str) -> Summary {
     }
 }
 
-/// Waits until something is true; how long that takes does not matter.
+/// Waits until `is_true` returns true.
 pub(crate) fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_true() {
@@ -140,7 +141,7 @@ pub(crate) fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     }
 }
 
-/// The counts of the only target.
+/// Returns the counts of the only target.
 pub(crate) fn counts(webhooks: &Webhooks) -> Counts {
     let counts = webhooks.counts();
     assert_eq!(counts.len(), 1, "{counts:?}");
