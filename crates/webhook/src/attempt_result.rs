@@ -45,8 +45,8 @@ pub(crate) enum FailureScope {
 }
 
 /// Classifies the result of a request.
-pub(crate) fn classify(ended: Result<Response, HttpError>, now: Timestamp) -> AttemptResult {
-    match ended {
+pub(crate) fn classify(response: Result<Response, HttpError>, now: Timestamp) -> AttemptResult {
+    match response {
         Ok(response) => classify_response(&response, now),
         Err(HttpError::ForbiddenAddress(cause)) => AttemptResult::PermanentFailure(format!(
             "{cause} (webhook.private=true allows targets that are not public)"
@@ -55,21 +55,21 @@ pub(crate) fn classify(ended: Result<Response, HttpError>, now: Timestamp) -> At
         Err(HttpError::InvalidRequest(_)) => {
             AttemptResult::PermanentFailure("no request can be sent to its URL".to_owned())
         }
-        Err(failure @ (HttpError::Timeout | HttpError::ResponseTooLarge | HttpError::Network(_))) => {
-            AttemptResult::Retry { scope: FailureScope::Target, retry_after: None, cause: failure.to_string() }
+        Err(error @ (HttpError::Timeout | HttpError::ResponseTooLarge | HttpError::Network(_))) => {
+            AttemptResult::Retry { scope: FailureScope::Target, retry_after: None, cause: error.to_string() }
         }
     }
 }
 
 fn classify_response(response: &Response, now: Timestamp) -> AttemptResult {
-    let whose = match response.status {
+    let scope = match response.status {
         200..=299 => return AttemptResult::Delivered,
-        410 => return AttemptResult::PermanentFailure("the target answered 410: it is gone".to_owned()),
+        410 => return AttemptResult::PermanentFailure("the target responded 410 Gone".to_owned()),
         429 | 503 => FailureScope::Target,
         _ => FailureScope::Event,
     };
-    let wish = parse_retry_after(&response.headers, now);
-    AttemptResult::Retry { scope: whose, retry_after: wish, cause: format!("the target answered {}", response.status) }
+    let retry_after = parse_retry_after(&response.headers, now);
+    AttemptResult::Retry { scope, retry_after, cause: format!("the target responded {}", response.status) }
 }
 
 #[cfg(test)]
@@ -77,52 +77,54 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_judged_by_their_status() {
+    fn classifies_responses_by_status() {
         let table = [
-            (200, None, "taken"),
-            (204, None, "taken"),
+            (200, None, "accepted"),
+            (204, None, "accepted"),
             (302, None, "event"),
             (400, None, "event"),
-            (410, None, "hopeless"),
+            (410, None, "permanent"),
             (429, Some("7"), "target 7"),
             (500, Some("7"), "event 7"),
             (503, None, "target"),
         ];
-        for (status, wish, expected) in table {
-            let headers = wish.map(|wish| ("retry-after".to_owned(), wish.to_owned())).into_iter().collect();
+        for (status, retry_after, expected) in table {
+            let headers =
+                retry_after.map(|retry_after| ("retry-after".to_owned(), retry_after.to_owned())).into_iter().collect();
             let response = Response { status, headers, ..Response::default() };
             assert_eq!(short(&classify(Ok(response), Timestamp::UNIX_EPOCH)), expected, "{status}");
         }
     }
 
     #[test]
-    fn failures_are_judged_by_their_kind() {
+    fn classifies_request_errors() {
         let table = [
-            (HttpError::InvalidRequest("x".to_owned()), "hopeless"),
-            (HttpError::ForbiddenAddress("x".to_owned()), "hopeless"),
+            (HttpError::InvalidRequest("x".to_owned()), "permanent"),
+            (HttpError::ForbiddenAddress("x".to_owned()), "permanent"),
             (HttpError::Timeout, "target"),
             (HttpError::ResponseTooLarge, "target"),
             (HttpError::Network("x".to_owned()), "target"),
         ];
-        for (failure, expected) in table {
-            assert_eq!(short(&classify(Err(failure.clone()), Timestamp::UNIX_EPOCH)), expected, "{failure:?}");
+        for (error, expected) in table {
+            assert_eq!(short(&classify(Err(error.clone()), Timestamp::UNIX_EPOCH)), expected, "{error:?}");
         }
     }
 
     #[test]
-    fn what_the_log_is_told_does_not_repeat_the_url() {
-        let failure = HttpError::InvalidRequest("http://x.org/?secret is no URL".to_owned());
-        let verdict = classify(Err(failure), Timestamp::UNIX_EPOCH);
-        assert!(matches!(&verdict, AttemptResult::PermanentFailure(cause) if !cause.contains("secret")), "{verdict:?}");
+    fn cause_does_not_contain_the_url() {
+        let error = HttpError::InvalidRequest("http://x.org/?secret is no URL".to_owned());
+        let result = classify(Err(error), Timestamp::UNIX_EPOCH);
+        assert!(matches!(&result, AttemptResult::PermanentFailure(cause) if !cause.contains("secret")), "{result:?}");
     }
 
-    fn short(verdict: &AttemptResult) -> String {
-        match verdict {
-            AttemptResult::Delivered => "taken".to_owned(),
-            AttemptResult::PermanentFailure(_) => "hopeless".to_owned(),
-            AttemptResult::Retry { scope: whose, retry_after: wish, .. } => {
-                let wish = wish.map(|wish| format!(" {}", wish.as_secs())).unwrap_or_default();
-                format!("{whose:?}{wish}").to_lowercase()
+    fn short(result: &AttemptResult) -> String {
+        match result {
+            AttemptResult::Delivered => "accepted".to_owned(),
+            AttemptResult::PermanentFailure(_) => "permanent".to_owned(),
+            AttemptResult::Retry { scope, retry_after, .. } => {
+                let retry_after =
+                    retry_after.map(|retry_after| format!(" {}", retry_after.as_secs())).unwrap_or_default();
+                format!("{scope:?}{retry_after}").to_lowercase()
             }
         }
     }

@@ -32,11 +32,11 @@ impl Backoff {
     /// Returns the delay after the given number of failures. `jitter` shortens it by up to a quarter, so that events
     /// that failed together are not retried together. A longer delay requested by the target is respected up to
     /// `max_retry_after`.
-    pub(crate) fn delay(&self, failures: u32, spread: u8, wish: Option<Duration>) -> Duration {
-        let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
-        let wait = self.first_delay.saturating_mul(doubled).min(self.max_delay);
-        let wait = wait.saturating_sub(wait / 1024 * u32::from(spread));
-        wait.max(wish.unwrap_or_default().min(self.max_retry_after))
+    pub(crate) fn delay(&self, failures: u32, jitter: u8, retry_after: Option<Duration>) -> Duration {
+        let factor = 2_u32.saturating_pow(failures.saturating_sub(1));
+        let delay = self.first_delay.saturating_mul(factor).min(self.max_delay);
+        let delay = delay.saturating_sub(delay / 1024 * u32::from(jitter));
+        delay.max(retry_after.unwrap_or_default().min(self.max_retry_after))
     }
 }
 
@@ -66,25 +66,25 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn waits_double_up_to_a_bound() {
+    fn delays_double_up_to_a_maximum() {
         let table = [(1, 1), (2, 2), (3, 4), (10, 512), (11, 600), (12, 600), (u32::MAX, 600)];
         for (failures, seconds) in table {
             assert_eq!(Backoff::DEFAULT.delay(failures, 0, None), SECOND * seconds);
-            let least = Backoff::DEFAULT.delay(failures, u8::MAX, None);
-            assert!(least < SECOND * seconds && least > SECOND * seconds * 74 / 100, "{least:?}");
+            let shortest = Backoff::DEFAULT.delay(failures, u8::MAX, None);
+            assert!(shortest < SECOND * seconds && shortest > SECOND * seconds * 74 / 100, "{shortest:?}");
         }
     }
 
     #[test]
-    fn a_wish_makes_it_longer_and_never_shorter() {
+    fn retry_after_never_shortens_the_delay() {
         let table = [(1, 30, 30), (6, 30, 32), (1, 10_000, 3600)];
-        for (failures, wish, seconds) in table {
-            assert_eq!(Backoff::DEFAULT.delay(failures, 0, Some(SECOND * wish)), SECOND * seconds);
+        for (failures, retry_after, seconds) in table {
+            assert_eq!(Backoff::DEFAULT.delay(failures, 0, Some(SECOND * retry_after)), SECOND * seconds);
         }
     }
 
     #[test]
-    fn targets_ask_by_seconds_or_date() {
+    fn parses_retry_after_seconds_and_dates() {
         let now = Timestamp::from_second(784_111_777).unwrap();
         let table = [
             ("120", Some(120)),

@@ -21,8 +21,8 @@ impl Endpoint {
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         let mut url = parse_url(url)
             .map_err(|_| "no request can be sent to the URL, which must be as in https://x.org/hook".to_owned())?;
-        let is_named = !url.username().is_empty() || url.password().is_some();
-        let authorization = is_named.then(|| basic_authorization(url.username(), url.password().unwrap_or_default()));
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        let authorization = has_user.then(|| basic_authorization(url.username(), url.password().unwrap_or_default()));
         // These fail only if the URL has no host, which `destination` has excluded.
         let _ = url.set_username("").and_then(|()| url.set_password(None));
         Ok(Self { label: url.origin().ascii_serialization(), url: url.into(), authorization })
@@ -46,8 +46,8 @@ pub(crate) type Digest = [u8; 32];
 
 /// Returns the value of a Basic Authorization field (RFC 7617). The percent encoding of the URL is decoded first.
 fn basic_authorization(name: &str, password: &str) -> String {
-    let plain = [&percent_decode(name)[..], b":", &percent_decode(password)].concat();
-    format!("Basic {}", STANDARD.encode(plain))
+    let credentials = [&percent_decode(name)[..], b":", &percent_decode(password)].concat();
+    format!("Basic {}", STANDARD.encode(credentials))
 }
 
 /// Decodes percent encoding. A `%` that is not followed by two hexadecimal digits is kept.
@@ -55,15 +55,15 @@ fn percent_decode(text: &str) -> Vec<u8> {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let digits = digit(bytes.get(at + 1)).zip(digit(bytes.get(at + 2)));
+    let mut position = 0;
+    while let Some(&byte) = bytes.get(position) {
+        let digits = digit(bytes.get(position + 1)).zip(digit(bytes.get(position + 2)));
         if let Some((high, low)) = digits.filter(|_| byte == b'%') {
             decoded.extend(u8::try_from(high * 16 + low));
-            at += 3;
+            position += 3;
         } else {
             decoded.push(byte);
-            at += 1;
+            position += 1;
         }
     }
     decoded
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart() {
+    fn parses_and_normalizes_urls() {
         let table = [
             ("https://x.org/hook", "https://x.org/hook", "https://x.org", None),
             ("https://X.org:443/a/../hook", "https://x.org/hook", "https://x.org", None),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused_without_repeating_it() {
+    fn error_of_invalid_url_does_not_repeat_it() {
         let table =
             ["", "secret.org/hook", "ftp://secret.org", "http://", "http://secret:x/", "http://secret@", "http://a b"];
         for text in table {

@@ -31,17 +31,17 @@ mod tests {
     use Event::{Deleted, Stored};
 
     #[test]
-    fn filters_pick_events_and_mailboxes() {
-        let all: &[Event] = &[];
+    fn filter_matches_events_and_mailboxes() {
+        let any: &[Event] = &[];
         let table = [
-            (all, "", Stored, "james", true),
-            (all, "", Deleted, "james", true),
+            (any, "", Stored, "james", true),
+            (any, "", Deleted, "james", true),
             (&[Stored], "", Deleted, "james", false),
             (&[Stored, Deleted], "", Deleted, "james", true),
-            (all, "ci-* qa?", Stored, "ci-17", true),
-            (all, "ci-* qa?", Stored, "qa1", true),
-            (all, "ci-* qa?", Stored, "qa10", false),
-            (all, "CI-*", Stored, "ci-17", true),
+            (any, "ci-* qa?", Stored, "ci-17", true),
+            (any, "ci-* qa?", Stored, "qa1", true),
+            (any, "ci-* qa?", Stored, "qa10", false),
+            (any, "CI-*", Stored, "ci-17", true),
             (&[Deleted], "ci-*", Stored, "ci-17", false),
         ];
         for (events, mailboxes, event, mailbox, expected) in table {

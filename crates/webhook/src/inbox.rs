@@ -136,28 +136,28 @@ impl EventInbox {
     }
 
     /// Adds an event, unless the inbox is full or closed.
-    pub(crate) fn push(&self, news: InboxEvent) -> Result<(), DropReason> {
+    pub(crate) fn push(&self, event: InboxEvent) -> Result<(), DropReason> {
         let mut contents = self.inbox.lock();
         if contents.stage != Stage::Open {
             contents.queue.has_late_event = true;
             return Err(DropReason::Closed);
         }
-        let bytes = news.size_bytes();
-        contents.queue.events.push(news, bytes).map_err(|_| DropReason::Full)?;
+        let bytes = event.size_bytes();
+        contents.queue.events.push(event, bytes).map_err(|_| DropReason::Full)?;
         self.inbox.notify();
         Ok(())
     }
 
     /// Adds all messages that were missed before this start. Their size is limited by the caller. Adds all of them, or
     /// returns them if the inbox is closed.
-    pub(crate) fn push_missed(&self, news: Vec<InboxEvent>) -> Result<(), Vec<InboxEvent>> {
+    pub(crate) fn push_missed(&self, events: Vec<InboxEvent>) -> Result<(), Vec<InboxEvent>> {
         let mut contents = self.inbox.lock();
         if contents.stage != Stage::Open {
-            return Err(news);
+            return Err(events);
         }
-        for news in news {
+        for events in events {
             // An item of size zero always fits.
-            let _ = contents.queue.events.push(news, 0);
+            let _ = contents.queue.events.push(events, 0);
         }
         contents.queue.is_caught_up = true;
         self.inbox.notify();
@@ -175,8 +175,8 @@ impl EventInbox {
     }
 
     /// Records whether the waiting events are written to disk. Called by the worker.
-    pub(crate) fn set_persisted(&self, is_kept: bool) {
-        self.is_persisted.store(is_kept, Relaxed);
+    pub(crate) fn set_persisted(&self, is_persisted: bool) {
+        self.is_persisted.store(is_persisted, Relaxed);
     }
 
     /// Returns whether the waiting events will be found at the next start.
@@ -196,10 +196,10 @@ impl EventInbox {
     /// Waits until there is something to do, or for the duration `wait`. Called by the worker.
     pub(crate) fn next_batch(&self, wait: Option<Duration>) -> Batch {
         let deadline = wait.map(|wait| Instant::now() + wait);
-        let has_begun = |Contents { queue, stage }: &mut Contents<State>| {
+        let has_started = |Contents { queue, stage }: &mut Contents<State>| {
             queue.start != StartState::NotStarted || *stage != Stage::Open
         };
-        drop(self.inbox.wait_until(None, has_begun));
+        drop(self.inbox.wait_until(None, has_started));
         let has_work = |Contents { queue, stage }: &mut Contents<State>| {
             if *stage != Stage::Open && queue.events.is_empty() && queue.worker < WorkerProgress::Flushed {
                 queue.worker = WorkerProgress::Flushed;
@@ -237,10 +237,10 @@ impl EventInbox {
 
     /// Stops the worker and waits for it. Returns false if `deadline` passes first. If an event arrived after the inbox
     /// was closed, the shutdown is not clean.
-    pub(crate) fn stop(&self, clean: bool, deadline: Instant) -> bool {
+    pub(crate) fn stop(&self, is_clean: bool, deadline: Instant) -> bool {
         let mut contents = self.inbox.lock();
         if contents.stage != Stage::Stopped {
-            contents.queue.is_clean = clean && !contents.queue.has_late_event;
+            contents.queue.is_clean = is_clean && !contents.queue.has_late_event;
             contents.stage = Stage::Stopped;
         }
         drop(contents);

@@ -40,9 +40,9 @@ impl Key {
     }
 
     /// Returns the value of the signature header field.
-    pub(crate) fn sign(&self, name: &str, timestamp: i64, body: &str) -> String {
+    pub(crate) fn sign(&self, id: &str, timestamp: i64, body: &str) -> String {
         let mut context = hmac::Context::with_key(&self.0);
-        context.update(format!("{name}.{timestamp}.").as_bytes());
+        context.update(format!("{id}.{timestamp}.").as_bytes());
         context.update(body.as_bytes());
         format!("v1,{}", STANDARD.encode(context.sign()))
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_are_those_of_the_scheme() {
+    fn signatures_match_the_standard_webhooks_scheme() {
         let table = [
             (
                 "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
@@ -76,14 +76,14 @@ mod tests {
                 "v1,Mc6lPovZcbWPf7MmB3E22lbghd/gImzflBhJdi9KRSM=",
             ),
         ];
-        for (key, name, timestamp, body, signature) in table {
-            assert_eq!(Key::parse(key).unwrap().sign(name, timestamp, body), signature, "{key}");
+        for (key, id, timestamp, body, signature) in table {
+            assert_eq!(Key::parse(key).unwrap().sign(id, timestamp, body), signature, "{key}");
         }
     }
 
     #[test]
-    fn keys_are_long_enough_and_well_formed() {
-        for (text, fits) in [
+    fn rejects_short_and_malformed_keys() {
+        for (text, is_valid) in [
             ("0123456789abcdef", true),
             ("0123456789abcde", false),
             ("", false),
@@ -93,7 +93,7 @@ mod tests {
             ("whsec_not base64, but long enough", false),
         ] {
             let parsed = Key::parse(text);
-            assert_eq!(parsed.is_ok(), fits, "{text}");
+            assert_eq!(parsed.is_ok(), is_valid, "{text}");
             assert!(!format!("{parsed:?}").contains("0123"), "{text}");
         }
     }

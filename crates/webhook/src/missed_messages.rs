@@ -28,19 +28,19 @@ pub(crate) struct MissedMessages {
 pub(crate) async fn find_missed(
     mailroom: &Mailroom,
     gap: &Gap,
-    most: usize,
-    lanes_of: impl Fn(&str) -> Vec<usize>,
+    max_messages: usize,
+    matching_targets: impl Fn(&str) -> Vec<usize>,
 ) -> Result<MissedMessages, StoreError> {
-    let mut heap = NewestMessages { max_messages: most, ..NewestMessages::default() };
+    let mut newest = NewestMessages { max_messages, ..NewestMessages::default() };
     let mut page = MailboxPage { limit: PAGE_SIZE, ..MailboxPage::ALL };
     loop {
         let mailboxes = mailroom.mailboxes(page.clone()).await?;
-        let Some(last) = mailboxes.last() else { return Ok(heap.into_missed()) };
+        let Some(last) = mailboxes.last() else { return Ok(newest.into_missed()) };
         page.after = last.name.as_str().to_owned();
         for mailbox in mailboxes {
-            let lanes = lanes_of(mailbox.name.as_str());
-            if mailbox.newest.id.number() > gap.missed.floor && !lanes.is_empty() {
-                find_missed_in_mailbox(mailroom, gap, &mailbox.name, &lanes, &mut heap).await?;
+            let targets = matching_targets(mailbox.name.as_str());
+            if mailbox.newest.id.number() > gap.missed.floor && !targets.is_empty() {
+                find_missed_in_mailbox(mailroom, gap, &mailbox.name, &targets, &mut newest).await?;
             }
         }
     }
@@ -50,8 +50,8 @@ async fn find_missed_in_mailbox(
     mailroom: &Mailroom,
     gap: &Gap,
     mailbox: &MailboxName,
-    lanes: &[usize],
-    heap: &mut NewestMessages,
+    targets: &[usize],
+    newest: &mut NewestMessages,
 ) -> Result<(), StoreError> {
     let mut after = MessageId::from(gap.missed.floor);
     loop {
@@ -65,7 +65,7 @@ async fn find_missed_in_mailbox(
                 return Ok(());
             }
             if !gap.missed.processed.contains(&(id, mailbox.as_str().to_owned())) {
-                heap.add(summary, lanes);
+                newest.add(summary, targets);
             }
         }
     }
@@ -82,15 +82,15 @@ struct NewestMessages {
 }
 
 impl NewestMessages {
-    fn add(&mut self, summary: Summary, lanes: &[usize]) {
+    fn add(&mut self, summary: Summary, targets: &[usize]) {
         self.bytes += summary.headline.text_len();
-        self.messages.insert((summary.id, summary.mailbox.clone()), (summary, lanes.to_vec()));
+        self.messages.insert((summary.id, summary.mailbox.clone()), (summary, targets.to_vec()));
         while self.messages.len() > self.max_messages || self.bytes > MAX_INBOX_BYTES {
-            let Some((_, (oldest, lanes))) = self.messages.pop_first() else { return };
+            let Some((_, (oldest, targets))) = self.messages.pop_first() else { return };
             self.bytes -= oldest.headline.text_len();
             self.dropped += 1;
-            for lane in lanes {
-                *self.dropped_by_target.entry(lane).or_default() += 1;
+            for target in targets {
+                *self.dropped_by_target.entry(target).or_default() += 1;
             }
         }
     }

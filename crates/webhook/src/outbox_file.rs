@@ -18,15 +18,15 @@ impl OutboxFile {
     /// Opens the outbox for targets with these digests. If that fails, logs an error and retries later, because
     /// delivery of messages is more important.
     pub(crate) fn new(directory: PathBuf, digests: Vec<Digest>) -> Self {
-        let mut shelf = Self { directory, digests, outbox: None, backlog: None };
-        if let Err(problem) = shelf.try_open() {
+        let mut file = Self { directory, digests, outbox: None, backlog: None };
+        if let Err(error) = file.try_open() {
             tracing::error!(
-                problem,
-                "events that wait for webhooks are in memory only, until their file can be used; what is lost by a crash \
-                 before that will not be noticed"
+                error,
+                "cannot open the webhook outbox; until it can be opened, events are kept in memory only and events lost in \
+                 a crash are not detected"
             );
         }
-        shelf
+        file
     }
 
     /// Takes the contents that the file had when it was opened. Returns them once.
@@ -42,7 +42,7 @@ impl OutboxFile {
 
     /// Writes all changes in one transaction.
     pub(crate) fn write(&mut self, changes: &Changes) -> Result<(), String> {
-        let Some(outbox) = &mut self.outbox else { return Err("it is not open".to_owned()) };
+        let Some(outbox) = &mut self.outbox else { return Err("the outbox is not open".to_owned()) };
         outbox.write(changes).map_err(|error| error.to_string())
     }
 
@@ -53,8 +53,8 @@ impl OutboxFile {
 
     fn try_open(&mut self) -> Result<(), String> {
         if self.outbox.is_none() {
-            let (outbox, past) = Outbox::open(&self.directory, &self.digests)?;
-            (self.outbox, self.backlog) = (Some(outbox), Some(past));
+            let (outbox, backlog) = Outbox::open(&self.directory, &self.digests)?;
+            (self.outbox, self.backlog) = (Some(outbox), Some(backlog));
         }
         Ok(())
     }

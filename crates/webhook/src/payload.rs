@@ -41,7 +41,13 @@ impl Payload {
     }
 
     /// Returns the request that sends this payload to `endpoint` now.
-    pub(crate) fn to_request(&self, place: &Endpoint, key: Option<&Key>, now: Timestamp, timeout: Duration) -> Request {
+    pub(crate) fn to_request(
+        &self,
+        endpoint: &Endpoint,
+        key: Option<&Key>,
+        now: Timestamp,
+        timeout: Duration,
+    ) -> Request {
         let timestamp = now.as_second();
         let mut headers = vec![
             ("Content-Type".to_owned(), "application/json".to_owned()),
@@ -52,11 +58,11 @@ impl Payload {
         if let Some(key) = key {
             headers.push(("webhook-signature".to_owned(), key.sign(&self.webhook_id, timestamp, &self.body)));
         }
-        if let Some(authorization) = &place.authorization {
+        if let Some(authorization) = &endpoint.authorization {
             headers.push(("Authorization".to_owned(), authorization.clone()));
         }
         let body = Some(self.body.clone().into_bytes());
-        Request { method: "POST".to_owned(), url: place.url.clone(), headers, body, timeout }
+        Request { method: "POST".to_owned(), url: endpoint.url.clone(), headers, body, timeout }
     }
 }
 
@@ -86,13 +92,13 @@ impl<'a> PayloadBody<'a> {
 /// because it may contain characters that are not allowed in a header field, or the full stop that separates the signed
 /// parts.
 fn webhook_id(event: Event, summary: &Summary) -> String {
-    let mut name = format!("{}-{}-", event.name(), summary.id);
+    let mut id = format!("{}-{}-", event.name(), summary.id);
     let mailbox = digest::digest(&digest::SHA256, summary.mailbox.as_str().as_bytes());
     for byte in mailbox.as_ref().iter().take(8) {
         // Writing to a string cannot fail.
-        let _ = write!(name, "{byte:02x}");
+        let _ = write!(id, "{byte:02x}");
     }
-    name
+    id
 }
 
 #[cfg(test)]
@@ -102,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_has_the_event_and_the_record() {
+    fn payload_contains_event_and_message_record() {
         let summary = Summary {
             mailbox: "bob".to_owned().into(),
             id: 1_794_699_770_123_456.into(),
@@ -111,10 +117,10 @@ mod tests {
             size: 100,
             seen: true,
         };
-        for (event, name) in [(Event::Stored, "stored"), (Event::Deleted, "deleted")] {
-            let notice = Payload::new(event, &summary, Timestamp::UNIX_EPOCH);
+        for (event, id) in [(Event::Stored, "stored"), (Event::Deleted, "deleted")] {
+            let payload = Payload::new(event, &summary, Timestamp::UNIX_EPOCH);
             let message = r#"{"mailbox":"bob","id":"1794699770123456","from":"Ann <ann@x.org>","to":["<bob@x.org>"],"subject":"\"Hi\"\u0008","date":"2026-11-14T23:42:50.123456+00:00","posix-millis":1794699770123,"size":100,"seen":true}"#;
-            assert_eq!(notice.body, format!(r#"{{"event":"message-{name}","message":{message}}}"#));
+            assert_eq!(payload.body, format!(r#"{{"event":"message-{id}","message":{message}}}"#));
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct PersistWorker {
     /// `None` if events are kept in memory only.
     outbox_file: Option<OutboxFile>,
     settings: PersistSettings,
-    /// Receives the gap, if there is one, so that [`crate::Webhooks::catch_up`] can search it.
+    /// Sends the gap, if there is one, to [`crate::Webhooks::catch_up`], which searches it.
     gap_sender: Option<oneshot::Sender<Gap>>,
     /// The last id that was assigned before the server started serving. `None` until then.
     last_id_before_start: Option<u64>,
@@ -62,18 +62,18 @@ pub(crate) struct Gap {
 
 impl PersistWorker {
     pub(crate) fn new(
-        lanes: Vec<Arc<TargetQueue>>,
-        intake: Arc<EventInbox>,
-        shelf: Option<OutboxFile>,
-        habits: PersistSettings,
-        searcher: oneshot::Sender<Gap>,
+        queues: Vec<Arc<TargetQueue>>,
+        inbox: Arc<EventInbox>,
+        outbox_file: Option<OutboxFile>,
+        settings: PersistSettings,
+        gap_sender: oneshot::Sender<Gap>,
     ) -> Self {
         Self {
-            queues: lanes,
-            inbox: intake,
-            outbox_file: shelf,
-            settings: habits,
-            gap_sender: Some(searcher),
+            queues,
+            inbox,
+            outbox_file,
+            settings,
+            gap_sender: Some(gap_sender),
             last_id_before_start: None,
             has_gap: false,
             changes: Changes::default(),
@@ -87,31 +87,31 @@ impl PersistWorker {
     /// Runs until the inbox is stopped.
     pub(crate) fn run(mut self) {
         loop {
-            let is_restless = self.outbox_file.is_some() || self.lacks_threads;
-            let batch = self.inbox.next_batch(is_restless.then_some(self.settings.retry_interval));
-            let (is_over, is_clean) = (batch.is_stopping, batch.is_clean);
-            if let Some(beginning) = batch.last_id_before_start {
-                self.start(beginning);
+            let needs_timeout = self.outbox_file.is_some() || self.lacks_threads;
+            let batch = self.inbox.next_batch(needs_timeout.then_some(self.settings.retry_interval));
+            let (is_stopping, is_clean) = (batch.is_stopping, batch.is_clean);
+            if let Some(last_id) = batch.last_id_before_start {
+                self.start(last_id);
             }
-            let lines = self.process_batch(batch);
-            if is_over {
+            let new_events = self.process_batch(batch);
+            if is_stopping {
                 // This is the last chance to write, so do not wait for the retry time.
                 self.retry_at = None;
             }
             self.persist();
-            self.enqueue(lines);
-            if is_over {
+            self.enqueue(new_events);
+            if is_stopping {
                 return self.shut_down(is_clean);
             }
         }
     }
 
     /// Starts processing. Called when the server starts serving.
-    fn start(&mut self, beginning: u64) {
-        self.last_id_before_start = Some(beginning);
-        self.persisted_highest_id = beginning;
+    fn start(&mut self, last_id: u64) {
+        self.last_id_before_start = Some(last_id);
+        self.persisted_highest_id = last_id;
         match self.outbox_file.as_mut().and_then(OutboxFile::take_backlog) {
-            Some(past) => self.resume(past),
+            Some(backlog) => self.resume(backlog),
             None if self.outbox_file.is_some() => self.retry_at = Some(Instant::now() + self.settings.retry_interval),
             None => self.gap_sender = None,
         }
@@ -119,34 +119,38 @@ impl PersistWorker {
 
     /// Queues the events that were waiting when the process last ended.
     fn resume(&mut self, Backlog { waiting, missed }: Backlog) {
-        let mut lines = BTreeMap::<usize, Vec<QueuedEvent>>::new();
-        for (lane, row, notice) in waiting {
-            if !self.queues[lane].reserve_slot() || !self.queues[lane].reserve_bytes(&notice) {
+        let mut new_events = BTreeMap::<usize, Vec<QueuedEvent>>::new();
+        for (target, row, payload) in waiting {
+            if !self.queues[target].reserve_slot() || !self.queues[target].reserve_bytes(&payload) {
                 self.changes.finished_rows.push(row);
                 continue;
             }
-            let notice = Arc::new(notice);
+            let payload = Arc::new(payload);
             // If the outbox was opened late, its row ids may have been assigned to newer events in the meantime.
-            let number = row.max(self.last_row + 1);
-            if number != row {
+            let row_id = row.max(self.last_row + 1);
+            if row_id != row {
                 self.changes.finished_rows.push(row);
-                self.changes.waiting.insert(number, (lane, notice.clone()));
+                self.changes.waiting.insert(row_id, (target, payload.clone()));
             }
-            self.last_row = number;
-            lines.entry(lane).or_default().push(self.queued_event(number, notice, self.settings.min_retry_time));
+            self.last_row = row_id;
+            new_events.entry(target).or_default().push(self.queued_event(
+                row_id,
+                payload,
+                self.settings.min_retry_time,
+            ));
         }
-        for (lane, items) in &lines {
-            let (webhook, events) = (&self.queues[*lane].endpoint.label, items.len());
-            tracing::info!(webhook, events, "events still wait for a webhook");
+        for (target, events) in &new_events {
+            let (webhook, events) = (&self.queues[*target].endpoint.label, events.len());
+            tracing::info!(webhook, events, "events from the last run wait for a webhook target");
         }
-        self.enqueue(lines);
-        let searcher = self.gap_sender.take();
+        self.enqueue(new_events);
+        let gap_sender = self.gap_sender.take();
         self.has_gap = missed.is_some();
         match missed {
             // If the search was abandoned, the gap remains for the next start.
             Some(missed) => {
                 let gap = Gap { missed, end_id: self.last_id_before_start.unwrap_or(0) };
-                let _ = searcher.map(|searcher| searcher.send(gap));
+                let _ = gap_sender.map(|gap_sender| gap_sender.send(gap));
             }
             None => self.changes.floor = self.last_id_before_start,
         }
@@ -155,52 +159,52 @@ impl PersistWorker {
     /// Applies a batch to the pending changes. Returns the new events by target.
     fn process_batch(&mut self, batch: Batch) -> BTreeMap<usize, Vec<QueuedEvent>> {
         self.record_finished(batch.finished_rows);
-        let lines = self.record_events(batch.events);
+        let new_events = self.record_events(batch.events);
         if self.has_gap && batch.is_caught_up {
             self.has_gap = false;
             self.changes.floor = self.last_id_before_start;
         }
-        lines
+        new_events
     }
 
     /// Records that rows are finished. Rows that were never written need no deletion.
-    fn record_finished(&mut self, settled: Vec<i64>) {
+    fn record_finished(&mut self, rows: Vec<i64>) {
         if self.outbox_file.is_some() {
-            let Changes { waiting, finished_rows: all, .. } = &mut self.changes;
-            all.extend(settled.into_iter().filter(|row| waiting.remove(row).is_none()));
+            let Changes { waiting, finished_rows: finished, .. } = &mut self.changes;
+            finished.extend(rows.into_iter().filter(|row| waiting.remove(row).is_none()));
         }
     }
 
     /// Adds new events to the pending changes. Returns them by target.
-    fn record_events(&mut self, news: Vec<InboxEvent>) -> BTreeMap<usize, Vec<QueuedEvent>> {
-        let mut lines = BTreeMap::<usize, Vec<QueuedEvent>>::new();
-        for InboxEvent { event, summary, targets: lanes } in news {
-            let notice = Arc::new(Payload::new(event, &summary, Timestamp::now()));
-            for lane in lanes {
-                if !self.queues[lane].reserve_bytes(&notice) {
+    fn record_events(&mut self, events: Vec<InboxEvent>) -> BTreeMap<usize, Vec<QueuedEvent>> {
+        let mut new_events = BTreeMap::<usize, Vec<QueuedEvent>>::new();
+        for InboxEvent { event, summary, targets: queues } in events {
+            let payload = Arc::new(Payload::new(event, &summary, Timestamp::now()));
+            for target in queues {
+                if !self.queues[target].reserve_bytes(&payload) {
                     continue;
                 }
                 self.last_row += 1;
-                let item = self.queued_event(self.last_row, notice.clone(), Duration::ZERO);
-                lines.entry(lane).or_default().push(item);
+                let queued = self.queued_event(self.last_row, payload.clone(), Duration::ZERO);
+                new_events.entry(target).or_default().push(queued);
                 if self.outbox_file.is_some() {
-                    self.changes.waiting.insert(self.last_row, (lane, notice.clone()));
+                    self.changes.waiting.insert(self.last_row, (target, payload.clone()));
                 }
             }
             if self.outbox_file.is_some() && event == Event::Stored {
                 self.changes.processed.push((summary.id.number(), summary.mailbox));
             }
         }
-        lines
+        new_events
     }
 
-    fn enqueue(&mut self, mut lines: BTreeMap<usize, Vec<QueuedEvent>>) {
-        if lines.is_empty() && !self.lacks_threads {
+    fn enqueue(&mut self, mut new_events: BTreeMap<usize, Vec<QueuedEvent>>) {
+        if new_events.is_empty() && !self.lacks_threads {
             return;
         }
         self.lacks_threads = false;
-        for (number, lane) in self.queues.iter().enumerate() {
-            self.lacks_threads |= !lane.push(lines.remove(&number).unwrap_or_default());
+        for (target, queue) in self.queues.iter().enumerate() {
+            self.lacks_threads |= !queue.push(new_events.remove(&target).unwrap_or_default());
         }
     }
 
@@ -210,8 +214,8 @@ impl PersistWorker {
             return;
         }
         if self.retry_at.is_some_and(|at| at > Instant::now()) {
-            let excess = self.changes.processed.len().saturating_sub(MAX_PROCESSED);
-            self.changes.processed.drain(..excess);
+            let surplus = self.changes.processed.len().saturating_sub(MAX_PROCESSED);
+            self.changes.processed.drain(..surplus);
             return;
         }
         let written = self.try_persist();
@@ -219,15 +223,12 @@ impl PersistWorker {
         match written {
             Ok(()) => {
                 if self.retry_at.take().is_some() {
-                    tracing::info!("the events that wait for webhooks can be written down again");
+                    tracing::info!("webhook events can be written to disk again");
                 }
             }
-            Err(problem) => {
+            Err(error) => {
                 if self.retry_at.is_none() {
-                    tracing::error!(
-                        problem,
-                        "the events that wait for webhooks cannot be written down; new ones are in memory only"
-                    );
+                    tracing::error!(error, "cannot write webhook events to disk; new events are kept in memory only");
                 }
                 self.retry_at = Some(Instant::now() + self.settings.retry_interval);
             }
@@ -235,15 +236,15 @@ impl PersistWorker {
     }
 
     fn try_persist(&mut self) -> Result<(), String> {
-        if let Some(past) = self.outbox_file.as_mut().map(OutboxFile::open).transpose()?.flatten() {
-            self.resume(past);
+        if let Some(backlog) = self.outbox_file.as_mut().map(OutboxFile::open).transpose()?.flatten() {
+            self.resume(backlog);
         }
         let highest = self.inbox.highest_id();
         self.changes.highest = (highest > self.persisted_highest_id && !self.has_gap).then_some(highest);
-        if let Some(shelf) = &mut self.outbox_file
+        if let Some(outbox_file) = &mut self.outbox_file
             && !self.changes.is_empty()
         {
-            shelf.write(&self.changes)?;
+            outbox_file.write(&self.changes)?;
             self.persisted_highest_id = self.changes.highest.unwrap_or(self.persisted_highest_id);
             self.changes = Changes::default();
         }
@@ -251,24 +252,24 @@ impl PersistWorker {
     }
 
     fn shut_down(self, clean: bool) {
-        if let Some(shelf) = self.outbox_file
+        if let Some(outbox_file) = self.outbox_file
             && clean
             && self.last_id_before_start.is_some()
             && !self.has_gap
             && self.changes.is_empty()
-            && let Err(problem) = shelf.close_clean()
+            && let Err(error) = outbox_file.close_clean()
         {
-            tracing::error!(problem, "the file of events that wait for webhooks was not closed in good order");
+            tracing::error!(error, "cannot close the webhook outbox; the next start searches for missed messages");
         }
         self.inbox.mark_stopped();
     }
 
     /// Returns a queue entry for an event. Its deadline counts from the time of the event, also across restarts, but
     /// leaves at least `min_retry_time` from now.
-    fn queued_event(&self, row: i64, notice: Arc<Payload>, grace: Duration) -> QueuedEvent {
-        let age = Timestamp::now().as_millisecond().saturating_sub(notice.occurred_at_millis);
+    fn queued_event(&self, row: i64, payload: Arc<Payload>, min_retry_time: Duration) -> QueuedEvent {
+        let age = Timestamp::now().as_millisecond().saturating_sub(payload.occurred_at_millis);
         let age = Duration::from_millis(u64::try_from(age).unwrap_or(0));
-        let deadline = Instant::now() + self.settings.give_up_after.saturating_sub(age).max(grace);
-        QueuedEvent { row_id: row, payload: notice, deadline, failures: 0 }
+        let deadline = Instant::now() + self.settings.give_up_after.saturating_sub(age).max(min_retry_time);
+        QueuedEvent { row_id: row, payload, deadline, failures: 0 }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct QueuedEvent {
 /// An event that is being sent.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    pub(crate) item: QueuedEvent,
+    pub(crate) event: QueuedEvent,
     /// Whether this attempt tests if the target is reachable again.
     is_probe: bool,
 }
@@ -100,9 +100,9 @@ struct Pause {
 
 impl RetrySchedule {
     /// Adds a new event.
-    pub(crate) fn push(&mut self, item: QueuedEvent) {
-        self.note_deadline(&item);
-        self.untried.push_back(item);
+    pub(crate) fn push(&mut self, event: QueuedEvent) {
+        self.note_deadline(&event);
+        self.untried.push_back(event);
     }
 
     /// Returns the number of events in the schedule.
@@ -120,19 +120,19 @@ impl RetrySchedule {
         }
     }
 
-    /// Returns what to do now. Moves expired events to `overdue`.
-    pub(crate) fn next_action(&mut self, now: Instant, overdue: &mut Vec<QueuedEvent>) -> NextAction {
+    /// Returns what to do now. Moves expired events to `expired`.
+    pub(crate) fn next_action(&mut self, now: Instant, expired: &mut Vec<QueuedEvent>) -> NextAction {
         let until = match &self.pause {
             Some(pause) if pause.is_probing => None,
             Some(pause) if now < pause.until => Some(pause.until),
             _ => {
                 return match self.take_due(now) {
-                    Some(item) => NextAction::Send(self.start_attempt(item)),
+                    Some(event) => NextAction::Send(self.start_attempt(event)),
                     None => self.next_retry(),
                 };
             }
         };
-        self.remove_expired(now, overdue);
+        self.remove_expired(now, expired);
         match [until, self.next_expiry_scan].into_iter().flatten().min() {
             Some(at) if self.len() > 0 => NextAction::WaitUntil(at),
             _ => NextAction::Idle,
@@ -143,58 +143,58 @@ impl RetrySchedule {
     pub(crate) fn record_result(
         &mut self,
         attempt: Attempt,
-        verdict: &AttemptResult,
+        result: &AttemptResult,
         now: Instant,
-        pace: &Backoff,
-        spread: u8,
+        backoff: &Backoff,
+        jitter: u8,
     ) -> AttemptReport {
-        let Attempt { mut item, is_probe } = attempt;
-        let (whose, wish) = match verdict {
+        let Attempt { mut event, is_probe } = attempt;
+        let (scope, retry_after) = match result {
             AttemptResult::Delivered => {
-                return AttemptReport { outcome: Outcome::Delivered(item), target_change: self.resume(is_probe) };
+                return AttemptReport { outcome: Outcome::Delivered(event), target_change: self.resume(is_probe) };
             }
             AttemptResult::PermanentFailure(_) => {
-                return AttemptReport { outcome: Outcome::GivenUp(item), target_change: self.resume(is_probe) };
+                return AttemptReport { outcome: Outcome::GivenUp(event), target_change: self.resume(is_probe) };
             }
-            AttemptResult::Retry { scope: whose, retry_after: wish, .. } => (*whose, *wish),
+            AttemptResult::Retry { scope, retry_after, .. } => (*scope, *retry_after),
         };
         // Do not wait longer than the deadline, even if the target asks for it.
-        let wish = wish.map(|wish| wish.min(item.deadline.saturating_duration_since(now)));
-        let turn = match whose {
+        let retry_after = retry_after.map(|retry_after| retry_after.min(event.deadline.saturating_duration_since(now)));
+        let target_change = match scope {
             FailureScope::Event => self.resume(is_probe),
-            FailureScope::Target => self.pause(is_probe, now, |failures| pace.delay(failures, spread, wish)),
+            FailureScope::Target => self.pause(is_probe, now, |failures| backoff.delay(failures, jitter, retry_after)),
         };
-        if now >= item.deadline {
-            return AttemptReport { outcome: Outcome::GivenUp(item), target_change: turn };
+        if now >= event.deadline {
+            return AttemptReport { outcome: Outcome::GivenUp(event), target_change };
         }
-        item.failures += 1;
-        let at = item.deadline.min(now + pace.delay(item.failures, spread, wish));
-        self.note_deadline(&item);
+        event.failures += 1;
+        let at = event.deadline.min(now + backoff.delay(event.failures, jitter, retry_after));
+        self.note_deadline(&event);
         self.retry_sequence += 1;
-        self.retries.insert((at, self.retry_sequence), item);
-        AttemptReport { outcome: Outcome::Requeued, target_change: turn }
+        self.retries.insert((at, self.retry_sequence), event);
+        AttemptReport { outcome: Outcome::Requeued, target_change }
     }
 
     /// Takes the next event that is due. New events and retries alternate, so that neither starves the other. For a
     /// probe, new events go first, because the event that failed last may have caused the problem. A retry at its
     /// deadline goes before them.
     fn take_due(&mut self, now: Instant) -> Option<QueuedEvent> {
-        let failed = self.retries.first_entry().filter(|first| first.key().0 <= now);
-        let Some(failed) = failed else { return self.untried.pop_front() };
-        let prefers_fresh = if self.pause.is_some() { failed.get().deadline > now } else { self.last_was_retry };
-        if prefers_fresh && let Some(item) = self.untried.pop_front() {
-            return Some(item);
+        let retry = self.retries.first_entry().filter(|first| first.key().0 <= now);
+        let Some(retry) = retry else { return self.untried.pop_front() };
+        let prefers_new = if self.pause.is_some() { retry.get().deadline > now } else { self.last_was_retry };
+        if prefers_new && let Some(event) = self.untried.pop_front() {
+            return Some(event);
         }
-        Some(failed.remove())
+        Some(retry.remove())
     }
 
-    fn start_attempt(&mut self, item: QueuedEvent) -> Attempt {
-        self.last_was_retry = item.failures > 0;
+    fn start_attempt(&mut self, event: QueuedEvent) -> Attempt {
+        self.last_was_retry = event.failures > 0;
         let is_probe = self.pause.is_some();
         if let Some(pause) = &mut self.pause {
             pause.is_probing = true;
         }
-        Attempt { item, is_probe }
+        Attempt { event, is_probe }
     }
 
     fn next_retry(&self) -> NextAction {
@@ -202,23 +202,23 @@ impl RetrySchedule {
     }
 
     /// Makes sure that the next expiry scan is not later than the expiry of `event`.
-    fn note_deadline(&mut self, item: &QueuedEvent) {
-        let end = item.deadline + EXPIRY_SCAN_INTERVAL;
-        self.next_expiry_scan = Some(self.next_expiry_scan.map_or(end, |sweep| sweep.min(end)));
+    fn note_deadline(&mut self, event: &QueuedEvent) {
+        let expiry = event.deadline + EXPIRY_SCAN_INTERVAL;
+        self.next_expiry_scan = Some(self.next_expiry_scan.map_or(expiry, |scan| scan.min(expiry)));
     }
 
     /// Removes expired events. Scans the whole schedule, so it is rarely done.
-    fn remove_expired(&mut self, now: Instant, overdue: &mut Vec<QueuedEvent>) {
-        if self.next_expiry_scan.is_none_or(|sweep| now < sweep) {
+    fn remove_expired(&mut self, now: Instant, expired: &mut Vec<QueuedEvent>) {
+        if self.next_expiry_scan.is_none_or(|scan| now < scan) {
             return;
         }
-        let is_old = |item: &QueuedEvent| item.deadline + EXPIRY_SCAN_INTERVAL <= now;
-        let (old, fresh) = std::mem::take(&mut self.untried).into_iter().partition(is_old);
-        self.untried = fresh;
-        overdue.extend::<VecDeque<_>>(old);
-        overdue.extend(self.retries.extract_if(.., |_, item| is_old(item)).map(|(_, item)| item));
+        let is_expired = |event: &QueuedEvent| event.deadline + EXPIRY_SCAN_INTERVAL <= now;
+        let (old, remaining) = std::mem::take(&mut self.untried).into_iter().partition(is_expired);
+        self.untried = remaining;
+        expired.extend::<VecDeque<_>>(old);
+        expired.extend(self.retries.extract_if(.., |_, event| is_expired(event)).map(|(_, event)| event));
         let first =
-            self.untried.iter().chain(self.retries.values()).map(|item| item.deadline + EXPIRY_SCAN_INTERVAL).min();
+            self.untried.iter().chain(self.retries.values()).map(|event| event.deadline + EXPIRY_SCAN_INTERVAL).min();
         self.next_expiry_scan = first.map(|first| first.max(now + EXPIRY_SCAN_INTERVAL));
     }
 

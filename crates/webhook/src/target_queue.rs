@@ -83,12 +83,12 @@ struct LogThrottles {
 }
 
 impl TargetQueue {
-    pub(crate) fn new(place: Endpoint, filters: Vec<Filter>, means: Dependencies) -> Self {
+    pub(crate) fn new(endpoint: Endpoint, filters: Vec<Filter>, dependencies: Dependencies) -> Self {
         Self {
-            endpoint: place,
+            endpoint,
             filters,
             counters: Counters::default(),
-            dependencies: means,
+            dependencies,
             state: Mutex::default(),
             wakeup: Condvar::new(),
             log_throttles: LogThrottles::default(),
@@ -103,13 +103,15 @@ impl TargetQueue {
     /// Reserves a slot for an event. Returns false and counts the event as dropped if the queue is full. Does not
     /// block.
     pub(crate) fn reserve_slot(&self) -> bool {
-        let queue = self.dependencies.max_queued;
-        let taken =
-            self.counters.waiting.fetch_update(Relaxed, Relaxed, |waiting| (waiting < queue).then_some(waiting + 1));
-        if taken.is_err() {
+        let max_queued = self.dependencies.max_queued;
+        let reserved = self
+            .counters
+            .waiting
+            .fetch_update(Relaxed, Relaxed, |waiting| (waiting < max_queued).then_some(waiting + 1));
+        if reserved.is_err() {
             self.count_dropped(DropReason::Full);
         }
-        taken.is_ok()
+        reserved.is_ok()
     }
 
     /// Releases a slot whose event does not come now.
@@ -118,215 +120,219 @@ impl TargetQueue {
     }
 
     /// Releases a slot and counts its event as dropped.
-    pub(crate) fn drop_reserved(&self, why: DropReason) {
+    pub(crate) fn drop_reserved(&self, reason: DropReason) {
         self.release_slot();
-        self.count_dropped(why);
+        self.count_dropped(reason);
     }
 
     /// Reserves the bytes of an event that has a slot. If there is not enough space, the slot is released, the event is
     /// dropped, and false is returned. Called by one thread only.
-    pub(crate) fn reserve_bytes(&self, notice: &Payload) -> bool {
-        let has_room = self.counters.queued_bytes.load(Relaxed).saturating_add(notice.size_bytes()) <= MAX_QUEUED_BYTES;
-        if has_room {
-            self.counters.queued_bytes.fetch_add(notice.size_bytes(), Relaxed);
+    pub(crate) fn reserve_bytes(&self, payload: &Payload) -> bool {
+        let fits = self.counters.queued_bytes.load(Relaxed).saturating_add(payload.size_bytes()) <= MAX_QUEUED_BYTES;
+        if fits {
+            self.counters.queued_bytes.fetch_add(payload.size_bytes(), Relaxed);
         } else {
             self.drop_reserved(DropReason::Full);
         }
-        has_room
+        fits
     }
 
     /// Counts and logs a dropped event.
-    fn count_dropped(&self, why: DropReason) {
+    fn count_dropped(&self, reason: DropReason) {
         self.counters.dropped.fetch_add(1, Relaxed);
         let webhook = &self.endpoint.label;
         let Some(count) = self.log_throttles.dropped.due(Instant::now()) else { return };
-        match why {
+        match reason {
             DropReason::Full => {
-                tracing::warn!(webhook, count, "too many events wait for a webhook, new ones are dropped")
+                tracing::warn!(webhook, count, "webhook queue is full (webhook.queue); new events are dropped");
             }
             DropReason::Closed => {
-                tracing::warn!(webhook, count, "events came too late to tell a webhook, they are dropped");
+                tracing::warn!(webhook, count, "webhook events are dropped: the server is shutting down");
             }
         }
     }
 
     /// Enqueues events whose slot and bytes are reserved. Returns false if no thread could be started.
-    pub(crate) fn push(self: &Arc<Self>, items: Vec<QueuedEvent>) -> bool {
-        let mut desk = self.lock();
-        for item in items {
-            desk.schedule.push(item);
+    pub(crate) fn push(self: &Arc<Self>, events: Vec<QueuedEvent>) -> bool {
+        let mut state = self.lock();
+        for event in events {
+            state.schedule.push(event);
         }
-        let free = desk.idle_threads;
-        let is_staffed = self.ensure_threads(&mut desk, free);
-        drop(desk);
+        let free = state.idle_threads;
+        let has_thread = self.ensure_threads(&mut state, free);
+        drop(state);
         self.wakeup.notify_all();
-        is_staffed
+        has_thread
     }
 
     /// Starts threads for the events that can be sent now, given that `free` threads have nothing to do. Starts one
     /// thread if there is none and events wait for a later time. Returns false if there is no thread although there are
     /// events.
-    fn ensure_threads(self: &Arc<Self>, desk: &mut State, mut free: usize) -> bool {
-        let wanted = desk.schedule.ready_count(Instant::now());
-        let is_alone = |desk: &State| desk.threads == 0 && desk.schedule.len() > 0;
-        while desk.shutdown.is_none() && desk.threads < MAX_THREADS && (free < wanted || is_alone(desk)) {
-            let lane = self.clone();
-            match thread::Builder::new().name("webhook".to_owned()).spawn(move || lane.run_thread()) {
+    fn ensure_threads(self: &Arc<Self>, state: &mut State, mut free: usize) -> bool {
+        let ready = state.schedule.ready_count(Instant::now());
+        let lacks_thread = |state: &State| state.threads == 0 && state.schedule.len() > 0;
+        while state.shutdown.is_none() && state.threads < MAX_THREADS && (free < ready || lacks_thread(state)) {
+            let queue = self.clone();
+            match thread::Builder::new().name("webhook".to_owned()).spawn(move || queue.run_thread()) {
                 Ok(_) => {
-                    desk.threads += 1;
+                    state.threads += 1;
                     free += 1;
                 }
                 Err(error) => {
                     if self.log_throttles.thread_failed.due(Instant::now()).is_some() {
-                        tracing::error!(webhook = self.endpoint.label, %error, "no thread for a webhook; its events wait");
+                        tracing::error!(webhook = self.endpoint.label, %error, "cannot start a thread for a webhook target; its events wait");
                     }
                     break;
                 }
             }
         }
-        !is_alone(desk)
+        !lacks_thread(state)
     }
 
     /// Stops sending, except for what `mode` allows.
-    pub(crate) fn stop(&self, ending: ShutdownMode) {
-        self.lock().shutdown = Some(ending);
+    pub(crate) fn stop(&self, mode: ShutdownMode) {
+        self.lock().shutdown = Some(mode);
         self.wakeup.notify_all();
     }
 
     /// Waits until all threads have stopped. Returns false if `deadline` passes first.
     pub(crate) fn wait_until_stopped(&self, deadline: Instant) -> bool {
-        let mut desk = self.lock();
-        while desk.threads > 0 {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+        let mut state = self.lock();
+        while state.threads > 0 {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return false;
             }
-            desk = self.wakeup.wait_timeout(desk, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.wakeup.wait_timeout(state, remaining).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }
 
     fn run_thread(self: &Arc<Self>) {
         while let Some(attempt) = self.next_attempt() {
-            let verdict = self.send(&attempt.item.payload);
-            self.finish_attempt(attempt, &verdict);
+            let result = self.send(&attempt.event.payload);
+            self.finish_attempt(attempt, &result);
         }
     }
 
     /// Waits for the next event to send. Returns `None` when this thread must stop; it is then no longer counted.
     fn next_attempt(&self) -> Option<Attempt> {
-        let mut desk = self.lock();
+        let mut state = self.lock();
         let mut idle_since = Instant::now();
         loop {
             let now = Instant::now();
             let mut overdue = Vec::new();
-            let next = if desk.shutdown == Some(ShutdownMode::KeepQueue) {
+            let action = if state.shutdown == Some(ShutdownMode::KeepQueue) {
                 NextAction::Idle
             } else {
-                desk.schedule.next_action(now, &mut overdue)
+                state.schedule.next_action(now, &mut overdue)
             };
-            for item in overdue {
-                self.give_up(&item, "its time is over");
+            for event in overdue {
+                self.give_up(&event, "its retry time is over");
             }
-            let wake = match next {
+            let wake = match action {
                 NextAction::Send(attempt) => return Some(attempt),
                 NextAction::WaitUntil(at) => Some(at),
                 NextAction::Idle => None,
             };
             let is_idle = now.saturating_duration_since(idle_since) >= self.dependencies.backoff.idle_timeout;
             // One thread must remain to send the events that wait for a later time.
-            let is_needed = wake.is_some() && desk.threads == 1;
-            if desk.shutdown.is_some() || is_idle && !is_needed {
-                desk.threads -= 1;
+            let is_needed = wake.is_some() && state.threads == 1;
+            if state.shutdown.is_some() || is_idle && !is_needed {
+                state.threads -= 1;
                 self.wakeup.notify_all();
                 return None;
             }
             if is_idle {
                 idle_since = now;
             }
-            let leave = idle_since + self.dependencies.backoff.idle_timeout;
-            let left = wake.unwrap_or(leave).min(leave).saturating_duration_since(now);
-            desk.idle_threads += 1;
-            desk = self.wakeup.wait_timeout(desk, left).unwrap_or_else(PoisonError::into_inner).0;
-            desk.idle_threads -= 1;
+            let idle_until = idle_since + self.dependencies.backoff.idle_timeout;
+            let remaining = wake.unwrap_or(idle_until).min(idle_until).saturating_duration_since(now);
+            state.idle_threads += 1;
+            state = self.wakeup.wait_timeout(state, remaining).unwrap_or_else(PoisonError::into_inner).0;
+            state.idle_threads -= 1;
         }
     }
 
-    fn send(&self, notice: &Payload) -> AttemptResult {
+    fn send(&self, payload: &Payload) -> AttemptResult {
         let Dependencies { http, key, timeout, .. } = &self.dependencies;
-        let request = notice.to_request(&self.endpoint, key.as_ref(), Timestamp::now(), *timeout);
+        let request = payload.to_request(&self.endpoint, key.as_ref(), Timestamp::now(), *timeout);
         // The response is untrusted input. If the HTTP client panics over it, the event must not be lost with the
         // thread.
-        let ended = catch_unwind(AssertUnwindSafe(|| http.send(&request)))
-            .unwrap_or_else(|_| Err(HttpError::Network("the client failed".to_owned())));
-        classify(ended, Timestamp::now())
+        let response = catch_unwind(AssertUnwindSafe(|| http.send(&request)))
+            .unwrap_or_else(|_| Err(HttpError::Network("the HTTP client panicked".to_owned())));
+        classify(response, Timestamp::now())
     }
 
-    fn finish_attempt(self: &Arc<Self>, attempt: Attempt, verdict: &AttemptResult) {
+    fn finish_attempt(self: &Arc<Self>, attempt: Attempt, result: &AttemptResult) {
         let now = Instant::now();
-        let mut desk = self.lock();
-        let report = desk.schedule.record_result(attempt, verdict, now, &self.dependencies.backoff, random_jitter());
+        let mut state = self.lock();
+        let report = state.schedule.record_result(attempt, result, now, &self.dependencies.backoff, random_jitter());
         // Other threads may have stopped during a pause that has just ended. This thread is free now.
-        let free = desk.idle_threads + 1;
-        self.ensure_threads(&mut desk, free);
-        drop(desk);
+        let free = state.idle_threads + 1;
+        self.ensure_threads(&mut state, free);
+        drop(state);
         // Other threads may have something to do now.
         self.wakeup.notify_all();
-        let cause = verdict.cause();
-        let AttemptReport { outcome, target_change: turn } = report;
-        self.log_target_change(turn, cause, now);
+        let cause = result.cause();
+        let AttemptReport { outcome, target_change: change } = report;
+        self.log_target_change(change, cause, now);
         match outcome {
-            Outcome::Delivered(item) => {
+            Outcome::Delivered(event) => {
                 self.counters.delivered.fetch_add(1, Relaxed);
-                self.remove_event(&item);
+                self.remove_event(&event);
             }
-            Outcome::GivenUp(item) => self.give_up(&item, cause),
+            Outcome::GivenUp(event) => self.give_up(&event, cause),
             Outcome::Requeued => {
                 self.counters.retried.fetch_add(1, Relaxed);
-                tracing::debug!(webhook = self.endpoint.label, cause, "a webhook did not take an event; trying again");
-                if let AttemptResult::Retry { scope: FailureScope::Event, .. } = verdict
+                tracing::debug!(webhook = self.endpoint.label, cause, "webhook request failed; the event is retried");
+                if let AttemptResult::Retry { scope: FailureScope::Event, .. } = result
                     && let Some(count) = self.log_throttles.rejected.due(now)
                 {
                     tracing::warn!(
                         webhook = self.endpoint.label,
                         count,
                         cause,
-                        "a webhook does not take events; trying again"
+                        "webhook target rejects events; they are retried"
                     );
                 }
             }
         }
     }
 
-    fn log_target_change(&self, turn: Option<TargetChange>, cause: &str, now: Instant) {
-        match turn {
+    fn log_target_change(&self, change: Option<TargetChange>, cause: &str, now: Instant) {
+        match change {
             Some(TargetChange::Paused) => {
                 if self.log_throttles.paused.due(now).is_some() {
                     self.log_throttles.is_pause_logged.store(true, Relaxed);
-                    tracing::warn!(webhook = self.endpoint.label, cause, "a webhook is in trouble; its events wait");
+                    tracing::warn!(
+                        webhook = self.endpoint.label,
+                        cause,
+                        "webhook target is unavailable; its events wait"
+                    );
                 }
             }
             Some(TargetChange::Resumed) if self.log_throttles.is_pause_logged.swap(false, Relaxed) => {
-                tracing::info!(webhook = self.endpoint.label, "a webhook answers again");
+                tracing::info!(webhook = self.endpoint.label, "webhook target is available again");
             }
             Some(TargetChange::Resumed) | None => {}
         }
     }
 
-    fn give_up(&self, item: &QueuedEvent, cause: &str) {
+    fn give_up(&self, event: &QueuedEvent, cause: &str) {
         self.counters.failed.fetch_add(1, Relaxed);
         if let Some(count) = self.log_throttles.given_up.due(Instant::now()) {
-            let (webhook, event) = (&self.endpoint.label, &item.payload.webhook_id);
-            tracing::warn!(webhook, count, event, cause, "a webhook was not told of events; they are given up");
+            let (webhook, event) = (&self.endpoint.label, &event.payload.webhook_id);
+            tracing::warn!(webhook, count, event, cause, "webhook events could not be delivered and are given up");
         }
-        self.remove_event(item);
+        self.remove_event(event);
     }
 
     /// Removes a finished event from the counters and the outbox.
-    fn remove_event(&self, item: &QueuedEvent) {
+    fn remove_event(&self, event: &QueuedEvent) {
         self.counters.waiting.fetch_sub(1, Relaxed);
-        self.counters.queued_bytes.fetch_sub(item.payload.size_bytes(), Relaxed);
-        self.dependencies.inbox.finish_row(item.row_id);
+        self.counters.queued_bytes.fetch_sub(event.payload.size_bytes(), Relaxed);
+        self.dependencies.inbox.finish_row(event.row_id);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

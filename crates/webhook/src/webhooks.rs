@@ -50,55 +50,52 @@ impl Webhooks {
     pub fn start(settings: Settings) -> Result<Arc<Self>, String> {
         let private_addresses = settings.private_addresses;
         // A repeated request is harmless: targets recognize it by the event id.
-        let rules = ClientPolicy {
+        let policy = ClientPolicy {
             allow_private_addresses: private_addresses,
             use_proxies: false,
             max_redirects: 0,
             body_mode: BodyMode::HeadOnly,
             retry_all_methods: true,
         };
-        Self::start_with(settings, Arc::new(HttpClient::new(rules)), Backoff::DEFAULT)
+        Self::start_with(settings, Arc::new(HttpClient::new(policy)), Backoff::DEFAULT)
     }
 
     pub(crate) fn start_with(
         settings: Settings,
         http: Arc<dyn HttpService>,
-        pace: Backoff,
+        backoff: Backoff,
     ) -> Result<Arc<Self>, String> {
-        let Settings { targets, secret, timeout, give_up_after, max_queued: queue, directory, .. } = settings;
+        let Settings { targets, secret, timeout, give_up_after, max_queued, directory, .. } = settings;
         let targets = merge_targets(&targets)?;
-        let digests = targets.iter().map(|(place, _)| place.digest()).collect();
-        let shelf = directory.map(|directory| OutboxFile::new(directory, digests));
+        let digests = targets.iter().map(|(endpoint, _)| endpoint.digest()).collect();
+        let outbox_file = directory.map(|directory| OutboxFile::new(directory, digests));
 
-        let intake = Arc::new(EventInbox::default());
-        let bound = u64::try_from(queue).unwrap_or(u64::MAX);
-        let means =
-            Dependencies { http, key: secret, timeout, backoff: pace, max_queued: bound, inbox: intake.clone() };
-        let lane = |(place, filters)| Arc::new(TargetQueue::new(place, filters, means.clone()));
-        let lanes: Vec<_> = targets.into_iter().map(lane).collect();
+        let inbox = Arc::new(EventInbox::default());
+        let queue_limit = u64::try_from(max_queued).unwrap_or(u64::MAX);
+        let dependencies =
+            Dependencies { http, key: secret, timeout, backoff, max_queued: queue_limit, inbox: inbox.clone() };
+        let queue = |(endpoint, filters)| Arc::new(TargetQueue::new(endpoint, filters, dependencies.clone()));
+        let queues: Vec<_> = targets.into_iter().map(queue).collect();
 
         let give_up_after = give_up_after.clamp(MIN_RETRY_TIME, MAX_RETRY_TIME);
-        let habits =
-            PersistSettings { give_up_after, min_retry_time: pace.max_delay, retry_interval: pace.outbox_retry_delay };
-        let (searcher, gap) = oneshot::channel();
-        let clerk = PersistWorker::new(lanes.clone(), intake.clone(), shelf, habits, searcher);
+        let persist_settings = PersistSettings {
+            give_up_after,
+            min_retry_time: backoff.max_delay,
+            retry_interval: backoff.outbox_retry_delay,
+        };
+        let (gap_sender, gap) = oneshot::channel();
+        let worker = PersistWorker::new(queues.clone(), inbox.clone(), outbox_file, persist_settings, gap_sender);
         // The shutdown waits for this thread through the inbox.
-        let started = Worker::spawn("webhook-clerk", move || clerk.run());
-        started.map_err(|error| format!("no thread for webhooks: {error}"))?;
-        let most_missed = queue.saturating_mul(lanes.len());
-        Ok(Arc::new(Self {
-            queues: lanes,
-            inbox: intake,
-            timeout,
-            max_missed: most_missed,
-            gap_receiver: Mutex::new(Some(gap)),
-        }))
+        let started = Worker::spawn("webhook-persist", move || worker.run());
+        started.map_err(|error| format!("cannot start the webhook thread: {error}"))?;
+        let max_missed = max_queued.saturating_mul(queues.len());
+        Ok(Arc::new(Self { queues, inbox, timeout, max_missed, gap_receiver: Mutex::new(Some(gap)) }))
     }
 
     /// Starts processing events. Must be called once, when the mailroom exists, before messages arrive.
     pub async fn activate(&self, mailroom: &Mailroom) {
         let last = mailroom.last_id().await.unwrap_or_else(|error| {
-            tracing::error!(%error, "webhooks do not know which message came last");
+            tracing::error!(%error, "cannot read the last message id; webhooks will not find messages that they missed");
             MessageId::ZERO
         });
         self.activate_after(last);
@@ -121,15 +118,17 @@ impl Webhooks {
         let Some(gap) = gap else { return };
         // Without a gap the sender is dropped.
         let Ok(gap) = gap.await else { return };
-        let lanes_of = |mailbox: &str| self.matching_queues(Event::Stored, mailbox, &gap.missed.new_targets).collect();
-        let found = if mailroom.is_shared() {
+        let matching = |mailbox: &str| self.matching_queues(Event::Stored, mailbox, &gap.missed.new_targets).collect();
+        let missed = if mailroom.is_shared() {
             Ok(MissedMessages::default())
         } else {
-            find_missed(mailroom, &gap, self.max_missed, lanes_of).await
+            find_missed(mailroom, &gap, self.max_missed, matching).await
         };
-        match found {
-            Ok(found) => self.enqueue_missed(&gap, found),
-            Err(error) => tracing::error!(%error, "webhooks are not told of messages that they may have missed"),
+        match missed {
+            Ok(missed) => self.enqueue_missed(&gap, missed),
+            Err(error) => {
+                tracing::error!(%error, "cannot search for messages that webhooks missed; the next start tries again");
+            }
         }
     }
 
@@ -142,99 +141,101 @@ impl Webhooks {
     /// together.
     pub fn counts(&self) -> Vec<Counts> {
         let mut all: Vec<Counts> = Vec::with_capacity(self.queues.len());
-        for lane in &self.queues {
-            let place = all.iter().position(|counts| counts.target == lane.endpoint.label).unwrap_or_else(|| {
-                all.push(Counts { target: lane.endpoint.label.clone(), ..Counts::default() });
+        for queue in &self.queues {
+            let index = all.iter().position(|counts| counts.target == queue.endpoint.label).unwrap_or_else(|| {
+                all.push(Counts { target: queue.endpoint.label.clone(), ..Counts::default() });
                 all.len() - 1
             });
-            lane.counters.add_to(&mut all[place]);
+            queue.counters.add_to(&mut all[index]);
         }
         all
     }
 
     /// Shuts down: completes requests in progress, as far as `timeout` allows, and keeps the remaining events for the
-    /// next start if they are on disk. If the shutdown is not `clean`, more events may have been lost, and the next
+    /// next start if they are on disk. Unless `is_clean` is set, more events may have been lost, and the next
     /// start searches for them. Blocks.
-    pub fn shut_down(&self, patience: Duration, in_good_order: bool) {
-        let begun = Instant::now();
-        let deadline = begun + patience;
+    pub fn shut_down(&self, timeout: Duration, is_clean: bool) {
+        let started_at = Instant::now();
+        let deadline = started_at + timeout;
         // Even without a timeout there is time to find out that nothing has to be written.
-        let is_flushed = self.inbox.close(begun + patience.max(SHUTDOWN_GRACE));
-        let is_kept = self.inbox.is_persisted();
-        if is_kept {
+        let is_flushed = self.inbox.close(started_at + timeout.max(SHUTDOWN_GRACE));
+        let is_persisted = self.inbox.is_persisted();
+        if is_persisted {
             // If the response is not awaited, the event is sent again after the restart.
             self.stop_queues(ShutdownMode::KeepQueue, deadline.min(Instant::now() + self.timeout + SHUTDOWN_GRACE));
         } else {
             self.stop_queues(ShutdownMode::DrainQueue, deadline.min(Instant::now() + DRAIN_TIMEOUT));
         }
-        let has_left = self.inbox.stop(is_flushed && in_good_order, deadline + SHUTDOWN_GRACE);
+        let has_stopped = self.inbox.stop(is_flushed && is_clean, deadline + SHUTDOWN_GRACE);
         let events: u64 = self.counts().iter().map(|counts| counts.waiting).sum();
-        if !is_flushed || !has_left {
-            tracing::warn!("the events that wait for webhooks could not be written down in time");
+        if !is_flushed || !has_stopped {
+            tracing::warn!("webhook events could not be written to disk before the shutdown timeout");
         } else if events > 0 && self.inbox.is_persisted() {
-            tracing::info!(events, "events wait for webhooks until the next start");
+            tracing::info!(events, "undelivered webhook events are kept for the next start");
         } else if events > 0 {
-            tracing::warn!(events, "webhooks were not told of some events, which are lost");
+            tracing::warn!(events, "undelivered webhook events are lost at shutdown");
         }
-        if !in_good_order && is_kept {
-            tracing::info!("the next start looks for messages that webhooks were not told of");
+        if !is_clean && is_persisted {
+            tracing::info!("unclean shutdown: the next start searches for messages that webhooks missed");
         }
     }
 
-    fn stop_queues(&self, ending: ShutdownMode, deadline: Instant) {
-        for lane in &self.queues {
-            lane.stop(ending);
+    fn stop_queues(&self, mode: ShutdownMode, deadline: Instant) {
+        for queue in &self.queues {
+            queue.stop(mode);
         }
-        for lane in &self.queues {
-            lane.wait_until_stopped(deadline);
+        for queue in &self.queues {
+            queue.wait_until_stopped(deadline);
         }
     }
 
     fn enqueue(&self, event: Event, summary: &Summary) {
-        let lanes = self.reserve_slots(event, summary, &HashSet::new());
-        if lanes.is_empty() {
+        let targets = self.reserve_slots(event, summary, &HashSet::new());
+        if targets.is_empty() {
             return;
         }
-        if let Err(why) = self.inbox.push(InboxEvent { event, summary: summary.clone(), targets: lanes.clone() }) {
-            for lane in lanes {
-                self.queues[lane].drop_reserved(why);
+        if let Err(reason) = self.inbox.push(InboxEvent { event, summary: summary.clone(), targets: targets.clone() }) {
+            for target in targets {
+                self.queues[target].drop_reserved(reason);
             }
         }
     }
 
     /// Returns the indexes of the queues that match, except those in `excluded`.
-    fn matching_queues(&self, event: Event, mailbox: &str, but: &HashSet<usize>) -> impl Iterator<Item = usize> {
-        let lanes = self.queues.iter().enumerate();
-        lanes.filter(move |(lane, it)| it.matches(event, mailbox) && !but.contains(lane)).map(|(lane, _)| lane)
+    fn matching_queues(&self, event: Event, mailbox: &str, excluded: &HashSet<usize>) -> impl Iterator<Item = usize> {
+        let matches = move |(index, queue): &(usize, &Arc<TargetQueue>)| {
+            queue.matches(event, mailbox) && !excluded.contains(index)
+        };
+        self.queues.iter().enumerate().filter(matches).map(|(index, _)| index)
     }
 
     /// Reserves a slot in each matching queue that is not full. Returns the indexes of these queues.
-    fn reserve_slots(&self, event: Event, summary: &Summary, but: &HashSet<usize>) -> Vec<usize> {
-        self.matching_queues(event, summary.mailbox.as_str(), but)
-            .filter(|lane| self.queues[*lane].reserve_slot())
+    fn reserve_slots(&self, event: Event, summary: &Summary, excluded: &HashSet<usize>) -> Vec<usize> {
+        self.matching_queues(event, summary.mailbox.as_str(), excluded)
+            .filter(|target| self.queues[*target].reserve_slot())
             .collect()
     }
 
-    fn enqueue_missed(&self, gap: &Gap, found: MissedMessages) {
-        let MissedMessages { messages, dropped, dropped_by_target: dropped_by_lane } = found;
+    fn enqueue_missed(&self, gap: &Gap, missed: MissedMessages) {
+        let MissedMessages { messages, dropped, dropped_by_target } = missed;
         if dropped > 0 {
-            tracing::warn!(messages = dropped, "webhooks missed too many messages; they are not told of the oldest");
+            tracing::warn!(messages = dropped, "webhooks missed too many messages; the oldest are dropped");
         }
-        for (lane, count) in dropped_by_lane {
-            self.queues[lane].counters.dropped.fetch_add(count, Relaxed);
+        for (target, count) in dropped_by_target {
+            self.queues[target].counters.dropped.fetch_add(count, Relaxed);
         }
         if !messages.is_empty() {
             let messages = messages.len();
-            tracing::info!(messages, "webhooks are told of messages that they may have missed");
+            tracing::info!(messages, "sending events for messages that webhooks may have missed");
         }
-        let news = messages.into_iter().map(|summary| {
-            let lanes = self.reserve_slots(Event::Stored, &summary, &gap.missed.new_targets);
-            InboxEvent { event: Event::Stored, summary, targets: lanes }
+        let events = messages.into_iter().map(|summary| {
+            let targets = self.reserve_slots(Event::Stored, &summary, &gap.missed.new_targets);
+            InboxEvent { event: Event::Stored, summary, targets }
         });
-        if let Err(news) = self.inbox.push_missed(news.collect()) {
+        if let Err(events) = self.inbox.push_missed(events.collect()) {
             // The server is shutting down. The next start finds these messages again.
-            for lane in news.into_iter().flat_map(|news| news.targets) {
-                self.queues[lane].release_slot();
+            for target in events.into_iter().flat_map(|event| event.targets) {
+                self.queues[target].release_slot();
             }
         }
     }
@@ -254,8 +255,8 @@ impl Observer for Webhooks {
 /// Without a shutdown the threads stop as soon as possible, and waiting events are found again as after a crash.
 impl Drop for Webhooks {
     fn drop(&mut self) {
-        for lane in &self.queues {
-            lane.stop(ShutdownMode::KeepQueue);
+        for queue in &self.queues {
+            queue.stop(ShutdownMode::KeepQueue);
         }
         self.inbox.stop(false, Instant::now() + SHUTDOWN_GRACE);
     }
@@ -265,10 +266,10 @@ impl Drop for Webhooks {
 fn merge_targets(entries: &[Target]) -> Result<Vec<(Endpoint, Vec<Filter>)>, String> {
     let mut targets: Vec<(Endpoint, Vec<Filter>)> = Vec::new();
     for target in entries {
-        let (place, filter) = (Endpoint::parse(&target.url)?, Filter::new(target));
-        match targets.iter_mut().find(|(known, _)| *known == place) {
+        let (endpoint, filter) = (Endpoint::parse(&target.url)?, Filter::new(target));
+        match targets.iter_mut().find(|(known, _)| *known == endpoint) {
             Some((_, filters)) => filters.push(filter),
-            None => targets.push((place, vec![filter])),
+            None => targets.push((endpoint, vec![filter])),
         }
     }
     Ok(targets)

@@ -81,8 +81,8 @@ pub(crate) struct Changes {
 impl Changes {
     /// Returns whether there is nothing to write.
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { waiting, finished_rows: settled, processed: taken, floor, highest } = self;
-        waiting.is_empty() && settled.is_empty() && taken.is_empty() && floor.is_none() && highest.is_none()
+        let Self { waiting, finished_rows, processed, floor, highest } = self;
+        waiting.is_empty() && finished_rows.is_empty() && processed.is_empty() && floor.is_none() && highest.is_none()
     }
 }
 
@@ -96,7 +96,11 @@ impl Outbox {
     /// Writes all changes in one transaction.
     pub(crate) fn write(&mut self, changes: &Changes) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
-        let dropped = self.target_changes.as_ref().map(|novelty| record_start(&transaction, novelty)).transpose()?;
+        let dropped = self
+            .target_changes
+            .as_ref()
+            .map(|target_changes| record_start(&transaction, target_changes))
+            .transpose()?;
         {
             let mut delete = transaction.prepare_cached("DELETE FROM waiting WHERE id = ?1")?;
             for row in &changes.finished_rows {
@@ -104,19 +108,19 @@ impl Outbox {
             }
             let mut insert =
                 transaction.prepare_cached("INSERT OR REPLACE INTO waiting VALUES (?1, ?2, ?3, ?4, ?5)")?;
-            for (row, (lane, notice)) in &changes.waiting {
-                let Some(target) = self.targets.get(*lane) else { continue };
-                insert.execute(params![row, target, notice.webhook_id, notice.occurred_at_millis, notice.body])?;
+            for (row, (index, payload)) in &changes.waiting {
+                let Some(target) = self.targets.get(*index) else { continue };
+                insert.execute(params![row, target, payload.webhook_id, payload.occurred_at_millis, payload.body])?;
             }
-            let mut take = transaction.prepare_cached("INSERT OR IGNORE INTO taken VALUES (?1, ?2)")?;
+            let mut insert_processed = transaction.prepare_cached("INSERT OR IGNORE INTO taken VALUES (?1, ?2)")?;
             for (id, mailbox) in &changes.processed {
-                take.execute(params![id, mailbox.as_str()])?;
+                insert_processed.execute(params![id, mailbox.as_str()])?;
             }
         }
-        let taken = self.processed + changes.processed.len();
-        let forgotten = prune_processed(&transaction, changes, taken)?;
+        let processed = self.processed + changes.processed.len();
+        let pruned = prune_processed(&transaction, changes, processed)?;
         transaction.commit()?;
-        self.processed = taken.saturating_sub(forgotten);
+        self.processed = processed.saturating_sub(pruned);
         self.target_changes = None;
         if let Some(events @ 1..) = dropped {
             tracing::info!(events, "dropped events for webhooks that are no longer configured");
@@ -132,13 +136,13 @@ impl Outbox {
 }
 
 /// Marks the file as in use and updates its targets. Returns how many events were dropped because their target is gone.
-fn record_start(transaction: &Transaction<'_>, novelty: &TargetChanges) -> rusqlite::Result<usize> {
+fn record_start(transaction: &Transaction<'_>, target_changes: &TargetChanges) -> rusqlite::Result<usize> {
     transaction.execute("UPDATE state SET clean = 0", [])?;
-    for (target, digest) in &novelty.added {
+    for (target, digest) in &target_changes.added {
         transaction.execute("INSERT INTO targets VALUES (?1, ?2)", params![target, digest])?;
     }
     let mut dropped = 0;
-    for target in &novelty.removed {
+    for target in &target_changes.removed {
         dropped += transaction.execute("DELETE FROM waiting WHERE target = ?1", [target])?;
         transaction.execute("DELETE FROM targets WHERE id = ?1", [target])?;
     }
@@ -146,7 +150,7 @@ fn record_start(transaction: &Transaction<'_>, novelty: &TargetChanges) -> rusql
 }
 
 /// Raises the floor and deletes processed messages below it. Returns how many were deleted.
-fn prune_processed(transaction: &Transaction<'_>, changes: &Changes, taken: usize) -> rusqlite::Result<usize> {
+fn prune_processed(transaction: &Transaction<'_>, changes: &Changes, processed: usize) -> rusqlite::Result<usize> {
     if let Some(floor) = changes.floor {
         transaction.execute("UPDATE state SET floor = ?1", [floor])?;
     }
@@ -155,7 +159,7 @@ fn prune_processed(transaction: &Transaction<'_>, changes: &Changes, taken: usiz
             .prepare_cached("UPDATE state SET floor = max(floor, ?1)")?
             .execute([highest.saturating_sub(MAX_ID_DISORDER_MICROS)])?;
     }
-    if taken > MAX_PROCESSED {
+    if processed > MAX_PROCESSED {
         transaction.execute(
             "UPDATE state SET floor = max(floor, coalesce(
                 (SELECT id FROM taken ORDER BY id DESC LIMIT 1 OFFSET ?1), 0))",
@@ -173,32 +177,32 @@ mod tests {
     use restante_testdir::TestDir;
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn processed_messages_are_limited() {
         let dir = TestDir::new();
-        let (mut outbox, past) = Outbox::open(dir.path(), &[]).unwrap();
-        assert!(past.missed.is_none(), "this is the first start");
+        let (mut outbox, backlog) = Outbox::open(dir.path(), &[]).unwrap();
+        assert!(backlog.missed.is_none(), "this is the first start");
         let first = 1 << 52;
         let mailbox = Naming::Local.parse_mailbox("james").unwrap();
         let last = first + u64::try_from(MAX_PROCESSED).unwrap();
-        let taken = (first..=last).map(|id| (id, mailbox.clone())).collect();
-        outbox.write(&Changes { processed: taken, highest: Some(last), ..Changes::default() }).unwrap();
+        let processed = (first..=last).map(|id| (id, mailbox.clone())).collect();
+        outbox.write(&Changes { processed, highest: Some(last), ..Changes::default() }).unwrap();
         drop(outbox);
 
         let missed = Outbox::open(dir.path(), &[]).unwrap().1.missed.unwrap();
         assert_eq!(missed.processed.len(), MAX_PROCESSED / 2);
         let half = u64::try_from(MAX_PROCESSED / 2).unwrap();
-        assert_eq!(missed.floor, last - half, "what is forgotten is not looked for either");
+        assert_eq!(missed.floor, last - half, "pruned ids are not searched either");
     }
 
     #[test]
-    fn what_came_long_before_the_highest_id_is_forgotten() {
+    fn prunes_ids_far_below_the_highest() {
         let dir = TestDir::new();
         let (mut outbox, _) = Outbox::open(dir.path(), &[]).unwrap();
         let highest = 1 << 52;
         let mailbox = Naming::Local.parse_mailbox("james").unwrap();
-        let taken =
+        let processed =
             vec![(highest - MAX_ID_DISORDER_MICROS, mailbox.clone()), (highest - MAX_ID_DISORDER_MICROS + 1, mailbox)];
-        outbox.write(&Changes { processed: taken, highest: Some(highest), ..Changes::default() }).unwrap();
+        outbox.write(&Changes { processed, highest: Some(highest), ..Changes::default() }).unwrap();
         drop(outbox);
 
         let missed = Outbox::open(dir.path(), &[]).unwrap().1.missed.unwrap();
@@ -207,14 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn opening_changes_nothing() {
+    fn opening_does_not_change_the_file() {
         let dir = TestDir::new();
         let (mut outbox, _) = Outbox::open(dir.path(), &[[1; 32]]).unwrap();
         outbox.write(&Changes { floor: Some(7), ..Changes::default() }).unwrap();
         outbox.close_clean().unwrap();
         for _ in 0..2 {
-            let past = Outbox::open(dir.path(), &[[2; 32]]).unwrap().1;
-            assert!(past.missed.is_none(), "it is still closed in good order");
+            let backlog = Outbox::open(dir.path(), &[[2; 32]]).unwrap().1;
+            assert!(backlog.missed.is_none(), "it is still marked as clean");
         }
         let (mut outbox, _) = Outbox::open(dir.path(), &[[2; 32]]).unwrap();
         outbox.write(&Changes { floor: Some(8), ..Changes::default() }).unwrap();

@@ -57,45 +57,46 @@ const TABLES: &str = "
 /// See [`Outbox::open`].
 pub(super) fn open(directory: &Path, digests: &[Digest]) -> Result<(Outbox, Backlog), String> {
     let path = directory.join(FILE_NAME);
-    let problem = |error: OpenError| format!("{} cannot be used: {error}", path.display());
+    let describe = |error: OpenError| format!("{} cannot be used: {error}", path.display());
     let error = match read(&path, digests) {
         Ok(opened) => return Ok(opened),
         Err(error) => error,
     };
-    let replaced = SCHEMA.replace(&path, error).map_err(problem)?;
+    let replaced = SCHEMA.replace(&path, error).map_err(describe)?;
     tracing::error!(
-        problem = problem(replaced.error),
-        aside = %replaced.renamed_to.unwrap_or_default().display(),
-        "the events that waited for webhooks are lost; their file is moved aside, and a new one begun"
+        error = describe(replaced.error),
+        renamed_to = %replaced.renamed_to.unwrap_or_default().display(),
+        "the webhook outbox is unusable and was renamed; its events are lost and a new file is created"
     );
-    read(&path, digests).map_err(problem)
+    read(&path, digests).map_err(describe)
 }
 
 fn read(path: &Path, digests: &[Digest]) -> Result<(Outbox, Backlog), OpenError> {
     let connection = SCHEMA.open(path)?;
-    let (targets, novelty) = compare_targets(&connection, digests)?;
+    let (targets, target_changes) = compare_targets(&connection, digests)?;
     let mut missed = read_missed(&connection)?;
     if let Some(missed) = &mut missed {
-        let is_new = |target: &i64| novelty.added.iter().any(|(come, _)| come == target);
+        let is_new = |target: &i64| target_changes.added.iter().any(|(added, _)| added == target);
         missed.new_targets =
-            targets.iter().enumerate().filter(|(_, target)| is_new(target)).map(|(lane, _)| lane).collect();
+            targets.iter().enumerate().filter(|(_, target)| is_new(target)).map(|(index, _)| index).collect();
     }
-    let past = Backlog { waiting: read_waiting(&connection, &targets)?, missed };
-    let taken = connection.query_row("SELECT count(*) FROM taken", [], |row| row.get(0))?;
-    Ok((Outbox { connection, targets, processed: taken, target_changes: Some(novelty) }, past))
+    let backlog = Backlog { waiting: read_waiting(&connection, &targets)?, missed };
+    let processed = connection.query_row("SELECT count(*) FROM taken", [], |row| row.get(0))?;
+    Ok((Outbox { connection, targets, processed, target_changes: Some(target_changes) }, backlog))
 }
 
 /// Reads what may have been missed. Returns `None` after a clean shutdown: messages that were imported since then are
 /// not reported.
 fn read_missed(connection: &Connection) -> rusqlite::Result<Option<Missed>> {
-    let (above, clean): (u64, bool) =
+    let (floor, clean): (u64, bool) =
         connection.query_row("SELECT floor, clean FROM state", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if clean {
         return Ok(None);
     }
-    let mut taken = connection.prepare("SELECT id, mailbox FROM taken WHERE id > ?1")?;
-    let taken = taken.query_map([above], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
-    Ok(Some(Missed { floor: above, processed: taken, ..Missed::default() }))
+    let mut processed = connection.prepare("SELECT id, mailbox FROM taken WHERE id > ?1")?;
+    let processed =
+        processed.query_map([floor], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+    Ok(Some(Missed { floor, processed, ..Missed::default() }))
 }
 
 /// Returns the row id of each configured target, and how the targets differ from those in the file.
@@ -105,26 +106,26 @@ fn compare_targets(connection: &Connection, digests: &[Digest]) -> rusqlite::Res
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     let mut last = known.values().copied().max().unwrap_or(0);
-    let (mut targets, mut come) = (Vec::with_capacity(digests.len()), Vec::new());
+    let (mut targets, mut added) = (Vec::with_capacity(digests.len()), Vec::new());
     for digest in digests {
         targets.push(known.remove(&digest[..]).unwrap_or_else(|| {
             last += 1;
-            come.push((last, *digest));
+            added.push((last, *digest));
             last
         }));
     }
-    Ok((targets, TargetChanges { added: come, removed: known.into_values().collect() }))
+    Ok((targets, TargetChanges { added, removed: known.into_values().collect() }))
 }
 
 fn read_waiting(connection: &Connection, targets: &[i64]) -> rusqlite::Result<Vec<(usize, i64, Payload)>> {
-    let lanes: HashMap<i64, usize> = targets.iter().enumerate().map(|(lane, target)| (*target, lane)).collect();
+    let indexes: HashMap<i64, usize> = targets.iter().enumerate().map(|(index, target)| (*target, index)).collect();
     let mut rows = connection.prepare("SELECT target, id, name, since, body FROM waiting ORDER BY id")?;
     let rows = rows.query_map([], |row| {
-        let notice = Payload { webhook_id: row.get(2)?, occurred_at_millis: row.get(3)?, body: row.get(4)? };
-        Ok((row.get::<_, i64>(0)?, row.get(1)?, notice))
+        let payload = Payload { webhook_id: row.get(2)?, occurred_at_millis: row.get(3)?, body: row.get(4)? };
+        Ok((row.get::<_, i64>(0)?, row.get(1)?, payload))
     })?;
     let found = rows.filter_map(|row| match row {
-        Ok((target, row, notice)) => lanes.get(&target).map(|lane| Ok((*lane, row, notice))),
+        Ok((target, row, payload)) => indexes.get(&target).map(|index| Ok((*index, row, payload))),
         Err(error) => Some(Err(error)),
     });
     found.collect()

@@ -7,20 +7,20 @@ use proptest::prelude::*;
 use super::*;
 
 /// A schedule with a clock in seconds.
-struct Table {
-    line: RetrySchedule,
+struct TestSchedule {
+    schedule: RetrySchedule,
     start: Instant,
 }
 
-impl Table {
+impl TestSchedule {
     fn new(rows: Range<i64>) -> Self {
-        let mut table = Self { line: RetrySchedule::default(), start: Instant::now() };
+        let mut test = Self { schedule: RetrySchedule::default(), start: Instant::now() };
         for row in rows {
-            let notice = Arc::new(Payload { webhook_id: String::new(), occurred_at_millis: 0, body: String::new() });
-            let deadline = table.at(1000);
-            table.line.push(QueuedEvent { row_id: row, payload: notice, deadline, failures: 0 });
+            let payload = Arc::new(Payload { webhook_id: String::new(), occurred_at_millis: 0, body: String::new() });
+            let deadline = test.at(1000);
+            test.schedule.push(QueuedEvent { row_id: row, payload, deadline, failures: 0 });
         }
-        table
+        test
     }
 
     fn at(&self, second: u64) -> Instant {
@@ -30,161 +30,161 @@ impl Table {
     fn send(&mut self, second: u64) -> Attempt {
         match self.next(second) {
             NextAction::Send(attempt) => attempt,
-            other => panic!("{other:?}"),
+            action => panic!("{action:?}"),
         }
     }
 
     fn next(&mut self, second: u64) -> NextAction {
-        let mut overdue = Vec::new();
-        let next = self.line.next_action(self.at(second), &mut overdue);
-        assert!(overdue.is_empty(), "{overdue:?}");
+        let mut expired = Vec::new();
+        let next = self.schedule.next_action(self.at(second), &mut expired);
+        assert!(expired.is_empty(), "{expired:?}");
         next
     }
 
-    fn report(&mut self, attempt: Attempt, second: u64, verdict: &AttemptResult) -> AttemptReport {
-        self.line.record_result(attempt, verdict, self.at(second), &Backoff::DEFAULT, 0)
+    fn report(&mut self, attempt: Attempt, second: u64, result: &AttemptResult) -> AttemptReport {
+        self.schedule.record_result(attempt, result, self.at(second), &Backoff::DEFAULT, 0)
     }
 
     /// Sends the next event and reports `result` for it.
-    fn step(&mut self, second: u64, verdict: &AttemptResult) -> (i64, Option<TargetChange>) {
+    fn step(&mut self, second: u64, result: &AttemptResult) -> (i64, Option<TargetChange>) {
         let attempt = self.send(second);
-        let row = attempt.item.row_id;
-        (row, self.report(attempt, second, verdict).target_change)
+        let row = attempt.event.row_id;
+        (row, self.report(attempt, second, result).target_change)
     }
 }
 
-fn again(whose: FailureScope, wish: Option<u64>) -> AttemptResult {
-    AttemptResult::Retry { scope: whose, retry_after: wish.map(Duration::from_secs), cause: String::new() }
+fn retry(scope: FailureScope, retry_after: Option<u64>) -> AttemptResult {
+    AttemptResult::Retry { scope, retry_after: retry_after.map(Duration::from_secs), cause: String::new() }
 }
 
 #[test]
-fn an_event_that_is_not_taken_waits_by_itself() {
-    let mut table = Table::new(0..2);
-    let refused = again(FailureScope::Event, None);
-    assert_eq!(table.step(0, &refused), (0, None));
-    assert_eq!(table.step(0, &AttemptResult::Delivered), (1, None));
-    assert!(matches!(table.next(0), NextAction::WaitUntil(at) if at == table.at(1)));
-    assert_eq!(table.step(1, &refused), (0, None));
-    assert!(matches!(table.next(2), NextAction::WaitUntil(at) if at == table.at(3)));
-    assert_eq!(table.step(3, &AttemptResult::Delivered), (0, None));
-    assert!(matches!(table.next(4), NextAction::Idle));
+fn rejected_event_waits_alone() {
+    let mut test = TestSchedule::new(0..2);
+    let rejected = retry(FailureScope::Event, None);
+    assert_eq!(test.step(0, &rejected), (0, None));
+    assert_eq!(test.step(0, &AttemptResult::Delivered), (1, None));
+    assert!(matches!(test.next(0), NextAction::WaitUntil(at) if at == test.at(1)));
+    assert_eq!(test.step(1, &rejected), (0, None));
+    assert!(matches!(test.next(2), NextAction::WaitUntil(at) if at == test.at(3)));
+    assert_eq!(test.step(3, &AttemptResult::Delivered), (0, None));
+    assert!(matches!(test.next(4), NextAction::Idle));
 }
 
 #[test]
-fn a_target_in_trouble_is_probed_with_one_event_at_a_time() {
-    let mut table = Table::new(0..4);
-    let down = again(FailureScope::Target, None);
-    assert_eq!(table.step(0, &down), (0, Some(TargetChange::Paused)));
-    assert!(matches!(table.next(0), NextAction::WaitUntil(at) if at == table.at(1)));
-    let probe = table.send(1);
-    assert_eq!(probe.item.row_id, 1);
-    assert!(matches!(table.next(1), NextAction::WaitUntil(at) if at == table.at(1001)), "the probe is still under way");
-    assert_eq!(table.report(probe, 1, &down).target_change, None);
-    assert!(matches!(table.next(1), NextAction::WaitUntil(at) if at == table.at(3)), "the second pause is longer");
-    assert_eq!(table.step(3, &AttemptResult::Delivered), (2, Some(TargetChange::Resumed)));
-    let rows = [0, 1, 2].map(|_| table.step(3, &AttemptResult::Delivered).0);
+fn unavailable_target_is_probed_with_one_event_at_a_time() {
+    let mut test = TestSchedule::new(0..4);
+    let down = retry(FailureScope::Target, None);
+    assert_eq!(test.step(0, &down), (0, Some(TargetChange::Paused)));
+    assert!(matches!(test.next(0), NextAction::WaitUntil(at) if at == test.at(1)));
+    let probe = test.send(1);
+    assert_eq!(probe.event.row_id, 1);
+    assert!(matches!(test.next(1), NextAction::WaitUntil(at) if at == test.at(1001)), "the probe is still in progress");
+    assert_eq!(test.report(probe, 1, &down).target_change, None);
+    assert!(matches!(test.next(1), NextAction::WaitUntil(at) if at == test.at(3)), "the second pause is longer");
+    assert_eq!(test.step(3, &AttemptResult::Delivered), (2, Some(TargetChange::Resumed)));
+    let rows = [0, 1, 2].map(|_| test.step(3, &AttemptResult::Delivered).0);
     assert_eq!(rows, [0, 3, 1]);
 }
 
 #[test]
-fn attempts_that_began_before_a_pause_do_not_change_it() {
-    let mut table = Table::new(0..4);
-    let down = again(FailureScope::Target, None);
-    let (first, second, third) = (table.send(0), table.send(0), table.send(0));
-    assert_eq!(table.report(first, 0, &down).target_change, Some(TargetChange::Paused));
-    assert_eq!(table.report(second, 0, &down).target_change, None);
-    assert_eq!(table.report(third, 0, &AttemptResult::Delivered).target_change, None);
-    assert!(matches!(table.next(0), NextAction::WaitUntil(at) if at == table.at(1)));
+fn attempts_started_before_a_pause_do_not_change_it() {
+    let mut test = TestSchedule::new(0..4);
+    let down = retry(FailureScope::Target, None);
+    let (first, second, third) = (test.send(0), test.send(0), test.send(0));
+    assert_eq!(test.report(first, 0, &down).target_change, Some(TargetChange::Paused));
+    assert_eq!(test.report(second, 0, &down).target_change, None);
+    assert_eq!(test.report(third, 0, &AttemptResult::Delivered).target_change, None);
+    assert!(matches!(test.next(0), NextAction::WaitUntil(at) if at == test.at(1)));
 }
 
 #[test]
-fn a_target_is_left_alone_as_long_as_it_asks() {
-    let mut table = Table::new(0..2);
-    assert_eq!(table.step(0, &again(FailureScope::Target, Some(100))), (0, Some(TargetChange::Paused)));
-    assert!(matches!(table.next(99), NextAction::WaitUntil(at) if at == table.at(100)));
+fn pause_lasts_as_long_as_requested() {
+    let mut test = TestSchedule::new(0..2);
+    assert_eq!(test.step(0, &retry(FailureScope::Target, Some(100))), (0, Some(TargetChange::Paused)));
+    assert!(matches!(test.next(99), NextAction::WaitUntil(at) if at == test.at(100)));
     assert_eq!(
-        table.step(100, &again(FailureScope::Event, None)),
+        test.step(100, &retry(FailureScope::Event, None)),
         (1, Some(TargetChange::Resumed)),
-        "it answers again"
+        "the target responds again"
     );
 }
 
 #[test]
-fn an_event_has_its_last_attempt_when_its_time_is_over() {
-    let mut table = Table::new(0..1);
-    let first = table.send(0);
-    assert!(matches!(table.report(first, 0, &again(FailureScope::Event, Some(3600))).outcome, Outcome::Requeued));
+fn last_attempt_is_at_the_deadline() {
+    let mut test = TestSchedule::new(0..1);
+    let first = test.send(0);
+    assert!(matches!(test.report(first, 0, &retry(FailureScope::Event, Some(3600))).outcome, Outcome::Requeued));
     assert!(
-        matches!(table.next(1), NextAction::WaitUntil(at) if at == table.at(1000)),
-        "it asked for more than there is"
+        matches!(test.next(1), NextAction::WaitUntil(at) if at == test.at(1000)),
+        "the requested delay ends after the deadline"
     );
-    let last = table.send(1000);
-    let report = table.report(last, 1000, &again(FailureScope::Event, None));
+    let last = test.send(1000);
+    let report = test.report(last, 1000, &retry(FailureScope::Event, None));
     assert!(matches!(report.outcome, Outcome::GivenUp(QueuedEvent { row_id: 0, .. })));
-    assert_eq!(table.line.len(), 0);
+    assert_eq!(test.schedule.len(), 0);
 }
 
 #[test]
-fn an_event_that_was_never_tried_is_tried_once_however_old_it_is() {
-    let mut table = Table::new(0..1);
-    let attempt = table.send(5000);
-    let report = table.report(attempt, 5000, &again(FailureScope::Event, None));
+fn untried_event_is_tried_once_after_its_deadline() {
+    let mut test = TestSchedule::new(0..1);
+    let attempt = test.send(5000);
+    let report = test.report(attempt, 5000, &retry(FailureScope::Event, None));
     assert!(matches!(report.outcome, Outcome::GivenUp(QueuedEvent { row_id: 0, .. })));
 }
 
 #[test]
-fn a_target_is_not_left_alone_for_longer_than_an_event_has_time() {
-    let mut table = Table::new(0..2);
-    assert_eq!(table.step(0, &again(FailureScope::Target, Some(3600))), (0, Some(TargetChange::Paused)));
-    assert!(matches!(table.next(1), NextAction::WaitUntil(at) if at == table.at(1000)));
-    assert_eq!(table.step(1000, &AttemptResult::Delivered), (0, Some(TargetChange::Resumed)), "it was its last chance");
-    assert_eq!(table.step(1000, &AttemptResult::Delivered), (1, None));
+fn requested_pause_is_limited_by_the_deadline() {
+    let mut test = TestSchedule::new(0..2);
+    assert_eq!(test.step(0, &retry(FailureScope::Target, Some(3600))), (0, Some(TargetChange::Paused)));
+    assert!(matches!(test.next(1), NextAction::WaitUntil(at) if at == test.at(1000)));
+    assert_eq!(test.step(1000, &AttemptResult::Delivered), (0, Some(TargetChange::Resumed)), "it is the last attempt");
+    assert_eq!(test.step(1000, &AttemptResult::Delivered), (1, None));
 }
 
 #[test]
-fn events_are_given_up_in_a_pause_when_their_time_is_over() {
-    let mut table = Table::new(0..3);
-    let down = again(FailureScope::Target, None);
-    let first = table.send(999);
-    assert_eq!(table.report(first, 999, &down).target_change, Some(TargetChange::Paused));
-    let probe = table.send(1000);
-    let mut overdue = Vec::new();
+fn paused_events_expire() {
+    let mut test = TestSchedule::new(0..3);
+    let down = retry(FailureScope::Target, None);
+    let first = test.send(999);
+    assert_eq!(test.report(first, 999, &down).target_change, Some(TargetChange::Paused));
+    let probe = test.send(1000);
+    let mut expired = Vec::new();
     assert!(
-        matches!(table.line.next_action(table.at(1000), &mut overdue), NextAction::WaitUntil(at) if at == table.at(1001))
+        matches!(test.schedule.next_action(test.at(1000), &mut expired), NextAction::WaitUntil(at) if at == test.at(1001))
     );
-    assert!(overdue.is_empty());
-    assert!(matches!(table.line.next_action(table.at(1001), &mut overdue), NextAction::Idle));
-    assert_eq!((overdue.len(), table.line.len()), (2, 0), "while the probe is still under way");
-    assert!(matches!(table.report(probe, 1002, &down).outcome, Outcome::GivenUp(_)));
+    assert!(expired.is_empty());
+    assert!(matches!(test.schedule.next_action(test.at(1001), &mut expired), NextAction::Idle));
+    assert_eq!((expired.len(), test.schedule.len()), (2, 0), "while the probe is in progress");
+    assert!(matches!(test.report(probe, 1002, &down).outcome, Outcome::GivenUp(_)));
 }
 
 #[test]
-fn events_that_fail_and_events_that_are_new_take_turns() {
-    let mut table = Table::new(0..4);
-    let refused = again(FailureScope::Event, None);
+fn retries_and_new_events_alternate() {
+    let mut test = TestSchedule::new(0..4);
+    let rejected = retry(FailureScope::Event, None);
     for row in 0..4 {
-        assert_eq!(table.step(0, &refused).0, row);
+        assert_eq!(test.step(0, &rejected).0, row);
     }
     for row in 4..8 {
-        let deadline = table.at(1000);
-        let notice = Arc::new(Payload { webhook_id: String::new(), occurred_at_millis: 0, body: String::new() });
-        table.line.push(QueuedEvent { row_id: row, payload: notice, deadline, failures: 0 });
+        let deadline = test.at(1000);
+        let payload = Arc::new(Payload { webhook_id: String::new(), occurred_at_millis: 0, body: String::new() });
+        test.schedule.push(QueuedEvent { row_id: row, payload, deadline, failures: 0 });
     }
-    let rows: Vec<i64> = (0..8).map(|_| table.step(1, &AttemptResult::Delivered).0).collect();
+    let rows: Vec<i64> = (0..8).map(|_| test.step(1, &AttemptResult::Delivered).0).collect();
     assert_eq!(rows, [0, 4, 1, 5, 2, 6, 3, 7]);
 }
 
 #[test]
-fn a_pause_leaves_work_for_one_and_its_end_for_all() {
-    let mut table = Table::new(0..4);
-    let (first, second) = (table.at(0), table.at(1));
-    assert_eq!(table.line.ready_count(first), 4);
-    assert_eq!(table.step(0, &again(FailureScope::Target, None)).1, Some(TargetChange::Paused));
-    assert_eq!((table.line.ready_count(first), table.line.ready_count(second)), (0, 1));
-    let probe = table.send(1);
-    assert_eq!(table.line.ready_count(second), 0);
-    assert_eq!(table.report(probe, 1, &AttemptResult::Delivered).target_change, Some(TargetChange::Resumed));
-    assert_eq!(table.line.ready_count(second), 3);
+fn pause_allows_one_probe_and_its_end_all_events() {
+    let mut test = TestSchedule::new(0..4);
+    let (first, second) = (test.at(0), test.at(1));
+    assert_eq!(test.schedule.ready_count(first), 4);
+    assert_eq!(test.step(0, &retry(FailureScope::Target, None)).1, Some(TargetChange::Paused));
+    assert_eq!((test.schedule.ready_count(first), test.schedule.ready_count(second)), (0, 1));
+    let probe = test.send(1);
+    assert_eq!(test.schedule.ready_count(second), 0);
+    assert_eq!(test.report(probe, 1, &AttemptResult::Delivered).target_change, Some(TargetChange::Resumed));
+    assert_eq!(test.schedule.ready_count(second), 3);
 }
 
 /// A step of the property test.
@@ -197,16 +197,16 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let verdict = prop_oneof![
+    let result = prop_oneof![
         3 => Just(AttemptResult::Delivered),
         1 => Just(AttemptResult::PermanentFailure(String::new())),
-        2 => Just(again(FailureScope::Event, None)),
-        2 => Just(again(FailureScope::Target, None)),
-        1 => Just(again(FailureScope::Target, Some(30))),
+        2 => Just(retry(FailureScope::Event, None)),
+        2 => Just(retry(FailureScope::Target, None)),
+        1 => Just(retry(FailureScope::Target, Some(30))),
     ];
     prop_oneof![
         4 => Just(Step::Send),
-        4 => (any::<usize>(), verdict).prop_map(|(which, verdict)| Step::End(which, verdict)),
+        4 => (any::<usize>(), result).prop_map(|(which, result)| Step::End(which, result)),
         1 => (0_u64..20).prop_map(Step::Pass),
     ]
 }
@@ -215,32 +215,32 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
-    fn every_event_ends_once_and_a_target_in_trouble_is_probed_by_one(steps in prop::collection::vec(step(), 0..200)) {
-        let mut table = Table::new(0..20);
-        let (mut second, mut underway, mut ended) = (0, Vec::<Attempt>::new(), Vec::new());
+    fn every_event_ends_once_and_there_is_one_probe_at_a_time(steps in prop::collection::vec(step(), 0..200)) {
+        let mut test = TestSchedule::new(0..20);
+        let (mut second, mut in_flight, mut ended) = (0, Vec::<Attempt>::new(), Vec::new());
         // At the end the target accepts everything that is left.
-        let good_end = (0..2000).flat_map(|_| [Step::Send, Step::End(0, AttemptResult::Delivered), Step::Pass(1)]);
-        for step in steps.into_iter().chain(good_end) {
+        let recovery = (0..2000).flat_map(|_| [Step::Send, Step::End(0, AttemptResult::Delivered), Step::Pass(1)]);
+        for step in steps.into_iter().chain(recovery) {
             match step {
                 Step::Pass(seconds) => second += seconds,
                 Step::Send => {
-                    let mut overdue = Vec::new();
-                    if let NextAction::Send(attempt) = table.line.next_action(table.at(second), &mut overdue) {
-                        underway.push(attempt);
+                    let mut expired = Vec::new();
+                    if let NextAction::Send(attempt) = test.schedule.next_action(test.at(second), &mut expired) {
+                        in_flight.push(attempt);
                     }
-                    ended.extend(overdue.iter().map(|item| item.row_id));
+                    ended.extend(expired.iter().map(|item| item.row_id));
                 }
-                Step::End(_, _) if underway.is_empty() => {}
-                Step::End(which, verdict) => {
-                    let attempt = underway.swap_remove(which % underway.len());
-                    match table.report(attempt, second, &verdict).outcome {
+                Step::End(_, _) if in_flight.is_empty() => {}
+                Step::End(which, result) => {
+                    let attempt = in_flight.swap_remove(which % in_flight.len());
+                    match test.report(attempt, second, &result).outcome {
                         Outcome::Delivered(item) | Outcome::GivenUp(item) => ended.push(item.row_id),
                         Outcome::Requeued => {}
                     }
                 }
             }
-            prop_assert!(underway.iter().filter(|attempt| attempt.is_probe).count() <= 1);
-            prop_assert_eq!(table.line.len() + underway.len() + ended.len(), 20);
+            prop_assert!(in_flight.iter().filter(|attempt| attempt.is_probe).count() <= 1);
+            prop_assert_eq!(test.schedule.len() + in_flight.len() + ended.len(), 20);
         }
         ended.sort_unstable();
         prop_assert_eq!(ended, (0..20).collect::<Vec<_>>());

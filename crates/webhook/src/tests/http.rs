@@ -19,7 +19,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(answer: &'static str) -> Self {
+    fn start(response: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Self { address: listener.local_addr().unwrap(), requests: Arc::default() };
         let requests = server.requests.clone();
@@ -29,7 +29,7 @@ impl Server {
                 let request = read(&connection);
                 requests.lock().unwrap().push(request);
                 // The client may have disconnected.
-                let _ = connection.write_all(answer.as_bytes());
+                let _ = connection.write_all(response.as_bytes());
             }
         });
         server
@@ -62,19 +62,19 @@ fn start_webhooks(settings: Settings) -> Arc<Webhooks> {
     webhooks
 }
 
-fn to_loopback(url: &str) -> Settings {
+fn loopback_settings(url: &str) -> Settings {
     Settings { private_addresses: true, ..settings(&[url]) }
 }
 
 #[test]
-fn an_event_is_a_signed_post() {
+fn event_is_sent_as_signed_post() {
     let server = Server::start("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
     let key = Key::parse("0123456789abcdef").unwrap();
     let url = format!("http://{}/hook?a=b", server.address);
-    let webhooks = start_webhooks(Settings { secret: Some(key.clone()), ..to_loopback(&url) });
+    let webhooks = start_webhooks(Settings { secret: Some(key.clone()), ..loopback_settings(&url) });
     let summary = message("james");
     webhooks.message_stored(&summary);
-    wait_until("it is told", || counts(&webhooks).delivered == 1);
+    wait_until("the event is delivered", || counts(&webhooks).delivered == 1);
     let requests = server.requests();
     let [(head, body)] = requests.as_slice() else { panic!("{requests:?}") };
     assert!(head.starts_with("post /hook?a=b http/1.1\r\n"), "{head}");
@@ -86,31 +86,31 @@ fn an_event_is_a_signed_post() {
 }
 
 #[test]
-fn a_long_answer_is_an_answer() {
-    let answer = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{}", "x".repeat(1 << 20));
-    let server = Server::start(answer.leak());
-    let webhooks = start_webhooks(to_loopback(&format!("http://{}/", server.address)));
+fn accepts_long_response() {
+    let response = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{}", "x".repeat(1 << 20));
+    let server = Server::start(response.leak());
+    let webhooks = start_webhooks(loopback_settings(&format!("http://{}/", server.address)));
     webhooks.message_stored(&message("james"));
-    wait_until("it is taken", || counts(&webhooks).delivered == 1);
+    wait_until("the event is delivered", || counts(&webhooks).delivered == 1);
     assert_eq!(counts(&webhooks).retried, 0);
 }
 
 #[test]
 fn redirects_are_not_followed() {
-    let elsewhere = Server::start("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    let answer = format!(
+    let other = Server::start("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let response = format!(
         "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{}/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-        elsewhere.address
+        other.address
     );
-    let server = Server::start(answer.leak());
-    let webhooks = start_webhooks(to_loopback(&format!("http://{}/", server.address)));
+    let server = Server::start(response.leak());
+    let webhooks = start_webhooks(loopback_settings(&format!("http://{}/", server.address)));
     webhooks.message_stored(&message("james"));
-    wait_until("it is not taken", || counts(&webhooks).retried > 0);
-    assert!(elsewhere.requests().is_empty());
+    wait_until("the event is retried", || counts(&webhooks).retried > 0);
+    assert!(other.requests().is_empty());
 }
 
 #[test]
-fn addresses_that_are_not_public_are_refused_unless_they_are_allowed() {
+fn rejects_private_addresses_unless_allowed() {
     let server = Server::start("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     let port = server.address.port();
     for host in ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "[::ffff:127.0.0.1]", "0x7f.1"] {
@@ -122,11 +122,11 @@ fn addresses_that_are_not_public_are_refused_unless_they_are_allowed() {
 }
 
 #[test]
-fn a_target_that_is_not_there_is_tried_again() {
+fn retries_unreachable_target() {
     // Only root could listen on this port, and nothing does.
-    let webhooks = start_webhooks(to_loopback("http://127.0.0.1:1/"));
+    let webhooks = start_webhooks(loopback_settings("http://127.0.0.1:1/"));
     webhooks.message_stored(&message("james"));
-    wait_until("it is tried", || counts(&webhooks).retried == 1);
+    wait_until("the event is retried", || counts(&webhooks).retried == 1);
     webhooks.shut_down(Duration::from_secs(5), true);
     assert_eq!(counts(&webhooks).waiting, 1);
 }

@@ -49,9 +49,9 @@ impl FakeTargets {
     /// Returns targets that respond with the result of `responder`, which gets the request and the number of earlier
     /// requests with the same event.
     pub(crate) fn new(
-        manner: impl Fn(&ReceivedRequest, usize) -> Result<u16, HttpError> + Send + Sync + 'static,
+        responder: impl Fn(&ReceivedRequest, usize) -> Result<u16, HttpError> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { requests: Mutex::default(), attempts: Mutex::default(), responder: Box::new(manner) })
+        Arc::new(Self { requests: Mutex::default(), attempts: Mutex::default(), responder: Box::new(responder) })
     }
 
     /// Returns all requests so far.
@@ -69,7 +69,7 @@ impl FakeTargets {
 
 impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn mailbox(&self) -> String {
@@ -81,15 +81,15 @@ impl HttpService for FakeTargets {
     fn send(&self, request: &Request) -> Result<Response, HttpError> {
         let text = String::from_utf8(request.body.clone().unwrap()).unwrap();
         let body = serde_json::from_str(&text).unwrap();
-        let told = ReceivedRequest { url: request.url.clone(), headers: request.headers.clone(), text, body };
-        self.requests.lock().unwrap().push(told.clone());
-        let event = (told.url.clone(), told.header("webhook-id").unwrap_or_default().to_owned());
-        let mut all = self.attempts.lock().unwrap();
-        let times = all.entry(event).or_default();
-        let before = *times;
-        *times += 1;
-        drop(all);
-        (self.responder)(&told, before).map(|status| Response { status, ..Response::default() })
+        let request = ReceivedRequest { url: request.url.clone(), headers: request.headers.clone(), text, body };
+        self.requests.lock().unwrap().push(request.clone());
+        let event = (request.url.clone(), request.header("webhook-id").unwrap_or_default().to_owned());
+        let mut attempts = self.attempts.lock().unwrap();
+        let count = attempts.entry(event).or_default();
+        let before = *count;
+        *count += 1;
+        drop(attempts);
+        (self.responder)(&request, before).map(|status| Response { status, ..Response::default() })
     }
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn message(mailbox: &str) -> Summary {
 pub(crate) fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_true() {
-        assert!(start.elapsed() < TIMEOUT, "it never happened: {what}");
+        assert!(start.elapsed() < TIMEOUT, "timed out: {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }
