@@ -1,4 +1,4 @@
-//! How a call fails, and how what Lua says about it becomes one line for the log. Limits are in `limits.rs`.
+//! Errors of calls, and the conversion of Lua errors into one line for the log. Limits are in `limits.rs`.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use mlua::{Error, Lua};
 /// A file and a line in it.
 pub(crate) type SourceLocation = (String, u32);
 
-/// A call that did not do what it should. Displayed as one line: `rules.lua:12: text`.
+/// An error of a call. Displayed as one line: `rules.lua:12: text`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallError {
     pub(crate) kind: CallErrorKind,
-    /// Where in the script, as far as it is known.
+    /// The location in the script, if it is known.
     pub(crate) location: Option<SourceLocation>,
     pub(crate) text: String,
 }
 
-/// What kind of failure it was.
+/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallErrorKind {
     /// The script raised an error.
     Script,
-    /// The function returned something that makes no sense.
+    /// The function returned an invalid value.
     InvalidResult,
-    /// It took too long.
+    /// The call took too long.
     Timeout,
-    /// It needed too much memory.
+    /// The call needed too much memory.
     Memory,
-    /// Its calls were nested too deeply.
+    /// The calls were nested too deeply.
     Depth,
 }
 
@@ -40,21 +40,21 @@ impl fmt::Display for CallError {
     }
 }
 
-/// How many frames are looked at to find a line of the script.
+/// How many stack frames are searched for a line of the script.
 const MAX_FRAMES: usize = 16;
 
-/// How long a text may be, in bytes: scripts make texts out of mail.
+/// The maximum length of an error text. Scripts build texts from messages.
 const MAX_TEXT_BYTES: usize = 2048;
 
-/// The name that the prelude has in places; nobody looks for an error there.
+/// The chunk name of the code of the server. Errors are never attributed to it.
 pub(crate) const PRELUDE_NAME: &str = "restante";
 
-/// The line of the script that is executed, or that has called what is executed.
+/// Returns the line of the script that is executing, or that called the code that is executing.
 pub(crate) fn current_location(lua: &Lua) -> Option<SourceLocation> {
     with_current_location(lua, |file, line| (file.to_owned(), line))
 }
 
-/// Does something with the file and the line that [`place`] would name.
+/// Calls `act` with the file and line that [`current_location`] would return, without copying the file name.
 pub(crate) fn with_current_location<T>(lua: &Lua, mut act: impl FnMut(&str, u32) -> T) -> Option<T> {
     (0..MAX_FRAMES).find_map(|level| {
         lua.inspect_stack(level, |frame| {
@@ -65,7 +65,7 @@ pub(crate) fn with_current_location<T>(lua: &Lua, mut act: impl FnMut(&str, u32)
     })
 }
 
-/// What an error says: the kind, the place if it names one, and the bare text.
+/// Returns the kind, the location if the error contains one, and the text without the location.
 pub(crate) fn describe(error: &Error) -> (CallErrorKind, Option<SourceLocation>, String) {
     let mut error = error;
     let mut frames = "";
@@ -83,7 +83,7 @@ pub(crate) fn describe(error: &Error) -> (CallErrorKind, Option<SourceLocation>,
     let Some((mut place, mut text)) = split_location(text) else {
         return (kind, first_location(frames), to_one_line(text));
     };
-    // Lua says it again for every `coroutine.wrap` on the way out; the first place comes last.
+    // Lua adds a location for every `coroutine.wrap` on the way out. The original location is the last one.
     while let Some((inner, rest)) = split_location(text).filter(|((file, _), _)| *file == place.0) {
         (place, text) = (inner, rest);
     }
@@ -93,7 +93,7 @@ pub(crate) fn describe(error: &Error) -> (CallErrorKind, Option<SourceLocation>,
     (kind, Some(place), to_one_line(text))
 }
 
-/// Whether the state has run out of memory.
+/// Returns whether the state has run out of memory.
 pub(crate) fn is_out_of_memory(error: &Error) -> bool {
     match error {
         Error::MemoryError(_) => true,
@@ -104,7 +104,7 @@ pub(crate) fn is_out_of_memory(error: &Error) -> bool {
     }
 }
 
-/// `rules.lua:12: text` in its parts.
+/// Splits `rules.lua:12: text`.
 fn split_location(text: &str) -> Option<(SourceLocation, &str)> {
     let (place, rest) = text.split_once(": ")?;
     let (file, line) = place.rsplit_once(':')?;
@@ -115,7 +115,7 @@ fn split_location(text: &str) -> Option<(SourceLocation, &str)> {
     Some(((file.to_owned(), line), rest))
 }
 
-/// The innermost line of a script in a traceback.
+/// Returns the innermost line of a script in a traceback.
 fn first_location(frames: &str) -> Option<SourceLocation> {
     let places = frames.lines().filter_map(|frame| split_location(frame.trim_start()));
     places.map(|(place, _)| place).find(|(file, _)| file != PRELUDE_NAME)

@@ -1,5 +1,5 @@
-//! One event on its way to the script and back: the craft of the threads in [`crate::pool`]. This is where every failure of
-//! a script is told to the log and counted; whoever asked goes on as if there were no script.
+//! Runs single calls of the script on the threads of [`crate::pool`]. Logs and counts every error of a script here. The
+//! caller then continues as if there were no script.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::loaded::ScriptError;
 use crate::pool::{Caller, JobError, Worker};
 use crate::scripts::{ScriptState, Scripts};
 
-/// An event, with what the script is to know of it.
+/// An event with the arguments of its call.
 pub(crate) enum Call {
     MailFrom(Envelope),
     RcptTo(Envelope, Address),
@@ -28,7 +28,7 @@ pub(crate) enum Call {
     AfterDeleted(Summary),
 }
 
-/// What the script said.
+/// The result of a call.
 pub(crate) enum Reply {
     Verdict(Verdict),
     Message(Option<IncomingMessage>),
@@ -41,31 +41,31 @@ pub(crate) struct Job {
     location: Arc<LocationCell>,
 }
 
-/// Who waits for the reply: a session, or nobody when the event is over.
+/// The receiver of the reply: a session, or `None` in `reply` for `after` hooks.
 pub(crate) struct Waiter {
     event: Event,
     reply: Option<oneshot::Sender<Reply>>,
     location: Arc<LocationCell>,
 }
 
-/// Where the call is, once it has begun: for those who look for it from outside.
+/// The location of the call in the script, once the call has started. Other threads read it.
 type LocationCell = OnceLock<Arc<CallLocation>>;
 
-/// A call, and who waits for it.
+/// Creates a job and the waiter for its reply.
 pub(crate) fn new_job(event: Event, call: Call, reply: Option<oneshot::Sender<Reply>>) -> (Job, Waiter) {
     let trail = Arc::default();
     (Job { call, location: Arc::clone(&trail) }, Waiter { event, reply, location: trail })
 }
 
-/// Why there is no reply.
+/// The reason why there is no reply.
 pub(crate) enum RunError {
     /// The call failed.
     Call(CallError),
-    /// There was no state to call it in, although the script could be loaded before.
+    /// No Lua state could be created, although the script could be loaded before.
     State(ScriptError),
 }
 
-/// Runs the script.
+/// Runs calls of the script.
 pub(crate) struct ScriptRunner {
     scripts: Arc<Scripts>,
     counters: Arc<Counters>,
@@ -78,7 +78,7 @@ impl ScriptRunner {
         Self { scripts, counters: tally, busy_log: LogThrottle::default(), full_log: LogThrottle::default() }
     }
 
-    /// Tells the log why an event goes on without the script.
+    /// Logs why an event continues without the script. Returns the outcome to count.
     fn log_error(&self, event: Event, trail: &LocationCell, trouble: Result<RunError, JobError>) -> Outcome {
         let name = event.name();
         let script = self.scripts.loaded().map(|loaded| loaded.path.display().to_string()).unwrap_or_default();
@@ -114,12 +114,12 @@ impl ScriptRunner {
                 }
                 Outcome::Busy
             }
-            // The log knows already that the server ends.
+            // The shutdown has been logged already.
             Err(JobError::Closed) => Outcome::Busy,
         }
     }
 
-    /// An event that nobody waits for did not find its place in the queue.
+    /// Counts and logs an `after` event that was dropped because the queue is full.
     fn drop_event(&self, event: Event) {
         self.counters.count_dropped();
         if let Some(events) = self.full_log.due(Instant::now()) {
@@ -129,7 +129,7 @@ impl ScriptRunner {
     }
 }
 
-/// Tells the log of a call that has failed, with the place in the script where that is known.
+/// Logs a failed call, with the location in the script if it is known.
 fn log_call_error(event: Event, script: &str, place: Option<SourceLocation>, text: &str) {
     let event = event.name();
     if let Some((script, line)) = place {
@@ -180,7 +180,7 @@ impl Worker for ScriptRunner {
         let trouble = match answer {
             Ok(Ok(reply)) => {
                 self.counters.count_call(event, Outcome::Ok);
-                // The session may have ended meanwhile, which is no concern of the script.
+                // The session may have ended in the meantime.
                 session.map(|session| session.send(reply));
                 return;
             }
@@ -189,7 +189,7 @@ impl Worker for ScriptRunner {
             Ok(Err(trouble)) => Ok(trouble),
             Err(failure) => Err(failure),
         };
-        // Without a reply the session goes on as soon as its sender is dropped, which is after the log knows.
+        // The session continues when `session` is dropped, which is after this log line.
         let outcome = self.log_error(event, &trail, trouble);
         self.counters.count_call(event, outcome);
     }

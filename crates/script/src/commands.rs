@@ -1,5 +1,5 @@
-//! The commands that scripts have started and that are still running, so that none of them outlives the server. How a script
-//! waits for one is in `engine/execute.rs`.
+//! The running commands of scripts. They are killed at shutdown. How a script waits for a command is in
+//! `engine/execute.rs`.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// See the file's documentation. Shared by all states of a script.
+/// The running commands. Shared by all Lua states.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     state: Mutex<State>,
@@ -16,14 +16,14 @@ pub(crate) struct Commands {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether no more are started.
+    /// Whether no more commands are started.
     is_closed: bool,
-    /// One for each command. As long as it is here, nobody has asked the system how the command has ended, so the number
-    /// belongs to no other.
+    /// The process group of each command. While it is in this list, the process has not been waited for, so its id
+    /// cannot have been reused.
     process_groups: Vec<Pid>,
 }
 
-/// A command that was started.
+/// A running command.
 pub(crate) struct RunningCommand<'a> {
     commands: &'a Commands,
     child: Child,
@@ -31,9 +31,9 @@ pub(crate) struct RunningCommand<'a> {
 }
 
 impl Commands {
-    /// Starts a command, apart from the server, so that all that it starts can be ended with it.
+    /// Starts a command in its own process group, so that its child processes can be killed with it.
     pub(crate) fn start(&self, command: &mut Command) -> io::Result<RunningCommand<'_>> {
-        // Who ends all of them meanwhile waits until this one is known.
+        // The lock is held until the group is in the list, so that `kill_all` cannot miss it.
         let mut state = self.lock();
         if state.is_closed {
             return Err(io::Error::other("the server ends"));
@@ -44,12 +44,12 @@ impl Commands {
         Ok(RunningCommand { commands: self, child, group })
     }
 
-    /// Ends all that are running, with what they have started, and starts no more.
+    /// Kills all running commands with their child processes. No more commands can be started.
     pub(crate) fn kill_all(&self) {
         let mut state = self.lock();
         state.is_closed = true;
         for group in state.process_groups.drain(..) {
-            // One that is over already is what was wanted.
+            // An error means that the group has ended already.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
@@ -66,7 +66,7 @@ impl State {
 }
 
 impl RunningCommand<'_> {
-    /// How it has ended; none while it has not.
+    /// Returns the exit status, or `None` while the command is running.
     pub(crate) fn status(&mut self) -> io::Result<Option<ExitStatus>> {
         let mut state = self.commands.lock();
         let status = self.child.try_wait();
@@ -76,13 +76,13 @@ impl RunningCommand<'_> {
         status
     }
 
-    /// Ends it, with what it has started.
+    /// Kills the command with its child processes.
     pub(crate) fn kill(mut self) {
         let mut state = self.commands.lock();
         state.remove(self.group);
         let ended = kill_process_group(self.group, Signal::KILL);
         drop(state);
-        // When there is no way to end it, there is no sense in waiting for it either.
+        // If it cannot be killed, waiting for it could take forever.
         if ended.is_ok() {
             let _ = self.child.wait();
         }

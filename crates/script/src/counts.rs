@@ -1,53 +1,53 @@
-//! What scripts have done since the start, in numbers. How they are shown is not known here.
+//! Statistics of scripts since the start of the server.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::event::Event;
 
-/// How a call has ended.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The function returned.
     Ok,
-    /// It raised an error, or returned something that makes no sense.
+    /// The function raised an error or returned an invalid value.
     Error,
-    /// It took too long, needed too much memory, or nested its calls too deeply.
+    /// The function exceeded a limit of time, memory or call depth.
     Limit,
-    /// There was no free thread in time, so it was not called.
+    /// The function was not called, because no thread was free in time.
     Busy,
 }
 
 impl Outcome {
-    /// Every outcome.
+    /// All outcomes.
     pub const ALL: [Self; 4] = [Self::Ok, Self::Error, Self::Limit, Self::Busy];
 }
 
-/// What scripts have done since the start.
+/// Statistics of scripts since the start of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Whether there is a script.
+    /// Whether a script is loaded.
     pub loaded: bool,
     pub(crate) calls: [[u64; Outcome::ALL.len()]; Event::ALL.len()],
-    /// Events that wait for `after` hooks.
+    /// Events in the queue of `after` hooks.
     pub waiting: u64,
-    /// Events that found that queue full, or were still in it when the server ended.
+    /// Events that were dropped because that queue was full or the server shut down.
     pub dropped: u64,
-    /// Threads that are busy with a call, or with loading a script, that nobody waits for any more.
+    /// Threads whose call or load was abandoned and is still running.
     pub abandoned: u64,
-    /// Reloads that worked.
+    /// Successful reloads.
     pub reloads: u64,
-    /// Reloads that failed, so that the old script stayed.
+    /// Failed reloads, after which the old script stayed in use.
     pub failed_reloads: u64,
 }
 
 impl Counts {
-    /// How many calls for this event have ended so.
+    /// Returns the number of calls for `event` with `outcome`.
     pub fn calls(&self, event: Event, outcome: Outcome) -> u64 {
         self.calls[event as usize][outcome as usize]
     }
 }
 
-/// The numbers while they are counted.
+/// The counters.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     calls: [[AtomicU64; Outcome::ALL.len()]; Event::ALL.len()],
@@ -70,7 +70,7 @@ impl Counters {
         count.fetch_add(1, Relaxed);
     }
 
-    /// The numbers at this moment; those that are not counted here are zero.
+    /// Returns a snapshot. Fields that are not counted here are zero.
     pub(crate) fn snapshot(&self) -> Counts {
         Counts {
             calls: std::array::from_fn(|event| std::array::from_fn(|how| self.calls[event][how].load(Relaxed))),

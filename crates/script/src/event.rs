@@ -1,16 +1,16 @@
-//! The five events that a script can have a function for, and the call that handles one.
+//! The five events that a script can handle, and the context of a call.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use mlua::Lua;
 
-/// An event that a script can take part in.
+/// An event that a script can handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Event {
-    /// A sender was named.
+    /// A sender was given.
     MailFrom,
-    /// A recipient was named.
+    /// A recipient was given.
     RcptTo,
     /// A message is about to be stored.
     BeforeStored,
@@ -21,11 +21,11 @@ pub enum Event {
 }
 
 impl Event {
-    /// Every event.
+    /// All events.
     pub const ALL: [Self; 5] =
         [Self::MailFrom, Self::RcptTo, Self::BeforeStored, Self::AfterStored, Self::AfterDeleted];
 
-    /// The name that scripts define its function under.
+    /// Returns the name under which scripts define the function.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MailFrom => "before.mail_from_accepted",
@@ -36,7 +36,7 @@ impl Event {
         }
     }
 
-    /// Whether somebody waits for what the script says.
+    /// Returns whether a session waits for the result.
     pub const fn is_before(self) -> bool {
         matches!(self, Self::MailFrom | Self::RcptTo | Self::BeforeStored)
     }
@@ -48,17 +48,17 @@ impl fmt::Display for Event {
     }
 }
 
-/// The call that a Lua state is busy with. Functions that the script calls find it in the app data of the state.
+/// The call that a Lua state is executing. Functions that the script calls find it in the app data of the state.
 #[derive(Clone, Debug)]
 pub(crate) struct CallContext {
-    /// The event that is handled; none while the script is loaded.
+    /// The event; `None` while the script is loaded.
     pub(crate) event: Option<Event>,
-    /// When the call has to be over.
+    /// When the call must have ended.
     pub(crate) deadline: Instant,
 }
 
 impl CallContext {
-    /// A call begins.
+    /// Makes this the current call of `lua`.
     pub(crate) fn set_current(self, lua: &Lua) {
         match lua.app_data_mut::<Self>() {
             Some(mut last) => *last = self,
@@ -66,14 +66,14 @@ impl CallContext {
         }
     }
 
-    /// The context of the call that this state is busy with.
+    /// Returns the current call of `lua`.
     pub(crate) fn current(lua: &Lua) -> mlua::Result<Self> {
         lua.app_data_ref::<Self>()
             .map(|context| context.clone())
             .ok_or_else(|| mlua::Error::runtime("there is no call under way"))
     }
 
-    /// How long the call may still take.
+    /// Returns the time until the deadline.
     pub(crate) fn remaining(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }

@@ -1,4 +1,4 @@
-//! Stored mail for the tests of this crate: it holds what it is given, and one mailbox is out of order.
+//! A fake of the stored messages for tests. One mailbox always fails.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use restante_mail::naming::{MailboxName, Naming};
 
 use crate::services::MailAccess;
 
-/// The mailbox that is out of order.
+/// The mailbox that always fails.
 const BROKEN_MAILBOX: &str = "broken";
 
-/// Messages with their sources, the oldest first.
+/// Messages with their sources, oldest first.
 #[derive(Default)]
 pub(crate) struct FakeMail {
     messages: Mutex<Vec<(Summary, Bytes)>>,
@@ -25,7 +25,7 @@ impl FakeMail {
         Self { messages: Mutex::new(mails.into_iter().collect()), fetch_count: AtomicUsize::new(0) }
     }
 
-    /// How often somebody has asked for a source.
+    /// Returns how often a source was requested.
     pub(crate) fn fetch_count(&self) -> usize {
         self.fetch_count.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! The script as the server sees it: the mailroom asks it and tells it. The calls themselves are in `calls.rs`, the script
-//! that is called in `scripts.rs`.
+//! The public interface of scripts: implements the hooks of the mailroom. Single calls are in `calls.rs`, the loaded
+//! script in `scripts.rs`.
 
 #[cfg(test)]
 mod tests;
@@ -23,20 +23,20 @@ use crate::pool::{Limits, Pool};
 use crate::scripts::Scripts;
 use crate::{Event, Settings};
 
-/// How long a thread that is needed only while calls are held up waits for more to do.
+/// How long an idle thread that is not part of the core waits for more to do.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many `before` hooks may wait for a thread. Each has a session that waits, or one that was closed just now.
+/// The maximum number of `before` calls that wait for a thread. Each belongs to a session that waits or has just ended.
 const MAX_QUEUED_BEFORE_CALLS: usize = 4096;
 
-/// How many threads may be busy with calls that were given up, for each kind of hook.
+/// The maximum number of threads with abandoned calls, for each kind of hook.
 const MAX_ABANDONED_THREADS: usize = 16;
 
 /// Runs the script for the mailroom.
 ///
-/// Who asks by a `before` hook waits for its own call and, when [`Settings::max_calls`] are under way, for one of these to
-/// end. `after` hooks are called in the order of the events, from a queue; where there are several threads for them, two
-/// calls may overlap. All of that is over with [`Host::end`]; without it, when the host is dropped.
+/// A `before` hook waits for its own call and, if [`Settings::max_calls`] calls are running, for one of them to end.
+/// `after` hooks are called from a queue in the order of the events; if they have several threads, calls can overlap.
+/// [`Host::shut_down`] ends all of this, or dropping the host.
 pub struct Host {
     scripts: Arc<Scripts>,
     counters: Arc<Counters>,
@@ -45,7 +45,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host whose script is still to be loaded.
+    /// Creates a host without a script. Call [`Host::load`] next.
     pub fn new(settings: Settings) -> Arc<Self> {
         let (before, after) = (before_limits(&settings), after_limits(&settings));
         let scripts = Arc::new(Scripts::new(settings));
@@ -55,23 +55,23 @@ impl Host {
         Arc::new(Self { scripts, counters: tally, before_pool: before, after_pool: after })
     }
 
-    /// Loads the script for the first time; `None` when there is none. Blocking.
+    /// Loads the script for the first time. Returns `None` if there is no script. Blocks.
     pub fn load(&self) -> Result<Option<LoadedScript>, ScriptError> {
         self.scripts.load()
     }
 
-    /// The script in use; none when there is none.
+    /// Returns the script in use, if there is one.
     pub fn loaded(&self) -> Option<LoadedScript> {
         self.scripts.loaded()
     }
 
-    /// Gives scripts their way to the stored mail. Called within the runtime.
+    /// Gives scripts access to stored messages. Must be called within the Tokio runtime.
     pub fn connect(&self, mailroom: &Arc<Mailroom>) {
         self.scripts.mail().connect(mailroom);
     }
 
-    /// Loads the script again; when that fails, the old one stays. `None` when there is no script, and none was there
-    /// before. Blocking.
+    /// Loads the script again. If that fails, the old script stays in use. Returns `None` if there is no script and
+    /// there was none before. Blocks.
     pub fn reload(&self) -> Result<Option<LoadedScript>, ScriptError> {
         let result = self.scripts.load();
         if !matches!(result, Ok(None)) {
@@ -80,7 +80,7 @@ impl Host {
         result
     }
 
-    /// What has happened since the start.
+    /// Returns statistics since the start.
     pub fn counts(&self) -> Counts {
         let abandoned = self.before_pool.abandoned() + self.after_pool.abandoned() + self.scripts.abandoned_loads();
         Counts {
@@ -91,9 +91,8 @@ impl Host {
         }
     }
 
-    /// Lets the `after` hooks that wait have their turn, as far as there is time. Afterwards no more calls are begun, and
-    /// those under way cannot reach the stored mail any more, and their commands are ended. May be called again, by somebody
-    /// with less patience. Blocking.
+    /// Waits up to `timeout` for the queued `after` hooks. After that no more calls are started, running calls lose
+    /// access to stored messages, and their commands are killed. Can be called again with a shorter timeout. Blocks.
     pub fn shut_down(&self, patience: Duration) {
         let is_quiet = self.after_pool.wait_until_idle(patience);
         let untold = self.after_pool.close();
@@ -106,21 +105,21 @@ impl Host {
         }
     }
 
-    /// Asks the script, and waits for what it says.
+    /// Calls a `before` hook and waits for the reply.
     async fn call_before_hook(&self, event: Event, call: Call) -> Option<Reply> {
         let (sender, receiver) = oneshot::channel();
         let (job, waiter) = calls::new_job(event, call, Some(sender));
         let due = self.before_pool.submit(job, waiter);
         if due.is_needed() {
-            // Sessions that are ready come first: one thread is woken for the calls of all of them. That halves what a
-            // call costs beside the script itself, when there are many.
+            // Let other sessions that are ready submit their calls first, so that one wake-up of a thread serves all of
+            // them. With many sessions this halves the overhead of a call.
             tokio::task::yield_now().await;
         }
         drop(due);
         receiver.await.ok()
     }
 
-    /// Tells the script, if it listens.
+    /// Queues an `after` hook if the script has a function for it.
     fn queue_after_hook(&self, event: Event, call: fn(Summary) -> Call, summary: &Summary) {
         if self.scripts.handles(event) {
             let (job, waiter) = calls::new_job(event, call(summary.clone()), None);
@@ -165,7 +164,7 @@ impl Observer for Host {
     }
 }
 
-/// The bounds for `before` hooks: somebody waits.
+/// Returns the limits of `before` hooks, for which a session waits.
 fn before_limits(settings: &Settings) -> Limits {
     let most = settings.max_calls.max(1);
     let core = settings.before_states.clamp(1, most);
@@ -178,7 +177,7 @@ fn before_limits(settings: &Settings) -> Limits {
     }
 }
 
-/// The bounds for `after` hooks.
+/// Returns the limits of `after` hooks.
 fn after_limits(settings: &Settings) -> Limits {
     let core = settings.after_states.max(1);
     let call = settings.timeout.saturating_add(TIMEOUT_GRACE);

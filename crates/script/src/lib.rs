@@ -1,7 +1,8 @@
-//! Runs Lua scripts that take part in delivery, made for Inbucket or for Restante.
+//! Runs Lua scripts that take part in delivery, written for Inbucket or Restante.
 //!
-//! [`Host`] is the way in: it implements the mailroom's hooks. Scripts run on threads of their own (`pool`), each in a Lua
-//! state (`engine`) that knows the objects (`objects`) and modules (`modules`) of `docs/scripting.md`.
+//! [`Host`] is the entry point: it implements the hooks of the mailroom. Scripts run on their own threads (`pool`),
+//! each with a Lua state (`engine`) that contains the objects (`objects`) and modules (`modules`) described in
+//! `docs/scripting.md`.
 
 mod call_error;
 mod calls;
@@ -35,26 +36,27 @@ use std::time::Duration;
 
 use restante_mail::naming::Naming;
 
-/// How scripts are run.
+/// The settings of scripts.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The script file is the first of these that exists, and is no directory; when none does, there is no script.
+    /// Candidates for the script file. The first one that exists and is not a directory is used. If none exists, there
+    /// is no script.
     pub paths: Vec<PathBuf>,
-    /// Whether scripts are kept away from files, programs and the environment.
+    /// Whether scripts are denied access to files, programs and the environment.
     pub sandbox: bool,
-    /// How long one call may take.
+    /// The maximum duration of a call.
     pub timeout: Duration,
-    /// How many bytes a Lua state may hold.
+    /// The maximum memory of a Lua state.
     pub max_memory_bytes: usize,
     /// How many states, each with a thread, are kept ready for `before` hooks.
     pub before_states: usize,
-    /// How many there are for `after` hooks.
+    /// How many states, each with a thread, there are for `after` hooks.
     pub after_states: usize,
-    /// The most calls of `before` hooks at the same time. Beyond the states that are kept ready, one is made for each while
-    /// calls are slow.
+    /// The maximum number of concurrent calls of `before` hooks. While calls are slow, states are created in addition
+    /// to those kept ready.
     pub max_calls: usize,
-    /// How many events may wait for `after` hooks.
+    /// The maximum number of events in the queue of `after` hooks.
     pub max_queued_events: usize,
-    /// How addresses become mailbox names.
+    /// How addresses are converted to mailbox names.
     pub naming: Naming,
 }

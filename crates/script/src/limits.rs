@@ -1,6 +1,6 @@
-//! How long a call may take, how much memory a state may hold, and how deep its calls may nest. A hook looks every so many
-//! instructions; from the first breach on it raises an error at every single one, so that nothing a script does can keep
-//! the call going. What runs in C for long is not seen here.
+//! Limits on the duration of a call, the memory of a state and the depth of calls. A hook checks them after every
+//! [`HOOK_INTERVAL`] instructions. After a limit was exceeded, the hook raises an error at every instruction, so that a
+//! script cannot keep the call going. Long-running C functions are not interrupted here.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,37 +11,39 @@ use mlua::{Error, HookTriggers, Lua, Value, VmState};
 use crate::Settings;
 use crate::call_error::{self, CallErrorKind, SourceLocation, current_location};
 
-/// How many instructions pass between two looks: about a microsecond of plain ones, while a single one that calls a
-/// function of C on a long text can take ten milliseconds.
+/// The number of instructions between two checks. That is about a microsecond of simple instructions, but one
+/// instruction that calls a C function on a long text can take ten milliseconds.
 const HOOK_INTERVAL: u32 = 100;
 
-/// How many looks pass until one looks for the line too, which costs more than all the rest of a short call. The second
-/// look is the first to do so.
+/// Every how many checks the current line is recorded, which costs more than the rest of a short call. The second check
+/// is the first to do so.
 const LOCATION_INTERVAL: u32 = 10;
 
-/// How long a call may go on after its time is up. Lua code is stopped by then; what is left waits for something else.
+/// How long a call may continue after its timeout before it is abandoned. Lua code has been stopped by then; what
+/// remains is blocked in C code.
 pub(crate) const TIMEOUT_GRACE: Duration = Duration::from_millis(250);
 
-/// The stack that a thread needs to run states.
+/// The stack size of threads that run Lua states.
 pub(crate) const THREAD_STACK_BYTES: usize = 16 * 1024 * 1024;
 
-/// How much of it a call may use. Coroutines within coroutines, and functions of Lua that are called from C, which are
-/// called from Lua, nest on the stack of the thread, and nothing else stops them before it ends, and the process with it.
-/// Between two looks such a call can take some hundred times the largest frame, which is far from the rest of the stack:
-/// `prelude.lua` sees to it that there are instructions between any two frames, and [`look`] is for those of the host.
+/// The maximum part of the stack that a call may use. Nested coroutines, and Lua functions that are called from C
+/// functions, nest on the stack of the thread. Nothing else stops them before the stack, and with it the process, ends.
+/// Between two checks such a call can use a few hundred times the largest frame, which is much less than the rest of
+/// the stack: `prelude.lua` makes sure that there are instructions between any two frames, and host functions call
+/// [`check_limits`].
 const MAX_STACK_BYTES: usize = 4 * 1024 * 1024;
 
-/// When the collector begins anew, in percent of what the state held when it was last done. Most states hold little, and
-/// with Lua's own measure of twice as much they would spend a quarter of their time on collecting.
+/// The memory use at which the garbage collector starts a new cycle, in percent of the use after the last cycle. Most
+/// states are small. With Lua's default of 200 they would spend a quarter of their time on collection.
 const GC_PAUSE_PERCENT: i32 = 1000;
 
-/// The same for a state that holds much, where so much garbage would come near the limit.
+/// The same for large states, where so much garbage would reach the limit.
 const GC_SHORT_PAUSE_PERCENT: i32 = 200;
 
-/// What part of the memory that it may hold is much.
+/// A state is large if it uses more than this fraction of its memory limit.
 const LARGE_STATE_DIVISOR: usize = 8;
 
-/// Watches over the calls of one state.
+/// Enforces the limits of one state.
 #[derive(Clone)]
 pub(crate) struct Limiter {
     timeout: Duration,
@@ -49,22 +51,22 @@ pub(crate) struct Limiter {
     call: Arc<Mutex<CallState>>,
 }
 
-/// What is known of the call under way, or of the last one.
+/// The state of the current call, or of the last one.
 struct CallState {
     deadline: Instant,
-    /// Where on the stack of its thread it has begun.
+    /// The position on the stack of the thread at which the call started.
     stack_base: usize,
     exceeded: Option<LimitExceeded>,
-    /// How many looks there were.
+    /// The number of checks.
     checks: u32,
-    /// The last line that was seen: neither an allocation that fails nor a call that is given up tells where.
+    /// The last recorded line. Failed allocations and abandoned calls do not report where they happened.
     last_location: Option<SourceLocation>,
-    /// Whether the state has held much since it was made.
+    /// Whether the state has ever been large.
     is_large: bool,
 }
 
 impl CallState {
-    /// Remembers a line. Most of them are of the same file, whose name is not copied again.
+    /// Records a line. Usually the file is the same as before, and its name is not copied again.
     fn record_location(&mut self, file: &str, line: u32) {
         match &mut self.last_location {
             Some((known, last)) if known == file => *last = line,
@@ -73,7 +75,7 @@ impl CallState {
     }
 }
 
-/// A limit that was passed.
+/// A limit that was exceeded.
 #[derive(Clone, Debug)]
 pub(crate) struct LimitExceeded {
     pub(crate) kind: CallErrorKind,
@@ -92,15 +94,15 @@ impl Limiter {
         }
     }
 
-    /// Starts to watch.
+    /// Installs the hook in `lua`.
     pub(crate) fn install(&self, lua: &Lua) -> mlua::Result<()> {
         set_collector_pause(lua, GC_PAUSE_PERCENT);
         lua.set_app_data(self.clone());
         self.set_hook_interval(HOOK_INTERVAL, lua)
     }
 
-    /// A call begins; says when it has to be over. Single allocations may go beyond the limit until the hook looks, up to
-    /// the double of it.
+    /// Starts a call. Returns its deadline. Single allocations may exceed the memory limit, up to twice its value,
+    /// until the next check.
     pub(crate) fn start_call(&self, lua: &Lua) -> mlua::Result<Instant> {
         lua.set_memory_limit(self.max_memory_bytes.saturating_mul(2))?;
         let mut call = self.lock();
@@ -112,20 +114,21 @@ impl Limiter {
         Ok(call.deadline)
     }
 
-    /// A call is over; says what breach it has to end with, if there was one. What is done in the state until the next one
-    /// is bounded without a limit, and quicker.
+    /// Ends a call. Returns the limit that was exceeded, if any. The memory limit is off until the next call: work
+    /// between calls is bounded, and faster without it.
     pub(crate) fn finish_call(&self, lua: &Lua) -> mlua::Result<Option<LimitExceeded>> {
         lua.set_memory_limit(0)?;
         self.adjust_collector(lua);
         Ok(self.lock().exceeded.clone())
     }
 
-    /// The last line that was seen of the call.
+    /// Returns the last recorded line of the call.
     pub(crate) fn last_location(&self) -> Option<SourceLocation> {
         self.lock().last_location.clone()
     }
 
-    /// Decides about an error that a script has caught: a breach is raised again, errors of the host become texts.
+    /// Handles an error that a script has caught. Raises it again if a limit was exceeded. Converts errors of the host
+    /// into strings.
     pub(crate) fn convert_caught(&self, lua: &Lua, caught: Value) -> mlua::Result<Value> {
         if self.lock().exceeded.is_some() {
             return Err(call_over());
@@ -149,7 +152,7 @@ impl Limiter {
         lua.create_string(text).map(Value::String)
     }
 
-    /// What a breach is called in the log.
+    /// Returns the text for an exceeded limit.
     pub(crate) fn describe(&self, kind: CallErrorKind) -> String {
         match kind {
             CallErrorKind::Timeout => format!("took longer than {:?}", self.timeout),
@@ -189,7 +192,7 @@ impl Limiter {
         Ok(())
     }
 
-    /// Sees to it that a state that has come to hold much is collected more often, from now on.
+    /// Makes the collector of a state that has become large run more often from now on.
     fn adjust_collector(&self, lua: &Lua) {
         if lua.used_memory() <= self.max_memory_bytes / LARGE_STATE_DIVISOR {
             return;
@@ -219,7 +222,7 @@ impl Limiter {
     }
 }
 
-/// Looks after the limits of the call that is under way, for functions of the host that call Lua in turn or take long.
+/// Checks the limits of the current call. For host functions that call Lua or take long.
 pub(crate) fn check_limits(lua: &Lua) -> mlua::Result<()> {
     let watch = lua.app_data_ref::<Limiter>().map(|watch| watch.clone());
     watch.map_or(Ok(()), |watch| watch.check(lua))
@@ -229,12 +232,12 @@ fn set_collector_pause(lua: &Lua, percent: i32) {
     lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(percent)));
 }
 
-/// The error that unwinds the script; what it says is seen by nobody.
+/// Returns the error that unwinds the script. Its text is never shown.
 fn call_over() -> Error {
     Error::runtime("the call is over")
 }
 
-/// How far the stack of this thread has come.
+/// Returns the current position on the stack of this thread.
 #[inline(never)]
 fn stack_position() -> usize {
     let here = 0_u8;

@@ -1,4 +1,4 @@
-//! What loading a script comes to: what it has functions for, or why it cannot be used.
+//! The result of loading a script: its events, or an error.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use crate::event::Event;
 /// A script that was loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedScript {
-    /// Its file.
+    /// The file.
     pub path: PathBuf,
-    /// The events it has functions for.
+    /// The events that the script has functions for.
     pub handlers: Vec<Event>,
 }
 
-/// Why a script cannot be used. Displayed as a sentence that names the file and, where it can, the line.
+/// The reason why a script cannot be used. Displayed as a sentence with the file and, if known, the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
     message: String,
@@ -22,17 +22,17 @@ pub struct ScriptError {
 }
 
 impl ScriptError {
-    /// Something is wrong with the script itself.
+    /// Creates an error of the script itself.
     pub(crate) fn permanent(sentence: String) -> Self {
         Self { message: sentence, is_permanent: true }
     }
 
-    /// It did not work this time.
+    /// Creates an error that may not occur again.
     pub(crate) fn transient(sentence: String) -> Self {
         Self { message: sentence, is_permanent: false }
     }
 
-    /// Whether it will not help to try again with the same script.
+    /// Returns whether loading the same script again cannot succeed.
     pub fn is_permanent(&self) -> bool {
         self.is_permanent
     }

@@ -1,4 +1,4 @@
-//! What scripts write goes to the server's log, under the name of the script.
+//! Writes log lines of scripts to the log of the server, with the name of the script.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::services::{Level, Log, LogField};
 
 /// The log of one script.
 pub(crate) struct ScriptLog {
-    /// The script's file.
+    /// The script file.
     pub(crate) script: String,
 }
 
@@ -39,7 +39,7 @@ impl Log for ScriptLog {
     }
 }
 
-/// Fields as one JSON object.
+/// Displays fields as one JSON object.
 struct JsonFields<'a>(&'a [LogField]);
 
 impl fmt::Display for JsonFields<'_> {
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// A log that takes warnings and errors.
+    /// A subscriber that accepts warnings and errors only.
     struct Warnings;
 
     impl Subscriber for Warnings {

@@ -1,5 +1,5 @@
-//! The script in use: found, loaded, and replaced while calls are under way. Each worker notices by the generation that its
-//! state is of yesterday.
+//! The script in use: finds it, loads it and replaces it while calls are running. Each script has a generation number,
+//! by which workers notice that their state is outdated.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -21,50 +21,50 @@ use crate::modules::SharedDict;
 use crate::services::{Services, SystemClock};
 use crate::stored_mail::StoredMail;
 
-/// The longest answer to a script's request, in bytes. Until the script has it, no limit of its state counts it.
+/// The maximum size of an HTTP response. Until it is copied into the Lua state, its memory limit does not cover it.
 const MAX_RESPONSE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How many redirects a script's request follows.
+/// The maximum number of redirects of a request.
 const MAX_REDIRECTS: u32 = 10;
 
-/// How many scripts that do not come to the end of their loading are borne.
+/// The maximum number of abandoned loads.
 const MAX_ABANDONED_LOADS: usize = 4;
 
-/// The script in use, and what the next one is loaded with.
+/// The script in use, and everything needed to load the next one.
 pub(crate) struct Scripts {
     settings: Settings,
     mail: Arc<StoredMail>,
     http: Arc<HttpClient>,
     commands: Arc<Commands>,
-    /// What scripts remember, across calls and reloads.
+    /// The data that scripts share between calls and reloads.
     shared: Arc<SharedDict>,
     current: RwLock<Option<Arc<Script>>>,
-    /// That of the current script; zero when there is none.
+    /// The generation of the current script; zero if there is none.
     generation: AtomicU64,
-    /// A bit for each event that the current script has a function for.
+    /// One bit for each event that the current script has a function for.
     handlers: AtomicU8,
-    /// Threads that did not come to the end of their loading in time.
+    /// Threads that did not finish loading in time.
     abandoned_loads: Mutex<Vec<JoinHandle<()>>>,
-    /// Held by whoever loads.
+    /// Held while a script is loaded.
     load_lock: Mutex<()>,
 }
 
-/// A script that works.
+/// A script that was loaded successfully.
 struct Script {
     loaded: LoadedScript,
     program: Program,
     generation: u64,
-    /// The state that has shown that it works, for the first worker that needs one.
+    /// The state in which the script was loaded. The first worker takes it.
     first_engine: Mutex<Option<Engine>>,
 }
 
-/// A state of a script, and of which one.
+/// A Lua state and the generation of its script.
 pub(crate) struct ScriptState {
     pub(crate) engine: Engine,
     generation: u64,
 }
 
-/// Loads a script as the server would at its start, and says which events it has functions for. Blocking.
+/// Loads a script as the server would and returns the events that it has functions for. Blocks.
 pub fn check(path: &Path, settings: &Settings) -> Result<LoadedScript, ScriptError> {
     let (_, engine) = Scripts::new(settings.clone()).load_in_thread(path)?;
     Ok(LoadedScript { path: path.to_owned(), handlers: engine.handlers() })
@@ -72,11 +72,11 @@ pub fn check(path: &Path, settings: &Settings) -> Result<LoadedScript, ScriptErr
 
 impl Scripts {
     pub(crate) fn new(settings: Settings) -> Self {
-        // A script sees what an answer holds only in its memory.
+        // A response must fit into the memory of the Lua state anyway.
         let answers = BodyMode::Full {
             max_bytes: u64::try_from(settings.max_memory_bytes).unwrap_or(u64::MAX).min(MAX_RESPONSE_BYTES),
         };
-        // The operator's own script may ask the operator's own machines.
+        // Scripts belong to the operator, so they may access private addresses.
         let rules = ClientPolicy {
             allow_private_addresses: true,
             use_proxies: true,
@@ -102,14 +102,13 @@ impl Scripts {
         &self.mail
     }
 
-    /// Takes from the calls that go on what they could do to others: they do not reach the stored mail any more, and
-    /// their commands are ended.
+    /// Takes access to stored messages away from running calls, and kills their commands.
     pub(crate) fn disconnect(&self) {
         self.mail.disconnect();
         self.commands.kill_all();
     }
 
-    /// Whether the script has a function for this event.
+    /// Returns whether the script has a function for `event`.
     pub(crate) fn handles(&self, event: Event) -> bool {
         self.handlers.load(Ordering::Relaxed) & event_bit(event) != 0
     }
@@ -122,14 +121,14 @@ impl Scripts {
         self.current().map(|script| script.loaded.clone())
     }
 
-    /// Threads that are still busy with loading although nobody waits for them.
+    /// Returns the number of abandoned loads that are still running.
     pub(crate) fn abandoned_loads(&self) -> usize {
         let mut strays = self.abandoned_loads.lock().unwrap_or_else(PoisonError::into_inner);
         strays.retain(|stray| !stray.is_finished());
         strays.len()
     }
 
-    /// Loads the script that there is now. When that fails, the one before stays.
+    /// Loads the script file. If that fails, the previous script stays in use.
     pub(crate) fn load(&self) -> Result<Option<LoadedScript>, ScriptError> {
         let _turn = self.load_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.loaded();
@@ -148,14 +147,14 @@ impl Scripts {
         let script = Arc::new(Script { loaded: loaded.clone(), program, generation, first_engine: first });
         let old = self.current.write().unwrap_or_else(PoisonError::into_inner).replace(script);
         self.handlers.store(loaded.handlers.iter().copied().map(event_bit).sum(), Ordering::Relaxed);
-        // Who sees the new number finds the new script.
+        // A thread that reads the new generation finds the new script.
         self.generation.store(generation, Ordering::Release);
-        // To take down a state may take a while, so it does not happen under the lock.
+        // Dropping a state can take a while, so it does not happen under the lock.
         drop(old);
         Ok(Some(loaded))
     }
 
-    /// A state of the current script; none when there is no script.
+    /// Returns a state of the current script, or `None` if there is no script.
     pub(crate) fn new_state(&self) -> Result<Option<ScriptState>, ScriptError> {
         let Some(script) = self.current() else { return Ok(None) };
         let first = script.first_engine.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -163,7 +162,7 @@ impl Scripts {
         Ok(Some(ScriptState { engine, generation: script.generation }))
     }
 
-    /// Whether a state can handle one more event.
+    /// Returns whether a state can be used for another call.
     pub(crate) fn is_reusable(&self, state: &ScriptState) -> bool {
         state.generation == self.generation.load(Ordering::Acquire) && !state.engine.is_spent()
     }
@@ -172,7 +171,7 @@ impl Scripts {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads and runs a script, on a thread of its own: a script that never ends must not hold up who loads it.
+    /// Reads and runs a script on a separate thread: a script that never ends must not block the caller.
     fn load_in_thread(&self, path: &Path) -> Result<(Program, Engine), ScriptError> {
         let failed = |what: &str| ScriptError::transient(format!("{}: {what}", path.display()));
         if self.abandoned_loads() >= MAX_ABANDONED_LOADS {
@@ -187,7 +186,7 @@ impl Scripts {
         let load = move || {
             let program = Program::read(&file, &settings, services, shared);
             let result = program.and_then(|program| program.engine().map(|engine| (program, engine)));
-            // When nobody waits any more, what was loaded is dropped here.
+            // If the load was abandoned, its result is dropped here.
             drop(sender.send(result));
         };
         let thread =
@@ -206,8 +205,8 @@ impl Scripts {
     }
 }
 
-/// The first of these files that exists; a directory is none. One that cannot be looked at is taken too, so that the
-/// reason is told.
+/// Returns the first of these paths that exists and is not a directory. A path that cannot be accessed is returned as
+/// well, so that the error is reported.
 fn find_script(paths: &[PathBuf]) -> Option<&Path> {
     let exists = |path: &&PathBuf| match path.metadata() {
         Ok(metadata) => !metadata.is_dir(),

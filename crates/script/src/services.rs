@@ -1,4 +1,4 @@
-//! What scripts can use of the world around them. The server gives them the real thing, tests of scripts something made up.
+//! The services that scripts can use. The server provides real ones, script tests provide fakes.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,26 +11,26 @@ use restante_mail::naming::MailboxName;
 
 use crate::commands::Commands;
 
-/// Shared by all states of a script.
+/// The services, shared by all states of a script.
 #[derive(Clone)]
 pub(crate) struct Services {
-    /// The way out, for the module `http`.
+    /// HTTP client of the module `http`.
     pub(crate) http: Arc<dyn HttpService>,
-    /// The mail, for `restante.store` and what metadata can tell of a stored message.
+    /// Stored messages, for `restante.store` and the contents of metadata objects.
     pub(crate) mail: Arc<dyn MailAccess>,
-    /// Where `print` and the module `logger` write.
+    /// Log of `print` and the module `logger`.
     pub(crate) log: Arc<dyn Log>,
-    /// The time that passes, for `restante.sleep`.
+    /// Clock of `restante.sleep`.
     pub(crate) clock: Arc<dyn Clock>,
-    /// The commands of `os.execute`.
+    /// Commands of `os.execute`.
     pub(crate) commands: Arc<Commands>,
 }
 
-/// The stored mail, for threads that may block. Errors are sentences for the log.
+/// Access to stored messages, for threads that may block. Errors are sentences for the log.
 pub(crate) trait MailAccess: Send + Sync {
-    /// The mailbox that is meant by a name or an address.
+    /// Converts a name or an address to a mailbox name.
     fn mailbox(&self, text: &str) -> Result<MailboxName, String>;
-    /// Newest last; at most `limit` of them, those after the given one.
+    /// Lists at most `limit` messages after the given id, oldest first.
     fn list(
         &self,
         mailbox: &MailboxName,
@@ -38,28 +38,28 @@ pub(crate) trait MailAccess: Send + Sync {
         limit: usize,
         patience: Duration,
     ) -> Result<Vec<Summary>, String>;
-    /// The record of one message; none when it is not there.
+    /// Returns the summary of a message, if it exists.
     fn find(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Summary>, String>;
-    /// The record of the newest message; none when the mailbox is empty.
+    /// Returns the summary of the newest message, if there is one.
     fn latest(&self, mailbox: &MailboxName, patience: Duration) -> Result<Option<Summary>, String>;
-    /// The whole source of a message; none when it is not there.
+    /// Returns the source of a message, if it exists.
     fn source(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Bytes>, String>;
-    /// Deletes a message; false when it is not there.
+    /// Deletes a message. Returns false if it does not exist.
     fn delete(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<bool, String>;
 }
 
-/// Takes what scripts write to the log.
+/// The log of scripts.
 pub(crate) trait Log: Send + Sync {
-    /// Whether entries of this level are written at all.
+    /// Returns whether lines of this level are logged.
     fn is_enabled(&self, level: Level) -> bool;
-    /// One entry: the text, and fields in their order.
+    /// Writes a line with fields in the given order.
     fn write(&self, level: Level, text: &str, fields: &[LogField]);
 }
 
-/// A field of an entry: its name, and what it holds.
+/// A field of a log line: its name and value.
 pub(crate) type LogField = (String, serde_json::Value);
 
-/// How important an entry is.
+/// The level of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     Debug,
@@ -68,13 +68,13 @@ pub(crate) enum Level {
     Error,
 }
 
-/// Lets time pass.
+/// A clock.
 pub(crate) trait Clock: Send + Sync {
-    /// Waits for so long.
+    /// Blocks for the given duration.
     fn sleep(&self, time: Duration);
 }
 
-/// The time of the real world.
+/// The system clock.
 pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {

@@ -1,5 +1,5 @@
-//! The mailroom, for scripts: their threads wait for what tasks of the runtime ask of it. The threads themselves never hold
-//! the mailroom: they may outlive the runtime, and the store is not theirs to close.
+//! Access of scripts to the mailroom. Script threads block while a task of the runtime performs the request. They never
+//! own the mailroom: they may outlive the runtime and must not be the ones to close the store.
 
 use std::fmt::Display;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -14,23 +14,23 @@ use tokio::runtime::Handle;
 
 use crate::services::MailAccess;
 
-/// What scripts are told after the end.
+/// The error after the shutdown.
 const UNREACHABLE: &str = "the stored mail cannot be reached any more";
 
-/// The stored mail, as long as the mailroom is there.
+/// The stored messages, while the mailroom exists.
 pub(crate) struct StoredMail {
     naming: Naming,
     connection: RwLock<Connection>,
 }
 
-/// The way to the mailroom.
+/// The connection to the mailroom.
 #[derive(Clone)]
 enum Connection {
     /// There is no mailroom yet.
     NotConnected,
-    /// The mailroom holds those who take part in its work, so it is not held here.
+    /// The mailroom owns its hooks, and so this object. A strong reference would be a cycle.
     Connected(Weak<Mailroom>, Handle),
-    /// It has ended, or is about to.
+    /// The server is shutting down.
     Closed,
 }
 
@@ -39,12 +39,12 @@ impl StoredMail {
         Self { naming, connection: RwLock::new(Connection::NotConnected) }
     }
 
-    /// Shows the way to the mailroom. Called within the runtime.
+    /// Connects to the mailroom. Must be called within the Tokio runtime.
     pub(crate) fn connect(&self, mailroom: &Arc<Mailroom>) {
         self.set_connection(Connection::Connected(Arc::downgrade(mailroom), Handle::current()));
     }
 
-    /// Nothing is asked of the mailroom from now on.
+    /// Disconnects from the mailroom.
     pub(crate) fn disconnect(&self) {
         self.set_connection(Connection::Closed);
     }
@@ -61,8 +61,8 @@ impl StoredMail {
         }
     }
 
-    /// Waits for what the mailroom does, for as long as the script has time. When the runtime ends meanwhile, so does the
-    /// task, and with it the wait.
+    /// Runs a request of the mailroom and blocks until it completes or `timeout` passes. If the runtime ends, the task
+    /// is dropped and the request fails.
     fn block_on<T, F>(
         &self,
         patience: Duration,
@@ -76,7 +76,7 @@ impl StoredMail {
         let (sender, receiver) = sync_channel(1);
         let task = runtime.spawn(async move {
             let Some(mailroom) = mailroom.upgrade() else { return };
-            // Nobody listens any more when it took too long.
+            // The receiver is gone after a timeout.
             drop(sender.send(act(mailroom).await));
         });
         match receiver.recv_timeout(patience) {
@@ -201,7 +201,7 @@ mod tests {
         let bob: MailboxName = "bob".to_owned().into();
         thread::scope(|scope| {
             let waiting = scope.spawn(|| mail.block_on(PATIENCE, never));
-            // The task has the mailroom, and the thread waits.
+            // Wait until the task holds the mailroom and the thread blocks.
             while Arc::strong_count(&mailroom) == 1 {
                 thread::yield_now();
             }
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Holds the mailroom and never comes to an end.
+    /// Holds the mailroom and never completes.
     async fn never(mailroom: Arc<Mailroom>) -> Result<(), StoreError> {
         std::future::pending::<()>().await;
         drop(mailroom);

@@ -1,4 +1,4 @@
-//! The example scripts do what they say: each of them has tests, and passes them.
+//! Runs the tests of the example scripts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn settings() -> Settings {
     Settings {
         paths: Vec::new(),
         sandbox: false,
-        // As it is where nobody has set it: the examples have to work there.
+        // The default timeout, with which the examples must work.
         timeout: Duration::from_secs(10),
         max_memory_bytes: 64 * 1024 * 1024,
         before_states: 1,

@@ -1,5 +1,5 @@
-//! `os.execute`. The one of the C library is not for a server: while it waits, the whole process is deaf to the interrupt
-//! from the keyboard, and nothing ends a command that never does.
+//! `os.execute`. The function of the C library is unsuitable for a server: while it waits, the process ignores SIGINT,
+//! and it never ends if the command does not.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,14 +13,14 @@ use mlua::{Lua, LuaString};
 use crate::commands::{Commands, RunningCommand};
 use crate::event::CallContext;
 
-/// How long is waited until it is first looked whether a command is over; ever longer from then on.
+/// The delay before the first check whether the command has ended. It doubles with each check.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How long is waited between two looks at most.
+/// The maximum delay between two checks.
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs a command in a shell; says 0 when it has succeeded and 1 when not, as scripts expect, and nothing when the call
-/// has to be over first. Without a command, says 1 when there is a shell and 0 when there is none.
+/// Runs a command in a shell. Returns 0 if it succeeds and 1 if it fails, as scripts expect, or `None` if the deadline
+/// of the call passes first. Without a command, returns 1 if there is a shell and 0 if not.
 pub(super) fn execute(lua: &Lua, commands: &Commands, command: Option<&LuaString>) -> mlua::Result<Option<u8>> {
     let deadline = CallContext::current(lua)?.deadline;
     let running = match command {
@@ -40,7 +40,7 @@ fn start<'a>(commands: &'a Commands, line: &[u8]) -> io::Result<RunningCommand<'
     commands.start(&mut command)
 }
 
-/// Whether the command has succeeded; nothing when it had to be ended because it is late.
+/// Returns whether the command succeeded, or `None` if it was killed at the deadline.
 fn wait(mut running: RunningCommand<'_>, deadline: Instant) -> Option<bool> {
     let mut pause = MIN_POLL_INTERVAL;
     loop {

@@ -1,4 +1,4 @@
-//! The standard library as scripts find it: what Lua has, changed by `prelude.lua`, and the harmless part of `debug`.
+//! The standard library for scripts: the libraries of Lua, changed by `prelude.lua`, and the harmless part of `debug`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::limits::Limiter;
 use crate::modules;
 use crate::services::{Level, Services};
 
-/// What is opened. Without the library `jit` the compiler stays off: compiled loops would not run hooks.
+/// Returns the libraries to open. Without `jit` the compiler stays off: compiled loops would not run hooks.
 pub(super) fn standard_libraries() -> StdLib {
     StdLib::TABLE | StdLib::IO | StdLib::OS | StdLib::STRING | StdLib::BIT | StdLib::MATH | StdLib::PACKAGE
 }
 
-/// How long a printed text may be, in bytes.
+/// The maximum length of a printed text.
 const MAX_PRINT_BYTES: usize = 8192;
 
-/// Changes the library, and gives back the globals that every function loaded from now on sees.
+/// Changes the library. Returns the globals that all functions loaded from now on see.
 pub(super) fn install(
     lua: &Lua,
     watch: &Limiter,
@@ -58,8 +58,8 @@ pub(super) fn install(
     Ok(Globals { call_globals: own, script_globals: globals })
 }
 
-/// Takes from calls what the script may still change while it is loaded: how texts behave. What they get to see of it is a
-/// table of its own, which they cannot change either.
+/// Protects the string metatable, which the script may change only while it is loaded. `getmetatable` returns a
+/// read-only copy from now on.
 pub(super) fn seal_string_metatable(lua: &Lua) -> mlua::Result<()> {
     let Some(texts) = lua.type_metatable::<LuaString>() else { return Ok(()) };
     let seen = lua.create_table()?;
@@ -76,7 +76,7 @@ pub(super) fn seal_string_metatable(lua: &Lua) -> mlua::Result<()> {
     texts.raw_set("__metatable", shown)
 }
 
-/// The text of a required file and its name, or nothing and a line for the list of where was looked.
+/// Returns the text of a required file and its name, or nil and a line for the list of searched places.
 fn module_text(lua: &Lua, sources: &Sources, name: &LuaString) -> mlua::Result<(Option<LuaString>, String)> {
     let name = name.to_string_lossy();
     let found = sources.required(&name).map_err(|error| Error::runtime(format!("module '{name}': {error}")))?;
@@ -93,7 +93,7 @@ fn debug_table(lua: &Lua) -> mlua::Result<Table> {
     Ok(debug)
 }
 
-/// `debug.traceback([thread,] [message [, level]])`; other threads have no traceback here.
+/// Implements `debug.traceback([thread,] [message [, level]])`. There is no traceback of other threads.
 fn traceback(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Value> {
     let of_thread = matches!(arguments.front(), Some(Value::Thread(_)));
     if of_thread {
@@ -117,7 +117,7 @@ fn traceback(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Value> {
     lua.traceback(text.as_deref(), level).map(Value::String)
 }
 
-/// `debug.getinfo(level or function)`: where it was written, and the line that is executed.
+/// Implements `debug.getinfo(level or function)`: where the function was defined, and the current line.
 fn getinfo(lua: &Lua, subject: Value) -> mlua::Result<Option<Table>> {
     if let Value::Function(function) = subject {
         return function_info(lua, &function).map(Some);
@@ -156,22 +156,22 @@ fn function_info(lua: &Lua, function: &Function) -> mlua::Result<Table> {
     Ok(table)
 }
 
-/// Lua's way to say that there is no line.
+/// Returns the line, or -1 if there is none, as Lua does.
 fn line_number(line: Option<usize>) -> i64 {
     line.and_then(|line| i64::try_from(line).ok()).unwrap_or(-1)
 }
 
-/// The two tables behind `_G`. What a script defines while it is loaded stays. What a call assigns is forgotten after it, so
-/// that no call sees what another one has left.
+/// The two tables that make up `_G`. Globals that a script defines while it is loaded persist. Globals that a call
+/// assigns are cleared after the call, so that calls cannot see each other's.
 pub(super) struct Globals {
-    /// Takes every assignment, and is empty between calls. This is what scripts know as `_G`.
+    /// Receives all assignments and is empty between calls. Scripts see this table as `_G`.
     pub(super) call_globals: Table,
-    /// Shines through it: the library and what the script has defined.
+    /// The fallback for reads: the library and the globals of the script.
     pub(super) script_globals: Table,
 }
 
 impl Globals {
-    /// Keeps what was assigned since the last time; says which functions are among it.
+    /// Makes the current assignments persistent. Returns the names of the functions among them.
     pub(super) fn persist(&self) -> mlua::Result<Vec<String>> {
         let mut functions = Vec::new();
         for pair in self.call_globals.pairs::<Value, Value>() {
@@ -186,7 +186,7 @@ impl Globals {
         Ok(functions)
     }
 
-    /// Forgets what was assigned since the last time.
+    /// Discards the current assignments.
     pub(super) fn clear(&self) -> mlua::Result<()> {
         if self.call_globals.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Where a script is: what other threads can know of a call that does not come to its end. They must not ask the state
-//! itself, which is busy with that call.
+//! The location of a call in the script, for other threads. They cannot query the Lua state, which is busy with the
+//! call.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use crate::call_error::SourceLocation;
 use crate::event::Event;
 use crate::limits::Limiter;
 
-/// Places of one state.
+/// The location of the current call of one state.
 pub(crate) struct CallLocation {
     limiter: Limiter,
     sources: Arc<Sources>,
-    /// Where the function for each event begins, in the order of [`Event::ALL`].
+    /// Where the function of each event is defined, in the order of [`Event::ALL`].
     definitions: [Option<SourceLocation>; 5],
 }
 
@@ -22,17 +22,17 @@ impl CallLocation {
         Self { limiter: watch, sources: Arc::clone(sources), definitions }
     }
 
-    /// The best that is known of a call for an event.
+    /// Returns the last known line, or the definition of the function for `event`.
     pub(crate) fn best_known(&self, event: Event) -> Option<SourceLocation> {
         self.last_seen().or_else(|| self.definition(event))
     }
 
-    /// The last line that was seen of the call; none while it is young.
+    /// Returns the last line that was recorded for the call, or `None` if the call is too young.
     pub(super) fn last_seen(&self) -> Option<SourceLocation> {
         self.limiter.last_location().map(|place| with_full_name(&self.sources, place))
     }
 
-    /// Where the function for an event begins: better than no place at all.
+    /// Returns where the function for `event` is defined.
     pub(super) fn definition(&self, event: Event) -> Option<SourceLocation> {
         self.definitions[event as usize].clone()
     }

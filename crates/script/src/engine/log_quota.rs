@@ -1,15 +1,15 @@
-//! How much a call may write to the log.
+//! A limit on the log lines of a call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::services::{Level, Log, LogField};
 
-/// How many lines a call may write that the log takes. Warnings and errors are counted apart: they are what matters, and no
-/// chatter uses up their room.
+/// How many lines a call may log. Warnings and errors are counted separately, so that less important lines do not use
+/// up their quota.
 const MAX_LINES: u32 = 1000;
 
-/// The log as the calls of one state may use it.
+/// The log with the quota of a call.
 pub(super) struct LogQuota {
     log: Arc<dyn Log>,
     debug_info_lines: AtomicU32,
@@ -21,7 +21,7 @@ impl LogQuota {
         Self { log, debug_info_lines: AtomicU32::new(0), warn_error_lines: AtomicU32::new(0) }
     }
 
-    /// A call begins.
+    /// Resets the quota at the start of a call.
     pub(super) fn reset(&self) {
         self.debug_info_lines.store(0, Ordering::Relaxed);
         self.warn_error_lines.store(0, Ordering::Relaxed);
@@ -41,7 +41,7 @@ impl Log for LogQuota {
             Level::Debug | Level::Info => (&self.debug_info_lines, "debug and info"),
             Level::Warn | Level::Error => (&self.warn_error_lines, "warn and error"),
         };
-        // A state is used by one thread at a time, and far too slowly to come around.
+        // A state is used by one thread at a time, and calls are too short for the counter to wrap around.
         match written.fetch_add(1, Ordering::Relaxed) {
             ..MAX_LINES => self.log.write(level, text, fields),
             MAX_LINES => self.log.write(Level::Warn, &format!("further {kinds} lines of this call are left out"), &[]),

@@ -1,5 +1,5 @@
-//! One Lua state with the script loaded: what it is made from, and the calls. The objects that scripts get are in
-//! `objects`, the modules they require in `modules`; threads and queues are in `pool`.
+//! A Lua state with a loaded script, and the calls into it. The objects that scripts get are in `objects`, the modules
+//! they require in `modules`, threads and queues in `pool`.
 
 mod execute;
 mod library;
@@ -41,16 +41,16 @@ pub(crate) struct Engine {
     sources: Arc<Sources>,
     naming: Naming,
     globals: Globals,
-    /// What it has defined for each event, in the order of [`Event::ALL`].
+    /// The function of each event, in the order of [`Event::ALL`].
     handlers: [Option<Function>; 5],
     location: Arc<CallLocation>,
-    /// The functions that it has defined globally.
+    /// The names of the global functions of the script.
     functions: Vec<String>,
     is_spent: bool,
 }
 
 impl Engine {
-    /// Makes a state and runs the script in it.
+    /// Creates a state and runs the script in it.
     fn new(program: &Program) -> Result<Self, CallError> {
         let watch = Limiter::new(&program.settings);
         let quota = Arc::new(LogQuota::new(Arc::clone(&program.services.log)));
@@ -85,12 +85,12 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The events that the script has functions for.
+    /// Returns the events that the script has functions for.
     pub(crate) fn handlers(&self) -> Vec<Event> {
         Event::ALL.into_iter().filter(|event| self.handlers[*event as usize].is_some()).collect()
     }
 
-    /// A sender was named.
+    /// Calls the function for a sender.
     pub(crate) fn before_mail_from(&mut self, envelope: &Envelope) -> Result<Verdict, CallError> {
         self.handle(
             Event::MailFrom,
@@ -99,7 +99,7 @@ impl Engine {
         )
     }
 
-    /// A recipient was named.
+    /// Calls the function for a recipient.
     pub(crate) fn before_rcpt_to(&mut self, envelope: &Envelope, candidate: &Address) -> Result<Verdict, CallError> {
         self.handle(
             Event::RcptTo,
@@ -108,7 +108,7 @@ impl Engine {
         )
     }
 
-    /// A message is about to be stored; says what is to be stored instead, if the script has changed something.
+    /// Calls the function for a message before it is stored. Returns the changed message, or `None` if nothing changed.
     pub(crate) fn before_message_stored(
         &mut self,
         message: &IncomingMessage,
@@ -121,42 +121,42 @@ impl Engine {
         )
     }
 
-    /// A message was stored.
+    /// Calls the function for a stored message.
     pub(crate) fn after_message_stored(&mut self, summary: &Summary) -> Result<(), CallError> {
         self.handle(Event::AfterStored, |lua| objects::metadata(lua, summary, true), |_| Ok(()))
     }
 
-    /// A message was deleted.
+    /// Calls the function for a deleted message.
     pub(crate) fn after_message_deleted(&mut self, summary: &Summary) -> Result<(), CallError> {
         self.handle(Event::AfterDeleted, |lua| objects::metadata(lua, summary, false), |_| Ok(()))
     }
 
-    /// Where the script is while a call is under way, for other threads.
+    /// Returns the location of the current call, for other threads.
     pub(crate) fn location(&self) -> Arc<CallLocation> {
         Arc::clone(&self.location)
     }
 
-    /// Whether a limit was passed: then the state is to be thrown away.
+    /// Returns whether a limit was exceeded. The state must not be used again then.
     pub(crate) fn is_spent(&self) -> bool {
         self.is_spent
     }
 
-    /// The state itself.
+    /// Returns the Lua state.
     pub(crate) fn lua(&self) -> &Lua {
         &self.lua
     }
 
-    /// A global of the script.
+    /// Returns a global of the script.
     pub(crate) fn global(&self, name: &str) -> Option<Value> {
         self.globals.call_globals.get::<Option<Value>>(name).ok().flatten()
     }
 
-    /// The names of the functions that the script has defined globally, in alphabetical order.
+    /// Returns the names of the global functions of the script, sorted.
     pub(crate) fn functions(&self) -> &[String] {
         &self.functions
     }
 
-    /// Calls any function of the script as if it were handling the event, with the limits of a call.
+    /// Calls any function with the limits of a call, as if it were handling `event`.
     pub(crate) fn call(
         &mut self,
         event: Option<Event>,
@@ -191,7 +191,8 @@ impl Engine {
         })
     }
 
-    /// What a script puts in the place of `inbucket` hides the events from it: its functions would never be called.
+    /// Checks that the script has not replaced `inbucket` or `restante`: functions defined in the replacement would
+    /// never be called.
     fn check_globals(&self) -> Result<(), CallError> {
         for name in ["inbucket", "restante"] {
             let value = self.globals.call_globals.raw_get(name).unwrap_or(Value::Nil);
@@ -229,7 +230,7 @@ impl Engine {
         let mut failure = to_call_error(&self.sources, error);
         failure.text = raised::describe(&self.lua, failure.text);
         if failure.kind != CallErrorKind::Memory {
-            // `return smtp.deny(...)` is a tail call: what fails in it has no line any more.
+            // `return smtp.deny(...)` is a tail call, so an error in it has no line.
             let place = failure.location.or_else(|| self.location.definition(event?));
             return CallError { location: place, ..failure };
         }
@@ -249,7 +250,7 @@ impl Engine {
     }
 }
 
-/// A state that is ready for the script.
+/// Creates a state that is ready to load the script.
 fn new_state(program: &Program, watch: &Limiter, quota: &Arc<LogQuota>) -> mlua::Result<(Lua, Globals)> {
     let lua = Lua::new_with(library::standard_libraries(), LuaOptions::default())?;
     let log: Arc<dyn Log> = Arc::clone(quota) as Arc<dyn Log>;
@@ -265,7 +266,7 @@ fn parse_verdict(event: Event, value: &Value) -> Result<Verdict, String> {
     objects::parse_verdict(value).map_err(|text| format!("{event} {text}"))
 }
 
-/// Where a function begins.
+/// Returns where a function is defined.
 fn definition(function: &Function) -> Option<SourceLocation> {
     let info = function.info();
     Some((info.short_src?, u32::try_from(info.line_defined?).ok()?))

@@ -1,11 +1,11 @@
--- What scripts find changed in the standard library. This runs once in every state, before the script. What it uses later
--- it keeps in locals, so that no script can change it.
+-- Changes to the standard library. Runs once in every state, before the script. Everything that is used later is kept
+-- in locals, so that scripts cannot change it.
 
 local host = ...
 local globals, package = _G, package
 
--- Until the end of this file, its environment leads to the table of globals; afterwards it is empty, because `getfenv`
--- hands it out, and that table is not for scripts.
+-- While this file runs, its environment refers to the table of globals. Afterwards it is empty, because `getfenv`
+-- returns it and scripts must not get that table.
 local environment = setmetatable({}, { __index = globals, __newindex = globals })
 setfenv(1, environment)
 
@@ -18,8 +18,8 @@ local lua = {
 local concat, searchpath, tonumber = table.concat, package.searchpath, tonumber
 local own, settle, write, module_text, execute = host.own, host.settle, host.write, host.module_text, host.execute
 
--- Limits are looked after between instructions of Lua. Functions of C that call others could nest, and go on, without a
--- single one; so each of them is behind a function of Lua, which leaves its place on the stack to it.
+-- Limits are checked between Lua instructions. C functions that call other functions could nest without executing any.
+-- So each of them is wrapped in a Lua function, which calls it with a tail call.
 local function guarded(native)
   return function(...)
     return native(...)
@@ -31,8 +31,8 @@ require, module, package.seeall = guarded(require), guarded(module), guarded(pac
 string.format, string.gsub, table.sort, os.time =
   guarded(string.format), guarded(string.gsub), guarded(table.sort), guarded(os.time)
 
--- The globals of scripts: what a call assigns lies in `own`, which is emptied after the call; the rest shines through.
--- A script may give them a metatable of its own, as the well-known guards against misspelled globals do.
+-- The globals of scripts: `own` receives the assignments of a call and is cleared after it; all other reads fall back
+-- to `globals`. A script may set a metatable, as the common guards against misspelled globals do.
 local outer = { __index = globals, __metatable = {} }
 lua.setmetatable(own, outer)
 globals._G = own
@@ -57,7 +57,7 @@ function setmetatable(subject, metatable)
   return own
 end
 
--- Whoever looks into the table of globals itself sees both of them as one.
+-- `rawget`, `next` and `pairs` treat both tables as one.
 function globals.rawget(subject, key)
   local value = rawget(subject, key)
   if value == nil and rawequal(subject, own) then
@@ -71,7 +71,7 @@ local function following(subject, key)
     return next(subject, key)
   end
   local value
-  -- A key that is in neither of them was removed from `own` while it was gone through.
+  -- A key that is in neither table was removed from `own` during the traversal.
   if key == nil or rawget(own, key) ~= nil or rawget(globals, key) == nil then
     key, value = next(own, key)
     if key ~= nil then
@@ -93,8 +93,8 @@ function globals.pairs(subject)
   return pairs(subject)
 end
 
--- What Lua says when memory runs out ends the call. Said by a script, it is a text as any other. A table that is raised is
--- remembered for the log.
+-- The message of an out-of-memory error ends the call. If a script raises the same text itself, a full stop is added to
+-- tell them apart. A raised table is remembered for the log.
 local out_of_memory, raised = "not enough memory", host.raised
 
 local function said(reason)
@@ -120,8 +120,8 @@ function globals.assert(...)
   return assert(...)
 end
 
--- Errors that must end the call pass through everything that catches errors: `settle` raises them again. Error values
--- of the host become texts, as scripts expect.
+-- Errors that must end the call cannot be caught: `settle` raises them again. Error values of the host become strings,
+-- as scripts expect.
 local function settled(ok, ...)
   if ok then
     return ok, ...
@@ -134,7 +134,7 @@ function pcall(...)
 end
 
 function xpcall(action, handler, ...)
-  -- The handler runs where limits do not reach when it is called for a breach of them, so it is not called then.
+  -- Limits are not checked while the handler runs for an exceeded limit, so it is not called then.
   return settled(lua.xpcall(action, function(reason) return said(handler(settle(reason))) end, ...))
 end
 
@@ -143,7 +143,7 @@ function coroutine.resume(...)
 end
 
 local function create(body)
-  -- What is no function is refused as ever.
+  -- Values that are not functions are rejected by Lua.
   return lua.create(type(body) == "function" and guarded(body) or body)
 end
 
@@ -163,7 +163,7 @@ function coroutine.wrap(body)
   end
 end
 
--- The environment of the state itself would stay for all calls to come. Levels are those of Lua: numbers from 1 on.
+-- The environment of the state itself would persist across calls. Levels start at 1, as in Lua.
 function setfenv(subject, environment)
   if type(subject) ~= "function" then
     local level = tonumber(subject)
@@ -174,14 +174,14 @@ function setfenv(subject, environment)
   return lua.setfenv(subject, environment)
 end
 
--- A finalizer runs where limits do not reach: scripts get nothing that could have one.
+-- Limits are not checked in finalizers, so scripts get nothing that could have one.
 newproxy = nil
 if io then
   getmetatable(io.stdout).__metatable = false
 end
 
--- The whole text that a reader gives piece by piece, or nil and the reason. Lua's own `load` is never given the reader: an
--- error of the limits would pass through it in a way that switches them off.
+-- Returns the whole text of a reader function, or nil and the error. The reader is not passed to Lua's `load`: an error
+-- of the limits would pass through it in a way that switches the limits off.
 local function read_all(reader)
   local parts = {}
   while true do
@@ -197,7 +197,7 @@ local function read_all(reader)
   end
 end
 
--- Programs come as text: bytecode can do anything to the process.
+-- Only source text is loaded: bytecode could corrupt the process.
 function load(chunk, name, _, environment)
   if type(chunk) == "function" then
     local text, reason = read_all(chunk)
@@ -223,7 +223,8 @@ function dofile(name)
   return chunk()
 end
 
--- What a required file defines globally stays, as it is run only once in a state, be it in the midst of a call.
+-- The globals of a required file persist, even if it is first required during a call, because it runs only once in a
+-- state.
 local function once(chunk)
   return function(...)
     local before = {}
@@ -286,7 +287,7 @@ function print(...)
   write(concat(parts, "\t", 1, count))
 end
 
--- Lua 5.1 knows it under both names.
+-- Lua 5.1 has both names.
 math.mod = math.fmod
 
 function os.exit()
@@ -295,13 +296,13 @@ end
 
 function os.execute(command)
   local status = execute(command)
-  -- When the time of the call was up before the command had ended, the limit ends the call here.
+  -- If the deadline passes before the command ends, the limit ends the call in this loop.
   while status == nil do end
   return status
 end
 
 function os.setlocale(locale)
-  -- The locale belongs to the whole process, so there is only the one.
+  -- The locale belongs to the whole process, so it cannot be changed.
   if locale == nil or locale == "" or locale == "C" or locale == "POSIX" then
     return "C"
   end

@@ -1,4 +1,4 @@
-//! What the states of a script are made from.
+//! A script that was read, from which Lua states are created.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Reads the script, without running it.
+    /// Reads the script without running it.
     pub(crate) fn read(
         path: &Path,
         settings: &Settings,
@@ -32,14 +32,14 @@ impl Program {
         Ok(Self { sources: Arc::new(sources), settings: settings.clone(), services, shared })
     }
 
-    /// Makes a state and runs the script in it.
+    /// Creates a state and runs the script in it.
     pub(crate) fn engine(&self) -> Result<Engine, ScriptError> {
         Engine::new(self).map_err(|error| {
             let sentence = match error.location {
                 Some(_) => error.to_string(),
                 None => format!("{}: {error}", self.sources.main().name),
             };
-            // What it waits for may be quicker another time.
+            // What the script waits for may be faster next time.
             if error.kind == CallErrorKind::Timeout {
                 ScriptError::transient(sentence)
             } else {

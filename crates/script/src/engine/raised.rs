@@ -1,31 +1,31 @@
-//! Tables that scripts raise as errors. What Lua says of one is its address in memory, so the table that was raised last is
-//! remembered, to tell what is in it.
+//! Tables that scripts raise as errors. Lua describes such an error by the address of the table only. So the last
+//! raised table is remembered, in order to log its contents.
 
 use mlua::{Lua, Table, Value};
 
-/// The name in the registry of the table that holds the last one; `prelude.lua` writes to it.
+/// The registry key of the table that contains the last raised table. `prelude.lua` writes to it.
 const RAISED_KEY: &str = "restante.raised";
 
-/// How many fields are shown.
+/// The maximum number of fields in the description.
 const MAX_FIELDS: usize = 10;
 
-/// Where the prelude puts a table that is raised.
+/// Creates the table into which the prelude puts a raised table.
 pub(super) fn install(lua: &Lua) -> mlua::Result<Table> {
     let raised = lua.create_table()?;
     lua.set_named_registry_value(RAISED_KEY, &raised)?;
     Ok(raised)
 }
 
-/// The text of an error; what is in the table when the text is only its address.
+/// Returns the text of an error. If it is only the address of the raised table, returns the contents of the table.
 pub(super) fn describe(lua: &Lua, text: String) -> String {
     let Ok(raised) = lua.named_registry_value::<Table>(RAISED_KEY) else { return text };
     let Ok(Some(table)) = raised.raw_get::<Option<Table>>(1) else { return text };
-    // Whatever comes of it, it is not needed any more.
+    // The table is not needed any more. An error would only keep it alive.
     let _ = raised.raw_set(1, Value::Nil);
     if text == format!("table: {:p}", table.to_pointer()) { format_table(&table) } else { text }
 }
 
-/// `{code=3, reason="no"}`, without what is in further tables.
+/// Formats a table as `{code=3, reason="no"}`, without the contents of nested tables.
 fn format_table(table: &Table) -> String {
     let mut fields: Vec<String> =
         table.pairs::<Value, Value>().flatten().take(MAX_FIELDS + 1).map(format_field).collect();

@@ -1,5 +1,5 @@
-//! The files that a script consists of: itself, and what it requires from beside it. Every file is read once, so that all
-//! states of a script see the same version of it.
+//! The files of a script: the script itself and the files next to it that it requires. Every file is read once, so that
+//! all states see the same version.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How large a file of a script may be.
+/// The maximum size of a file.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// The files of one script.
@@ -20,7 +20,7 @@ pub(super) struct Sources {
 /// One file.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// Its path as it is shown: the one of the script as the operator gave it, the others made from that.
+    /// The path as shown in errors: the script's as the operator gave it, the others relative to it.
     pub(super) name: String,
     pub(super) text: Vec<u8>,
 }
@@ -33,13 +33,13 @@ impl Sources {
         Ok(Self { main, folder, required: Mutex::default() })
     }
 
-    /// The script itself.
+    /// Returns the script itself.
     pub(super) fn main(&self) -> &Source {
         &self.main
     }
 
-    /// What `require` means by a name, if there is such a file beside the script. Only what exists is remembered: names may
-    /// come out of mail.
+    /// Finds the file that `require` refers to, if it exists next to the script. Only existing files are cached,
+    /// because names may come from messages.
     pub(super) fn required(&self, name: &str) -> io::Result<Option<Arc<Source>>> {
         let Some(stem) = module_path(name) else {
             return Ok(None);
@@ -62,7 +62,8 @@ impl Sources {
         Ok(None)
     }
 
-    /// The whole name of a file that Lua has shortened to `...` and the end of it. Never waits for a file that is read.
+    /// Returns the full name of a file that Lua has shortened to `...` and its end. Does not block while another thread
+    /// reads a file.
     pub(super) fn full_name(&self, name: String) -> String {
         let Some(end) = name.strip_prefix("...") else {
             return name;
@@ -89,13 +90,13 @@ impl Source {
     }
 }
 
-/// A name with dots as a path below the folder; none when it would lead elsewhere.
+/// Converts a dotted name into a path below the folder. Returns `None` if the path would be outside of it.
 fn module_path(name: &str) -> Option<String> {
     let is_plain = |part: &str| !part.is_empty() && !part.contains(['/', '\\', ':', '\0']);
     name.split('.').all(is_plain).then(|| name.replace('.', "/"))
 }
 
-/// Whether there is no such file, or something else of that name.
+/// Returns whether the error means that there is no such file.
 fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, IsADirectory, NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory | IsADirectory | InvalidFilename)

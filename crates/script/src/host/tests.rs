@@ -1,4 +1,4 @@
-//! The host with real scripts: what becomes of events when scripts work, fail, hang or change.
+//! Tests of the host with real scripts that work, fail, hang or change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ use crate::{Outcome, check};
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_mins(2);
 
-/// So short that a test can wait for it, and longer than a script takes that does nothing, also on a busy machine.
+/// Short enough to wait for in a test, but longer than an empty script takes on a busy machine.
 const SHORT: Duration = Duration::from_secs(3);
 
-/// Longer than anybody waits, in a single function of Lua's library.
+/// An expression that runs practically forever inside one C function of Lua's library.
 const ENDLESS_PATTERN: &str = "(('a'):rep(100)):find(('a-'):rep(30) .. 'b')";
 
-/// A folder for scripts, which goes with the test.
+/// A temporary folder for scripts.
 struct Folder(TestDir);
 
 impl Folder {
@@ -90,7 +90,7 @@ fn deny(code: u16) -> Verdict {
     Verdict::Deny(Refusal::new(code, "no"))
 }
 
-/// A script that says this about every sender.
+/// Returns a script that rejects every sender with `code`.
 fn denying(code: u16) -> String {
     format!("function inbucket.before.mail_from_accepted() return smtp.deny({code}, 'no') end")
 }
@@ -103,12 +103,12 @@ fn wait_until(what: impl Fn() -> bool) {
     }
 }
 
-/// A piece of Lua that goes on when this file is there.
+/// Returns Lua code that waits until the file exists.
 fn wait_for(file: &Path) -> String {
     format!("repeat local file = io.open('{}') until file", file.display())
 }
 
-/// The same, in a way that Lua cannot stop. It ends with the folder too.
+/// Returns the same as a command that Lua cannot interrupt. It also ends when the folder is removed.
 fn sleep_until(file: &Path) -> String {
     let (file, folder) = (file.display(), file.parent().unwrap().display());
     format!("io.popen(\"until [ -e '{file}' ] || [ ! -e '{folder}' ]; do sleep 0.02; done\"):close()")
@@ -239,7 +239,7 @@ fn a_script_is_checked_as_the_server_would_load_it() {
     assert_eq!(check(&path, &settings), Ok(LoadedScript { path: path.clone(), handlers: vec![Event::MailFrom] }));
     let table = [
         ("restante.store.list('bob')", ":1: restante.store can be used in after hooks only"),
-        // A world that is made up would say that there is none.
+        // The fake network of script tests would return an error that mentions it.
         (
             "local _, why = require('http').get('http://127.0.0.1:1')\nassert(not why:find('no network'))\nerror('x')",
             ":3: x",
@@ -318,7 +318,7 @@ async fn a_reload_under_load_loses_no_answer() {
         tokio::task::spawn_blocking(move || reloading.reload()).await.unwrap().unwrap();
         assert_eq!(host.before_mail_from_accepted(&envelope()).await, deny(code));
     }
-    // Those asked above after each reload.
+    // One call after each reload above.
     let mut asked = 20;
     for session in sessions {
         asked += session.await.unwrap();
@@ -348,7 +348,7 @@ async fn calls_that_fail_leave_the_decision_to_the_server() {
         assert_eq!(host.counts().calls(Event::MailFrom, outcome), 1, "{body}");
         let other = Envelope { from: None, ..envelope() };
         assert_eq!(host.before_mail_from_accepted(&other).await, Verdict::Allow, "{body}");
-        // On a machine that is very busy, the call may have been given up before it could end itself.
+        // On a very busy machine, the watchdog may have abandoned the call before its own limit ended it.
         wait_until(|| host.counts().abandoned == 0);
     }
 }
@@ -370,8 +370,7 @@ async fn what_lua_cannot_stop_is_given_up() {
     }
 }
 
-/// A script that is busy with everything that was stored until the second file is there. It tells by the first one that it
-/// has begun.
+/// Returns a script whose `after` hook creates the file `begun` and then waits for the file `go`.
 fn busy(begun: &Path, go: &Path) -> String {
     let wait = wait_for(go);
     format!("function inbucket.after.message_stored() io.open('{}', 'w'):close() {wait} end", begun.display())

@@ -1,18 +1,18 @@
-//! Values of scripts for the world outside: texts are UTF-8 and no longer than is good, numbers are of one kind.
+//! Conversion of Lua values: texts become UTF-8 with a maximum length, numbers become `f64`.
 
 use mlua::{Lua, LuaString, Value};
 
 use crate::limits;
 
-/// What `tostring` makes of a value. What is no UTF-8 is replaced.
+/// Converts a value as `tostring` does. Invalid UTF-8 is replaced.
 pub(super) fn to_text(lua: &Lua, value: &Value) -> mlua::Result<String> {
     match value {
         Value::String(text) => Ok(text.to_string_lossy()),
-        // In Lua's way, which is not Rust's: 1e20, not a row of zeros.
+        // Format numbers as Lua does: 1e20, not a row of zeros.
         Value::Number(_) | Value::Integer(_) => {
             Ok(lua.coerce_string(value.clone())?.map(|text| text.to_string_lossy()).unwrap_or_default())
         }
-        // Their metatables may name a function of the host that comes back here, and so on.
+        // A `__tostring` metamethod may be a host function that calls this function again.
         Value::Table(_) | Value::UserData(_) => {
             limits::check_limits(lua)?;
             value.to_string()
@@ -21,7 +21,7 @@ pub(super) fn to_text(lua: &Lua, value: &Value) -> mlua::Result<String> {
     }
 }
 
-/// The first bytes of what [`text_of`] makes of a value, so many of them at most. Long texts are not copied for it.
+/// Returns the first `max_bytes` bytes of the result of [`to_text`]. Does not copy the rest of long texts.
 pub(super) fn to_text_prefix(lua: &Lua, value: &Value, most: usize) -> mlua::Result<String> {
     match value {
         Value::String(text) => Ok(text_prefix(text, most)),
@@ -29,15 +29,15 @@ pub(super) fn to_text_prefix(lua: &Lua, value: &Value, most: usize) -> mlua::Res
     }
 }
 
-/// The first bytes of a text, so many of them at most. What is no UTF-8 is replaced.
+/// Returns the first `max_bytes` bytes of a text. Invalid UTF-8 is replaced.
 pub(crate) fn text_prefix(text: &LuaString, most: usize) -> String {
     let text = text.as_bytes();
-    // A few more, so that the last character is whole.
+    // A few more bytes, so that the last character is complete.
     let text = &text[..text.len().min(most + 4)];
     truncate(String::from_utf8_lossy(text).into_owned(), most)
 }
 
-/// The number that a value is. Those that are whole reach us apart from the others, which is no difference to a script.
+/// Returns the value as a number. mlua distinguishes integers from other numbers; Lua does not.
 #[expect(clippy::cast_precision_loss, reason = "Lua has no other numbers, so the whole ones were exact before")]
 pub(super) fn to_number(value: &Value) -> Option<f64> {
     match value {
@@ -47,7 +47,7 @@ pub(super) fn to_number(value: &Value) -> Option<f64> {
     }
 }
 
-/// The text, cut to at most so many bytes.
+/// Truncates a text to at most `max_bytes` bytes, between characters.
 pub(super) fn truncate(mut text: String, most: usize) -> String {
     text.truncate(text.floor_char_boundary(most));
     text

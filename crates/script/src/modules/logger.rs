@@ -1,5 +1,5 @@
-//! The module `logger`: entries for the log, with fields. Whoever writes them down escapes control characters and what else
-//! a name must not hold there, so that no mail can forge a line or a field; here everything is kept short.
+//! The module `logger`: log lines with fields. Here texts are truncated. The log output escapes control characters and
+//! invalid names, so that a message cannot forge a line or a field.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use super::convert::{to_number, to_text_prefix};
 use super::json;
 use crate::services::{Level, Log, LogField};
 
-/// The longest text, field name and field value, in bytes.
+/// The maximum length of a text, a field name and a field value.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 
-/// How many fields an entry may have; more are left out.
+/// The maximum number of fields of a line. Further fields are omitted.
 const MAX_FIELDS: usize = 64;
 
-/// How many fields are looked at to find the first ones.
+/// How many fields are examined to find the first ones.
 const MAX_EXAMINED_FIELDS: usize = 1000;
 
-/// The module.
+/// Creates the module.
 pub(super) fn module(lua: &Lua, log: &Arc<dyn Log>) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     let levels = [("debug", Level::Debug), ("info", Level::Info), ("warn", Level::Warn), ("error", Level::Error)];
@@ -37,7 +37,7 @@ pub(super) fn module(lua: &Lua, log: &Arc<dyn Log>) -> mlua::Result<Table> {
     Ok(module)
 }
 
-/// The fields in the order of their names; the first ones when there are too many.
+/// Returns the fields sorted by name, only the first ones if there are too many.
 fn sorted_fields(lua: &Lua, fields: &Table) -> mlua::Result<Vec<LogField>> {
     let mut sorted = BTreeMap::new();
     for pair in fields.pairs::<Value, Value>().take(MAX_EXAMINED_FIELDS) {
@@ -50,8 +50,8 @@ fn sorted_fields(lua: &Lua, fields: &Table) -> mlua::Result<Vec<LogField>> {
     sorted.into_iter().map(|(name, value)| Ok((name, field_value(lua, &value)?))).collect()
 }
 
-/// What a field holds: numbers, booleans and texts as they are, and tables as far as they have a form in JSON and are
-/// short; of the rest, what `tostring` says.
+/// Converts a field value. Numbers, booleans and strings are kept. Tables are kept if they can be encoded as short
+/// JSON. Everything else is converted with `tostring`.
 fn field_value(lua: &Lua, value: &Value) -> mlua::Result<Json> {
     match value {
         Value::Boolean(held) => return Ok(Json::Bool(*held)),
@@ -71,14 +71,14 @@ fn field_value(lua: &Lua, value: &Value) -> mlua::Result<Json> {
     to_text_prefix(lua, value, MAX_TEXT_BYTES).map(Json::String)
 }
 
-/// Whole numbers as such: 1700000000000000, not 1.7e15.
+/// Keeps integers: 1700000000000000, not 1.7e15.
 #[expect(clippy::cast_possible_truncation, reason = "whole numbers of this size are exact in both")]
 fn json_number(number: f64) -> Option<Json> {
     let is_whole = number.fract() == 0.0 && number.abs() <= json::MAX_EXACT_INTEGER;
     if is_whole { Some((number as i64).into()) } else { serde_json::Number::from_f64(number).map(Json::Number) }
 }
 
-/// Whether `tostring` says more of a table than its address.
+/// Returns whether the table has a `__tostring` metamethod.
 fn has_tostring(table: &Table) -> mlua::Result<bool> {
     table.metatable().map_or(Ok(false), |metatable| Ok(!metatable.raw_get::<Value>("__tostring")?.is_nil()))
 }
@@ -157,7 +157,7 @@ mod tests {
     fn no_more_is_looked_at_than_is_written() {
         let lua = Lua::new();
         lua.globals().set("logger", module(&lua, &(Arc::new(Lines::default()) as Arc<dyn Log>)).unwrap()).unwrap();
-        // Each of these would take minutes if all of it were copied, and there is no memory for what is made of it in Lua.
+        // Each call would take minutes if it copied everything, and there is not enough memory for the results in Lua.
         let code = "local long, many, deep = ('x'):rep(2^24), {}, {}
              for i = 1, 100000 do many[i] = long deep[i] = {long, long} end
              logger.info('', many) logger.info('', deep) logger.info('', {{long, many, deep}})";

@@ -1,6 +1,6 @@
-//! What scripts get by `require`: the modules `logger`, `json` and `http`; and what the global `restante` has beside its
-//! events: the tables `restante.store` and `restante.shared`, and the function `restante.sleep`. The objects that these
-//! hand out are made elsewhere, and so is that global.
+//! The modules that scripts get with `require`: `logger`, `json` and `http`. Also the contents of the global `restante`
+//! besides its events: the tables `restante.store` and `restante.shared` and the function `restante.sleep`. The global
+//! itself and the objects are in `objects`.
 
 mod convert;
 mod http;
@@ -20,8 +20,8 @@ pub(crate) use shared::SharedDict;
 use crate::objects::{SHARED_KEY, SLEEP_KEY, STORE_KEY};
 use crate::services::Services;
 
-/// Lets `require` find the modules, and puts the tables into the registry. A module is made when it is asked for, since
-/// most scripts use few of them and there are many states.
+/// Makes the modules available to `require` and puts the tables into the registry. A module is created when it is first
+/// required: most scripts use few modules, and there are many states.
 pub(crate) fn install(lua: &Lua, services: &Services, shared: &Arc<SharedDict>) -> mlua::Result<()> {
     let log = Arc::clone(&services.log);
     let client = Arc::clone(&services.http);
@@ -33,12 +33,12 @@ pub(crate) fn install(lua: &Lua, services: &Services, shared: &Arc<SharedDict>) 
     lua.set_named_registry_value(SLEEP_KEY, sleep::function(lua, &services.clock)?)
 }
 
-/// The table `restante.store`.
+/// Creates the table `restante.store`.
 pub(crate) fn store(lua: &Lua, services: &Services) -> mlua::Result<Table> {
     store::table(lua, &services.mail)
 }
 
-/// The table `restante.shared`.
+/// Creates the table `restante.shared`.
 pub(crate) fn shared(lua: &Lua, shared: &Arc<SharedDict>) -> mlua::Result<Table> {
     shared::table(lua, shared)
 }

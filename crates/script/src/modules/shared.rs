@@ -1,6 +1,6 @@
-//! `restante.shared`: a small dictionary that all states and all calls of a script share, while globals belong to one
-//! call. It is held in memory and bounded; when it is full, an error is raised rather than something forgotten that a
-//! script counts on.
+//! `restante.shared`: a small dictionary that all states and all calls of a script share. Globals, in contrast, belong
+//! to one call. It is kept in memory and its size is limited. If it is full, an error is raised: entries that a script
+//! relies on are never evicted.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -11,19 +11,19 @@ use mlua::{FromLua, Lua, LuaString, Table, Value};
 
 use super::convert::to_number;
 
-/// The longest key, in bytes.
+/// The maximum length of a key.
 const MAX_KEY_BYTES: usize = 256;
 
-/// The longest text that is a value, in bytes.
+/// The maximum length of a string value.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// The highest number of entries.
+/// The maximum number of entries.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The most that keys and values take together, in bytes.
+/// The maximum size of all keys and values.
 const MAX_TOTAL_BYTES: usize = 16 * 1024 * 1024;
 
-/// What an entry takes beside its key and text.
+/// The memory use of an entry in addition to its key and text.
 const ENTRY_OVERHEAD_BYTES: usize = 64;
 
 /// The dictionary.
@@ -33,12 +33,12 @@ pub(crate) struct SharedDict {
 }
 
 impl SharedDict {
-    /// An empty one.
+    /// Creates an empty dictionary.
     pub(crate) fn new() -> Self {
         Self::with_clock(Instant::now)
     }
 
-    /// An empty one that reads this clock.
+    /// Creates an empty dictionary with the given clock.
     pub(crate) fn with_clock(clock: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
         Self { clock: Box::new(clock), contents: Mutex::default() }
     }
@@ -49,7 +49,7 @@ impl SharedDict {
     }
 }
 
-/// The table with the functions.
+/// Creates the table with the functions.
 pub(super) fn table(lua: &Lua, shared: &Arc<SharedDict>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
 
@@ -107,12 +107,12 @@ pub(super) fn table(lua: &Lua, shared: &Arc<SharedDict>) -> mlua::Result<Table> 
     Ok(table)
 }
 
-/// What is held. An entry that is over is not there, whether it was removed yet or not.
+/// The entries. An expired entry counts as absent, even if it was not removed yet.
 #[derive(Default)]
 struct Contents {
     entries: BTreeMap<Key, Entry>,
     bytes: usize,
-    /// Before this, nothing is over.
+    /// No entry expires before this time.
     next_expiry: Option<Instant>,
 }
 
@@ -137,7 +137,7 @@ impl Contents {
         let more = entry_bytes(&key, &item);
         if !self.has_room(old, more) {
             self.remove_expired(now);
-            // What is replaced may have been swept.
+            // The replaced entry may have expired and been removed.
             let old = old.filter(|_| self.entries.contains_key(&key));
             if !self.has_room(old, more) {
                 return Err(mlua::Error::runtime("restante.shared is full"));
@@ -181,7 +181,7 @@ impl Contents {
             .collect()
     }
 
-    /// Removes what is over.
+    /// Removes expired entries.
     fn remove_expired(&mut self, now: Instant) {
         if self.next_expiry.is_none_or(|soonest| now < soonest) {
             return;
@@ -197,7 +197,7 @@ fn entry_bytes(key: &Key, item: &SharedValue) -> usize {
     ENTRY_OVERHEAD_BYTES + key.0.len() + text
 }
 
-/// A key: a text that is not too long.
+/// A key of limited length.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key(Box<[u8]>);
 
@@ -218,7 +218,7 @@ impl FromLua for Key {
     }
 }
 
-/// A value that can be kept.
+/// A value that can be stored.
 #[derive(Clone)]
 enum SharedValue {
     Boolean(bool),
@@ -242,12 +242,12 @@ impl FromLua for SharedValue {
     }
 }
 
-/// How long an entry is kept; for good when nothing is said.
+/// The time to live of an entry; `None` for no expiry.
 #[derive(Clone, Copy)]
 struct Ttl(Option<Duration>);
 
 impl Ttl {
-    /// When it is over. What ends beyond all clocks does not end.
+    /// Returns the time of expiry. A time beyond the range of the clock means no expiry.
     fn expires_at(self, now: Instant) -> Option<Instant> {
         self.0.and_then(|life| now.checked_add(life))
     }

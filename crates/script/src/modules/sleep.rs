@@ -1,4 +1,5 @@
-//! `restante.sleep`: lets time pass, for scripts that play a slow server. It sleeps at most until the call has to be over.
+//! `restante.sleep`: delays the script, for scripts that simulate a slow server. It sleeps at most until the deadline
+//! of the call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,19 +10,19 @@ use crate::call_error::PRELUDE_NAME;
 use crate::event::CallContext;
 use crate::services::Clock;
 
-/// When the time of the call is up, this goes on until the limit of the call ends it, as it ends every call. It has the
-/// name of the code whose lines are not shown to scripts.
+/// When the deadline has passed, this loops until the limit of the call raises its error. The chunk name keeps its
+/// lines out of error messages.
 const SLEEP_CHUNK: &str = "local sleep = ... return function(seconds) while sleep(seconds) do end end";
 
-/// The function.
+/// Creates the function.
 pub(super) fn function(lua: &Lua, clock: &Arc<dyn Clock>) -> mlua::Result<Function> {
     let clock = Arc::clone(clock);
     let sleep = lua.create_function(move |lua, seconds: f64| sleep(lua, &*clock, seconds))?;
-    // Scripts can get hold of its environment, so that is not the one of the host.
+    // Scripts can get the environment of the function, so it must not be that of the host.
     lua.load(SLEEP_CHUNK).set_name(format!("={PRELUDE_NAME}")).set_environment(lua.create_table()?).call(sleep)
 }
 
-/// Says whether the time of the call was up before that of the sleep.
+/// Sleeps. Returns whether the deadline of the call passed first.
 fn sleep(lua: &Lua, clock: &dyn Clock, seconds: f64) -> mlua::Result<bool> {
     if seconds.is_nan() || seconds < 0.0 {
         return Err(mlua::Error::runtime("restante.sleep takes a number of seconds, 0 or more"));
@@ -35,7 +36,7 @@ fn sleep(lua: &Lua, clock: &dyn Clock, seconds: f64) -> mlua::Result<bool> {
         }
         _ => {
             clock.sleep(left);
-            // Only a clock that is made up can come here early.
+            // Only a simulated clock returns before the deadline.
             if context.remaining().is_zero() {
                 return Ok(true);
             }
@@ -51,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// A clock that notes for how long it was asked to wait.
+    /// A clock that records the requested durations.
     #[derive(Default)]
     struct RecordingClock(Mutex<Vec<Duration>>);
 
@@ -61,7 +62,7 @@ mod tests {
         }
     }
 
-    /// What a script says with so much time left, and how long it has slept.
+    /// Runs code with the given time left. Returns its error and how long it slept.
     fn slept(left: Duration, code: &str) -> (String, Duration) {
         let (lua, notes) = (Lua::new(), Arc::new(RecordingClock::default()));
         let clock: Arc<dyn Clock> = Arc::clone(&notes) as Arc<dyn Clock>;

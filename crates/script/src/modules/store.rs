@@ -1,5 +1,5 @@
-//! `restante.store`: the stored mail, for functions that nobody waits for. During a delivery it is out of reach, because a
-//! delivery that waits for the store it is part of is a slow one at best.
+//! `restante.store`: access to stored messages, for `after` hooks only. A `before` hook must not wait for the store,
+//! because its delivery would wait, too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::event::{CallContext, Event};
 use crate::objects;
 use crate::services::MailAccess;
 
-/// How many messages are listed when nothing is said.
+/// How many messages are listed without the option `limit`.
 const DEFAULT_LIMIT: usize = 100;
 
-/// How many messages are listed at most.
+/// The maximum number of listed messages.
 const MAX_LIMIT: usize = 1000;
 
-/// How much of an id is looked at and shown; those that exist are shorter.
+/// How much of an id is read and shown. Valid ids are shorter.
 const MAX_ID_BYTES: usize = 100;
 
-/// The table with the functions.
+/// Creates the table with the functions.
 pub(super) fn table(lua: &Lua, mail: &Arc<dyn MailAccess>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
 
@@ -58,7 +58,7 @@ pub(super) fn table(lua: &Lua, mail: &Arc<dyn MailAccess>) -> mlua::Result<Table
     Ok(table)
 }
 
-/// The mailbox that is meant, and how long the store may take. An error when the store may not be used now.
+/// Returns the mailbox and the time that the store may take. Fails if the store may not be used now.
 fn prepare(lua: &Lua, mail: &dyn MailAccess, mailbox: &LuaString) -> mlua::Result<(MailboxName, Duration)> {
     let context = CallContext::current(lua)?;
     if context.event.is_none_or(Event::is_before) {
@@ -94,9 +94,9 @@ fn find(
     mail.find(mailbox, id, patience).map_err(mlua::Error::runtime)
 }
 
-/// The id that is meant, which may be a text or a number; none when it cannot be one.
+/// Parses a message id, which may be a string or a number. Returns `None` if it is not valid.
 fn parse_id(lua: &Lua, id: &Value) -> mlua::Result<Option<MessageId>> {
-    // A number as text would lose its last digits.
+    // Lua's conversion to a string would lose the last digits of a number.
     let text = match to_number(id) {
         Some(number) => format!("{number:.0}"),
         None => to_text_prefix(lua, id, MAX_ID_BYTES)?,

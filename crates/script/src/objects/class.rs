@@ -1,8 +1,8 @@
-//! How the objects that are tables, addresses and sessions, are recognised.
+//! Recognizes the objects that are Lua tables: addresses and sessions.
 
 use mlua::{AnyUserData, Table, UserData};
 
-/// What an object that is a table is. Its metatable, which no script gets hold of, holds one.
+/// The class of an object that is a table. It is stored in the metatable, which scripts cannot access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Address,
@@ -11,7 +11,7 @@ pub(super) enum Class {
 
 impl UserData for Class {}
 
-/// What a table is, if it is one of the objects.
+/// Returns the class of a table, if it is one of the objects.
 pub(super) fn class_of(table: &Table) -> Option<Class> {
     let marker: Option<AnyUserData> = table.metatable()?.raw_get("class").ok()?;
     marker?.borrow::<Class>().ok().map(|class| *class)

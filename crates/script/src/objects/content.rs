@@ -1,8 +1,8 @@
-//! What can be read from a mail itself: source, header fields, texts, attachments. A mail is fetched and parsed when a
-//! script first touches one of them.
+//! The contents of a message: source, header fields, texts, attachments. A message is loaded and parsed when a script
+//! first reads one of them.
 //!
-//! Lua cannot see how large a mail is that one of its objects holds on to, so objects only know where their mail comes
-//! from. Of the mails themselves a state holds at most two: the one that is being delivered, and the one read last.
+//! Lua cannot see how much memory a message takes that an object refers to. So objects contain only the origin of their
+//! message, and a state holds at most two messages: the one in delivery, and the one that was read last.
 
 use std::sync::Arc;
 
@@ -18,29 +18,29 @@ use super::values::script_error;
 use crate::event::CallContext;
 use crate::services::MailAccess;
 
-/// The fields that every object with a mail has.
+/// The fields of every object with a message.
 pub(super) const HEADERS: Field = Field("headers", FieldKind::Content);
-/// The same under the name that newer scripts for Inbucket use.
+/// The name of the same field in newer scripts for Inbucket.
 pub(super) const HEADER: Field = Field("header", FieldKind::Content);
 pub(super) const TEXT: Field = Field("text", FieldKind::Content);
 pub(super) const HTML: Field = Field("html", FieldKind::Content);
 pub(super) const ATTACHMENTS: Field = Field("attachments", FieldKind::Content);
 pub(super) const SOURCE: Field = Field("source", FieldKind::Source);
 
-/// Where the mail of an object comes from.
+/// Where the message of an object comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// It is on its way to the store, the n-th that this state has seen. It can be read until the next one comes.
+    /// It is being delivered; the number counts the deliveries of this state. It can be read until the next delivery.
     InDelivery(u64),
     /// It is in the store.
     Stored(MailboxName, MessageId),
     /// It was deleted.
     Deleted,
-    /// A script has made the object and may give it a source.
+    /// The object was created by a script, which may set its source.
     Created,
 }
 
-/// The mails that a state holds; lies in its app data.
+/// The messages that a state holds. Stored in its app data.
 pub(super) struct MessageCache {
     access: Arc<dyn MailAccess>,
     delivery_count: u64,
@@ -78,7 +78,7 @@ impl CachedMessage {
     }
 }
 
-/// Takes in the mail that is being delivered.
+/// Stores the message that is being delivered.
 pub(super) fn cache_inbound(lua: &Lua, source: Bytes) -> Origin {
     let Some(mut mails) = lua.app_data_mut::<MessageCache>() else { return Origin::Deleted };
     mails.delivery_count += 1;
@@ -87,7 +87,7 @@ pub(super) fn cache_inbound(lua: &Lua, source: Bytes) -> Origin {
     origin
 }
 
-/// Lets go of all mails.
+/// Drops all messages.
 pub(super) fn clear_cache(lua: &Lua) {
     if let Some(mut mails) = lua.app_data_mut::<MessageCache>() {
         mails.in_delivery = None;
@@ -95,7 +95,7 @@ pub(super) fn clear_cache(lua: &Lua) {
     }
 }
 
-/// The value of one of the fields above; nil when the mail is gone.
+/// Returns the value of one of the fields above, or nil if the message is gone.
 pub(super) fn field_value(lua: &Lua, object: &AnyUserData, origin: &Origin, name: &str) -> mlua::Result<Value> {
     if name == SOURCE.0 {
         let source = source(lua, object, origin)?;
@@ -126,13 +126,13 @@ fn mime(lua: &Lua, object: &AnyUserData, origin: &Origin) -> mlua::Result<Option
     Ok(lua.app_data_mut::<MessageCache>().and_then(|mut mails| Some(mails.get_mut(origin)?.mime())))
 }
 
-/// The source that a script has given to its object. The object keeps it, so it is not held here as well.
+/// Returns the source that a script has set. The object holds it, so it is not cached.
 fn created_source(object: &AnyUserData) -> mlua::Result<Bytes> {
     let source: Option<LuaString> = object.named_user_value(SOURCE.0)?;
     Ok(source.map(|source| Bytes::copy_from_slice(&source.as_bytes())).unwrap_or_default())
 }
 
-/// Sees to it that a stored mail is held, if it still exists.
+/// Loads a stored message into the cache, if it still exists.
 fn load(lua: &Lua, origin: &Origin) -> mlua::Result<()> {
     let Origin::Stored(mailbox, id) = origin else { return Ok(()) };
     let mail = match lua.app_data_ref::<MessageCache>() {

@@ -1,10 +1,10 @@
-//! The fields of objects: their names, and what they hold.
+//! The fields of objects: their names and kinds.
 
-/// A field of an object.
+/// A field of an object: its name and kind.
 #[derive(Clone, Copy)]
 pub(super) struct Field(pub(super) &'static str, pub(super) FieldKind);
 
-/// What a field holds, and what scripts may do with it.
+/// What a field contains, and whether scripts can write to it.
 #[derive(Clone, Copy)]
 pub(super) enum FieldKind {
     Text,
@@ -12,10 +12,10 @@ pub(super) enum FieldKind {
     Address,
     Addresses,
     Mailboxes,
-    /// Something that scripts cannot change.
+    /// A value that scripts cannot change.
     ReadOnly,
-    /// Something read from the mail.
+    /// A value that is read from the message.
     Content,
-    /// The mail, which scripts may give to objects that they have made.
+    /// The source of the message. Scripts can set it in objects that they created.
     Source,
 }

@@ -1,15 +1,15 @@
-//! The header of a mail as a Lua table: a list of fields in the order of the mail, which also answers to the name of a field
-//! in any case.
+//! The header of a message as a Lua table: a list of fields in their order, which can also be indexed by field name,
+//! ignoring case.
 
 use mlua::{BString, Lua, LuaString, Table, Value};
 use restante_mail::mime::Mime;
 
 use super::values::{expect_text, field_name, script_error};
 
-/// Where a header's metatable keeps the values of each field, by names in lower case.
+/// The key in the metatable of the values by field name in lower case.
 const VALUES_KEY: &str = "values";
 
-/// The header of a mail.
+/// Creates the table for the header of a message.
 pub(super) fn table(lua: &Lua, mime: &Mime) -> mlua::Result<Table> {
     let (header, values) = (lua.create_table()?, lua.create_table()?);
     for field in mime.header() {
@@ -52,7 +52,7 @@ fn metatable(lua: &Lua, values: Table) -> mlua::Result<Table> {
     Ok(metatable)
 }
 
-/// `headers:all(name)`: every value of the fields of that name, in the order of the mail.
+/// Implements `headers:all(name)`: all values of the fields with that name, in their order.
 fn all(lua: &Lua, (header, name): (Table, Value)) -> mlua::Result<Table> {
     let name = expect_text(lua, "the name in headers:all(name)", name)?;
     let copy = lua.create_table()?;

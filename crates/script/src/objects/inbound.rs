@@ -1,4 +1,4 @@
-//! The object `inbound_message`: a message on its way to the store, which a script may change.
+//! The object `inbound_message`: a message in delivery, which a script can change.
 
 use mlua::{AnyUserData, Lua, LuaString, Table, UserData, UserDataMethods, Value};
 use restante_mail::message::Headline;
@@ -12,7 +12,7 @@ use super::record::{self, FieldSet, Record};
 use super::values::describe_type;
 use super::{address, lists};
 
-/// A message in a script's hands.
+/// The message of an object.
 pub(super) struct InboundMessage {
     mailboxes: Vec<MailboxName>,
     headline: Headline,
@@ -22,7 +22,7 @@ pub(super) struct InboundMessage {
 }
 
 impl InboundMessage {
-    /// A message that is being delivered.
+    /// Creates the object for a message that is being delivered.
     pub(super) fn new(lua: &Lua, message: &IncomingMessage) -> Self {
         Self {
             mailboxes: message.mailboxes.clone(),
@@ -33,7 +33,7 @@ impl InboundMessage {
         }
     }
 
-    /// A message that a script makes up.
+    /// Creates the object for a new message of a script.
     pub(super) fn empty() -> Self {
         let (mailboxes, headline) = (Vec::new(), Headline::new("", [], ""));
         Self { mailboxes, headline, size: 0, origin: Origin::Created, cached_fields: FieldSet::default() }
@@ -80,7 +80,8 @@ impl Record for InboundMessage {
     }
 }
 
-/// The message that a script has returned, if it has; the mail itself stays that of `original`.
+/// Parses the return value of a script's function. The source stays that of `original`. Returns `None` if the script
+/// returned nil or false.
 pub(super) fn parse_result(
     value: &Value,
     original: &IncomingMessage,
@@ -102,7 +103,7 @@ pub(super) fn parse_result(
     Ok(Some(IncomingMessage { mailboxes, headline, body: original.body.clone() }))
 }
 
-/// A sender, recipient or subject, as objects for messages show them.
+/// Returns the sender, the recipients or the subject as a Lua value.
 pub(super) fn headline_field(lua: &Lua, headline: &Headline, field: &str) -> mlua::Result<Value> {
     match field {
         "from" => address::to_object(lua, &NamedAddress::from_display(headline.from())),
@@ -111,12 +112,12 @@ pub(super) fn headline_field(lua: &Lua, headline: &Headline, field: &str) -> mlu
     }
 }
 
-/// Numbers of Lua have 53 bits, which is more than any mail needs.
+/// Converts a number. Lua has 53-bit integers, which is more than any message needs.
 pub(super) fn to_integer(n: impl TryInto<mlua::Integer>) -> Value {
     Value::Integer(n.try_into().unwrap_or(mlua::Integer::MAX))
 }
 
-/// The headline with the changes of the script. What did not change stays as it is, to the letter.
+/// Returns the headline with the changes of the script. Unchanged parts stay byte for byte.
 fn changed_headline(object: &AnyUserData, old: &Headline) -> Result<Headline, String> {
     let from = match cached_value::<Option<Value>>(object, "from")?.flatten() {
         Some(from) => Some(address::to_mailbox(&from).ok_or("inbound_message.from is no address any more")?),
@@ -143,7 +144,7 @@ fn changed_headline(object: &AnyUserData, old: &Headline) -> Result<Headline, St
     Ok(Headline::new(from.as_deref().unwrap_or(old.from()), to, subject.as_deref().unwrap_or(old.subject())))
 }
 
-/// What a field holds, when the script has read or written it.
+/// Returns the value of a field that the script has read or written.
 fn cached_value<V: mlua::FromLua>(object: &AnyUserData, field: &str) -> Result<Option<V>, String> {
     object.named_user_value(field).map_err(|error| error.to_string())
 }

@@ -1,61 +1,61 @@
-//! The global `inbucket`: where scripts put their functions, and the way to the store and to what states share.
+//! The global `inbucket`: contains the functions of scripts, and gives access to the store and the shared dictionary.
 
 use mlua::{AnyUserData, Function, Lua, MetaMethod, UserData, UserDataMethods, Value};
 
 use super::values::{describe_type, display_key, field_name, script_error};
 use crate::event::Event;
 
-/// The name in the registry under which the table `restante.store` lies.
+/// The registry key of the table `restante.store`.
 pub(crate) const STORE_KEY: &str = "restante.store";
 
-/// The name in the registry under which the table `restante.shared` lies.
+/// The registry key of the table `restante.shared`.
 pub(crate) const SHARED_KEY: &str = "restante.shared";
 
-/// The name in the registry under which the function `restante.sleep` lies.
+/// The registry key of the function `restante.sleep`.
 pub(crate) const SLEEP_KEY: &str = "restante.sleep";
 
-/// The fields that hold functions.
+/// The fields that contain functions.
 const PHASES: [&str; 2] = ["before", "after"];
 
 /// The object itself.
 struct Inbucket;
 
-/// One of its [`MOMENTS`].
+/// One of the [`PHASES`].
 struct Phase(&'static str);
 
-/// The functions that the script has defined, by event; lies in the app data of a state.
+/// The functions that the script has defined, by event. Stored in the app data of a state.
 #[derive(Default)]
 struct Handlers {
     functions: [Option<Function>; Event::ALL.len()],
-    /// Whether they are final.
+    /// Whether they can no longer be changed.
     are_frozen: bool,
 }
 
-/// The object for a new state.
+/// Creates the object for a new state.
 pub(super) fn object(lua: &Lua) -> mlua::Result<AnyUserData> {
     lua.set_app_data(Handlers::default());
     let object = lua.create_userdata(Inbucket)?;
     for moment in PHASES {
         object.set_named_user_value(moment, Phase(moment))?;
     }
-    // Scripts for newer versions of Inbucket put settings there; nothing here depends on them.
+    // Scripts for newer versions of Inbucket put settings here. They have no effect.
     object.set_named_user_value("config", lua.create_table()?)?;
     Ok(object)
 }
 
-/// What the script has defined for an event.
+/// Returns the function for an event.
 pub(super) fn handler(lua: &Lua, event: Event) -> Option<Function> {
     lua.app_data_ref::<Handlers>()?.functions[event as usize].clone()
 }
 
-/// From now on the script may, or may not, define functions for events.
+/// Sets whether scripts are prevented from defining functions for events.
 pub(super) fn set_handlers_frozen(lua: &Lua, are_final: bool) {
     if let Some(mut handlers) = lua.app_data_mut::<Handlers>() {
         handlers.are_frozen = are_final;
     }
 }
 
-/// Whether a value is the object.
+/// Returns whether a value is the object.
 pub(super) fn is_inbucket(value: &Value) -> bool {
     value.as_userdata().is_some_and(AnyUserData::is::<Inbucket>)
 }
@@ -67,7 +67,7 @@ impl UserData for Inbucket {
                 Some(b"before") => object.named_user_value("before"),
                 Some(b"after") => object.named_user_value("after"),
                 Some(b"config") => object.named_user_value("config"),
-                // Whoever makes a state puts these into its registry.
+                // `modules::install` puts these into the registry.
                 Some(b"store") => lua.named_registry_value(STORE_KEY),
                 Some(b"shared") => lua.named_registry_value(SHARED_KEY),
                 Some(b"sleep") => lua.named_registry_value(SLEEP_KEY),

@@ -1,5 +1,5 @@
-//! The lists of a message as scripts write them: Lua tables, in which there can be anything. Errors are the end of a
-//! sentence that begins with the name of the list.
+//! The lists of a message as scripts write them: Lua tables, which can contain anything. An error is the end of a
+//! sentence that starts with the name of the list.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,13 @@ use restante_mail::naming::{MailboxName, Naming};
 use super::address::{is_address, to_mailbox};
 use super::values::{describe_type, display_key, truncate};
 
-/// How many mailboxes a script may send one message to.
+/// The maximum number of mailboxes of a message.
 const MAX_MAILBOXES: usize = 1000;
-/// How many addresses are looked at: one more than a summary ever holds, so that a list that has grown has changed.
+/// The maximum number of addresses that are read. It is one more than a summary can contain, so that a longer list is
+/// recognized as changed.
 const MAX_ADDRESSES: usize = 1001;
 
-/// The mailboxes that are meant by a list of names or addresses.
+/// Parses a list of mailbox names or addresses.
 pub(super) fn parse_mailboxes(list: &Table, naming: Naming) -> Result<Vec<MailboxName>, String> {
     let mut names = BTreeMap::new();
     for_each_item(list, |place, item| {
@@ -30,11 +31,11 @@ pub(super) fn parse_mailboxes(list: &Table, naming: Naming) -> Result<Vec<Mailbo
     Ok(names.into_values().collect())
 }
 
-/// The contents of a list of addresses, as many of them as can be of interest.
+/// Parses a list of addresses, up to [`MAX_ADDRESSES`] of them.
 pub(super) fn parse_addresses(list: &Table) -> Result<Vec<NamedAddress>, String> {
     let mut found = BTreeMap::new();
     for_each_item(list, |place, item| {
-        // Far behind the others, it would be dropped again.
+        // An address after all the others would be removed again.
         let is_far = found.len() == MAX_ADDRESSES && found.last_key_value().is_some_and(|(last, _)| *last < place);
         if is_far && is_address(item) {
             return Ok(());
@@ -49,7 +50,7 @@ pub(super) fn parse_addresses(list: &Table) -> Result<Vec<NamedAddress>, String>
     Ok(found.into_values().collect())
 }
 
-/// Whether all is well with a list of addresses.
+/// Checks that a list contains only addresses.
 pub(super) fn check_addresses(list: &Table) -> Result<(), String> {
     for_each_item(
         list,
@@ -57,16 +58,16 @@ pub(super) fn check_addresses(list: &Table) -> Result<(), String> {
     )
 }
 
-/// Where in a list an item stands: numbers first, whatever gaps there are between them, then names. Names are cut short, so
-/// they have a number as well.
+/// The position of an item: integers first, also with gaps, then names. Names are truncated, so a number makes them
+/// unique.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum ItemKey {
     Index(i64),
     Name(String, usize),
 }
 
-/// Hands over all values of a list, in no order, without any magic of the table's own. Booleans hold no place in it: they
-/// are what is left of an `x and y` that did not apply.
+/// Calls `take` for all values of a list, in any order and without metamethods. Booleans are skipped: they are the
+/// result of an `x and y` that did not apply.
 fn for_each_item(list: &Table, mut take: impl FnMut(ItemKey, &Value) -> Result<(), String>) -> Result<(), String> {
     for (visited, pair) in list.pairs::<Value, Value>().enumerate() {
         let (key, item) = pair.map_err(|error| error.to_string())?;
@@ -82,7 +83,7 @@ fn for_each_item(list: &Table, mut take: impl FnMut(ItemKey, &Value) -> Result<(
     Ok(())
 }
 
-/// Bytes that are no UTF-8 become U+FFFD, which no name can hold; a number is taken for its digits.
+/// Returns a text. Invalid UTF-8 becomes U+FFFD, which no name can contain. A number is converted to its digits.
 fn item_text(item: &Value) -> Option<String> {
     match item {
         Value::String(text) => Some(text.to_string_lossy()),

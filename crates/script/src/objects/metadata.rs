@@ -1,4 +1,4 @@
-//! The object `message_metadata`: what the store knows of a message.
+//! The object `message_metadata`: the summary of a stored message.
 
 use mlua::{Lua, UserData, UserDataMethods, Value};
 use restante_mail::message::{Headline, Summary};
@@ -8,7 +8,7 @@ use super::field::{Field, FieldKind};
 use super::inbound::{headline_field, to_integer};
 use super::record::{self, FieldSet, Record};
 
-/// Metadata in a script's hands.
+/// The summary of an object.
 pub(super) struct Metadata {
     summary: Option<Summary>,
     origin: Origin,
@@ -16,13 +16,13 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    /// That of a message which is, or was, in the store.
+    /// Creates the object for a message that is, or was, in the store.
     pub(super) fn new(summary: &Summary, is_stored: bool) -> Self {
         let origin = if is_stored { Origin::Stored(summary.mailbox.clone(), summary.id) } else { Origin::Deleted };
         Self { summary: Some(summary.clone()), origin, cached_fields: FieldSet::default() }
     }
 
-    /// Metadata that a script makes up.
+    /// Creates the object for new metadata of a script.
     pub(super) fn empty() -> Self {
         Self { summary: None, origin: Origin::Created, cached_fields: FieldSet::default() }
     }

@@ -1,6 +1,5 @@
-//! What scripts hold in their hands: the globals `inbucket` (also known as `restante`), `smtp` and the constructors of
-//! objects, the objects that functions of scripts are called with, and what becomes of those that they return. What
-//! scripts get by `require` is made elsewhere.
+//! The Lua objects of scripts: the globals `inbucket` (also `restante`), `smtp` and the constructors, the arguments of
+//! event functions, and the conversion of their return values. Modules for `require` are in `modules`.
 
 mod address;
 mod class;
@@ -51,59 +50,61 @@ pub(crate) fn install(lua: &Lua, services: &Services, naming: Naming) -> mlua::R
     globals.raw_set("smtp_session", session::constructor(lua)?)
 }
 
-/// The function that the script has defined for an event.
+/// Returns the function that the script has defined for an event.
 pub(crate) fn handler(lua: &Lua, event: Event) -> Option<Function> {
     inbucket::handler(lua, event)
 }
 
-/// From now on the script may, or may not, define functions for events: once it is loaded, all its states have to agree.
+/// Sets whether the script is prevented from defining functions for events. After loading it is, because all states
+/// must have the same functions.
 pub(crate) fn set_handlers_frozen(lua: &Lua, are_final: bool) {
     inbucket::set_handlers_frozen(lua, are_final);
 }
 
-/// Whether a value is the global `inbucket` as scripts find it.
+/// Returns whether a value is the original global `inbucket`.
 pub(crate) fn is_inbucket(value: &Value) -> bool {
     inbucket::is_inbucket(value)
 }
 
-/// Creates the argument for functions that judge a sender or a recipient. The recipient to judge is the last of `to`.
+/// Creates the argument of functions that judge a sender or a recipient. The recipient to judge is the last of `to`.
 pub(crate) fn session(lua: &Lua, from: &ReversePath, ip: Option<IpAddr>, to: &[Address]) -> mlua::Result<Value> {
     constructors::new_session(lua, &session::to_text(from, ip, to.iter())).map(Value::Table)
 }
 
-/// Creates the same argument as text. The function that [`judge`] returns makes a session of it.
+/// Creates the same argument as text. The function that [`wrap_handler`] returns converts it into a session.
 pub(crate) fn session_text(lua: &Lua, envelope: &Envelope, candidate: Option<&Address>) -> mlua::Result<Value> {
     let to = envelope.recipients.iter().map(|recipient| &recipient.address).chain(candidate);
     lua.create_string(session::to_text(&envelope.from, envelope.peer.ip, to)).map(Value::String)
 }
 
-/// The function with [`session_text`] for its argument, in place of [`session()`].
+/// Returns a function that takes [`session_text`] instead of [`session()`] and calls `handler`.
 pub(crate) fn wrap_handler(lua: &Lua, handler: Function) -> mlua::Result<Function> {
     constructors::wrap_handler(lua, handler)
 }
 
-/// Whether a table is one of the objects, which are not for looking into.
+/// Returns whether a table is one of the objects, whose contents are private.
 pub(crate) fn is_object(table: &Table) -> bool {
     class::class_of(table).is_some()
 }
 
-/// The argument for functions that see a message before it is stored. Its mail can be read until [`forget`] is called, or
-/// the next message comes.
+/// Creates the argument of functions that get a message before it is stored. Its source can be read until
+/// [`clear_message_cache`] is called or the next message arrives.
 pub(crate) fn inbound(lua: &Lua, message: &IncomingMessage) -> mlua::Result<Value> {
     inbound::InboundMessage::new(lua, message).into_lua(lua)
 }
 
-/// The argument for functions that hear of a message that was stored or deleted.
+/// Creates the argument of functions that get a stored or deleted message.
 pub(crate) fn metadata(lua: &Lua, summary: &Summary, is_stored: bool) -> mlua::Result<Value> {
     metadata::Metadata::new(summary, is_stored).into_lua(lua)
 }
 
-/// What a function has decided about a sender or recipient. Errors are the end of a sentence that begins with its name.
+/// Parses the decision about a sender or recipient. An error is the end of a sentence that starts with the name of the
+/// function.
 pub(crate) fn parse_verdict(value: &Value) -> Result<Verdict, String> {
     verdict::parse(value)
 }
 
-/// What a function wants to be stored; none when it changes nothing. Errors are sentences for the log.
+/// Parses the message that a function returned; `None` if it changed nothing. Errors are sentences for the log.
 pub(crate) fn parse_inbound_result(
     value: &Value,
     original: &IncomingMessage,
@@ -112,12 +113,12 @@ pub(crate) fn parse_inbound_result(
     inbound::parse_result(value, original, naming)
 }
 
-/// Lets go of the mails that were read during a call, when it is over.
+/// Drops the messages that were read during a call.
 pub(crate) fn clear_message_cache(lua: &Lua) {
     content::clear_cache(lua);
 }
 
-/// A table with the function `new`.
+/// Creates a table with the function `new`.
 fn constructor<T: UserData + Send + Sync + 'static>(lua: &Lua, new: fn() -> T) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     table.raw_set("new", lua.create_function(move |_, ()| Ok(new()))?)?;

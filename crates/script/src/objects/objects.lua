@@ -1,14 +1,14 @@
--- Addresses and sessions, as tables: scripts read them without leaving Lua. What a script writes to them is checked by
--- `host`, the part that is written in Rust (tables.rs).
+-- Addresses and sessions are tables, so that scripts read them without leaving Lua. Values that a script writes to them
+-- are checked by `host`, the part written in Rust (tables.rs).
 --
--- What a field holds lies under another name in the same table, so that no assignment goes past the checks. Who finds these
--- names can spoil objects of his own script; the server takes nothing in them for granted.
+-- The value of a field is stored under another key in the same table, so that every assignment is checked. A script
+-- that finds these keys can corrupt its own objects only; the server trusts nothing in them.
 
 local host = ...
 local find, gmatch, match, setmetatable, sub = string.find, string.gmatch, string.match, setmetatable, string.sub
 local checked_for_address, checked_for_session = host.checked_for_address, host.checked_for_session
 
--- The functions below need no globals, and `getfenv` must not hand out those that are there.
+-- The functions below need no globals, and `getfenv` must not return the real ones.
 setfenv(1, {})
 
 local address = { class = host.address, __metatable = false, __tostring = host.shown_address }
@@ -36,8 +36,8 @@ local session = { class = host.session, __metatable = false }
 
 local slots = { from = "\0from", to = "\0to", remote_addr = "\0remote_addr" }
 
--- The server writes a session as a text: a line each for the sender, the peer and every recipient. A field is read from it
--- when the script first asks for the field; until then it is false. Recipients can be many.
+-- The server passes a session as text: one line each for the sender, the peer and every recipient. A field is parsed
+-- when the script first reads it; until then it is false. There can be many recipients.
 local function new_session(text)
   return setmetatable({ ["\0text"] = text, ["\0from"] = false, ["\0to"] = false, ["\0remote_addr"] = false }, session)
 end
@@ -76,7 +76,7 @@ function session.__tostring(object)
   return "smtp_session(" .. object.remote_addr .. ")"
 end
 
--- What is called for an event that is about a session: makes the session within the limits of the call.
+-- Wraps the function of an event with a session. The session is created within the limits of the call.
 local function judge(handler)
   return function(text)
     return handler(new_session(text))

@@ -1,8 +1,9 @@
-//! Objects that are userdata with fields: what inbound messages and metadata have in common. The userdata holds what the
-//! server knows, and never changes; the value of a field is made of it when a script reads the field. What the script has
-//! written, and a value that it can change in place, is kept by Lua, so that both its collector and its memory limit see
-//! it. To ask Lua for it costs more than to make a short text, so it is only asked for what it keeps. What may be written
-//! to a field is the same for objects that are tables.
+//! Objects that are userdata with fields: the common part of inbound messages and metadata.
+//!
+//! The userdata contains the data of the server and never changes. The value of a field is created from it when a
+//! script reads the field. Values that a script has written, or could change in place, are stored in Lua, so that they
+//! are garbage collected and count towards the memory limit. Looking them up costs more than creating a short text, so
+//! a set records which fields are stored. Validation of written values is in `validate`.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -15,21 +16,21 @@ use super::values::{expect_text, field_name, script_error, unknown_field};
 
 /// An object with fields.
 pub(super) trait Record: UserData + Send + 'static {
-    /// What scripts know it by.
+    /// The name that scripts use.
     const NAME: &'static str;
-    /// Its fields.
+    /// The fields.
     const FIELDS: &'static [Field];
-    /// What a field holds before anybody writes to it.
+    /// Returns the value of a field that the script has not written to.
     fn default_value(&self, lua: &Lua, field: &str) -> mlua::Result<Value>;
 
-    /// Where its mail comes from.
+    /// Returns where the message comes from.
     fn origin(&self) -> &Origin;
 
-    /// Which of its fields Lua keeps.
+    /// Returns the fields that are stored in Lua.
     fn cached_fields(&self) -> &FieldSet;
 }
 
-/// A set of fields: a bit for each, in the order of [`Record::FIELDS`].
+/// A set of fields: one bit for each, in the order of [`Record::FIELDS`].
 #[derive(Default)]
 pub(super) struct FieldSet(AtomicU16);
 
@@ -43,7 +44,7 @@ impl FieldSet {
     }
 }
 
-/// Lets scripts read and write the fields of such objects.
+/// Adds the metamethods that read and write fields.
 pub(super) fn add_fields<T: Record>(methods: &mut impl UserDataMethods<T>) {
     methods.add_meta_function(MetaMethod::Index, |lua, (object, key): (AnyUserData, Value)| {
         match find_field::<T>(&key) {
@@ -57,7 +58,7 @@ pub(super) fn add_fields<T: Record>(methods: &mut impl UserDataMethods<T>) {
     });
 }
 
-/// Lets scripts print such objects: their name, and the text in the field that tells them apart.
+/// Adds the metamethod `tostring`: the name of the object and the value of `field`.
 pub(super) fn add_tostring<T: Record>(methods: &mut impl UserDataMethods<T>, field: &'static str) {
     methods.add_meta_function(MetaMethod::ToString, move |lua, object: AnyUserData| {
         let title =
@@ -66,7 +67,7 @@ pub(super) fn add_tostring<T: Record>(methods: &mut impl UserDataMethods<T>, fie
     });
 }
 
-/// Lets Lua keep the value of a field.
+/// Stores the value of a field in Lua.
 pub(super) fn set_value<T: Record>(object: &AnyUserData, field: &str, value: impl IntoLua) -> mlua::Result<()> {
     if let Some(at) = field_index::<T>(field.as_bytes()) {
         object.borrow::<T>()?.cached_fields().add(at);
@@ -102,7 +103,7 @@ fn read_field<T: Record>(lua: &Lua, object: &AnyUserData, at: usize) -> mlua::Re
     Ok(value)
 }
 
-/// Makes a value that is small, without a limit to the memory of the state: each step costs less then, as none can fail.
+/// Creates a small value without the memory limit of the state. This is faster, because allocations cannot fail.
 fn without_memory_limit<T>(lua: &Lua, make: impl FnOnce() -> mlua::Result<T>) -> mlua::Result<T> {
     let limit = lua.set_memory_limit(0)?;
     let value = make();
@@ -119,7 +120,7 @@ fn write_field<T: Record>(lua: &Lua, object: &AnyUserData, at: usize, value: Val
     }
 }
 
-/// Gives an object a mail: whatever can be read from a mail follows from it.
+/// Sets the source of an object. The fields that are read from the message change with it.
 fn write_source<T: Record>(lua: &Lua, object: &AnyUserData, what: &str, value: Value) -> mlua::Result<()> {
     if *object.borrow::<T>()?.origin() != Origin::Created {
         return Err(script_error(lua, format_args!("{what} is read-only but in a new {}", T::NAME)));

@@ -1,5 +1,5 @@
-//! The objects that are tables, addresses and sessions: teaches a state to make them, and says what may be written to them.
-//! How they behave is in `objects.lua`.
+//! The objects that are Lua tables, addresses and sessions: their setup in a state and the validation of their fields.
+//! Their behavior is in `objects.lua`.
 
 use mlua::{Function, Lua, Value};
 
@@ -11,7 +11,7 @@ use super::values::{field_name, unknown_field};
 use super::{address, session};
 use crate::call_error::PRELUDE_NAME;
 
-/// Teaches a new state to make the objects.
+/// Loads `objects.lua` into a new state.
 pub(super) fn install(lua: &Lua) -> mlua::Result<()> {
     let host = lua.create_table()?;
     host.raw_set("address", Class::Address)?;
@@ -25,7 +25,7 @@ pub(super) fn install(lua: &Lua) -> mlua::Result<()> {
     Ok(())
 }
 
-/// A function that says what a field is to hold when a script writes a value to it.
+/// Creates a function that validates a value for a field and returns the value to store.
 fn field_validator(lua: &Lua, object: &'static str, fields: &'static [Field]) -> mlua::Result<Function> {
     lua.create_function(move |lua, (key, value): (Value, Value)| {
         let wanted = field_name(&key);

@@ -1,4 +1,4 @@
-//! What scripts may write to a field, whatever object has it.
+//! Validation of values that scripts write to fields, for all objects.
 
 use mlua::{Lua, Value};
 use restante_mail::naming::Naming;
@@ -9,7 +9,7 @@ use super::field::FieldKind;
 use super::lists;
 use super::values::{describe_type, expect_text, script_error};
 
-/// What a field of that kind is to hold when a script writes a value to it.
+/// Checks a value for a field of the given kind. Returns the value to store.
 pub(super) fn validate(lua: &Lua, what: &str, kind: FieldKind, value: Value) -> mlua::Result<Value> {
     let misfit = |wanted: &str, value: &Value| {
         let kind = describe_type(value);

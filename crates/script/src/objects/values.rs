@@ -1,5 +1,4 @@
-//! Values as scripts hand them over, and what scripts are told when these are not what they should be: errors that name
-//! the line to blame, as Lua's own do.
+//! Values from scripts and errors about them. Errors contain the line of the script, as Lua's own errors do.
 
 use std::fmt::Display;
 
@@ -8,10 +7,10 @@ use mlua::{BorrowedBytes, Lua, LuaString, Value};
 use super::class::class_of;
 use crate::call_error::current_location;
 
-/// How much of a text is shown in an error, in bytes.
+/// The maximum length of a text in an error.
 const MAX_SHOWN_BYTES: usize = 80;
 
-/// An error for the script that is running, with its file and line in front.
+/// Creates an error for the running script, with its file and line.
 pub(super) fn script_error(lua: &Lua, text: impl Display) -> mlua::Error {
     match current_location(lua) {
         Some((file, line)) => mlua::Error::runtime(format_args!("{file}:{line}: {text}")),
@@ -19,12 +18,12 @@ pub(super) fn script_error(lua: &Lua, text: impl Display) -> mlua::Error {
     }
 }
 
-/// The error of a script that writes to a field that is not there.
+/// Creates the error for an assignment to an unknown field.
 pub(super) fn unknown_field(lua: &Lua, object: &str, key: &Value) -> mlua::Error {
     script_error(lua, format_args!("attempt to set unknown field '{}' of {object}", display_key(key)))
 }
 
-/// A key for people to read. Tables are not asked what they are called: that would run code of the script.
+/// Formats a key for display. Tables are not converted with `tostring`, which would run code of the script.
 pub(super) fn display_key(key: &Value) -> String {
     if matches!(key, Value::Table(_) | Value::UserData(_)) {
         return describe_type(key).to_owned();
@@ -32,12 +31,12 @@ pub(super) fn display_key(key: &Value) -> String {
     key.to_string().map_or_else(|_| describe_type(key).to_owned(), |text| truncate(&text).to_owned())
 }
 
-/// The beginning of a text, short enough for a log.
+/// Truncates a text for the log.
 pub(super) fn truncate(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_SHOWN_BYTES)]
 }
 
-/// What a value is, with its article: `a number`.
+/// Returns the type of a value with its article: `a number`.
 pub(crate) fn describe_type(value: &Value) -> &'static str {
     match value {
         Value::Nil => "nil",
@@ -50,12 +49,12 @@ pub(crate) fn describe_type(value: &Value) -> &'static str {
     }
 }
 
-/// The name of a field that a script reads or writes; what is no text names none.
+/// Returns the name of a field; `None` if the key is not a string.
 pub(super) fn field_name(key: &Value) -> Option<BorrowedBytes> {
     key.as_string().map(LuaString::as_bytes)
 }
 
-/// The text that a value has to be. A number is taken for its digits, as everywhere in Lua.
+/// Converts a value to a string, or fails. A number is converted to its digits, as everywhere in Lua.
 pub(super) fn expect_text(lua: &Lua, what: &str, value: Value) -> mlua::Result<LuaString> {
     let kind = describe_type(&value);
     lua.coerce_string(value)?.ok_or_else(|| script_error(lua, format_args!("{what} must be a text, not {kind}")))

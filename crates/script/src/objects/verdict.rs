@@ -1,4 +1,4 @@
-//! The table `smtp` and the verdicts that its functions make.
+//! The table `smtp`, and the verdicts that its functions create.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use restante_mailroom::hooks::Verdict;
 
 use super::values::{describe_type, expect_text, field_name, script_error, unknown_field};
 
-/// What a peer is told when the script does not say.
+/// The reply to a peer if the script does not give one.
 const DEFAULT_REFUSAL: (u16, &str) = (550, "Mail denied by policy");
-/// How long a text may be, in bytes.
+/// The maximum length of a reply text.
 const MAX_TEXT_BYTES: usize = 400;
 
-/// A verdict in a script's hands.
+/// A verdict as a Lua object.
 struct VerdictObject(Verdict);
 
 impl UserData for VerdictObject {
@@ -46,7 +46,7 @@ impl UserData for VerdictObject {
     }
 }
 
-/// The table `smtp`.
+/// Creates the table `smtp`.
 pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     table.raw_set("allow", constant_function(lua, Verdict::Allow)?)?;
@@ -59,7 +59,7 @@ pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
     Ok(table)
 }
 
-/// What a function of the script has returned; nothing leaves the decision to the policy.
+/// Parses the return value of a script's function. Nil leaves the decision to the policy.
 pub(super) fn parse(value: &Value) -> Result<Verdict, String> {
     if value.is_nil() {
         return Ok(Verdict::Defer);
@@ -70,10 +70,10 @@ pub(super) fn parse(value: &Value) -> Result<Verdict, String> {
         .ok_or_else(|| format!("must return smtp.allow(), smtp.defer() or smtp.deny(), not {}", describe_type(value)))
 }
 
-/// A function that always gives the same verdict. It is one of Lua, which is quicker to call, and verdicts never change.
+/// Returns a function that always returns the same verdict. It is written in Lua, which is faster to call.
 fn constant_function(lua: &Lua, verdict: Verdict) -> mlua::Result<Function> {
     let chunk = lua.load("local verdict = ... return function() return verdict end").set_name("=smtp");
-    // Scripts can get hold of its environment, so that is not the one of the host.
+    // Scripts can get the environment of the function, so it must not be that of the host.
     chunk.set_environment(lua.create_table()?).call(VerdictObject(verdict))
 }
 
@@ -95,7 +95,7 @@ fn parse_code(lua: &Lua, value: Value) -> mlua::Result<u16> {
         .ok_or_else(|| script_error(lua, "the code in smtp.deny(code, text) must be a whole number from 400 to 599"))
 }
 
-/// One line of text. Characters that a reply cannot hold are replaced where replies are written.
+/// Returns one line of text. Characters that are not allowed in a reply are replaced when the reply is written.
 fn parse_text(lua: &Lua, value: Value) -> mlua::Result<String> {
     if value.is_nil() {
         return Ok(DEFAULT_REFUSAL.1.to_owned());

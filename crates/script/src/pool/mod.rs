@@ -1,12 +1,12 @@
-//! Threads that do one job at a time each, with a tool that is theirs: here a Lua state, in tests something made up.
+//! A pool of threads that run one job at a time each, with a resource of their own: a Lua state, or a fake in tests.
 //!
-//! Workers are started when they are needed. When jobs wait because every worker is held up, more are started for a while,
-//! so that a slow job delays only those who wait for it. A job that does not come to its end is given up by the watchdog:
-//! who waits for it gets an answer, and its thread, which cannot be stopped, no longer counts and ends when the job does.
-//! Everything is bounded: the jobs that wait, the workers, and the threads that were given up.
+//! Workers are started when they are needed. If jobs wait because all workers are blocked, additional workers are
+//! started for a while, so that a slow job delays only its own caller. A job that does not end is abandoned by the
+//! watchdog: its caller gets an error, and its thread, which cannot be stopped, is no longer counted and ends with the
+//! job. All numbers are limited: queued jobs, workers and abandoned threads.
 //!
-//! What the workers do is a [`Craft`]. Who waits, who works and who sleeps is kept in the [`roster`], which knows neither
-//! clock nor thread; [`house`] adds both.
+//! The work is defined by the trait [`Worker`]. [`pool_state`] decides which jobs wait, run or are abandoned, without
+//! threads or a clock; [`threads`] adds both.
 
 mod pool_state;
 #[cfg(test)]
@@ -19,84 +19,84 @@ use std::time::Duration;
 use pool_state::WakeAction;
 use threads::Threads;
 
-/// What the workers of a pool know how to do.
+/// The work of a pool.
 pub(crate) trait Worker: Send + Sync + 'static {
-    /// What a worker needs, and keeps from one job to the next. It never leaves the worker's thread.
+    /// What a worker needs, and keeps from one job to the next. It never leaves the thread of the worker.
     type Resource;
-    /// What is to be done.
+    /// The input of a job.
     type Job: Send + 'static;
-    /// Who waits for it.
+    /// The caller that waits for the job.
     type Caller: Caller;
-    /// What the caller gets.
+    /// The output for the caller.
     type Output;
 
-    /// Whether the tool can be used for one more job.
+    /// Returns whether the resource can be used for another job.
     fn is_reusable(&self, tool: &Self::Resource) -> bool;
 
-    /// Makes a tool. When that fails, the job for which it was needed is answered at once. Where a tool is no longer fit
-    /// after a job, the next one is made before anybody needs it.
+    /// Creates a resource. On failure, the error is the output of the job that needed it. If a resource cannot be
+    /// reused after a job, the next one is created before a job needs it.
     fn create(&self) -> Result<Self::Resource, Self::Output>;
 
-    /// Does a job. May take its time, but is given up after [`Limits::call`]; so is [`Craft::make`].
+    /// Runs a job. It is abandoned after [`Limits::job_timeout`]; so is [`Worker::create`].
     fn run(&self, tool: &mut Self::Resource, job: Self::Job) -> Self::Output;
 
-    /// Tells the caller what has become of its job. Called once for every job that was submitted, unless the caller was
-    /// gone before it was begun: on the thread of the worker, of the watchdog, of the submitter, or of whoever closes the
-    /// pool. Must return at once.
+    /// Passes the result to the caller. Called once for every submitted job, unless its caller was gone before the job
+    /// started. Runs on the thread of the worker, of the watchdog, of the submitter, or of the one that closes the
+    /// pool. Must not block.
     fn respond(&self, caller: Self::Caller, answer: Result<Self::Output, JobError>);
 }
 
-/// Who waits for a job.
+/// The caller of a job.
 pub(crate) trait Caller: Send + 'static {
-    /// Whether there is nobody left to be answered, so that the job need not be begun.
+    /// Returns whether the caller no longer waits, so that the job need not be started.
     fn is_gone(&self) -> bool;
 }
 
-/// Why a job was not done.
+/// The reason why a job was not completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobError {
-    /// It took too long and was given up.
+    /// It took too long and was abandoned.
     TimedOut,
     /// It panicked.
     Panicked,
     /// No worker was free in time.
     QueueTimeout,
-    /// Too many jobs wait already.
+    /// The queue was full.
     QueueFull,
-    /// No thread can be had: too many are still busy with what was given up, or the system gives none.
+    /// No thread is available: too many are abandoned, or the system cannot start one.
     NoThread,
-    /// The pool was closed before it was begun.
+    /// The pool was closed before the job started.
     Closed,
 }
 
-/// The bounds of a pool.
+/// The limits of a pool.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
-    /// How many workers there are as long as jobs are quick.
+    /// The number of workers while jobs are fast.
     pub(crate) core_workers: usize,
-    /// How many workers there may be while jobs are held up.
+    /// The maximum number of workers while jobs are slow.
     pub(crate) max_workers: usize,
     /// How long a worker beyond the core sleeps before it ends.
     pub(crate) idle_timeout: Duration,
-    /// How many jobs may wait.
+    /// The maximum number of queued jobs.
     pub(crate) max_queued: usize,
-    /// How long a job may wait; for ever when callers are patient.
+    /// How long a job may wait; `None` for no limit.
     pub(crate) queue_timeout: Option<Duration>,
-    /// How long a job may take before it is given up.
+    /// How long a job may run before it is abandoned.
     pub(crate) job_timeout: Duration,
-    /// How many threads may be busy with jobs that were given up. When there are so many, no job is begun.
+    /// The maximum number of abandoned threads. While it is reached, no job is started.
     pub(crate) max_abandoned: usize,
 }
 
-/// A worker that is yet to be called. Whoever lets others submit their jobs first saves calls, which are what a quick job
-/// costs most.
+/// Wakes a worker when it is dropped. A caller that lets others submit their jobs first saves wake-ups, which are the
+/// largest cost of a fast job.
 pub(crate) struct DeferredWake<'a, C: Worker> {
     threads: &'a Arc<Threads<C>>,
     wake: Option<WakeAction>,
 }
 
 impl<C: Worker> DeferredWake<'_, C> {
-    /// Whether there is somebody to call at all.
+    /// Returns whether there is a worker to wake.
     pub(crate) fn is_needed(&self) -> bool {
         self.wake.is_some()
     }
@@ -108,39 +108,40 @@ impl<C: Worker> Drop for DeferredWake<'_, C> {
     }
 }
 
-/// See the module's documentation. A pool that is dropped is closed.
+/// A pool of threads. See the module documentation. Dropping it closes it.
 pub(crate) struct Pool<C: Worker> {
     threads: Arc<Threads<C>>,
 }
 
 impl<C: Worker> Pool<C> {
-    /// A pool that has no threads yet.
+    /// Creates a pool without threads.
     pub(crate) fn new(craft: C, limits: Limits) -> Self {
         Self { threads: Arc::new(Threads::new(craft, limits)) }
     }
 
-    /// Lets a worker do this job. Never waits. If one has to be called for it, that happens when the answer is dropped.
+    /// Submits a job. Never blocks. If a worker must be woken for it, that happens when the result is dropped.
     pub(crate) fn submit(&self, job: C::Job, caller: C::Caller) -> DeferredWake<'_, C> {
         DeferredWake { threads: &self.threads, wake: self.threads.submit(job, caller) }
     }
 
-    /// How many jobs wait.
+    /// Returns the number of queued jobs.
     pub(crate) fn waiting(&self) -> usize {
         self.threads.lock().pool.waiting()
     }
 
-    /// How many threads are busy with jobs that were given up.
+    /// Returns the number of abandoned threads.
     pub(crate) fn abandoned(&self) -> usize {
         self.threads.lock().pool.abandoned()
     }
 
-    /// Begins no more jobs: those that wait are answered, and so is every later one. What is under way goes on, and its
-    /// threads end with it. Says how many jobs have waited; none when the pool was closed before.
+    /// Closes the pool: fails all queued and all later jobs. Running jobs continue, and their threads end with them.
+    /// Returns the number of queued jobs, or `None` if the pool was closed before.
     pub(crate) fn close(&self) -> Option<usize> {
         self.threads.close()
     }
 
-    /// Waits until there is nothing left to do, the pool is closed, or time is up. Says whether there is nothing left.
+    /// Waits until no job is queued or running, the pool is closed, or `timeout` has passed. Returns whether the pool
+    /// is idle.
     pub(crate) fn wait_until_idle(&self, patience: Duration) -> bool {
         self.threads.wait_until_idle(patience)
     }

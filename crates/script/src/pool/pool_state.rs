@@ -1,4 +1,4 @@
-//! Who waits, who works and who sleeps in a pool: the decisions without clock and threads, which [`super::house`] adds.
+//! The state of a pool and all its decisions, without threads and clock, which are in [`super::threads`].
 
 use std::collections::VecDeque;
 use std::thread::{Thread, ThreadId};
@@ -6,29 +6,28 @@ use std::time::{Duration, Instant};
 
 use super::{Caller, JobError, Limits};
 
-/// How long a job waits before it gets a worker that would not be needed if jobs were quick.
+/// How long a job waits before it gets a worker beyond the core, or an idle one that was not woken.
 pub(super) const EXTRA_WORKER_DELAY: Duration = Duration::from_millis(20);
 
-/// A worker that took a job so recently is likely to take the next one before another could wake up. Waking that one
-/// nevertheless costs more than most jobs do.
+/// A worker that took a job within this time will probably take the next one before another could wake up. Waking
+/// another one costs more than most jobs.
 const WORKER_NEARBY_WINDOW: Duration = Duration::from_micros(100);
 
-/// The state of a pool. Jobs are begun in the order in which they came.
+/// The state of a pool. Jobs are started in the order of submission.
 pub(super) struct PoolState<J, C> {
     limits: Limits,
     queue: VecDeque<QueuedJob<J, C>>,
     running: Vec<RunningJob<C>>,
-    /// The last one to fall asleep is the first one to be woken: it is the quickest, and those beyond the core get to sleep
-    /// until they end.
+    /// Idle workers. The last one is woken first: it is the fastest to wake up, and those beyond the core can time out.
     idle_workers: Vec<Thread>,
-    /// Threads that take jobs, awake or not.
+    /// The number of threads that take jobs, idle or not.
     workers: usize,
     abandoned: usize,
-    /// When a worker was last known to be on its way to the queue.
+    /// When a worker last took a job or was woken.
     last_worker_seen: Option<Instant>,
     last_job_id: u64,
     last_inspected_job_id: u64,
-    /// Whether the watchdog has answers to give from its last look.
+    /// Whether the watchdog has responses to send from its last inspection.
     has_unsent_responses: bool,
     is_closed: bool,
 }
@@ -41,29 +40,29 @@ struct QueuedJob<J, C> {
 
 struct RunningJob<C> {
     id: JobId,
-    /// None when a tool is made before anybody needs it.
+    /// `None` while a resource is created in advance.
     caller: Option<C>,
     started_at: Instant,
 }
 
-/// One job that was begun, or a tool that is being made.
+/// Identifies a job that was started, or a resource that is being created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JobId(u64);
 
-/// What a worker is to do.
+/// A job for a worker.
 #[derive(Debug)]
 pub(super) struct Assignment<J> {
     pub(super) id: JobId,
     pub(super) job: J,
 }
 
-/// What a worker gets when it is done.
+/// What a worker gets when its job is finished.
 pub(super) struct Finished<J, C> {
-    /// Who waits for the answer; nobody waits for a tool.
+    /// The caller to respond to; `None` after creating a resource.
     pub(super) caller: Option<C>,
     /// What to do next.
     pub(super) next: Next<J>,
-    /// Who has to help with the rest.
+    /// A worker to wake for the remaining jobs.
     pub(super) wake: Option<WakeAction>,
 }
 
@@ -71,27 +70,27 @@ pub(super) struct Finished<J, C> {
 #[derive(Debug)]
 pub(super) enum Next<J> {
     Run(Assignment<J>),
-    /// Make a new tool, before somebody has to wait for it.
+    /// Create a new resource before a job needs it.
     CreateResource(JobId),
     Sleep,
 }
 
-/// Somebody to be called when there is more to do than those who are awake will soon have done.
+/// A worker to wake or start, because the active workers will not take all jobs soon.
 #[derive(Debug)]
 pub(super) enum WakeAction {
-    /// A worker that sleeps, and no longer counts as one that does.
+    /// An idle worker, which has been removed from the idle workers.
     Unpark(Thread),
-    /// A worker that is counted already, and has to be started.
+    /// A new worker, which has been counted already.
     Spawn,
 }
 
-/// What the watchdog has found.
+/// The result of an inspection by the watchdog.
 pub(super) struct Inspection<C> {
-    /// Who is not to wait any longer.
+    /// Callers that must not wait any longer.
     pub(super) responses: Vec<(C, JobError)>,
-    /// Who has to help.
+    /// Workers to wake or start.
     pub(super) wakes: Vec<WakeAction>,
-    /// Whether nothing has happened since the last look, and nothing will until a worker takes a job.
+    /// Whether nothing has happened since the last inspection and nothing will until a worker takes a job.
     pub(super) may_sleep: bool,
 }
 
@@ -124,12 +123,13 @@ impl<J, C: Caller> PoolState<J, C> {
         self.is_closed
     }
 
-    /// Whether nobody waits for anything: a worker that is awake may still have an answer to give.
+    /// Returns whether nothing is queued or running. An active worker may still have to send a response, so it counts
+    /// as running.
     pub(super) fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.workers == self.idle_workers.len() && !self.has_unsent_responses
     }
 
-    /// Puts a job into the queue, or gives the caller back.
+    /// Adds a job to the queue, or returns the caller and the reason.
     pub(super) fn enqueue(&mut self, job: J, caller: C, now: Instant) -> Result<Option<WakeAction>, (C, JobError)> {
         if self.is_closed {
             return Err((caller, JobError::Closed));
@@ -147,7 +147,7 @@ impl<J, C: Caller> PoolState<J, C> {
         Ok(if is_awake && is_near { None } else { self.wake_one(now) })
     }
 
-    /// The next job for a worker, if there is any.
+    /// Takes the next job for a worker.
     pub(super) fn next_job(&mut self, now: Instant) -> Option<Assignment<J>> {
         if self.is_blocked() {
             return None;
@@ -162,14 +162,15 @@ impl<J, C: Caller> PoolState<J, C> {
         }
     }
 
-    /// Begins the time of a job anew, because what it needs had to be made first. False when it was given up meanwhile.
+    /// Restarts the time of a job, because its resource had to be created first. Returns false if the job was abandoned
+    /// meanwhile.
     pub(super) fn restart_timer(&mut self, ticket: JobId, now: Instant) -> bool {
         let running = self.running.iter_mut().find(|running| running.id == ticket);
         running.map(|running| running.started_at = now).is_some()
     }
 
-    /// A worker is done with a job, and its tool may not be fit for another one. None when the job was given up: the worker
-    /// is no worker any more.
+    /// Finishes a job. `is_reusable` says whether its resource can be used again. Returns `None` if the job was
+    /// abandoned: its thread must end.
     pub(super) fn finish(&mut self, ticket: JobId, is_fit: bool, now: Instant) -> Option<Finished<J, C>> {
         let place = self.running.iter().position(|running| running.id == ticket)?;
         let RunningJob { caller, started_at: since, .. } = self.running.swap_remove(place);
@@ -180,29 +181,30 @@ impl<J, C: Caller> PoolState<J, C> {
         } else {
             Next::CreateResource(self.start_job(None, now))
         };
-        // Where jobs are slow, nobody has called for help yet when they came while this worker seemed to be near.
+        // Jobs that were submitted shortly after this worker took its job have woken no other worker. If this job was
+        // slow, one is needed now.
         let is_near = is_fit && now.saturating_duration_since(since) < WORKER_NEARBY_WINDOW;
         let help = if is_near || self.queue.is_empty() { None } else { self.wake_one(now) };
         Some(Finished { caller, next, wake: help })
     }
 
-    /// A thread has come back from a job that was given up, and ends.
+    /// Uncounts an abandoned thread, which is about to end.
     pub(super) fn release_abandoned(&mut self) {
         self.abandoned -= 1;
     }
 
-    /// A worker found nothing to do and sleeps; the answer is whether it may do so for ever.
+    /// Adds an idle worker. Returns whether it may sleep without a timeout.
     pub(super) fn add_idle(&mut self, worker: Thread) -> bool {
         self.idle_workers.push(worker);
         self.workers <= self.limits.core_workers
     }
 
-    /// A worker got up, called or not.
+    /// Removes a worker that woke up, by whatever cause.
     pub(super) fn remove_idle(&mut self, worker: ThreadId) {
         self.idle_workers.retain(|sleeper| sleeper.id() != worker);
     }
 
-    /// A worker that has slept long leaves, unless it is needed.
+    /// Uncounts a worker that has been idle for too long, unless it belongs to the core. Returns whether it must end.
     pub(super) fn try_retire(&mut self) -> bool {
         let is_extra = self.workers > self.limits.core_workers || self.is_closed;
         if is_extra {
@@ -211,7 +213,7 @@ impl<J, C: Caller> PoolState<J, C> {
         is_extra
     }
 
-    /// A worker that was to be hired does not exist. When there is no other, those who wait are given back.
+    /// Uncounts a worker that could not be started. If there is no other, returns the callers of all queued jobs.
     pub(super) fn worker_start_failed(&mut self) -> Vec<C> {
         self.workers -= 1;
         if self.workers > 0 {
@@ -220,7 +222,7 @@ impl<J, C: Caller> PoolState<J, C> {
         self.queue.drain(..).map(|waiting| waiting.caller).collect()
     }
 
-    /// Looks for jobs that take too long and jobs that wait too long.
+    /// Finds jobs that run too long and jobs that wait too long.
     pub(super) fn inspect(&mut self, now: Instant) -> Inspection<C> {
         let mut answers = self.abandon_overdue(now);
         answers.extend(self.reject_late(now));
@@ -231,14 +233,14 @@ impl<J, C: Caller> PoolState<J, C> {
         Inspection { responses: answers, wakes: help, may_sleep: is_idle }
     }
 
-    /// No more jobs: everybody who sleeps is to be woken, and those who wait are given back.
+    /// Closes the pool. Returns the idle workers to wake and the callers of queued jobs.
     pub(super) fn close(&mut self) -> (Vec<Thread>, Vec<C>) {
         self.is_closed = true;
         let callers = self.queue.drain(..).map(|waiting| waiting.caller).collect();
         (std::mem::take(&mut self.idle_workers), callers)
     }
 
-    /// Counts something as begun.
+    /// Records the start of a job or of a resource.
     fn start_job(&mut self, caller: Option<C>, now: Instant) -> JobId {
         self.last_job_id += 1;
         let ticket = JobId(self.last_job_id);
@@ -246,12 +248,12 @@ impl<J, C: Caller> PoolState<J, C> {
         ticket
     }
 
-    /// Whether so many threads do not return that no more of them are risked.
+    /// Returns whether no jobs may be started, because too many threads are abandoned.
     fn is_blocked(&self) -> bool {
         self.abandoned >= self.limits.max_abandoned
     }
 
-    /// One more worker, as long as the core is not complete.
+    /// Wakes an idle worker, or starts one if the core is incomplete.
     fn wake_one(&mut self, now: Instant) -> Option<WakeAction> {
         if let Some(sleeper) = self.idle_workers.pop() {
             self.last_worker_seen = Some(now);
@@ -265,7 +267,7 @@ impl<J, C: Caller> PoolState<J, C> {
         Some(WakeAction::Spawn)
     }
 
-    /// The callers of jobs that take too long.
+    /// Abandons jobs that run too long. Returns their callers.
     fn abandon_overdue(&mut self, now: Instant) -> Vec<(C, JobError)> {
         let limit = self.limits.job_timeout;
         let overrun = self.running.extract_if(.., |job| now.saturating_duration_since(job.started_at) >= limit);
@@ -275,7 +277,7 @@ impl<J, C: Caller> PoolState<J, C> {
         callers.into_iter().flatten().map(|caller| (caller, JobError::TimedOut)).collect()
     }
 
-    /// The callers that have waited too long, or wait for nothing.
+    /// Removes jobs that have waited too long or cannot be started. Returns their callers.
     fn reject_late(&mut self, now: Instant) -> Vec<(C, JobError)> {
         let Some(wait) = self.limits.queue_timeout else { return Vec::new() };
         if self.is_blocked() {
@@ -285,8 +287,8 @@ impl<J, C: Caller> PoolState<J, C> {
         self.queue.drain(..late).map(|waiting| (waiting.caller, JobError::QueueTimeout)).collect()
     }
 
-    /// Workers for the jobs that wait although jobs should be quick: those who sleep, then new ones, at most as many as
-    /// there are already, so that a moment of many jobs does not start many threads.
+    /// Wakes workers for jobs that have waited too long: idle ones first, then new ones. It starts at most as many as
+    /// there are already, so that a short burst of jobs does not start many threads.
     fn wake_for_late_jobs(&mut self, now: Instant) -> Vec<WakeAction> {
         if self.is_blocked() {
             return Vec::new();
@@ -301,7 +303,7 @@ impl<J, C: Caller> PoolState<J, C> {
         help
     }
 
-    /// How many jobs have waited for so long. They stand at the front.
+    /// Returns how many jobs have waited for at least `time`. They are at the front of the queue.
     fn count_waiting_for(&self, time: Duration, now: Instant) -> usize {
         self.queue.partition_point(|waiting| now.saturating_duration_since(waiting.queued_at) >= time)
     }
@@ -333,7 +335,7 @@ mod tests {
         }
     }
 
-    /// Admits a job, and says whether somebody has to be hired for it.
+    /// Adds a job. Returns whether a worker must be started for it.
     fn hires(roster: &mut PoolState<u32, Patient>, now: Instant) -> bool {
         matches!(roster.enqueue(0, Patient, now), Ok(Some(WakeAction::Spawn)))
     }

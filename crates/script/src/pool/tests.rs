@@ -1,5 +1,5 @@
-//! Pools of workers whose jobs are made up: quick, held up, lost, or faulty. What is held up goes on when the test says so,
-//! and the test waits for what has to happen, however long it takes.
+//! Tests of pools with fake jobs that are fast, blocked, endless or faulty. Blocked jobs continue when the test
+//! releases them.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -12,20 +12,20 @@ use super::*;
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_mins(2);
 
-/// So short that a test can wait for it, and longer than a thread takes to start, also on a busy machine.
+/// Short enough to wait for in a test, but longer than a thread takes to start on a busy machine.
 const SHORT: Duration = Duration::from_secs(3);
 
-/// What can be asked of the workers.
+/// A job.
 enum TestJob {
     Nothing,
-    /// Goes on when the other end of the channel is dropped.
+    /// Blocks until the sender is dropped.
     Wait(Receiver<()>),
     Panic,
-    /// Spoils the tool.
+    /// Makes the resource unusable.
     Spoil,
 }
 
-/// Counts the jobs that it was used for, and itself among the tools that exist.
+/// Counts its jobs, and itself among the existing resources.
 struct TestResource {
     jobs: usize,
     is_spoiled: bool,
@@ -38,7 +38,7 @@ impl Drop for TestResource {
     }
 }
 
-/// Where answers go.
+/// Receives the result.
 struct TestCaller {
     answers: Sender<Answer>,
     gone: Arc<AtomicBool>,
@@ -56,7 +56,7 @@ impl Caller for TestCaller {
 struct TestWorker {
     alive: Arc<AtomicUsize>,
     fails_to_create: Arc<AtomicBool>,
-    /// Held by the test while no tool is to be made.
+    /// Held by the test while no resource may be created.
     create_lock: Arc<Mutex<()>>,
 }
 
@@ -91,7 +91,7 @@ impl Worker for TestWorker {
     }
 
     fn respond(&self, caller: TestCaller, answer: Answer) {
-        // A test that is over does not listen.
+        // The test may be over.
         let _ = caller.answers.send(answer);
     }
 }
@@ -112,14 +112,14 @@ impl TestPool {
         Self { pool: Pool::new(smith, limits), alive, fails_to_create: has_no_tools, create_lock: forge }
     }
 
-    /// Submits a job; the answer comes out of the receiver.
+    /// Submits a job. The receiver gets the result.
     fn submit(&self, job: TestJob) -> Receiver<Answer> {
         let (answers, receiver) = channel();
         drop(self.pool.submit(job, TestCaller { answers, gone: Arc::default() }));
         receiver
     }
 
-    /// Submits a job that goes on until the sender is dropped.
+    /// Submits a job that runs until the sender is dropped.
     fn submit_blocked(&self) -> (Sender<()>, Receiver<Answer>) {
         let (end, wait) = channel();
         (end, self.submit(TestJob::Wait(wait)))
@@ -134,7 +134,7 @@ impl TestPool {
     }
 }
 
-/// One worker, and nothing takes too long.
+/// Returns limits with one worker and long timeouts.
 fn limits() -> Limits {
     Limits {
         core_workers: 1,
@@ -252,7 +252,7 @@ fn what_is_lost_is_given_up_and_its_worker_replaced() {
     let (end, lost) = smithy.submit_blocked();
     assert_eq!(answer(&lost), Err(JobError::TimedOut));
     assert_eq!(smithy.pool.abandoned(), 1);
-    // The next worker could be slow on a machine that is busy, but not for ever.
+    // The next worker may be slow to start on a busy machine.
     wait_until(|| smithy.run(TestJob::Nothing).is_ok());
     drop(end);
     wait_until(|| smithy.pool.abandoned() == 0);

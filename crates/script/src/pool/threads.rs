@@ -1,5 +1,4 @@
-//! The threads of a pool and their clock: workers, and the watchdog that looks after them. What they decide stands in
-//! [`super::roster`].
+//! The threads of a pool: the workers and the watchdog. The decisions are made by [`super::pool_state`].
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +16,7 @@ pub(super) struct Threads<C: Worker> {
     pub(super) worker: C,
     limits: Limits,
     state: Mutex<State<C>>,
-    /// Told when there is nothing left to do, if somebody listens.
+    /// Notified when the pool becomes idle, if a thread waits for it.
     became_idle: Condvar,
 }
 
@@ -29,7 +28,7 @@ pub(super) struct State<C: Worker> {
     idle_waiters: usize,
 }
 
-/// Who looks after the workers. It sleeps as long as nothing runs.
+/// The thread that checks the workers. It sleeps while nothing runs.
 enum Watchdog {
     NotStarted,
     Awake,
@@ -37,7 +36,7 @@ enum Watchdog {
 }
 
 impl<C: Worker> State<C> {
-    /// Wakes the watchdog, if it sleeps.
+    /// Wakes the watchdog if it sleeps.
     fn wake_watchdog(&mut self) {
         if let Watchdog::Asleep(watchdog) = &self.watchdog {
             watchdog.unpark();
@@ -53,12 +52,12 @@ impl<C: Worker> Threads<C> {
         Self { worker: craft, limits, state, became_idle: Condvar::new() }
     }
 
-    /// Nothing panics while it holds the lock, and if it did the numbers would still be usable.
+    /// Locks the state. Nothing panics while it holds the lock; even then the state would be usable.
     pub(super) fn lock(&self) -> MutexGuard<'_, State<C>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a job, or answers it at once. Somebody may have to be called for it.
+    /// Enqueues a job, or responds with an error at once. Returns a worker to wake, if one is needed.
     pub(super) fn submit(&self, job: C::Job, caller: C::Caller) -> Option<WakeAction> {
         let now = Instant::now();
         let admitted = self.lock().pool.enqueue(job, caller, now);
@@ -96,7 +95,7 @@ impl<C: Worker> Threads<C> {
         Some(waiting)
     }
 
-    /// Calls those who have to help.
+    /// Wakes or starts workers.
     pub(super) fn wake(self: &Arc<Self>, help: impl IntoIterator<Item = WakeAction>) {
         for help in help {
             match help {
@@ -106,7 +105,7 @@ impl<C: Worker> Threads<C> {
         }
     }
 
-    /// Starts a worker, and the watchdog with the first of them.
+    /// Starts a worker, and the watchdog with the first one.
     fn start_worker(self: &Arc<Self>) {
         let Err(error) = self.start_watchdog().and_then(|()| self.spawn_thread("script", Self::run_worker)) else {
             return;
@@ -136,20 +135,20 @@ impl<C: Worker> Threads<C> {
             .map(|_| ())
     }
 
-    /// The life of a worker.
+    /// The main loop of a worker.
     fn run_worker(self: &Arc<Self>) {
         let mut tool = None;
         let mut next = Next::Sleep;
         loop {
             let (ticket, answer) = match next {
                 Next::Run(Assignment { id: ticket, job }) => {
-                    // A panic is a failure of this job. It takes the tool along, which may be in any state.
+                    // A panic fails this job only. The resource is dropped, because it may be in any state.
                     let attempt = catch_unwind(AssertUnwindSafe(|| self.run_job(&mut tool, ticket, job)));
                     (ticket, Some(attempt.unwrap_or(Err(JobError::Panicked))))
                 }
                 Next::CreateResource(ticket) => {
                     drop(tool.take());
-                    // When that fails, whoever needs the tool is told, if it fails then too.
+                    // If this fails, the next job tries again and reports the error.
                     tool = catch_unwind(AssertUnwindSafe(|| self.worker.create().ok())).ok().flatten();
                     (ticket, None)
                 }
@@ -173,7 +172,7 @@ impl<C: Worker> Threads<C> {
         }
     }
 
-    /// Does a job, with a new tool where the old one is not fit.
+    /// Runs a job. Creates a new resource first if the old one cannot be reused.
     fn run_job(&self, tool: &mut Option<C::Resource>, ticket: JobId, job: C::Job) -> Result<C::Output, JobError> {
         let mut ready = match tool.take() {
             Some(tool) if self.worker.is_reusable(&tool) => tool,
@@ -194,14 +193,14 @@ impl<C: Worker> Threads<C> {
         Ok(answer)
     }
 
-    /// Sleeps until there is a job; none when the worker is not needed any more.
+    /// Sleeps until there is a job. Returns `None` when the worker must stop.
     fn wait_for_job(&self) -> Option<Assignment<C::Job>> {
         let mut is_bored = false;
         loop {
             let mut state = self.lock();
             state.pool.remove_idle(thread::current().id());
             let assignment = state.pool.next_job(Instant::now());
-            // The watchdog also looks after jobs that wait because none may be begun.
+            // The watchdog also handles jobs that wait because none may be started.
             if assignment.is_some() || state.pool.waiting() > 0 {
                 state.wake_watchdog();
             }
@@ -225,7 +224,7 @@ impl<C: Worker> Threads<C> {
         }
     }
 
-    /// The life of the watchdog.
+    /// The main loop of the watchdog.
     fn run_watchdog(self: &Arc<Self>) {
         loop {
             let mut state = self.lock();

@@ -1,28 +1,27 @@
-//! What a test has said: the fields of a table or of an object that it hands over, each read as what it has to be. What the
-//! fields mean, and what stands in for those that are missing, is the business of `draft`. Errors are sentences for the
-//! author of the test.
+//! The arguments that a test passes: the fields of a table or an object, converted to the expected types. Their meaning
+//! and defaults are in `fixtures`. Errors are sentences for the author of the test.
 
 use mlua::{AnyUserData, ObjectLike, Table, Value};
 use restante_mail::mime::NamedAddress;
 
 use crate::objects::{describe_type, is_object, to_mailbox};
 
-/// How long a list may be.
+/// The maximum length of a list.
 const MAX_ITEMS: usize = 10_000;
 
-/// The fields of what a test has handed over.
+/// The fields of an argument.
 pub(super) enum Arguments<'a> {
-    /// Nothing was.
+    /// There is no argument.
     Nothing,
     /// A table that describes something, or an object that is a table.
     Table(&'a Table),
-    /// An object, as scripts get to see it.
+    /// An object of the script API.
     Object(&'a AnyUserData),
 }
 
 impl<'a> Arguments<'a> {
-    /// A field that is not known is a slip of the test's author, and so is an object that lacks the first of the known
-    /// ones: it is of another kind.
+    /// Reads an argument. An unknown field is an error. So is an object without the first of the known fields, because
+    /// it has another type.
     pub(super) fn new(value: &'a Value, what: &str, known: &[&str]) -> Result<Self, String> {
         let table = match value {
             Value::Nil => return Ok(Self::Nothing),
@@ -58,7 +57,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A number of seconds, of which only the whole ones count.
+    /// Returns a number of seconds, without its fraction.
     pub(super) fn seconds(&self, name: &str) -> Result<Option<i64>, String> {
         match self.value(name)? {
             Value::Nil => Ok(None),
@@ -88,7 +87,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A list of people, or one of them.
+    /// Returns a list of mailboxes, or a single one as a list.
     pub(super) fn mailboxes(&self, name: &str) -> Result<Option<Vec<NamedAddress>>, String> {
         let people = match self.value(name)? {
             Value::Nil => return Ok(None),
@@ -107,7 +106,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// A text; a number is taken for its digits, as everywhere in Lua.
+/// Returns a text. A number is converted to its digits, as everywhere in Lua.
 pub(super) fn text(name: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.to_string_lossy()),
@@ -116,7 +115,7 @@ pub(super) fn text(name: &str, value: &Value) -> Result<String, String> {
     }
 }
 
-/// The values of a list, up to the first that is nil.
+/// Returns the values of a list up to the first nil.
 pub(super) fn items(name: &str, list: &Table) -> Result<Vec<Value>, String> {
     let mut items = Vec::new();
     loop {
@@ -133,7 +132,7 @@ fn has_first_field(object: &impl ObjectLike, known: &[&str]) -> bool {
     matches!(first, Some(Ok(value)) if !value.is_nil())
 }
 
-/// An address object, or a text such as `ann@example.org` or `Ann <ann@example.org>`.
+/// Parses an address object, or a text such as `ann@example.org` or `Ann <ann@example.org>`.
 fn parse_mailbox(name: &str, value: &Value) -> Result<NamedAddress, String> {
     if let Some(NamedAddress { name, address }) = to_mailbox(value) {
         return Ok(NamedAddress::new(&name, &address));

@@ -1,5 +1,5 @@
-//! One test: a state of its own, a world of its own, and a thread of its own, because a call that hangs in C can only be
-//! left behind.
+//! Runs one test, in its own state, environment and thread. The thread is needed because a call that hangs in C code
+//! can only be abandoned.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::limits::THREAD_STACK_BYTES;
 use crate::loaded::ScriptError;
 use crate::{Settings, objects};
 
-/// How long a step may take beyond its limit. Lua code is stopped at the limit; this is for the rest.
+/// How long a step may take after its timeout. Lua code is stopped at the timeout; this is for C code.
 const STEP_GRACE: Duration = Duration::from_secs(1);
 
-/// What went wrong in a test.
+/// The failure of a test.
 pub(super) struct TestFailure {
-    /// In one line, with its place.
+    /// The error in one line, with its location.
     pub(super) text: String,
-    /// What the script and the test have written to the log.
+    /// The log lines of the script and the test.
     pub(super) log: Vec<LogEntry>,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn run(path: &Path, settings: &Settings, name: &str) -> Result<(), Te
     result.map_err(|error| TestFailure { text: error.to_string(), log: world.log_after(0) })
 }
 
-/// Loads the script and does something with it, on a thread of its own and not for ever.
+/// Loads the script on a separate thread and calls `work` with it. Fails if that takes too long.
 pub(super) fn run_in_thread<T: Send + 'static>(
     path: &Path,
     settings: &Settings,
@@ -63,13 +63,13 @@ pub(super) fn run_in_thread<T: Send + 'static>(
     }
 }
 
-/// How far the thread has come.
+/// The progress of the thread.
 enum Step<T> {
     Loaded(Result<(), ScriptError>),
     Done(T),
 }
 
-/// Nobody listens any more when a step took too long.
+/// Sends each step to `sender`. The receiver is gone if a step took too long.
 fn run_steps<T>(program: &Program, work: impl FnOnce(&mut Engine) -> T, tell: &Sender<Step<T>>) {
     let mut engine = match program.engine() {
         Ok(engine) => engine,
@@ -82,13 +82,13 @@ fn run_steps<T>(program: &Program, work: impl FnOnce(&mut Engine) -> T, tell: &S
     let _ = tell.send(Step::Done(work(&mut engine)));
 }
 
-/// Calls the function of a test; errors say what has failed.
+/// Calls the function of a test.
 fn call_test(engine: &mut Engine, world: &Arc<TestEnvironment>, name: &str) -> Result<(), String> {
     let Some(Value::Function(test)) = engine.global(name) else {
         return Err(format!("{name} is no function any more"));
     };
     let library = library::install(engine.lua(), world).map_err(|error| error.to_string())?;
-    // A test may well try another function for an event.
+    // A test may define other functions for events.
     objects::set_handlers_frozen(engine.lua(), false);
     let result = engine.call(Some(library::TEST_EVENT), &test, library).map_err(|mut error| {
         error.location = error.location.or_else(|| definition(&test));
@@ -97,7 +97,7 @@ fn call_test(engine: &mut Engine, world: &Arc<TestEnvironment>, name: &str) -> R
     result.and_then(|_| world.error().map_or(Ok(()), Err))
 }
 
-/// Where a function begins: better than no place at all.
+/// Returns where a function is defined.
 fn definition(function: &Function) -> Option<(String, u32)> {
     let info = function.info();
     let file = info.source?.strip_prefix('@')?.to_owned();

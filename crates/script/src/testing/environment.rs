@@ -1,5 +1,4 @@
-//! The world that a test of a script lives in: no network but the test's own, a few made-up mails, a log that is kept, and
-//! a clock that the test moves.
+//! The environment of a script test: a fake network, fake messages, a recorded log, and a clock that the test controls.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -16,13 +15,13 @@ use restante_mail::naming::{MailboxName, Naming};
 use crate::modules::SharedDict;
 use crate::services::{Clock, Level, Log, LogField, MailAccess, Services};
 
-/// How many entries of the log are kept.
+/// The maximum number of recorded log lines.
 const MAX_LOG_ENTRIES: usize = 1000;
 
-/// What a request is told when the test has nothing to answer with.
+/// The error of a request if the test has no response.
 const NO_NETWORK: &str = "there is no network in tests: set t.http";
 
-/// Everything around a script, made up.
+/// Fakes of all services.
 pub(super) struct TestEnvironment {
     pub(super) naming: Naming,
     state: Mutex<State>,
@@ -33,15 +32,15 @@ struct State {
     log: Vec<LogEntry>,
     messages: BTreeMap<(MailboxName, MessageId), (Summary, Bytes)>,
     last_id: u64,
-    /// How far the clock was moved.
+    /// How far the clock was advanced.
     clock_offset: Duration,
-    /// Answers requests.
+    /// Responds to requests.
     responder: Option<Function>,
-    /// What went wrong in the test's own part of the world.
+    /// An error in the test's own functions.
     error: Option<String>,
 }
 
-/// An entry of the log.
+/// A log line.
 #[derive(Clone, Debug)]
 pub(super) struct LogEntry {
     pub(super) level: Level,
@@ -54,13 +53,13 @@ impl TestEnvironment {
         Arc::new(Self { naming, state: Mutex::default() })
     }
 
-    /// This world for a script.
+    /// Returns the services for a script.
     pub(super) fn services(self: &Arc<Self>) -> Services {
         let commands = Arc::default();
         Services { http: self.clone(), mail: self.clone(), log: self.clone(), clock: self.clone(), commands }
     }
 
-    /// A dictionary that keeps to the clock of this world.
+    /// Creates a dictionary that uses this clock.
     pub(super) fn shared(self: &Arc<Self>) -> SharedDict {
         let world = self.clone();
         SharedDict::with_clock(move || {
@@ -69,12 +68,12 @@ impl TestEnvironment {
         })
     }
 
-    /// The log behind its first entries.
+    /// Returns the log lines after the first `known` ones.
     pub(super) fn log_after(&self, known: usize) -> Vec<LogEntry> {
         self.lock().log.get(known..).map(<[LogEntry]>::to_vec).unwrap_or_default()
     }
 
-    /// An id for the next mail.
+    /// Returns the id of the next message.
     pub(super) fn next_id(&self) -> MessageId {
         MessageId::from(self.lock().last_id + 1)
     }
@@ -89,7 +88,7 @@ impl TestEnvironment {
         self.lock().messages.remove(&(mailbox.clone(), id)).is_some()
     }
 
-    /// The mails of a mailbox, the oldest first.
+    /// Returns the messages of a mailbox, oldest first.
     pub(super) fn messages(&self, mailbox: &MailboxName) -> Vec<Summary> {
         let state = self.lock();
         let from = (mailbox.clone(), MessageId::ZERO);
@@ -112,7 +111,7 @@ impl TestEnvironment {
         self.lock().responder = Some(responder);
     }
 
-    /// Notes what went wrong where the script would not be told.
+    /// Records an error that the script would not see.
     pub(super) fn set_error(&self, text: String) {
         self.lock().error.get_or_insert(text);
     }
@@ -182,20 +181,20 @@ impl Clock for TestEnvironment {
 
 impl HttpService for TestEnvironment {
     fn send(&self, request: &Request) -> Result<Response, HttpError> {
-        // The responder is a function of the script, which may come back here.
+        // The responder is a Lua function, which may call this function again.
         let responder = self.lock().responder.clone();
         let responder = responder.ok_or_else(|| HttpError::Network(NO_NETWORK.to_owned()))?;
         let answer = call_responder(&responder, request).unwrap_or_else(|error| Err(error.to_string()));
         answer.map_err(HttpError::Network)
     }
 
-    /// While a call is under way, no other thread can enter its state to ask the test.
+    /// During a call, no other thread can enter the Lua state to call the responder.
     fn requires_caller_thread(&self) -> bool {
         true
     }
 }
 
-/// Asks the test for an answer.
+/// Calls the responder of the test.
 fn call_responder(responder: &Function, request: &Request) -> mlua::Result<Result<Response, String>> {
     let headers: HashMap<&str, &str> =
         request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -229,7 +228,7 @@ impl LogEntry {
     }
 }
 
-/// On one line: `info a bounce mailbox=ann subject="Hello you"`.
+/// One line: `info a bounce mailbox=ann subject="Hello you"`.
 impl fmt::Display for LogEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.level(), self.text.escape_debug())?;

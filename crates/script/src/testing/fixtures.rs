@@ -1,5 +1,5 @@
-//! Sessions and mail as tests describe them, made into values of the server. Whatever a test does not say gets a default
-//! that makes sense. Errors are sentences for the author of the test.
+//! Fixtures: converts the sessions and messages that a test describes into values of the server. Missing fields get
+//! defaults. Errors are sentences for the author of the test.
 
 use std::net::IpAddr;
 
@@ -29,7 +29,7 @@ pub(super) struct Session {
     pub(super) to: Vec<Address>,
 }
 
-/// Reads the session that a test describes.
+/// Parses a session.
 pub(super) fn parse_session(value: &Value) -> Result<Session, String> {
     let said = Arguments::new(value, "a session", &["remote_addr", "from", "to"])?;
     let from = said.mailbox("from")?.unwrap_or_else(|| NamedAddress::new("", SENDER));
@@ -43,7 +43,7 @@ pub(super) fn parse_session(value: &Value) -> Result<Session, String> {
     Ok(Session { from, ip, to })
 }
 
-/// The message on its way to the store that a test describes.
+/// Parses a message in delivery.
 pub(super) fn parse_inbound(value: &Value, naming: Naming) -> Result<IncomingMessage, String> {
     let known = ["mailboxes", "from", "to", "subject", "source", "text", "html", "headers", "attachments"];
     let said = Arguments::new(value, "a message", &known)?;
@@ -62,8 +62,7 @@ pub(super) fn parse_inbound(value: &Value, naming: Naming) -> Result<IncomingMes
     Ok(IncomingMessage { mailboxes, headline: mail.headline(), body: mail.source })
 }
 
-/// The stored message that a test describes, and its source. When the test does not say so, it has got this id, and has
-/// come at this time.
+/// Parses a stored message. Returns its summary and source. `id` and `now` are the defaults of its id and date.
 pub(super) fn parse_stored(
     value: &Value,
     naming: Naming,
@@ -87,12 +86,12 @@ pub(super) fn parse_stored(
     Ok((Summary { mailbox, id, headline: mail.headline(), received, size, seen: false }, mail.source))
 }
 
-/// The mailbox that a test means.
+/// Parses a mailbox name.
 pub(super) fn parse_mailbox(naming: Naming, name: &str) -> Result<MailboxName, String> {
     naming.parse_mailbox(name).map_err(|error| format!("no mailbox can be named after {name:?}: {error}"))
 }
 
-/// A mail as the server would see it.
+/// The parts of a message.
 struct FixtureMessage {
     from: NamedAddress,
     to: Vec<NamedAddress>,
@@ -107,7 +106,7 @@ impl FixtureMessage {
     }
 }
 
-/// The mail: what its header says, unless the test says something else.
+/// Parses a message. Fields that the test gives override the header of its source.
 fn parse_message(said: &Arguments<'_>) -> Result<FixtureMessage, String> {
     let (from, to, subject) = (said.mailbox("from")?, said.mailboxes("to")?, said.text("subject")?);
     if let Some(source) = said.bytes("source")?.filter(|source| !source.is_empty()) {
@@ -123,7 +122,7 @@ fn parse_message(said: &Arguments<'_>) -> Result<FixtureMessage, String> {
     let from = from.unwrap_or_else(|| NamedAddress::new("", SENDER));
     let to = to.unwrap_or_else(|| vec![NamedAddress::new("", RECIPIENT)]);
     let subject = subject.unwrap_or_else(|| SUBJECT.to_owned());
-    // An object without a source has no content either; its fields of that name are made from a source.
+    // An object without a source has no content; its fields `text` and so on are derived from the source.
     let content = if matches!(said, Arguments::Object(_)) { &Arguments::Nothing } else { said };
     let source = message_builder(content, &from, &to, &subject)?.build();
     Ok(FixtureMessage { from, to, subject, source })
@@ -153,7 +152,8 @@ fn message_builder(
     Ok(MessageBuilder { fields, text, html, attachments: attachments(said)? })
 }
 
-/// The table `headers`: names and values, or lists of values. Lua knows no order, so it is that of the names.
+/// Parses the table `headers`: names with a value or a list of values. Lua tables have no order, so the fields are
+/// sorted by name.
 fn header_fields(said: &Arguments<'_>) -> Result<Vec<(String, String)>, String> {
     let Some(table) = said.table("headers")? else { return Ok(Vec::new()) };
     let mut fields = Vec::new();
@@ -168,7 +168,7 @@ fn header_fields(said: &Arguments<'_>) -> Result<Vec<(String, String)>, String> 
             fields.push((name.clone(), text(&name, value)?));
         }
     }
-    // Values of one name stay in their order.
+    // A stable sort keeps the order of the values of one name.
     fields.sort_by(|(one, _), (other, _)| one.cmp(other));
     Ok(fields)
 }
@@ -193,7 +193,7 @@ fn parse_address(field: &str, mailbox: &NamedAddress) -> Result<Address, String>
     Address::parse(&mailbox.address, Alphabet::Utf8).map_err(|error| format!("{field}: {error}: {:?}", mailbox.address))
 }
 
-/// A mailbox as header fields write it.
+/// Formats a mailbox for a header field.
 fn header_address(mailbox: &NamedAddress) -> String {
     if mailbox.name.is_empty() {
         return mailbox.address.clone();

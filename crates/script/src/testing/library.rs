@@ -1,5 +1,5 @@
-//! The part of the object `t` that is written in Rust: it makes objects of scripts out of what tests say, and moves the
-//! world. `t.lua` is the part that tests call; what cannot be done it is told as nil and a sentence.
+//! The part of the object `t` that is written in Rust: creates objects for tests and controls the test environment.
+//! `t.lua` contains the functions that tests call. Functions return nil and a sentence to it if they fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::call_error::PRELUDE_NAME;
 use crate::event::{CallContext, Event};
 use crate::objects;
 
-/// The event that tests count as, outside of the functions that they call: the store can be used.
+/// The event of the call context outside of event functions. It allows the use of the store.
 pub(super) const TEST_EVENT: Event = Event::AfterStored;
 
-/// What a Rust function says to `t.lua`: a value, or nil and a sentence.
+/// The result of a native function for `t.lua`: a value, or nil and a sentence.
 type NativeResult = mlua::Result<(Value, Option<String>)>;
 
 /// A function for `t.lua`.
 type NativeFunction = fn(&Lua, &TestEnvironment, &Value) -> NativeResult;
 
-/// What `t.lua` calls with one value; there are two more, below.
+/// The functions that `t.lua` calls with one value. Two more are in [`install`].
 const NATIVE_FUNCTIONS: [(&str, NativeFunction); 16] = [
     ("session", session),
     ("sender", sender),
@@ -47,7 +47,7 @@ const NATIVE_FUNCTIONS: [(&str, NativeFunction); 16] = [
     ("note_fault", record_error),
 ];
 
-/// The object `t` for a state.
+/// Creates the object `t`.
 pub(super) fn install(lua: &Lua, world: &Arc<TestEnvironment>) -> mlua::Result<Value> {
     let native = lua.create_table()?;
     for (name, function) in NATIVE_FUNCTIONS {
@@ -69,12 +69,12 @@ fn session(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     to_native_result(fixtures::parse_session(value), |draft| objects::session(lua, &draft.from, draft.ip, &draft.to))
 }
 
-/// The session as it is when its sender is judged: there are no recipients yet.
+/// Returns the session at the time when its sender is judged: without recipients.
 fn sender(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     to_native_result(fixtures::parse_session(value), |draft| objects::session(lua, &draft.from, draft.ip, &[]))
 }
 
-/// The session as it is when its last recipient is judged.
+/// Returns the session at the time when its last recipient is judged.
 fn candidate(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     let draft = fixtures::parse_session(value).and_then(|draft| {
         if draft.to.is_empty() { Err("the session has no recipient to judge".to_owned()) } else { Ok(draft) }
@@ -82,17 +82,18 @@ fn candidate(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     to_native_result(draft, |draft| objects::session(lua, &draft.from, draft.ip, &draft.to))
 }
 
-/// A message for a test.
+/// Returns a message for a test.
 fn message(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     to_native_result(fixtures::parse_inbound(value, world.naming), |message| new_message(lua, &message))
 }
 
-/// A message for the script.
+/// Returns a message for the script.
 fn inbound_object(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     to_native_result(fixtures::parse_inbound(value, world.naming), |message| objects::inbound(lua, &message))
 }
 
-/// What would be stored of a message when the script's function has returned this; nil when nothing would be.
+/// Returns what would be stored of a message after the script's function returned `result`; nil if nothing would be
+/// stored.
 fn outcome(lua: &Lua, world: &TestEnvironment, (message, result): &(Value, Value)) -> NativeResult {
     let outcome = fixtures::parse_inbound(message, world.naming).and_then(|message| {
         let changed = objects::parse_inbound_result(result, &message, world.naming);
@@ -105,7 +106,7 @@ fn outcome(lua: &Lua, world: &TestEnvironment, (message, result): &(Value, Value
     )
 }
 
-/// A message that keeps its mail for as long as a test wants, unlike one that is being delivered.
+/// Returns a message that keeps its source, unlike one in delivery.
 fn new_message(lua: &Lua, message: &IncomingMessage) -> mlua::Result<Value> {
     let object: AnyUserData = construct(lua, "inbound_message", ())?;
     let mut mailboxes: Vec<&str> = Vec::new();
@@ -120,7 +121,7 @@ fn new_message(lua: &Lua, message: &IncomingMessage) -> mlua::Result<Value> {
     Ok(Value::UserData(object))
 }
 
-/// Metadata that keeps its mail, though that is not in the store.
+/// Returns metadata that keep their source, which is not in the store.
 fn metadata(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     to_native_result(parse_stored(world, value), |(summary, source)| {
         let object: AnyUserData = construct(lua, "message_metadata", ())?;
@@ -144,12 +145,12 @@ fn set_headline(lua: &Lua, object: &AnyUserData, headline: &Headline) -> mlua::R
     object.set("subject", headline.subject())
 }
 
-/// What a constructor makes. It lies in the registry, because a test may well have a global variable `address`.
+/// Calls a constructor. It is stored in the registry, because a test may have a global variable `address`.
 fn construct<T: FromLuaMulti>(lua: &Lua, class: &str, arguments: impl IntoLuaMulti) -> mlua::Result<T> {
     lua.named_registry_value::<Function>(class)?.call(arguments)
 }
 
-/// A stored message.
+/// Stores a message.
 fn store_message(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     to_native_result(parse_stored(world, value), |(summary, source)| {
         let object = objects::metadata(lua, &summary, true)?;
@@ -158,7 +159,7 @@ fn store_message(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeRes
     })
 }
 
-/// What was stored just now: described by a table, or there already.
+/// Returns a stored message. A table is stored now; an object is returned as it is.
 fn stored_object(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     if !value.is_userdata() {
         return store_message(lua, world, value);
@@ -167,7 +168,7 @@ fn stored_object(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeRes
     to_native_result(described, |()| Ok(value.clone()))
 }
 
-/// What was stored and is not any more.
+/// Deletes a message and returns its metadata.
 fn deleted_object(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     to_native_result(parse_stored(world, value), |(summary, _)| {
         world.remove(&summary.mailbox, summary.id);
@@ -197,7 +198,8 @@ fn advance(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     })
 }
 
-/// It is the turn of the script's function for an event. What the test had before is kept in the table that is returned.
+/// Prepares the call of the script's function for an event. Returns a table with the function and the globals of the
+/// test.
 fn enter(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     let name = value.to_string()?;
     let event = Event::ALL.into_iter().find(|event| event.name() == name);
@@ -212,7 +214,7 @@ fn enter(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     Ok((Value::Table(turn), None))
 }
 
-/// It is the turn of the test again. What the function has left behind is gone, as it is when the server calls it.
+/// Returns to the test after a call. The globals of the function are discarded, as after a call by the server.
 fn leave(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     set_event(lua, TEST_EVENT)?;
     objects::set_handlers_frozen(lua, false);
@@ -235,12 +237,12 @@ fn copy_table(table: &Table, from: &Table) -> mlua::Result<()> {
     from.for_each(|key: Value, value: Value| table.raw_set(key, value))
 }
 
-/// What the function for an event must not return, if it has.
+/// Returns an error if `result` is not a valid verdict.
 fn judge(event: &str, result: &Value) -> Option<String> {
     objects::parse_verdict(result).err().map(|text| format!("{event} {text}"))
 }
 
-/// Adds to a list what the log holds beyond it.
+/// Appends the new log lines to a list.
 fn logs(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     let Value::Table(list) = value else { return Ok((Value::Nil, None)) };
     for entry in world.log_after(list.raw_len()) {
@@ -257,7 +259,7 @@ fn logs(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     Ok((value.clone(), None))
 }
 
-/// What a field of the log holds; a table as the JSON that stands in the log.
+/// Converts the value of a log field. Tables become JSON text, as in the log.
 fn json_value(lua: &Lua, held: &serde_json::Value) -> mlua::Result<Value> {
     match held {
         serde_json::Value::Bool(held) => Ok(Value::Boolean(*held)),
@@ -267,13 +269,13 @@ fn json_value(lua: &Lua, held: &serde_json::Value) -> mlua::Result<Value> {
     }
 }
 
-/// The function of the test that answers requests.
+/// Sets the function of the test that responds to requests.
 fn set_responder(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     world.set_responder(Function::from_lua(value.clone(), lua)?);
     Ok((Value::Nil, None))
 }
 
-/// What went wrong where the script was not told.
+/// Records an error that the script did not see.
 fn record_error(_: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
     world.set_error(value.to_string()?);
     Ok((Value::Nil, None))

@@ -1,39 +1,39 @@
-//! Made-up mail as bytes: a small writer of MIME, for tests of scripts. It writes what its fields say; which fields a test
-//! may give, and what stands in for those it does not give, is decided in `draft`.
+//! A small MIME writer for script tests. It writes the given fields. Which fields a test can give, and their defaults,
+//! is decided in `fixtures`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
-/// How long a line of base64 is (RFC 2045 section 6.8).
+/// The length of a line of base64 (RFC 2045 section 6.8).
 const BASE64_LINE_CHARS: usize = 76;
 
-/// What a mail is written from.
+/// The contents of a message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MessageBuilder {
-    /// Header fields in their order, without those about its content.
+    /// Header fields in their order, without those about the content.
     pub(super) fields: Vec<(String, String)>,
-    /// Its plain text.
+    /// The plain text.
     pub(super) text: Option<Vec<u8>>,
-    /// Its HTML.
+    /// The HTML.
     pub(super) html: Option<Vec<u8>>,
-    /// What is attached.
+    /// The attachments.
     pub(super) attachments: Vec<Attachment>,
 }
 
-/// A file that comes along.
+/// An attachment.
 #[derive(Clone, Debug)]
 pub(super) struct Attachment {
-    /// Its name.
+    /// The file name.
     pub(super) filename: String,
-    /// Its type, as `image/png`.
+    /// The media type, as `image/png`.
     pub(super) content_type: String,
-    /// Its bytes.
+    /// The bytes.
     pub(super) content: Vec<u8>,
 }
 
 impl MessageBuilder {
-    /// The mail, with lines that end in CRLF. Texts are sent as they are (8bit), attachments in base64.
+    /// Returns the message with CRLF line ends. Texts are written as 8bit, attachments in base64.
     pub(super) fn build(&self) -> Bytes {
         let mut mail = Vec::new();
         for (name, value) in &self.fields {
@@ -56,7 +56,7 @@ impl MessageBuilder {
         mail.into()
     }
 
-    /// One text as it is, or both as alternatives.
+    /// Writes one text as it is, or both as alternatives.
     fn write_texts(&self, mail: &mut Vec<u8>) {
         let (text, html) = match (&self.text, &self.html) {
             (Some(text), Some(html)) => (text, html),
@@ -72,7 +72,7 @@ impl MessageBuilder {
         push_closing_boundary(mail, &boundary);
     }
 
-    /// A boundary that no text holds; base64 cannot hold it.
+    /// Returns a boundary that no text contains. Base64 cannot contain it.
     fn boundary(&self, kind: &str) -> String {
         let mut boundary = format!("=_{kind}");
         while [&self.text, &self.html].into_iter().flatten().any(|text| contains(text, &boundary)) {

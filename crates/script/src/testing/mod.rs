@@ -1,6 +1,6 @@
-//! `restante script test`: loads a script apart from any server, and runs the tests that its author has written. A test is
-//! a global function whose name begins with `test_`; it gets the object `t` of `t.lua`, with which it makes up sessions and
-//! mail, calls the script's functions as the server would, and says what it expects.
+//! `restante script test`: loads a script without a server and runs its tests. A test is a global function whose name
+//! starts with `test_`. It gets the object `t` of `t.lua`, with which it creates sessions and messages, calls the
+//! script's functions as the server would, and checks the results.
 
 mod arguments;
 mod case;
@@ -22,14 +22,14 @@ use crate::loaded::ScriptError;
 use case::TestFailure;
 use environment::TestEnvironment;
 
-/// What the names of tests begin with.
+/// The prefix of test names.
 const TEST_PREFIX: &str = "test_";
 
-/// How many lines of the log are shown for a test that has failed.
+/// The maximum number of log lines that are shown for a failed test.
 const MAX_LOG_LINES: usize = 100;
 
-/// Runs the tests of a script that are named, or all of them, and writes what has become of each. A name may end in `*`.
-/// Says whether there were tests and all have passed.
+/// Runs the tests with the given names, or all tests, and writes their results. A name may end in `*`. Returns whether
+/// there were tests and all passed.
 pub fn run_tests(path: &Path, settings: &Settings, names: &[String], out: &mut dyn Write) -> Result<bool, ScriptError> {
     let tests = list_tests(path, settings)?;
     let unwritten =
@@ -56,8 +56,7 @@ pub fn run_tests(path: &Path, settings: &Settings, names: &[String], out: &mut d
     Ok(unknown.is_empty() && failed == 0)
 }
 
-/// The names of the tests, in the order in which they stand in the file. Those of other files, which it requires, come
-/// behind.
+/// Returns the names of the tests in the order of the file. Tests of required files come last.
 fn list_tests(path: &Path, settings: &Settings) -> Result<Vec<String>, ScriptError> {
     let main = format!("@{}", path.display());
     let mut tests = case::run_in_thread(path, settings, &TestEnvironment::new(settings.naming), move |engine| {
@@ -68,7 +67,7 @@ fn list_tests(path: &Path, settings: &Settings) -> Result<Vec<String>, ScriptErr
     Ok(tests.into_iter().map(|(_, name)| name).collect())
 }
 
-/// Where a function stands: in another file, in which, in which line.
+/// Returns the sort key of a function: whether it is in another file, the file, the line.
 fn definition_order(engine: &Engine, name: &str, main: &str) -> (bool, String, usize) {
     let Some(Value::Function(function)) = engine.global(name) else { return (true, String::new(), 0) };
     let info = function.info();

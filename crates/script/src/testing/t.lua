@@ -1,8 +1,8 @@
--- The object `t` that tests of scripts get: made-up sessions and mail, calls of the script's functions as the server makes
--- them, checks, and the world around. It is called with `native`, the part that is written in Rust (library.rs), whose
--- functions return nil and a sentence when they cannot do what is asked.
+-- The object `t` for tests of scripts: creates sessions and messages, calls the script's functions as the server does,
+-- checks results, and controls the test environment. It is called with `native`, the part written in Rust (library.rs),
+-- whose functions return nil and a sentence if they fail.
 --
--- Errors are raised with the level of whoever has called the library, so that they name a line of the test.
+-- Errors are raised with the level of the caller, so that they name a line of the test.
 
 local native = ...
 local error, getmetatable, next, pairs, pcall, rawget, setmetatable, tostring, type =
@@ -61,7 +61,7 @@ local function shown_table(value, depth)
   return "{ " .. concat(parts, ", ") .. " }"
 end
 
--- A value in short, as it is written in Lua where that is possible.
+-- Formats a value, in Lua syntax if possible.
 function shown(value, depth)
   if type(value) == "string" then
     return quoted(value)
@@ -71,7 +71,8 @@ function shown(value, depth)
   return tostring(value)
 end
 
--- Tables are the same when their contents are. `seen` holds the pairs that are being compared: a table may hold itself.
+-- Returns whether two values are equal. Tables are equal if their contents are. `seen` contains the pairs that are
+-- being compared, because a table may contain itself.
 local function same(a, b, seen)
   if a == b then
     return true
@@ -150,7 +151,7 @@ function t.fail(note)
   error(note == nil and "failed" or tostring(note), 2)
 end
 
--- The action of a verdict; nil when it is none.
+-- Returns the action of a verdict, or nil if the value is not a verdict.
 local function action_of(verdict)
   return type(verdict) == "userdata" and verdict.action or nil
 end
@@ -175,9 +176,9 @@ function t.denies(verdict, code, text)
   end
 end
 
--- Makers -------------------------------------------------------------------------------------------------------------
+-- Constructors -------------------------------------------------------------------------------------------------------
 
--- The native function, for tests: what it cannot make is an error of the test.
+-- Wraps a native function for tests: its error becomes an error of the test.
 local function for_tests(make)
   return function(fields)
     local value, problem = make(fields)
@@ -197,7 +198,7 @@ t.advance = for_tests(native.advance)
 
 -- Runners ------------------------------------------------------------------------------------------------------------
 
--- Makes what a runner works on; level 3 is the line of the test.
+-- Calls a native function for a runner; level 3 is the line of the test.
 local function made(make, fields)
   local value, problem = make(fields)
   if problem then
@@ -206,7 +207,7 @@ local function made(make, fields)
   return value
 end
 
--- Calls the script's function for an event, if there is one. Errors keep the place that they have.
+-- Calls the script's function for an event, if there is one. Errors keep their location.
 local function call(event, argument)
   local turn = native.enter(event)
   local ok, result = true, nil
@@ -241,7 +242,7 @@ end
 
 function t.deliver(fields)
   local message = made(native.message, fields)
-  -- The function gets a copy: what it changes and does not return does not count.
+  -- The function gets a copy: changes that it does not return have no effect.
   local result = call("before.message_stored", made(native.passing, message))
   local stored, problem = native.outcome(message, result)
   if problem then
@@ -258,7 +259,7 @@ function t.deleted(fields)
   call("after.message_deleted", made(native.departure, fields))
 end
 
--- The world ----------------------------------------------------------------------------------------------------------
+-- Test environment ---------------------------------------------------------------------------------------------------
 
 local responder
 local requests, logs = {}, {}
@@ -273,8 +274,8 @@ local function unknown_field(answer)
   end
 end
 
--- Answers a request in place of the network: a table, or nil and a sentence. An error in the test's function would be
--- taken for a broken network, so it is kept for the end of the test.
+-- Responds to a request instead of the network: a table, or nil and a sentence. The script would take an error of the
+-- test's function for a network error, so it is reported at the end of the test.
 native.respond_by(function(method, url, headers, body)
   local request = { method = method, url = url, headers = headers, body = body }
   requests[#requests + 1] = request

@@ -1,4 +1,4 @@
-//! The runner: small scripts, and what is printed about their tests.
+//! Tests of the test runner: small scripts and the printed results.
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use restante_testdir::TestDir;
 
 use super::*;
 
-/// A folder with scripts that is gone when it is dropped.
+/// A temporary folder with scripts.
 struct Folder(TestDir);
 
 impl Folder {
@@ -20,7 +20,7 @@ impl Folder {
         Self(folder)
     }
 
-    /// Runs the tests of `rules.lua`: whether all passed, and what was printed, with the bare names of files.
+    /// Runs the tests of `rules.lua`. Returns whether all passed, and the output without the folder.
     fn test(&self, settings: &Settings, names: &[&str]) -> (bool, String) {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut out = Vec::new();
@@ -47,12 +47,12 @@ fn settings() -> Settings {
     }
 }
 
-/// What is printed about a script with this text.
+/// Returns the output for a script.
 fn printed(script: &str) -> String {
     Folder::new(&[("rules.lua", script)]).test(&settings(), &[]).1
 }
 
-/// What a test with this body, which is line 1 of its file, fails with; `ok` when it passes.
+/// Runs a test with this body on line 1 of the file. Returns its error, or `ok`.
 fn outcome(body: &str) -> String {
     let said = printed(&format!("function test_it(t) {body}\nend"));
     let lines: Vec<&str> = said.lines().collect();

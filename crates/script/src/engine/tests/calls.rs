@@ -1,4 +1,4 @@
-//! Events, and what is said about calls that fail.
+//! Tests of events and of errors in calls.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -29,7 +29,7 @@ fn message() -> IncomingMessage {
     }
 }
 
-/// The kind, the line and the text.
+/// Returns the kind, the line and the text.
 fn parts(error: &CallError) -> (CallErrorKind, Option<u32>, &str) {
     let place = error.location.as_ref();
     if let Some((file, _)) = place {

@@ -1,4 +1,4 @@
-//! What stays and what is forgotten.
+//! Tests of globals: which persist and which are cleared.
 
 use mlua::Function;
 

@@ -1,4 +1,4 @@
-//! The standard library as scripts find it, open and sandboxed.
+//! Tests of the standard library, with and without the sandbox.
 
 use mlua::Value;
 
@@ -71,7 +71,7 @@ fn catching_errors_works_as_in_lua() {
         ),
         ("pcall()", "rules.lua:1: bad argument #1 to 'pcall' (value expected)"),
         ("local ok, e = pcall(os.exit) result = type(e)", "string"),
-        // What the host raises is a text too, with the line.
+        // Errors of the host are strings with the line, too.
         (
             "local ok, e = pcall(function()\n debug.getinfo('x') end) result = type(e) .. e:match('[^/]*$')",
             "stringrules.lua:2: bad argument #1 to 'getinfo' (function or level expected)",

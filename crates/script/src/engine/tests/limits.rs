@@ -1,4 +1,4 @@
-//! Time and memory: nothing that a script does keeps a call going.
+//! Tests of the limits on time, memory and call depth.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -10,7 +10,7 @@ use crate::call_error::CallErrorKind;
 use crate::event::Event;
 use crate::limits::THREAD_STACK_BYTES;
 
-/// Ways to go on for ever; the first line is the one that is named.
+/// Scripts that never end. The error names line 1.
 const ENDLESS: &[&str] = &[
     "while true do end",
     "while true do pcall(function() while true do end end) end",
@@ -36,7 +36,7 @@ const ENDLESS: &[&str] = &[
     "local t = setmetatable({}, {__tostring = tostring}) print(t)",
     "local t = setmetatable({}, {__tostring = tostring}) string.format('%s', t)",
     "local t = setmetatable({}, {__tostring = tostring}) require('logger').info(t)",
-    // Few tables, and more calls than anybody can wait for.
+    // Few tables, but exponentially many calls.
     "local meta = {__lt = tostring, __tostring = table.sort} local t = setmetatable({}, meta) \
      for i = 1, 40 do t = setmetatable({t, t, t}, meta) end tostring(t)",
     "os.execute('sleep 3600')",
@@ -58,7 +58,7 @@ fn nothing_goes_on_after_the_deadline() {
     });
 }
 
-/// Ways to nest calls on the stack of the thread, alone and together.
+/// Scripts that nest calls on the stack of the thread, alone and combined.
 const NESTED: &[&str] = &[
     "local f f = function() coroutine.wrap(f)() end f()",
     "local f f = function() coroutine.wrap(f)() end while true do pcall(f) end",
@@ -84,7 +84,7 @@ fn calls_that_nest_without_end_do_not_end_the_process() {
     });
 }
 
-/// Functions of C that call others, and how each of them gets from one object to the next.
+/// C functions that call other functions, each with a way to get from one object to the next.
 const LINKS: &[&str] = &[
     "{__tostring = WRAP(tostring)}",
     "{__tostring = WRAP(table.sort), __lt = WRAP(tostring)}",
@@ -103,12 +103,12 @@ const LINKS: &[&str] = &[
     "{__tostring = WRAP(print)}",
 ];
 
-/// A long chain of objects, each of which is asked by the one before it.
+/// A long chain of objects, in which each object calls the next.
 const CHAIN: &str = "local t = setmetatable({}, {__tostring = function() return 'end' end}) \
                      for i = 1, 100000 do t = setmetatable({t, t}, LINK) end \
                      pcall(tostring, t) table.sort({t, t}, tostring) result = 'over'";
 
-/// How they may end. A wrapped function that comes back to itself is still under way, which is an error of its own.
+/// The possible results. If a wrapped function calls itself, Lua raises an error because the coroutine is running.
 const ENDS: &[&str] =
     &["over", "stack overflow", "nests its calls too deeply", "took longer than 1s", "cannot resume dead coroutine"];
 
@@ -138,7 +138,7 @@ fn on_the_stack_of_a_worker(work: impl FnOnce() + Send + 'static) {
 #[test]
 fn the_line_of_an_endless_loop_is_named_and_the_state_is_spent() {
     let mut stage = Stage::script("function busy()\n  local i = 0\n  while true do\n    i = i + 1 end\nend");
-    // Time enough to load the script on a busy machine.
+    // Enough time to load the script on a busy machine.
     stage.settings.timeout = Duration::from_secs(3);
     let mut engine = stage.engine().unwrap();
     let busy = engine.lua().globals().get("busy").unwrap();
@@ -173,7 +173,7 @@ fn other_threads_can_know_where_a_call_is() {
     assert_eq!(engine.location().best_known(Event::MailFrom), None);
 }
 
-/// Ways to fill the memory, in small pieces and in large ones, and what does not help against the limit.
+/// Scripts that fill the memory with small or large allocations, and attempts to bypass the limit.
 const GREEDY: &[&str] = &[
     "local t = {} while true do t[#t + 1] = {} end",
     "local s = 'x' while true do s = s .. s end",

@@ -1,5 +1,5 @@
-//! What scripts can and cannot do, each as a few lines of Lua. This file is the stage: a folder with files, and services
-//! that do nothing but remember.
+//! Tests of what scripts can and cannot do, each with a few lines of Lua. This file contains the fixture: a folder with
+//! files, and fake services.
 
 mod calls;
 mod globals;
@@ -23,7 +23,7 @@ use crate::fake_mail::FakeMail;
 use crate::modules::SharedDict;
 use crate::services::{Level, Log, LogField, Services, SystemClock};
 
-/// A folder with a script and what lies beside it, and how the script is run.
+/// A folder with a script and the files next to it, and the settings for it.
 struct Stage {
     folder: PathBuf,
     /// Removes the folder when dropped.
@@ -55,7 +55,7 @@ impl Stage {
         Self { folder, _dir: dir, settings, log: Arc::default() }
     }
 
-    /// A script alone.
+    /// Creates a folder with only a script.
     fn script(text: &str) -> Self {
         Self::new(&[("rules.lua", text)])
     }
@@ -77,7 +77,7 @@ impl Stage {
         self.program()?.engine().map_err(|error| error.to_string())
     }
 
-    /// Loads the script, and says what it has left in the global `result`, or the error without the folder.
+    /// Loads the script. Returns its global `result`, or the error without the folder.
     fn result(&self) -> String {
         match self.engine() {
             Ok(engine) => text(&engine, "result"),
@@ -86,19 +86,19 @@ impl Stage {
     }
 }
 
-/// A global as text.
+/// Returns a global as text.
 fn text(engine: &Engine, name: &str) -> String {
     engine.global(name).unwrap_or(Value::Nil).to_string().unwrap()
 }
 
-/// Runs every script of a table and compares what it leaves, or the error it ends with.
+/// Runs every script of a table and compares the result or the error.
 fn all_give(table: &[(&str, &str)]) {
     for (script, result) in table {
         assert_eq!(Stage::script(script).result(), *result, "{script}");
     }
 }
 
-/// Keeps what was logged, at the level that servers have unless told otherwise.
+/// Records log lines, at the default log level.
 #[derive(Default)]
 struct Memory(Mutex<Vec<(Level, String)>>);
 
@@ -112,7 +112,7 @@ impl Log for Memory {
     }
 }
 
-/// There is no network.
+/// A network on which every request times out.
 struct Nothing;
 
 impl HttpService for Nothing {

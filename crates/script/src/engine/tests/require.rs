@@ -1,4 +1,4 @@
-//! Files beside the script.
+//! Tests of files next to the script.
 
 use std::fs;
 

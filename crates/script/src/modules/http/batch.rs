@@ -1,5 +1,5 @@
-//! Several requests at the same time. Answers enter the Lua state, whose memory is limited, one by one as they come, so
-//! that no more of them are held outside than are under way.
+//! `http.request_batch`: concurrent requests. Each response is moved into the Lua state, whose memory is limited, as
+//! soon as it arrives. So no more responses are held outside of it than requests are in flight.
 
 use std::sync::mpsc;
 use std::sync::{Mutex, PoisonError};
@@ -14,17 +14,17 @@ use super::options;
 use super::{send_within, to_lua_result};
 use crate::event::CallContext;
 
-/// How many requests are under way at the same time.
+/// The maximum number of concurrent requests.
 const MAX_IN_FLIGHT: usize = 8;
 
-/// How many requests a batch may have.
+/// The maximum number of requests in a batch.
 const MAX_REQUESTS: usize = 100;
 
-/// How long the answers of a batch may be together, in bytes.
+/// The maximum size of all responses of a batch.
 const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Sends the requests of a table. Gives a table of answers, and one of errors when there are any; each stands where its
-/// request does.
+/// Sends the requests of a table. Returns a table of responses, and a table of errors if there are any. Both use the
+/// indexes of the requests.
 pub(super) fn send(lua: &Lua, client: &dyn HttpService, requests: &Table) -> mlua::Result<(Table, Option<Table>)> {
     let count = requests.raw_len();
     if count > MAX_REQUESTS {
@@ -46,7 +46,7 @@ pub(super) fn send(lua: &Lua, client: &dyn HttpService, requests: &Table) -> mlu
     let mut left = MAX_RESPONSE_BYTES;
     send_all(client, queue, deadline, |place, response| {
         let response = response.and_then(|response| {
-            // Those that are shorter may still fit.
+            // Smaller responses may still fit.
             left = left.checked_sub(response_size(&response)).ok_or("the answers of the batch are too long")?;
             Ok(response)
         });
@@ -71,7 +71,7 @@ fn response_size(response: &Response) -> usize {
     headers + response.url.len() + response.body.len()
 }
 
-/// Sends all of them, and hands over what comes back; ends early when that fails.
+/// Sends all requests and passes each result to `take`. Stops at the first error of `take`.
 fn send_all(
     client: &dyn HttpService,
     queue: Vec<(usize, Request)>,
@@ -87,14 +87,14 @@ fn send_all(
     let work = |sender: mpsc::SyncSender<_>| {
         let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
         while let Some((place, request)) = next() {
-            // When nobody takes the answer, nobody wants the others.
+            // The receiver is gone if a response could not be stored. The other requests are not needed then.
             if sender.send((place, send_within(client, request, deadline))).is_err() {
                 return;
             }
         }
     };
     thread::scope(|scope| {
-        // Moved in here, so that it is gone before the threads are waited for, however this ends.
+        // Moved here, so that it is dropped before the scope waits for the threads, also on an early return.
         let receiver = receiver;
         for _ in 0..workers {
             let (work, sender) = (&work, sender.clone());

@@ -1,27 +1,27 @@
-//! How much a request, or a batch of them, may take. It is counted while they are put together: a small table can name one long
-//! text many times, and what is made of it lies outside of the memory that is counted for a script.
+//! The memory budget of a request or a batch. It is charged while requests are built: a small table can contain one
+//! long text many times, and the resulting request is not covered by the memory limit of the Lua state.
 
 use mlua::{Lua, LuaString, Value};
 
 use crate::limits;
 use crate::modules::convert::to_text;
 
-/// The most bytes of one request, and of all the requests that are sent together by one call of `request_batch`.
+/// The maximum size of a request, or of all requests of one `request_batch`.
 const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
 
-/// What a text takes beside itself.
+/// The memory use of a text in addition to its bytes.
 const TEXT_OVERHEAD_BYTES: usize = 32;
 
-/// After how many texts the limits of the call are looked after.
+/// The number of reservations after which the limits of the call are checked.
 const LIMIT_CHECK_INTERVAL: u32 = 1024;
 
-/// Why there is no request.
+/// The reason why there is no request.
 pub(super) enum RequestError {
-    /// The arguments make none.
+    /// The arguments are invalid.
     Invalid(String),
-    /// They take more than there is room for.
+    /// The budget is exceeded.
     TooLarge,
-    /// Lua itself failed.
+    /// Lua failed.
     Lua(mlua::Error),
 }
 
@@ -31,7 +31,7 @@ impl From<mlua::Error> for RequestError {
     }
 }
 
-/// What is left for them.
+/// The remaining budget.
 pub(super) struct RequestBudget<'a> {
     pub(super) lua: &'a Lua,
     remaining: usize,
@@ -43,7 +43,7 @@ impl<'a> RequestBudget<'a> {
         Self { lua, remaining: MAX_REQUEST_BYTES, reservations: 0 }
     }
 
-    /// What `tostring` makes of a value.
+    /// Converts a value as `tostring` does, and charges its length.
     pub(super) fn text(&mut self, value: &Value) -> Result<String, RequestError> {
         if let Value::String(text) = value {
             self.reserve(text.as_bytes().len())?;
@@ -54,14 +54,14 @@ impl<'a> RequestBudget<'a> {
         Ok(text)
     }
 
-    /// The bytes of a text.
+    /// Copies the bytes of a text, and charges them.
     pub(super) fn bytes(&mut self, text: &LuaString) -> Result<Vec<u8>, RequestError> {
         let bytes = text.as_bytes();
         self.reserve(bytes.len())?;
         Ok(bytes.to_vec())
     }
 
-    /// So many bytes are needed.
+    /// Charges `length` bytes.
     pub(super) fn reserve(&mut self, length: usize) -> Result<(), RequestError> {
         self.reservations = self.reservations.wrapping_add(1);
         if self.reservations.is_multiple_of(LIMIT_CHECK_INTERVAL) {

@@ -1,6 +1,5 @@
-//! The module `http`: requests to anywhere. They count against the time of the call, so nothing waits for a server that
-//! does not answer; what went wrong is nil and a text, never raised, because servers fail for reasons that are no fault of
-//! a script.
+//! The module `http`: requests to any server. They are limited by the deadline of the call. Errors are returned as nil
+//! and a text and never raised, because a failing server is not an error of the script.
 
 mod batch;
 mod budget;
@@ -16,7 +15,7 @@ use restante_http_client::{HttpService, Request, Response};
 use self::budget::{RequestBudget, RequestError};
 use crate::event::CallContext;
 
-/// The module.
+/// Creates the module.
 pub(super) fn module(lua: &Lua, client: &Arc<dyn HttpService>) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     for method in ["get", "post", "put", "patch", "delete", "head"] {
@@ -55,7 +54,7 @@ fn send_request(
     }
 }
 
-/// Sends a request, which takes no longer than it says and than the call may.
+/// Sends a request, limited by its own timeout and by the deadline of the call.
 fn send_within(client: &dyn HttpService, mut request: Request, deadline: Instant) -> Result<Response, String> {
     request.timeout = request.timeout.min(deadline.saturating_duration_since(Instant::now()));
     client.send(&request).map_err(|failure| failure.to_string())

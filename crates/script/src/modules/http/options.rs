@@ -1,5 +1,5 @@
-//! From the arguments of a script to a request. Options that are unknown, or of a type that makes no sense for them, are
-//! passed over, as scripts are used to.
+//! Converts the arguments of a script into a request. Unknown options and options of the wrong type are ignored, as
+//! scripts expect.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use restante_http_client::Request;
 use super::budget::{RequestBudget, RequestError};
 use crate::modules::convert::{to_number, to_text_prefix};
 
-/// How many header fields and how many cookies a request may have.
+/// The maximum number of header fields, and of cookies, of a request.
 const MAX_PAIRS: usize = 1000;
 
-/// How much of what is wrong is shown.
+/// The maximum length of an invalid value in an error.
 const MAX_SHOWN_BYTES: usize = 100;
 
-/// The request that is meant. Without an option its time is not limited.
+/// Parses a request. Without the option `timeout` its duration is not limited.
 pub(super) fn parse_request(
     room: &mut RequestBudget<'_>,
     method: &Value,
@@ -48,7 +48,7 @@ pub(super) fn parse_request(
     if !timeout.is_nil() {
         request.timeout = self::parse_timeout(room.lua, &timeout)?;
     }
-    // Last, because what is said here counts more than what follows from other options.
+    // Last, because explicit headers override those that result from other options.
     if let Value::Table(headers) = options.raw_get("headers")? {
         for (name, value) in sorted_pairs(room, &headers)? {
             request.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(&name));
@@ -58,7 +58,7 @@ pub(super) fn parse_request(
     Ok(request)
 }
 
-/// A text as it is, or a table as a form; none when it is neither.
+/// Returns a string as it is and a table as an encoded form. Returns `None` for other types.
 fn parse_form(room: &mut RequestBudget<'_>, value: &Value) -> Result<Option<Vec<u8>>, RequestError> {
     match value {
         Value::String(text) => room.bytes(text).map(Some),
@@ -72,7 +72,7 @@ fn parse_form(room: &mut RequestBudget<'_>, value: &Value) -> Result<Option<Vec<
                 push_escaped(&mut form, &name);
                 form.push('=');
                 push_escaped(&mut form, &value);
-                // What it is made of is there until all of it is made.
+                // The fields remain in memory until the whole form is built.
                 room.reserve(form.len() - before)?;
             }
             Ok(Some(form.into_bytes()))
@@ -81,7 +81,7 @@ fn parse_form(room: &mut RequestBudget<'_>, value: &Value) -> Result<Option<Vec<
     }
 }
 
-/// The fields of a form, sorted by name; a list is a field for each of its values.
+/// Returns the fields of a form, sorted by name. A list is one field for each of its values.
 fn form_fields(room: &mut RequestBudget<'_>, table: &Table) -> Result<Vec<(String, String)>, RequestError> {
     let mut fields = Vec::new();
     for pair in table.pairs::<Value, Value>() {
@@ -98,7 +98,7 @@ fn form_fields(room: &mut RequestBudget<'_>, table: &Table) -> Result<Vec<(Strin
     Ok(fields)
 }
 
-/// The pairs of a table as texts, sorted by name.
+/// Returns the pairs of a table as texts, sorted by name.
 fn sorted_pairs(room: &mut RequestBudget<'_>, table: &Table) -> Result<Vec<(String, String)>, RequestError> {
     let mut pairs = Vec::new();
     for pair in table.pairs::<Value, Value>() {
@@ -112,7 +112,7 @@ fn sorted_pairs(room: &mut RequestBudget<'_>, table: &Table) -> Result<Vec<(Stri
     Ok(pairs)
 }
 
-/// Escapes for a form: all but letters, digits and a few marks; a blank is a plus.
+/// Appends text in form encoding: a blank becomes a plus, everything but letters, digits and `-._~` is escaped.
 fn push_escaped(out: &mut String, text: &str) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {
@@ -128,14 +128,14 @@ fn push_escaped(out: &mut String, text: &str) {
     }
 }
 
-/// The URL with this query instead of its own.
+/// Replaces the query of a URL.
 fn with_query(url: &str, query: &str) -> String {
     let (url, fragment) = url.find('#').map_or((url, ""), |place| url.split_at(place));
     let base = url.split_once('?').map_or(url, |(base, _)| base);
     format!("{base}?{query}{fragment}")
 }
 
-/// The header field for cookies. What would end a cookie early is left out.
+/// Returns the value of the Cookie field. Characters that would end a cookie early are removed.
 fn cookie_header(room: &mut RequestBudget<'_>, cookies: &Table) -> Result<String, RequestError> {
     let clean = |text: &str| text.replace(|c: char| c == ';' || c.is_control(), "");
     let cookies = sorted_pairs(room, cookies)?;
@@ -152,11 +152,11 @@ fn basic_authorization(room: &mut RequestBudget<'_>, auth: &Table) -> Result<Str
     Ok(format!("Basic {}", STANDARD.encode(secret)))
 }
 
-/// Seconds, or a text such as `1m30s`.
+/// Parses a number of seconds, or a text such as `1m30s`.
 fn parse_timeout(lua: &Lua, value: &Value) -> Result<Duration, RequestError> {
     let time = match value {
         Value::String(_) => parse_duration(&to_text_prefix(lua, value, MAX_SHOWN_BYTES)?),
-        // Too much for a duration is as good as no limit.
+        // A value too large for a duration means no limit.
         other => to_number(other).filter(|seconds| *seconds >= 0.0).map(from_seconds),
     };
     match time {

@@ -1,10 +1,10 @@
-//! An answer as scripts see it. Everything is put into the Lua state at once, so that its memory limit counts what a script
-//! keeps.
+//! A response as a Lua object. Everything is copied into the Lua state at once, so that its memory limit covers the
+//! responses that a script keeps.
 
 use mlua::{AnyUserData, Lua, LuaString, MetaMethod, Table, UserData, UserDataFields, UserDataMethods, Value};
 use restante_http_client::Response;
 
-/// Makes the object of an answer.
+/// Creates the object of a response.
 pub(super) fn to_object(lua: &Lua, response: &Response) -> mlua::Result<AnyUserData> {
     let headers = lua.create_table()?;
     let cookies = lua.create_table()?;
@@ -47,12 +47,12 @@ impl UserData for ResponseObject {
     }
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        // What is asked for beyond the fields.
+        // Unknown fields are nil.
         methods.add_meta_method(MetaMethod::Index, |_, _, _: Value| Ok(Value::Nil));
     }
 }
 
-/// The name of a header field as Go writes it: `Content-Type`.
+/// Returns the name of a header field as Go writes it: `Content-Type`.
 fn canonical_name(name: &str) -> String {
     let mut begins = true;
     let mut letter = |c: char| {
@@ -63,7 +63,7 @@ fn canonical_name(name: &str) -> String {
     name.chars().map(&mut letter).collect()
 }
 
-/// Name and value of a cookie that a server sets.
+/// Parses the name and value of a Set-Cookie field.
 fn parse_cookie(text: &str) -> Option<(&str, &str)> {
     let (name, value) = text.split(';').next()?.split_once('=')?;
     let value = value.trim();

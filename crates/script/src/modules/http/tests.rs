@@ -1,4 +1,4 @@
-//! The module as scripts use it, with a client that never leaves the test.
+//! Tests of the module with a fake HTTP client.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use restante_http_client::{HttpError, HttpService, Request, Response};
 use super::*;
 use crate::event::Event;
 
-/// Answers with what it was asked; keeps the requests.
+/// A client that records requests and responds with their contents.
 #[derive(Default)]
 struct Mirror {
     asked: Mutex<Vec<Request>>,

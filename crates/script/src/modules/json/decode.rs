@@ -1,6 +1,5 @@
-//! From JSON text to values, straight into the Lua state, so that its memory limit is the limit of what a text may become.
-//! A null is nil and so leaves no trace: a field that is null is not there, and arrays close up. What is no UTF-8 in the
-//! text is replaced.
+//! Decodes JSON directly into the Lua state, so that its memory limit applies to the result. A null becomes nil: such a
+//! field is absent, and arrays close the gap. Invalid UTF-8 is replaced.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -9,7 +8,7 @@ use std::fmt;
 use mlua::{Lua, LuaString, Value};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// The value of a text, or why there is none. The depth is bounded by the parser.
+/// Decodes a text. The inner error is a text for the script. The parser limits the depth.
 pub(super) fn decode(lua: &Lua, text: &[u8]) -> mlua::Result<Result<Value, String>> {
     let text: Cow<'_, str> = String::from_utf8_lossy(text);
     let trouble = Cell::new(None);
@@ -22,7 +21,7 @@ pub(super) fn decode(lua: &Lua, text: &[u8]) -> mlua::Result<Result<Value, Strin
     Ok(value.map_err(|error| error.to_string()))
 }
 
-/// Builds one value. The parser only knows errors of its own: Lua's are kept aside.
+/// Builds one value. The parser has its own error type, so a Lua error is stored in `lua_error`.
 #[derive(Clone, Copy)]
 struct Builder<'a> {
     lua: &'a Lua,

@@ -1,6 +1,6 @@
-//! From values to JSON text. A table with the keys 1 to n is an array, the empty one too; one with texts for keys is an
-//! object, whose keys are sorted so that the same value always gives the same text; others have no form in JSON. Texts
-//! that are no UTF-8 lose what is wrong.
+//! Encodes Lua values as JSON. A table with the keys 1 to n is an array, also if it is empty. A table with string keys
+//! is an object, whose keys are sorted to make the output deterministic. Other tables cannot be encoded. Invalid UTF-8
+//! is replaced.
 
 use std::ffi::c_void;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use crate::event::CallContext;
 use crate::modules::convert::to_number;
 use crate::objects;
 
-/// What is said when a text would be longer than it may.
+/// The error of a text that exceeds the maximum length.
 const TOO_LONG: &str = "the JSON text is too long";
 
-/// The text for a value, of so many bytes at most, or why there is none.
+/// Encodes a value in at most `max_bytes` bytes. The inner error is a text for the script.
 pub(super) fn encode(lua: &Lua, value: &Value, longest: usize) -> mlua::Result<Result<Vec<u8>, String>> {
     let deadline = CallContext::current(lua).ok().map(|context| context.deadline);
     let mut encoder = Encoder {
@@ -34,11 +34,11 @@ pub(super) fn encode(lua: &Lua, value: &Value, longest: usize) -> mlua::Result<R
     }
 }
 
-/// Why encoding ends early.
+/// The reason why encoding stopped.
 enum EncodeError {
-    /// The value has no form in JSON.
+    /// The value cannot be encoded.
     Unsupported(String),
-    /// Lua itself failed.
+    /// Lua failed.
     Lua(mlua::Error),
 }
 
@@ -51,11 +51,11 @@ impl From<mlua::Error> for EncodeError {
 struct Encoder {
     out: Vec<u8>,
     max_bytes: usize,
-    /// How long the keys are together that are known and not written yet.
+    /// The length of all keys that were collected and are not written yet.
     pending_key_bytes: usize,
-    /// The tables that the present one lies in.
+    /// The tables that contain the current one.
     parents: Vec<*const c_void>,
-    /// How many tables were looked at, each as often as it occurs.
+    /// The number of visited tables, counted at each occurrence.
     visited_tables: u32,
     deadline: Option<Instant>,
 }
@@ -70,7 +70,7 @@ impl Encoder {
             Value::Number(number) => self.number(*number),
             Value::String(text) => self.text(&text.as_bytes()),
             Value::Table(table) if !objects::is_object(table) => self.table(table),
-            // Whether an object is a table or not makes no difference to a script.
+            // Objects look like userdata to scripts, even those that are tables.
             Value::Table(_) => Err(unsupported("cannot encode userdata to JSON")),
             other => Err(unsupported(&format!("cannot encode {} to JSON", other.type_name()))),
         }
@@ -98,7 +98,7 @@ impl Encoder {
         if self.parents.contains(&place) {
             return Err(unsupported("cannot encode recursively nested tables to JSON"));
         }
-        // Nobody else looks at the clock while this runs.
+        // The hook does not run in here, so check the deadline.
         self.visited_tables = self.visited_tables.wrapping_add(1);
         if self.visited_tables.is_multiple_of(256) && self.deadline.is_some_and(|deadline| deadline < Instant::now()) {
             return Err(EncodeError::Lua(mlua::Error::runtime("json.encode takes too long")));
@@ -172,7 +172,7 @@ impl Encoder {
                             return Err(unsupported("cannot encode sparse array"));
                         }
                         length += 1;
-                        // Each of them takes a byte at least, and a comma.
+                        // Each element takes at least one byte and a comma.
                         self.check_room(2 * length as usize)?;
                         highest = highest.max(key);
                     }
@@ -184,7 +184,7 @@ impl Encoder {
             keys.sort_unstable();
             return Ok(Shape::Object(keys));
         }
-        // Different whole numbers from 1 on leave no gap exactly when the highest is their count.
+        // Distinct positive integers have no gap if and only if the highest is their count.
         if f64::from(length) < highest {
             return Err(unsupported("cannot encode sparse array"));
         }
@@ -192,7 +192,7 @@ impl Encoder {
     }
 }
 
-/// Takes no more than the text may be long: escapes can make it much longer than it was.
+/// Limits the length of the output: escapes can make a text much longer.
 struct BoundedWriter<'a> {
     out: &'a mut Vec<u8>,
     max_bytes: usize,
@@ -211,7 +211,7 @@ impl Write for BoundedWriter<'_> {
     }
 }
 
-/// What a table is in JSON.
+/// The JSON form of a table.
 enum Shape {
     /// An array of this length.
     Array(u32),

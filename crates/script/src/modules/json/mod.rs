@@ -1,26 +1,26 @@
-//! The module `json`. What cannot be done is answered with nil and a text, never raised, because what scripts decode comes
-//! from strangers.
+//! The module `json`. Errors are returned as nil and a text and never raised, because scripts decode input from
+//! strangers.
 
 mod decode;
 mod encode;
 
 use mlua::{Lua, LuaString, Table, Value};
 
-/// How deep arrays and objects may lie in each other, in both directions.
+/// The maximum nesting depth, in both directions.
 const MAX_DEPTH: usize = 127;
 
-/// Whole numbers up to here are exact, and written as such.
+/// Integers up to this value are exact in `f64` and are written without a fraction.
 pub(super) const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
-/// The longest text. A small table can contain another one so often that its text would never end.
+/// The maximum length of a JSON text. A small table can contain another one so often that its text would be endless.
 const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
-/// The JSON text for a value; none when it has no form in JSON, or a longer one than this.
+/// Encodes a value. Returns `None` if it cannot be encoded in `max_bytes` bytes.
 pub(super) fn try_encode(lua: &Lua, value: &Value, longest: usize) -> mlua::Result<Option<Vec<u8>>> {
     encode::encode(lua, value, longest).map(Result::ok)
 }
 
-/// The module.
+/// Creates the module.
 pub(super) fn module(lua: &Lua) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     let encode = lua.create_function(|lua, value: Value| match encode::encode(lua, &value, MAX_TEXT_BYTES)? {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
     use crate::event::CallContext;
 
-    /// What the code gives back, as text; errors behind an exclamation mark.
+    /// Returns the result of the code as text, or `!` and the error.
     fn eval(code: &str) -> String {
         let lua = Lua::new();
         lua.globals().set("json", module(&lua).unwrap()).unwrap();
@@ -89,7 +89,7 @@ mod tests {
                 "(function() local s, t = string.rep('x', 2^20), {} for i = 1, 16 do t[i] = s end return t end)()",
                 "!the JSON text is too long",
             ),
-            // The same keys again and again, none of which is written until the innermost table is.
+            // The same keys on every level, none of which is written before the innermost table.
             (
                 "(function() local keys, t = {}, {} for i = 1, 8 do keys[i] = string.rep(tostring(i), 2^20) end
                   for _ = 1, 100 do local u = {a = t} for _, key in ipairs(keys) do u['b' .. key] = 1 end t = u end

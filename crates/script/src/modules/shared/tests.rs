@@ -1,10 +1,10 @@
-//! The dictionary as scripts use it, with a clock that stands still until it is moved.
+//! Tests of the dictionary with a simulated clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 
-/// A state with `shared` and `advance(seconds)`.
+/// Returns a state with the table `shared` and the function `advance(seconds)`.
 fn state() -> Lua {
     let (start, passed) = (Instant::now(), Arc::new(AtomicU64::new(0)));
     let clock = Arc::clone(&passed);
@@ -38,7 +38,7 @@ fn values_are_kept_until_their_time_is_over() {
         ("shared.add('x', 1, 5) advance(5) return shared.add('x', 2)", "true"),
         ("return shared.incr('x', 3)", "3"),
         ("shared.incr('x') return shared.incr('x')", "2"),
-        // The time counts from the first one.
+        // The time to live counts from the first increment.
         ("shared.incr('x', 1, 10) advance(6) shared.incr('x', 1, 10) advance(3) return shared.get('x')", "2"),
         ("shared.incr('x', 1, 10) advance(6) shared.incr('x', 1, 10) advance(4) return shared.incr('x', 1)", "1"),
         (

@@ -1,4 +1,4 @@
-//! The functions as scripts use them, with a mailbox that is made up.
+//! Tests of the functions with a fake mailbox.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use restante_mail::message::Headline;
 use super::*;
 use crate::fake_mail::FakeMail;
 
-/// A message of mailbox `anna`.
+/// Returns a message of mailbox `anna`.
 fn summary(id: u64) -> Summary {
     Summary {
         mailbox: "anna".to_owned().into(),
@@ -22,7 +22,7 @@ fn summary(id: u64) -> Summary {
 
 fn state(event: Option<Event>) -> Lua {
     let lua = Lua::new();
-    // The last one has more digits than Lua writes by itself.
+    // The last id has more digits than Lua writes by default.
     let ids = (1..=1500).chain([1_794_733_000_000_001]);
     let mail: Arc<dyn MailAccess> = Arc::new(FakeMail::with_messages(ids.map(|id| (summary(id), Bytes::new()))));
     lua.globals().set("store", table(&lua, &mail).unwrap()).unwrap();

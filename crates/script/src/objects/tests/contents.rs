@@ -1,11 +1,11 @@
-//! What can be read from mails, and when they are fetched.
+//! Tests of message contents, and of when messages are loaded.
 
 use mlua::Lua;
 
 use super::super::{clear_message_cache, inbound, metadata};
 use super::{MAIL, check, message, shown, state, summary, with_message};
 
-/// What is true of [`MAIL`] in the global `mail`, wherever it comes from.
+/// Expressions about [`MAIL`] in the global `mail` and their results, for every origin.
 const CONTENT: &[(&str, &str)] = &[
     ("return mail.headers['X-Tag']", "grün"),
     ("return mail.headers.FROM", "Jane <jane@x.org>"),
@@ -111,7 +111,7 @@ fn stored_mail_is_fetched_once_and_only_when_it_is_touched() {
     assert_eq!(shown(&lua, "return meta.text"), "Hello");
     assert_eq!(shown(&lua, "return meta.html"), "<p>Hi</p>");
     assert_eq!(fetched(), 1);
-    // What was read stays readable; what was not has to be fetched again.
+    // Values that were read stay readable; others must be loaded again.
     clear_message_cache(&lua);
     assert_eq!(shown(&lua, "return meta.text"), "Hello");
     assert_eq!(fetched(), 1);

@@ -1,4 +1,4 @@
-//! What the server makes of the values that scripts return.
+//! Tests of the conversion of return values.
 
 use mlua::Value;
 use restante_mail::envelope::Refusal;
@@ -9,7 +9,7 @@ use restante_mailroom::hooks::{IncomingMessage, Verdict};
 use super::super::{parse_inbound_result, parse_verdict};
 use super::{message, state, with_message};
 
-/// What a function makes of the message in the global `msg`.
+/// Runs a script on the message in the global `msg` and converts its result.
 fn outcome(script: &str, naming: Naming) -> Result<Option<IncomingMessage>, String> {
     let (lua, _) = state();
     with_message(&lua);

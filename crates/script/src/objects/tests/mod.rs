@@ -1,5 +1,5 @@
-//! Snippets of Lua and what they give, for every object, field and constructor; and what the server makes of the objects
-//! that scripts return.
+//! Tests with Lua snippets and their results, for every object, field and constructor, and for the conversion of return
+//! values.
 
 mod contents;
 mod conversions;
@@ -22,7 +22,7 @@ use crate::event::CallContext;
 use crate::fake_mail::FakeMail;
 use crate::services::{Level, Log, LogField, Services, SystemClock};
 
-/// A mail with a bit of everything.
+/// A message with header fields, texts and an attachment.
 const MAIL: &str = "From: Jane <jane@x.org>\r\n\
     Received: one\r\n\
     received: two\r\n\
@@ -33,7 +33,7 @@ const MAIL: &str = "From: Jane <jane@x.org>\r\n\
     --b\r\nContent-Type: image/png; name=a.png\r\nContent-ID: <logo>\r\nContent-Transfer-Encoding: base64\r\n\r\nAAECAw==\r\n\
     --b--\r\n";
 
-/// Nothing here sends or logs.
+/// A network on which every request times out, and a log that discards everything.
 struct Nobody;
 
 impl HttpService for Nobody {
@@ -50,7 +50,7 @@ impl Log for Nobody {
     fn write(&self, _: Level, _: &str, _: &[LogField]) {}
 }
 
-/// A state with the globals in it, and its store, which holds [`MAIL`] in mailbox `jane`.
+/// Returns a state with the globals, and its store, which contains [`MAIL`] in mailbox `jane`.
 pub(super) fn state() -> (Lua, Arc<FakeMail>) {
     let (lua, shelf) =
         (Lua::new(), Arc::new(FakeMail::with_messages([(summary("jane"), Bytes::from_static(MAIL.as_bytes()))])));
@@ -61,7 +61,7 @@ pub(super) fn state() -> (Lua, Arc<FakeMail>) {
     (lua, shelf)
 }
 
-/// What a script returns, as `tostring` shows it, or its error.
+/// Returns the result of a script as text, or its error.
 pub(super) fn shown(lua: &Lua, script: &str) -> String {
     match lua.load(script).set_name("@rules.lua").call::<Value>(()) {
         Ok(value) => value.to_string().unwrap(),
@@ -69,7 +69,7 @@ pub(super) fn shown(lua: &Lua, script: &str) -> String {
     }
 }
 
-/// Runs every script of a table in a state of its own that `prepare` has been at. Errors must begin with file and line.
+/// Runs every script of a table in its own state after `prepare`. Errors must start with file and line.
 fn check(prepare: impl Fn(&Lua), table: &[(&str, &str)]) {
     for (script, expected) in table {
         let (lua, _) = state();
@@ -112,7 +112,7 @@ fn summary(mailbox: &str) -> Summary {
     }
 }
 
-/// Puts the message into the global `msg`.
+/// Sets the global `msg` to a message.
 pub(super) fn with_message(lua: &Lua) {
     lua.globals().set("msg", inbound(lua, &message()).unwrap()).unwrap();
 }

@@ -1,4 +1,4 @@
-//! What scripts read and write.
+//! Tests of reading and writing fields.
 
 use mlua::Lua;
 
@@ -290,7 +290,7 @@ fn functions_for_events() {
         shown(&lua, &format!("function inbucket.{event}(x) return x + 1 end"));
         let others = Event::ALL.into_iter().filter(|other| handler(&lua, *other).is_some());
         assert_eq!(others.collect::<Vec<_>>(), [event]);
-        // Scripts chain what others have defined.
+        // Scripts chain functions that others have defined.
         shown(&lua, &format!("local f = inbucket.{event}; inbucket.{event} = function(x) return f(x) * 2 end"));
         assert_eq!(handler(&lua, event).unwrap().call::<i32>(3).unwrap(), 8);
         shown(&lua, &format!("inbucket.{event} = nil"));
