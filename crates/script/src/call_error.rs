@@ -55,12 +55,12 @@ pub(crate) fn current_location(lua: &Lua) -> Option<SourceLocation> {
 }
 
 /// Calls `act` with the file and line that [`current_location`] would return, without copying the file name.
-pub(crate) fn with_current_location<T>(lua: &Lua, mut act: impl FnMut(&str, u32) -> T) -> Option<T> {
+pub(crate) fn with_current_location<T>(lua: &Lua, mut visit: impl FnMut(&str, u32) -> T) -> Option<T> {
     (0..MAX_FRAMES).find_map(|level| {
         lua.inspect_stack(level, |frame| {
             let line = u32::try_from(frame.current_line()?).ok()?;
             let file = frame.source().short_src?;
-            (file != PRELUDE_NAME).then(|| act(&file, line))
+            (file != PRELUDE_NAME).then(|| visit(&file, line))
         })?
     })
 }
@@ -74,23 +74,23 @@ pub(crate) fn describe(error: &Error) -> (CallErrorKind, Option<SourceLocation>,
         error = cause;
     }
     let kind = if is_out_of_memory(error) { CallErrorKind::Memory } else { CallErrorKind::Script };
-    let said = match error {
+    let message = match error {
         Error::SyntaxError { message, .. } => message.clone(),
         Error::RuntimeError(text) | Error::MemoryError(text) | Error::SafetyError(text) => text.clone(),
         other => other.to_string(),
     };
-    let (text, frames) = said.split_once("\nstack traceback:").unwrap_or((&said, frames));
-    let Some((mut place, mut text)) = split_location(text) else {
+    let (text, frames) = message.split_once("\nstack traceback:").unwrap_or((&message, frames));
+    let Some((mut location, mut text)) = split_location(text) else {
         return (kind, first_location(frames), to_one_line(text));
     };
     // Lua adds a location for every `coroutine.wrap` on the way out. The original location is the last one.
-    while let Some((inner, rest)) = split_location(text).filter(|((file, _), _)| *file == place.0) {
-        (place, text) = (inner, rest);
+    while let Some((inner, rest)) = split_location(text).filter(|((file, _), _)| *file == location.0) {
+        (location, text) = (inner, rest);
     }
-    if place.0 == PRELUDE_NAME {
+    if location.0 == PRELUDE_NAME {
         return (kind, first_location(frames), to_one_line(text));
     }
-    (kind, Some(place), to_one_line(text))
+    (kind, Some(location), to_one_line(text))
 }
 
 /// Returns whether the state has run out of memory.
@@ -106,8 +106,8 @@ pub(crate) fn is_out_of_memory(error: &Error) -> bool {
 
 /// Splits `rules.lua:12: text`.
 fn split_location(text: &str) -> Option<(SourceLocation, &str)> {
-    let (place, rest) = text.split_once(": ")?;
-    let (file, line) = place.rsplit_once(':')?;
+    let (location, rest) = text.split_once(": ")?;
+    let (file, line) = location.rsplit_once(':')?;
     let line = line.parse().ok()?;
     if file.is_empty() || file.contains('\n') {
         return None;
@@ -117,8 +117,8 @@ fn split_location(text: &str) -> Option<(SourceLocation, &str)> {
 
 /// Returns the innermost line of a script in a traceback.
 fn first_location(frames: &str) -> Option<SourceLocation> {
-    let places = frames.lines().filter_map(|frame| split_location(frame.trim_start()));
-    places.map(|(place, _)| place).find(|(file, _)| file != PRELUDE_NAME)
+    let locations = frames.lines().filter_map(|frame| split_location(frame.trim_start()));
+    locations.map(|(location, _)| location).find(|(file, _)| file != PRELUDE_NAME)
 }
 
 fn to_one_line(text: &str) -> String {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_become_a_place_and_a_line() {
+    fn splits_errors_into_location_and_text() {
         let runtime = |text: &str| Error::RuntimeError(text.to_owned());
         let callback = |traceback: &str, cause: Error| Error::CallbackError {
             traceback: traceback.to_owned(),
@@ -168,14 +168,14 @@ mod tests {
             (callback(frames, runtime("b.lua:2: inner")), Some(("b.lua", 2)), "inner"),
             (callback("", callback(frames, runtime("deep"))), Some(("a.lua", 7)), "deep"),
         ];
-        for (error, place, text) in table {
-            let place = place.map(|(file, line): (&str, u32)| (file.to_owned(), line));
-            assert_eq!(describe(&error), (CallErrorKind::Script, place, text.to_owned()));
+        for (error, location, text) in table {
+            let location = location.map(|(file, line): (&str, u32)| (file.to_owned(), line));
+            assert_eq!(describe(&error), (CallErrorKind::Script, location, text.to_owned()));
         }
     }
 
     #[test]
-    fn memory_is_recognised_behind_callbacks_and_texts_are_bounded() {
+    fn finds_memory_errors_in_callbacks_and_truncates_texts() {
         let error = Error::CallbackError {
             traceback: String::new(),
             cause: Arc::new(Error::MemoryError("not enough memory".to_owned())),

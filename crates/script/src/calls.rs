@@ -53,8 +53,8 @@ type LocationCell = OnceLock<Arc<CallLocation>>;
 
 /// Creates a job and the waiter for its reply.
 pub(crate) fn new_job(event: Event, call: Call, reply: Option<oneshot::Sender<Reply>>) -> (Job, Waiter) {
-    let trail = Arc::default();
-    (Job { call, location: Arc::clone(&trail) }, Waiter { event, reply, location: trail })
+    let location = Arc::default();
+    (Job { call, location: Arc::clone(&location) }, Waiter { event, reply, location })
 }
 
 /// The reason why there is no reply.
@@ -74,43 +74,48 @@ pub(crate) struct ScriptRunner {
 }
 
 impl ScriptRunner {
-    pub(crate) fn new(scripts: Arc<Scripts>, tally: Arc<Counters>) -> Self {
-        Self { scripts, counters: tally, busy_log: LogThrottle::default(), full_log: LogThrottle::default() }
+    pub(crate) fn new(scripts: Arc<Scripts>, counters: Arc<Counters>) -> Self {
+        Self { scripts, counters, busy_log: LogThrottle::default(), full_log: LogThrottle::default() }
     }
 
     /// Logs why an event continues without the script. Returns the outcome to count.
-    fn log_error(&self, event: Event, trail: &LocationCell, trouble: Result<RunError, JobError>) -> Outcome {
+    fn log_error(&self, event: Event, location: &LocationCell, error: Result<RunError, JobError>) -> Outcome {
         let name = event.name();
         let script = self.scripts.loaded().map(|loaded| loaded.path.display().to_string()).unwrap_or_default();
-        match trouble {
-            Ok(RunError::Call(CallError { kind, location: place, text })) => {
-                log_call_error(event, &script, place, &text);
+        match error {
+            Ok(RunError::Call(CallError { kind, location, text })) => {
+                log_call_error(event, &script, location, &text);
                 match kind {
                     CallErrorKind::Script | CallErrorKind::InvalidResult => Outcome::Error,
                     CallErrorKind::Timeout | CallErrorKind::Memory | CallErrorKind::Depth => Outcome::Limit,
                 }
             }
             Ok(RunError::State(error)) => {
-                tracing::error!(script, event = name, %error, "the script could not be loaded once more");
+                tracing::error!(script, event = name, %error, "cannot create another Lua state for the script");
                 Outcome::Error
             }
             Err(JobError::TimedOut) => {
-                let place = trail.get().and_then(|call| call.best_known(event));
+                let location = location.get().and_then(|call| call.best_known(event));
                 log_call_error(
                     event,
                     &script,
-                    place,
-                    "the call took too long and was given up; it may still be going on",
+                    location,
+                    "the call took too long and was abandoned; it may still be running",
                 );
                 Outcome::Limit
             }
             Err(JobError::Panicked) => {
-                tracing::error!(script, event = name, "the call failed because of a fault in the server");
+                tracing::error!(script, event = name, "the call panicked: this is a bug in the server");
                 Outcome::Error
             }
             Err(JobError::QueueTimeout | JobError::QueueFull | JobError::NoThread) => {
                 if let Some(times) = self.busy_log.due(Instant::now()) {
-                    tracing::error!(script, event = name, times, "the script was not called: its calls take too long");
+                    tracing::error!(
+                        script,
+                        event = name,
+                        times,
+                        "the script was not called: no thread was free in time"
+                    );
                 }
                 Outcome::Busy
             }
@@ -124,15 +129,15 @@ impl ScriptRunner {
         self.counters.count_dropped();
         if let Some(events) = self.full_log.due(Instant::now()) {
             let event = event.name();
-            tracing::error!(event, events, "events were not told to the script: too many wait for it already");
+            tracing::error!(event, events, "script events are dropped: the queue is full");
         }
     }
 }
 
 /// Logs a failed call, with the location in the script if it is known.
-fn log_call_error(event: Event, script: &str, place: Option<SourceLocation>, text: &str) {
+fn log_call_error(event: Event, script: &str, location: Option<SourceLocation>, text: &str) {
     let event = event.name();
-    if let Some((script, line)) = place {
+    if let Some((script, line)) = location {
         tracing::error!(script, line, event, "{text}");
     } else {
         tracing::error!(script, event, "{text}");
@@ -160,8 +165,8 @@ impl Worker for ScriptRunner {
         state.ok_or(Ok(Reply::Nothing))
     }
 
-    fn run(&self, ScriptState { engine, .. }: &mut ScriptState, Job { call, location: trail }: Job) -> Self::Output {
-        trail.get_or_init(|| engine.location());
+    fn run(&self, ScriptState { engine, .. }: &mut ScriptState, Job { call, location }: Job) -> Self::Output {
+        location.get_or_init(|| engine.location());
         let reply = match call {
             Call::MailFrom(envelope) => engine.before_mail_from(&envelope).map(Reply::Verdict),
             Call::RcptTo(envelope, candidate) => engine.before_rcpt_to(&envelope, &candidate).map(Reply::Verdict),
@@ -172,12 +177,8 @@ impl Worker for ScriptRunner {
         reply.map_err(RunError::Call)
     }
 
-    fn respond(
-        &self,
-        Waiter { event, reply: session, location: trail }: Waiter,
-        answer: Result<Self::Output, JobError>,
-    ) {
-        let trouble = match answer {
+    fn respond(&self, Waiter { event, reply: session, location }: Waiter, result: Result<Self::Output, JobError>) {
+        let error = match result {
             Ok(Ok(reply)) => {
                 self.counters.count_call(event, Outcome::Ok);
                 // The session may have ended in the meantime.
@@ -186,11 +187,11 @@ impl Worker for ScriptRunner {
             }
             Err(JobError::QueueFull) if session.is_none() => return self.drop_event(event),
             Err(JobError::Closed) if session.is_none() => return self.counters.count_dropped(),
-            Ok(Err(trouble)) => Ok(trouble),
-            Err(failure) => Err(failure),
+            Ok(Err(error)) => Ok(error),
+            Err(error) => Err(error),
         };
         // The session continues when `session` is dropped, which is after this log line.
-        let outcome = self.log_error(event, &trail, trouble);
+        let outcome = self.log_error(event, &location, error);
         self.counters.count_call(event, outcome);
     }
 }

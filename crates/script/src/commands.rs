@@ -36,7 +36,7 @@ impl Commands {
         // The lock is held until the group is in the list, so that `kill_all` cannot miss it.
         let mut state = self.lock();
         if state.is_closed {
-            return Err(io::Error::other("the server ends"));
+            return Err(io::Error::other("the server is shutting down"));
         }
         let child = command.process_group(0).spawn()?;
         let group = Pid::from_child(&child);
@@ -80,10 +80,10 @@ impl RunningCommand<'_> {
     pub(crate) fn kill(mut self) {
         let mut state = self.commands.lock();
         state.remove(self.group);
-        let ended = kill_process_group(self.group, Signal::KILL);
+        let killed = kill_process_group(self.group, Signal::KILL);
         drop(state);
         // If it cannot be killed, waiting for it could take forever.
-        if ended.is_ok() {
+        if killed.is_ok() {
             let _ = self.child.wait();
         }
     }
@@ -95,26 +95,26 @@ mod tests {
 
     use super::*;
 
-    fn shell(line: &str) -> Command {
+    fn shell(script: &str) -> Command {
         let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(line);
+        command.arg("-c").arg(script);
         command
     }
 
     #[test]
-    fn none_is_running_after_the_end_and_none_is_started() {
+    fn kill_all_kills_commands_and_prevents_new_ones() {
         let commands = Commands::default();
-        let mut all: Vec<_> =
-            ["exec sleep 3600", "sleep 3600 & wait"].map(|line| commands.start(&mut shell(line)).unwrap()).into();
+        let mut running: Vec<_> =
+            ["exec sleep 3600", "sleep 3600 & wait"].map(|script| commands.start(&mut shell(script)).unwrap()).into();
         commands.kill_all();
-        for running in &mut all {
+        for running in &mut running {
             assert_eq!(running.child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
         }
         assert!(commands.start(&mut shell("exit 0")).is_err());
     }
 
     #[test]
-    fn those_that_are_over_are_not_remembered() {
+    fn ended_commands_are_removed() {
         let commands = Commands::default();
         let mut short = commands.start(&mut shell("exit 3")).unwrap();
         let status = loop {

@@ -65,15 +65,15 @@ impl Counters {
         self.dropped.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn count_reload(&self, worked: bool) {
-        let count = if worked { &self.reloads } else { &self.failed_reloads };
+    pub(crate) fn count_reload(&self, is_ok: bool) {
+        let count = if is_ok { &self.reloads } else { &self.failed_reloads };
         count.fetch_add(1, Relaxed);
     }
 
     /// Returns a snapshot. Fields that are not counted here are zero.
     pub(crate) fn snapshot(&self) -> Counts {
         Counts {
-            calls: std::array::from_fn(|event| std::array::from_fn(|how| self.calls[event][how].load(Relaxed))),
+            calls: std::array::from_fn(|event| std::array::from_fn(|outcome| self.calls[event][outcome].load(Relaxed))),
             dropped: self.dropped.load(Relaxed),
             reloads: self.reloads.load(Relaxed),
             failed_reloads: self.failed_reloads.load(Relaxed),

@@ -61,7 +61,7 @@ impl CallContext {
     /// Makes this the current call of `lua`.
     pub(crate) fn set_current(self, lua: &Lua) {
         match lua.app_data_mut::<Self>() {
-            Some(mut last) => *last = self,
+            Some(mut current) => *current = self,
             None => drop(lua.set_app_data(self)),
         }
     }

@@ -21,8 +21,8 @@ pub(crate) struct FakeMail {
 }
 
 impl FakeMail {
-    pub(crate) fn with_messages(mails: impl IntoIterator<Item = (Summary, Bytes)>) -> Self {
-        Self { messages: Mutex::new(mails.into_iter().collect()), fetch_count: AtomicUsize::new(0) }
+    pub(crate) fn with_messages(messages: impl IntoIterator<Item = (Summary, Bytes)>) -> Self {
+        Self { messages: Mutex::new(messages.into_iter().collect()), fetch_count: AtomicUsize::new(0) }
     }
 
     /// Returns how often a source was requested.
@@ -50,32 +50,32 @@ impl MailAccess for FakeMail {
         limit: usize,
         _: Duration,
     ) -> Result<Vec<Summary>, String> {
-        let mails = self.messages(mailbox)?;
-        let summaries = mails.iter().map(|(summary, _)| summary).filter(|summary| summary.mailbox == *mailbox);
+        let messages = self.messages(mailbox)?;
+        let summaries = messages.iter().map(|(summary, _)| summary).filter(|summary| summary.mailbox == *mailbox);
         Ok(summaries.filter(|summary| Some(summary.id) > after).take(limit).cloned().collect())
     }
 
-    fn find(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Summary>, String> {
-        let all = self.list(mailbox, None, usize::MAX, patience)?;
-        Ok(all.into_iter().find(|summary| summary.id == id))
+    fn find(&self, mailbox: &MailboxName, id: MessageId, timeout: Duration) -> Result<Option<Summary>, String> {
+        let summaries = self.list(mailbox, None, usize::MAX, timeout)?;
+        Ok(summaries.into_iter().find(|summary| summary.id == id))
     }
 
-    fn latest(&self, mailbox: &MailboxName, patience: Duration) -> Result<Option<Summary>, String> {
-        Ok(self.list(mailbox, None, usize::MAX, patience)?.pop())
+    fn latest(&self, mailbox: &MailboxName, timeout: Duration) -> Result<Option<Summary>, String> {
+        Ok(self.list(mailbox, None, usize::MAX, timeout)?.pop())
     }
 
-    fn source(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Bytes>, String> {
+    fn source(&self, mailbox: &MailboxName, id: MessageId, timeout: Duration) -> Result<Option<Bytes>, String> {
         self.fetch_count.fetch_add(1, Ordering::Relaxed);
-        assert!(!patience.is_zero(), "the patience is what the call has left");
-        let mails = self.messages(mailbox)?;
-        let found = mails.iter().find(|(summary, _)| (&summary.mailbox, summary.id) == (mailbox, id));
+        assert!(!timeout.is_zero(), "the timeout is the time that the call has left");
+        let messages = self.messages(mailbox)?;
+        let found = messages.iter().find(|(summary, _)| (&summary.mailbox, summary.id) == (mailbox, id));
         Ok(found.map(|(_, source)| source.clone()))
     }
 
     fn delete(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<bool, String> {
-        let mut mails = self.messages(mailbox)?;
-        let before = mails.len();
-        mails.retain(|(summary, _)| (&summary.mailbox, summary.id) != (mailbox, id));
-        Ok(mails.len() < before)
+        let mut messages = self.messages(mailbox)?;
+        let count = messages.len();
+        messages.retain(|(summary, _)| (&summary.mailbox, summary.id) != (mailbox, id));
+        Ok(messages.len() < count)
     }
 }

@@ -36,7 +36,7 @@ const MAX_ABANDONED_THREADS: usize = 16;
 ///
 /// A `before` hook waits for its own call and, if [`Settings::max_calls`] calls are running, for one of them to end.
 /// `after` hooks are called from a queue in the order of the events; if they have several threads, calls can overlap.
-/// [`Host::shut_down`] ends all of this, or dropping the host.
+/// All of this ends with [`Host::shut_down`], or when the host is dropped.
 pub struct Host {
     scripts: Arc<Scripts>,
     counters: Arc<Counters>,
@@ -47,12 +47,12 @@ pub struct Host {
 impl Host {
     /// Creates a host without a script. Call [`Host::load`] next.
     pub fn new(settings: Settings) -> Arc<Self> {
-        let (before, after) = (before_limits(&settings), after_limits(&settings));
+        let (before_pool, after_pool) = (before_limits(&settings), after_limits(&settings));
         let scripts = Arc::new(Scripts::new(settings));
-        let tally = Arc::new(Counters::default());
-        let pool = |limits| Pool::new(ScriptRunner::new(scripts.clone(), tally.clone()), limits);
-        let (before, after) = (pool(before), pool(after));
-        Arc::new(Self { scripts, counters: tally, before_pool: before, after_pool: after })
+        let counters = Arc::new(Counters::default());
+        let pool = |limits| Pool::new(ScriptRunner::new(scripts.clone(), counters.clone()), limits);
+        let (before_pool, after_pool) = (pool(before_pool), pool(after_pool));
+        Arc::new(Self { scripts, counters, before_pool, after_pool })
     }
 
     /// Loads the script for the first time. Returns `None` if there is no script. Blocks.
@@ -93,15 +93,15 @@ impl Host {
 
     /// Waits up to `timeout` for the queued `after` hooks. After that no more calls are started, running calls lose
     /// access to stored messages, and their commands are killed. Can be called again with a shorter timeout. Blocks.
-    pub fn shut_down(&self, patience: Duration) {
-        let is_quiet = self.after_pool.wait_until_idle(patience);
-        let untold = self.after_pool.close();
+    pub fn shut_down(&self, timeout: Duration) {
+        let is_idle = self.after_pool.wait_until_idle(timeout);
+        let dropped = self.after_pool.close();
         self.before_pool.close();
         self.scripts.disconnect();
-        match untold {
-            Some(0) if !is_quiet => tracing::warn!("the script is still busy with an event at the end"),
+        match dropped {
+            Some(0) if !is_idle => tracing::warn!("the script is still handling an event at shutdown"),
             None | Some(0) => {}
-            Some(events) => tracing::warn!(events, "the script was not told of all events before the end"),
+            Some(events) => tracing::warn!(events, "script events are dropped at shutdown"),
         }
     }
 
@@ -109,13 +109,13 @@ impl Host {
     async fn call_before_hook(&self, event: Event, call: Call) -> Option<Reply> {
         let (sender, receiver) = oneshot::channel();
         let (job, waiter) = calls::new_job(event, call, Some(sender));
-        let due = self.before_pool.submit(job, waiter);
-        if due.is_needed() {
+        let wake = self.before_pool.submit(job, waiter);
+        if wake.is_needed() {
             // Let other sessions that are ready submit their calls first, so that one wake-up of a thread serves all of
             // them. With many sessions this halves the overhead of a call.
             tokio::task::yield_now().await;
         }
-        drop(due);
+        drop(wake);
         receiver.await.ok()
     }
 
@@ -166,11 +166,11 @@ impl Observer for Host {
 
 /// Returns the limits of `before` hooks, for which a session waits.
 fn before_limits(settings: &Settings) -> Limits {
-    let most = settings.max_calls.max(1);
-    let core = settings.before_states.clamp(1, most);
+    let max_workers = settings.max_calls.max(1);
+    let core_workers = settings.before_states.clamp(1, max_workers);
     Limits {
-        core_workers: core,
-        max_workers: most,
+        core_workers,
+        max_workers,
         max_queued: MAX_QUEUED_BEFORE_CALLS,
         queue_timeout: Some(settings.timeout),
         ..after_limits(settings)
@@ -179,15 +179,15 @@ fn before_limits(settings: &Settings) -> Limits {
 
 /// Returns the limits of `after` hooks.
 fn after_limits(settings: &Settings) -> Limits {
-    let core = settings.after_states.max(1);
-    let call = settings.timeout.saturating_add(TIMEOUT_GRACE);
+    let core_workers = settings.after_states.max(1);
+    let job_timeout = settings.timeout.saturating_add(TIMEOUT_GRACE);
     Limits {
-        core_workers: core,
-        max_workers: core,
+        core_workers,
+        max_workers: core_workers,
         idle_timeout: IDLE_TIMEOUT,
         max_queued: settings.max_queued_events,
         queue_timeout: None,
-        job_timeout: call,
+        job_timeout,
         max_abandoned: MAX_ABANDONED_THREADS,
     }
 }

@@ -69,8 +69,8 @@ impl CallState {
     /// Records a line. Usually the file is the same as before, and its name is not copied again.
     fn record_location(&mut self, file: &str, line: u32) {
         match &mut self.last_location {
-            Some((known, last)) if known == file => *last = line,
-            seen => *seen = Some((file.to_owned(), line)),
+            Some((last_file, last)) if last_file == file => *last = line,
+            location => *location = Some((file.to_owned(), line)),
         }
     }
 }
@@ -84,9 +84,8 @@ pub(crate) struct LimitExceeded {
 
 impl Limiter {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let (deadline, bottom) = (Instant::now(), stack_position());
-        let call =
-            CallState { deadline, stack_base: bottom, exceeded: None, checks: 0, last_location: None, is_large: false };
+        let (deadline, stack_base) = (Instant::now(), stack_position());
+        let call = CallState { deadline, stack_base, exceeded: None, checks: 0, last_location: None, is_large: false };
         Self {
             timeout: settings.timeout,
             max_memory_bytes: settings.max_memory_bytes,
@@ -162,7 +161,7 @@ impl Limiter {
     }
 
     fn check(&self, lua: &Lua) -> mlua::Result<()> {
-        let (deadline, bottom) = {
+        let (deadline, stack_base) = {
             let mut call = self.lock();
             if call.exceeded.is_some() {
                 return Err(call_over());
@@ -177,7 +176,7 @@ impl Limiter {
             self.set_exceeded(lua, CallErrorKind::Timeout)?;
             return Err(call_over());
         }
-        if bottom.abs_diff(stack_position()) > MAX_STACK_BYTES {
+        if stack_base.abs_diff(stack_position()) > MAX_STACK_BYTES {
             self.set_exceeded(lua, CallErrorKind::Depth)?;
             return Err(call_over());
         }
@@ -206,15 +205,15 @@ impl Limiter {
     }
 
     fn set_exceeded(&self, lua: &Lua, kind: CallErrorKind) -> mlua::Result<()> {
-        let place = current_location(lua).or_else(|| self.last_location());
-        self.lock().exceeded = Some(LimitExceeded { kind, location: place });
+        let location = current_location(lua).or_else(|| self.last_location());
+        self.lock().exceeded = Some(LimitExceeded { kind, location });
         self.set_hook_interval(1, lua)
     }
 
     fn set_hook_interval(&self, instructions: u32, lua: &Lua) -> mlua::Result<()> {
-        let watch = self.clone();
+        let limiter = self.clone();
         let triggers = HookTriggers::new().every_nth_instruction(instructions);
-        lua.set_global_hook(triggers, move |lua, _| watch.check(lua).map(|()| VmState::Continue))
+        lua.set_global_hook(triggers, move |lua, _| limiter.check(lua).map(|()| VmState::Continue))
     }
 
     fn lock(&self) -> MutexGuard<'_, CallState> {
@@ -224,8 +223,8 @@ impl Limiter {
 
 /// Checks the limits of the current call. For host functions that call Lua or take long.
 pub(crate) fn check_limits(lua: &Lua) -> mlua::Result<()> {
-    let watch = lua.app_data_ref::<Limiter>().map(|watch| watch.clone());
-    watch.map_or(Ok(()), |watch| watch.check(lua))
+    let limiter = lua.app_data_ref::<Limiter>().map(|limiter| limiter.clone());
+    limiter.map_or(Ok(()), |limiter| limiter.check(lua))
 }
 
 fn set_collector_pause(lua: &Lua, percent: i32) {
@@ -240,6 +239,6 @@ fn call_over() -> Error {
 /// Returns the current position on the stack of this thread.
 #[inline(never)]
 fn stack_position() -> usize {
-    let here = 0_u8;
-    std::ptr::from_ref(&here).addr()
+    let marker = 0_u8;
+    std::ptr::from_ref(&marker).addr()
 }

@@ -23,13 +23,13 @@ pub struct ScriptError {
 
 impl ScriptError {
     /// Creates an error of the script itself.
-    pub(crate) fn permanent(sentence: String) -> Self {
-        Self { message: sentence, is_permanent: true }
+    pub(crate) fn permanent(message: String) -> Self {
+        Self { message, is_permanent: true }
     }
 
     /// Creates an error that may not occur again.
-    pub(crate) fn transient(sentence: String) -> Self {
-        Self { message: sentence, is_permanent: false }
+    pub(crate) fn transient(message: String) -> Self {
+        Self { message, is_permanent: false }
     }
 
     /// Returns whether loading the same script again cannot succeed.

@@ -76,15 +76,15 @@ mod tests {
     }
 
     #[test]
-    fn the_level_of_the_log_decides_what_is_taken() {
+    fn log_level_is_respected() {
         let log = ScriptLog { script: "rules.lua".to_owned() };
         let levels = [Level::Debug, Level::Info, Level::Warn, Level::Error];
-        let taken = tracing::subscriber::with_default(Warnings, || levels.map(|level| log.is_enabled(level)));
-        assert_eq!(taken, [false, false, true, true]);
+        let enabled = tracing::subscriber::with_default(Warnings, || levels.map(|level| log.is_enabled(level)));
+        assert_eq!(enabled, [false, false, true, true]);
     }
 
     #[test]
-    fn fields_become_one_object() {
+    fn fields_are_one_json_object() {
         let fields = [("id", 17.into()), ("subject", "a \"b\"\n".into())].map(|(name, value)| (name.to_owned(), value));
         assert_eq!(JsonFields(&fields).to_string(), r#"{"id":17,"subject":"a \"b\"\n"}"#);
     }

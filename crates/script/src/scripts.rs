@@ -73,21 +73,21 @@ pub fn check(path: &Path, settings: &Settings) -> Result<LoadedScript, ScriptErr
 impl Scripts {
     pub(crate) fn new(settings: Settings) -> Self {
         // A response must fit into the memory of the Lua state anyway.
-        let answers = BodyMode::Full {
+        let body_mode = BodyMode::Full {
             max_bytes: u64::try_from(settings.max_memory_bytes).unwrap_or(u64::MAX).min(MAX_RESPONSE_BYTES),
         };
         // Scripts belong to the operator, so they may access private addresses.
-        let rules = ClientPolicy {
+        let policy = ClientPolicy {
             allow_private_addresses: true,
             use_proxies: true,
             max_redirects: MAX_REDIRECTS,
-            body_mode: answers,
+            body_mode,
             retry_all_methods: false,
         };
         Self {
             mail: Arc::new(StoredMail::new(settings.naming)),
             settings,
-            http: Arc::new(HttpClient::new(rules)),
+            http: Arc::new(HttpClient::new(policy)),
             commands: Arc::default(),
             shared: Arc::new(SharedDict::new()),
             current: RwLock::default(),
@@ -123,19 +123,19 @@ impl Scripts {
 
     /// Returns the number of abandoned loads that are still running.
     pub(crate) fn abandoned_loads(&self) -> usize {
-        let mut strays = self.abandoned_loads.lock().unwrap_or_else(PoisonError::into_inner);
-        strays.retain(|stray| !stray.is_finished());
-        strays.len()
+        let mut loads = self.abandoned_loads.lock().unwrap_or_else(PoisonError::into_inner);
+        loads.retain(|load| !load.is_finished());
+        loads.len()
     }
 
     /// Loads the script file. If that fails, the previous script stays in use.
     pub(crate) fn load(&self) -> Result<Option<LoadedScript>, ScriptError> {
-        let _turn = self.load_lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = self.loaded();
+        let _guard = self.load_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let previous = self.loaded();
         let Some(path) = find_script(&self.settings.paths) else {
-            return match before {
-                Some(gone) => {
-                    Err(ScriptError::permanent(format!("{}: there is no such file any more", gone.path.display())))
+            return match previous {
+                Some(previous) => {
+                    Err(ScriptError::permanent(format!("{}: the file no longer exists", previous.path.display())))
                 }
                 None => Ok(None),
             };
@@ -143,22 +143,22 @@ impl Scripts {
         let (program, engine) = self.load_in_thread(path)?;
         let loaded = LoadedScript { path: path.to_owned(), handlers: engine.handlers() };
         let generation = self.generation.load(Ordering::Relaxed) + 1;
-        let first = Mutex::new(Some(engine));
-        let script = Arc::new(Script { loaded: loaded.clone(), program, generation, first_engine: first });
-        let old = self.current.write().unwrap_or_else(PoisonError::into_inner).replace(script);
+        let first_engine = Mutex::new(Some(engine));
+        let script = Arc::new(Script { loaded: loaded.clone(), program, generation, first_engine });
+        let replaced = self.current.write().unwrap_or_else(PoisonError::into_inner).replace(script);
         self.handlers.store(loaded.handlers.iter().copied().map(event_bit).sum(), Ordering::Relaxed);
         // A thread that reads the new generation finds the new script.
         self.generation.store(generation, Ordering::Release);
         // Dropping a state can take a while, so it does not happen under the lock.
-        drop(old);
+        drop(replaced);
         Ok(Some(loaded))
     }
 
     /// Returns a state of the current script, or `None` if there is no script.
     pub(crate) fn new_state(&self) -> Result<Option<ScriptState>, ScriptError> {
         let Some(script) = self.current() else { return Ok(None) };
-        let first = script.first_engine.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let engine = first.map_or_else(|| script.program.engine(), Ok)?;
+        let first_engine = script.first_engine.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let engine = first_engine.map_or_else(|| script.program.engine(), Ok)?;
         Ok(Some(ScriptState { engine, generation: script.generation }))
     }
 
@@ -173,9 +173,9 @@ impl Scripts {
 
     /// Reads and runs a script on a separate thread: a script that never ends must not block the caller.
     fn load_in_thread(&self, path: &Path) -> Result<(Program, Engine), ScriptError> {
-        let failed = |what: &str| ScriptError::transient(format!("{}: {what}", path.display()));
+        let transient = |reason: &str| ScriptError::transient(format!("{}: {reason}", path.display()));
         if self.abandoned_loads() >= MAX_ABANDONED_LOADS {
-            return Err(failed("too many scripts are still busy with their loading"));
+            return Err(transient("too many earlier loads of the script are still running"));
         }
         let log = Arc::new(ScriptLog { script: path.display().to_string() });
         let (http, mail, clock) = (self.http.clone(), self.mail.clone(), Arc::new(SystemClock));
@@ -191,16 +191,14 @@ impl Scripts {
         };
         let thread =
             thread::Builder::new().name("script loading".to_owned()).stack_size(THREAD_STACK_BYTES).spawn(load);
-        let thread = thread.map_err(|error| failed(&error.to_string()))?;
+        let thread = thread.map_err(|error| transient(&error.to_string()))?;
         match receiver.recv_timeout(self.settings.timeout.saturating_add(TIMEOUT_GRACE)) {
             Ok(result) => result,
             Err(RecvTimeoutError::Timeout) => {
                 self.abandoned_loads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
-                Err(failed("it takes too long to load"))
+                Err(transient("loading takes too long"))
             }
-            Err(RecvTimeoutError::Disconnected) => {
-                Err(failed("it could not be loaded because of a fault in the server"))
-            }
+            Err(RecvTimeoutError::Disconnected) => Err(transient("loading panicked: this is a bug in the server")),
         }
     }
 }

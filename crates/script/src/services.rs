@@ -36,16 +36,16 @@ pub(crate) trait MailAccess: Send + Sync {
         mailbox: &MailboxName,
         after: Option<MessageId>,
         limit: usize,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Vec<Summary>, String>;
     /// Returns the summary of a message, if it exists.
-    fn find(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Summary>, String>;
+    fn find(&self, mailbox: &MailboxName, id: MessageId, timeout: Duration) -> Result<Option<Summary>, String>;
     /// Returns the summary of the newest message, if there is one.
-    fn latest(&self, mailbox: &MailboxName, patience: Duration) -> Result<Option<Summary>, String>;
+    fn latest(&self, mailbox: &MailboxName, timeout: Duration) -> Result<Option<Summary>, String>;
     /// Returns the source of a message, if it exists.
-    fn source(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Bytes>, String>;
+    fn source(&self, mailbox: &MailboxName, id: MessageId, timeout: Duration) -> Result<Option<Bytes>, String>;
     /// Deletes a message. Returns false if it does not exist.
-    fn delete(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<bool, String>;
+    fn delete(&self, mailbox: &MailboxName, id: MessageId, timeout: Duration) -> Result<bool, String>;
 }
 
 /// The log of scripts.
@@ -71,14 +71,14 @@ pub(crate) enum Level {
 /// A clock.
 pub(crate) trait Clock: Send + Sync {
     /// Blocks for the given duration.
-    fn sleep(&self, time: Duration);
+    fn sleep(&self, duration: Duration);
 }
 
 /// The system clock.
 pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
-    fn sleep(&self, time: Duration) {
-        thread::sleep(time);
+    fn sleep(&self, duration: Duration) {
+        thread::sleep(duration);
     }
 }

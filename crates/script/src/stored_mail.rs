@@ -49,8 +49,8 @@ impl StoredMail {
         self.set_connection(Connection::Closed);
     }
 
-    fn set_connection(&self, way: Connection) {
-        *self.connection.write().unwrap_or_else(PoisonError::into_inner) = way;
+    fn set_connection(&self, connection: Connection) {
+        *self.connection.write().unwrap_or_else(PoisonError::into_inner) = connection;
     }
 
     fn connection(&self) -> Result<(Weak<Mailroom>, Handle), String> {
@@ -65,8 +65,8 @@ impl StoredMail {
     /// is dropped and the request fails.
     fn block_on<T, F>(
         &self,
-        patience: Duration,
-        act: impl FnOnce(Arc<Mailroom>) -> F + Send + 'static,
+        timeout: Duration,
+        request: impl FnOnce(Arc<Mailroom>) -> F + Send + 'static,
     ) -> Result<T, String>
     where
         T: Send + 'static,
@@ -77,10 +77,10 @@ impl StoredMail {
         let task = runtime.spawn(async move {
             let Some(mailroom) = mailroom.upgrade() else { return };
             // The receiver is gone after a timeout.
-            drop(sender.send(act(mailroom).await));
+            drop(sender.send(request(mailroom).await));
         });
-        match receiver.recv_timeout(patience) {
-            Ok(answer) => answer.map_err(to_message),
+        match receiver.recv_timeout(timeout) {
+            Ok(result) => result.map_err(to_message),
             Err(RecvTimeoutError::Timeout) => {
                 task.abort();
                 Err("the stored mail did not answer in time".to_owned())
@@ -101,32 +101,32 @@ impl MailAccess for StoredMail {
         mailbox: &MailboxName,
         after: Option<MessageId>,
         limit: usize,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Vec<Summary>, String> {
         let (mailbox, page) = (mailbox.clone(), Page { limit: Some(limit), before: None, after });
-        let listing = self.block_on(patience, move |mailroom| async move { mailroom.list(&mailbox, page).await })?;
+        let listing = self.block_on(timeout, move |mailroom| async move { mailroom.list(&mailbox, page).await })?;
         Ok(listing.messages)
     }
 
-    fn find(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Summary>, String> {
+    fn find(&self, mailbox: &MailboxName, id: MessageId, timeout: Duration) -> Result<Option<Summary>, String> {
         let mailbox = mailbox.clone();
-        self.block_on(patience, move |mailroom| async move { mailroom.find(&mailbox, MessageSelector::Id(id)).await })
+        self.block_on(timeout, move |mailroom| async move { mailroom.find(&mailbox, MessageSelector::Id(id)).await })
     }
 
-    fn latest(&self, mailbox: &MailboxName, patience: Duration) -> Result<Option<Summary>, String> {
+    fn latest(&self, mailbox: &MailboxName, timeout: Duration) -> Result<Option<Summary>, String> {
         let mailbox = mailbox.clone();
-        self.block_on(patience, move |mailroom| async move { mailroom.find(&mailbox, MessageSelector::Latest).await })
+        self.block_on(timeout, move |mailroom| async move { mailroom.find(&mailbox, MessageSelector::Latest).await })
     }
 
-    fn source(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Bytes>, String> {
+    fn source(&self, mailbox: &MailboxName, id: MessageId, timeout: Duration) -> Result<Option<Bytes>, String> {
         let mailbox = mailbox.clone();
-        let source = self.block_on(patience, move |mailroom| async move { mailroom.source(&mailbox, id).await })?;
+        let source = self.block_on(timeout, move |mailroom| async move { mailroom.source(&mailbox, id).await })?;
         Ok(source.as_ref().map(Source::to_bytes))
     }
 
-    fn delete(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<bool, String> {
+    fn delete(&self, mailbox: &MailboxName, id: MessageId, timeout: Duration) -> Result<bool, String> {
         let mailbox = mailbox.clone();
-        self.block_on(patience, move |mailroom| async move { mailroom.remove(&mailbox, id).await })
+        self.block_on(timeout, move |mailroom| async move { mailroom.remove(&mailbox, id).await })
     }
 }
 
@@ -146,16 +146,16 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_mins(1);
+    const TIMEOUT: Duration = Duration::from_mins(1);
 
     #[test]
-    fn before_it_is_connected_there_is_no_mail() {
+    fn fails_before_it_is_connected() {
         let mail = StoredMail::new(Naming::Local);
         assert!(mail.mailbox("bob").unwrap_err().contains("while the server starts"));
     }
 
     #[tokio::test]
-    async fn scripts_list_read_and_delete() {
+    async fn lists_reads_and_deletes() {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         for subject in ["one", "two", "three"] {
             let copies = vec![NewCopy { mailbox: "bob".to_owned().into(), trace: Bytes::from_static(b"trace ") }];
@@ -167,57 +167,57 @@ mod tests {
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()));
         let mail = Arc::new(StoredMail::new(Naming::Local));
         mail.connect(&mailroom);
-        let elsewhere = tokio::task::spawn_blocking(move || {
+        let blocking = tokio::task::spawn_blocking(move || {
             let bob = mail.mailbox("Bob@example.com").unwrap();
-            let all = mail.list(&bob, None, 10, PATIENCE).unwrap();
+            let all = mail.list(&bob, None, 10, TIMEOUT).unwrap();
             let subjects: Vec<_> = all.iter().map(|summary| summary.headline.subject()).collect();
             assert_eq!(subjects, ["one", "two", "three"]);
             let (first, second) = (all[0].id, all[1].id);
-            assert_eq!(mail.list(&bob, Some(first), 1, PATIENCE).unwrap(), [all[1].clone()]);
-            assert_eq!(mail.find(&bob, second, PATIENCE).unwrap().as_ref(), Some(&all[1]));
-            assert_eq!(mail.latest(&bob, PATIENCE).unwrap().as_ref(), Some(&all[2]));
-            assert_eq!(mail.source(&bob, second, PATIENCE).unwrap().unwrap(), "trace body");
-            assert!(mail.delete(&bob, second, PATIENCE).unwrap());
-            assert!(!mail.delete(&bob, second, PATIENCE).unwrap());
-            assert_eq!(mail.find(&bob, second, PATIENCE).unwrap(), None);
-            assert_eq!(mail.source(&bob, second, PATIENCE).unwrap(), None);
+            assert_eq!(mail.list(&bob, Some(first), 1, TIMEOUT).unwrap(), [all[1].clone()]);
+            assert_eq!(mail.find(&bob, second, TIMEOUT).unwrap().as_ref(), Some(&all[1]));
+            assert_eq!(mail.latest(&bob, TIMEOUT).unwrap().as_ref(), Some(&all[2]));
+            assert_eq!(mail.source(&bob, second, TIMEOUT).unwrap().unwrap(), "trace body");
+            assert!(mail.delete(&bob, second, TIMEOUT).unwrap());
+            assert!(!mail.delete(&bob, second, TIMEOUT).unwrap());
+            assert_eq!(mail.find(&bob, second, TIMEOUT).unwrap(), None);
+            assert_eq!(mail.source(&bob, second, TIMEOUT).unwrap(), None);
             mail
         });
-        let mail = elsewhere.await.unwrap();
+        let mail = blocking.await.unwrap();
         mail.disconnect();
         assert_eq!(mail.mailbox("bob"), Err(UNREACHABLE.to_owned()));
-        assert_eq!(mail.latest(&"bob".to_owned().into(), PATIENCE), Err(UNREACHABLE.to_owned()));
+        assert_eq!(mail.latest(&"bob".to_owned().into(), TIMEOUT), Err(UNREACHABLE.to_owned()));
     }
 
     #[test]
-    fn who_waits_when_the_runtime_ends_is_told_and_holds_nothing() {
+    fn end_of_the_runtime_fails_waiting_requests() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let mail = StoredMail::new(Naming::Local);
-        let mailroom = Arc::new(empty());
+        let mailroom = Arc::new(empty_mailroom());
         {
             let _within = runtime.enter();
             mail.connect(&mailroom);
         }
         let bob: MailboxName = "bob".to_owned().into();
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| mail.block_on(PATIENCE, never));
+            let waiting = scope.spawn(|| mail.block_on(TIMEOUT, never));
             // Wait until the task holds the mailroom and the thread blocks.
             while Arc::strong_count(&mailroom) == 1 {
                 thread::yield_now();
             }
-            runtime.shutdown_timeout(PATIENCE);
+            runtime.shutdown_timeout(TIMEOUT);
             assert_eq!(waiting.join().unwrap(), Err(UNREACHABLE.to_owned()));
         });
         assert_eq!(Arc::strong_count(&mailroom), 1);
-        assert_eq!(mail.list(&bob, None, 1, PATIENCE), Err(UNREACHABLE.to_owned()), "there is no runtime");
+        assert_eq!(mail.list(&bob, None, 1, TIMEOUT), Err(UNREACHABLE.to_owned()), "there is no runtime");
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn who_does_not_wait_any_longer_leaves_nothing_behind() {
-        let (mail, mailroom) = (StoredMail::new(Naming::Local), Arc::new(empty()));
+    async fn timeout_aborts_the_task() {
+        let (mail, mailroom) = (StoredMail::new(Naming::Local), Arc::new(empty_mailroom()));
         mail.connect(&mailroom);
-        let answer = tokio::task::block_in_place(|| mail.block_on(Duration::from_millis(1), never));
-        assert_eq!(answer, Err("the stored mail did not answer in time".to_owned()));
+        let result = tokio::task::block_in_place(|| mail.block_on(Duration::from_millis(1), never));
+        assert_eq!(result, Err("the stored mail did not answer in time".to_owned()));
         while Arc::strong_count(&mailroom) > 1 {
             tokio::task::yield_now().await;
         }
@@ -230,7 +230,7 @@ mod tests {
         Ok(())
     }
 
-    fn empty() -> Mailroom {
+    fn empty_mailroom() -> Mailroom {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         Mailroom::new(Settings::default(), store, Extensions::default())
     }

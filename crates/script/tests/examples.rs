@@ -23,8 +23,8 @@ fn settings() -> Settings {
 }
 
 fn examples() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lua");
-    let files = fs::read_dir(folder).expect("the folder of the examples");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lua");
+    let files = fs::read_dir(directory).expect("the folder of the examples");
     let paths = files.map(|file| file.expect("a file of the examples").path());
     let mut scripts: Vec<_> = paths.filter(|path| path.extension().is_some_and(|kind| kind == "lua")).collect();
     scripts.sort();
@@ -32,21 +32,21 @@ fn examples() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_example_passes_its_tests() {
+fn examples_pass_their_tests() {
     let examples = examples();
     assert!(examples.len() >= 12, "a dozen of them was promised, and there are {}", examples.len());
     for path in examples {
-        let mut said = Vec::new();
-        let passed = run_tests(&path, &settings(), &[], &mut said).expect("the script can be loaded");
-        assert!(passed, "{}\n{}", path.display(), String::from_utf8_lossy(&said));
+        let mut output = Vec::new();
+        let passed = run_tests(&path, &settings(), &[], &mut output).expect("the script can be loaded");
+        assert!(passed, "{}\n{}", path.display(), String::from_utf8_lossy(&output));
     }
 }
 
 #[test]
-fn together_the_examples_show_every_event() {
+fn examples_cover_every_event() {
     let loaded = examples().into_iter().map(|path| check(&path, &settings()).expect("the script can be loaded"));
-    let mut shown: Vec<Event> = loaded.flat_map(|loaded| loaded.handlers).collect();
-    shown.sort();
-    shown.dedup();
-    assert_eq!(shown, Event::ALL);
+    let mut events: Vec<Event> = loaded.flat_map(|loaded| loaded.handlers).collect();
+    events.sort();
+    events.dedup();
+    assert_eq!(events, Event::ALL);
 }

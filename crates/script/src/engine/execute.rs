@@ -27,34 +27,34 @@ pub(super) fn execute(lua: &Lua, commands: &Commands, command: Option<&LuaString
         Some(command) => start(commands, &command.as_bytes()),
         None => start(commands, b"exit 0"),
     };
-    let has_succeeded = match running {
+    let is_success = match running {
         Ok(running) => wait(running, deadline),
         Err(_) => Some(false),
     };
-    Ok(has_succeeded.map(|has_succeeded| u8::from(has_succeeded == command.is_none())))
+    Ok(is_success.map(|is_success| u8::from(is_success == command.is_none())))
 }
 
-fn start<'a>(commands: &'a Commands, line: &[u8]) -> io::Result<RunningCommand<'a>> {
+fn start<'a>(commands: &'a Commands, script: &[u8]) -> io::Result<RunningCommand<'a>> {
     let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(OsStr::from_bytes(line)).stdin(Stdio::null());
+    command.arg("-c").arg(OsStr::from_bytes(script)).stdin(Stdio::null());
     commands.start(&mut command)
 }
 
 /// Returns whether the command succeeded, or `None` if it was killed at the deadline.
 fn wait(mut running: RunningCommand<'_>, deadline: Instant) -> Option<bool> {
-    let mut pause = MIN_POLL_INTERVAL;
+    let mut interval = MIN_POLL_INTERVAL;
     loop {
         match running.status() {
             Ok(None) => {}
             Ok(Some(status)) => return Some(status.success()),
             Err(_) => return Some(false),
         }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             running.kill();
             return None;
         }
-        thread::sleep(pause.min(left));
-        pause = (pause * 2).min(MAX_POLL_INTERVAL);
+        thread::sleep(interval.min(remaining));
+        interval = (interval * 2).min(MAX_POLL_INTERVAL);
     }
 }

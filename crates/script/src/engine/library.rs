@@ -24,7 +24,7 @@ const MAX_PRINT_BYTES: usize = 8192;
 /// Changes the library. Returns the globals that all functions loaded from now on see.
 pub(super) fn install(
     lua: &Lua,
-    watch: &Limiter,
+    limiter: &Limiter,
     sources: &Arc<Sources>,
     services: &Services,
     sandbox: bool,
@@ -34,13 +34,13 @@ pub(super) fn install(
     globals.get::<Table>("package")?.get::<Table>("loaded")?.set("debug", &debug)?;
     globals.set("debug", debug)?;
 
-    let own = lua.create_table()?;
+    let call_globals = lua.create_table()?;
     let host = lua.create_table()?;
-    host.set("own", &own)?;
+    host.set("own", &call_globals)?;
     host.set("sandbox", sandbox)?;
     host.set("raised", raised::install(lua)?)?;
-    let watch = watch.clone();
-    host.set("settle", lua.create_function(move |lua, caught: Value| watch.convert_caught(lua, caught))?)?;
+    let limiter = limiter.clone();
+    host.set("convert_caught", lua.create_function(move |lua, caught: Value| limiter.convert_caught(lua, caught))?)?;
     let sources = Arc::clone(sources);
     host.set("module_text", lua.create_function(move |lua, name: LuaString| module_text(lua, &sources, &name))?)?;
     let log = Arc::clone(&services.log);
@@ -54,33 +54,33 @@ pub(super) fn install(
     host.set("execute", lua.create_function(execute)?)?;
 
     lua.load(include_str!("prelude.lua")).set_name(format!("={PRELUDE_NAME}")).call::<()>(host)?;
-    lua.set_globals(own.clone())?;
-    Ok(Globals { call_globals: own, script_globals: globals })
+    lua.set_globals(call_globals.clone())?;
+    Ok(Globals { call_globals, script_globals: globals })
 }
 
 /// Protects the string metatable, which the script may change only while it is loaded. `getmetatable` returns a
 /// read-only copy from now on.
 pub(super) fn seal_string_metatable(lua: &Lua) -> mlua::Result<()> {
-    let Some(texts) = lua.type_metatable::<LuaString>() else { return Ok(()) };
-    let seen = lua.create_table()?;
-    seen.raw_set("__index", texts.raw_get::<Value>("__index")?)?;
-    let refuse = |_: &Lua, _: MultiValue| -> mlua::Result<()> {
+    let Some(metatable) = lua.type_metatable::<LuaString>() else { return Ok(()) };
+    let visible = lua.create_table()?;
+    visible.raw_set("__index", metatable.raw_get::<Value>("__index")?)?;
+    let reject = |_: &Lua, _: MultiValue| -> mlua::Result<()> {
         Err(Error::runtime("the string metatable is sealed once the script is loaded"))
     };
-    let rules = lua.create_table()?;
-    rules.raw_set("__index", seen)?;
-    rules.raw_set("__newindex", lua.create_function(refuse)?)?;
-    rules.raw_set("__metatable", false)?;
-    let shown = lua.create_table()?;
-    shown.set_metatable(Some(rules))?;
-    texts.raw_set("__metatable", shown)
+    let protection = lua.create_table()?;
+    protection.raw_set("__index", visible)?;
+    protection.raw_set("__newindex", lua.create_function(reject)?)?;
+    protection.raw_set("__metatable", false)?;
+    let copy = lua.create_table()?;
+    copy.set_metatable(Some(protection))?;
+    metatable.raw_set("__metatable", copy)
 }
 
 /// Returns the text of a required file and its name, or nil and a line for the list of searched places.
 fn module_text(lua: &Lua, sources: &Sources, name: &LuaString) -> mlua::Result<(Option<LuaString>, String)> {
     let name = name.to_string_lossy();
-    let found = sources.required(&name).map_err(|error| Error::runtime(format!("module '{name}': {error}")))?;
-    match found {
+    let source = sources.required(&name).map_err(|error| Error::runtime(format!("module '{name}': {error}")))?;
+    match source {
         Some(source) => Ok((Some(lua.create_string(&source.text)?), source.name.clone())),
         None => Ok((None, format!("\n\tno file '{name}' beside the script"))),
     }
@@ -95,8 +95,8 @@ fn debug_table(lua: &Lua) -> mlua::Result<Table> {
 
 /// Implements `debug.traceback([thread,] [message [, level]])`. There is no traceback of other threads.
 fn traceback(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Value> {
-    let of_thread = matches!(arguments.front(), Some(Value::Thread(_)));
-    if of_thread {
+    let is_thread = matches!(arguments.front(), Some(Value::Thread(_)));
+    if is_thread {
         arguments.pop_front();
     }
     let message = arguments.pop_front().unwrap_or(Value::Nil);
@@ -107,7 +107,7 @@ fn traceback(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Value> {
             None => return Ok(message),
         },
     };
-    if of_thread {
+    if is_thread {
         return Ok(message);
     }
     let level = match arguments.pop_front() {
@@ -118,18 +118,25 @@ fn traceback(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Value> {
 }
 
 /// Implements `debug.getinfo(level or function)`: where the function was defined, and the current line.
-fn getinfo(lua: &Lua, subject: Value) -> mlua::Result<Option<Table>> {
-    if let Value::Function(function) = subject {
+fn getinfo(lua: &Lua, target: Value) -> mlua::Result<Option<Table>> {
+    if let Value::Function(function) = target {
         return function_info(lua, &function).map(Some);
     }
-    let Some(level) = lua.coerce_integer(subject)?.and_then(|level| usize::try_from(level).ok()) else {
+    let Some(level) = lua.coerce_integer(target)?.and_then(|level| usize::try_from(level).ok()) else {
         return Err(Error::runtime("bad argument #1 to 'getinfo' (function or level expected)"));
     };
     let frame = lua.inspect_stack(level, |frame| {
         let source = frame.source();
         let name = frame.names().name.map(Cow::into_owned);
-        let own = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
-        (own(source.source), own(source.short_src), source.what, source.line_defined, frame.current_line(), name)
+        let to_owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
+        (
+            to_owned(source.source),
+            to_owned(source.short_src),
+            source.what,
+            source.line_defined,
+            frame.current_line(),
+            name,
+        )
     });
     let Some((source, short_src, what, line_defined, line, name)) = frame else {
         return Ok(None);

@@ -17,9 +17,9 @@ pub(crate) struct CallLocation {
 }
 
 impl CallLocation {
-    pub(super) fn new(watch: Limiter, sources: &Arc<Sources>, definitions: [Option<SourceLocation>; 5]) -> Self {
-        let definitions = definitions.map(|place| place.map(|place| with_full_name(sources, place)));
-        Self { limiter: watch, sources: Arc::clone(sources), definitions }
+    pub(super) fn new(limiter: Limiter, sources: &Arc<Sources>, definitions: [Option<SourceLocation>; 5]) -> Self {
+        let definitions = definitions.map(|location| location.map(|location| with_full_name(sources, location)));
+        Self { limiter, sources: Arc::clone(sources), definitions }
     }
 
     /// Returns the last known line, or the definition of the function for `event`.
@@ -29,7 +29,7 @@ impl CallLocation {
 
     /// Returns the last line that was recorded for the call, or `None` if the call is too young.
     pub(super) fn last_seen(&self) -> Option<SourceLocation> {
-        self.limiter.last_location().map(|place| with_full_name(&self.sources, place))
+        self.limiter.last_location().map(|location| with_full_name(&self.sources, location))
     }
 
     /// Returns where the function for `event` is defined.

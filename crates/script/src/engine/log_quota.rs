@@ -37,15 +37,15 @@ impl Log for LogQuota {
         if !self.log.is_enabled(level) {
             return;
         }
-        let (written, kinds) = match level {
+        let (count, levels) = match level {
             Level::Debug | Level::Info => (&self.debug_info_lines, "debug and info"),
             Level::Warn | Level::Error => (&self.warn_error_lines, "warn and error"),
         };
         // A state is used by one thread at a time, and calls are too short for the counter to wrap around.
-        match written.fetch_add(1, Ordering::Relaxed) {
+        match count.fetch_add(1, Ordering::Relaxed) {
             ..MAX_LINES => self.log.write(level, text, fields),
-            MAX_LINES => self.log.write(Level::Warn, &format!("further {kinds} lines of this call are left out"), &[]),
-            _ => written.store(MAX_LINES + 1, Ordering::Relaxed),
+            MAX_LINES => self.log.write(Level::Warn, &format!("further {levels} lines of this call are left out"), &[]),
+            _ => count.store(MAX_LINES + 1, Ordering::Relaxed),
         }
     }
 }

@@ -52,20 +52,20 @@ pub(crate) struct Engine {
 impl Engine {
     /// Creates a state and runs the script in it.
     fn new(program: &Program) -> Result<Self, CallError> {
-        let watch = Limiter::new(&program.settings);
-        let quota = Arc::new(LogQuota::new(Arc::clone(&program.services.log)));
+        let limiter = Limiter::new(&program.settings);
+        let log_quota = Arc::new(LogQuota::new(Arc::clone(&program.services.log)));
         let (lua, globals) =
-            new_state(program, &watch, &quota).map_err(|error| to_call_error(&program.sources, &error))?;
-        let whereabouts = CallLocation::new(watch.clone(), &program.sources, Default::default());
+            new_state(program, &limiter, &log_quota).map_err(|error| to_call_error(&program.sources, &error))?;
+        let location = CallLocation::new(limiter.clone(), &program.sources, Default::default());
         let mut engine = Self {
             lua,
-            limiter: watch,
-            log_quota: quota,
+            limiter,
+            log_quota,
             sources: Arc::clone(&program.sources),
             naming: program.settings.naming,
             globals,
             handlers: Default::default(),
-            location: Arc::new(whereabouts),
+            location: Arc::new(location),
             functions: Vec::new(),
             is_spent: false,
         };
@@ -170,14 +170,14 @@ impl Engine {
         &mut self,
         event: Event,
         argument: impl FnOnce(&Lua) -> mlua::Result<Value>,
-        meaning: impl FnOnce(&Value) -> Result<T, String>,
+        parse: impl FnOnce(&Value) -> Result<T, String>,
     ) -> Result<T, CallError> {
         let Some(handler) = self.handlers[event as usize].clone() else {
-            return meaning(&Value::Nil).map_err(|text| self.bad_result(event, text));
+            return parse(&Value::Nil).map_err(|text| self.bad_result(event, text));
         };
         let argument = argument(&self.lua).map_err(|error| self.fail(Some(event), &error))?;
         let result = self.within_limits(Some(event), |_| handler.call(argument));
-        let result = result.and_then(|value| meaning(&value).map_err(|text| self.bad_result(event, text)));
+        let result = result.and_then(|value| parse(&value).map_err(|text| self.bad_result(event, text)));
         objects::clear_message_cache(&self.lua);
         result
     }
@@ -198,7 +198,7 @@ impl Engine {
             let value = self.globals.call_globals.raw_get(name).unwrap_or(Value::Nil);
             if !value.is_nil() && !objects::is_inbucket(&value) {
                 let text = format!(
-                    "the global {name} is replaced by {}; its fields are to be set",
+                    "the script replaces the global {name} by {}; set its fields instead",
                     objects::describe_type(&value)
                 );
                 return Err(CallError { kind: CallErrorKind::Script, location: None, text });
@@ -210,39 +210,39 @@ impl Engine {
     fn within_limits<T>(
         &mut self,
         event: Option<Event>,
-        work: impl FnOnce(&Lua) -> mlua::Result<T>,
+        body: impl FnOnce(&Lua) -> mlua::Result<T>,
     ) -> Result<T, CallError> {
         let deadline = self.limiter.start_call(&self.lua).map_err(|error| self.fail(event, &error))?;
         CallContext { event, deadline }.set_current(&self.lua);
         self.log_quota.reset();
-        let result = work(&self.lua);
-        let breach = self.limiter.finish_call(&self.lua).map_err(|error| self.fail(event, &error))?;
-        if let Some(breach) = breach {
+        let result = body(&self.lua);
+        let exceeded = self.limiter.finish_call(&self.lua).map_err(|error| self.fail(event, &error))?;
+        if let Some(exceeded) = exceeded {
             self.is_spent = true;
-            return Err(self.fail_limit(event, breach));
+            return Err(self.fail_limit(event, exceeded));
         }
-        let forgotten = if event.is_some() { self.globals.clear() } else { Ok(()) };
-        let result = result.and_then(|value| forgotten.map(|()| value));
+        let cleared = if event.is_some() { self.globals.clear() } else { Ok(()) };
+        let result = result.and_then(|value| cleared.map(|()| value));
         result.map_err(|error| self.fail(event, &error))
     }
 
     fn fail(&mut self, event: Option<Event>, error: &mlua::Error) -> CallError {
-        let mut failure = to_call_error(&self.sources, error);
-        failure.text = raised::describe(&self.lua, failure.text);
-        if failure.kind != CallErrorKind::Memory {
+        let mut call_error = to_call_error(&self.sources, error);
+        call_error.text = raised::describe(&self.lua, call_error.text);
+        if call_error.kind != CallErrorKind::Memory {
             // `return smtp.deny(...)` is a tail call, so an error in it has no line.
-            let place = failure.location.or_else(|| self.location.definition(event?));
-            return CallError { location: place, ..failure };
+            let location = call_error.location.or_else(|| self.location.definition(event?));
+            return CallError { location, ..call_error };
         }
         self.is_spent = true;
-        self.fail_limit(event, LimitExceeded { kind: CallErrorKind::Memory, location: failure.location })
+        self.fail_limit(event, LimitExceeded { kind: CallErrorKind::Memory, location: call_error.location })
     }
 
-    fn fail_limit(&self, event: Option<Event>, breach: LimitExceeded) -> CallError {
-        let LimitExceeded { kind, location: place } = breach;
-        let place = place.map(|(file, line)| (self.sources.full_name(file), line));
-        let place = place.or_else(|| self.location.last_seen()).or_else(|| self.location.definition(event?));
-        CallError { kind, location: place, text: self.limiter.describe(kind) }
+    fn fail_limit(&self, event: Option<Event>, exceeded: LimitExceeded) -> CallError {
+        let LimitExceeded { kind, location } = exceeded;
+        let location = location.map(|(file, line)| (self.sources.full_name(file), line));
+        let location = location.or_else(|| self.location.last_seen()).or_else(|| self.location.definition(event?));
+        CallError { kind, location, text: self.limiter.describe(kind) }
     }
 
     fn bad_result(&self, event: Event, text: String) -> CallError {
@@ -251,14 +251,14 @@ impl Engine {
 }
 
 /// Creates a state that is ready to load the script.
-fn new_state(program: &Program, watch: &Limiter, quota: &Arc<LogQuota>) -> mlua::Result<(Lua, Globals)> {
+fn new_state(program: &Program, limiter: &Limiter, log_quota: &Arc<LogQuota>) -> mlua::Result<(Lua, Globals)> {
     let lua = Lua::new_with(library::standard_libraries(), LuaOptions::default())?;
-    let log: Arc<dyn Log> = Arc::clone(quota) as Arc<dyn Log>;
+    let log: Arc<dyn Log> = Arc::clone(log_quota) as Arc<dyn Log>;
     let services = &Services { log, ..program.services.clone() };
     modules::install(&lua, services, &program.shared)?;
     objects::install(&lua, services, program.settings.naming)?;
-    let globals = library::install(&lua, watch, &program.sources, services, program.settings.sandbox)?;
-    watch.install(&lua)?;
+    let globals = library::install(&lua, limiter, &program.sources, services, program.settings.sandbox)?;
+    limiter.install(&lua)?;
     Ok((lua, globals))
 }
 
@@ -273,7 +273,7 @@ fn definition(function: &Function) -> Option<SourceLocation> {
 }
 
 fn to_call_error(sources: &Sources, error: &mlua::Error) -> CallError {
-    let (kind, place, text) = call_error::describe(error);
-    let place = place.map(|(file, line)| (sources.full_name(file), line));
-    CallError { kind, location: place, text }
+    let (kind, location, text) = call_error::describe(error);
+    let location = location.map(|(file, line)| (sources.full_name(file), line));
+    CallError { kind, location, text }
 }

@@ -16,25 +16,25 @@ local lua = {
   setmetatable = setmetatable, setfenv = setfenv,
 }
 local concat, searchpath, tonumber = table.concat, package.searchpath, tonumber
-local own, settle, write, module_text, execute = host.own, host.settle, host.write, host.module_text, host.execute
+local own, convert_caught, write, module_text, execute = host.own, host.convert_caught, host.write, host.module_text, host.execute
 
 -- Limits are checked between Lua instructions. C functions that call other functions could nest without executing any.
 -- So each of them is wrapped in a Lua function, which calls it with a tail call.
-local function guarded(native)
+local function wrapped(native)
   return function(...)
     return native(...)
   end
 end
 
-globals.tostring = guarded(tostring)
-require, module, package.seeall = guarded(require), guarded(module), guarded(package.seeall)
+globals.tostring = wrapped(tostring)
+require, module, package.seeall = wrapped(require), wrapped(module), wrapped(package.seeall)
 string.format, string.gsub, table.sort, os.time =
-  guarded(string.format), guarded(string.gsub), guarded(table.sort), guarded(os.time)
+  wrapped(string.format), wrapped(string.gsub), wrapped(table.sort), wrapped(os.time)
 
 -- The globals of scripts: `own` receives the assignments of a call and is cleared after it; all other reads fall back
 -- to `globals`. A script may set a metatable, as the common guards against misspelled globals do.
-local outer = { __index = globals, __metatable = {} }
-lua.setmetatable(own, outer)
+local own_metatable = { __index = globals, __metatable = {} }
+lua.setmetatable(own, own_metatable)
 globals._G = own
 package.loaded._G = own
 
@@ -43,8 +43,8 @@ function setmetatable(subject, metatable)
     return lua.setmetatable(subject, metatable)
   end
   lua.setmetatable(globals, metatable)
-  outer.__metatable = metatable
-  outer.__newindex = function(_, key, value)
+  own_metatable.__metatable = metatable
+  own_metatable.__newindex = function(_, key, value)
     local rule = rawget(metatable, "__newindex")
     if rule == nil then
       rawset(own, key, value)
@@ -66,7 +66,7 @@ function globals.rawget(subject, key)
   return value
 end
 
-local function following(subject, key)
+local function next_global(subject, key)
   if not rawequal(subject, own) then
     return next(subject, key)
   end
@@ -84,11 +84,11 @@ local function following(subject, key)
   return key, value
 end
 
-globals.next = following
+globals.next = next_global
 
 function globals.pairs(subject)
   if rawequal(subject, own) then
-    return following, own
+    return next_global, own
   end
   return pairs(subject)
 end
@@ -97,7 +97,7 @@ end
 -- tell them apart. A raised table is remembered for the log.
 local out_of_memory, raised = "not enough memory", host.raised
 
-local function said(reason)
+local function mark_own_text(reason)
   if rawequal(reason, out_of_memory) then
     return out_of_memory .. "."
   end
@@ -108,48 +108,48 @@ function globals.error(reason, level)
   if type(reason) == "table" then
     raised[1] = reason
   end
-  return error(said(reason), level)
+  return error(mark_own_text(reason), level)
 end
 
 local assert = assert
 function globals.assert(...)
   local ok, reason = ...
   if not ok and rawequal(reason, out_of_memory) then
-    error(said(reason), 0)
+    error(mark_own_text(reason), 0)
   end
   return assert(...)
 end
 
--- Errors that must end the call cannot be caught: `settle` raises them again. Error values of the host become strings,
--- as scripts expect.
-local function settled(ok, ...)
+-- Errors that must end the call cannot be caught: `convert_caught` raises them again. Error values of the host become
+-- strings, as scripts expect.
+local function convert_results(ok, ...)
   if ok then
     return ok, ...
   end
-  return false, settle((...))
+  return false, convert_caught((...))
 end
 
 function pcall(...)
-  return settled(lua.pcall(...))
+  return convert_results(lua.pcall(...))
 end
 
 function xpcall(action, handler, ...)
   -- Limits are not checked while the handler runs for an exceeded limit, so it is not called then.
-  return settled(lua.xpcall(action, function(reason) return said(handler(settle(reason))) end, ...))
+  return convert_results(lua.xpcall(action, function(reason) return mark_own_text(handler(convert_caught(reason))) end, ...))
 end
 
 function coroutine.resume(...)
-  return settled(lua.resume(...))
+  return convert_results(lua.resume(...))
 end
 
 local function create(body)
   -- Values that are not functions are rejected by Lua.
-  return lua.create(type(body) == "function" and guarded(body) or body)
+  return lua.create(type(body) == "function" and wrapped(body) or body)
 end
 
 coroutine.create = create
 
-local function passed_on(ok, ...)
+local function results_or_error(ok, ...)
   if ok then
     return ...
   end
@@ -159,7 +159,7 @@ end
 function coroutine.wrap(body)
   local thread = create(body)
   return function(...)
-    return passed_on(settled(lua.resume(thread, ...)))
+    return results_or_error(convert_results(lua.resume(thread, ...)))
   end
 end
 
@@ -185,7 +185,7 @@ end
 local function read_all(reader)
   local parts = {}
   while true do
-    local ok, part = settled(lua.pcall(reader))
+    local ok, part = convert_results(lua.pcall(reader))
     if not ok then
       return nil, part
     elseif part == nil or part == "" then
@@ -225,7 +225,7 @@ end
 
 -- The globals of a required file persist, even if it is first required during a call, because it runs only once in a
 -- state.
-local function once(chunk)
+local function with_persistent_globals(chunk)
   return function(...)
     local before = {}
     for key, value in next, own do
@@ -243,7 +243,7 @@ local function once(chunk)
   end
 end
 
-local function beside_the_script(name)
+local function find_next_to_script(name)
   local text, file = module_text(name)
   if not text then
     return file
@@ -252,10 +252,10 @@ local function beside_the_script(name)
   if not chunk then
     error(reason, 0)
   end
-  return once(chunk)
+  return with_persistent_globals(chunk)
 end
 
-local function on_the_path(name)
+local function find_on_package_path(name)
   local file, reason = searchpath(name, package.path)
   if not file then
     return reason
@@ -265,10 +265,10 @@ local function on_the_path(name)
   if not chunk then
     error(reason, 0)
   end
-  return once(chunk)
+  return with_persistent_globals(chunk)
 end
 
-local function preloaded(name)
+local function find_preloaded(name)
   local loader = package.preload[name]
   if loader == nil then
     return "\n\tno field package.preload['" .. name .. "']"
@@ -276,7 +276,7 @@ local function preloaded(name)
   return loader
 end
 
-package.loaders[1], package.loaders[2], package.loaders[3] = preloaded, beside_the_script, on_the_path
+package.loaders[1], package.loaders[2], package.loaders[3] = find_preloaded, find_next_to_script, find_on_package_path
 package.preload["string.buffer"], package.preload["table.clear"], package.preload["table.new"] = nil, nil, nil
 
 function print(...)

@@ -35,15 +35,15 @@ impl Program {
     /// Creates a state and runs the script in it.
     pub(crate) fn engine(&self) -> Result<Engine, ScriptError> {
         Engine::new(self).map_err(|error| {
-            let sentence = match error.location {
+            let message = match error.location {
                 Some(_) => error.to_string(),
                 None => format!("{}: {error}", self.sources.main().name),
             };
             // What the script waits for may be faster next time.
             if error.kind == CallErrorKind::Timeout {
-                ScriptError::transient(sentence)
+                ScriptError::transient(message)
             } else {
-                ScriptError::permanent(sentence)
+                ScriptError::permanent(message)
             }
         })
     }

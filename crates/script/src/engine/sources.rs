@@ -41,14 +41,14 @@ impl Sources {
     /// Finds the file that `require` refers to, if it exists next to the script. Only existing files are cached,
     /// because names may come from messages.
     pub(super) fn required(&self, name: &str) -> io::Result<Option<Arc<Source>>> {
-        let Some(stem) = module_path(name) else {
+        let Some(path_stem) = module_path(name) else {
             return Ok(None);
         };
         let mut required = self.required.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(source) = required.get(name) {
             return Ok(Some(Arc::clone(source)));
         }
-        for path in [format!("{stem}.lua"), format!("{stem}/init.lua")] {
+        for path in [format!("{path_stem}.lua"), format!("{path_stem}/init.lua")] {
             match Source::read(&self.folder.join(path)) {
                 Ok(source) => {
                     let source = Arc::new(source);
@@ -65,17 +65,18 @@ impl Sources {
     /// Returns the full name of a file that Lua has shortened to `...` and its end. Does not block while another thread
     /// reads a file.
     pub(super) fn full_name(&self, name: String) -> String {
-        let Some(end) = name.strip_prefix("...") else {
+        let Some(suffix) = name.strip_prefix("...") else {
             return name;
         };
-        if self.main.name.ends_with(end) {
+        if self.main.name.ends_with(suffix) {
             return self.main.name.clone();
         }
         let Ok(required) = self.required.try_lock() else {
             return name;
         };
-        let whole = required.values().find(|source| source.name.ends_with(end)).map(|source| source.name.clone());
-        whole.unwrap_or(name)
+        let full_name =
+            required.values().find(|source| source.name.ends_with(suffix)).map(|source| source.name.clone());
+        full_name.unwrap_or(name)
     }
 }
 
@@ -92,8 +93,8 @@ impl Source {
 
 /// Converts a dotted name into a path below the folder. Returns `None` if the path would be outside of it.
 fn module_path(name: &str) -> Option<String> {
-    let is_plain = |part: &str| !part.is_empty() && !part.contains(['/', '\\', ':', '\0']);
-    name.split('.').all(is_plain).then(|| name.replace('.', "/"))
+    let is_valid = |part: &str| !part.is_empty() && !part.contains(['/', '\\', ':', '\0']);
+    name.split('.').all(is_valid).then(|| name.replace('.', "/"))
 }
 
 /// Returns whether the error means that there is no such file.
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_below_the_folder() {
+    fn module_names_stay_below_the_folder() {
         let table = [
             ("util", Some("util")),
             ("lib.util", Some("lib/util")),

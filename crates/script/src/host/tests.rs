@@ -28,9 +28,9 @@ const SHORT: Duration = Duration::from_secs(3);
 const ENDLESS_PATTERN: &str = "(('a'):rep(100)):find(('a-'):rep(30) .. 'b')";
 
 /// A temporary folder for scripts.
-struct Folder(TestDir);
+struct TestFolder(TestDir);
 
-impl Folder {
+impl TestFolder {
     fn new() -> Self {
         Self(TestDir::new())
     }
@@ -58,11 +58,11 @@ impl Folder {
     }
 
     fn host(&self) -> Arc<Host> {
-        started(self.settings()).unwrap()
+        start_host(self.settings()).unwrap()
     }
 }
 
-fn started(settings: Settings) -> Result<Arc<Host>, ScriptError> {
+fn start_host(settings: Settings) -> Result<Arc<Host>, ScriptError> {
     let host = Host::new(settings);
     host.load().map(|_| host)
 }
@@ -91,25 +91,25 @@ fn deny(code: u16) -> Verdict {
 }
 
 /// Returns a script that rejects every sender with `code`.
-fn denying(code: u16) -> String {
+fn denying_script(code: u16) -> String {
     format!("function inbucket.before.mail_from_accepted() return smtp.deny({code}, 'no') end")
 }
 
-fn wait_until(what: impl Fn() -> bool) {
+fn wait_until(condition: impl Fn() -> bool) {
     let start = Instant::now();
-    while !what() {
-        assert!(start.elapsed() < LONG, "it never happens");
+    while !condition() {
+        assert!(start.elapsed() < LONG, "timed out");
         thread::sleep(Duration::from_millis(1));
     }
 }
 
 /// Returns Lua code that waits until the file exists.
-fn wait_for(file: &Path) -> String {
+fn lua_wait_for(file: &Path) -> String {
     format!("repeat local file = io.open('{}') until file", file.display())
 }
 
 /// Returns the same as a command that Lua cannot interrupt. It also ends when the folder is removed.
-fn sleep_until(file: &Path) -> String {
+fn command_wait_for(file: &Path) -> String {
     let (file, folder) = (file.display(), file.parent().unwrap().display());
     format!("io.popen(\"until [ -e '{file}' ] || [ ! -e '{folder}' ]; do sleep 0.02; done\"):close()")
 }
@@ -123,14 +123,14 @@ fn inbound() -> IncomingMessage {
 }
 
 #[tokio::test]
-async fn without_a_script_nothing_is_asked_until_one_appears() {
-    let folder = Folder::new();
+async fn script_that_appears_later_is_loaded() {
+    let folder = TestFolder::new();
     let host = folder.host();
     assert_eq!(host.loaded(), None);
     assert_eq!(host.reload(), Ok(None));
     assert!(!host.has_hook(HookPoint::MailFrom));
     assert_eq!(host.counts(), Counts::default());
-    folder.write("inbucket.lua", &denying(451));
+    folder.write("inbucket.lua", &denying_script(451));
     let loaded = LoadedScript { path: folder.path("inbucket.lua"), handlers: vec![Event::MailFrom] };
     assert_eq!(host.reload(), Ok(Some(loaded.clone())));
     assert_eq!(host.loaded(), Some(loaded));
@@ -139,8 +139,8 @@ async fn without_a_script_nothing_is_asked_until_one_appears() {
 }
 
 #[tokio::test]
-async fn every_hook_is_asked_and_told() {
-    let folder = Folder::new();
+async fn every_hook_is_called() {
+    let folder = TestFolder::new();
     let seen = folder.path("seen");
     folder.write(
         "inbucket.lua",
@@ -154,7 +154,7 @@ async fn every_hook_is_asked_and_told() {
             seen.display()
         ),
     );
-    let host = started(Settings { before_states: 1, after_states: 1, ..folder.settings() }).unwrap();
+    let host = start_host(Settings { before_states: 1, after_states: 1, ..folder.settings() }).unwrap();
     assert_eq!(host.loaded().unwrap().handlers, Event::ALL);
     assert_eq!(host.before_mail_from_accepted(&envelope()).await, deny(551));
     let candidate = Address::from_parts("bob", "example.org");
@@ -171,8 +171,8 @@ async fn every_hook_is_asked_and_told() {
 }
 
 #[tokio::test]
-async fn an_error_in_any_hook_leaves_everything_as_it_was() {
-    let folder = Folder::new();
+async fn errors_in_hooks_change_nothing() {
+    let folder = TestFolder::new();
     folder.write(
         "inbucket.lua",
         "local function fail() error('no way') end
@@ -183,59 +183,59 @@ async fn an_error_in_any_hook_leaves_everything_as_it_was() {
     );
     let host = folder.host();
     let candidate = Address::from_parts("bob", "example.org");
-    for times in 1..=2 {
+    for count in 1..=2 {
         assert_eq!(host.before_mail_from_accepted(&envelope()).await, Verdict::Defer);
         assert_eq!(host.before_rcpt_to_accepted(&envelope(), &candidate).await, Verdict::Defer);
         assert!(host.before_message_stored(&inbound()).await.is_none());
         host.message_stored(&summary());
         host.message_deleted(&summary());
-        wait_until(|| Event::ALL.iter().all(|event| host.counts().calls(*event, Outcome::Error) == times));
+        wait_until(|| Event::ALL.iter().all(|event| host.counts().calls(*event, Outcome::Error) == count));
     }
 }
 
 #[test]
-fn the_first_of_two_scripts_is_used() {
-    let folder = Folder::new();
-    folder.write("inbucket.lua", &denying(451));
+fn first_existing_script_is_used() {
+    let folder = TestFolder::new();
+    folder.write("inbucket.lua", &denying_script(451));
     folder.write("restante.lua", "");
     assert_eq!(folder.host().loaded(), Some(LoadedScript { path: folder.path("restante.lua"), handlers: Vec::new() }));
 }
 
 #[test]
-fn a_broken_script_stops_the_start() {
+fn broken_script_fails_the_start() {
     let table = [
         ("local x = \n= 1", ":2: "),
         ("\n\nerror('no way')", ":3: no way"),
         ("function inbucket.before.no_such_event() end", ":1: "),
         ("local t = {} while true do t[#t + 1] = {} end", ":1: needs more than"),
     ];
-    for (script, error) in table {
-        let folder = Folder::new();
+    for (script, text) in table {
+        let folder = TestFolder::new();
         folder.write("inbucket.lua", script);
-        let problem = started(folder.settings()).err().unwrap();
-        let expected = format!("{}{error}", folder.path("inbucket.lua").display());
-        assert!(problem.to_string().starts_with(&expected), "{script}: {problem}");
-        assert!(problem.is_permanent(), "{script}: {problem}");
+        let error = start_host(folder.settings()).err().unwrap();
+        let expected = format!("{}{text}", folder.path("inbucket.lua").display());
+        assert!(error.to_string().starts_with(&expected), "{script}: {error}");
+        assert!(error.is_permanent(), "{script}: {error}");
     }
 }
 
 #[test]
-fn a_script_that_takes_too_long_to_load_may_be_quicker_another_time() {
-    let folder = Folder::new();
-    for script in ["while true do end".to_owned(), sleep_until(&folder.path("go"))] {
+fn slow_load_is_a_transient_error() {
+    let folder = TestFolder::new();
+    for script in ["while true do end".to_owned(), command_wait_for(&folder.path("go"))] {
         folder.write("inbucket.lua", &script);
-        let problem = started(Settings { timeout: SHORT, ..folder.settings() }).err().unwrap();
+        let error = start_host(Settings { timeout: SHORT, ..folder.settings() }).err().unwrap();
         let expected = folder.path("inbucket.lua").display().to_string();
-        assert!(problem.to_string().starts_with(&expected), "{script}: {problem}");
-        assert!(!problem.is_permanent(), "{script}: {problem}");
+        assert!(error.to_string().starts_with(&expected), "{script}: {error}");
+        assert!(!error.is_permanent(), "{script}: {error}");
     }
 }
 
 #[test]
-fn a_script_is_checked_as_the_server_would_load_it() {
-    let folder = Folder::new();
+fn check_loads_the_script_as_the_server_does() {
+    let folder = TestFolder::new();
     let (path, settings) = (folder.path("inbucket.lua"), folder.settings());
-    folder.write("inbucket.lua", &denying(451));
+    folder.write("inbucket.lua", &denying_script(451));
     assert_eq!(check(&path, &settings), Ok(LoadedScript { path: path.clone(), handlers: vec![Event::MailFrom] }));
     let table = [
         ("restante.store.list('bob')", ":1: restante.store can be used in after hooks only"),
@@ -245,46 +245,46 @@ fn a_script_is_checked_as_the_server_would_load_it() {
             ":3: x",
         ),
     ];
-    for (script, error) in table {
+    for (script, text) in table {
         folder.write("inbucket.lua", script);
-        let problem = check(&path, &settings).unwrap_err().to_string();
-        assert!(problem.starts_with(&format!("{}{error}", path.display())), "{script}: {problem}");
+        let error = check(&path, &settings).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{}{text}", path.display())), "{script}: {error}");
     }
 }
 
 #[test]
-fn what_is_loaded_counts_as_abandoned_only_when_nobody_waits_for_it() {
-    let folder = Folder::new();
-    let (begun, go) = (folder.path("begun"), folder.path("go"));
-    folder.write("inbucket.lua", &denying(451));
-    let script = format!("io.open('{}', 'w'):close() {}", begun.display(), sleep_until(&go));
-    let start = |timeout| started(Settings { timeout, ..folder.settings() }).unwrap();
+fn running_load_is_not_counted_as_abandoned() {
+    let folder = TestFolder::new();
+    let (started, go) = (folder.path("started"), folder.path("go"));
+    folder.write("inbucket.lua", &denying_script(451));
+    let script = format!("io.open('{}', 'w'):close() {}", started.display(), command_wait_for(&go));
+    let start = |timeout| start_host(Settings { timeout, ..folder.settings() }).unwrap();
 
-    let (patient, hasty) = (start(LONG), start(SHORT));
+    let (slow_host, fast_host) = (start(LONG), start(SHORT));
     folder.write("inbucket.lua", &script);
     thread::scope(|scope| {
-        let reload = scope.spawn(|| patient.reload());
-        wait_until(|| begun.exists());
-        assert_eq!(patient.counts().abandoned, 0);
-        assert!(hasty.reload().is_err());
-        assert_eq!(hasty.counts().abandoned, 1);
+        let reload = scope.spawn(|| slow_host.reload());
+        wait_until(|| started.exists());
+        assert_eq!(slow_host.counts().abandoned, 0);
+        assert!(fast_host.reload().is_err());
+        assert_eq!(fast_host.counts().abandoned, 1);
         fs::write(&go, "").unwrap();
         assert!(reload.join().unwrap().is_ok());
     });
-    wait_until(|| hasty.counts().abandoned == 0);
+    wait_until(|| fast_host.counts().abandoned == 0);
 }
 
 #[tokio::test]
-async fn when_a_reload_fails_the_old_script_stays() {
-    let folder = Folder::new();
-    folder.write("inbucket.lua", &denying(451));
+async fn failed_reload_keeps_the_old_script() {
+    let folder = TestFolder::new();
+    folder.write("inbucket.lua", &denying_script(451));
     let host = folder.host();
     folder.write("inbucket.lua", "function inbucket.before.mail_from_accepted(");
     assert!(host.reload().unwrap_err().to_string().contains("inbucket.lua:1:"));
     fs::remove_file(folder.path("inbucket.lua")).unwrap();
-    assert!(host.reload().unwrap_err().to_string().contains("no such file any more"));
+    assert!(host.reload().unwrap_err().to_string().contains("the file no longer exists"));
     assert_eq!(host.before_mail_from_accepted(&envelope()).await, deny(451));
-    folder.write("inbucket.lua", &denying(452));
+    folder.write("inbucket.lua", &denying_script(452));
     assert!(host.reload().is_ok());
     assert_eq!(host.before_mail_from_accepted(&envelope()).await, deny(452));
     let Counts { reloads, failed_reloads, .. } = host.counts();
@@ -292,42 +292,42 @@ async fn when_a_reload_fails_the_old_script_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reload_under_load_loses_no_answer() {
-    let folder = Folder::new();
-    folder.write("inbucket.lua", &denying(500));
+async fn reload_under_load_loses_no_reply() {
+    let folder = TestFolder::new();
+    folder.write("inbucket.lua", &denying_script(500));
     let host = folder.host();
     let sessions: Vec<_> = (0..10)
         .map(|_| {
             let host = host.clone();
             tokio::spawn(async move {
-                let (mut asked, mut last) = (0, 500);
+                let (mut calls, mut last) = (0, 500);
                 while last < 520 {
                     let Verdict::Deny(Refusal { code, .. }) = host.before_mail_from_accepted(&envelope()).await else {
                         panic!("every version of the script refuses");
                     };
                     assert!((last..=520).contains(&code), "{code} after {last}");
-                    (asked, last) = (asked + 1, code);
+                    (calls, last) = (calls + 1, code);
                 }
-                asked
+                calls
             })
         })
         .collect();
     for code in 501..=520 {
-        folder.write("inbucket.lua", &denying(code));
+        folder.write("inbucket.lua", &denying_script(code));
         let reloading = host.clone();
         tokio::task::spawn_blocking(move || reloading.reload()).await.unwrap().unwrap();
         assert_eq!(host.before_mail_from_accepted(&envelope()).await, deny(code));
     }
     // One call after each reload above.
-    let mut asked = 20;
+    let mut calls = 20;
     for session in sessions {
-        asked += session.await.unwrap();
+        calls += session.await.unwrap();
     }
-    assert_eq!(host.counts().calls(Event::MailFrom, Outcome::Ok), asked);
+    assert_eq!(host.counts().calls(Event::MailFrom, Outcome::Ok), calls);
 }
 
 #[tokio::test]
-async fn calls_that_fail_leave_the_decision_to_the_server() {
+async fn failed_calls_defer_to_the_server() {
     let table = [
         ("error('no way')", LONG, Outcome::Error),
         ("return 17", LONG, Outcome::Error),
@@ -336,14 +336,14 @@ async fn calls_that_fail_leave_the_decision_to_the_server() {
         ("local t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t end", LONG, Outcome::Limit),
     ];
     for (body, timeout, outcome) in table {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let script = "local function bad() BODY end
              function inbucket.before.mail_from_accepted(session)
                if session.from.address == 'ann@example.org' then return bad() end
                return smtp.allow()
              end";
         folder.write("inbucket.lua", &script.replace("BODY", body));
-        let host = started(Settings { timeout, ..folder.settings() }).unwrap();
+        let host = start_host(Settings { timeout, ..folder.settings() }).unwrap();
         assert_eq!(host.before_mail_from_accepted(&envelope()).await, Verdict::Defer, "{body}");
         assert_eq!(host.counts().calls(Event::MailFrom, outcome), 1, "{body}");
         let other = Envelope { from: None, ..envelope() };
@@ -354,12 +354,12 @@ async fn calls_that_fail_leave_the_decision_to_the_server() {
 }
 
 #[tokio::test]
-async fn what_lua_cannot_stop_is_given_up() {
-    let folder = Folder::new();
+async fn calls_blocked_in_c_are_abandoned() {
+    let folder = TestFolder::new();
     let go = folder.path("go");
-    for body in [sleep_until(&go), ENDLESS_PATTERN.to_owned()] {
+    for body in [command_wait_for(&go), ENDLESS_PATTERN.to_owned()] {
         folder.write("inbucket.lua", &format!("function inbucket.before.mail_from_accepted() local x = {body} end"));
-        let host = started(Settings { timeout: SHORT, ..folder.settings() }).unwrap();
+        let host = start_host(Settings { timeout: SHORT, ..folder.settings() }).unwrap();
         assert_eq!(host.before_mail_from_accepted(&envelope()).await, Verdict::Defer, "{body}");
         let counts = host.counts();
         assert_eq!((counts.calls(Event::MailFrom, Outcome::Limit), counts.abandoned), (1, 1), "{body}");
@@ -370,21 +370,21 @@ async fn what_lua_cannot_stop_is_given_up() {
     }
 }
 
-/// Returns a script whose `after` hook creates the file `begun` and then waits for the file `go`.
-fn busy(begun: &Path, go: &Path) -> String {
-    let wait = wait_for(go);
-    format!("function inbucket.after.message_stored() io.open('{}', 'w'):close() {wait} end", begun.display())
+/// Returns a script whose `after` hook creates the file `started` and then waits for the file `go`.
+fn blocking_script(started: &Path, go: &Path) -> String {
+    let wait = lua_wait_for(go);
+    format!("function inbucket.after.message_stored() io.open('{}', 'w'):close() {wait} end", started.display())
 }
 
 #[test]
-fn a_full_queue_drops_events_and_so_does_the_end() {
-    let folder = Folder::new();
-    let (begun, go) = (folder.path("begun"), folder.path("go"));
-    folder.write("inbucket.lua", &busy(&begun, &go));
+fn full_queue_and_shutdown_drop_events() {
+    let folder = TestFolder::new();
+    let (started, go) = (folder.path("started"), folder.path("go"));
+    folder.write("inbucket.lua", &blocking_script(&started, &go));
     let host =
-        started(Settings { before_states: 1, after_states: 1, max_queued_events: 3, ..folder.settings() }).unwrap();
+        start_host(Settings { before_states: 1, after_states: 1, max_queued_events: 3, ..folder.settings() }).unwrap();
     host.message_stored(&summary());
-    wait_until(|| begun.exists());
+    wait_until(|| started.exists());
     for _ in 0..5 {
         host.message_stored(&summary());
         host.message_deleted(&summary());
@@ -401,11 +401,11 @@ fn a_full_queue_drops_events_and_so_does_the_end() {
 }
 
 #[test]
-fn what_waits_has_its_turn_before_the_end() {
-    let folder = Folder::new();
-    let (begun, go) = (folder.path("begun"), folder.path("go"));
-    folder.write("inbucket.lua", &busy(&begun, &go));
-    let host = started(Settings { before_states: 1, after_states: 1, ..folder.settings() }).unwrap();
+fn shutdown_waits_for_queued_events() {
+    let folder = TestFolder::new();
+    let (started, go) = (folder.path("started"), folder.path("go"));
+    folder.write("inbucket.lua", &blocking_script(&started, &go));
+    let host = start_host(Settings { before_states: 1, after_states: 1, ..folder.settings() }).unwrap();
     for _ in 0..4 {
         host.message_stored(&summary());
     }
@@ -418,9 +418,9 @@ fn what_waits_has_its_turn_before_the_end() {
 }
 
 #[tokio::test]
-async fn after_the_end_sessions_go_on_without_the_script() {
-    let folder = Folder::new();
-    folder.write("inbucket.lua", &denying(451));
+async fn sessions_continue_without_the_script_after_shutdown() {
+    let folder = TestFolder::new();
+    folder.write("inbucket.lua", &denying_script(451));
     let host = folder.host();
     host.shut_down(LONG);
     assert_eq!(host.before_mail_from_accepted(&envelope()).await, Verdict::Defer);
@@ -428,50 +428,51 @@ async fn after_the_end_sessions_go_on_without_the_script() {
 }
 
 #[test]
-fn a_call_that_outlives_the_runtime_does_not_reach_the_mail() {
-    let folder = Folder::new();
-    let (begun, go, said) = (folder.path("begun"), folder.path("go"), folder.path("said"));
+fn call_that_outlives_the_runtime_has_no_mail_access() {
+    let folder = TestFolder::new();
+    let (started, go, output) = (folder.path("started"), folder.path("go"), folder.path("output"));
     let script = "function inbucket.after.message_stored()
            assert(#restante.store.list('bob') == 0)
-           io.open('BEGUN', 'w'):close()
+           io.open('STARTED', 'w'):close()
            WAIT
            local _, problem = pcall(restante.store.list, 'bob')
-           local file = io.open('SAID', 'w') file:write(problem) file:close()
+           local file = io.open('OUTPUT', 'w') file:write(problem) file:close()
          end";
-    let script = script.replace("BEGUN", &begun.display().to_string()).replace("SAID", &said.display().to_string());
-    folder.write("inbucket.lua", &script.replace("WAIT", &wait_for(&go)));
+    let script =
+        script.replace("STARTED", &started.display().to_string()).replace("OUTPUT", &output.display().to_string());
+    folder.write("inbucket.lua", &script.replace("WAIT", &lua_wait_for(&go)));
     let host = folder.host();
     let store = Arc::new(MemoryStore::new(restante_store::Limits::default()));
     let mailroom = Arc::new(Mailroom::new(MailroomSettings::default(), store, Extensions::default()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async { host.connect(&mailroom) });
     host.message_stored(&summary());
-    wait_until(|| begun.exists());
+    wait_until(|| started.exists());
     host.shut_down(Duration::ZERO);
     drop(runtime);
     assert_eq!(Arc::strong_count(&mailroom), 1);
     fs::write(go, "").unwrap();
     wait_until(|| host.counts().calls(Event::AfterStored, Outcome::Ok) == 1);
-    let said = fs::read_to_string(said).unwrap();
-    assert!(said.contains("the stored mail cannot be reached any more"), "{said}");
+    let output = fs::read_to_string(output).unwrap();
+    assert!(output.contains("the stored mail cannot be reached any more"), "{output}");
 }
 
 #[test]
-fn no_command_outlives_the_end() {
-    let folder = Folder::new();
-    let begun = folder.path("begun");
-    let command = format!("touch {}; sleep 3600 & wait", begun.display());
+fn commands_are_killed_at_shutdown() {
+    let folder = TestFolder::new();
+    let started = folder.path("started");
+    let command = format!("touch {}; sleep 3600 & wait", started.display());
     folder.write("inbucket.lua", &format!("function inbucket.after.message_stored() os.execute('{command}') end"));
     let host = folder.host();
     host.message_stored(&summary());
-    wait_until(|| begun.exists());
+    wait_until(|| started.exists());
     host.shut_down(Duration::ZERO);
     wait_until(|| host.counts().calls(Event::AfterStored, Outcome::Ok) == 1);
 }
 
 #[test]
-fn a_directory_is_no_script() {
-    let folder = Folder::new();
+fn directory_is_not_a_script() {
+    let folder = TestFolder::new();
     fs::create_dir(folder.path("restante.lua")).unwrap();
     assert_eq!(folder.host().loaded(), None);
     folder.write("inbucket.lua", "");
@@ -479,21 +480,21 @@ fn a_directory_is_no_script() {
 }
 
 #[tokio::test]
-async fn the_script_is_not_called_for_sessions_that_have_left() {
-    let folder = Folder::new();
-    let (begun, go) = (folder.path("begun"), folder.path("go"));
-    let script = busy(&begun, &go).replace("after.message_stored", "before.mail_from_accepted");
+async fn calls_of_ended_sessions_are_skipped() {
+    let folder = TestFolder::new();
+    let (started, go) = (folder.path("started"), folder.path("go"));
+    let script = blocking_script(&started, &go).replace("after.message_stored", "before.mail_from_accepted");
     folder.write("inbucket.lua", &script);
-    let host = started(Settings { before_states: 1, after_states: 1, max_calls: 1, ..folder.settings() }).unwrap();
+    let host = start_host(Settings { before_states: 1, after_states: 1, max_calls: 1, ..folder.settings() }).unwrap();
     let first = host.clone();
     let first = tokio::spawn(async move { first.before_mail_from_accepted(&envelope()).await });
-    while !begun.exists() {
+    while !started.exists() {
         tokio::task::yield_now().await;
     }
     let envelope = envelope();
     for _ in 0..100 {
-        let mut asking = host.before_mail_from_accepted(&envelope);
-        assert!(asking.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let mut call = host.before_mail_from_accepted(&envelope);
+        assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
     fs::write(go, "").unwrap();
     assert_eq!(first.await.unwrap(), Verdict::Defer);
@@ -502,43 +503,44 @@ async fn the_script_is_not_called_for_sessions_that_have_left() {
 }
 
 #[tokio::test]
-async fn as_many_calls_as_there_may_be_hold_up_nobody_else() {
-    const HELD: usize = 70;
-    let folder = Folder::new();
-    let (begun, go) = (folder.path("begun"), folder.path("go"));
+async fn slow_calls_up_to_the_maximum_do_not_block_others() {
+    const BLOCKED_CALLS: usize = 70;
+    let folder = TestFolder::new();
+    let (started, go) = (folder.path("started"), folder.path("go"));
     let script = "function inbucket.before.mail_from_accepted(session)
            if session.from.address == '' then return smtp.allow() end
-           local file = io.open('BEGUN', 'a') file:write('x') file:close()
+           local file = io.open('STARTED', 'a') file:write('x') file:close()
            while not io.open('GO') do restante.sleep(0.02) end
          end";
-    let script = script.replace("BEGUN", &begun.display().to_string()).replace("GO", &go.display().to_string());
+    let script = script.replace("STARTED", &started.display().to_string()).replace("GO", &go.display().to_string());
     folder.write("inbucket.lua", &script);
     let host =
-        started(Settings { before_states: 1, after_states: 1, max_calls: HELD + 1, ..folder.settings() }).unwrap();
+        start_host(Settings { before_states: 1, after_states: 1, max_calls: BLOCKED_CALLS + 1, ..folder.settings() })
+            .unwrap();
     let session = |_| {
         let host = host.clone();
         tokio::spawn(async move { host.before_mail_from_accepted(&envelope()).await })
     };
-    let held: Vec<_> = (0..HELD).map(session).collect();
-    while fs::metadata(&begun).map_or(0, |file| file.len()) < HELD as u64 {
+    let blocked: Vec<_> = (0..BLOCKED_CALLS).map(session).collect();
+    while fs::metadata(&started).map_or(0, |file| file.len()) < BLOCKED_CALLS as u64 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let other = Envelope { from: None, ..envelope() };
     assert_eq!(host.before_mail_from_accepted(&other).await, Verdict::Allow);
     fs::write(go, "").unwrap();
-    for session in held {
+    for session in blocked {
         assert_eq!(session.await.unwrap(), Verdict::Defer);
     }
-    assert_eq!(host.counts().calls(Event::MailFrom, Outcome::Ok), HELD as u64 + 1);
+    assert_eq!(host.counts().calls(Event::MailFrom, Outcome::Ok), BLOCKED_CALLS as u64 + 1);
 }
 
 #[test]
-fn the_bounds_of_calls_are_those_of_the_settings() {
-    let folder = Folder::new();
-    for (states, max_calls, core, most) in [(2, 256, 2, 256), (8, 4, 4, 4), (0, 0, 1, 1)] {
+fn limits_follow_the_settings() {
+    let folder = TestFolder::new();
+    for (states, max_calls, core_workers, max_workers) in [(2, 256, 2, 256), (8, 4, 4, 4), (0, 0, 1, 1)] {
         let settings = Settings { before_states: states, after_states: states, max_calls, ..folder.settings() };
         let limits = before_limits(&settings);
-        assert_eq!((limits.core_workers, limits.max_workers), (core, most), "{states} {max_calls}");
-        assert_eq!(after_limits(&settings).max_workers, states.max(1), "there is a queue for the others");
+        assert_eq!((limits.core_workers, limits.max_workers), (core_workers, max_workers), "{states} {max_calls}");
+        assert_eq!(after_limits(&settings).max_workers, states.max(1), "`after` hooks wait in the queue");
     }
 }

@@ -22,23 +22,23 @@ pub(super) fn to_text(lua: &Lua, value: &Value) -> mlua::Result<String> {
 }
 
 /// Returns the first `max_bytes` bytes of the result of [`to_text`]. Does not copy the rest of long texts.
-pub(super) fn to_text_prefix(lua: &Lua, value: &Value, most: usize) -> mlua::Result<String> {
+pub(super) fn to_text_prefix(lua: &Lua, value: &Value, max_bytes: usize) -> mlua::Result<String> {
     match value {
-        Value::String(text) => Ok(text_prefix(text, most)),
-        other => to_text(lua, other).map(|text| truncate(text, most)),
+        Value::String(text) => Ok(text_prefix(text, max_bytes)),
+        other => to_text(lua, other).map(|text| truncate(text, max_bytes)),
     }
 }
 
 /// Returns the first `max_bytes` bytes of a text. Invalid UTF-8 is replaced.
-pub(crate) fn text_prefix(text: &LuaString, most: usize) -> String {
+pub(crate) fn text_prefix(text: &LuaString, max_bytes: usize) -> String {
     let text = text.as_bytes();
     // A few more bytes, so that the last character is complete.
-    let text = &text[..text.len().min(most + 4)];
-    truncate(String::from_utf8_lossy(text).into_owned(), most)
+    let text = &text[..text.len().min(max_bytes + 4)];
+    truncate(String::from_utf8_lossy(text).into_owned(), max_bytes)
 }
 
 /// Returns the value as a number. mlua distinguishes integers from other numbers; Lua does not.
-#[expect(clippy::cast_precision_loss, reason = "Lua has no other numbers, so the whole ones were exact before")]
+#[expect(clippy::cast_precision_loss, reason = "all Lua numbers are f64, so integers are exact")]
 pub(super) fn to_number(value: &Value) -> Option<f64> {
     match value {
         Value::Integer(number) => Some(*number as f64),
@@ -48,8 +48,8 @@ pub(super) fn to_number(value: &Value) -> Option<f64> {
 }
 
 /// Truncates a text to at most `max_bytes` bytes, between characters.
-pub(super) fn truncate(mut text: String, most: usize) -> String {
-    text.truncate(text.floor_char_boundary(most));
+pub(super) fn truncate(mut text: String, max_bytes: usize) -> String {
+    text.truncate(text.floor_char_boundary(max_bytes));
     text
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_become_what_tostring_makes_of_them() {
+    fn converts_values_as_tostring_does() {
         let lua = Lua::new();
         let table = [
             ("'x'", "x"),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_between_characters() {
+    fn truncates_between_characters() {
         assert_eq!(truncate("grün".to_owned(), 3), "gr");
         assert_eq!(truncate("grün".to_owned(), 4), "grü");
         assert_eq!(truncate("grün".to_owned(), 99), "grün");

@@ -54,7 +54,7 @@ fn sorted_fields(lua: &Lua, fields: &Table) -> mlua::Result<Vec<LogField>> {
 /// JSON. Everything else is converted with `tostring`.
 fn field_value(lua: &Lua, value: &Value) -> mlua::Result<Json> {
     match value {
-        Value::Boolean(held) => return Ok(Json::Bool(*held)),
+        Value::Boolean(value) => return Ok(Json::Bool(*value)),
         Value::Integer(number) => return Ok((*number).into()),
         Value::Number(_) => {
             if let Some(number) = to_number(value).and_then(json_number) {
@@ -72,7 +72,7 @@ fn field_value(lua: &Lua, value: &Value) -> mlua::Result<Json> {
 }
 
 /// Keeps integers: 1700000000000000, not 1.7e15.
-#[expect(clippy::cast_possible_truncation, reason = "whole numbers of this size are exact in both")]
+#[expect(clippy::cast_possible_truncation, reason = "integers of this size are exact in both types")]
 fn json_number(number: f64) -> Option<Json> {
     let is_whole = number.fract() == 0.0 && number.abs() <= json::MAX_EXACT_INTEGER;
     if is_whole { Some((number as i64).into()) } else { serde_json::Number::from_f64(number).map(Json::Number) }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_carry_level_text_and_sorted_fields() {
+    fn lines_have_level_text_and_sorted_fields() {
         let table = [
             ("logger.debug('a')", "Debug a"),
             ("logger.info('b', {})", "Info b"),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_stay_short() {
+    fn truncates_long_lines() {
         let lines = logged(
             "local many = {} for i = 1, 1000 do many[string.format('%04d', i)] = 'v' end
              logger.info(string.rep('x', 100000), many)
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_looked_at_than_is_written() {
+    fn examines_no_more_than_it_writes() {
         let lua = Lua::new();
         lua.globals().set("logger", module(&lua, &(Arc::new(Lines::default()) as Arc<dyn Log>)).unwrap()).unwrap();
         // Each call would take minutes if it copied everything, and there is not enough memory for the results in Lua.

@@ -43,9 +43,9 @@ impl SharedDict {
         Self { clock: Box::new(clock), contents: Mutex::default() }
     }
 
-    fn lock<T>(&self, act: impl FnOnce(&mut Contents, Instant) -> T) -> T {
-        let mut held = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
-        act(&mut held, (self.clock)())
+    fn lock<T>(&self, operation: impl FnOnce(&mut Contents, Instant) -> T) -> T {
+        let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        operation(&mut contents, (self.clock)())
     }
 }
 
@@ -53,8 +53,8 @@ impl SharedDict {
 pub(super) fn table(lua: &Lua, shared: &Arc<SharedDict>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
 
-    let here = Arc::clone(shared);
-    let get = move |lua: &Lua, key: Key| match here.lock(|held, now| held.get(&key, now).cloned()) {
+    let dict = Arc::clone(shared);
+    let get = move |lua: &Lua, key: Key| match dict.lock(|contents, now| contents.get(&key, now).cloned()) {
         None => Ok(Value::Nil),
         Some(SharedValue::Boolean(value)) => Ok(Value::Boolean(value)),
         Some(SharedValue::Number(value)) => Ok(Value::Number(value)),
@@ -62,44 +62,44 @@ pub(super) fn table(lua: &Lua, shared: &Arc<SharedDict>) -> mlua::Result<Table> 
     };
     table.raw_set("get", lua.create_function(get)?)?;
 
-    let here = Arc::clone(shared);
-    let set = move |_: &Lua, (key, value, life): (Key, Option<SharedValue>, Ttl)| {
-        here.lock(|held, now| {
+    let dict = Arc::clone(shared);
+    let set = move |_: &Lua, (key, value, ttl): (Key, Option<SharedValue>, Ttl)| {
+        dict.lock(|contents, now| {
             let Some(value) = value else {
-                held.remove(&key);
+                contents.remove(&key);
                 return Ok(());
             };
-            held.put(key, value, life.expires_at(now), now)
+            contents.put(key, value, ttl.expires_at(now), now)
         })
     };
     table.raw_set("set", lua.create_function(set)?)?;
 
-    let here = Arc::clone(shared);
-    let add = move |_: &Lua, (key, value, life): (Key, SharedValue, Ttl)| {
-        here.lock(|held, now| match held.get(&key, now) {
+    let dict = Arc::clone(shared);
+    let add = move |_: &Lua, (key, value, ttl): (Key, SharedValue, Ttl)| {
+        dict.lock(|contents, now| match contents.get(&key, now) {
             Some(_) => Ok(false),
-            None => held.put(key, value, life.expires_at(now), now).map(|()| true),
+            None => contents.put(key, value, ttl.expires_at(now), now).map(|()| true),
         })
     };
     table.raw_set("add", lua.create_function(add)?)?;
 
-    let here = Arc::clone(shared);
-    let incr = move |_: &Lua, (key, by, life): (Key, Option<f64>, Ttl)| {
-        here.lock(|held, now| held.increment(key, by.unwrap_or(1.0), life, now))
+    let dict = Arc::clone(shared);
+    let incr = move |_: &Lua, (key, amount, ttl): (Key, Option<f64>, Ttl)| {
+        dict.lock(|contents, now| contents.increment(key, amount.unwrap_or(1.0), ttl, now))
     };
     table.raw_set("incr", lua.create_function(incr)?)?;
 
-    let here = Arc::clone(shared);
+    let dict = Arc::clone(shared);
     let delete = move |_: &Lua, key: Key| {
-        here.lock(|held, _| held.remove(&key));
+        dict.lock(|contents, _| contents.remove(&key));
         Ok(())
     };
     table.raw_set("delete", lua.create_function(delete)?)?;
 
-    let here = Arc::clone(shared);
+    let dict = Arc::clone(shared);
     let keys = move |lua: &Lua, prefix: Option<LuaString>| {
         let prefix = prefix.map(|prefix| prefix.as_bytes().to_vec()).unwrap_or_default();
-        let keys = here.lock(|held, now| held.keys(&prefix, now));
+        let keys = dict.lock(|contents, now| contents.keys(&prefix, now));
         lua.create_sequence_from(keys.into_iter().map(LuaString::wrap))
     };
     table.raw_set("keys", lua.create_function(keys)?)?;
@@ -123,7 +123,7 @@ struct Entry {
 
 impl Entry {
     fn is_expired(&self, now: Instant) -> bool {
-        self.expires_at.is_some_and(|end| end <= now)
+        self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
 }
 
@@ -132,37 +132,37 @@ impl Contents {
         self.entries.get(key).filter(|entry| !entry.is_expired(now)).map(|entry| &entry.value)
     }
 
-    fn put(&mut self, key: Key, item: SharedValue, end: Option<Instant>, now: Instant) -> mlua::Result<()> {
-        let old = self.entries.get(&key).map(|entry| entry_bytes(&key, &entry.value));
-        let more = entry_bytes(&key, &item);
-        if !self.has_room(old, more) {
+    fn put(&mut self, key: Key, value: SharedValue, expires_at: Option<Instant>, now: Instant) -> mlua::Result<()> {
+        let old_bytes = self.entries.get(&key).map(|entry| entry_bytes(&key, &entry.value));
+        let new_bytes = entry_bytes(&key, &value);
+        if !self.has_room(old_bytes, new_bytes) {
             self.remove_expired(now);
             // The replaced entry may have expired and been removed.
-            let old = old.filter(|_| self.entries.contains_key(&key));
-            if !self.has_room(old, more) {
+            let old_bytes = old_bytes.filter(|_| self.entries.contains_key(&key));
+            if !self.has_room(old_bytes, new_bytes) {
                 return Err(mlua::Error::runtime("restante.shared is full"));
             }
         }
         self.remove(&key);
-        self.bytes += more;
-        self.next_expiry = self.next_expiry.into_iter().chain(end).min();
-        self.entries.insert(key, Entry { value: item, expires_at: end });
+        self.bytes += new_bytes;
+        self.next_expiry = self.next_expiry.into_iter().chain(expires_at).min();
+        self.entries.insert(key, Entry { value, expires_at });
         Ok(())
     }
 
-    fn has_room(&self, old: Option<usize>, more: usize) -> bool {
-        let entries = self.entries.len() + usize::from(old.is_none());
-        entries <= MAX_ENTRIES && self.bytes - old.unwrap_or(0) + more <= MAX_TOTAL_BYTES
+    fn has_room(&self, old_bytes: Option<usize>, new_bytes: usize) -> bool {
+        let entries = self.entries.len() + usize::from(old_bytes.is_none());
+        entries <= MAX_ENTRIES && self.bytes - old_bytes.unwrap_or(0) + new_bytes <= MAX_TOTAL_BYTES
     }
 
-    fn increment(&mut self, key: Key, by: f64, life: Ttl, now: Instant) -> mlua::Result<f64> {
-        let (old, end) = match self.entries.get(&key).filter(|entry| !entry.is_expired(now)) {
-            None => (0.0, life.expires_at(now)),
-            Some(Entry { value: SharedValue::Number(number), expires_at: end }) => (*number, *end),
+    fn increment(&mut self, key: Key, amount: f64, ttl: Ttl, now: Instant) -> mlua::Result<f64> {
+        let (old, expires_at) = match self.entries.get(&key).filter(|entry| !entry.is_expired(now)) {
+            None => (0.0, ttl.expires_at(now)),
+            Some(Entry { value: SharedValue::Number(number), expires_at }) => (*number, *expires_at),
             Some(_) => return Err(mlua::Error::runtime("restante.shared.incr: the value is no number")),
         };
-        self.put(key, SharedValue::Number(old + by), end, now)?;
-        Ok(old + by)
+        self.put(key, SharedValue::Number(old + amount), expires_at, now)?;
+        Ok(old + amount)
     }
 
     fn remove(&mut self, key: &Key) {
@@ -183,7 +183,7 @@ impl Contents {
 
     /// Removes expired entries.
     fn remove_expired(&mut self, now: Instant) {
-        if self.next_expiry.is_none_or(|soonest| now < soonest) {
+        if self.next_expiry.is_none_or(|expiry| now < expiry) {
             return;
         }
         self.entries.retain(|_, entry| !entry.is_expired(now));
@@ -192,8 +192,8 @@ impl Contents {
     }
 }
 
-fn entry_bytes(key: &Key, item: &SharedValue) -> usize {
-    let text = if let SharedValue::Text(text) = item { text.len() } else { 0 };
+fn entry_bytes(key: &Key, value: &SharedValue) -> usize {
+    let text = if let SharedValue::Text(text) = value { text.len() } else { 0 };
     ENTRY_OVERHEAD_BYTES + key.0.len() + text
 }
 
@@ -249,7 +249,7 @@ struct Ttl(Option<Duration>);
 impl Ttl {
     /// Returns the time of expiry. A time beyond the range of the clock means no expiry.
     fn expires_at(self, now: Instant) -> Option<Instant> {
-        self.0.and_then(|life| now.checked_add(life))
+        self.0.and_then(|ttl| now.checked_add(ttl))
     }
 }
 

@@ -28,14 +28,14 @@ fn sleep(lua: &Lua, clock: &dyn Clock, seconds: f64) -> mlua::Result<bool> {
         return Err(mlua::Error::runtime("restante.sleep takes a number of seconds, 0 or more"));
     }
     let context = CallContext::current(lua)?;
-    let left = context.remaining();
+    let remaining = context.remaining();
     match Duration::try_from_secs_f64(seconds) {
-        Ok(time) if time < left => {
-            clock.sleep(time);
+        Ok(duration) if duration < remaining => {
+            clock.sleep(duration);
             Ok(false)
         }
         _ => {
-            clock.sleep(left);
+            clock.sleep(remaining);
             // Only a simulated clock returns before the deadline.
             if context.remaining().is_zero() {
                 return Ok(true);
@@ -57,25 +57,25 @@ mod tests {
     struct RecordingClock(Mutex<Vec<Duration>>);
 
     impl Clock for RecordingClock {
-        fn sleep(&self, time: Duration) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(time);
+        fn sleep(&self, duration: Duration) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(duration);
         }
     }
 
     /// Runs code with the given time left. Returns its error and how long it slept.
-    fn slept(left: Duration, code: &str) -> (String, Duration) {
-        let (lua, notes) = (Lua::new(), Arc::new(RecordingClock::default()));
-        let clock: Arc<dyn Clock> = Arc::clone(&notes) as Arc<dyn Clock>;
-        lua.set_app_data(CallContext { event: None, deadline: Instant::now() + left });
-        lua.globals().set("sleep", function(&lua, &clock).unwrap()).unwrap();
-        let said: String =
+    fn slept(remaining: Duration, code: &str) -> (String, Duration) {
+        let (lua, clock) = (Lua::new(), Arc::new(RecordingClock::default()));
+        let dyn_clock: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
+        lua.set_app_data(CallContext { event: None, deadline: Instant::now() + remaining });
+        lua.globals().set("sleep", function(&lua, &dyn_clock).unwrap()).unwrap();
+        let result: String =
             lua.load(format!("return tostring((select(2, pcall(function() {code} end))))")).eval().unwrap();
-        let slept = notes.0.lock().unwrap().iter().sum();
-        (said, slept)
+        let slept = clock.0.lock().unwrap().iter().sum();
+        (result, slept)
     }
 
     #[test]
-    fn time_passes_as_long_as_the_call_may_take() {
+    fn sleeps_for_the_given_time() {
         let table = [
             ("sleep(3)", "nil", 3),
             ("sleep(0) sleep(1.5) sleep('1.5')", "nil", 3),
@@ -84,18 +84,18 @@ mod tests {
             ("sleep('long')", "number", 0),
             ("sleep()", "number", 0),
         ];
-        for (code, said, seconds) in table {
-            let (found, slept) = slept(Duration::from_mins(10), code);
-            assert!(found.contains(said), "{code}: {found}");
+        for (code, expected, seconds) in table {
+            let (result, slept) = slept(Duration::from_mins(10), code);
+            assert!(result.contains(expected), "{code}: {result}");
             assert_eq!(slept, Duration::from_secs(seconds), "{code}");
         }
     }
 
     #[test]
-    fn nobody_sleeps_beyond_the_end_of_the_call() {
+    fn sleep_ends_at_the_deadline() {
         for code in ["sleep(601)", "sleep(1e300)", "sleep(1/0)"] {
-            let (said, slept) = slept(Duration::from_mins(10), code);
-            assert!(said.contains("the call would take longer than it may"), "{code}: {said}");
+            let (result, slept) = slept(Duration::from_mins(10), code);
+            assert!(result.contains("the call would take longer than it may"), "{code}: {result}");
             assert!(slept <= Duration::from_mins(10), "{code}: {slept:?}");
         }
     }

@@ -23,35 +23,35 @@ const MAX_LIMIT: usize = 1000;
 const MAX_ID_BYTES: usize = 100;
 
 /// Creates the table with the functions.
-pub(super) fn table(lua: &Lua, mail: &Arc<dyn MailAccess>) -> mlua::Result<Table> {
+pub(super) fn table(lua: &Lua, access: &Arc<dyn MailAccess>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
 
-    let here = Arc::clone(mail);
+    let mail = Arc::clone(access);
     let list = move |lua: &Lua, (mailbox, options): (LuaString, Option<Table>)| {
-        let (mailbox, patience) = prepare(lua, &*here, &mailbox)?;
+        let (mailbox, timeout) = prepare(lua, &*mail, &mailbox)?;
         let (after, limit) = options.map_or(Ok((None, DEFAULT_LIMIT)), |options| parse_page(lua, &options))?;
-        let found = here.list(&mailbox, after, limit, patience).map_err(mlua::Error::runtime)?;
-        let list = lua.create_table_with_capacity(found.len(), 0)?;
-        for summary in &found {
+        let messages = mail.list(&mailbox, after, limit, timeout).map_err(mlua::Error::runtime)?;
+        let list = lua.create_table_with_capacity(messages.len(), 0)?;
+        for summary in &messages {
             list.raw_push(objects::metadata(lua, summary, true)?)?;
         }
         Ok(list)
     };
     table.raw_set("list", lua.create_function(list)?)?;
 
-    let here = Arc::clone(mail);
+    let mail = Arc::clone(access);
     let get = move |lua: &Lua, (mailbox, id): (LuaString, Value)| {
-        let (mailbox, patience) = prepare(lua, &*here, &mailbox)?;
-        let found = find(lua, &*here, &mailbox, &id, patience)?;
-        found.map(|summary| objects::metadata(lua, &summary, true)).transpose()
+        let (mailbox, timeout) = prepare(lua, &*mail, &mailbox)?;
+        let message = find(lua, &*mail, &mailbox, &id, timeout)?;
+        message.map(|summary| objects::metadata(lua, &summary, true)).transpose()
     };
     table.raw_set("get", lua.create_function(get)?)?;
 
-    let here = Arc::clone(mail);
+    let mail = Arc::clone(access);
     let delete = move |lua: &Lua, (mailbox, id): (LuaString, Value)| {
-        let (mailbox, patience) = prepare(lua, &*here, &mailbox)?;
+        let (mailbox, timeout) = prepare(lua, &*mail, &mailbox)?;
         let Some(id) = parse_id(lua, &id)? else { return Ok(false) };
-        here.delete(&mailbox, id, patience).map_err(mlua::Error::runtime)
+        mail.delete(&mailbox, id, timeout).map_err(mlua::Error::runtime)
     };
     table.raw_set("delete", lua.create_function(delete)?)?;
 
@@ -59,12 +59,12 @@ pub(super) fn table(lua: &Lua, mail: &Arc<dyn MailAccess>) -> mlua::Result<Table
 }
 
 /// Returns the mailbox and the time that the store may take. Fails if the store may not be used now.
-fn prepare(lua: &Lua, mail: &dyn MailAccess, mailbox: &LuaString) -> mlua::Result<(MailboxName, Duration)> {
+fn prepare(lua: &Lua, access: &dyn MailAccess, mailbox: &LuaString) -> mlua::Result<(MailboxName, Duration)> {
     let context = CallContext::current(lua)?;
     if context.event.is_none_or(Event::is_before) {
         return Err(mlua::Error::runtime("restante.store can be used in after hooks only"));
     }
-    let mailbox = mail.mailbox(&mailbox.to_string_lossy()).map_err(mlua::Error::runtime)?;
+    let mailbox = access.mailbox(&mailbox.to_string_lossy()).map_err(mlua::Error::runtime)?;
     Ok((mailbox, context.remaining()))
 }
 
@@ -82,16 +82,16 @@ fn parse_page(lua: &Lua, options: &Table) -> mlua::Result<(Option<MessageId>, us
 
 fn find(
     lua: &Lua,
-    mail: &dyn MailAccess,
+    access: &dyn MailAccess,
     mailbox: &MailboxName,
     id: &Value,
-    patience: Duration,
+    timeout: Duration,
 ) -> mlua::Result<Option<Summary>> {
     if to_text_prefix(lua, id, MAX_ID_BYTES)? == "latest" {
-        return mail.latest(mailbox, patience).map_err(mlua::Error::runtime);
+        return access.latest(mailbox, timeout).map_err(mlua::Error::runtime);
     }
     let Some(id) = parse_id(lua, id)? else { return Ok(None) };
-    mail.find(mailbox, id, patience).map_err(mlua::Error::runtime)
+    access.find(mailbox, id, timeout).map_err(mlua::Error::runtime)
 }
 
 /// Parses a message id, which may be a string or a number. Returns `None` if it is not valid.

@@ -11,21 +11,21 @@ pub(super) struct Constructors {
 
 /// Creates an address.
 pub(super) fn new_address(lua: &Lua, name: impl IntoLua, address: impl IntoLua) -> mlua::Result<Table> {
-    constructor(lua, |makers| &makers.address)?.call((name, address))
+    constructor(lua, |constructors| &constructors.address)?.call((name, address))
 }
 
 /// Creates a session from the text of `session::to_text`.
 pub(super) fn new_session(lua: &Lua, text: &str) -> mlua::Result<Table> {
-    constructor(lua, |makers| &makers.session)?.call(text)
+    constructor(lua, |constructors| &constructors.session)?.call(text)
 }
 
 /// Returns a function that takes the text of a session and calls `handler` with the session.
 pub(super) fn wrap_handler(lua: &Lua, handler: Function) -> mlua::Result<Function> {
-    constructor(lua, |makers| &makers.wrap_handler)?.call(handler)
+    constructor(lua, |constructors| &constructors.wrap_handler)?.call(handler)
 }
 
-fn constructor(lua: &Lua, which: fn(&Constructors) -> &Function) -> mlua::Result<Function> {
-    let makers =
+fn constructor(lua: &Lua, select: fn(&Constructors) -> &Function) -> mlua::Result<Function> {
+    let constructors =
         lua.app_data_ref::<Constructors>().ok_or_else(|| mlua::Error::runtime("this state makes no objects"))?;
-    Ok(which(&makers).clone())
+    Ok(select(&constructors).clone())
 }

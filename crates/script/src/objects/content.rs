@@ -55,16 +55,16 @@ struct CachedMessage {
 }
 
 impl MessageCache {
-    pub(super) fn new(mail: Arc<dyn MailAccess>) -> Self {
-        Self { access: mail, delivery_count: 0, in_delivery: None, last_read: None }
+    pub(super) fn new(access: Arc<dyn MailAccess>) -> Self {
+        Self { access, delivery_count: 0, in_delivery: None, last_read: None }
     }
 
     fn contains(&self, origin: &Origin) -> bool {
-        [&self.in_delivery, &self.last_read].into_iter().flatten().any(|held| held.origin == *origin)
+        [&self.in_delivery, &self.last_read].into_iter().flatten().any(|message| message.origin == *origin)
     }
 
     fn get_mut(&mut self, origin: &Origin) -> Option<&mut CachedMessage> {
-        [&mut self.in_delivery, &mut self.last_read].into_iter().flatten().find(|held| held.origin == *origin)
+        [&mut self.in_delivery, &mut self.last_read].into_iter().flatten().find(|message| message.origin == *origin)
     }
 }
 
@@ -80,18 +80,18 @@ impl CachedMessage {
 
 /// Stores the message that is being delivered.
 pub(super) fn cache_inbound(lua: &Lua, source: Bytes) -> Origin {
-    let Some(mut mails) = lua.app_data_mut::<MessageCache>() else { return Origin::Deleted };
-    mails.delivery_count += 1;
-    let origin = Origin::InDelivery(mails.delivery_count);
-    mails.in_delivery = Some(CachedMessage::new(origin.clone(), source));
+    let Some(mut cache) = lua.app_data_mut::<MessageCache>() else { return Origin::Deleted };
+    cache.delivery_count += 1;
+    let origin = Origin::InDelivery(cache.delivery_count);
+    cache.in_delivery = Some(CachedMessage::new(origin.clone(), source));
     origin
 }
 
 /// Drops all messages.
 pub(super) fn clear_cache(lua: &Lua) {
-    if let Some(mut mails) = lua.app_data_mut::<MessageCache>() {
-        mails.in_delivery = None;
-        mails.last_read = None;
+    if let Some(mut cache) = lua.app_data_mut::<MessageCache>() {
+        cache.in_delivery = None;
+        cache.last_read = None;
     }
 }
 
@@ -115,7 +115,7 @@ fn source(lua: &Lua, object: &AnyUserData, origin: &Origin) -> mlua::Result<Opti
         return created_source(object).map(Some);
     }
     load(lua, origin)?;
-    Ok(lua.app_data_mut::<MessageCache>().and_then(|mut mails| Some(mails.get_mut(origin)?.source.clone())))
+    Ok(lua.app_data_mut::<MessageCache>().and_then(|mut cache| Some(cache.get_mut(origin)?.source.clone())))
 }
 
 fn mime(lua: &Lua, object: &AnyUserData, origin: &Origin) -> mlua::Result<Option<Arc<Mime>>> {
@@ -123,7 +123,7 @@ fn mime(lua: &Lua, object: &AnyUserData, origin: &Origin) -> mlua::Result<Option
         return Ok(Some(Arc::new(Mime::parse(created_source(object)?))));
     }
     load(lua, origin)?;
-    Ok(lua.app_data_mut::<MessageCache>().and_then(|mut mails| Some(mails.get_mut(origin)?.mime())))
+    Ok(lua.app_data_mut::<MessageCache>().and_then(|mut cache| Some(cache.get_mut(origin)?.mime())))
 }
 
 /// Returns the source that a script has set. The object holds it, so it is not cached.
@@ -135,14 +135,14 @@ fn created_source(object: &AnyUserData) -> mlua::Result<Bytes> {
 /// Loads a stored message into the cache, if it still exists.
 fn load(lua: &Lua, origin: &Origin) -> mlua::Result<()> {
     let Origin::Stored(mailbox, id) = origin else { return Ok(()) };
-    let mail = match lua.app_data_ref::<MessageCache>() {
-        Some(mails) if !mails.contains(origin) => mails.access.clone(),
+    let access = match lua.app_data_ref::<MessageCache>() {
+        Some(cache) if !cache.contains(origin) => cache.access.clone(),
         _ => return Ok(()),
     };
-    let patience = CallContext::current(lua)?.remaining();
-    let found = mail.source(mailbox, *id, patience).map_err(|error| script_error(lua, error))?;
-    if let (Some(source), Some(mut mails)) = (found, lua.app_data_mut::<MessageCache>()) {
-        mails.last_read = Some(CachedMessage::new(origin.clone(), source));
+    let timeout = CallContext::current(lua)?.remaining();
+    let source = access.source(mailbox, *id, timeout).map_err(|error| script_error(lua, error))?;
+    if let (Some(source), Some(mut cache)) = (source, lua.app_data_mut::<MessageCache>()) {
+        cache.last_read = Some(CachedMessage::new(origin.clone(), source));
     }
     Ok(())
 }
@@ -162,18 +162,23 @@ fn attachments(lua: &Lua, mime: &Mime) -> mlua::Result<Table> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{shown, state, with_message};
+    use super::super::tests::{run, state, with_message};
     use super::*;
 
     #[test]
-    fn a_mail_on_its_way_is_parsed_when_it_is_touched() {
+    fn inbound_message_is_parsed_on_first_access() {
         let (lua, _) = state();
         with_message(&lua);
-        let is_parsed =
-            || lua.app_data_ref::<MessageCache>().unwrap().in_delivery.as_ref().is_some_and(|held| held.mime.is_some());
-        shown(&lua, "return msg.size .. msg.subject .. msg.from.name .. #msg.to .. #msg.mailboxes .. #msg.source");
+        let is_parsed = || {
+            lua.app_data_ref::<MessageCache>()
+                .unwrap()
+                .in_delivery
+                .as_ref()
+                .is_some_and(|message| message.mime.is_some())
+        };
+        run(&lua, "return msg.size .. msg.subject .. msg.from.name .. #msg.to .. #msg.mailboxes .. #msg.source");
         assert!(!is_parsed());
-        shown(&lua, "return msg.headers.subject");
+        run(&lua, "return msg.headers.subject");
         assert!(is_parsed());
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn table(lua: &Lua, mime: &Mime) -> mlua::Result<Table> {
         header.raw_push(entry)?;
         let name = name.to_ascii_lowercase();
         match values.raw_get::<Option<Table>>(name.as_str())? {
-            Some(same) => same.raw_push(value)?,
+            Some(existing) => existing.raw_push(value)?,
             None => values.raw_set(name, lua.create_sequence_from([value])?)?,
         }
     }
@@ -55,13 +55,13 @@ fn metatable(lua: &Lua, values: Table) -> mlua::Result<Table> {
 /// Implements `headers:all(name)`: all values of the fields with that name, in their order.
 fn all(lua: &Lua, (header, name): (Table, Value)) -> mlua::Result<Table> {
     let name = expect_text(lua, "the name in headers:all(name)", name)?;
-    let copy = lua.create_table()?;
+    let list = lua.create_table()?;
     if let Some(values) = values_of(&header, &name.as_bytes())? {
         for value in values.sequence_values::<LuaString>() {
-            copy.raw_push(value?)?;
+            list.raw_push(value?)?;
         }
     }
-    Ok(copy)
+    Ok(list)
 }
 
 fn values_of(header: &Table, name: &[u8]) -> mlua::Result<Option<Table>> {

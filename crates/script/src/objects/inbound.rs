@@ -113,35 +113,36 @@ pub(super) fn headline_field(lua: &Lua, headline: &Headline, field: &str) -> mlu
 }
 
 /// Converts a number. Lua has 53-bit integers, which is more than any message needs.
-pub(super) fn to_integer(n: impl TryInto<mlua::Integer>) -> Value {
-    Value::Integer(n.try_into().unwrap_or(mlua::Integer::MAX))
+pub(super) fn to_integer(number: impl TryInto<mlua::Integer>) -> Value {
+    Value::Integer(number.try_into().unwrap_or(mlua::Integer::MAX))
 }
 
 /// Returns the headline with the changes of the script. Unchanged parts stay byte for byte.
-fn changed_headline(object: &AnyUserData, old: &Headline) -> Result<Headline, String> {
+fn changed_headline(object: &AnyUserData, original: &Headline) -> Result<Headline, String> {
     let from = match cached_value::<Option<Value>>(object, "from")?.flatten() {
         Some(from) => Some(address::to_mailbox(&from).ok_or("inbound_message.from is no address any more")?),
         None => None,
     };
     let from = from
-        .filter(|from| *from != NamedAddress::from_display(old.from()))
+        .filter(|from| *from != NamedAddress::from_display(original.from()))
         .map(|from| NamedAddress::new(&from.name, &from.address).display());
     let to = match cached_value::<Table>(object, "to")? {
         Some(list) => Some(lists::parse_addresses(&list).map_err(|error| format!("inbound_message.to {error}"))?),
         None => None,
     };
     let to = to
-        .filter(|to| !old.to().map(NamedAddress::from_display).eq(to.iter().cloned()))
+        .filter(|to| !original.to().map(NamedAddress::from_display).eq(to.iter().cloned()))
         .map(|to| summarize_recipients(to.iter().map(|to| NamedAddress::new(&to.name, &to.address))));
     let subject = cached_value::<LuaString>(object, "subject")?
         .map(|subject| subject.to_string_lossy())
-        .filter(|subject| subject != old.subject())
+        .filter(|subject| subject != original.subject())
         .map(|subject| summarize_subject(&subject));
     if from.is_none() && to.is_none() && subject.is_none() {
-        return Ok(old.clone());
+        return Ok(original.clone());
     }
-    let to: Vec<&str> = to.as_ref().map_or_else(|| old.to().collect(), |to| to.iter().map(String::as_str).collect());
-    Ok(Headline::new(from.as_deref().unwrap_or(old.from()), to, subject.as_deref().unwrap_or(old.subject())))
+    let to: Vec<&str> =
+        to.as_ref().map_or_else(|| original.to().collect(), |to| to.iter().map(String::as_str).collect());
+    Ok(Headline::new(from.as_deref().unwrap_or(original.from()), to, subject.as_deref().unwrap_or(original.subject())))
 }
 
 /// Returns the value of a field that the script has read or written.

@@ -19,13 +19,13 @@ const MAX_ADDRESSES: usize = 1001;
 /// Parses a list of mailbox names or addresses.
 pub(super) fn parse_mailboxes(list: &Table, naming: Naming) -> Result<Vec<MailboxName>, String> {
     let mut names = BTreeMap::new();
-    for_each_item(list, |place, item| {
+    for_each_item(list, |key, item| {
         if names.len() == MAX_MAILBOXES {
             return Err(format!("holds more than {MAX_MAILBOXES} names"));
         }
-        let text = item_text(item).ok_or_else(|| type_error("texts", &place, item))?;
+        let text = item_text(item).ok_or_else(|| type_error("texts", &key, item))?;
         let name = naming.parse_mailbox(&text).map_err(|error| format!("holds '{}': {error}", truncate(&text)))?;
-        names.insert(place, name);
+        names.insert(key, name);
         Ok(())
     })?;
     Ok(names.into_values().collect())
@@ -33,29 +33,27 @@ pub(super) fn parse_mailboxes(list: &Table, naming: Naming) -> Result<Vec<Mailbo
 
 /// Parses a list of addresses, up to [`MAX_ADDRESSES`] of them.
 pub(super) fn parse_addresses(list: &Table) -> Result<Vec<NamedAddress>, String> {
-    let mut found = BTreeMap::new();
-    for_each_item(list, |place, item| {
+    let mut addresses = BTreeMap::new();
+    for_each_item(list, |key, item| {
         // An address after all the others would be removed again.
-        let is_far = found.len() == MAX_ADDRESSES && found.last_key_value().is_some_and(|(last, _)| *last < place);
-        if is_far && is_address(item) {
+        let is_beyond =
+            addresses.len() == MAX_ADDRESSES && addresses.last_key_value().is_some_and(|(last, _)| *last < key);
+        if is_beyond && is_address(item) {
             return Ok(());
         }
-        let address = to_mailbox(item).ok_or_else(|| type_error("addresses", &place, item))?;
-        found.insert(place, address);
-        if found.len() > MAX_ADDRESSES {
-            found.pop_last();
+        let address = to_mailbox(item).ok_or_else(|| type_error("addresses", &key, item))?;
+        addresses.insert(key, address);
+        if addresses.len() > MAX_ADDRESSES {
+            addresses.pop_last();
         }
         Ok(())
     })?;
-    Ok(found.into_values().collect())
+    Ok(addresses.into_values().collect())
 }
 
 /// Checks that a list contains only addresses.
 pub(super) fn check_addresses(list: &Table) -> Result<(), String> {
-    for_each_item(
-        list,
-        |place, item| if is_address(item) { Ok(()) } else { Err(type_error("addresses", &place, item)) },
-    )
+    for_each_item(list, |key, item| if is_address(item) { Ok(()) } else { Err(type_error("addresses", &key, item)) })
 }
 
 /// The position of an item: integers first, also with gaps, then names. Names are truncated, so a number makes them
@@ -68,17 +66,17 @@ enum ItemKey {
 
 /// Calls `take` for all values of a list, in any order and without metamethods. Booleans are skipped: they are the
 /// result of an `x and y` that did not apply.
-fn for_each_item(list: &Table, mut take: impl FnMut(ItemKey, &Value) -> Result<(), String>) -> Result<(), String> {
-    for (visited, pair) in list.pairs::<Value, Value>().enumerate() {
+fn for_each_item(list: &Table, mut visit: impl FnMut(ItemKey, &Value) -> Result<(), String>) -> Result<(), String> {
+    for (count, pair) in list.pairs::<Value, Value>().enumerate() {
         let (key, item) = pair.map_err(|error| error.to_string())?;
         if item.is_boolean() {
             continue;
         }
-        let place = match key {
+        let key = match key {
             Value::Integer(number) => ItemKey::Index(number),
-            other => ItemKey::Name(display_key(&other), visited),
+            other => ItemKey::Name(display_key(&other), count),
         };
-        take(place, &item)?;
+        visit(key, &item)?;
     }
     Ok(())
 }
@@ -92,10 +90,10 @@ fn item_text(item: &Value) -> Option<String> {
     }
 }
 
-fn type_error(wanted: &str, place: &ItemKey, item: &Value) -> String {
+fn type_error(expected: &str, key: &ItemKey, item: &Value) -> String {
     let kind = describe_type(item);
-    match place {
-        ItemKey::Index(number) => format!("must be a list of {wanted}, but item {number} is {kind}"),
-        ItemKey::Name(name, _) => format!("must be a list of {wanted}, but item '{name}' is {kind}"),
+    match key {
+        ItemKey::Index(number) => format!("must be a list of {expected}, but item {number} is {kind}"),
+        ItemKey::Name(name, _) => format!("must be a list of {expected}, but item '{name}' is {kind}"),
     }
 }

@@ -6,35 +6,35 @@
 
 local host = ...
 local find, gmatch, match, setmetatable, sub = string.find, string.gmatch, string.match, setmetatable, string.sub
-local checked_for_address, checked_for_session = host.checked_for_address, host.checked_for_session
+local validate_address, validate_session = host.validate_address, host.validate_session
 
 -- The functions below need no globals, and `getfenv` must not return the real ones.
 setfenv(1, {})
 
-local address = { class = host.address, __metatable = false, __tostring = host.shown_address }
-local parts = { name = "\0name", address = "\0address" }
+local address = { class = host.address, __metatable = false, __tostring = host.display_address }
+local address_keys = { name = "\0name", address = "\0address" }
 
 local function new_address(name, mailbox)
   return setmetatable({ ["\0name"] = name, ["\0address"] = mailbox }, address)
 end
 
 function address.__index(object, key)
-  local part = parts[key]
-  return part and object[part]
+  local stored_key = address_keys[key]
+  return stored_key and object[stored_key]
 end
 
 function address.__newindex(object, key, value)
-  value = checked_for_address(key, value)
-  object[parts[key]] = value
+  value = validate_address(key, value)
+  object[address_keys[key]] = value
 end
 
-function address.__eq(one, other)
-  return one.name == other.name and one.address == other.address
+function address.__eq(first, second)
+  return first.name == second.name and first.address == second.address
 end
 
 local session = { class = host.session, __metatable = false }
 
-local slots = { from = "\0from", to = "\0to", remote_addr = "\0remote_addr" }
+local session_keys = { from = "\0from", to = "\0to", remote_addr = "\0remote_addr" }
 
 -- The server passes a session as text: one line each for the sender, the peer and every recipient. A field is parsed
 -- when the script first reads it; until then it is false. There can be many recipients.
@@ -51,8 +51,8 @@ local function recipients(text)
 end
 
 function session.__index(object, key)
-  local slot = slots[key]
-  local value = slot and object[slot]
+  local stored_key = session_keys[key]
+  local value = stored_key and object[stored_key]
   if value == false then
     local text = object["\0text"]
     if key == "from" then
@@ -62,14 +62,14 @@ function session.__index(object, key)
     else
       value = match(text, "\n([^\n]*)")
     end
-    object[slot] = value
+    object[stored_key] = value
   end
   return value
 end
 
 function session.__newindex(object, key, value)
-  value = checked_for_session(key, value)
-  object[slots[key]] = value
+  value = validate_session(key, value)
+  object[session_keys[key]] = value
 end
 
 function session.__tostring(object)
@@ -77,10 +77,10 @@ function session.__tostring(object)
 end
 
 -- Wraps the function of an event with a session. The session is created within the limits of the call.
-local function judge(handler)
+local function wrap_handler(handler)
   return function(text)
     return handler(new_session(text))
   end
 end
 
-return new_address, new_session, judge
+return new_address, new_session, wrap_handler

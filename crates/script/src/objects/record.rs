@@ -35,12 +35,12 @@ pub(super) trait Record: UserData + Send + 'static {
 pub(super) struct FieldSet(AtomicU16);
 
 impl FieldSet {
-    fn contains(&self, at: usize) -> bool {
-        self.0.load(Ordering::Relaxed) & (1 << at) != 0
+    fn contains(&self, index: usize) -> bool {
+        self.0.load(Ordering::Relaxed) & (1 << index) != 0
     }
 
-    fn add(&self, at: usize) {
-        self.0.fetch_or(1 << at, Ordering::Relaxed);
+    fn add(&self, index: usize) {
+        self.0.fetch_or(1 << index, Ordering::Relaxed);
     }
 }
 
@@ -48,29 +48,29 @@ impl FieldSet {
 pub(super) fn add_fields<T: Record>(methods: &mut impl UserDataMethods<T>) {
     methods.add_meta_function(MetaMethod::Index, |lua, (object, key): (AnyUserData, Value)| {
         match find_field::<T>(&key) {
-            Some(at) => read_field::<T>(lua, &object, at),
+            Some(index) => read_field::<T>(lua, &object, index),
             None => Ok(Value::Nil),
         }
     });
     methods.add_meta_function(MetaMethod::NewIndex, |lua, (object, key, value): (AnyUserData, Value, Value)| {
-        let at = find_field::<T>(&key).ok_or_else(|| unknown_field(lua, T::NAME, &key))?;
-        write_field::<T>(lua, &object, at, value)
+        let index = find_field::<T>(&key).ok_or_else(|| unknown_field(lua, T::NAME, &key))?;
+        write_field::<T>(lua, &object, index, value)
     });
 }
 
 /// Adds the metamethod `tostring`: the name of the object and the value of `field`.
 pub(super) fn add_tostring<T: Record>(methods: &mut impl UserDataMethods<T>, field: &'static str) {
     methods.add_meta_function(MetaMethod::ToString, move |lua, object: AnyUserData| {
-        let title =
-            field_index::<T>(field.as_bytes()).map_or(Ok(Value::Nil), |at| read_field::<T>(lua, &object, at))?;
-        Ok(format!("{}({})", T::NAME, title.to_string()?))
+        let value =
+            field_index::<T>(field.as_bytes()).map_or(Ok(Value::Nil), |index| read_field::<T>(lua, &object, index))?;
+        Ok(format!("{}({})", T::NAME, value.to_string()?))
     });
 }
 
 /// Stores the value of a field in Lua.
 pub(super) fn set_value<T: Record>(object: &AnyUserData, field: &str, value: impl IntoLua) -> mlua::Result<()> {
-    if let Some(at) = field_index::<T>(field.as_bytes()) {
-        object.borrow::<T>()?.cached_fields().add(at);
+    if let Some(index) = field_index::<T>(field.as_bytes()) {
+        object.borrow::<T>()?.cached_fields().add(index);
     }
     object.set_named_user_value(field, value)
 }
@@ -83,13 +83,13 @@ fn field_index<T: Record>(name: &[u8]) -> Option<usize> {
     T::FIELDS.iter().position(|field| field.0.as_bytes() == name)
 }
 
-fn read_field<T: Record>(lua: &Lua, object: &AnyUserData, at: usize) -> mlua::Result<Value> {
-    let Field(name, kind) = T::FIELDS[at];
+fn read_field<T: Record>(lua: &Lua, object: &AnyUserData, index: usize) -> mlua::Result<Value> {
+    let Field(name, kind) = T::FIELDS[index];
     let record = object.borrow::<T>()?;
-    if record.cached_fields().contains(at) {
-        let kept: Value = object.named_user_value(name)?;
-        if !kept.is_nil() {
-            return Ok(kept);
+    if record.cached_fields().contains(index) {
+        let cached: Value = object.named_user_value(name)?;
+        if !cached.is_nil() {
+            return Ok(cached);
         }
     }
     let value = match kind {
@@ -97,35 +97,35 @@ fn read_field<T: Record>(lua: &Lua, object: &AnyUserData, at: usize) -> mlua::Re
         _ => without_memory_limit(lua, || record.default_value(lua, name))?,
     };
     if !matches!(kind, FieldKind::Text | FieldKind::Number | FieldKind::ReadOnly) {
-        record.cached_fields().add(at);
+        record.cached_fields().add(index);
         object.set_named_user_value(name, &value)?;
     }
     Ok(value)
 }
 
 /// Creates a small value without the memory limit of the state. This is faster, because allocations cannot fail.
-fn without_memory_limit<T>(lua: &Lua, make: impl FnOnce() -> mlua::Result<T>) -> mlua::Result<T> {
+fn without_memory_limit<T>(lua: &Lua, create: impl FnOnce() -> mlua::Result<T>) -> mlua::Result<T> {
     let limit = lua.set_memory_limit(0)?;
-    let value = make();
+    let value = create();
     lua.set_memory_limit(limit)?;
     value
 }
 
-fn write_field<T: Record>(lua: &Lua, object: &AnyUserData, at: usize, value: Value) -> mlua::Result<()> {
-    let Field(name, kind) = T::FIELDS[at];
-    let what = format!("{}.{name}", T::NAME);
+fn write_field<T: Record>(lua: &Lua, object: &AnyUserData, index: usize, value: Value) -> mlua::Result<()> {
+    let Field(name, kind) = T::FIELDS[index];
+    let full_name = format!("{}.{name}", T::NAME);
     match kind {
-        FieldKind::Source => write_source::<T>(lua, object, &what, value),
-        _ => set_value::<T>(object, name, validate(lua, &what, kind, value)?),
+        FieldKind::Source => write_source::<T>(lua, object, &full_name, value),
+        _ => set_value::<T>(object, name, validate(lua, &full_name, kind, value)?),
     }
 }
 
 /// Sets the source of an object. The fields that are read from the message change with it.
-fn write_source<T: Record>(lua: &Lua, object: &AnyUserData, what: &str, value: Value) -> mlua::Result<()> {
+fn write_source<T: Record>(lua: &Lua, object: &AnyUserData, name: &str, value: Value) -> mlua::Result<()> {
     if *object.borrow::<T>()?.origin() != Origin::Created {
-        return Err(script_error(lua, format_args!("{what} is read-only but in a new {}", T::NAME)));
+        return Err(script_error(lua, format_args!("{name} is read-only but in a new {}", T::NAME)));
     }
-    let source = expect_text(lua, what, value)?;
+    let source = expect_text(lua, name, value)?;
     for Field(name, _) in T::FIELDS.iter().filter(|field| matches!(field.1, FieldKind::Content)) {
         set_value::<T>(object, name, Value::Nil)?;
     }

@@ -16,20 +16,20 @@ pub(super) fn install(lua: &Lua) -> mlua::Result<()> {
     let host = lua.create_table()?;
     host.raw_set("address", Class::Address)?;
     host.raw_set("session", Class::Session)?;
-    host.raw_set("shown_address", lua.create_function(|_, object: Value| Ok(address::display(&object)))?)?;
-    host.raw_set("checked_for_address", field_validator(lua, "address", address::FIELDS)?)?;
-    host.raw_set("checked_for_session", field_validator(lua, "smtp_session", session::FIELDS)?)?;
+    host.raw_set("display_address", lua.create_function(|_, object: Value| Ok(address::display(&object)))?)?;
+    host.raw_set("validate_address", field_validator(lua, "address", address::FIELDS)?)?;
+    host.raw_set("validate_session", field_validator(lua, "smtp_session", session::FIELDS)?)?;
     let chunk = lua.load(include_str!("objects.lua")).set_name(format!("={PRELUDE_NAME}"));
-    let (address, session, judge) = chunk.call(host)?;
-    lua.set_app_data(Constructors { address, session, wrap_handler: judge });
+    let (address, session, wrap_handler) = chunk.call(host)?;
+    lua.set_app_data(Constructors { address, session, wrap_handler });
     Ok(())
 }
 
 /// Creates a function that validates a value for a field and returns the value to store.
 fn field_validator(lua: &Lua, object: &'static str, fields: &'static [Field]) -> mlua::Result<Function> {
     lua.create_function(move |lua, (key, value): (Value, Value)| {
-        let wanted = field_name(&key);
-        let field = fields.iter().find(|field| wanted.as_deref() == Some(field.0.as_bytes()));
+        let written = field_name(&key);
+        let field = fields.iter().find(|field| written.as_deref() == Some(field.0.as_bytes()));
         let Field(name, kind) = field.ok_or_else(|| unknown_field(lua, object, &key))?;
         validate(lua, &format!("{object}.{name}"), *kind, value)
     })

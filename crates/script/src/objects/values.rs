@@ -55,7 +55,7 @@ pub(super) fn field_name(key: &Value) -> Option<BorrowedBytes> {
 }
 
 /// Converts a value to a string, or fails. A number is converted to its digits, as everywhere in Lua.
-pub(super) fn expect_text(lua: &Lua, what: &str, value: Value) -> mlua::Result<LuaString> {
-    let kind = describe_type(&value);
-    lua.coerce_string(value)?.ok_or_else(|| script_error(lua, format_args!("{what} must be a text, not {kind}")))
+pub(super) fn expect_text(lua: &Lua, name: &str, value: Value) -> mlua::Result<LuaString> {
+    let type_name = describe_type(&value);
+    lua.coerce_string(value)?.ok_or_else(|| script_error(lua, format_args!("{name} must be a text, not {type_name}")))
 }

@@ -40,8 +40,8 @@ impl UserData for VerdictObject {
             }
             Ok(text)
         });
-        methods.add_meta_function(MetaMethod::Eq, |_, (one, other): (AnyUserData, AnyUserData)| {
-            Ok(one.borrow::<Self>()?.0 == other.borrow::<Self>()?.0)
+        methods.add_meta_function(MetaMethod::Eq, |_, (first, second): (AnyUserData, AnyUserData)| {
+            Ok(first.borrow::<Self>()?.0 == second.borrow::<Self>()?.0)
         });
     }
 }
@@ -64,9 +64,9 @@ pub(super) fn parse(value: &Value) -> Result<Verdict, String> {
     if value.is_nil() {
         return Ok(Verdict::Defer);
     }
-    let judged = value.as_userdata().and_then(|object| object.borrow::<VerdictObject>().ok());
-    judged
-        .map(|judged| judged.0.clone())
+    let object = value.as_userdata().and_then(|object| object.borrow::<VerdictObject>().ok());
+    object
+        .map(|object| object.0.clone())
         .ok_or_else(|| format!("must return smtp.allow(), smtp.defer() or smtp.deny(), not {}", describe_type(value)))
 }
 

@@ -31,19 +31,19 @@ pub(crate) trait Worker: Send + Sync + 'static {
     type Output;
 
     /// Returns whether the resource can be used for another job.
-    fn is_reusable(&self, tool: &Self::Resource) -> bool;
+    fn is_reusable(&self, resource: &Self::Resource) -> bool;
 
     /// Creates a resource. On failure, the error is the output of the job that needed it. If a resource cannot be
     /// reused after a job, the next one is created before a job needs it.
     fn create(&self) -> Result<Self::Resource, Self::Output>;
 
     /// Runs a job. It is abandoned after [`Limits::job_timeout`]; so is [`Worker::create`].
-    fn run(&self, tool: &mut Self::Resource, job: Self::Job) -> Self::Output;
+    fn run(&self, resource: &mut Self::Resource, job: Self::Job) -> Self::Output;
 
     /// Passes the result to the caller. Called once for every submitted job, unless its caller was gone before the job
     /// started. Runs on the thread of the worker, of the watchdog, of the submitter, or of the one that closes the
     /// pool. Must not block.
-    fn respond(&self, caller: Self::Caller, answer: Result<Self::Output, JobError>);
+    fn respond(&self, caller: Self::Caller, result: Result<Self::Output, JobError>);
 }
 
 /// The caller of a job.
@@ -90,37 +90,37 @@ pub(crate) struct Limits {
 
 /// Wakes a worker when it is dropped. A caller that lets others submit their jobs first saves wake-ups, which are the
 /// largest cost of a fast job.
-pub(crate) struct DeferredWake<'a, C: Worker> {
-    threads: &'a Arc<Threads<C>>,
+pub(crate) struct DeferredWake<'a, W: Worker> {
+    threads: &'a Arc<Threads<W>>,
     wake: Option<WakeAction>,
 }
 
-impl<C: Worker> DeferredWake<'_, C> {
+impl<W: Worker> DeferredWake<'_, W> {
     /// Returns whether there is a worker to wake.
     pub(crate) fn is_needed(&self) -> bool {
         self.wake.is_some()
     }
 }
 
-impl<C: Worker> Drop for DeferredWake<'_, C> {
+impl<W: Worker> Drop for DeferredWake<'_, W> {
     fn drop(&mut self) {
         self.threads.wake(self.wake.take());
     }
 }
 
 /// A pool of threads. See the module documentation. Dropping it closes it.
-pub(crate) struct Pool<C: Worker> {
-    threads: Arc<Threads<C>>,
+pub(crate) struct Pool<W: Worker> {
+    threads: Arc<Threads<W>>,
 }
 
-impl<C: Worker> Pool<C> {
+impl<W: Worker> Pool<W> {
     /// Creates a pool without threads.
-    pub(crate) fn new(craft: C, limits: Limits) -> Self {
-        Self { threads: Arc::new(Threads::new(craft, limits)) }
+    pub(crate) fn new(worker: W, limits: Limits) -> Self {
+        Self { threads: Arc::new(Threads::new(worker, limits)) }
     }
 
     /// Submits a job. Never blocks. If a worker must be woken for it, that happens when the result is dropped.
-    pub(crate) fn submit(&self, job: C::Job, caller: C::Caller) -> DeferredWake<'_, C> {
+    pub(crate) fn submit(&self, job: W::Job, caller: W::Caller) -> DeferredWake<'_, W> {
         DeferredWake { threads: &self.threads, wake: self.threads.submit(job, caller) }
     }
 
@@ -142,12 +142,12 @@ impl<C: Worker> Pool<C> {
 
     /// Waits until no job is queued or running, the pool is closed, or `timeout` has passed. Returns whether the pool
     /// is idle.
-    pub(crate) fn wait_until_idle(&self, patience: Duration) -> bool {
-        self.threads.wait_until_idle(patience)
+    pub(crate) fn wait_until_idle(&self, timeout: Duration) -> bool {
+        self.threads.wait_until_idle(timeout)
     }
 }
 
-impl<C: Worker> Drop for Pool<C> {
+impl<W: Worker> Drop for Pool<W> {
     fn drop(&mut self) {
         self.threads.close();
     }

@@ -141,10 +141,10 @@ impl<J, C: Caller> PoolState<J, C> {
             return Err((caller, JobError::QueueFull));
         }
         self.queue.push_back(QueuedJob { job, caller, queued_at: now });
-        let is_awake = self.workers > self.idle_workers.len();
-        let is_near =
+        let has_active = self.workers > self.idle_workers.len();
+        let is_nearby =
             self.last_worker_seen.is_some_and(|seen| now.saturating_duration_since(seen) < WORKER_NEARBY_WINDOW);
-        Ok(if is_awake && is_near { None } else { self.wake_one(now) })
+        Ok(if has_active && is_nearby { None } else { self.wake_one(now) })
     }
 
     /// Takes the next job for a worker.
@@ -164,28 +164,28 @@ impl<J, C: Caller> PoolState<J, C> {
 
     /// Restarts the time of a job, because its resource had to be created first. Returns false if the job was abandoned
     /// meanwhile.
-    pub(super) fn restart_timer(&mut self, ticket: JobId, now: Instant) -> bool {
-        let running = self.running.iter_mut().find(|running| running.id == ticket);
+    pub(super) fn restart_timer(&mut self, id: JobId, now: Instant) -> bool {
+        let running = self.running.iter_mut().find(|running| running.id == id);
         running.map(|running| running.started_at = now).is_some()
     }
 
     /// Finishes a job. `is_reusable` says whether its resource can be used again. Returns `None` if the job was
     /// abandoned: its thread must end.
-    pub(super) fn finish(&mut self, ticket: JobId, is_fit: bool, now: Instant) -> Option<Finished<J, C>> {
-        let place = self.running.iter().position(|running| running.id == ticket)?;
-        let RunningJob { caller, started_at: since, .. } = self.running.swap_remove(place);
+    pub(super) fn finish(&mut self, id: JobId, is_reusable: bool, now: Instant) -> Option<Finished<J, C>> {
+        let index = self.running.iter().position(|running| running.id == id)?;
+        let RunningJob { caller, started_at, .. } = self.running.swap_remove(index);
         let next = if self.is_closed {
             Next::Sleep
-        } else if is_fit {
+        } else if is_reusable {
             self.next_job(now).map_or(Next::Sleep, Next::Run)
         } else {
             Next::CreateResource(self.start_job(None, now))
         };
         // Jobs that were submitted shortly after this worker took its job have woken no other worker. If this job was
         // slow, one is needed now.
-        let is_near = is_fit && now.saturating_duration_since(since) < WORKER_NEARBY_WINDOW;
-        let help = if is_near || self.queue.is_empty() { None } else { self.wake_one(now) };
-        Some(Finished { caller, next, wake: help })
+        let is_nearby = is_reusable && now.saturating_duration_since(started_at) < WORKER_NEARBY_WINDOW;
+        let wake = if is_nearby || self.queue.is_empty() { None } else { self.wake_one(now) };
+        Some(Finished { caller, next, wake })
     }
 
     /// Uncounts an abandoned thread, which is about to end.
@@ -201,7 +201,7 @@ impl<J, C: Caller> PoolState<J, C> {
 
     /// Removes a worker that woke up, by whatever cause.
     pub(super) fn remove_idle(&mut self, worker: ThreadId) {
-        self.idle_workers.retain(|sleeper| sleeper.id() != worker);
+        self.idle_workers.retain(|idle| idle.id() != worker);
     }
 
     /// Uncounts a worker that has been idle for too long, unless it belongs to the core. Returns whether it must end.
@@ -219,33 +219,33 @@ impl<J, C: Caller> PoolState<J, C> {
         if self.workers > 0 {
             return Vec::new();
         }
-        self.queue.drain(..).map(|waiting| waiting.caller).collect()
+        self.queue.drain(..).map(|queued| queued.caller).collect()
     }
 
     /// Finds jobs that run too long and jobs that wait too long.
     pub(super) fn inspect(&mut self, now: Instant) -> Inspection<C> {
-        let mut answers = self.abandon_overdue(now);
-        answers.extend(self.reject_late(now));
-        self.has_unsent_responses = !answers.is_empty();
-        let help = self.wake_for_late_jobs(now);
-        let is_idle = self.is_idle() && self.last_job_id == self.last_inspected_job_id;
+        let mut responses = self.abandon_overdue(now);
+        responses.extend(self.reject_late(now));
+        self.has_unsent_responses = !responses.is_empty();
+        let wake = self.wake_for_late_jobs(now);
+        let may_sleep = self.is_idle() && self.last_job_id == self.last_inspected_job_id;
         self.last_inspected_job_id = self.last_job_id;
-        Inspection { responses: answers, wakes: help, may_sleep: is_idle }
+        Inspection { responses, wakes: wake, may_sleep }
     }
 
     /// Closes the pool. Returns the idle workers to wake and the callers of queued jobs.
     pub(super) fn close(&mut self) -> (Vec<Thread>, Vec<C>) {
         self.is_closed = true;
-        let callers = self.queue.drain(..).map(|waiting| waiting.caller).collect();
+        let callers = self.queue.drain(..).map(|queued| queued.caller).collect();
         (std::mem::take(&mut self.idle_workers), callers)
     }
 
     /// Records the start of a job or of a resource.
     fn start_job(&mut self, caller: Option<C>, now: Instant) -> JobId {
         self.last_job_id += 1;
-        let ticket = JobId(self.last_job_id);
-        self.running.push(RunningJob { id: ticket, caller, started_at: now });
-        ticket
+        let id = JobId(self.last_job_id);
+        self.running.push(RunningJob { id, caller, started_at: now });
+        id
     }
 
     /// Returns whether no jobs may be started, because too many threads are abandoned.
@@ -255,9 +255,9 @@ impl<J, C: Caller> PoolState<J, C> {
 
     /// Wakes an idle worker, or starts one if the core is incomplete.
     fn wake_one(&mut self, now: Instant) -> Option<WakeAction> {
-        if let Some(sleeper) = self.idle_workers.pop() {
+        if let Some(worker) = self.idle_workers.pop() {
             self.last_worker_seen = Some(now);
-            return Some(WakeAction::Unpark(sleeper));
+            return Some(WakeAction::Unpark(worker));
         }
         if self.workers >= self.limits.core_workers {
             return None;
@@ -270,8 +270,8 @@ impl<J, C: Caller> PoolState<J, C> {
     /// Abandons jobs that run too long. Returns their callers.
     fn abandon_overdue(&mut self, now: Instant) -> Vec<(C, JobError)> {
         let limit = self.limits.job_timeout;
-        let overrun = self.running.extract_if(.., |job| now.saturating_duration_since(job.started_at) >= limit);
-        let callers: Vec<_> = overrun.map(|job| job.caller).collect();
+        let overdue = self.running.extract_if(.., |job| now.saturating_duration_since(job.started_at) >= limit);
+        let callers: Vec<_> = overdue.map(|job| job.caller).collect();
         self.workers -= callers.len();
         self.abandoned += callers.len();
         callers.into_iter().flatten().map(|caller| (caller, JobError::TimedOut)).collect()
@@ -279,12 +279,12 @@ impl<J, C: Caller> PoolState<J, C> {
 
     /// Removes jobs that have waited too long or cannot be started. Returns their callers.
     fn reject_late(&mut self, now: Instant) -> Vec<(C, JobError)> {
-        let Some(wait) = self.limits.queue_timeout else { return Vec::new() };
+        let Some(timeout) = self.limits.queue_timeout else { return Vec::new() };
         if self.is_blocked() {
-            return self.queue.drain(..).map(|waiting| (waiting.caller, JobError::NoThread)).collect();
+            return self.queue.drain(..).map(|queued| (queued.caller, JobError::NoThread)).collect();
         }
-        let late = self.count_waiting_for(wait, now);
-        self.queue.drain(..late).map(|waiting| (waiting.caller, JobError::QueueTimeout)).collect()
+        let late = self.count_waiting_for(timeout, now);
+        self.queue.drain(..late).map(|queued| (queued.caller, JobError::QueueTimeout)).collect()
     }
 
     /// Wakes workers for jobs that have waited too long: idle ones first, then new ones. It starts at most as many as
@@ -294,18 +294,18 @@ impl<J, C: Caller> PoolState<J, C> {
             return Vec::new();
         }
         let late = self.count_waiting_for(EXTRA_WORKER_DELAY, now);
-        let still_asleep = self.idle_workers.len().saturating_sub(late);
-        let mut help: Vec<_> = self.idle_workers.drain(still_asleep..).map(WakeAction::Unpark).collect();
-        let wanted = (late - help.len()).min(self.workers.max(1));
-        let hired = wanted.min(self.limits.max_workers.saturating_sub(self.workers));
-        self.workers += hired;
-        help.extend((0..hired).map(|_| WakeAction::Spawn));
-        help
+        let remaining = self.idle_workers.len().saturating_sub(late);
+        let mut wake: Vec<_> = self.idle_workers.drain(remaining..).map(WakeAction::Unpark).collect();
+        let needed = (late - wake.len()).min(self.workers.max(1));
+        let started = needed.min(self.limits.max_workers.saturating_sub(self.workers));
+        self.workers += started;
+        wake.extend((0..started).map(|_| WakeAction::Spawn));
+        wake
     }
 
     /// Returns how many jobs have waited for at least `time`. They are at the front of the queue.
     fn count_waiting_for(&self, time: Duration, now: Instant) -> usize {
-        self.queue.partition_point(|waiting| now.saturating_duration_since(waiting.queued_at) >= time)
+        self.queue.partition_point(|queued| now.saturating_duration_since(queued.queued_at) >= time)
     }
 }
 
@@ -313,9 +313,9 @@ impl<J, C: Caller> PoolState<J, C> {
 mod tests {
     use super::*;
 
-    struct Patient;
+    struct TestCaller;
 
-    impl Caller for Patient {
+    impl Caller for TestCaller {
         fn is_gone(&self) -> bool {
             false
         }
@@ -336,128 +336,126 @@ mod tests {
     }
 
     /// Adds a job. Returns whether a worker must be started for it.
-    fn hires(roster: &mut PoolState<u32, Patient>, now: Instant) -> bool {
-        matches!(roster.enqueue(0, Patient, now), Ok(Some(WakeAction::Spawn)))
+    fn starts_worker(pool: &mut PoolState<u32, TestCaller>, now: Instant) -> bool {
+        matches!(pool.enqueue(0, TestCaller, now), Ok(Some(WakeAction::Spawn)))
     }
 
     #[test]
-    fn the_core_is_hired_when_jobs_come_and_no_worker_is_near() {
-        let mut roster = PoolState::new(limits());
+    fn core_workers_start_unless_one_is_nearby() {
+        let mut pool = PoolState::new(limits());
         let start = Instant::now();
-        assert!(hires(&mut roster, start));
-        assert!(!hires(&mut roster, start + WORKER_NEARBY_WINDOW / 2), "the first one will be there soon");
-        assert!(hires(&mut roster, start + WORKER_NEARBY_WINDOW), "it is not");
-        assert!(!hires(&mut roster, start + 3 * WORKER_NEARBY_WINDOW), "the core is complete");
+        assert!(starts_worker(&mut pool, start));
+        assert!(!starts_worker(&mut pool, start + WORKER_NEARBY_WINDOW / 2), "the first worker takes the job soon");
+        assert!(starts_worker(&mut pool, start + WORKER_NEARBY_WINDOW), "it has not");
+        assert!(!starts_worker(&mut pool, start + 3 * WORKER_NEARBY_WINDOW), "the core is complete");
     }
 
     #[test]
-    fn a_slow_job_calls_for_help_when_it_is_done() {
+    fn slow_job_wakes_another_worker() {
         for (time, is_slow) in [(WORKER_NEARBY_WINDOW / 2, false), (WORKER_NEARBY_WINDOW, true)] {
-            let mut roster = PoolState::new(limits());
+            let mut pool = PoolState::new(limits());
             let start = Instant::now();
-            assert!(hires(&mut roster, start));
+            assert!(starts_worker(&mut pool, start));
             for _ in 0..2 {
-                assert!(!hires(&mut roster, start));
+                assert!(!starts_worker(&mut pool, start));
             }
-            let Assignment { id: ticket, .. } = roster.next_job(start).unwrap();
-            let Finished { next, wake: help, .. } = roster.finish(ticket, true, start + time).unwrap();
+            let Assignment { id, .. } = pool.next_job(start).unwrap();
+            let Finished { next, wake, .. } = pool.finish(id, true, start + time).unwrap();
             assert!(matches!(next, Next::Run(_)));
-            assert_eq!(help.is_some(), is_slow, "{time:?}");
+            assert_eq!(wake.is_some(), is_slow, "{time:?}");
         }
     }
 
     #[test]
-    fn workers_double_while_jobs_wait_up_to_a_bound() {
-        let mut roster = PoolState::new(limits());
+    fn workers_double_up_to_the_maximum_while_jobs_wait() {
+        let mut pool = PoolState::new(limits());
         let mut now = Instant::now();
         for _ in 0..100 {
-            roster.enqueue(0, Patient, now).map_err(|_| "refused").unwrap();
+            pool.enqueue(0, TestCaller, now).map_err(|_| "refused").unwrap();
             now += WORKER_NEARBY_WINDOW;
         }
-        let mut hired = Vec::new();
+        let mut started = Vec::new();
         for _ in 0..6 {
-            while roster.running.len() < roster.workers {
-                roster.next_job(now).unwrap();
+            while pool.running.len() < pool.workers {
+                pool.next_job(now).unwrap();
             }
             now += EXTRA_WORKER_DELAY;
-            hired.push(roster.inspect(now).wakes.len());
+            started.push(pool.inspect(now).wakes.len());
         }
-        assert_eq!(hired, [2, 4, 8, 4, 0, 0]);
+        assert_eq!(started, [2, 4, 8, 4, 0, 0]);
     }
 
     #[test]
-    fn the_time_of_a_job_begins_when_its_tool_is_there() {
-        let mut roster = PoolState::new(limits());
+    fn job_time_starts_after_resource_creation() {
+        let mut pool = PoolState::new(limits());
         let start = Instant::now();
-        assert!(hires(&mut roster, start));
-        let Assignment { id: ticket, .. } = roster.next_job(start).unwrap();
-        assert!(roster.restart_timer(ticket, start + SECOND));
-        assert!(roster.inspect(start + 2 * SECOND).responses.is_empty());
-        assert_eq!(roster.inspect(start + 3 * SECOND).responses.len(), 1);
-        assert!(!roster.restart_timer(ticket, start + 3 * SECOND), "it was given up");
-        assert!(roster.finish(ticket, true, start + 4 * SECOND).is_none());
-        assert_eq!((roster.workers, roster.abandoned), (0, 1));
-        roster.release_abandoned();
-        assert_eq!(roster.abandoned, 0);
+        assert!(starts_worker(&mut pool, start));
+        let Assignment { id, .. } = pool.next_job(start).unwrap();
+        assert!(pool.restart_timer(id, start + SECOND));
+        assert!(pool.inspect(start + 2 * SECOND).responses.is_empty());
+        assert_eq!(pool.inspect(start + 3 * SECOND).responses.len(), 1);
+        assert!(!pool.restart_timer(id, start + 3 * SECOND), "the job was abandoned");
+        assert!(pool.finish(id, true, start + 4 * SECOND).is_none());
+        assert_eq!((pool.workers, pool.abandoned), (0, 1));
+        pool.release_abandoned();
+        assert_eq!(pool.abandoned, 0);
     }
 
     #[test]
-    fn who_makes_a_tool_calls_for_help_and_is_given_up_like_others() {
-        let mut roster = PoolState::new(limits());
+    fn resource_creation_wakes_another_worker_and_can_be_abandoned() {
+        let mut pool = PoolState::new(limits());
         let start = Instant::now();
-        assert!(hires(&mut roster, start));
-        assert!(!hires(&mut roster, start));
-        let Assignment { id: ticket, .. } = roster.next_job(start).unwrap();
-        let Finished { caller, next: Next::CreateResource(ticket), wake: help } =
-            roster.finish(ticket, false, start).unwrap()
-        else {
-            panic!("the tool is not fit");
+        assert!(starts_worker(&mut pool, start));
+        assert!(!starts_worker(&mut pool, start));
+        let Assignment { id, .. } = pool.next_job(start).unwrap();
+        let Finished { caller, next: Next::CreateResource(id), wake } = pool.finish(id, false, start).unwrap() else {
+            panic!("a new resource is needed");
         };
         assert!(
-            caller.is_some() && matches!(help, Some(WakeAction::Spawn)),
-            "the other job need not wait for the tool"
+            caller.is_some() && matches!(wake, Some(WakeAction::Spawn)),
+            "the other job does not wait for the resource"
         );
-        assert!(!roster.is_idle());
-        assert!(roster.inspect(start + 2 * SECOND).responses.is_empty(), "nobody waits for the tool");
-        assert!(roster.finish(ticket, true, start + 2 * SECOND).is_none());
-        assert_eq!(roster.abandoned, 1);
+        assert!(!pool.is_idle());
+        assert!(pool.inspect(start + 2 * SECOND).responses.is_empty(), "no caller waits for the resource");
+        assert!(pool.finish(id, true, start + 2 * SECOND).is_none());
+        assert_eq!(pool.abandoned, 1);
     }
 
     #[test]
-    fn a_closed_pool_begins_nothing_and_gives_back_who_waits() {
-        let mut roster = PoolState::new(limits());
+    fn closing_returns_queued_callers() {
+        let mut pool = PoolState::new(limits());
         let start = Instant::now();
-        assert!(hires(&mut roster, start));
-        let Assignment { id: ticket, .. } = roster.next_job(start).unwrap();
-        assert!(hires(&mut roster, start + SECOND));
-        assert_eq!(roster.close().1.len(), 1);
-        let Finished { caller, next, .. } = roster.finish(ticket, false, start + SECOND).unwrap();
+        assert!(starts_worker(&mut pool, start));
+        let Assignment { id, .. } = pool.next_job(start).unwrap();
+        assert!(starts_worker(&mut pool, start + SECOND));
+        assert_eq!(pool.close().1.len(), 1);
+        let Finished { caller, next, .. } = pool.finish(id, false, start + SECOND).unwrap();
         assert!(caller.is_some() && matches!(next, Next::Sleep));
-        assert!(matches!(roster.enqueue(0, Patient, start), Err((Patient, JobError::Closed))));
+        assert!(matches!(pool.enqueue(0, TestCaller, start), Err((TestCaller, JobError::Closed))));
     }
 
     #[test]
-    fn when_there_is_no_thread_at_all_nobody_waits_for_one() {
-        let mut roster = PoolState::new(limits());
+    fn queued_callers_are_returned_if_no_worker_starts() {
+        let mut pool = PoolState::new(limits());
         let start = Instant::now();
-        assert!(hires(&mut roster, start));
-        assert!(hires(&mut roster, start + SECOND));
-        assert!(roster.worker_start_failed().is_empty(), "there is another worker");
-        assert_eq!(roster.worker_start_failed().len(), 2);
-        assert!(roster.is_idle());
+        assert!(starts_worker(&mut pool, start));
+        assert!(starts_worker(&mut pool, start + SECOND));
+        assert!(pool.worker_start_failed().is_empty(), "there is another worker");
+        assert_eq!(pool.worker_start_failed().len(), 2);
+        assert!(pool.is_idle());
     }
 
     #[test]
-    fn the_watchdog_is_idle_one_look_after_the_last_job() {
-        let mut roster = PoolState::new(limits());
+    fn watchdog_sleeps_one_inspection_after_the_last_job() {
+        let mut pool = PoolState::new(limits());
         let start = Instant::now();
-        assert!(roster.inspect(start).may_sleep);
-        assert!(hires(&mut roster, start));
-        assert!(!roster.inspect(start).may_sleep);
-        let Assignment { id: ticket, .. } = roster.next_job(start).unwrap();
-        assert!(roster.finish(ticket, true, start).is_some());
-        roster.add_idle(std::thread::current());
-        assert!(!roster.inspect(start).may_sleep);
-        assert!(roster.inspect(start).may_sleep);
+        assert!(pool.inspect(start).may_sleep);
+        assert!(starts_worker(&mut pool, start));
+        assert!(!pool.inspect(start).may_sleep);
+        let Assignment { id, .. } = pool.next_job(start).unwrap();
+        assert!(pool.finish(id, true, start).is_some());
+        pool.add_idle(std::thread::current());
+        assert!(!pool.inspect(start).may_sleep);
+        assert!(pool.inspect(start).may_sleep);
     }
 }

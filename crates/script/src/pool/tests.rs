@@ -29,32 +29,32 @@ enum TestJob {
 struct TestResource {
     jobs: usize,
     is_spoiled: bool,
-    alive: Arc<AtomicUsize>,
+    live: Arc<AtomicUsize>,
 }
 
 impl Drop for TestResource {
     fn drop(&mut self) {
-        self.alive.fetch_sub(1, SeqCst);
+        self.live.fetch_sub(1, SeqCst);
     }
 }
 
 /// Receives the result.
 struct TestCaller {
-    answers: Sender<Answer>,
-    gone: Arc<AtomicBool>,
+    sender: Sender<JobResult>,
+    is_gone: Arc<AtomicBool>,
 }
 
-type Answer = Result<usize, JobError>;
+type JobResult = Result<usize, JobError>;
 
 impl Caller for TestCaller {
     fn is_gone(&self) -> bool {
-        self.gone.load(SeqCst)
+        self.is_gone.load(SeqCst)
     }
 }
 
 #[derive(Default)]
 struct TestWorker {
-    alive: Arc<AtomicUsize>,
+    live: Arc<AtomicUsize>,
     fails_to_create: Arc<AtomicBool>,
     /// Held by the test while no resource may be created.
     create_lock: Arc<Mutex<()>>,
@@ -66,8 +66,8 @@ impl Worker for TestWorker {
     type Caller = TestCaller;
     type Output = usize;
 
-    fn is_reusable(&self, hammer: &TestResource) -> bool {
-        !hammer.is_spoiled
+    fn is_reusable(&self, resource: &TestResource) -> bool {
+        !resource.is_spoiled
     }
 
     fn create(&self) -> Result<TestResource, usize> {
@@ -75,62 +75,62 @@ impl Worker for TestWorker {
             return Err(0);
         }
         drop(self.create_lock.lock());
-        self.alive.fetch_add(1, SeqCst);
-        Ok(TestResource { jobs: 0, is_spoiled: false, alive: self.alive.clone() })
+        self.live.fetch_add(1, SeqCst);
+        Ok(TestResource { jobs: 0, is_spoiled: false, live: self.live.clone() })
     }
 
-    fn run(&self, hammer: &mut TestResource, job: TestJob) -> usize {
-        hammer.jobs += 1;
+    fn run(&self, resource: &mut TestResource, job: TestJob) -> usize {
+        resource.jobs += 1;
         match job {
             TestJob::Nothing => {}
-            TestJob::Wait(end) => drop(end.recv()),
+            TestJob::Wait(release) => drop(release.recv()),
             TestJob::Panic => panic!("as the test wants it"),
-            TestJob::Spoil => hammer.is_spoiled = true,
+            TestJob::Spoil => resource.is_spoiled = true,
         }
-        hammer.jobs
+        resource.jobs
     }
 
-    fn respond(&self, caller: TestCaller, answer: Answer) {
+    fn respond(&self, caller: TestCaller, result: JobResult) {
         // The test may be over.
-        let _ = caller.answers.send(answer);
+        let _ = caller.sender.send(result);
     }
 }
 
 /// A pool under test.
 struct TestPool {
     pool: Pool<TestWorker>,
-    alive: Arc<AtomicUsize>,
+    live: Arc<AtomicUsize>,
     fails_to_create: Arc<AtomicBool>,
     create_lock: Arc<Mutex<()>>,
 }
 
 impl TestPool {
     fn new(limits: Limits) -> Self {
-        let smith = TestWorker::default();
-        let (alive, has_no_tools, forge) =
-            (smith.alive.clone(), smith.fails_to_create.clone(), smith.create_lock.clone());
-        Self { pool: Pool::new(smith, limits), alive, fails_to_create: has_no_tools, create_lock: forge }
+        let worker = TestWorker::default();
+        let (live, fails_to_create, create_lock) =
+            (worker.live.clone(), worker.fails_to_create.clone(), worker.create_lock.clone());
+        Self { pool: Pool::new(worker, limits), live, fails_to_create, create_lock }
     }
 
     /// Submits a job. The receiver gets the result.
-    fn submit(&self, job: TestJob) -> Receiver<Answer> {
-        let (answers, receiver) = channel();
-        drop(self.pool.submit(job, TestCaller { answers, gone: Arc::default() }));
+    fn submit(&self, job: TestJob) -> Receiver<JobResult> {
+        let (sender, receiver) = channel();
+        drop(self.pool.submit(job, TestCaller { sender, is_gone: Arc::default() }));
         receiver
     }
 
     /// Submits a job that runs until the sender is dropped.
-    fn submit_blocked(&self) -> (Sender<()>, Receiver<Answer>) {
-        let (end, wait) = channel();
-        (end, self.submit(TestJob::Wait(wait)))
+    fn submit_blocked(&self) -> (Sender<()>, Receiver<JobResult>) {
+        let (release, wait) = channel();
+        (release, self.submit(TestJob::Wait(wait)))
     }
 
-    fn run(&self, job: TestJob) -> Answer {
-        answer(&self.submit(job))
+    fn run(&self, job: TestJob) -> JobResult {
+        receive(&self.submit(job))
     }
 
     fn resource_count(&self) -> usize {
-        self.alive.load(SeqCst)
+        self.live.load(SeqCst)
     }
 }
 
@@ -147,223 +147,223 @@ fn limits() -> Limits {
     }
 }
 
-fn answer(receiver: &Receiver<Answer>) -> Answer {
-    receiver.recv_timeout(LONG).expect("every job is answered")
+fn receive(receiver: &Receiver<JobResult>) -> JobResult {
+    receiver.recv_timeout(LONG).expect("every job gets a result")
 }
 
-fn wait_until(what: impl Fn() -> bool) {
+fn wait_until(condition: impl Fn() -> bool) {
     let start = Instant::now();
-    while !what() {
-        assert!(start.elapsed() < LONG, "it never happens");
+    while !condition() {
+        assert!(start.elapsed() < LONG, "timed out");
         thread::sleep(Duration::from_millis(1));
     }
 }
 
 #[test]
-fn a_worker_keeps_its_tool_until_that_is_worn() {
-    let smithy = TestPool::new(limits());
-    assert_eq!([TestJob::Nothing, TestJob::Nothing, TestJob::Spoil].map(|job| smithy.run(job)), [Ok(1), Ok(2), Ok(3)]);
-    assert_eq!([TestJob::Nothing, TestJob::Nothing].map(|job| smithy.run(job)), [Ok(1), Ok(2)]);
-    assert_eq!(smithy.resource_count(), 1);
+fn worker_keeps_its_resource_until_it_is_spoiled() {
+    let pool = TestPool::new(limits());
+    assert_eq!([TestJob::Nothing, TestJob::Nothing, TestJob::Spoil].map(|job| pool.run(job)), [Ok(1), Ok(2), Ok(3)]);
+    assert_eq!([TestJob::Nothing, TestJob::Nothing].map(|job| pool.run(job)), [Ok(1), Ok(2)]);
+    assert_eq!(pool.resource_count(), 1);
 }
 
 #[test]
-fn a_new_tool_is_made_before_anybody_needs_it() {
-    let smithy = TestPool::new(limits());
-    assert_eq!(smithy.run(TestJob::Nothing), Ok(1));
-    let forge = smithy.create_lock.lock().unwrap();
-    assert_eq!(smithy.run(TestJob::Spoil), Ok(2), "nobody waits for the next tool");
-    wait_until(|| smithy.resource_count() == 0);
-    drop(forge);
-    wait_until(|| smithy.resource_count() == 1);
-    assert!(smithy.pool.wait_until_idle(LONG));
-    assert_eq!(smithy.run(TestJob::Nothing), Ok(1));
+fn resource_is_created_in_advance() {
+    let pool = TestPool::new(limits());
+    assert_eq!(pool.run(TestJob::Nothing), Ok(1));
+    let create_lock = pool.create_lock.lock().unwrap();
+    assert_eq!(pool.run(TestJob::Spoil), Ok(2), "the caller does not wait for the next resource");
+    wait_until(|| pool.resource_count() == 0);
+    drop(create_lock);
+    wait_until(|| pool.resource_count() == 1);
+    assert!(pool.pool.wait_until_idle(LONG));
+    assert_eq!(pool.run(TestJob::Nothing), Ok(1));
 }
 
 #[test]
-fn a_tool_that_is_never_done_is_given_up() {
-    let smithy = TestPool::new(Limits { job_timeout: SHORT, ..limits() });
-    wait_until(|| smithy.run(TestJob::Nothing).is_ok());
-    let forge = smithy.create_lock.lock().unwrap();
-    let _ = smithy.run(TestJob::Spoil);
-    wait_until(|| smithy.pool.abandoned() == 1);
-    drop(forge);
-    wait_until(|| smithy.pool.abandoned() == 0);
-    wait_until(|| smithy.run(TestJob::Nothing).is_ok());
+fn endless_creation_is_abandoned() {
+    let pool = TestPool::new(Limits { job_timeout: SHORT, ..limits() });
+    wait_until(|| pool.run(TestJob::Nothing).is_ok());
+    let create_lock = pool.create_lock.lock().unwrap();
+    let _ = pool.run(TestJob::Spoil);
+    wait_until(|| pool.pool.abandoned() == 1);
+    drop(create_lock);
+    wait_until(|| pool.pool.abandoned() == 0);
+    wait_until(|| pool.run(TestJob::Nothing).is_ok());
 }
 
 #[test]
-fn jobs_are_begun_in_their_order() {
-    let smithy = TestPool::new(limits());
-    let (end, first) = smithy.submit_blocked();
-    let others: Vec<_> = (0..50).map(|_| smithy.submit(TestJob::Nothing)).collect();
-    drop(end);
-    assert_eq!(answer(&first), Ok(1));
-    let order: Vec<_> = others.iter().map(answer).collect();
+fn jobs_start_in_order() {
+    let pool = TestPool::new(limits());
+    let (release, first) = pool.submit_blocked();
+    let others: Vec<_> = (0..50).map(|_| pool.submit(TestJob::Nothing)).collect();
+    drop(release);
+    assert_eq!(receive(&first), Ok(1));
+    let order: Vec<_> = others.iter().map(receive).collect();
     assert_eq!(order, (2..52).map(Ok).collect::<Vec<_>>());
 }
 
 #[test]
-fn a_worker_is_called_when_the_submitter_wants_it() {
-    let smithy = TestPool::new(limits());
-    let (answers, receiver) = channel();
-    let due = smithy.pool.submit(TestJob::Nothing, TestCaller { answers, gone: Arc::default() });
+fn wake_is_deferred_until_dropped() {
+    let pool = TestPool::new(limits());
+    let (sender, receiver) = channel();
+    let due = pool.pool.submit(TestJob::Nothing, TestCaller { sender, is_gone: Arc::default() });
     assert!(due.is_needed());
-    assert_eq!(smithy.pool.waiting(), 1);
+    assert_eq!(pool.pool.waiting(), 1);
     drop(due);
-    assert_eq!(answer(&receiver), Ok(1));
+    assert_eq!(receive(&receiver), Ok(1));
 }
 
 #[test]
-fn a_panic_is_answered_and_costs_only_the_tool() {
-    let smithy = TestPool::new(limits());
-    assert_eq!(smithy.run(TestJob::Nothing), Ok(1));
-    assert_eq!(smithy.run(TestJob::Panic), Err(JobError::Panicked));
-    assert_eq!([TestJob::Nothing, TestJob::Nothing].map(|job| smithy.run(job)), [Ok(1), Ok(2)]);
-    assert_eq!(smithy.resource_count(), 1);
+fn panic_fails_the_job_and_drops_the_resource() {
+    let pool = TestPool::new(limits());
+    assert_eq!(pool.run(TestJob::Nothing), Ok(1));
+    assert_eq!(pool.run(TestJob::Panic), Err(JobError::Panicked));
+    assert_eq!([TestJob::Nothing, TestJob::Nothing].map(|job| pool.run(job)), [Ok(1), Ok(2)]);
+    assert_eq!(pool.resource_count(), 1);
 }
 
 #[test]
-fn without_a_tool_the_answer_says_so_until_there_is_one() {
-    let smithy = TestPool::new(limits());
-    smithy.fails_to_create.store(true, SeqCst);
-    assert_eq!(smithy.run(TestJob::Nothing), Ok(0));
-    smithy.fails_to_create.store(false, SeqCst);
-    assert_eq!(smithy.run(TestJob::Nothing), Ok(1));
+fn failed_creation_is_the_output_of_the_job() {
+    let pool = TestPool::new(limits());
+    pool.fails_to_create.store(true, SeqCst);
+    assert_eq!(pool.run(TestJob::Nothing), Ok(0));
+    pool.fails_to_create.store(false, SeqCst);
+    assert_eq!(pool.run(TestJob::Nothing), Ok(1));
 }
 
 #[test]
-fn who_is_held_up_does_not_hold_up_others_and_the_extra_workers_end() {
-    let smithy = TestPool::new(Limits { max_workers: 9, idle_timeout: SHORT, ..limits() });
-    let held: Vec<_> = (0..8).map(|_| smithy.submit_blocked()).collect();
-    assert!(smithy.run(TestJob::Nothing).is_ok());
-    assert_eq!(smithy.resource_count(), 9);
-    for (end, receiver) in held {
-        drop(end);
-        assert!(answer(&receiver).is_ok());
+fn blocked_jobs_do_not_block_others() {
+    let pool = TestPool::new(Limits { max_workers: 9, idle_timeout: SHORT, ..limits() });
+    let blocked: Vec<_> = (0..8).map(|_| pool.submit_blocked()).collect();
+    assert!(pool.run(TestJob::Nothing).is_ok());
+    assert_eq!(pool.resource_count(), 9);
+    for (release, receiver) in blocked {
+        drop(release);
+        assert!(receive(&receiver).is_ok());
     }
-    wait_until(|| smithy.resource_count() == 1);
-    assert!(smithy.run(TestJob::Nothing).is_ok());
+    wait_until(|| pool.resource_count() == 1);
+    assert!(pool.run(TestJob::Nothing).is_ok());
 }
 
 #[test]
-fn what_is_lost_is_given_up_and_its_worker_replaced() {
-    let smithy = TestPool::new(Limits { job_timeout: SHORT, ..limits() });
-    let (end, lost) = smithy.submit_blocked();
-    assert_eq!(answer(&lost), Err(JobError::TimedOut));
-    assert_eq!(smithy.pool.abandoned(), 1);
+fn endless_job_is_abandoned_and_its_worker_replaced() {
+    let pool = TestPool::new(Limits { job_timeout: SHORT, ..limits() });
+    let (release, endless) = pool.submit_blocked();
+    assert_eq!(receive(&endless), Err(JobError::TimedOut));
+    assert_eq!(pool.pool.abandoned(), 1);
     // The next worker may be slow to start on a busy machine.
-    wait_until(|| smithy.run(TestJob::Nothing).is_ok());
-    drop(end);
-    wait_until(|| smithy.pool.abandoned() == 0);
-    assert!(lost.recv().is_err(), "there is one answer");
+    wait_until(|| pool.run(TestJob::Nothing).is_ok());
+    drop(release);
+    wait_until(|| pool.pool.abandoned() == 0);
+    assert!(endless.recv().is_err(), "there is only one response");
 }
 
 #[test]
-fn when_too_much_is_lost_nothing_more_is_begun() {
-    let impatient = Limits { max_workers: 3, job_timeout: SHORT, queue_timeout: Some(LONG), ..limits() };
-    let smithy = TestPool::new(impatient);
-    let lost = [smithy.submit_blocked(), smithy.submit_blocked()];
-    for (_, receiver) in &lost {
-        assert_eq!(answer(receiver), Err(JobError::TimedOut));
+fn no_job_starts_if_too_many_are_abandoned() {
+    let limits_with_timeout = Limits { max_workers: 3, job_timeout: SHORT, queue_timeout: Some(LONG), ..limits() };
+    let pool = TestPool::new(limits_with_timeout);
+    let endless = [pool.submit_blocked(), pool.submit_blocked()];
+    for (_, receiver) in &endless {
+        assert_eq!(receive(receiver), Err(JobError::TimedOut));
     }
-    assert_eq!(smithy.pool.abandoned(), 2);
-    assert_eq!(smithy.run(TestJob::Nothing), Err(JobError::NoThread));
-    drop(lost);
-    wait_until(|| smithy.pool.abandoned() == 0);
-    wait_until(|| smithy.run(TestJob::Nothing).is_ok());
+    assert_eq!(pool.pool.abandoned(), 2);
+    assert_eq!(pool.run(TestJob::Nothing), Err(JobError::NoThread));
+    drop(endless);
+    wait_until(|| pool.pool.abandoned() == 0);
+    wait_until(|| pool.run(TestJob::Nothing).is_ok());
 }
 
 #[test]
-fn patient_jobs_wait_until_what_was_lost_returns() {
-    let smithy = TestPool::new(Limits { job_timeout: SHORT, max_abandoned: 1, ..limits() });
-    let (end, lost) = smithy.submit_blocked();
-    assert_eq!(answer(&lost), Err(JobError::TimedOut));
-    let patient = smithy.submit(TestJob::Nothing);
-    assert!(!smithy.pool.wait_until_idle(Duration::from_millis(100)));
-    assert_eq!(smithy.pool.waiting(), 1);
-    drop(end);
-    assert!(answer(&patient).is_ok());
+fn jobs_without_timeout_wait_for_abandoned_threads() {
+    let pool = TestPool::new(Limits { job_timeout: SHORT, max_abandoned: 1, ..limits() });
+    let (release, endless) = pool.submit_blocked();
+    assert_eq!(receive(&endless), Err(JobError::TimedOut));
+    let queued = pool.submit(TestJob::Nothing);
+    assert!(!pool.pool.wait_until_idle(Duration::from_millis(100)));
+    assert_eq!(pool.pool.waiting(), 1);
+    drop(release);
+    assert!(receive(&queued).is_ok());
 }
 
 #[test]
-fn impatient_jobs_do_not_wait_for_ever() {
-    let smithy = TestPool::new(Limits { queue_timeout: Some(SHORT), ..limits() });
-    let (end, held) = smithy.submit_blocked();
-    let late = smithy.submit(TestJob::Nothing);
-    assert_eq!(answer(&late), Err(JobError::QueueTimeout));
-    drop(end);
-    assert_eq!(answer(&held), Ok(1));
+fn queued_jobs_time_out() {
+    let pool = TestPool::new(Limits { queue_timeout: Some(SHORT), ..limits() });
+    let (release, blocked) = pool.submit_blocked();
+    let queued = pool.submit(TestJob::Nothing);
+    assert_eq!(receive(&queued), Err(JobError::QueueTimeout));
+    drop(release);
+    assert_eq!(receive(&blocked), Ok(1));
 }
 
 #[test]
-fn a_full_queue_takes_nothing_more() {
-    let smithy = TestPool::new(Limits { max_queued: 2, ..limits() });
-    let (end, held) = smithy.submit_blocked();
-    wait_until(|| smithy.pool.waiting() == 0);
-    let waiting = [smithy.submit(TestJob::Nothing), smithy.submit(TestJob::Nothing)];
-    assert_eq!(smithy.run(TestJob::Nothing), Err(JobError::QueueFull));
-    assert_eq!(smithy.pool.waiting(), 2);
-    drop(end);
-    assert_eq!(answer(&held), Ok(1));
-    assert_eq!(waiting.map(|receiver| answer(&receiver)), [Ok(2), Ok(3)]);
+fn full_queue_rejects_jobs() {
+    let pool = TestPool::new(Limits { max_queued: 2, ..limits() });
+    let (release, blocked) = pool.submit_blocked();
+    wait_until(|| pool.pool.waiting() == 0);
+    let waiting = [pool.submit(TestJob::Nothing), pool.submit(TestJob::Nothing)];
+    assert_eq!(pool.run(TestJob::Nothing), Err(JobError::QueueFull));
+    assert_eq!(pool.pool.waiting(), 2);
+    drop(release);
+    assert_eq!(receive(&blocked), Ok(1));
+    assert_eq!(waiting.map(|receiver| receive(&receiver)), [Ok(2), Ok(3)]);
 }
 
 #[test]
-fn jobs_of_callers_that_are_gone_are_not_begun() {
-    let smithy = TestPool::new(limits());
-    let (end, held) = smithy.submit_blocked();
-    let gone = Arc::new(AtomicBool::new(false));
-    let (answers, receiver) = channel();
-    drop(smithy.pool.submit(TestJob::Nothing, TestCaller { answers, gone: gone.clone() }));
-    gone.store(true, SeqCst);
-    drop(end);
-    assert_eq!(answer(&held), Ok(1));
-    assert_eq!(smithy.run(TestJob::Nothing), Ok(2), "the tool was not used in between");
+fn jobs_of_gone_callers_are_not_started() {
+    let pool = TestPool::new(limits());
+    let (release, blocked) = pool.submit_blocked();
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = channel();
+    drop(pool.pool.submit(TestJob::Nothing, TestCaller { sender, is_gone: is_gone.clone() }));
+    is_gone.store(true, SeqCst);
+    drop(release);
+    assert_eq!(receive(&blocked), Ok(1));
+    assert_eq!(pool.run(TestJob::Nothing), Ok(2), "the resource was not used in between");
     assert!(receiver.recv().is_err());
 }
 
 #[test]
-fn quiet_is_when_nothing_waits_and_nothing_runs() {
-    let smithy = TestPool::new(limits());
-    assert!(smithy.pool.wait_until_idle(Duration::ZERO));
-    let (end, _held) = smithy.submit_blocked();
-    let _waiting = smithy.submit(TestJob::Nothing);
-    assert!(!smithy.pool.wait_until_idle(Duration::from_millis(10)));
+fn idle_means_no_queued_and_no_running_jobs() {
+    let pool = TestPool::new(limits());
+    assert!(pool.pool.wait_until_idle(Duration::ZERO));
+    let (release, _held) = pool.submit_blocked();
+    let _waiting = pool.submit(TestJob::Nothing);
+    assert!(!pool.pool.wait_until_idle(Duration::from_millis(10)));
     thread::scope(|scope| {
-        scope.spawn(|| assert!(smithy.pool.wait_until_idle(LONG)));
-        drop(end);
+        scope.spawn(|| assert!(pool.pool.wait_until_idle(LONG)));
+        drop(release);
     });
-    assert_eq!(smithy.pool.waiting(), 0);
+    assert_eq!(pool.pool.waiting(), 0);
 }
 
 #[test]
-fn a_pool_that_is_closed_begins_nothing_more() {
-    let smithy = TestPool::new(limits());
-    let (end, held) = smithy.submit_blocked();
-    wait_until(|| smithy.pool.waiting() == 0);
-    let waiting = [smithy.submit(TestJob::Nothing), smithy.submit(TestJob::Nothing)];
+fn closed_pool_starts_no_jobs() {
+    let pool = TestPool::new(limits());
+    let (release, blocked) = pool.submit_blocked();
+    wait_until(|| pool.pool.waiting() == 0);
+    let waiting = [pool.submit(TestJob::Nothing), pool.submit(TestJob::Nothing)];
     thread::scope(|scope| {
-        let quiet = scope.spawn(|| smithy.pool.wait_until_idle(LONG));
-        assert_eq!(smithy.pool.close(), Some(2));
-        assert!(!quiet.join().unwrap(), "nobody waits for what is under way");
+        let quiet = scope.spawn(|| pool.pool.wait_until_idle(LONG));
+        assert_eq!(pool.pool.close(), Some(2));
+        assert!(!quiet.join().unwrap(), "running jobs are not waited for");
     });
-    assert_eq!(waiting.map(|receiver| answer(&receiver)), [Err(JobError::Closed); 2]);
-    assert_eq!(smithy.run(TestJob::Nothing), Err(JobError::Closed));
-    assert_eq!(smithy.pool.close(), None);
-    drop(end);
-    assert_eq!(answer(&held), Ok(1), "who is under way comes to its end");
-    wait_until(|| smithy.resource_count() == 0);
+    assert_eq!(waiting.map(|receiver| receive(&receiver)), [Err(JobError::Closed); 2]);
+    assert_eq!(pool.run(TestJob::Nothing), Err(JobError::Closed));
+    assert_eq!(pool.pool.close(), None);
+    drop(release);
+    assert_eq!(receive(&blocked), Ok(1), "running jobs complete");
+    wait_until(|| pool.resource_count() == 0);
 }
 
 #[test]
-fn the_threads_of_a_pool_end_with_it() {
-    let smithy = TestPool::new(Limits { core_workers: 2, max_workers: 4, ..limits() });
-    let (end, _) = smithy.submit_blocked();
-    assert!(smithy.run(TestJob::Nothing).is_ok());
-    let TestPool { pool, alive, .. } = smithy;
+fn threads_end_with_the_pool() {
+    let pool = TestPool::new(Limits { core_workers: 2, max_workers: 4, ..limits() });
+    let (release, _) = pool.submit_blocked();
+    assert!(pool.run(TestJob::Nothing).is_ok());
+    let TestPool { pool, live, .. } = pool;
     drop(pool);
-    wait_until(|| alive.load(SeqCst) == 1);
-    drop(end);
-    wait_until(|| alive.load(SeqCst) == 0);
+    wait_until(|| live.load(SeqCst) == 1);
+    drop(release);
+    wait_until(|| live.load(SeqCst) == 0);
 }

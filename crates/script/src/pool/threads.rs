@@ -12,18 +12,18 @@ use super::{JobError, Limits, Worker};
 use crate::limits::THREAD_STACK_BYTES;
 
 /// What the threads of a pool share.
-pub(super) struct Threads<C: Worker> {
-    pub(super) worker: C,
+pub(super) struct Threads<W: Worker> {
+    pub(super) worker: W,
     limits: Limits,
-    state: Mutex<State<C>>,
+    state: Mutex<State<W>>,
     /// Notified when the pool becomes idle, if a thread waits for it.
     became_idle: Condvar,
 }
 
-type PoolStateOf<C> = PoolState<<C as Worker>::Job, <C as Worker>::Caller>;
+type PoolStateOf<W> = PoolState<<W as Worker>::Job, <W as Worker>::Caller>;
 
-pub(super) struct State<C: Worker> {
-    pub(super) pool: PoolStateOf<C>,
+pub(super) struct State<W: Worker> {
+    pub(super) pool: PoolStateOf<W>,
     watchdog: Watchdog,
     idle_waiters: usize,
 }
@@ -35,7 +35,7 @@ enum Watchdog {
     Asleep(Thread),
 }
 
-impl<C: Worker> State<C> {
+impl<W: Worker> State<W> {
     /// Wakes the watchdog if it sleeps.
     fn wake_watchdog(&mut self) {
         if let Watchdog::Asleep(watchdog) = &self.watchdog {
@@ -45,35 +45,35 @@ impl<C: Worker> State<C> {
     }
 }
 
-impl<C: Worker> Threads<C> {
-    pub(super) fn new(craft: C, limits: Limits) -> Self {
-        let roster = PoolState::new(limits.clone());
-        let state = Mutex::new(State { pool: roster, watchdog: Watchdog::NotStarted, idle_waiters: 0 });
-        Self { worker: craft, limits, state, became_idle: Condvar::new() }
+impl<W: Worker> Threads<W> {
+    pub(super) fn new(worker: W, limits: Limits) -> Self {
+        let pool = PoolState::new(limits.clone());
+        let state = Mutex::new(State { pool, watchdog: Watchdog::NotStarted, idle_waiters: 0 });
+        Self { worker, limits, state, became_idle: Condvar::new() }
     }
 
     /// Locks the state. Nothing panics while it holds the lock; even then the state would be usable.
-    pub(super) fn lock(&self) -> MutexGuard<'_, State<C>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State<W>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Enqueues a job, or responds with an error at once. Returns a worker to wake, if one is needed.
-    pub(super) fn submit(&self, job: C::Job, caller: C::Caller) -> Option<WakeAction> {
+    pub(super) fn submit(&self, job: W::Job, caller: W::Caller) -> Option<WakeAction> {
         let now = Instant::now();
-        let admitted = self.lock().pool.enqueue(job, caller, now);
-        admitted.unwrap_or_else(|(caller, failure)| {
-            self.worker.respond(caller, Err(failure));
+        let enqueued = self.lock().pool.enqueue(job, caller, now);
+        enqueued.unwrap_or_else(|(caller, error)| {
+            self.worker.respond(caller, Err(error));
             None
         })
     }
 
-    pub(super) fn wait_until_idle(&self, patience: Duration) -> bool {
+    pub(super) fn wait_until_idle(&self, timeout: Duration) -> bool {
         let mut state = self.lock();
         state.idle_waiters += 1;
-        let waited = self
+        let result = self
             .became_idle
-            .wait_timeout_while(state, patience, |state| !state.pool.is_idle() && !state.pool.is_closed());
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            .wait_timeout_while(state, timeout, |state| !state.pool.is_idle() && !state.pool.is_closed());
+        let (mut state, _) = result.unwrap_or_else(PoisonError::into_inner);
         state.idle_waiters -= 1;
         state.pool.is_idle()
     }
@@ -83,11 +83,11 @@ impl<C: Worker> Threads<C> {
         if state.pool.is_closed() {
             return None;
         }
-        let (sleepers, callers) = state.pool.close();
+        let (idle_workers, callers) = state.pool.close();
         state.wake_watchdog();
         drop(state);
         self.became_idle.notify_all();
-        sleepers.iter().for_each(Thread::unpark);
+        idle_workers.iter().for_each(Thread::unpark);
         let waiting = callers.len();
         for caller in callers {
             self.worker.respond(caller, Err(JobError::Closed));
@@ -96,9 +96,9 @@ impl<C: Worker> Threads<C> {
     }
 
     /// Wakes or starts workers.
-    pub(super) fn wake(self: &Arc<Self>, help: impl IntoIterator<Item = WakeAction>) {
-        for help in help {
-            match help {
+    pub(super) fn wake(self: &Arc<Self>, wake: impl IntoIterator<Item = WakeAction>) {
+        for wake in wake {
+            match wake {
                 WakeAction::Unpark(worker) => worker.unpark(),
                 WakeAction::Spawn => self.start_worker(),
             }
@@ -110,7 +110,7 @@ impl<C: Worker> Threads<C> {
         let Err(error) = self.start_watchdog().and_then(|()| self.spawn_thread("script", Self::run_worker)) else {
             return;
         };
-        tracing::error!(%error, "no thread could be started for scripts");
+        tracing::error!(%error, "cannot start a thread for scripts");
         let callers = self.lock().pool.worker_start_failed();
         for caller in callers {
             self.worker.respond(caller, Err(JobError::NoThread));
@@ -126,31 +126,31 @@ impl<C: Worker> Threads<C> {
         Ok(())
     }
 
-    fn spawn_thread(self: &Arc<Self>, name: &str, life: fn(&Arc<Self>)) -> io::Result<()> {
-        let house = self.clone();
+    fn spawn_thread(self: &Arc<Self>, name: &str, run: fn(&Arc<Self>)) -> io::Result<()> {
+        let threads = self.clone();
         thread::Builder::new()
             .name(name.to_owned())
             .stack_size(THREAD_STACK_BYTES)
-            .spawn(move || life(&house))
+            .spawn(move || run(&threads))
             .map(|_| ())
     }
 
     /// The main loop of a worker.
     fn run_worker(self: &Arc<Self>) {
-        let mut tool = None;
+        let mut resource = None;
         let mut next = Next::Sleep;
         loop {
-            let (ticket, answer) = match next {
-                Next::Run(Assignment { id: ticket, job }) => {
+            let (id, result) = match next {
+                Next::Run(Assignment { id, job }) => {
                     // A panic fails this job only. The resource is dropped, because it may be in any state.
-                    let attempt = catch_unwind(AssertUnwindSafe(|| self.run_job(&mut tool, ticket, job)));
-                    (ticket, Some(attempt.unwrap_or(Err(JobError::Panicked))))
+                    let result = catch_unwind(AssertUnwindSafe(|| self.run_job(&mut resource, id, job)));
+                    (id, Some(result.unwrap_or(Err(JobError::Panicked))))
                 }
-                Next::CreateResource(ticket) => {
-                    drop(tool.take());
+                Next::CreateResource(id) => {
+                    drop(resource.take());
                     // If this fails, the next job tries again and reports the error.
-                    tool = catch_unwind(AssertUnwindSafe(|| self.worker.create().ok())).ok().flatten();
-                    (ticket, None)
+                    resource = catch_unwind(AssertUnwindSafe(|| self.worker.create().ok())).ok().flatten();
+                    (id, None)
                 }
                 Next::Sleep => {
                     let Some(assignment) = self.wait_for_job() else { return };
@@ -158,44 +158,44 @@ impl<C: Worker> Threads<C> {
                     continue;
                 }
             };
-            let is_fit = tool.as_ref().is_none_or(|tool| self.worker.is_reusable(tool));
-            let finished = self.lock().pool.finish(ticket, is_fit, Instant::now());
-            let Some(Finished { caller, next: following, wake: help }) = finished else {
-                drop(tool);
+            let is_reusable = resource.as_ref().is_none_or(|resource| self.worker.is_reusable(resource));
+            let finished = self.lock().pool.finish(id, is_reusable, Instant::now());
+            let Some(Finished { caller, next: next_step, wake }) = finished else {
+                drop(resource);
                 return self.lock().pool.release_abandoned();
             };
-            if let (Some(caller), Some(answer)) = (caller, answer) {
-                self.worker.respond(caller, answer);
+            if let (Some(caller), Some(result)) = (caller, result) {
+                self.worker.respond(caller, result);
             }
-            self.wake(help);
-            next = following;
+            self.wake(wake);
+            next = next_step;
         }
     }
 
     /// Runs a job. Creates a new resource first if the old one cannot be reused.
-    fn run_job(&self, tool: &mut Option<C::Resource>, ticket: JobId, job: C::Job) -> Result<C::Output, JobError> {
-        let mut ready = match tool.take() {
-            Some(tool) if self.worker.is_reusable(&tool) => tool,
-            unfit => {
-                drop(unfit);
-                let made = match self.worker.create() {
-                    Ok(made) => made,
-                    Err(answer) => return Ok(answer),
+    fn run_job(&self, resource: &mut Option<W::Resource>, id: JobId, job: W::Job) -> Result<W::Output, JobError> {
+        let mut ready = match resource.take() {
+            Some(resource) if self.worker.is_reusable(&resource) => resource,
+            unusable => {
+                drop(unusable);
+                let created = match self.worker.create() {
+                    Ok(created) => created,
+                    Err(output) => return Ok(output),
                 };
-                if !self.lock().pool.restart_timer(ticket, Instant::now()) {
+                if !self.lock().pool.restart_timer(id, Instant::now()) {
                     return Err(JobError::TimedOut);
                 }
-                made
+                created
             }
         };
-        let answer = self.worker.run(&mut ready, job);
-        *tool = Some(ready);
-        Ok(answer)
+        let output = self.worker.run(&mut ready, job);
+        *resource = Some(ready);
+        Ok(output)
     }
 
     /// Sleeps until there is a job. Returns `None` when the worker must stop.
-    fn wait_for_job(&self) -> Option<Assignment<C::Job>> {
-        let mut is_bored = false;
+    fn wait_for_job(&self) -> Option<Assignment<W::Job>> {
+        let mut has_timed_out = false;
         loop {
             let mut state = self.lock();
             state.pool.remove_idle(thread::current().id());
@@ -207,20 +207,20 @@ impl<C: Worker> Threads<C> {
             if assignment.is_some() {
                 return assignment;
             }
-            let leaves = (is_bored || state.pool.is_closed()) && state.pool.try_retire();
-            let is_core = !leaves && state.pool.add_idle(thread::current());
+            let retires = (has_timed_out || state.pool.is_closed()) && state.pool.try_retire();
+            let is_core = !retires && state.pool.add_idle(thread::current());
             self.notify_if_idle(&state);
             drop(state);
-            if leaves {
+            if retires {
                 return None;
             }
-            let asleep = Instant::now();
+            let asleep_since = Instant::now();
             if is_core {
                 thread::park();
             } else {
                 thread::park_timeout(self.limits.idle_timeout);
             }
-            is_bored = asleep.elapsed() >= self.limits.idle_timeout;
+            has_timed_out = asleep_since.elapsed() >= self.limits.idle_timeout;
         }
     }
 
@@ -231,15 +231,15 @@ impl<C: Worker> Threads<C> {
             if state.pool.is_closed() {
                 return;
             }
-            let Inspection { responses: answers, wakes: help, may_sleep: is_idle } = state.pool.inspect(Instant::now());
-            state.watchdog = if is_idle { Watchdog::Asleep(thread::current()) } else { Watchdog::Awake };
+            let Inspection { responses, wakes: wake, may_sleep } = state.pool.inspect(Instant::now());
+            state.watchdog = if may_sleep { Watchdog::Asleep(thread::current()) } else { Watchdog::Awake };
             self.notify_if_idle(&state);
             drop(state);
-            for (caller, failure) in answers {
-                self.worker.respond(caller, Err(failure));
+            for (caller, error) in responses {
+                self.worker.respond(caller, Err(error));
             }
-            self.wake(help);
-            if is_idle {
+            self.wake(wake);
+            if may_sleep {
                 thread::park();
             } else {
                 thread::park_timeout(EXTRA_WORKER_DELAY);
@@ -247,7 +247,7 @@ impl<C: Worker> Threads<C> {
         }
     }
 
-    fn notify_if_idle(&self, state: &State<C>) {
+    fn notify_if_idle(&self, state: &State<W>) {
         if state.idle_waiters > 0 && state.pool.is_idle() {
             self.became_idle.notify_all();
         }

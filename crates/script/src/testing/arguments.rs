@@ -22,7 +22,7 @@ pub(super) enum Arguments<'a> {
 impl<'a> Arguments<'a> {
     /// Reads an argument. An unknown field is an error. So is an object without the first of the known fields, because
     /// it has another type.
-    pub(super) fn new(value: &'a Value, what: &str, known: &[&str]) -> Result<Self, String> {
+    pub(super) fn new(value: &'a Value, description: &str, known: &[&str]) -> Result<Self, String> {
         let table = match value {
             Value::Nil => return Ok(Self::Nothing),
             Value::UserData(object) if has_first_field(object, known) => return Ok(Self::Object(object)),
@@ -30,13 +30,13 @@ impl<'a> Arguments<'a> {
                 return Ok(Self::Table(object));
             }
             Value::Table(table) if !is_object(table) => table,
-            other => return Err(format!("{what} is made of a table, not of {}", describe_type(other))),
+            other => return Err(format!("{description} is made of a table, not of {}", describe_type(other))),
         };
         for pair in table.pairs::<Value, Value>() {
             let (key, _) = pair.map_err(to_message)?;
             let key = key.to_string().map_err(to_message)?;
             if !known.contains(&key.as_str()) {
-                return Err(format!("{what} has no field '{key}'; it is made of {}", known.join(", ")));
+                return Err(format!("{description} has no field '{key}'; it is made of {}", known.join(", ")));
             }
         }
         Ok(Self::Table(table))
@@ -62,7 +62,7 @@ impl<'a> Arguments<'a> {
         match self.value(name)? {
             Value::Nil => Ok(None),
             Value::Integer(seconds) => Ok(Some(seconds)),
-            #[expect(clippy::cast_possible_truncation, reason = "beyond all dates it does not matter how far")]
+            #[expect(clippy::cast_possible_truncation, reason = "values out of range are rejected as dates later")]
             Value::Number(seconds) => Ok(Some(seconds as i64)),
             other => Err(type_error(name, "a number", &other)),
         }
@@ -89,12 +89,12 @@ impl<'a> Arguments<'a> {
 
     /// Returns a list of mailboxes, or a single one as a list.
     pub(super) fn mailboxes(&self, name: &str) -> Result<Option<Vec<NamedAddress>>, String> {
-        let people = match self.value(name)? {
+        let mailboxes = match self.value(name)? {
             Value::Nil => return Ok(None),
             Value::Table(list) if !is_object(&list) => items(name, &list)?,
-            one => vec![one],
+            single => vec![single],
         };
-        people.iter().map(|value| parse_mailbox(name, value)).collect::<Result<_, _>>().map(Some)
+        mailboxes.iter().map(|value| parse_mailbox(name, value)).collect::<Result<_, _>>().map(Some)
     }
 
     fn value(&self, name: &str) -> Result<Value, String> {
@@ -141,11 +141,11 @@ fn parse_mailbox(name: &str, value: &Value) -> Result<NamedAddress, String> {
     Ok(NamedAddress::from_display(&text))
 }
 
-fn type_error(name: &str, wanted: &str, value: &Value) -> String {
-    format!("{name} must be {wanted}, not {}", describe_type(value))
+fn type_error(name: &str, expected: &str, value: &Value) -> String {
+    format!("{name} must be {expected}, not {}", describe_type(value))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "made for map_err")]
+#[expect(clippy::needless_pass_by_value, reason = "used with map_err")]
 fn to_message(error: mlua::Error) -> String {
     error.to_string()
 }

@@ -29,32 +29,33 @@ pub(super) struct TestFailure {
 
 /// Runs a test.
 pub(super) fn run(path: &Path, settings: &Settings, name: &str) -> Result<(), TestFailure> {
-    let world = TestEnvironment::new(settings.naming);
-    let (its_world, its_name) = (world.clone(), name.to_owned());
-    let result = run_in_thread(path, settings, &world, move |engine| call_test(engine, &its_world, &its_name));
-    let result = result.and_then(|said| said.map_err(ScriptError::permanent));
-    result.map_err(|error| TestFailure { text: error.to_string(), log: world.log_after(0) })
+    let environment = TestEnvironment::new(settings.naming);
+    let (test_environment, test_name) = (environment.clone(), name.to_owned());
+    let result =
+        run_in_thread(path, settings, &environment, move |engine| call_test(engine, &test_environment, &test_name));
+    let result = result.and_then(|result| result.map_err(ScriptError::permanent));
+    result.map_err(|error| TestFailure { text: error.to_string(), log: environment.log_after(0) })
 }
 
 /// Loads the script on a separate thread and calls `work` with it. Fails if that takes too long.
 pub(super) fn run_in_thread<T: Send + 'static>(
     path: &Path,
     settings: &Settings,
-    world: &Arc<TestEnvironment>,
+    environment: &Arc<TestEnvironment>,
     work: impl FnOnce(&mut Engine) -> T + Send + 'static,
 ) -> Result<T, ScriptError> {
-    let program = Program::read(path, settings, world.services(), Arc::new(world.shared()))?;
-    let (tell, hear) = mpsc::channel();
-    let steps = move || run_steps(&program, work, &tell);
-    let spawned = thread::Builder::new().name("script test".to_owned()).stack_size(THREAD_STACK_BYTES).spawn(steps);
+    let program = Program::read(path, settings, environment.services(), Arc::new(environment.shared()))?;
+    let (sender, receiver) = mpsc::channel();
+    let run = move || run_steps(&program, work, &sender);
+    let spawned = thread::Builder::new().name("script test".to_owned()).stack_size(THREAD_STACK_BYTES).spawn(run);
     spawned.map_err(|error| ScriptError::transient(format!("cannot start a thread: {error}")))?;
     loop {
-        match hear.recv_timeout(settings.timeout + STEP_GRACE) {
+        match receiver.recv_timeout(settings.timeout + STEP_GRACE) {
             Ok(Step::Loaded(result)) => result?,
             Ok(Step::Done(value)) => return Ok(value),
             Err(RecvTimeoutError::Timeout) => {
-                let sentence = format!("{}: does not end within {:?}", path.display(), settings.timeout);
-                return Err(ScriptError::transient(sentence));
+                let message = format!("{}: does not end within {:?}", path.display(), settings.timeout);
+                return Err(ScriptError::transient(message));
             }
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(ScriptError::transient(format!("{}: ended in a panic", path.display())));
@@ -70,31 +71,31 @@ enum Step<T> {
 }
 
 /// Sends each step to `sender`. The receiver is gone if a step took too long.
-fn run_steps<T>(program: &Program, work: impl FnOnce(&mut Engine) -> T, tell: &Sender<Step<T>>) {
+fn run_steps<T>(program: &Program, work: impl FnOnce(&mut Engine) -> T, sender: &Sender<Step<T>>) {
     let mut engine = match program.engine() {
         Ok(engine) => engine,
         Err(error) => {
-            let _ = tell.send(Step::Loaded(Err(error)));
+            let _ = sender.send(Step::Loaded(Err(error)));
             return;
         }
     };
-    let _ = tell.send(Step::Loaded(Ok(())));
-    let _ = tell.send(Step::Done(work(&mut engine)));
+    let _ = sender.send(Step::Loaded(Ok(())));
+    let _ = sender.send(Step::Done(work(&mut engine)));
 }
 
 /// Calls the function of a test.
-fn call_test(engine: &mut Engine, world: &Arc<TestEnvironment>, name: &str) -> Result<(), String> {
+fn call_test(engine: &mut Engine, environment: &Arc<TestEnvironment>, name: &str) -> Result<(), String> {
     let Some(Value::Function(test)) = engine.global(name) else {
         return Err(format!("{name} is no function any more"));
     };
-    let library = library::install(engine.lua(), world).map_err(|error| error.to_string())?;
+    let library = library::install(engine.lua(), environment).map_err(|error| error.to_string())?;
     // A test may define other functions for events.
     objects::set_handlers_frozen(engine.lua(), false);
     let result = engine.call(Some(library::TEST_EVENT), &test, library).map_err(|mut error| {
         error.location = error.location.or_else(|| definition(&test));
         error.to_string()
     });
-    result.and_then(|_| world.error().map_or(Ok(()), Err))
+    result.and_then(|_| environment.error().map_or(Ok(()), Err))
 }
 
 /// Returns where a function is defined.

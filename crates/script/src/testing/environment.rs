@@ -61,10 +61,10 @@ impl TestEnvironment {
 
     /// Creates a dictionary that uses this clock.
     pub(super) fn shared(self: &Arc<Self>) -> SharedDict {
-        let world = self.clone();
+        let environment = self.clone();
         SharedDict::with_clock(move || {
             let now = Instant::now();
-            now.checked_add(world.lock().clock_offset).unwrap_or(now)
+            now.checked_add(environment.lock().clock_offset).unwrap_or(now)
         })
     }
 
@@ -97,14 +97,14 @@ impl TestEnvironment {
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        let moved = self.lock().clock_offset;
+        let offset = self.lock().clock_offset;
         let now = Timestamp::now();
-        now.checked_add(moved).unwrap_or(now)
+        now.checked_add(offset).unwrap_or(now)
     }
 
-    pub(super) fn advance(&self, by: Duration) {
+    pub(super) fn advance(&self, duration: Duration) {
         let mut state = self.lock();
-        state.clock_offset = state.clock_offset.saturating_add(by);
+        state.clock_offset = state.clock_offset.saturating_add(duration);
     }
 
     pub(super) fn set_responder(&self, responder: Function) {
@@ -150,10 +150,10 @@ impl MailAccess for TestEnvironment {
         limit: usize,
         _: Duration,
     ) -> Result<Vec<Summary>, String> {
-        let mut mails = self.messages(mailbox);
-        mails.retain(|mail| after.is_none_or(|after| mail.id > after));
-        mails.truncate(limit);
-        Ok(mails)
+        let mut messages = self.messages(mailbox);
+        messages.retain(|message| after.is_none_or(|after| message.id > after));
+        messages.truncate(limit);
+        Ok(messages)
     }
 
     fn find(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<Option<Summary>, String> {
@@ -174,8 +174,8 @@ impl MailAccess for TestEnvironment {
 }
 
 impl Clock for TestEnvironment {
-    fn sleep(&self, time: Duration) {
-        self.advance(time);
+    fn sleep(&self, duration: Duration) {
+        self.advance(duration);
     }
 }
 
@@ -184,8 +184,8 @@ impl HttpService for TestEnvironment {
         // The responder is a Lua function, which may call this function again.
         let responder = self.lock().responder.clone();
         let responder = responder.ok_or_else(|| HttpError::Network(NO_NETWORK.to_owned()))?;
-        let answer = call_responder(&responder, request).unwrap_or_else(|error| Err(error.to_string()));
-        answer.map_err(HttpError::Network)
+        let result = call_responder(&responder, request).unwrap_or_else(|error| Err(error.to_string()));
+        result.map_err(HttpError::Network)
     }
 
     /// During a call, no other thread can enter the Lua state to call the responder.
@@ -200,20 +200,20 @@ fn call_responder(responder: &Function, request: &Request) -> mlua::Result<Resul
         request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let body = request.body.clone().map(BString::from);
     let arguments = (request.method.as_str(), request.url.as_str(), headers, body);
-    let (answer, problem): (Option<Table>, Option<String>) = responder.call(arguments)?;
-    let Some(answer) = answer else {
-        return Ok(Err(problem.unwrap_or_else(|| NO_NETWORK.to_owned())));
+    let (result, error): (Option<Table>, Option<String>) = responder.call(arguments)?;
+    let Some(result) = result else {
+        return Ok(Err(error.unwrap_or_else(|| NO_NETWORK.to_owned())));
     };
-    let pairs = |field: &str| answer.get::<Option<HashMap<String, String>>>(field).map(Option::unwrap_or_default);
+    let pairs = |field: &str| result.get::<Option<HashMap<String, String>>>(field).map(Option::unwrap_or_default);
     let headers = pairs("headers")?.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
     let cookies =
         pairs("cookies")?.into_iter().map(|(name, value)| ("set-cookie".to_owned(), format!("{name}={value}")));
-    let body = answer.get::<Option<LuaString>>("body")?;
+    let body = result.get::<Option<LuaString>>("body")?;
     Ok(Ok(Response {
-        status: answer.get::<Option<u16>>("status_code")?.unwrap_or(200),
+        status: result.get::<Option<u16>>("status_code")?.unwrap_or(200),
         headers: headers.chain(cookies).collect(),
         body: body.map(|body| body.as_bytes().to_vec()).unwrap_or_default(),
-        url: answer.get::<Option<String>>("url")?.unwrap_or_else(|| request.url.clone()),
+        url: result.get::<Option<String>>("url")?.unwrap_or_else(|| request.url.clone()),
     }))
 }
 

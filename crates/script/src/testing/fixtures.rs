@@ -31,12 +31,12 @@ pub(super) struct Session {
 
 /// Parses a session.
 pub(super) fn parse_session(value: &Value) -> Result<Session, String> {
-    let said = Arguments::new(value, "a session", &["remote_addr", "from", "to"])?;
-    let from = said.mailbox("from")?.unwrap_or_else(|| NamedAddress::new("", SENDER));
+    let arguments = Arguments::new(value, "a session", &["remote_addr", "from", "to"])?;
+    let from = arguments.mailbox("from")?.unwrap_or_else(|| NamedAddress::new("", SENDER));
     let from = if from.address.is_empty() { None } else { Some(parse_address("from", &from)?) };
-    let to = said.mailboxes("to")?.unwrap_or_else(|| vec![NamedAddress::new("", RECIPIENT)]);
+    let to = arguments.mailboxes("to")?.unwrap_or_else(|| vec![NamedAddress::new("", RECIPIENT)]);
     let to = to.iter().map(|to| parse_address("to", to)).collect::<Result<_, _>>()?;
-    let ip = match said.text("remote_addr")?.as_deref().unwrap_or(REMOTE_ADDR) {
+    let ip = match arguments.text("remote_addr")?.as_deref().unwrap_or(REMOTE_ADDR) {
         "" => None,
         text => Some(text.parse().map_err(|_| format!("remote_addr is no IP address: {text:?}"))?),
     };
@@ -45,12 +45,12 @@ pub(super) fn parse_session(value: &Value) -> Result<Session, String> {
 
 /// Parses a message in delivery.
 pub(super) fn parse_inbound(value: &Value, naming: Naming) -> Result<IncomingMessage, String> {
-    let known = ["mailboxes", "from", "to", "subject", "source", "text", "html", "headers", "attachments"];
-    let said = Arguments::new(value, "a message", &known)?;
-    let mail = parse_message(&said)?;
-    let names = match said.list("mailboxes")? {
+    let fields = ["mailboxes", "from", "to", "subject", "source", "text", "html", "headers", "attachments"];
+    let arguments = Arguments::new(value, "a message", &fields)?;
+    let message = parse_message(&arguments)?;
+    let names = match arguments.list("mailboxes")? {
         Some(names) => names.iter().map(|name| text("mailboxes", name)).collect::<Result<_, _>>()?,
-        None => mail.to.iter().map(|to| to.address.clone()).collect::<Vec<_>>(),
+        None => message.to.iter().map(|to| to.address.clone()).collect::<Vec<_>>(),
     };
     let mut mailboxes = Vec::new();
     for name in names {
@@ -59,7 +59,7 @@ pub(super) fn parse_inbound(value: &Value, naming: Naming) -> Result<IncomingMes
             mailboxes.push(name);
         }
     }
-    Ok(IncomingMessage { mailboxes, headline: mail.headline(), body: mail.source })
+    Ok(IncomingMessage { mailboxes, headline: message.headline(), body: message.source })
 }
 
 /// Parses a stored message. Returns its summary and source. `id` and `now` are the defaults of its id and date.
@@ -69,21 +69,21 @@ pub(super) fn parse_stored(
     id: MessageId,
     now: Timestamp,
 ) -> Result<(Summary, Bytes), String> {
-    let known = ["mailbox", "id", "date", "from", "to", "subject", "source", "text", "html", "headers", "attachments"];
-    let said = Arguments::new(value, "metadata", &known)?;
-    let mail = parse_message(&said)?;
-    let name = said.text("mailbox")?.filter(|name| !name.is_empty());
-    let name = name.as_deref().or(mail.to.first().map(|to| to.address.as_str())).unwrap_or(RECIPIENT);
-    let id = match said.text("id")?.filter(|id| !id.is_empty()) {
+    let fields = ["mailbox", "id", "date", "from", "to", "subject", "source", "text", "html", "headers", "attachments"];
+    let arguments = Arguments::new(value, "metadata", &fields)?;
+    let message = parse_message(&arguments)?;
+    let name = arguments.text("mailbox")?.filter(|name| !name.is_empty());
+    let name = name.as_deref().or(message.to.first().map(|to| to.address.as_str())).unwrap_or(RECIPIENT);
+    let id = match arguments.text("id")?.filter(|id| !id.is_empty()) {
         Some(text) => text.parse().map_err(|_| format!("id is no id of a message: {text:?}"))?,
         None => id,
     };
-    let received = match said.seconds("date")? {
+    let received = match arguments.seconds("date")? {
         Some(date) => Timestamp::from_second(date).map_err(|_| format!("date is out of range: {date}"))?,
         None => now,
     };
-    let (mailbox, size) = (parse_mailbox(naming, name)?, mail.source.len() as u64);
-    Ok((Summary { mailbox, id, headline: mail.headline(), received, size, seen: false }, mail.source))
+    let (mailbox, size) = (parse_mailbox(naming, name)?, message.source.len() as u64);
+    Ok((Summary { mailbox, id, headline: message.headline(), received, size, seen: false }, message.source))
 }
 
 /// Parses a mailbox name.
@@ -107,14 +107,14 @@ impl FixtureMessage {
 }
 
 /// Parses a message. Fields that the test gives override the header of its source.
-fn parse_message(said: &Arguments<'_>) -> Result<FixtureMessage, String> {
-    let (from, to, subject) = (said.mailbox("from")?, said.mailboxes("to")?, said.text("subject")?);
-    if let Some(source) = said.bytes("source")?.filter(|source| !source.is_empty()) {
+fn parse_message(arguments: &Arguments<'_>) -> Result<FixtureMessage, String> {
+    let (from, to, subject) = (arguments.mailbox("from")?, arguments.mailboxes("to")?, arguments.text("subject")?);
+    if let Some(source) = arguments.bytes("source")?.filter(|source| !source.is_empty()) {
         let header = header_summary(&source);
-        let in_header = || header.to.iter().flatten().map(|to| NamedAddress::from_display(to)).collect();
+        let recipients = || header.to.iter().flatten().map(|to| NamedAddress::from_display(to)).collect();
         return Ok(FixtureMessage {
             from: from.unwrap_or_else(|| NamedAddress::from_display(header.from.as_deref().unwrap_or_default())),
-            to: to.unwrap_or_else(in_header),
+            to: to.unwrap_or_else(recipients),
             subject: subject.unwrap_or(header.subject),
             source: source.into(),
         });
@@ -123,39 +123,39 @@ fn parse_message(said: &Arguments<'_>) -> Result<FixtureMessage, String> {
     let to = to.unwrap_or_else(|| vec![NamedAddress::new("", RECIPIENT)]);
     let subject = subject.unwrap_or_else(|| SUBJECT.to_owned());
     // An object without a source has no content; its fields `text` and so on are derived from the source.
-    let content = if matches!(said, Arguments::Object(_)) { &Arguments::Nothing } else { said };
+    let content = if matches!(arguments, Arguments::Object(_)) { &Arguments::Nothing } else { arguments };
     let source = message_builder(content, &from, &to, &subject)?.build();
     Ok(FixtureMessage { from, to, subject, source })
 }
 
 fn message_builder(
-    said: &Arguments<'_>,
+    arguments: &Arguments<'_>,
     from: &NamedAddress,
     to: &[NamedAddress],
     subject: &str,
 ) -> Result<MessageBuilder, String> {
-    let more = header_fields(said)?;
+    let extra = header_fields(arguments)?;
     let to: Vec<String> = to.iter().map(header_address).collect();
     let mut fields = vec![("From", header_address(from)), ("To", to.join(", ")), ("Subject", subject.to_owned())];
-    fields.retain(|(name, _)| !more.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)));
-    let fields: Vec<_> = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(more).collect();
+    fields.retain(|(name, _)| !extra.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)));
+    let fields: Vec<_> = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(extra).collect();
     for (name, value) in &fields {
-        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
-        if !is_name || value.contains(['\r', '\n', '\0']) {
+        let is_valid_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
+        if !is_valid_name || value.contains(['\r', '\n', '\0']) {
             return Err(format!("this cannot stand in the header of a mail: {name:?}, {value:?}"));
         }
     }
-    let (mut text, html) = (said.bytes("text")?, said.bytes("html")?);
+    let (mut text, html) = (arguments.bytes("text")?, arguments.bytes("html")?);
     if text.is_none() && html.is_none() {
         text = Some(TEXT.into());
     }
-    Ok(MessageBuilder { fields, text, html, attachments: attachments(said)? })
+    Ok(MessageBuilder { fields, text, html, attachments: attachments(arguments)? })
 }
 
 /// Parses the table `headers`: names with a value or a list of values. Lua tables have no order, so the fields are
 /// sorted by name.
-fn header_fields(said: &Arguments<'_>) -> Result<Vec<(String, String)>, String> {
-    let Some(table) = said.table("headers")? else { return Ok(Vec::new()) };
+fn header_fields(arguments: &Arguments<'_>) -> Result<Vec<(String, String)>, String> {
+    let Some(table) = arguments.table("headers")? else { return Ok(Vec::new()) };
     let mut fields = Vec::new();
     for pair in table.pairs::<Value, Value>() {
         let (name, value) = pair.map_err(|error| error.to_string())?;
@@ -169,24 +169,24 @@ fn header_fields(said: &Arguments<'_>) -> Result<Vec<(String, String)>, String> 
         }
     }
     // A stable sort keeps the order of the values of one name.
-    fields.sort_by(|(one, _), (other, _)| one.cmp(other));
+    fields.sort_by(|(first, _), (second, _)| first.cmp(second));
     Ok(fields)
 }
 
-fn attachments(said: &Arguments<'_>) -> Result<Vec<Attachment>, String> {
+fn attachments(arguments: &Arguments<'_>) -> Result<Vec<Attachment>, String> {
     let attachment = |value: &Value| {
-        let said = Arguments::new(value, "an attachment", &["filename", "content_type", "content"])?;
+        let arguments = Arguments::new(value, "an attachment", &["filename", "content_type", "content"])?;
         let attachment = Attachment {
-            filename: said.text("filename")?.unwrap_or_else(|| "attachment.bin".to_owned()),
-            content_type: said.text("content_type")?.unwrap_or_else(|| "application/octet-stream".to_owned()),
-            content: said.bytes("content")?.unwrap_or_default(),
+            filename: arguments.text("filename")?.unwrap_or_else(|| "attachment.bin".to_owned()),
+            content_type: arguments.text("content_type")?.unwrap_or_else(|| "application/octet-stream".to_owned()),
+            content: arguments.bytes("content")?.unwrap_or_default(),
         };
         if [&attachment.filename, &attachment.content_type].iter().any(|text| text.contains(['\r', '\n', '\0'])) {
             return Err(format!("this cannot be attached to a mail: {:?}", attachment.filename));
         }
         Ok(attachment)
     };
-    said.list("attachments")?.unwrap_or_default().iter().map(attachment).collect()
+    arguments.list("attachments")?.unwrap_or_default().iter().map(attachment).collect()
 }
 
 fn parse_address(field: &str, mailbox: &NamedAddress) -> Result<Address, String> {

@@ -33,31 +33,32 @@ const NATIVE_FUNCTIONS: [(&str, NativeFunction); 16] = [
     ("sender", sender),
     ("candidate", candidate),
     ("message", message),
-    ("passing", inbound_object),
+    ("inbound", inbound_object),
     ("metadata", metadata),
-    ("put", store_message),
-    ("arrival", stored_object),
-    ("departure", deleted_object),
-    ("mails", list_messages),
-    ("enter", enter),
-    ("leave", leave),
+    ("store", store_message),
+    ("stored", stored_object),
+    ("deleted", deleted_object),
+    ("messages", list_messages),
+    ("enter_event", enter),
+    ("leave_event", leave),
     ("advance", advance),
     ("logs", logs),
-    ("respond_by", set_responder),
-    ("note_fault", record_error),
+    ("set_responder", set_responder),
+    ("record_error", record_error),
 ];
 
 /// Creates the object `t`.
-pub(super) fn install(lua: &Lua, world: &Arc<TestEnvironment>) -> mlua::Result<Value> {
+pub(super) fn install(lua: &Lua, environment: &Arc<TestEnvironment>) -> mlua::Result<Value> {
     let native = lua.create_table()?;
     for (name, function) in NATIVE_FUNCTIONS {
-        let world = world.clone();
-        native.raw_set(name, lua.create_function(move |lua, value: Value| function(lua, &world, &value))?)?;
+        let environment = environment.clone();
+        native.raw_set(name, lua.create_function(move |lua, value: Value| function(lua, &environment, &value))?)?;
     }
-    let judge = |_: &Lua, (event, result): (String, Value)| Ok(judge(&event, &result));
-    native.raw_set("judge", lua.create_function(judge)?)?;
-    let world = world.clone();
-    native.raw_set("outcome", lua.create_function(move |lua, both: (Value, Value)| outcome(lua, &world, &both))?)?;
+    let check_verdict = |_: &Lua, (event, result): (String, Value)| Ok(check_verdict(&event, &result));
+    native.raw_set("check_verdict", lua.create_function(check_verdict)?)?;
+    let environment = environment.clone();
+    native
+        .raw_set("outcome", lua.create_function(move |lua, pair: (Value, Value)| outcome(lua, &environment, &pair))?)?;
     for class in ["address", "inbound_message", "message_metadata"] {
         let new: Function = lua.globals().get::<Table>(class)?.get("new")?;
         lua.set_named_registry_value(class, new)?;
@@ -66,37 +67,39 @@ pub(super) fn install(lua: &Lua, world: &Arc<TestEnvironment>) -> mlua::Result<V
 }
 
 fn session(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
-    to_native_result(fixtures::parse_session(value), |draft| objects::session(lua, &draft.from, draft.ip, &draft.to))
+    to_native_result(fixtures::parse_session(value), |session| {
+        objects::session(lua, &session.from, session.ip, &session.to)
+    })
 }
 
 /// Returns the session at the time when its sender is judged: without recipients.
 fn sender(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
-    to_native_result(fixtures::parse_session(value), |draft| objects::session(lua, &draft.from, draft.ip, &[]))
+    to_native_result(fixtures::parse_session(value), |session| objects::session(lua, &session.from, session.ip, &[]))
 }
 
 /// Returns the session at the time when its last recipient is judged.
 fn candidate(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
-    let draft = fixtures::parse_session(value).and_then(|draft| {
-        if draft.to.is_empty() { Err("the session has no recipient to judge".to_owned()) } else { Ok(draft) }
+    let session = fixtures::parse_session(value).and_then(|session| {
+        if session.to.is_empty() { Err("the session has no recipient to judge".to_owned()) } else { Ok(session) }
     });
-    to_native_result(draft, |draft| objects::session(lua, &draft.from, draft.ip, &draft.to))
+    to_native_result(session, |session| objects::session(lua, &session.from, session.ip, &session.to))
 }
 
 /// Returns a message for a test.
-fn message(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
-    to_native_result(fixtures::parse_inbound(value, world.naming), |message| new_message(lua, &message))
+fn message(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
+    to_native_result(fixtures::parse_inbound(value, environment.naming), |message| new_message(lua, &message))
 }
 
 /// Returns a message for the script.
-fn inbound_object(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
-    to_native_result(fixtures::parse_inbound(value, world.naming), |message| objects::inbound(lua, &message))
+fn inbound_object(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
+    to_native_result(fixtures::parse_inbound(value, environment.naming), |message| objects::inbound(lua, &message))
 }
 
 /// Returns what would be stored of a message after the script's function returned `result`; nil if nothing would be
 /// stored.
-fn outcome(lua: &Lua, world: &TestEnvironment, (message, result): &(Value, Value)) -> NativeResult {
-    let outcome = fixtures::parse_inbound(message, world.naming).and_then(|message| {
-        let changed = objects::parse_inbound_result(result, &message, world.naming);
+fn outcome(lua: &Lua, environment: &TestEnvironment, (message, result): &(Value, Value)) -> NativeResult {
+    let outcome = fixtures::parse_inbound(message, environment.naming).and_then(|message| {
+        let changed = objects::parse_inbound_result(result, &message, environment.naming);
         let changed = changed.map_err(|text| format!("{} {text}", Event::BeforeStored))?;
         Ok(changed.unwrap_or(message))
     });
@@ -122,8 +125,8 @@ fn new_message(lua: &Lua, message: &IncomingMessage) -> mlua::Result<Value> {
 }
 
 /// Returns metadata that keep their source, which is not in the store.
-fn metadata(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
-    to_native_result(parse_stored(world, value), |(summary, source)| {
+fn metadata(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
+    to_native_result(parse_stored(environment, value), |(summary, source)| {
         let object: AnyUserData = construct(lua, "message_metadata", ())?;
         object.set("mailbox", summary.mailbox.as_str())?;
         object.set("id", summary.id.to_string())?;
@@ -151,49 +154,51 @@ fn construct<T: FromLuaMulti>(lua: &Lua, class: &str, arguments: impl IntoLuaMul
 }
 
 /// Stores a message.
-fn store_message(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
-    to_native_result(parse_stored(world, value), |(summary, source)| {
+fn store_message(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
+    to_native_result(parse_stored(environment, value), |(summary, source)| {
         let object = objects::metadata(lua, &summary, true)?;
-        world.add_message(summary, source);
+        environment.add_message(summary, source);
         Ok(object)
     })
 }
 
 /// Returns a stored message. A table is stored now; an object is returned as it is.
-fn stored_object(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
+fn stored_object(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
     if !value.is_userdata() {
-        return store_message(lua, world, value);
+        return store_message(lua, environment, value);
     }
-    let described = parse_stored(world, value).map(|_| ());
+    let described = parse_stored(environment, value).map(|_| ());
     to_native_result(described, |()| Ok(value.clone()))
 }
 
 /// Deletes a message and returns its metadata.
-fn deleted_object(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
-    to_native_result(parse_stored(world, value), |(summary, _)| {
-        world.remove(&summary.mailbox, summary.id);
+fn deleted_object(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
+    to_native_result(parse_stored(environment, value), |(summary, _)| {
+        environment.remove(&summary.mailbox, summary.id);
         objects::metadata(lua, &summary, false)
     })
 }
 
-fn parse_stored(world: &TestEnvironment, value: &Value) -> Result<(Summary, Bytes), String> {
-    fixtures::parse_stored(value, world.naming, world.next_id(), world.now())
+fn parse_stored(environment: &TestEnvironment, value: &Value) -> Result<(Summary, Bytes), String> {
+    fixtures::parse_stored(value, environment.naming, environment.next_id(), environment.now())
 }
 
-fn list_messages(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
-    let mailbox = arguments::text("the mailbox", value).and_then(|name| fixtures::parse_mailbox(world.naming, &name));
+fn list_messages(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
+    let mailbox =
+        arguments::text("the mailbox", value).and_then(|name| fixtures::parse_mailbox(environment.naming, &name));
     to_native_result(mailbox, |mailbox| {
-        let mails = world.messages(&mailbox);
-        let mails = mails.iter().map(|mail| objects::metadata(lua, mail, true)).collect::<mlua::Result<Vec<_>>>()?;
-        lua.create_sequence_from(mails).map(Value::Table)
+        let messages = environment.messages(&mailbox);
+        let messages =
+            messages.iter().map(|message| objects::metadata(lua, message, true)).collect::<mlua::Result<Vec<_>>>()?;
+        lua.create_sequence_from(messages).map(Value::Table)
     })
 }
 
-fn advance(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
+fn advance(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
     let seconds = f64::from_lua(value.clone(), lua).ok();
-    let by = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    to_native_result(by.ok_or_else(|| "the clock goes forward, by a number of seconds".to_owned()), |by| {
-        world.advance(by);
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    to_native_result(duration.ok_or_else(|| "the clock goes forward, by a number of seconds".to_owned()), |duration| {
+        environment.advance(duration);
         Ok(Value::Nil)
     })
 }
@@ -204,14 +209,14 @@ fn enter(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     let name = value.to_string()?;
     let event = Event::ALL.into_iter().find(|event| event.name() == name);
     let event = event.ok_or_else(|| mlua::Error::runtime(format!("there is no event {name}")))?;
-    let turn = lua.create_table()?;
-    turn.raw_set("handler", objects::handler(lua, event))?;
+    let call = lua.create_table()?;
+    call.raw_set("handler", objects::handler(lua, event))?;
     let globals = lua.create_table()?;
     copy_table(&globals, &lua.globals())?;
-    turn.raw_set("globals", globals)?;
+    call.raw_set("globals", globals)?;
     set_event(lua, event)?;
     objects::set_handlers_frozen(lua, true);
-    Ok((Value::Table(turn), None))
+    Ok((Value::Table(call), None))
 }
 
 /// Returns to the test after a call. The globals of the function are discarded, as after a call by the server.
@@ -219,10 +224,10 @@ fn leave(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     set_event(lua, TEST_EVENT)?;
     objects::set_handlers_frozen(lua, false);
     objects::clear_message_cache(lua);
-    if let Value::Table(turn) = value {
+    if let Value::Table(call) = value {
         let globals = lua.globals();
         globals.clear()?;
-        copy_table(&globals, &turn.raw_get("globals")?)?;
+        copy_table(&globals, &call.raw_get("globals")?)?;
     }
     Ok((Value::Nil, None))
 }
@@ -233,25 +238,25 @@ fn set_event(lua: &Lua, event: Event) -> mlua::Result<()> {
     Ok(())
 }
 
-fn copy_table(table: &Table, from: &Table) -> mlua::Result<()> {
-    from.for_each(|key: Value, value: Value| table.raw_set(key, value))
+fn copy_table(table: &Table, source: &Table) -> mlua::Result<()> {
+    source.for_each(|key: Value, value: Value| table.raw_set(key, value))
 }
 
 /// Returns an error if `result` is not a valid verdict.
-fn judge(event: &str, result: &Value) -> Option<String> {
+fn check_verdict(event: &str, result: &Value) -> Option<String> {
     objects::parse_verdict(result).err().map(|text| format!("{event} {text}"))
 }
 
 /// Appends the new log lines to a list.
-fn logs(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
+fn logs(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
     let Value::Table(list) = value else { return Ok((Value::Nil, None)) };
-    for entry in world.log_after(list.raw_len()) {
+    for entry in environment.log_after(list.raw_len()) {
         let table = lua.create_table()?;
         table.raw_set("level", entry.level())?;
         table.raw_set("text", entry.text)?;
         let fields = lua.create_table()?;
-        for (name, held) in &entry.fields {
-            fields.raw_set(name.as_str(), json_value(lua, held)?)?;
+        for (name, value) in &entry.fields {
+            fields.raw_set(name.as_str(), json_value(lua, value)?)?;
         }
         table.raw_set("fields", fields)?;
         list.raw_push(table)?;
@@ -260,9 +265,9 @@ fn logs(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
 }
 
 /// Converts the value of a log field. Tables become JSON text, as in the log.
-fn json_value(lua: &Lua, held: &serde_json::Value) -> mlua::Result<Value> {
-    match held {
-        serde_json::Value::Bool(held) => Ok(Value::Boolean(*held)),
+fn json_value(lua: &Lua, value: &serde_json::Value) -> mlua::Result<Value> {
+    match value {
+        serde_json::Value::Bool(value) => Ok(Value::Boolean(*value)),
         serde_json::Value::Number(number) => number.as_f64().into_lua(lua),
         serde_json::Value::String(text) => text.as_str().into_lua(lua),
         other => other.to_string().into_lua(lua),
@@ -270,20 +275,20 @@ fn json_value(lua: &Lua, held: &serde_json::Value) -> mlua::Result<Value> {
 }
 
 /// Sets the function of the test that responds to requests.
-fn set_responder(lua: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
-    world.set_responder(Function::from_lua(value.clone(), lua)?);
+fn set_responder(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
+    environment.set_responder(Function::from_lua(value.clone(), lua)?);
     Ok((Value::Nil, None))
 }
 
 /// Records an error that the script did not see.
-fn record_error(_: &Lua, world: &TestEnvironment, value: &Value) -> NativeResult {
-    world.set_error(value.to_string()?);
+fn record_error(_: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
+    environment.set_error(value.to_string()?);
     Ok((Value::Nil, None))
 }
 
 fn to_native_result<T>(result: Result<T, String>, make: impl FnOnce(T) -> mlua::Result<Value>) -> NativeResult {
     match result {
         Ok(value) => Ok((make(value)?, None)),
-        Err(problem) => Ok((Value::Nil, Some(problem))),
+        Err(error) => Ok((Value::Nil, Some(error))),
     }
 }

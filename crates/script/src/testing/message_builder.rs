@@ -35,41 +35,41 @@ pub(super) struct Attachment {
 impl MessageBuilder {
     /// Returns the message with CRLF line ends. Texts are written as 8bit, attachments in base64.
     pub(super) fn build(&self) -> Bytes {
-        let mut mail = Vec::new();
+        let mut message = Vec::new();
         for (name, value) in &self.fields {
-            push_field(&mut mail, name, value);
+            push_field(&mut message, name, value);
         }
-        push_field(&mut mail, "MIME-Version", "1.0");
+        push_field(&mut message, "MIME-Version", "1.0");
         if self.attachments.is_empty() {
-            self.write_texts(&mut mail);
-            return mail.into();
+            self.write_texts(&mut message);
+            return message.into();
         }
         let boundary = self.boundary("mixed");
-        push_field(&mut mail, "Content-Type", &format!("multipart/mixed; boundary=\"{boundary}\""));
-        push_boundary(&mut mail, &boundary);
-        self.write_texts(&mut mail);
+        push_field(&mut message, "Content-Type", &format!("multipart/mixed; boundary=\"{boundary}\""));
+        push_boundary(&mut message, &boundary);
+        self.write_texts(&mut message);
         for attachment in &self.attachments {
-            push_boundary(&mut mail, &boundary);
-            attachment.write(&mut mail);
+            push_boundary(&mut message, &boundary);
+            attachment.write(&mut message);
         }
-        push_closing_boundary(&mut mail, &boundary);
-        mail.into()
+        push_closing_boundary(&mut message, &boundary);
+        message.into()
     }
 
     /// Writes one text as it is, or both as alternatives.
-    fn write_texts(&self, mail: &mut Vec<u8>) {
+    fn write_texts(&self, message: &mut Vec<u8>) {
         let (text, html) = match (&self.text, &self.html) {
             (Some(text), Some(html)) => (text, html),
-            (None, Some(html)) => return push_text_part(mail, "html", html),
-            (text, None) => return push_text_part(mail, "plain", text.as_deref().unwrap_or_default()),
+            (None, Some(html)) => return push_text_part(message, "html", html),
+            (text, None) => return push_text_part(message, "plain", text.as_deref().unwrap_or_default()),
         };
         let boundary = self.boundary("alternative");
-        push_field(mail, "Content-Type", &format!("multipart/alternative; boundary=\"{boundary}\""));
-        push_boundary(mail, &boundary);
-        push_text_part(mail, "plain", text);
-        push_boundary(mail, &boundary);
-        push_text_part(mail, "html", html);
-        push_closing_boundary(mail, &boundary);
+        push_field(message, "Content-Type", &format!("multipart/alternative; boundary=\"{boundary}\""));
+        push_boundary(message, &boundary);
+        push_text_part(message, "plain", text);
+        push_boundary(message, &boundary);
+        push_text_part(message, "html", html);
+        push_closing_boundary(message, &boundary);
     }
 
     /// Returns a boundary that no text contains. Base64 cannot contain it.
@@ -83,15 +83,15 @@ impl MessageBuilder {
 }
 
 impl Attachment {
-    fn write(&self, mail: &mut Vec<u8>) {
+    fn write(&self, message: &mut Vec<u8>) {
         let name = self.filename.replace('\\', "\\\\").replace('"', "\\\"");
-        push_field(mail, "Content-Type", &self.content_type);
-        push_field(mail, "Content-Disposition", &format!("attachment; filename=\"{name}\""));
-        push_field(mail, "Content-Transfer-Encoding", "base64");
-        mail.extend_from_slice(b"\r\n");
+        push_field(message, "Content-Type", &self.content_type);
+        push_field(message, "Content-Disposition", &format!("attachment; filename=\"{name}\""));
+        push_field(message, "Content-Transfer-Encoding", "base64");
+        message.extend_from_slice(b"\r\n");
         for line in STANDARD.encode(&self.content).as_bytes().chunks(BASE64_LINE_CHARS) {
-            mail.extend_from_slice(line);
-            mail.extend_from_slice(b"\r\n");
+            message.extend_from_slice(line);
+            message.extend_from_slice(b"\r\n");
         }
     }
 }
@@ -100,30 +100,30 @@ fn contains(text: &[u8], part: &str) -> bool {
     text.windows(part.len()).any(|window| window == part.as_bytes())
 }
 
-fn push_field(mail: &mut Vec<u8>, name: &str, value: &str) {
-    mail.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+fn push_field(message: &mut Vec<u8>, name: &str, value: &str) {
+    message.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
 }
 
-fn push_text_part(mail: &mut Vec<u8>, subtype: &str, text: &[u8]) {
-    push_field(mail, "Content-Type", &format!("text/{subtype}; charset=utf-8"));
-    push_field(mail, "Content-Transfer-Encoding", "8bit");
-    mail.extend_from_slice(b"\r\n");
+fn push_text_part(message: &mut Vec<u8>, subtype: &str, text: &[u8]) {
+    push_field(message, "Content-Type", &format!("text/{subtype}; charset=utf-8"));
+    push_field(message, "Content-Transfer-Encoding", "8bit");
+    message.extend_from_slice(b"\r\n");
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let ends = line.ends_with(b"\n");
+        let has_newline = line.ends_with(b"\n");
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        mail.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line));
-        if ends {
-            mail.extend_from_slice(b"\r\n");
+        message.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line));
+        if has_newline {
+            message.extend_from_slice(b"\r\n");
         }
     }
 }
 
-fn push_boundary(mail: &mut Vec<u8>, boundary: &str) {
-    mail.extend_from_slice(format!("\r\n--{boundary}\r\n").as_bytes());
+fn push_boundary(message: &mut Vec<u8>, boundary: &str) {
+    message.extend_from_slice(format!("\r\n--{boundary}\r\n").as_bytes());
 }
 
-fn push_closing_boundary(mail: &mut Vec<u8>, boundary: &str) {
-    mail.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+fn push_closing_boundary(message: &mut Vec<u8>, boundary: &str) {
+    message.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
 }
 
 #[cfg(test)]
@@ -133,8 +133,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_can_be_read() {
-        let letter = MessageBuilder {
+    fn written_message_can_be_parsed() {
+        let builder = MessageBuilder {
             fields: vec![("Subject".to_owned(), "Grüße".to_owned())],
             text: Some("first\nsecond: =_alternative, --=_mixed_".into()),
             html: Some("<p>Hallö</p>".into()),
@@ -147,7 +147,7 @@ mod tests {
                 Attachment { filename: "empty".to_owned(), content_type: "text/plain".to_owned(), content: vec![] },
             ],
         };
-        let mime = Mime::parse(letter.build());
+        let mime = Mime::parse(builder.build());
         assert_eq!(mime.defects(), vec![]);
         assert_eq!(mime.text(), "first\nsecond: =_alternative, --=_mixed_");
         assert_eq!(mime.html(), "<p>Hallö</p>");
@@ -160,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn a_mail_has_the_parts_that_it_needs() {
-        let written = |letter: &MessageBuilder| String::from_utf8(letter.build().to_vec()).unwrap();
+    fn message_has_only_the_needed_parts() {
+        let written = |builder: &MessageBuilder| String::from_utf8(builder.build().to_vec()).unwrap();
         let plain = MessageBuilder { text: Some("one\ntwo\r\n".into()), ..MessageBuilder::default() };
         assert_eq!(
             written(&plain),

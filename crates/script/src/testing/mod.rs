@@ -32,16 +32,15 @@ const MAX_LOG_LINES: usize = 100;
 /// there were tests and all passed.
 pub fn run_tests(path: &Path, settings: &Settings, names: &[String], out: &mut dyn Write) -> Result<bool, ScriptError> {
     let tests = list_tests(path, settings)?;
-    let unwritten =
-        |error: io::Error| ScriptError::transient(format!("cannot write what has become of the tests: {error}"));
+    let write_error = |error: io::Error| ScriptError::transient(format!("cannot write the test results: {error}"));
     if tests.is_empty() {
         writeln!(out, "{} has no tests: no global function is named {TEST_PREFIX}...", path.display())
-            .map_err(unwritten)?;
+            .map_err(write_error)?;
         return Ok(false);
     }
     let unknown: Vec<_> = names.iter().filter(|name| !tests.iter().any(|test| matches_name(test, name))).collect();
     for name in &unknown {
-        writeln!(out, "{} has no test {name}", path.display()).map_err(unwritten)?;
+        writeln!(out, "{} has no test {name}", path.display()).map_err(write_error)?;
     }
     let is_chosen = |test: &&String| names.is_empty() || names.iter().any(|name| matches_name(test, name));
     let (mut count, mut failed) = (0, 0);
@@ -49,10 +48,10 @@ pub fn run_tests(path: &Path, settings: &Settings, names: &[String], out: &mut d
         let result = case::run(path, settings, test);
         count += 1;
         failed += usize::from(result.is_err());
-        print_result(out, test, &result).map_err(unwritten)?;
+        print_result(out, test, &result).map_err(write_error)?;
     }
     let tests = if count == 1 { "test" } else { "tests" };
-    writeln!(out, "{count} {tests}, {failed} failed").map_err(unwritten)?;
+    writeln!(out, "{count} {tests}, {failed} failed").map_err(write_error)?;
     Ok(unknown.is_empty() && failed == 0)
 }
 
@@ -77,7 +76,7 @@ fn definition_order(engine: &Engine, name: &str, main: &str) -> (bool, String, u
 
 fn matches_name(test: &str, name: &str) -> bool {
     match name.strip_suffix('*') {
-        Some(beginning) => test.starts_with(beginning),
+        Some(prefix) => test.starts_with(prefix),
         None => test == name,
     }
 }

@@ -14,35 +14,35 @@ local t = {}
 
 -- Checks -------------------------------------------------------------------------------------------------------------
 
-local most_depth, most_items, most_text = 3, 10, 200
+local max_depth, max_items, max_text = 3, 10, 200
 
 local escapes = { ["\r"] = "\\r", ["\n"] = "\\n", ["\t"] = "\\t", ['"'] = '\\"', ["\\"] = "\\\\" }
 
-local function quoted(text)
-  local cut = #text > most_text and text:sub(1, most_text) .. "..." or text
-  return '"' .. cut:gsub('[%c"\\]', function(char)
+local function quote(text)
+  local prefix = #text > max_text and text:sub(1, max_text) .. "..." or text
+  return '"' .. prefix:gsub('[%c"\\]', function(char)
     return escapes[char] or format("\\%d", char:byte())
   end) .. '"'
 end
 
-local shown
+local format_value
 
-local function shown_key(key)
+local function format_key(key)
   if type(key) == "string" and find(key, "^[%a_][%w_]*$") then
     return key
   end
-  return "[" .. shown(key, most_depth) .. "]"
+  return "[" .. format_value(key, max_depth) .. "]"
 end
 
-local function shown_table(value, depth)
+local function format_table(value, depth)
   if next(value) == nil then
     return "{}"
-  elseif depth >= most_depth then
+  elseif depth >= max_depth then
     return "{...}"
   end
   local parts, keys = {}, {}
   for index = 1, #value do
-    parts[index] = index <= most_items and shown(value[index], depth + 1) or nil
+    parts[index] = index <= max_items and format_value(value[index], depth + 1) or nil
   end
   for key in pairs(value) do
     if not (type(key) == "number" and key >= 1 and key <= #value and key % 1 == 0) then
@@ -52,28 +52,28 @@ local function shown_table(value, depth)
   sort(keys, function(a, b)
     return tostring(a) < tostring(b)
   end)
-  for index = 1, min(#keys, most_items) do
-    parts[#parts + 1] = shown_key(keys[index]) .. " = " .. shown(value[keys[index]], depth + 1)
+  for index = 1, min(#keys, max_items) do
+    parts[#parts + 1] = format_key(keys[index]) .. " = " .. format_value(value[keys[index]], depth + 1)
   end
-  if #value > most_items or #keys > most_items then
+  if #value > max_items or #keys > max_items then
     parts[#parts + 1] = "..."
   end
   return "{ " .. concat(parts, ", ") .. " }"
 end
 
 -- Formats a value, in Lua syntax if possible.
-function shown(value, depth)
+function format_value(value, depth)
   if type(value) == "string" then
-    return quoted(value)
+    return quote(value)
   elseif type(value) == "table" and getmetatable(value) == nil then
-    return shown_table(value, depth or 0)
+    return format_table(value, depth or 0)
   end
   return tostring(value)
 end
 
 -- Returns whether two values are equal. Tables are equal if their contents are. `seen` contains the pairs that are
 -- being compared, because a table may contain itself.
-local function same(a, b, seen)
+local function is_equal(a, b, seen)
   if a == b then
     return true
   elseif type(a) ~= "table" or type(b) ~= "table" then
@@ -86,7 +86,7 @@ local function same(a, b, seen)
   end
   seen[a][b] = true
   for key, value in pairs(a) do
-    if not same(value, rawget(b, key), seen) then
+    if not is_equal(value, rawget(b, key), seen) then
       return false
     end
   end
@@ -104,34 +104,34 @@ local function fail(text, note)
 end
 
 function t.equal(actual, expected, note)
-  if not same(actual, expected) then
-    fail("expected " .. shown(expected) .. ", got " .. shown(actual), note)
+  if not is_equal(actual, expected) then
+    fail("expected " .. format_value(expected) .. ", got " .. format_value(actual), note)
   end
 end
 
 function t.differs(actual, unexpected, note)
-  if same(actual, unexpected) then
-    fail("expected anything but " .. shown(unexpected), note)
+  if is_equal(actual, unexpected) then
+    fail("expected anything but " .. format_value(unexpected), note)
   end
 end
 
 function t.yes(value, note)
   if not value then
-    fail("expected something true, got " .. shown(value), note)
+    fail("expected something true, got " .. format_value(value), note)
   end
 end
 
 function t.no(value, note)
   if value then
-    fail("expected nil or false, got " .. shown(value), note)
+    fail("expected nil or false, got " .. format_value(value), note)
   end
 end
 
 function t.matches(text, pattern, note)
   if type(text) ~= "string" then
-    fail("expected a text, got " .. shown(text), note)
+    fail("expected a text, got " .. format_value(text), note)
   elseif not find(text, pattern) then
-    fail("expected a match of " .. shown(pattern) .. ", got " .. shown(text), note)
+    fail("expected a match of " .. format_value(pattern) .. ", got " .. format_value(text), note)
   end
 end
 
@@ -142,7 +142,7 @@ function t.fails(func, pattern, note)
   end
   problem = tostring(problem)
   if pattern and not find(problem, pattern) then
-    fail("expected an error that matches " .. shown(pattern) .. ", got " .. shown(problem), note)
+    fail("expected an error that matches " .. format_value(pattern) .. ", got " .. format_value(problem), note)
   end
   return problem
 end
@@ -158,13 +158,13 @@ end
 
 function t.allows(verdict, note)
   if action_of(verdict) ~= "allow" then
-    fail("expected smtp.allow, got " .. shown(verdict), note)
+    fail("expected smtp.allow, got " .. format_value(verdict), note)
   end
 end
 
 function t.defers(verdict, note)
   if action_of(verdict) ~= "defer" then
-    fail("expected smtp.defer, got " .. shown(verdict), note)
+    fail("expected smtp.defer, got " .. format_value(verdict), note)
   end
 end
 
@@ -172,7 +172,7 @@ function t.denies(verdict, code, text)
   local denied = action_of(verdict) == "deny"
   if not denied or (code and verdict.code ~= code) or (text and verdict.text ~= text) then
     local wanted = code and text and code .. ", " .. text or code
-    fail("expected smtp.deny" .. (wanted and "(" .. wanted .. ")" or "") .. ", got " .. shown(verdict))
+    fail("expected smtp.deny" .. (wanted and "(" .. wanted .. ")" or "") .. ", got " .. format_value(verdict))
   end
 end
 
@@ -192,14 +192,14 @@ end
 t.session = for_tests(native.session)
 t.message = for_tests(native.message)
 t.metadata = for_tests(native.metadata)
-t.put = for_tests(native.put)
-t.mails = for_tests(native.mails)
+t.put = for_tests(native.store)
+t.mails = for_tests(native.messages)
 t.advance = for_tests(native.advance)
 
 -- Runners ------------------------------------------------------------------------------------------------------------
 
 -- Calls a native function for a runner; level 3 is the line of the test.
-local function made(make, fields)
+local function construct(make, fields)
   local value, problem = make(fields)
   if problem then
     error(problem, 3)
@@ -209,12 +209,12 @@ end
 
 -- Calls the script's function for an event, if there is one. Errors keep their location.
 local function call(event, argument)
-  local turn = native.enter(event)
+  local context = native.enter_event(event)
   local ok, result = true, nil
-  if turn.handler then
-    ok, result = pcall(turn.handler, argument)
+  if context.handler then
+    ok, result = pcall(context.handler, argument)
   end
-  native.leave(turn)
+  native.leave_event(context)
   if not ok then
     error(result, 0)
   end
@@ -223,7 +223,7 @@ end
 
 local function verdict_of(event, session)
   local result = call(event, session)
-  local problem = native.judge(event, result)
+  local problem = native.check_verdict(event, result)
   if problem then
     error(problem, 3)
   end
@@ -231,19 +231,19 @@ local function verdict_of(event, session)
 end
 
 function t.mail_from(session)
-  local verdict = verdict_of("before.mail_from_accepted", made(native.sender, session))
+  local verdict = verdict_of("before.mail_from_accepted", construct(native.sender, session))
   return verdict
 end
 
 function t.rcpt_to(session)
-  local verdict = verdict_of("before.rcpt_to_accepted", made(native.candidate, session))
+  local verdict = verdict_of("before.rcpt_to_accepted", construct(native.candidate, session))
   return verdict
 end
 
 function t.deliver(fields)
-  local message = made(native.message, fields)
+  local message = construct(native.message, fields)
   -- The function gets a copy: changes that it does not return have no effect.
-  local result = call("before.message_stored", made(native.passing, message))
+  local result = call("before.message_stored", construct(native.inbound, message))
   local stored, problem = native.outcome(message, result)
   if problem then
     error(problem, 2)
@@ -252,11 +252,11 @@ function t.deliver(fields)
 end
 
 function t.stored(fields)
-  call("after.message_stored", made(native.arrival, fields))
+  call("after.message_stored", construct(native.stored, fields))
 end
 
 function t.deleted(fields)
-  call("after.message_deleted", made(native.departure, fields))
+  call("after.message_deleted", construct(native.deleted, fields))
 end
 
 -- Test environment ---------------------------------------------------------------------------------------------------
@@ -264,11 +264,11 @@ end
 local responder
 local requests, logs = {}, {}
 
-local answer_fields = { status_code = true, headers = true, cookies = true, body = true, url = true }
+local response_fields = { status_code = true, headers = true, cookies = true, body = true, url = true }
 
-local function unknown_field(answer)
-  for key in pairs(answer) do
-    if not answer_fields[key] then
+local function unknown_field(response)
+  for key in pairs(response) do
+    if not response_fields[key] then
       return "an answer of t.http has no field '" .. tostring(key) .. "'; it is made of status_code, headers, cookies, body, url"
     end
   end
@@ -276,29 +276,29 @@ end
 
 -- Responds to a request instead of the network: a table, or nil and a sentence. The script would take an error of the
 -- test's function for a network error, so it is reported at the end of the test.
-native.respond_by(function(method, url, headers, body)
+native.set_responder(function(method, url, headers, body)
   local request = { method = method, url = url, headers = headers, body = body }
   requests[#requests + 1] = request
   if not responder then
     return nil, "there is no network in tests: set t.http"
   end
   local ok, response, problem = pcall(responder, request)
-  local mistake
+  local message
   if not ok then
-    mistake = tostring(response)
+    message = tostring(response)
   elseif type(response) == "table" then
-    mistake = unknown_field(response)
+    message = unknown_field(response)
   elseif response ~= nil then
-    mistake = "t.http must return a table, or nil and a text"
+    message = "t.http must return a table, or nil and a text"
   end
-  if not mistake then
+  if not message then
     return response, problem
   end
-  native.note_fault(mistake)
-  return nil, mistake
+  native.record_error(message)
+  return nil, message
 end)
 
-local live = {
+local dynamic_fields = {
   http = function()
     return responder
   end,
@@ -312,7 +312,7 @@ local live = {
 
 return setmetatable(t, {
   __index = function(_, key)
-    local value = live[key]
+    local value = dynamic_fields[key]
     return value and value()
   end,
   __newindex = function(_, key, value)

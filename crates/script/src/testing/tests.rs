@@ -9,9 +9,9 @@ use restante_testdir::TestDir;
 use super::*;
 
 /// A temporary folder with scripts.
-struct Folder(TestDir);
+struct TestFolder(TestDir);
 
-impl Folder {
+impl TestFolder {
     fn new(files: &[(&str, &str)]) -> Self {
         let folder = TestDir::new();
         for (name, text) in files {
@@ -25,11 +25,11 @@ impl Folder {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut out = Vec::new();
         let passed = run_tests(&self.0.path().join("rules.lua"), settings, &names, &mut out);
-        let said = match &passed {
+        let output = match &passed {
             Ok(_) => String::from_utf8(out).unwrap(),
             Err(error) => error.to_string(),
         };
-        (passed.unwrap_or(false), said.replace(&format!("{}/", self.0.path().display()), ""))
+        (passed.unwrap_or(false), output.replace(&format!("{}/", self.0.path().display()), ""))
     }
 }
 
@@ -48,23 +48,23 @@ fn settings() -> Settings {
 }
 
 /// Returns the output for a script.
-fn printed(script: &str) -> String {
-    Folder::new(&[("rules.lua", script)]).test(&settings(), &[]).1
+fn run_script(script: &str) -> String {
+    TestFolder::new(&[("rules.lua", script)]).test(&settings(), &[]).1
 }
 
 /// Runs a test with this body on line 1 of the file. Returns its error, or `ok`.
-fn outcome(body: &str) -> String {
-    let said = printed(&format!("function test_it(t) {body}\nend"));
-    let lines: Vec<&str> = said.lines().collect();
+fn run_test_body(body: &str) -> String {
+    let output = run_script(&format!("function test_it(t) {body}\nend"));
+    let lines: Vec<&str> = output.lines().collect();
     match lines.as_slice() {
         ["ok    test_it", "1 test, 0 failed"] => "ok".to_owned(),
-        ["FAIL  test_it", why, .., "1 test, 1 failed"] => why.trim().to_owned(),
-        _ => said,
+        ["FAIL  test_it", error, .., "1 test, 1 failed"] => error.trim().to_owned(),
+        _ => output,
     }
 }
 
 #[test]
-fn tests_run_in_the_order_of_the_file_and_each_for_itself() {
+fn tests_run_in_file_order_and_isolated() {
     let script = r#"
 local logger = require("logger")
 local calls = 0
@@ -93,13 +93,13 @@ FAIL  test_one
       log: info a sender from=sender@example.com subject=\"two words\"
 2 tests, 1 failed
 ";
-    assert_eq!(printed(script), expected);
+    assert_eq!(run_script(script), expected);
 }
 
 #[test]
-fn names_choose_tests() {
+fn names_select_tests() {
     let script = "function test_a1() end function test_a2() end function test_b() error('no') end";
-    let folder = Folder::new(&[("rules.lua", script)]);
+    let folder = TestFolder::new(&[("rules.lua", script)]);
     let table: &[(&[&str], bool, &str)] = &[
         (&["test_a1"], true, "ok    test_a1\n1 test, 0 failed\n"),
         (&["test_a*"], true, "ok    test_a1\nok    test_a2\n2 tests, 0 failed\n"),
@@ -114,17 +114,17 @@ fn names_choose_tests() {
 }
 
 #[test]
-fn a_script_without_tests_or_with_mistakes_has_not_passed() {
-    let none = (false, "rules.lua has no tests: no global function is named test_...\n".to_owned());
-    assert_eq!(Folder::new(&[("rules.lua", "x = 1")]).test(&settings(), &[]), none);
+fn script_without_tests_or_with_errors_fails() {
+    let no_tests = (false, "rules.lua has no tests: no global function is named test_...\n".to_owned());
+    assert_eq!(TestFolder::new(&[("rules.lua", "x = 1")]).test(&settings(), &[]), no_tests);
     let broken = (false, "rules.lua:2: unexpected symbol near '='".to_owned());
-    assert_eq!(Folder::new(&[("rules.lua", "\nx = = 1")]).test(&settings(), &[]), broken);
-    let (passed, said) = Folder::new(&[]).test(&settings(), &[]);
-    assert!(!passed && said.starts_with("rules.lua: "), "{said}");
+    assert_eq!(TestFolder::new(&[("rules.lua", "\nx = = 1")]).test(&settings(), &[]), broken);
+    let (passed, output) = TestFolder::new(&[]).test(&settings(), &[]);
+    assert!(!passed && output.starts_with("rules.lua: "), "{output}");
 }
 
 #[test]
-fn tests_may_stand_in_a_file_of_their_own() {
+fn tests_can_be_in_a_separate_file() {
     let rules = "require('filter') function test_here(t) t.defers(t.mail_from { from = 'x@y.example' }) end";
     let filter = "\nfunction restante.before.mail_from_accepted() error('oh') end function test_there() end";
     let expected = "\
@@ -133,12 +133,12 @@ FAIL  test_here
 ok    test_there
 2 tests, 1 failed
 ";
-    let folder = Folder::new(&[("rules.lua", rules), ("filter.lua", filter)]);
+    let folder = TestFolder::new(&[("rules.lua", rules), ("filter.lua", filter)]);
     assert_eq!(folder.test(&settings(), &[]), (false, expected.to_owned()));
 }
 
 #[test]
-fn what_takes_too_long_fails_and_the_rest_goes_on() {
+fn endless_tests_fail_and_the_rest_runs() {
     let script = r#"
 function test_loop() while true do pcall(function() while true do end end) end end
 function test_pattern() ("a"):rep(5000):find(("a*"):rep(30) .. "b") end
@@ -153,18 +153,18 @@ FAIL  test_pattern
 ok    test_fine
 3 tests, 2 failed
 ";
-    assert_eq!(Folder::new(&[("rules.lua", script)]).test(&settings, &[]), (false, expected.to_owned()));
+    assert_eq!(TestFolder::new(&[("rules.lua", script)]).test(&settings, &[]), (false, expected.to_owned()));
 }
 
 #[test]
-fn what_needs_too_much_memory_fails_at_its_first_line_at_least() {
+fn memory_limit_fails_the_test() {
     let script = "\nfunction test_memory() local x = 'x'\nwhile true do x = x .. x end end";
     let expected = "FAIL  test_memory\n      rules.lua:2: needs more than 32768 KiB of memory\n1 test, 1 failed\n";
-    assert_eq!(printed(script).replace("rules.lua:3", "rules.lua:2"), expected);
+    assert_eq!(run_script(script).replace("rules.lua:3", "rules.lua:2"), expected);
 }
 
 #[test]
-fn checks_tell_what_was_expected() {
+fn checks_report_the_expected_value() {
     let table = [
         ("t.equal(1, 1) t.equal('a', 'a') t.equal({ 1, { a = 2 } }, { 1, { a = 2 } })", "ok"),
         ("t.equal(nil, 'big')", "rules.lua:1: expected \"big\", got nil"),
@@ -202,12 +202,12 @@ fn checks_tell_what_was_expected() {
         ("t.equals(1, 1)", "rules.lua:1: attempt to call field 'equals' (a nil value)"),
     ];
     for (body, expected) in table {
-        assert_eq!(outcome(body), expected, "{body}");
+        assert_eq!(run_test_body(body), expected, "{body}");
     }
 }
 
 #[test]
-fn makers_make_what_the_server_would() {
+fn fixtures_match_the_server() {
     let table = [
         (
             "local s = t.session() t.equal(s.from.address, 'sender@example.com') t.equal(#s.to, 1) \
@@ -273,12 +273,12 @@ fn makers_make_what_the_server_would() {
         ("t.metadata { date = 1e30 }", "rules.lua:1: date is out of range: 9223372036854775807"),
     ];
     for (body, expected) in table {
-        assert_eq!(outcome(body), expected, "{body}");
+        assert_eq!(run_test_body(body), expected, "{body}");
     }
 }
 
 #[test]
-fn the_world_is_made_up() {
+fn environment_is_fake() {
     let table = [
         ("local a, e = require('http').get('http://x.example/') t.equal(a, nil) t.equal(e, 'there is no network in \
           tests: set t.http')", "ok"),
@@ -311,12 +311,12 @@ fn the_world_is_made_up() {
         ("t.advance(-1)", "rules.lua:1: the clock goes forward, by a number of seconds"),
     ];
     for (body, expected) in table {
-        assert_eq!(outcome(body), expected, "{body}");
+        assert_eq!(run_test_body(body), expected, "{body}");
     }
 }
 
 #[test]
-fn functions_are_called_as_the_server_calls_them() {
+fn event_functions_are_called_as_by_the_server() {
     let script = r#"
 function restante.before.mail_from_accepted(session)
   seen = (seen or 0) + 1
@@ -375,5 +375,5 @@ FAIL  test_after
       rules.lua:19: assertion failed!
 4 tests, 2 failed
 ";
-    assert_eq!(printed(script), expected);
+    assert_eq!(run_script(script), expected);
 }

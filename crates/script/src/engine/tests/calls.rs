@@ -9,7 +9,7 @@ use restante_mail::message::Headline;
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
-use super::Stage;
+use super::Fixture;
 use crate::call_error::{CallError, CallErrorKind};
 use crate::event::Event;
 
@@ -31,16 +31,16 @@ fn message() -> IncomingMessage {
 
 /// Returns the kind, the line and the text.
 fn parts(error: &CallError) -> (CallErrorKind, Option<u32>, &str) {
-    let place = error.location.as_ref();
-    if let Some((file, _)) = place {
+    let location = error.location.as_ref();
+    if let Some((file, _)) = location {
         assert!(file.ends_with("/rules.lua"), "{file}");
     }
-    (error.kind, place.map(|(_, line)| *line), &error.text)
+    (error.kind, location.map(|(_, line)| *line), &error.text)
 }
 
 #[test]
 fn a_script_without_functions_changes_nothing() {
-    let mut engine = Stage::script("").engine().unwrap();
+    let mut engine = Fixture::script("").engine().unwrap();
     assert!(engine.handlers().is_empty());
     assert_eq!(engine.before_mail_from(&envelope()), Ok(Verdict::Defer));
     assert_eq!(engine.before_rcpt_to(&envelope(), &Address::from_parts("x", "y")), Ok(Verdict::Defer));
@@ -48,8 +48,8 @@ fn a_script_without_functions_changes_nothing() {
 }
 
 #[test]
-fn functions_decide_by_what_they_return() {
-    let stage = Stage::script(
+fn return_values_decide() {
+    let fixture = Fixture::script(
         "function inbucket.before.mail_from_accepted(session)
            if session.from.address == 'ann@example.org' then return smtp.deny(451, 'later') end
          end
@@ -61,7 +61,7 @@ fn functions_decide_by_what_they_return() {
            return false
          end",
     );
-    let mut engine = stage.engine().unwrap();
+    let mut engine = fixture.engine().unwrap();
     assert_eq!(engine.handlers(), [Event::MailFrom, Event::RcptTo, Event::BeforeStored]);
     assert_eq!(engine.before_mail_from(&envelope()), Ok(Verdict::Deny(Refusal::new(451, "later"))));
     assert_eq!(engine.before_rcpt_to(&envelope(), &Address::from_parts("eve", "example.org")), Ok(Verdict::Allow));
@@ -73,7 +73,7 @@ fn functions_decide_by_what_they_return() {
 }
 
 #[test]
-fn failures_are_told_with_their_lines_and_the_state_goes_on() {
+fn errors_have_lines_and_the_state_stays_usable() {
     let table = [
         ("error('no way')", CallErrorKind::Script, Some(3), "no way"),
         ("error('no way', 0)", CallErrorKind::Script, Some(3), "no way"),
@@ -105,8 +105,8 @@ fn failures_are_told_with_their_lines_and_the_state_goes_on() {
         let script = format!(
             "local n = 0\nfunction inbucket.before.mail_from_accepted(session) n = n + 1 if n > 1 then return smtp.allow() end\n{body}\nend"
         );
-        let stage = Stage::script(&script);
-        let mut engine = stage.engine().unwrap();
+        let fixture = Fixture::script(&script);
+        let mut engine = fixture.engine().unwrap();
         let error = engine.before_mail_from(&envelope()).unwrap_err();
         let (is_kind, is_line, is_text) = parts(&error);
         assert_eq!((is_kind, is_line), (kind, line), "{body}: {error}");
@@ -117,29 +117,29 @@ fn failures_are_told_with_their_lines_and_the_state_goes_on() {
 }
 
 #[test]
-fn functions_are_defined_while_the_script_is_loaded() {
-    let stage = Stage::script(
+fn event_functions_cannot_be_defined_in_calls() {
+    let fixture = Fixture::script(
         "function inbucket.before.mail_from_accepted()
            inbucket.after.message_stored = print
          end",
     );
-    let mut engine = stage.engine().unwrap();
+    let mut engine = fixture.engine().unwrap();
     let error = engine.before_mail_from(&envelope()).unwrap_err();
-    let told = "inbucket.after.message_stored has to be defined while the script is loaded";
-    assert_eq!(parts(&error), (CallErrorKind::Script, Some(2), told));
+    let expected = "inbucket.after.message_stored has to be defined while the script is loaded";
+    assert_eq!(parts(&error), (CallErrorKind::Script, Some(2), expected));
 }
 
 #[test]
-fn a_call_that_runs_out_of_memory_at_once_names_its_function() {
-    let stage = Stage::script("\nfunction inbucket.before.mail_from_accepted()\n  return ('x'):rep(1e9)\nend");
-    let mut engine = stage.engine().unwrap();
+fn memory_error_names_the_function() {
+    let fixture = Fixture::script("\nfunction inbucket.before.mail_from_accepted()\n  return ('x'):rep(1e9)\nend");
+    let mut engine = fixture.engine().unwrap();
     let error = engine.before_mail_from(&envelope()).unwrap_err();
     assert_eq!(parts(&error), (CallErrorKind::Memory, Some(2), "needs more than 16384 KiB of memory"));
     assert!(engine.is_spent());
 }
 
 #[test]
-fn a_script_that_cannot_be_loaded_says_where() {
+fn load_errors_have_file_and_line() {
     let table = [
         ("x = = 1", "rules.lua:1: unexpected symbol near '='"),
         ("\n\nfunction f(", "rules.lua:3: <name> or '...' expected near '<eof>'"),
@@ -147,32 +147,32 @@ fn a_script_that_cannot_be_loaded_says_where() {
         ("\nlocal x = nil + 1", "rules.lua:2: attempt to perform arithmetic on a nil value"),
     ];
     for (script, error) in table {
-        assert_eq!(Stage::script(script).result(), error);
+        assert_eq!(Fixture::script(script).result(), error);
     }
-    let error = Stage::script("\nfunction inbucket.before.no_such_event() end").result();
+    let error = Fixture::script("\nfunction inbucket.before.no_such_event() end").result();
     assert!(error.starts_with("rules.lua:2: ") && error.contains("no_such_event"), "{error}");
 }
 
 #[test]
-fn long_paths_are_named_in_full() {
-    let mut stage = Stage::new(&[]);
-    stage.folder =
-        stage.folder.join("a-rather-long-name-of-a-folder").join("and-another-one-to-be-sure-that-it-is-cut");
-    std::fs::create_dir_all(&stage.folder).unwrap();
-    std::fs::write(stage.folder.join("rules.lua"), "require('bad')").unwrap();
-    std::fs::write(stage.folder.join("bad.lua"), "error('oh')").unwrap();
-    assert_eq!(stage.result(), "bad.lua:1: oh");
-    std::fs::write(stage.folder.join("rules.lua"), "x = = 1").unwrap();
-    assert_eq!(stage.result(), "rules.lua:1: unexpected symbol near '='");
+fn long_paths_are_shown_in_full() {
+    let mut fixture = Fixture::new(&[]);
+    fixture.folder =
+        fixture.folder.join("a-rather-long-name-of-a-folder").join("and-another-one-to-be-sure-that-it-is-cut");
+    std::fs::create_dir_all(&fixture.folder).unwrap();
+    std::fs::write(fixture.folder.join("rules.lua"), "require('bad')").unwrap();
+    std::fs::write(fixture.folder.join("bad.lua"), "error('oh')").unwrap();
+    assert_eq!(fixture.result(), "bad.lua:1: oh");
+    std::fs::write(fixture.folder.join("rules.lua"), "x = = 1").unwrap();
+    assert_eq!(fixture.result(), "rules.lua:1: unexpected symbol near '='");
 }
 
 #[test]
-fn an_error_that_cannot_say_what_it_is_has_a_place() {
+fn error_without_text_has_a_location() {
     let script = "function inbucket.before.mail_from_accepted()
   local silent = setmetatable({}, {__tostring = function() error('again') end})
   error(silent)
 end";
-    let mut engine = Stage::script(script).engine().unwrap();
+    let mut engine = Fixture::script(script).engine().unwrap();
     let error = engine.before_mail_from(&envelope()).unwrap_err();
     assert_eq!(parts(&error), (CallErrorKind::Script, Some(1), "error in error handling"));
 }

@@ -2,12 +2,12 @@
 
 use mlua::Function;
 
-use super::{Stage, all_give, text};
+use super::{Fixture, check_results, global_text};
 use crate::event::Event;
 
 #[test]
-fn what_a_call_assigns_is_gone_after_it() {
-    let stage = Stage::new(&[
+fn globals_of_a_call_are_cleared() {
+    let fixture = Fixture::new(&[
         (
             "rules.lua",
             "count, kept = 10, 0
@@ -29,19 +29,19 @@ fn what_a_call_assigns_is_gone_after_it() {
         ),
         ("later.lua", "function later_on() return 'later' end return true"),
     ]);
-    let mut engine = stage.engine().unwrap();
+    let mut engine = fixture.engine().unwrap();
     let step: Function = engine.lua().globals().get("step").unwrap();
     for _ in 0..3 {
         let value = engine.call(Some(Event::MailFrom), &step, ()).unwrap();
         assert_eq!(value.to_string().unwrap(), "11 1 1 1 1 1 later");
-        assert_eq!((text(&engine, "count"), text(&engine, "fresh")), ("10".to_owned(), "nil".to_owned()));
+        assert_eq!((global_text(&engine, "count"), global_text(&engine, "fresh")), ("10".to_owned(), "nil".to_owned()));
     }
 }
 
 #[test]
-fn what_a_failed_call_assigned_is_gone_too() {
-    let stage = Stage::script("function f() if x then return 'seen' end x = 1 error('no') end");
-    let mut engine = stage.engine().unwrap();
+fn globals_of_a_failed_call_are_cleared() {
+    let fixture = Fixture::script("function f() if x then return 'seen' end x = 1 error('no') end");
+    let mut engine = fixture.engine().unwrap();
     let f: Function = engine.lua().globals().get("f").unwrap();
     for _ in 0..2 {
         assert!(engine.call(Some(Event::MailFrom), &f, ()).is_err());
@@ -49,9 +49,9 @@ fn what_a_failed_call_assigned_is_gone_too() {
 }
 
 #[test]
-fn locals_of_the_script_stay_in_its_state() {
-    let stage = Stage::script("local n = 0 function f() n = n + 1 return n end");
-    let mut engine = stage.engine().unwrap();
+fn locals_of_the_script_persist() {
+    let fixture = Fixture::script("local n = 0 function f() n = n + 1 return n end");
+    let mut engine = fixture.engine().unwrap();
     let f: Function = engine.lua().globals().get("f").unwrap();
     let values: Vec<_> =
         (0..3).map(|_| engine.call(Some(Event::MailFrom), &f, ()).unwrap().to_string().unwrap()).collect();
@@ -59,17 +59,18 @@ fn locals_of_the_script_stay_in_its_state() {
 }
 
 #[test]
-fn functions_are_found_by_name() {
-    let stage = Stage::script("function test_b() end local function hidden() end test_a = function() end other = 1");
-    let engine = stage.engine().unwrap();
+fn finds_functions_by_name() {
+    let fixture =
+        Fixture::script("function test_b() end local function hidden() end test_a = function() end other = 1");
+    let engine = fixture.engine().unwrap();
     assert_eq!(engine.functions(), ["test_a", "test_b"]);
     assert!(engine.global("test_a").is_some_and(|value| value.is_function()));
     assert!(engine.global("hidden").is_none());
 }
 
 #[test]
-fn globals_are_one_table_for_scripts() {
-    all_give(&[
+fn globals_look_like_one_table() {
+    check_results(&[
         ("x = 1 result = _G.x + getfenv().x + getfenv(0).x", "3"),
         ("result = _G._G == _G and require('_G') == _G", "true"),
         ("print = nil result = type(print)", "function"),
@@ -90,14 +91,17 @@ fn globals_are_one_table_for_scripts() {
 }
 
 #[test]
-fn the_table_of_events_cannot_be_replaced() {
+fn inbucket_cannot_be_replaced() {
     let table = [
-        ("inbucket = {before = {}}", "rules.lua: the global inbucket is replaced by a table; its fields are to be set"),
-        ("restante = 1", "rules.lua: the global restante is replaced by a number; its fields are to be set"),
+        (
+            "inbucket = {before = {}}",
+            "rules.lua: the script replaces the global inbucket by a table; set its fields instead",
+        ),
+        ("restante = 1", "rules.lua: the script replaces the global restante by a number; set its fields instead"),
         ("inbucket = inbucket or {} restante = inbucket result = 'well'", "well"),
     ];
     for (script, result) in table {
-        assert_eq!(Stage::script(script).result(), result, "{script}");
+        assert_eq!(Fixture::script(script).result(), result, "{script}");
     }
 }
 
@@ -113,6 +117,6 @@ fn guards_against_misspelled_globals_work() {
         ("result = type(getmetatable(_G).__index)", "function"),
     ];
     for (script, result) in table {
-        assert_eq!(Stage::script(&format!("{guard}{script}")).result(), result, "{script}");
+        assert_eq!(Fixture::script(&format!("{guard}{script}")).result(), result, "{script}");
     }
 }

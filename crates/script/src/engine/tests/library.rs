@@ -2,12 +2,12 @@
 
 use mlua::Value;
 
-use super::{Stage, all_give};
+use super::{Fixture, check_results};
 use crate::services::Level;
 
 #[test]
-fn what_scripts_rely_on_is_there() {
-    all_give(&[
+fn common_library_functions_work() {
+    check_results(&[
         ("result = _VERSION", "Lua 5.1"),
         ("for i = 1, 3 do if i == 2 then goto done end result = i ::done:: end", "3"),
         ("result = #arg == 0", "rules.lua:1: attempt to get length of global 'arg' (a nil value)"),
@@ -40,7 +40,7 @@ fn what_scripts_rely_on_is_there() {
 
 #[test]
 fn coroutines_yield_across_pcall_and_pass_values() {
-    all_give(&[
+    check_results(&[
         (
             "local co = coroutine.create(function(a) local b = coroutine.yield(a + 1) \
              local _, c = pcall(function() return coroutine.yield(b * 2) end) error('e' .. c, 0) end) \
@@ -57,7 +57,7 @@ fn coroutines_yield_across_pcall_and_pass_values() {
 
 #[test]
 fn catching_errors_works_as_in_lua() {
-    all_give(&[
+    check_results(&[
         ("result = select('#', pcall(function() return nil, nil end))", "3"),
         ("local ok, e = pcall(error, {code = 7}) result = tostring(ok) .. e.code", "false7"),
         ("local ok, e = pcall(function() error('x') end) result = e:match('[^/]*$')", "rules.lua:1: x"),
@@ -80,8 +80,8 @@ fn catching_errors_works_as_in_lua() {
 }
 
 #[test]
-fn nothing_ends_the_server_or_changes_its_locale() {
-    all_give(&[
+fn scripts_cannot_exit_or_change_the_locale() {
+    check_results(&[
         ("\nos.exit(1)", "rules.lua:2: os.exit is not there for scripts: it would end the server"),
         ("result = tostring(os.setlocale('de_DE.UTF-8')) .. os.setlocale()", "nilC"),
         ("package.loadlib('libc.so.6', '*')", "rules.lua:1: package.loadlib is disabled in safe mode"),
@@ -90,8 +90,8 @@ fn nothing_ends_the_server_or_changes_its_locale() {
 }
 
 #[test]
-fn no_call_changes_what_others_see() {
-    let engine = Stage::script("function reach(f) return f() end").engine().unwrap();
+fn calls_cannot_affect_each_other() {
+    let engine = Fixture::script("function reach(f) return f() end").engine().unwrap();
     let table = [
         "getfenv(pcall).poison = true return poison",
         "getfenv(restante.sleep).poison = true return poison",
@@ -102,37 +102,37 @@ fn no_call_changes_what_others_see() {
         "return pcall(require, 'table.clear') or pcall(require, 'table.new')",
     ];
     for script in table {
-        let (said, _): (Value, Value) = engine.lua().load(script).call(()).unwrap_or_default();
-        assert!(matches!(said, Value::Nil | Value::Boolean(false)), "{script}: {said:?}");
+        let (result, _): (Value, Value) = engine.lua().load(script).call(()).unwrap_or_default();
+        assert!(matches!(result, Value::Nil | Value::Boolean(false)), "{script}: {result:?}");
     }
 }
 
 #[test]
-fn calls_are_told_that_they_cannot_change_how_texts_behave() {
+fn changing_the_string_metatable_in_a_call_raises() {
     let script = "function see() assert(getmetatable('').__index == string) end
         function set() getmetatable('').__index = nil end
         function add() getmetatable('').__mod = string.format end";
-    let mut engine = Stage::script(script).engine().unwrap();
+    let mut engine = Fixture::script(script).engine().unwrap();
     for (name, line) in [("set", 2), ("add", 3)] {
         let f = engine.lua().globals().get(name).unwrap();
         let error = engine.call(None, &f, ()).unwrap_err();
         assert_eq!(error.text, "the string metatable is sealed once the script is loaded", "{name}");
         assert_eq!(error.location.unwrap().1, line, "{name}");
     }
-    let see = engine.lua().globals().get("see").unwrap();
-    engine.call(None, &see, ()).unwrap();
+    let read = engine.lua().globals().get("see").unwrap();
+    engine.call(None, &read, ()).unwrap();
 }
 
 #[test]
-fn the_way_texts_behave_belongs_to_the_script() {
+fn script_can_change_the_string_metatable_while_loading() {
     let script = "getmetatable('').__mod = string.format result = ('%d of %s') % 7";
-    assert!(Stage::script(script).result().contains("bad argument"), "{script}");
-    all_give(&[("getmetatable('').__unm = string.reverse result = -'abc'", "cba")]);
+    assert!(Fixture::script(script).result().contains("bad argument"), "{script}");
+    check_results(&[("getmetatable('').__unm = string.reverse result = -'abc'", "cba")]);
 }
 
 #[test]
-fn coroutines_are_those_of_lua() {
-    all_give(&[
+fn coroutines_work_as_in_lua() {
+    check_results(&[
         ("result = coroutine.wrap(string.upper)('x')", "X"),
         ("result = select(2, coroutine.resume(coroutine.create(math.max), 1, 3, 2))", "3"),
         ("coroutine.create(1)", "rules.lua:1: bad argument #1 to 'create' (function expected, got number)"),
@@ -148,25 +148,25 @@ fn coroutines_are_those_of_lua() {
 }
 
 #[test]
-fn a_call_writes_only_so_many_lines() {
-    let stage = Stage::script("local log = require('logger') for i = 1, 3000 do print(i) log.info(i) end");
-    stage.engine().unwrap();
-    let log = stage.log.0.lock().unwrap();
+fn log_lines_of_a_call_are_limited() {
+    let fixture = Fixture::script("local log = require('logger') for i = 1, 3000 do print(i) log.info(i) end");
+    fixture.engine().unwrap();
+    let log = fixture.log.0.lock().unwrap();
     assert_eq!(log.len(), 1001);
     assert_eq!(log[999], (Level::Info, "500".to_owned()));
     assert_eq!(log[1000], (Level::Warn, "further debug and info lines of this call are left out".to_owned()));
 }
 
 #[test]
-fn warnings_have_room_whatever_else_is_written() {
-    let stage = Stage::script(
+fn warnings_have_their_own_quota() {
+    let fixture = Fixture::script(
         "local log = require('logger')
          for i = 1, 3000 do log.debug(i) end print('heard')
          for i = 1, 3000 do print(i) end
          for i = 1, 3000 do log.warn(i) log.error(i) end",
     );
-    stage.engine().unwrap();
-    let log = stage.log.0.lock().unwrap();
+    fixture.engine().unwrap();
+    let log = fixture.log.0.lock().unwrap();
     assert_eq!(log.len(), 2002);
     assert_eq!(log[0], (Level::Info, "heard".to_owned()));
     assert_eq!(log[1001], (Level::Warn, "1".to_owned()));
@@ -175,8 +175,8 @@ fn warnings_have_room_whatever_else_is_written() {
 }
 
 #[test]
-fn bytecode_is_refused_everywhere() {
-    let dump = "local code = string.dump(function() return 1 end) ";
+fn rejects_bytecode() {
+    let prefix = "local code = string.dump(function() return 1 end) ";
     let file = "local name = os.tmpname() local f = io.open(name, 'wb') f:write(code) f:close() ";
     let table = [
         "result = select(2, loadstring(code))",
@@ -187,17 +187,17 @@ fn bytecode_is_refused_everywhere() {
         "FILE package.path = name result = select(2, pcall(require, 'x')) os.remove(name)",
     ];
     for script in table {
-        let result = Stage::script(&format!("{dump}{}", script.replace("FILE", file))).result();
+        let result = Fixture::script(&format!("{prefix}{}", script.replace("FILE", file))).result();
         assert!(result.ends_with("attempt to load chunk with wrong mode"), "{script}: {result}");
     }
-    let stage = Stage::new(&[("rules.lua", "require('code')"), ("code.lua", "\u{1b}LJ\u{2}")]);
-    assert!(stage.result().ends_with("attempt to load chunk with wrong mode"), "{}", stage.result());
-    assert_eq!(Stage::script("\u{1b}LJ\u{2}").result(), "rules.lua: attempt to load a binary chunk (mode is 't')");
+    let fixture = Fixture::new(&[("rules.lua", "require('code')"), ("code.lua", "\u{1b}LJ\u{2}")]);
+    assert!(fixture.result().ends_with("attempt to load chunk with wrong mode"), "{}", fixture.result());
+    assert_eq!(Fixture::script("\u{1b}LJ\u{2}").result(), "rules.lua: attempt to load a binary chunk (mode is 't')");
 }
 
 #[test]
-fn text_is_loaded() {
-    all_give(&[
+fn loads_source_text() {
+    check_results(&[
         ("result = loadstring('return 1 + 1')()", "2"),
         ("result = load('return x', 'name', nil, {x = 5})()", "5"),
         ("local parts = {'return ', '7'} result = load(function() return table.remove(parts, 1) end)()", "7"),
@@ -215,19 +215,19 @@ fn text_is_loaded() {
 
 #[test]
 fn print_writes_to_the_log() {
-    let stage = Stage::script(
+    let fixture = Fixture::script(
         "print('a', 1, nil, true, setmetatable({}, {__tostring = function() return 'T' end})) print() print(('ä'):rep(9000))",
     );
-    stage.engine().unwrap();
-    let log = stage.log.0.lock().unwrap();
+    fixture.engine().unwrap();
+    let log = fixture.log.0.lock().unwrap();
     assert_eq!(log[0], (Level::Info, "a\t1\tnil\ttrue\tT".to_owned()));
     assert_eq!(log[1], (Level::Info, String::new()));
     assert_eq!(log[2].1.len(), 8192);
 }
 
 #[test]
-fn debug_tells_where() {
-    all_give(&[
+fn debug_functions_return_locations() {
+    check_results(&[
         (
             "\nlocal i = debug.getinfo(1, 'Sl') result = i.currentline .. i.short_src:match('[^/]*$') .. i.what",
             "2rules.luamain",
@@ -244,8 +244,8 @@ fn debug_tells_where() {
 }
 
 #[test]
-fn the_sandbox_has_neither_files_nor_programs() {
-    let gone = [
+fn sandbox_removes_files_and_programs() {
+    let removed = [
         "io",
         "os.execute",
         "os.remove",
@@ -267,11 +267,11 @@ fn the_sandbox_has_neither_files_nor_programs() {
         "debug.sethook",
         "debug.getregistry",
     ];
-    for name in gone {
-        let stage = Stage::script(&format!("result = tostring({name})"));
-        assert_eq!(stage.sandboxed().result(), "nil", "{name}");
+    for name in removed {
+        let fixture = Fixture::script(&format!("result = tostring({name})"));
+        assert_eq!(fixture.sandboxed().result(), "nil", "{name}");
     }
-    let there = [
+    let kept = [
         "os.time",
         "os.date",
         "os.clock",
@@ -287,10 +287,10 @@ fn the_sandbox_has_neither_files_nor_programs() {
         "print",
         "debug.traceback",
     ];
-    for name in there {
-        let stage = Stage::script(&format!("result = type({name})"));
-        assert_eq!(stage.sandboxed().result(), "function", "{name}");
+    for name in kept {
+        let fixture = Fixture::script(&format!("result = type({name})"));
+        assert_eq!(fixture.sandboxed().result(), "function", "{name}");
     }
-    let lost = Stage::script("result = tostring(pcall(require, 'io'))").sandboxed();
-    assert_eq!(lost.result(), "false");
+    let fixture = Fixture::script("result = tostring(pcall(require, 'io'))").sandboxed();
+    assert_eq!(fixture.result(), "false");
 }

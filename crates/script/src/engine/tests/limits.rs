@@ -4,14 +4,14 @@ use std::panic::resume_unwind;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Stage;
+use super::Fixture;
 use super::calls::envelope;
 use crate::call_error::CallErrorKind;
 use crate::event::Event;
 use crate::limits::THREAD_STACK_BYTES;
 
 /// Scripts that never end. The error names line 1.
-const ENDLESS: &[&str] = &[
+const ENDLESS_SCRIPTS: &[&str] = &[
     "while true do end",
     "while true do pcall(function() while true do end end) end",
     "local function again() pcall(again) end while true do again() end",
@@ -46,20 +46,20 @@ const ENDLESS: &[&str] = &[
 ];
 
 #[test]
-fn nothing_goes_on_after_the_deadline() {
-    on_the_stack_of_a_worker(|| {
-        for script in ENDLESS {
-            let mut stage = Stage::script(script);
-            stage.settings.timeout = Duration::from_millis(30);
+fn endless_scripts_stop_at_the_deadline() {
+    run_on_worker_stack(|| {
+        for script in ENDLESS_SCRIPTS {
+            let mut fixture = Fixture::script(script);
+            fixture.settings.timeout = Duration::from_millis(30);
             let started = Instant::now();
-            assert_eq!(stage.result(), "rules.lua:1: took longer than 30ms", "{script}");
+            assert_eq!(fixture.result(), "rules.lua:1: took longer than 30ms", "{script}");
             assert!(started.elapsed() < Duration::from_mins(1), "{script}");
         }
     });
 }
 
 /// Scripts that nest calls on the stack of the thread, alone and combined.
-const NESTED: &[&str] = &[
+const NESTING_SCRIPTS: &[&str] = &[
     "local f f = function() coroutine.wrap(f)() end f()",
     "local f f = function() coroutine.wrap(f)() end while true do pcall(f) end",
     "local f f = function() coroutine.resume(coroutine.create(f)) end f()",
@@ -73,13 +73,13 @@ const NESTED: &[&str] = &[
 ];
 
 #[test]
-fn calls_that_nest_without_end_do_not_end_the_process() {
-    on_the_stack_of_a_worker(|| {
-        for script in NESTED {
-            let mut stage = Stage::script(script);
-            stage.settings.timeout = Duration::from_mins(1);
-            stage.settings.max_memory_bytes = 256 * 1024 * 1024;
-            assert_eq!(stage.result(), "rules.lua:1: nests its calls too deeply", "{script}");
+fn endless_nesting_is_an_error() {
+    run_on_worker_stack(|| {
+        for script in NESTING_SCRIPTS {
+            let mut fixture = Fixture::script(script);
+            fixture.settings.timeout = Duration::from_mins(1);
+            fixture.settings.max_memory_bytes = 256 * 1024 * 1024;
+            assert_eq!(fixture.result(), "rules.lua:1: nests its calls too deeply", "{script}");
         }
     });
 }
@@ -109,26 +109,26 @@ const CHAIN: &str = "local t = setmetatable({}, {__tostring = function() return 
                      pcall(tostring, t) table.sort({t, t}, tostring) result = 'over'";
 
 /// The possible results. If a wrapped function calls itself, Lua raises an error because the coroutine is running.
-const ENDS: &[&str] =
+const POSSIBLE_RESULTS: &[&str] =
     &["over", "stack overflow", "nests its calls too deeply", "took longer than 1s", "cannot resume dead coroutine"];
 
 #[test]
-fn chains_of_functions_do_not_end_the_process() {
-    on_the_stack_of_a_worker(|| {
+fn long_chains_of_c_functions_do_not_crash() {
+    run_on_worker_stack(|| {
         for wrap in ["", "coroutine.wrap"] {
             for link in LINKS {
                 let link = link.replace("WRAP", wrap);
-                let mut stage = Stage::script(&CHAIN.replace("LINK", &link));
-                stage.settings.timeout = Duration::from_secs(1);
-                stage.settings.max_memory_bytes = 1024 * 1024 * 1024;
-                let result = stage.result();
-                assert!(ENDS.iter().any(|end| result.ends_with(end)), "{link}: {result}");
+                let mut fixture = Fixture::script(&CHAIN.replace("LINK", &link));
+                fixture.settings.timeout = Duration::from_secs(1);
+                fixture.settings.max_memory_bytes = 1024 * 1024 * 1024;
+                let result = fixture.result();
+                assert!(POSSIBLE_RESULTS.iter().any(|end| result.ends_with(end)), "{link}: {result}");
             }
         }
     });
 }
 
-fn on_the_stack_of_a_worker(work: impl FnOnce() + Send + 'static) {
+fn run_on_worker_stack(work: impl FnOnce() + Send + 'static) {
     let thread = thread::Builder::new().stack_size(THREAD_STACK_BYTES).spawn(work).unwrap();
     if let Err(panic) = thread.join() {
         resume_unwind(panic);
@@ -136,11 +136,11 @@ fn on_the_stack_of_a_worker(work: impl FnOnce() + Send + 'static) {
 }
 
 #[test]
-fn the_line_of_an_endless_loop_is_named_and_the_state_is_spent() {
-    let mut stage = Stage::script("function busy()\n  local i = 0\n  while true do\n    i = i + 1 end\nend");
+fn endless_loop_names_its_line_and_spends_the_state() {
+    let mut fixture = Fixture::script("function busy()\n  local i = 0\n  while true do\n    i = i + 1 end\nend");
     // Enough time to load the script on a busy machine.
-    stage.settings.timeout = Duration::from_secs(3);
-    let mut engine = stage.engine().unwrap();
+    fixture.settings.timeout = Duration::from_secs(3);
+    let mut engine = fixture.engine().unwrap();
     let busy = engine.lua().globals().get("busy").unwrap();
     assert!(!engine.is_spent());
     let error = engine.call(Some(Event::AfterStored), &busy, ()).unwrap_err();
@@ -151,7 +151,7 @@ fn the_line_of_an_endless_loop_is_named_and_the_state_is_spent() {
 }
 
 #[test]
-fn other_threads_can_know_where_a_call_is() {
+fn other_threads_can_read_the_location() {
     let table = [
         ("function inbucket.before.mail_from_accepted() end", 2..=2, "it was over too soon to be seen"),
         (
@@ -160,21 +160,21 @@ fn other_threads_can_know_where_a_call_is() {
             "where it was seen last",
         ),
     ];
-    for (script, lines, why) in table {
-        let stage = Stage::script(&format!("\n{script}"));
-        let mut engine = stage.engine().unwrap();
-        let whereabouts = engine.location();
+    for (script, lines, reason) in table {
+        let fixture = Fixture::script(&format!("\n{script}"));
+        let mut engine = fixture.engine().unwrap();
+        let location = engine.location();
         engine.before_mail_from(&envelope()).unwrap();
-        let place = thread::spawn(move || whereabouts.best_known(Event::MailFrom)).join().unwrap();
-        let (file, line) = place.unwrap();
-        assert!(file.ends_with("/rules.lua") && lines.contains(&line), "{why}: {file}:{line}");
+        let found = thread::spawn(move || location.best_known(Event::MailFrom)).join().unwrap();
+        let (file, line) = found.unwrap();
+        assert!(file.ends_with("/rules.lua") && lines.contains(&line), "{reason}: {file}:{line}");
     }
-    let engine = Stage::script("").engine().unwrap();
+    let engine = Fixture::script("").engine().unwrap();
     assert_eq!(engine.location().best_known(Event::MailFrom), None);
 }
 
 /// Scripts that fill the memory with small or large allocations, and attempts to bypass the limit.
-const GREEDY: &[&str] = &[
+const GREEDY_SCRIPTS: &[&str] = &[
     "local t = {} while true do t[#t + 1] = {} end",
     "local s = 'x' while true do s = s .. s end",
     "local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end",
@@ -194,17 +194,17 @@ const GREEDY: &[&str] = &[
 ];
 
 #[test]
-fn no_state_holds_more_than_it_may() {
-    for script in GREEDY {
-        let result = Stage::script(script).result();
+fn memory_limit_is_enforced() {
+    for script in GREEDY_SCRIPTS {
+        let result = Fixture::script(script).result();
         assert!(result.ends_with("needs more than 16384 KiB of memory"), "{script}: {result}");
     }
 }
 
 #[test]
-fn a_memory_error_that_was_caught_ends_the_call_with_the_line() {
-    let stage = Stage::script("function f()\n  pcall(string.rep, 'x', 1e9)\n  return 1\nend");
-    let mut engine = stage.engine().unwrap();
+fn caught_memory_error_ends_the_call() {
+    let fixture = Fixture::script("function f()\n  pcall(string.rep, 'x', 1e9)\n  return 1\nend");
+    let mut engine = fixture.engine().unwrap();
     let f = engine.lua().globals().get("f").unwrap();
     let error = engine.call(None, &f, ()).unwrap_err();
     assert_eq!(error.kind, CallErrorKind::Memory);
@@ -213,15 +213,15 @@ fn a_memory_error_that_was_caught_ends_the_call_with_the_line() {
 }
 
 #[test]
-fn who_speaks_of_memory_has_not_run_out_of_it() {
+fn raising_the_memory_error_text_is_harmless() {
     let table = [
         "pcall(error, 'not enough memory')",
         "pcall(assert, false, 'not enough memory')",
         "xpcall(function() error('boom') end, function() return 'not enough memory' end)",
     ];
     for script in table {
-        let stage = Stage::script(&format!("local ok, why = {script} result = why"));
-        assert_eq!(stage.result(), "not enough memory.", "{script}");
+        let fixture = Fixture::script(&format!("local ok, why = {script} result = why"));
+        assert_eq!(fixture.result(), "not enough memory.", "{script}");
     }
 }
 
@@ -229,24 +229,25 @@ fn who_speaks_of_memory_has_not_run_out_of_it() {
 fn garbage_does_not_count() {
     let script = "local s for i = 1, 3000 do s = ('x'):rep(100000) .. i end collectgarbage('stop') \
                   for i = 1, 300000 do local t = {{}, {}} end result = #s";
-    assert_eq!(Stage::script(script).result(), "100004");
+    assert_eq!(Fixture::script(script).result(), "100004");
 }
 
 #[test]
-fn what_calls_leave_behind_is_collected_in_time() {
-    let stage = Stage::script("function f() for i = 1, 10 do local from = smtp_session.new().from end end");
-    let mut engine = stage.engine().unwrap();
+fn garbage_of_calls_is_collected_in_time() {
+    let fixture = Fixture::script("function f() for i = 1, 10 do local from = smtp_session.new().from end end");
+    let mut engine = fixture.engine().unwrap();
     let f = engine.lua().globals().get("f").unwrap();
     for _ in 0..2000 {
         engine.call(Some(Event::AfterStored), &f, ()).unwrap();
         let used = engine.lua().used_memory();
-        assert!(used < stage.settings.max_memory_bytes / 4, "{used}");
+        assert!(used < fixture.settings.max_memory_bytes / 4, "{used}");
     }
 }
 
 #[test]
-fn recursion_without_end_is_an_ordinary_error() {
-    let stage = Stage::script("local function f() return 1 + f() end\nresult = select(2, pcall(f)) local g = f\ng()");
-    let error = stage.result();
+fn endless_recursion_is_an_ordinary_error() {
+    let fixture =
+        Fixture::script("local function f() return 1 + f() end\nresult = select(2, pcall(f)) local g = f\ng()");
+    let error = fixture.result();
     assert!(error.starts_with("rules.lua:1: stack overflow"), "{error}");
 }

@@ -24,22 +24,22 @@ use crate::modules::SharedDict;
 use crate::services::{Level, Log, LogField, Services, SystemClock};
 
 /// A folder with a script and the files next to it, and the settings for it.
-struct Stage {
+struct Fixture {
     folder: PathBuf,
     /// Removes the folder when dropped.
     _dir: TestDir,
     settings: Settings,
-    log: Arc<Memory>,
+    log: Arc<RecordingLog>,
 }
 
-impl Stage {
+impl Fixture {
     fn new(files: &[(&str, &str)]) -> Self {
         let dir = TestDir::new();
         let folder = dir.path().to_owned();
-        for (name, text) in files {
+        for (name, global_text) in files {
             let path = folder.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+            fs::write(path, global_text).unwrap();
         }
         let settings = Settings {
             paths: Vec::new(),
@@ -56,8 +56,8 @@ impl Stage {
     }
 
     /// Creates a folder with only a script.
-    fn script(text: &str) -> Self {
-        Self::new(&[("rules.lua", text)])
+    fn script(global_text: &str) -> Self {
+        Self::new(&[("rules.lua", global_text)])
     }
 
     fn sandboxed(mut self) -> Self {
@@ -67,7 +67,7 @@ impl Stage {
 
     fn program(&self) -> Result<Program, String> {
         let log: Arc<dyn Log> = Arc::clone(&self.log) as _;
-        let (http, mail, clock) = (Arc::new(Nothing), Arc::new(FakeMail::default()), Arc::new(SystemClock));
+        let (http, mail, clock) = (Arc::new(NoNetwork), Arc::new(FakeMail::default()), Arc::new(SystemClock));
         let services = Services { http, mail, log, clock, commands: Arc::default() };
         Program::read(&self.folder.join("rules.lua"), &self.settings, services, Arc::new(SharedDict::new()))
             .map_err(|error| error.to_string())
@@ -80,42 +80,42 @@ impl Stage {
     /// Loads the script. Returns its global `result`, or the error without the folder.
     fn result(&self) -> String {
         match self.engine() {
-            Ok(engine) => text(&engine, "result"),
+            Ok(engine) => global_text(&engine, "result"),
             Err(error) => error.replace(&format!("{}/", self.folder.display()), ""),
         }
     }
 }
 
 /// Returns a global as text.
-fn text(engine: &Engine, name: &str) -> String {
+fn global_text(engine: &Engine, name: &str) -> String {
     engine.global(name).unwrap_or(Value::Nil).to_string().unwrap()
 }
 
 /// Runs every script of a table and compares the result or the error.
-fn all_give(table: &[(&str, &str)]) {
+fn check_results(table: &[(&str, &str)]) {
     for (script, result) in table {
-        assert_eq!(Stage::script(script).result(), *result, "{script}");
+        assert_eq!(Fixture::script(script).result(), *result, "{script}");
     }
 }
 
 /// Records log lines, at the default log level.
 #[derive(Default)]
-struct Memory(Mutex<Vec<(Level, String)>>);
+struct RecordingLog(Mutex<Vec<(Level, String)>>);
 
-impl Log for Memory {
+impl Log for RecordingLog {
     fn is_enabled(&self, level: Level) -> bool {
         level != Level::Debug
     }
 
-    fn write(&self, level: Level, text: &str, _: &[LogField]) {
-        self.0.lock().unwrap().push((level, text.to_owned()));
+    fn write(&self, level: Level, global_text: &str, _: &[LogField]) {
+        self.0.lock().unwrap().push((level, global_text.to_owned()));
     }
 }
 
 /// A network on which every request times out.
-struct Nothing;
+struct NoNetwork;
 
-impl HttpService for Nothing {
+impl HttpService for NoNetwork {
     fn send(&self, _: &Request) -> Result<Response, HttpError> {
         Err(HttpError::Timeout)
     }

@@ -31,39 +31,40 @@ pub(super) fn send(lua: &Lua, client: &dyn HttpService, requests: &Table) -> mlu
         return Err(mlua::Error::runtime(format!("a batch has at most {MAX_REQUESTS} requests")));
     }
     let deadline = CallContext::current(lua)?.deadline;
-    let answers = lua.create_table()?;
+    let responses = lua.create_table()?;
     let errors = lua.create_table()?;
     let mut queue = Vec::with_capacity(count);
-    let mut room = RequestBudget::new(lua);
-    for place in 1..=count {
-        match parse_entry(&mut room, &requests.raw_get(place)?) {
-            Ok(request) => queue.push((place, request)),
-            Err(RequestError::Invalid(why)) => errors.raw_set(place, why)?,
+    let mut budget = RequestBudget::new(lua);
+    for index in 1..=count {
+        match parse_entry(&mut budget, &requests.raw_get(index)?) {
+            Ok(request) => queue.push((index, request)),
+            Err(RequestError::Invalid(reason)) => errors.raw_set(index, reason)?,
             Err(RequestError::TooLarge) => return Err(mlua::Error::runtime("the requests of the batch are too long")),
             Err(RequestError::Lua(error)) => return Err(error),
         }
     }
-    let mut left = MAX_RESPONSE_BYTES;
-    send_all(client, queue, deadline, |place, response| {
+    let mut remaining = MAX_RESPONSE_BYTES;
+    send_all(client, queue, deadline, |index, response| {
         let response = response.and_then(|response| {
             // Smaller responses may still fit.
-            left = left.checked_sub(response_size(&response)).ok_or("the answers of the batch are too long")?;
+            remaining =
+                remaining.checked_sub(response_size(&response)).ok_or("the answers of the batch are too long")?;
             Ok(response)
         });
         match to_lua_result(lua, response)? {
-            Ok(response) => answers.raw_set(place, response),
-            Err(why) => errors.raw_set(place, why),
+            Ok(response) => responses.raw_set(index, response),
+            Err(reason) => errors.raw_set(index, reason),
         }
     })?;
     let errors = (!errors.is_empty()).then_some(errors);
-    Ok((answers, errors))
+    Ok((responses, errors))
 }
 
-fn parse_entry(room: &mut RequestBudget<'_>, entry: &Value) -> Result<Request, RequestError> {
+fn parse_entry(budget: &mut RequestBudget<'_>, entry: &Value) -> Result<Request, RequestError> {
     let Value::Table(entry) = entry else {
         return Err(RequestError::Invalid("a request is a table {method, url, options}".to_owned()));
     };
-    options::parse_request(room, &entry.raw_get(1)?, &entry.raw_get(2)?, &entry.raw_get(3)?)
+    options::parse_request(budget, &entry.raw_get(1)?, &entry.raw_get(2)?, &entry.raw_get(3)?)
 }
 
 fn response_size(response: &Response) -> usize {
@@ -79,16 +80,16 @@ fn send_all(
     mut take: impl FnMut(usize, Result<Response, String>) -> mlua::Result<()>,
 ) -> mlua::Result<()> {
     if client.requires_caller_thread() {
-        return queue.into_iter().try_for_each(|(place, request)| take(place, send_within(client, request, deadline)));
+        return queue.into_iter().try_for_each(|(index, request)| take(index, send_within(client, request, deadline)));
     }
     let workers = queue.len().min(MAX_IN_FLIGHT);
     let queue = Mutex::new(queue.into_iter());
     let (sender, receiver) = mpsc::sync_channel(0);
     let work = |sender: mpsc::SyncSender<_>| {
         let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-        while let Some((place, request)) = next() {
+        while let Some((index, request)) = next() {
             // The receiver is gone if a response could not be stored. The other requests are not needed then.
-            if sender.send((place, send_within(client, request, deadline))).is_err() {
+            if sender.send((index, send_within(client, request, deadline))).is_err() {
                 return;
             }
         }
@@ -102,8 +103,8 @@ fn send_all(
             thread.spawn_scoped(scope, move || work(sender)).map_err(mlua::Error::external)?;
         }
         drop(sender);
-        for (place, response) in receiver {
-            take(place, response)?;
+        for (index, response) in receiver {
+            take(index, response)?;
         }
         Ok(())
     })

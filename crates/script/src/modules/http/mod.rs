@@ -25,13 +25,13 @@ pub(super) fn module(lua: &Lua, client: &Arc<dyn HttpService>) -> mlua::Result<T
         };
         module.raw_set(method, lua.create_function(send)?)?;
     }
-    let here = Arc::clone(client);
+    let request_client = Arc::clone(client);
     let request = move |lua: &Lua, (method, url, options): (Value, Value, Value)| {
-        send_request(lua, &*here, &method, &url, &options)
+        send_request(lua, &*request_client, &method, &url, &options)
     };
     module.raw_set("request", lua.create_function(request)?)?;
-    let here = Arc::clone(client);
-    let batch = move |lua: &Lua, requests: Table| batch::send(lua, &*here, &requests);
+    let batch_client = Arc::clone(client);
+    let batch = move |lua: &Lua, requests: Table| batch::send(lua, &*batch_client, &requests);
     module.raw_set("request_batch", lua.create_function(batch)?)?;
     Ok(module)
 }
@@ -49,7 +49,7 @@ fn send_request(
     match options::parse_request(&mut RequestBudget::new(lua), method, url, options) {
         Ok(request) => to_lua_result(lua, send_within(client, request, deadline)),
         Err(RequestError::TooLarge) => Ok(Err("the request is too long".to_owned())),
-        Err(RequestError::Invalid(why)) => Ok(Err(why)),
+        Err(RequestError::Invalid(reason)) => Ok(Err(reason)),
         Err(RequestError::Lua(error)) => Err(error),
     }
 }
@@ -57,13 +57,13 @@ fn send_request(
 /// Sends a request, limited by its own timeout and by the deadline of the call.
 fn send_within(client: &dyn HttpService, mut request: Request, deadline: Instant) -> Result<Response, String> {
     request.timeout = request.timeout.min(deadline.saturating_duration_since(Instant::now()));
-    client.send(&request).map_err(|failure| failure.to_string())
+    client.send(&request).map_err(|error| error.to_string())
 }
 
-fn to_lua_result(lua: &Lua, answer: Result<Response, String>) -> mlua::Result<ResponseResult> {
-    match answer {
+fn to_lua_result(lua: &Lua, result: Result<Response, String>) -> mlua::Result<ResponseResult> {
+    match result {
         Ok(response) => response::to_object(lua, &response).map(Ok),
-        Err(why) => Ok(Err(why)),
+        Err(reason) => Ok(Err(reason)),
     }
 }
 

@@ -19,39 +19,39 @@ const MAX_SHOWN_BYTES: usize = 100;
 
 /// Parses a request. Without the option `timeout` its duration is not limited.
 pub(super) fn parse_request(
-    room: &mut RequestBudget<'_>,
+    budget: &mut RequestBudget<'_>,
     method: &Value,
     url: &Value,
     options: &Value,
 ) -> Result<Request, RequestError> {
-    let method = room.text(method)?.to_uppercase();
-    let url = if url.is_nil() { String::new() } else { room.text(url)? };
+    let method = budget.text(method)?.to_uppercase();
+    let url = if url.is_nil() { String::new() } else { budget.text(url)? };
     let mut request = Request { method, url, timeout: Duration::MAX, ..Request::default() };
     let Value::Table(options) = options else { return Ok(request) };
 
-    if let Some(query) = parse_form(room, &options.raw_get("query")?)? {
+    if let Some(query) = parse_form(budget, &options.raw_get("query")?)? {
         request.url = with_query(&request.url, &String::from_utf8_lossy(&query));
     }
     if let Value::Table(cookies) = options.raw_get("cookies")? {
-        request.headers.push(("Cookie".to_owned(), cookie_header(room, &cookies)?));
+        request.headers.push(("Cookie".to_owned(), cookie_header(budget, &cookies)?));
     }
     if let Value::String(body) = options.raw_get("body")? {
-        request.body = Some(room.bytes(&body)?);
-    } else if let Some(form) = parse_form(room, &options.raw_get("form")?)? {
+        request.body = Some(budget.bytes(&body)?);
+    } else if let Some(form) = parse_form(budget, &options.raw_get("form")?)? {
         request.headers.push(("Content-Type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
         request.body = Some(form);
     }
     if let Value::Table(auth) = options.raw_get("auth")? {
-        request.headers.push(("Authorization".to_owned(), basic_authorization(room, &auth)?));
+        request.headers.push(("Authorization".to_owned(), basic_authorization(budget, &auth)?));
     }
     let timeout: Value = options.raw_get("timeout")?;
     if !timeout.is_nil() {
-        request.timeout = self::parse_timeout(room.lua, &timeout)?;
+        request.timeout = self::parse_timeout(budget.lua, &timeout)?;
     }
     // Last, because explicit headers override those that result from other options.
     if let Value::Table(headers) = options.raw_get("headers")? {
-        for (name, value) in sorted_pairs(room, &headers)? {
-            request.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(&name));
+        for (name, value) in sorted_pairs(budget, &headers)? {
+            request.headers.retain(|(existing, _)| !existing.eq_ignore_ascii_case(&name));
             request.headers.push((name, value));
         }
     }
@@ -59,12 +59,12 @@ pub(super) fn parse_request(
 }
 
 /// Returns a string as it is and a table as an encoded form. Returns `None` for other types.
-fn parse_form(room: &mut RequestBudget<'_>, value: &Value) -> Result<Option<Vec<u8>>, RequestError> {
+fn parse_form(budget: &mut RequestBudget<'_>, value: &Value) -> Result<Option<Vec<u8>>, RequestError> {
     match value {
-        Value::String(text) => room.bytes(text).map(Some),
+        Value::String(text) => budget.bytes(text).map(Some),
         Value::Table(table) => {
             let mut form = String::new();
-            for (name, value) in form_fields(room, table)? {
+            for (name, value) in form_fields(budget, table)? {
                 let before = form.len();
                 if !form.is_empty() {
                     form.push('&');
@@ -73,7 +73,7 @@ fn parse_form(room: &mut RequestBudget<'_>, value: &Value) -> Result<Option<Vec<
                 form.push('=');
                 push_escaped(&mut form, &value);
                 // The fields remain in memory until the whole form is built.
-                room.reserve(form.len() - before)?;
+                budget.reserve(form.len() - before)?;
             }
             Ok(Some(form.into_bytes()))
         }
@@ -82,31 +82,31 @@ fn parse_form(room: &mut RequestBudget<'_>, value: &Value) -> Result<Option<Vec<
 }
 
 /// Returns the fields of a form, sorted by name. A list is one field for each of its values.
-fn form_fields(room: &mut RequestBudget<'_>, table: &Table) -> Result<Vec<(String, String)>, RequestError> {
+fn form_fields(budget: &mut RequestBudget<'_>, table: &Table) -> Result<Vec<(String, String)>, RequestError> {
     let mut fields = Vec::new();
     for pair in table.pairs::<Value, Value>() {
         let (name, value) = pair?;
         let Value::Table(list) = value else {
-            fields.push((room.text(&name)?, room.text(&value)?));
+            fields.push((budget.text(&name)?, budget.text(&value)?));
             continue;
         };
         for value in list.sequence_values::<Value>() {
-            fields.push((room.text(&name)?, room.text(&value?)?));
+            fields.push((budget.text(&name)?, budget.text(&value?)?));
         }
     }
-    fields.sort_by(|one, other| one.0.cmp(&other.0));
+    fields.sort_by(|first, second| first.0.cmp(&second.0));
     Ok(fields)
 }
 
 /// Returns the pairs of a table as texts, sorted by name.
-fn sorted_pairs(room: &mut RequestBudget<'_>, table: &Table) -> Result<Vec<(String, String)>, RequestError> {
+fn sorted_pairs(budget: &mut RequestBudget<'_>, table: &Table) -> Result<Vec<(String, String)>, RequestError> {
     let mut pairs = Vec::new();
     for pair in table.pairs::<Value, Value>() {
         let (name, value) = pair?;
         if pairs.len() == MAX_PAIRS {
             return Err(RequestError::Invalid(format!("a request has at most {MAX_PAIRS} header fields and cookies")));
         }
-        pairs.push((room.text(&name)?, room.text(&value)?));
+        pairs.push((budget.text(&name)?, budget.text(&value)?));
     }
     pairs.sort_unstable();
     Ok(pairs)
@@ -130,49 +130,49 @@ fn push_escaped(out: &mut String, text: &str) {
 
 /// Replaces the query of a URL.
 fn with_query(url: &str, query: &str) -> String {
-    let (url, fragment) = url.find('#').map_or((url, ""), |place| url.split_at(place));
+    let (url, fragment) = url.find('#').map_or((url, ""), |position| url.split_at(position));
     let base = url.split_once('?').map_or(url, |(base, _)| base);
     format!("{base}?{query}{fragment}")
 }
 
 /// Returns the value of the Cookie field. Characters that would end a cookie early are removed.
-fn cookie_header(room: &mut RequestBudget<'_>, cookies: &Table) -> Result<String, RequestError> {
-    let clean = |text: &str| text.replace(|c: char| c == ';' || c.is_control(), "");
-    let cookies = sorted_pairs(room, cookies)?;
-    let cookies: Vec<_> = cookies.iter().map(|(name, value)| format!("{}={}", clean(name), clean(value))).collect();
+fn cookie_header(budget: &mut RequestBudget<'_>, cookies: &Table) -> Result<String, RequestError> {
+    let strip = |text: &str| text.replace(|c: char| c == ';' || c.is_control(), "");
+    let cookies = sorted_pairs(budget, cookies)?;
+    let cookies: Vec<_> = cookies.iter().map(|(name, value)| format!("{}={}", strip(name), strip(value))).collect();
     Ok(cookies.join("; "))
 }
 
-fn basic_authorization(room: &mut RequestBudget<'_>, auth: &Table) -> Result<String, RequestError> {
+fn basic_authorization(budget: &mut RequestBudget<'_>, auth: &Table) -> Result<String, RequestError> {
     let (user, pass): (Value, Value) = (auth.raw_get("user")?, auth.raw_get("pass")?);
     if user.is_nil() || pass.is_nil() {
         return Err(RequestError::Invalid("auth needs the fields user and pass".to_owned()));
     }
-    let secret = format!("{}:{}", room.text(&user)?, room.text(&pass)?);
-    Ok(format!("Basic {}", STANDARD.encode(secret)))
+    let credentials = format!("{}:{}", budget.text(&user)?, budget.text(&pass)?);
+    Ok(format!("Basic {}", STANDARD.encode(credentials)))
 }
 
 /// Parses a number of seconds, or a text such as `1m30s`.
 fn parse_timeout(lua: &Lua, value: &Value) -> Result<Duration, RequestError> {
-    let time = match value {
+    let timeout = match value {
         Value::String(_) => parse_duration(&to_text_prefix(lua, value, MAX_SHOWN_BYTES)?),
         // A value too large for a duration means no limit.
         other => to_number(other).filter(|seconds| *seconds >= 0.0).map(from_seconds),
     };
-    match time {
-        Some(time) => Ok(time),
+    match timeout {
+        Some(timeout) => Ok(timeout),
         None => Err(RequestError::Invalid(format!("{:?} is no timeout", to_text_prefix(lua, value, MAX_SHOWN_BYTES)?))),
     }
 }
 
 fn parse_duration(text: &str) -> Option<Duration> {
     let mut rest = text;
-    let mut sum = 0.0;
+    let mut total = 0.0;
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, tail) = rest.split_at(digits);
-        let unit = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(unit);
+        let (number, rest_after) = rest.split_at(digits);
+        let unit = rest_after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest_after.len());
+        let (unit, rest_after) = rest_after.split_at(unit);
         let factor = match unit {
             "h" => 3600.0,
             "m" => 60.0,
@@ -182,10 +182,10 @@ fn parse_duration(text: &str) -> Option<Duration> {
             "ns" => 1e-9,
             _ => return None,
         };
-        sum += number.parse::<f64>().ok()? * factor;
-        rest = tail;
+        total += number.parse::<f64>().ok()? * factor;
+        rest = rest_after;
     }
-    (!text.is_empty()).then(|| from_seconds(sum))
+    (!text.is_empty()).then(|| from_seconds(total))
 }
 
 fn from_seconds(seconds: f64) -> Duration {
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timeouts_are_read_as_go_does() {
+    fn parses_timeouts_as_go_does() {
         let table = [
             ("5s", Some(5000)),
             ("500ms", Some(500)),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_replaces_the_one_of_the_url() {
+    fn query_replaces_that_of_the_url() {
         let table = [
             ("http://x/", "http://x/?a=1"),
             ("http://x/?b=2", "http://x/?a=1"),

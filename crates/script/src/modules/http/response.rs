@@ -54,13 +54,13 @@ impl UserData for ResponseObject {
 
 /// Returns the name of a header field as Go writes it: `Content-Type`.
 fn canonical_name(name: &str) -> String {
-    let mut begins = true;
-    let mut letter = |c: char| {
-        let c = if begins { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
-        begins = c == '-';
+    let mut at_start = true;
+    let mut convert = |c: char| {
+        let c = if at_start { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
+        at_start = c == '-';
         c
     };
-    name.chars().map(&mut letter).collect()
+    name.chars().map(&mut convert).collect()
 }
 
 /// Parses the name and value of a Set-Cookie field.

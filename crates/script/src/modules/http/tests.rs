@@ -13,20 +13,20 @@ use crate::event::Event;
 
 /// A client that records requests and responds with their contents.
 #[derive(Default)]
-struct Mirror {
-    asked: Mutex<Vec<Request>>,
-    busy: AtomicUsize,
-    busiest: AtomicUsize,
+struct EchoClient {
+    requests: Mutex<Vec<Request>>,
+    active: AtomicUsize,
+    max_active: AtomicUsize,
 }
 
-impl HttpService for Mirror {
+impl HttpService for EchoClient {
     fn send(&self, request: &Request) -> Result<Response, HttpError> {
-        self.busiest.fetch_max(self.busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        self.max_active.fetch_max(self.active.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
         if request.url.contains("slow") {
             thread::sleep(Duration::from_millis(20));
         }
-        self.busy.fetch_sub(1, Ordering::SeqCst);
+        self.active.fetch_sub(1, Ordering::SeqCst);
         if request.url.contains("broken") {
             return Err(HttpError::Network("no route".to_owned()));
         }
@@ -52,13 +52,13 @@ impl HttpService for Mirror {
     }
 }
 
-fn state(patience: Duration) -> (Lua, Arc<Mirror>) {
+fn state(time_left: Duration) -> (Lua, Arc<EchoClient>) {
     let lua = Lua::new();
-    let mirror = Arc::new(Mirror::default());
-    let client: Arc<dyn HttpService> = Arc::clone(&mirror) as Arc<dyn HttpService>;
-    lua.globals().set("http", module(&lua, &client).unwrap()).unwrap();
-    lua.set_app_data(CallContext { event: Some(Event::AfterStored), deadline: Instant::now() + patience });
-    (lua, mirror)
+    let client = Arc::new(EchoClient::default());
+    let service: Arc<dyn HttpService> = Arc::clone(&client) as Arc<dyn HttpService>;
+    lua.globals().set("http", module(&lua, &service).unwrap()).unwrap();
+    lua.set_app_data(CallContext { event: Some(Event::AfterStored), deadline: Instant::now() + time_left });
+    (lua, client)
 }
 
 fn eval(code: &str) -> String {
@@ -68,7 +68,7 @@ fn eval(code: &str) -> String {
 }
 
 #[test]
-fn requests_are_what_the_arguments_say() {
+fn builds_requests_from_arguments() {
     let table = [
         ("get('http://x/')", "GET http://x/\n"),
         ("post('http://x/', {body = 'a\\0b'})", "POST http://x/\na\0b"),
@@ -104,7 +104,7 @@ fn requests_are_what_the_arguments_say() {
 }
 
 #[test]
-fn answers_have_their_fields() {
+fn responses_have_their_fields() {
     let table = [
         ("type(r)", "userdata"),
         ("r.status_code", "201"),
@@ -127,7 +127,7 @@ fn answers_have_their_fields() {
 }
 
 #[test]
-fn failures_are_nil_and_a_text() {
+fn errors_are_nil_and_a_text() {
     let table = [
         ("http.get('http://broken/')", "no route"),
         ("http.get('http://x/', {auth = {user = 'u'}})", "auth needs the fields user and pass"),
@@ -140,7 +140,7 @@ fn failures_are_nil_and_a_text() {
 }
 
 #[test]
-fn no_request_may_take_longer_than_the_call() {
+fn request_timeout_is_limited_by_the_deadline() {
     let table = [
         ("http.get('http://x/')", 1800..=3600),
         ("http.get('http://x/', {timeout = 7200})", 1800..=3600),
@@ -150,18 +150,18 @@ fn no_request_may_take_longer_than_the_call() {
         ("http.request_batch{{'GET', 'http://x/', {timeout = '9s'}}}", 9..=9),
     ];
     for (code, expected) in table {
-        let (lua, mirror) = state(Duration::from_hours(1));
+        let (lua, client) = state(Duration::from_hours(1));
         lua.load(code).exec().unwrap();
-        let timeout = mirror.asked.lock().unwrap()[0].timeout.as_secs();
+        let timeout = client.requests.lock().unwrap()[0].timeout.as_secs();
         assert!(expected.contains(&timeout), "{code}: {timeout}");
     }
-    let (lua, mirror) = state(Duration::ZERO);
+    let (lua, client) = state(Duration::ZERO);
     lua.load("http.get('http://x/')").exec().unwrap();
-    assert!(mirror.asked.lock().unwrap()[0].timeout.is_zero());
+    assert!(client.requests.lock().unwrap()[0].timeout.is_zero());
 }
 
 #[test]
-fn a_batch_is_sent_together_and_answered_in_its_order() {
+fn batch_is_concurrent_and_keeps_the_order() {
     let table = [
         ("#http.request_batch{}", "0"),
         ("select(2, http.request_batch{{'get', 'http://x/'}})", "nil"),
@@ -175,18 +175,18 @@ fn a_batch_is_sent_together_and_answered_in_its_order() {
         assert_eq!(eval(&format!("return ({code})")), expected, "{code}");
     }
 
-    let (lua, mirror) = state(Duration::from_hours(1));
-    let many = "local list = {} for i = 1, 40 do list[i] = {'GET', 'http://slow/' .. i} end
+    let (lua, client) = state(Duration::from_hours(1));
+    let code = "local list = {} for i = 1, 40 do list[i] = {'GET', 'http://slow/' .. i} end
         local answers, errors = http.request_batch(list)
         for i = 1, 40 do assert(answers[i].url == 'http://slow/' .. i) end
         return errors";
-    assert!(lua.load(many).eval::<Value>().unwrap().is_nil());
-    assert!((1..=8).contains(&mirror.busiest.load(Ordering::SeqCst)));
+    assert!(lua.load(code).eval::<Value>().unwrap().is_nil());
+    assert!((1..=8).contains(&client.max_active.load(Ordering::SeqCst)));
 }
 
 #[test]
-fn what_a_call_may_send_is_bounded() {
-    let (lua, mirror) = state(Duration::from_hours(1));
+fn rejects_requests_over_the_size_limit() {
+    let (lua, client) = state(Duration::from_hours(1));
     let long = "local long = string.rep('x', 33 * 1024 * 1024)";
     let code = format!("{long} local r, why = http.post('http://x/', {{body = long .. long}}) return why");
     assert_eq!(lua.load(code).eval::<String>().unwrap(), "the request is too long");
@@ -199,11 +199,11 @@ fn what_a_call_may_send_is_bounded() {
     for code in raising {
         assert!(lua.load(code).exec().is_err());
     }
-    assert!(mirror.asked.lock().unwrap().is_empty());
+    assert!(client.requests.lock().unwrap().is_empty());
 }
 
 #[test]
-fn a_text_that_is_named_many_times_does_not_fill_the_memory() {
+fn repeated_text_counts_against_the_budget() {
     let table = [
         "form = {a = list}",
         "query = {a = list}",
@@ -214,7 +214,7 @@ fn a_text_that_is_named_many_times_does_not_fill_the_memory() {
         "auth = {user = long:rep(40), pass = long:rep(40)}",
     ];
     for options in table {
-        let (lua, mirror) = state(Duration::from_hours(1));
+        let (lua, client) = state(Duration::from_hours(1));
         let code = format!(
             "local long, list, half, escaped = ('x'):rep(2^20), {{}}, {{}}, {{}}
              for i = 1, 3000 do list[i] = long end
@@ -223,15 +223,15 @@ fn a_text_that_is_named_many_times_does_not_fill_the_memory() {
              return select(2, http.post('http://x/', {{{options}}}))"
         );
         assert_eq!(lua.load(code).eval::<String>().unwrap(), "the request is too long", "{options}");
-        assert!(mirror.asked.lock().unwrap().is_empty());
+        assert!(client.requests.lock().unwrap().is_empty());
     }
-    let many = "local headers = {} for i = 1, 1001 do headers['x' .. i] = '' end
+    let code = "local headers = {} for i = 1, 1001 do headers['x' .. i] = '' end
         return select(2, http.get('http://x/', {headers = headers}))";
-    assert_eq!(eval(many), "a request has at most 1000 header fields and cookies");
+    assert_eq!(eval(code), "a request has at most 1000 header fields and cookies");
 }
 
 #[test]
-fn answers_of_a_batch_are_bounded_together() {
+fn responses_of_a_batch_are_limited_in_total() {
     let code = "local list = {} for i = 1, 5 do list[i] = {'POST', 'http://x/', {body = ('x'):rep(12 * 2^20)}} end
         local answers, errors = http.request_batch(list)
         local got, why = 0
@@ -241,7 +241,7 @@ fn answers_of_a_batch_are_bounded_together() {
 }
 
 #[test]
-fn answers_that_do_not_fit_into_the_state_end_the_batch() {
+fn batch_fails_if_responses_exceed_the_memory() {
     let (lua, _) = state(Duration::from_hours(1));
     lua.load("big = {} for i = 1, 100 do big[i] = {'POST', 'http://x/' .. i, {body = string.rep('x', 100000)}} end")
         .exec()

@@ -11,11 +11,11 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 /// Decodes a text. The inner error is a text for the script. The parser limits the depth.
 pub(super) fn decode(lua: &Lua, text: &[u8]) -> mlua::Result<Result<Value, String>> {
     let text: Cow<'_, str> = String::from_utf8_lossy(text);
-    let trouble = Cell::new(None);
+    let lua_error = Cell::new(None);
     let mut parser = serde_json::Deserializer::from_str(&text);
-    let value = Builder { lua, lua_error: &trouble }.deserialize(&mut parser);
+    let value = Builder { lua, lua_error: &lua_error }.deserialize(&mut parser);
     let value = value.and_then(|value| parser.end().map(|()| value));
-    if let Some(error) = trouble.take() {
+    if let Some(error) = lua_error.take() {
         return Err(error);
     }
     Ok(value.map_err(|error| error.to_string()))
@@ -61,12 +61,12 @@ impl<'de> Visitor<'de> for Builder<'_> {
         Ok(Value::Boolean(value))
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "Lua has no other numbers")]
+    #[expect(clippy::cast_precision_loss, reason = "all Lua numbers are f64")]
     fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
         Ok(Value::Number(value as f64))
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "Lua has no other numbers")]
+    #[expect(clippy::cast_precision_loss, reason = "all Lua numbers are f64")]
     fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
         Ok(Value::Number(value as f64))
     }

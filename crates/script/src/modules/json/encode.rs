@@ -17,19 +17,13 @@ use crate::objects;
 const TOO_LONG: &str = "the JSON text is too long";
 
 /// Encodes a value in at most `max_bytes` bytes. The inner error is a text for the script.
-pub(super) fn encode(lua: &Lua, value: &Value, longest: usize) -> mlua::Result<Result<Vec<u8>, String>> {
+pub(super) fn encode(lua: &Lua, value: &Value, max_bytes: usize) -> mlua::Result<Result<Vec<u8>, String>> {
     let deadline = CallContext::current(lua).ok().map(|context| context.deadline);
-    let mut encoder = Encoder {
-        out: Vec::new(),
-        max_bytes: longest,
-        pending_key_bytes: 0,
-        parents: Vec::new(),
-        visited_tables: 0,
-        deadline,
-    };
+    let mut encoder =
+        Encoder { out: Vec::new(), max_bytes, pending_key_bytes: 0, parents: Vec::new(), visited_tables: 0, deadline };
     match encoder.value(value) {
         Ok(()) => Ok(Ok(encoder.out)),
-        Err(EncodeError::Unsupported(why)) => Ok(Err(why)),
+        Err(EncodeError::Unsupported(reason)) => Ok(Err(reason)),
         Err(EncodeError::Lua(error)) => Err(error),
     }
 }
@@ -94,8 +88,8 @@ impl Encoder {
     }
 
     fn table(&mut self, table: &Table) -> Result<(), EncodeError> {
-        let place = table.to_pointer();
-        if self.parents.contains(&place) {
+        let pointer = table.to_pointer();
+        if self.parents.contains(&pointer) {
             return Err(unsupported("cannot encode recursively nested tables to JSON"));
         }
         // The hook does not run in here, so check the deadline.
@@ -106,7 +100,7 @@ impl Encoder {
         if self.parents.len() == MAX_DEPTH {
             return Err(unsupported("cannot encode tables this deep to JSON"));
         }
-        self.parents.push(place);
+        self.parents.push(pointer);
         match self.shape(table)? {
             Shape::Array(length) => self.array(table, length)?,
             Shape::Object(keys) => self.object(table, &keys)?,
@@ -117,11 +111,11 @@ impl Encoder {
 
     fn array(&mut self, table: &Table, length: u32) -> Result<(), EncodeError> {
         self.push(b"[")?;
-        for place in 1..=length {
-            if place > 1 {
+        for pointer in 1..=length {
+            if pointer > 1 {
                 self.push(b",")?;
             }
-            self.value(&table.raw_get(place)?)?;
+            self.value(&table.raw_get(pointer)?)?;
         }
         self.push(b"]")
     }
@@ -146,8 +140,8 @@ impl Encoder {
         Ok(())
     }
 
-    fn check_room(&self, more: usize) -> Result<(), EncodeError> {
-        if self.out.len() + self.pending_key_bytes + more > self.max_bytes {
+    fn check_room(&self, additional: usize) -> Result<(), EncodeError> {
+        if self.out.len() + self.pending_key_bytes + additional > self.max_bytes {
             Err(unsupported(TOO_LONG))
         } else {
             Ok(())
@@ -219,6 +213,6 @@ enum Shape {
     Object(Vec<Vec<u8>>),
 }
 
-fn unsupported(why: &str) -> EncodeError {
-    EncodeError::Unsupported(why.to_owned())
+fn unsupported(reason: &str) -> EncodeError {
+    EncodeError::Unsupported(reason.to_owned())
 }

@@ -16,8 +16,8 @@ pub(super) const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Encodes a value. Returns `None` if it cannot be encoded in `max_bytes` bytes.
-pub(super) fn try_encode(lua: &Lua, value: &Value, longest: usize) -> mlua::Result<Option<Vec<u8>>> {
-    encode::encode(lua, value, longest).map(Result::ok)
+pub(super) fn try_encode(lua: &Lua, value: &Value, max_bytes: usize) -> mlua::Result<Option<Vec<u8>>> {
+    encode::encode(lua, value, max_bytes).map(Result::ok)
 }
 
 /// Creates the module.
@@ -25,7 +25,7 @@ pub(super) fn module(lua: &Lua) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     let encode = lua.create_function(|lua, value: Value| match encode::encode(lua, &value, MAX_TEXT_BYTES)? {
         Ok(text) => lua.create_string(text).map(Ok),
-        Err(why) => Ok(Err(why)),
+        Err(reason) => Ok(Err(reason)),
     })?;
     module.raw_set("encode", encode)?;
     let decode = lua.create_function(|lua, text: LuaString| decode::decode(lua, &text.as_bytes()))?;
@@ -44,15 +44,15 @@ mod tests {
     fn eval(code: &str) -> String {
         let lua = Lua::new();
         lua.globals().set("json", module(&lua).unwrap()).unwrap();
-        let (value, why): (Value, Option<String>) = lua.load(code).eval().unwrap();
-        match why {
-            Some(why) => format!("!{why}"),
+        let (value, reason): (Value, Option<String>) = lua.load(code).eval().unwrap();
+        match reason {
+            Some(reason) => format!("!{reason}"),
             None => value.to_string().unwrap(),
         }
     }
 
     #[test]
-    fn values_are_encoded() {
+    fn encodes_values() {
         let table = [
             ("nil", "null"),
             ("true", "true"),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_decoded() {
+    fn decodes_texts() {
         let table = [
             ("json.decode('1.5')", "1.5"),
             ("json.decode('\"x\\\\u00e9\"')", "xé"),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_goes_on_for_ever_costs_no_more_than_the_time_of_the_call() {
+    fn encoding_stops_at_the_deadline() {
         let lua = Lua::new();
         lua.globals().set("json", module(&lua).unwrap()).unwrap();
         lua.set_app_data(CallContext { event: None, deadline: Instant::now() + Duration::from_millis(50) });
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_not_decoded() {
+    fn decode_raises_on_other_types() {
         let lua = Lua::new();
         lua.globals().set("json", module(&lua).unwrap()).unwrap();
         assert!(lua.load("json.decode({})").exec().is_err());
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_needs_more_memory_than_there_is_raises() {
+    fn decode_raises_if_memory_is_exhausted() {
         let lua = Lua::new();
         lua.globals().set("json", module(&lua).unwrap()).unwrap();
         lua.set_memory_limit(lua.used_memory() + 4_000_000).unwrap();

@@ -6,13 +6,13 @@ use super::*;
 
 /// Returns a state with the table `shared` and the function `advance(seconds)`.
 fn state() -> Lua {
-    let (start, passed) = (Instant::now(), Arc::new(AtomicU64::new(0)));
-    let clock = Arc::clone(&passed);
+    let (start, elapsed) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+    let clock = Arc::clone(&elapsed);
     let shared = SharedDict::with_clock(move || start + Duration::from_secs(clock.load(Ordering::Relaxed)));
     let lua = Lua::new();
     lua.globals().set("shared", table(&lua, &Arc::new(shared)).unwrap()).unwrap();
     let advance = lua.create_function(move |_, seconds: u64| {
-        passed.fetch_add(seconds, Ordering::Relaxed);
+        elapsed.fetch_add(seconds, Ordering::Relaxed);
         Ok(())
     });
     lua.globals().set("advance", advance.unwrap()).unwrap();
@@ -20,7 +20,7 @@ fn state() -> Lua {
 }
 
 #[test]
-fn values_are_kept_until_their_time_is_over() {
+fn values_are_kept_until_they_expire() {
     let table = [
         ("return shared.get('x')", "nil"),
         ("shared.set('x', 'text') return shared.get('x')", "text"),
@@ -55,7 +55,7 @@ fn values_are_kept_until_their_time_is_over() {
 }
 
 #[test]
-fn what_cannot_be_kept_raises() {
+fn unsupported_values_raise() {
     let table = [
         ("shared.set('x', {})", "restante.shared cannot keep a table"),
         ("shared.set({}, 1)", "bad argument #1"),
@@ -72,35 +72,38 @@ fn what_cannot_be_kept_raises() {
 }
 
 #[test]
-fn a_full_dictionary_keeps_what_it_has_and_takes_more_when_something_is_over() {
-    let fillings = [
+fn full_dictionary_evicts_nothing_but_expired_entries() {
+    let codes = [
         "for i = 1, 10000 do shared.set('k' .. i, i, i == 7 and 5 or nil) end",
         "local big = string.rep('x', 65536) for i = 1, 255 do shared.set('k' .. i, big, i == 7 and 5 or nil) end",
     ];
-    for filling in fillings {
+    for code in codes {
         let lua = state();
-        lua.load(filling).exec().unwrap();
+        lua.load(code).exec().unwrap();
         let more = "shared.set('more', string.rep('y', 60000))";
         let error = lua.load(more).exec().unwrap_err().to_string();
         assert!(error.contains("restante.shared is full"), "{error}");
         lua.load("shared.set('k1', 'other') shared.set('k1', string.rep('x', 65536))").exec().unwrap();
         lua.load("advance(5)").exec().unwrap();
         lua.load(more).exec().unwrap();
-        let there: bool = lua.load("return shared.get('k1') ~= nil and shared.get('k7') == nil").eval().unwrap();
-        assert!(there, "{filling}");
+        let is_ok: bool = lua.load("return shared.get('k1') ~= nil and shared.get('k7') == nil").eval().unwrap();
+        assert!(is_ok, "{code}");
     }
 }
 
 #[test]
-fn what_is_counted_is_what_is_held() {
+fn counted_bytes_match_the_entries() {
     let now = Instant::now();
-    let mut held = Contents::default();
+    let mut contents = Contents::default();
     let key = |name: &str| Key(name.as_bytes().to_vec().into());
     for (name, text) in [("a", "one"), ("b", "two"), ("a", "three"), ("c", "")] {
-        held.put(key(name), SharedValue::Text(Arc::from(text.as_bytes())), None, now).unwrap();
+        contents.put(key(name), SharedValue::Text(Arc::from(text.as_bytes())), None, now).unwrap();
     }
-    held.remove(&key("b"));
-    held.remove(&key("b"));
-    assert_eq!(held.bytes, held.entries.iter().map(|(key, entry)| entry_bytes(key, &entry.value)).sum::<usize>());
-    assert_eq!(held.bytes, 2 * ENTRY_OVERHEAD_BYTES + "a".len() + "three".len() + "c".len());
+    contents.remove(&key("b"));
+    contents.remove(&key("b"));
+    assert_eq!(
+        contents.bytes,
+        contents.entries.iter().map(|(key, entry)| entry_bytes(key, &entry.value)).sum::<usize>()
+    );
+    assert_eq!(contents.bytes, 2 * ENTRY_OVERHEAD_BYTES + "a".len() + "three".len() + "c".len());
 }

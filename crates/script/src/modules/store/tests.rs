@@ -31,7 +31,7 @@ fn state(event: Option<Event>) -> Lua {
 }
 
 #[test]
-fn mail_is_listed_found_and_deleted() {
+fn lists_finds_and_deletes_messages() {
     let table = [
         ("#store.list('anna')", "100"),
         ("#store.list('Anna+x@example.org', {limit = 7})", "7"),
@@ -59,7 +59,7 @@ fn mail_is_listed_found_and_deleted() {
 }
 
 #[test]
-fn what_cannot_be_done_raises() {
+fn errors_raise() {
     let table = [
         ("store.list('')", "empty"),
         ("store.list(nil)", "bad argument #1"),
@@ -78,7 +78,7 @@ fn what_cannot_be_done_raises() {
 }
 
 #[test]
-fn a_delivery_cannot_reach_the_store() {
+fn store_is_not_available_in_before_hooks() {
     for event in [None, Some(Event::MailFrom), Some(Event::RcptTo), Some(Event::BeforeStored)] {
         for code in ["store.list('anna')", "store.get('anna', '1')", "store.delete('anna', '1')"] {
             let error = state(event).load(code).exec().unwrap_err().to_string();

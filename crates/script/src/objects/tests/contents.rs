@@ -3,7 +3,7 @@
 use mlua::Lua;
 
 use super::super::{clear_message_cache, inbound, metadata};
-use super::{MAIL, check, message, shown, state, summary, with_message};
+use super::{MAIL, check, message, run, state, summary, with_message};
 
 /// Expressions about [`MAIL`] in the global `mail` and their results, for every origin.
 const CONTENT: &[(&str, &str)] = &[
@@ -36,21 +36,21 @@ const CONTENT: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_mail_on_its_way() {
+fn contents_of_inbound_message() {
     check(|lua| lua.globals().set("mail", inbound(lua, &message()).unwrap()).unwrap(), CONTENT);
 }
 
 #[test]
-fn a_mail_in_the_store() {
+fn contents_of_stored_message() {
     check(|lua| lua.globals().set("mail", metadata(lua, &summary("jane"), true).unwrap()).unwrap(), CONTENT);
 }
 
 #[test]
-fn mails_that_scripts_make() {
+fn contents_of_created_message() {
     for object in ["inbound_message", "message_metadata"] {
         let prepare = |lua: &Lua| {
             lua.globals().set("source", MAIL).unwrap();
-            shown(lua, &format!("mail = {object}.new(); mail.source = source"));
+            run(lua, &format!("mail = {object}.new(); mail.source = source"));
         };
         check(prepare, CONTENT);
         let size = MAIL.len().to_string();
@@ -79,7 +79,7 @@ fn mails_that_scripts_make() {
 }
 
 #[test]
-fn mails_that_are_gone() {
+fn contents_of_deleted_message_are_nil() {
     for (mailbox, is_stored) in [("jane", false), ("empty", true)] {
         for field in ["headers", "text", "html", "attachments", "source"] {
             let prepare = |lua: &Lua| {
@@ -91,7 +91,7 @@ fn mails_that_are_gone() {
 }
 
 #[test]
-fn a_store_that_is_out_of_order() {
+fn store_error_raises() {
     check(
         |lua| lua.globals().set("meta", metadata(lua, &summary("broken"), true).unwrap()).unwrap(),
         &[("local _ = meta.text", "error: the store does not answer"), ("return meta.subject", "Hello")],
@@ -99,35 +99,32 @@ fn a_store_that_is_out_of_order() {
 }
 
 #[test]
-fn stored_mail_is_fetched_once_and_only_when_it_is_touched() {
-    let (lua, shelf) = state();
-    let fetched = || shelf.fetch_count();
+fn stored_message_is_loaded_once_on_first_access() {
+    let (lua, mail) = state();
+    let fetch_count = || mail.fetch_count();
     lua.globals().set("meta", metadata(&lua, &summary("jane"), true).unwrap()).unwrap();
-    shown(
-        &lua,
-        "return meta.mailbox .. meta.id .. meta.subject .. meta.size .. meta.from.name .. #meta.to .. meta.date",
-    );
-    assert_eq!(fetched(), 0);
-    assert_eq!(shown(&lua, "return meta.text"), "Hello");
-    assert_eq!(shown(&lua, "return meta.html"), "<p>Hi</p>");
-    assert_eq!(fetched(), 1);
+    run(&lua, "return meta.mailbox .. meta.id .. meta.subject .. meta.size .. meta.from.name .. #meta.to .. meta.date");
+    assert_eq!(fetch_count(), 0);
+    assert_eq!(run(&lua, "return meta.text"), "Hello");
+    assert_eq!(run(&lua, "return meta.html"), "<p>Hi</p>");
+    assert_eq!(fetch_count(), 1);
     // Values that were read stay readable; others must be loaded again.
     clear_message_cache(&lua);
-    assert_eq!(shown(&lua, "return meta.text"), "Hello");
-    assert_eq!(fetched(), 1);
-    assert_eq!(shown(&lua, "return #meta.attachments"), "1");
-    assert_eq!(fetched(), 2);
+    assert_eq!(run(&lua, "return meta.text"), "Hello");
+    assert_eq!(fetch_count(), 1);
+    assert_eq!(run(&lua, "return #meta.attachments"), "1");
+    assert_eq!(fetch_count(), 2);
 }
 
 #[test]
-fn a_state_holds_on_to_no_mail_that_has_passed() {
+fn state_does_not_keep_delivered_messages() {
     let (lua, _) = state();
     with_message(&lua);
-    assert_eq!(shown(&lua, "first = msg; return first.text"), "Hello");
+    assert_eq!(run(&lua, "first = msg; return first.text"), "Hello");
     with_message(&lua);
-    assert_eq!(shown(&lua, "return msg.html"), "<p>Hi</p>");
-    assert_eq!(shown(&lua, "return first.html"), "nil");
-    assert_eq!(shown(&lua, "return first.text .. first.subject"), "HelloHello");
+    assert_eq!(run(&lua, "return msg.html"), "<p>Hi</p>");
+    assert_eq!(run(&lua, "return first.html"), "nil");
+    assert_eq!(run(&lua, "return first.text .. first.subject"), "HelloHello");
     clear_message_cache(&lua);
-    assert_eq!(shown(&lua, "return msg.source"), "nil");
+    assert_eq!(run(&lua, "return msg.source"), "nil");
 }

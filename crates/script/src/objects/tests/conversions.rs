@@ -10,7 +10,7 @@ use super::super::{parse_inbound_result, parse_verdict};
 use super::{message, state, with_message};
 
 /// Runs a script on the message in the global `msg` and converts its result.
-fn outcome(script: &str, naming: Naming) -> Result<Option<IncomingMessage>, String> {
+fn run_and_parse(script: &str, naming: Naming) -> Result<Option<IncomingMessage>, String> {
     let (lua, _) = state();
     with_message(&lua);
     let value: Value = lua.load(script).eval().unwrap();
@@ -19,18 +19,18 @@ fn outcome(script: &str, naming: Naming) -> Result<Option<IncomingMessage>, Stri
 
 #[test]
 fn verdicts() {
-    let refused = |code, text: &str| Ok(Verdict::Deny(Refusal::new(code, text)));
-    let misfit = |kind: &str| Err(format!("must return smtp.allow(), smtp.defer() or smtp.deny(), not {kind}"));
+    let deny = |code, text: &str| Ok(Verdict::Deny(Refusal::new(code, text)));
+    let type_error = |kind: &str| Err(format!("must return smtp.allow(), smtp.defer() or smtp.deny(), not {kind}"));
     let table = [
         ("smtp.allow()", Ok(Verdict::Allow)),
         ("smtp.defer()", Ok(Verdict::Defer)),
         ("nil", Ok(Verdict::Defer)),
-        ("smtp.deny()", refused(550, "Mail denied by policy")),
-        ("smtp.deny(451, 'später')", refused(451, "später")),
-        ("1", misfit("a number")),
-        ("false", misfit("a boolean")),
-        ("smtp.allow", misfit("a function")),
-        ("address.new('', '')", misfit("another object")),
+        ("smtp.deny()", deny(550, "Mail denied by policy")),
+        ("smtp.deny(451, 'später')", deny(451, "später")),
+        ("1", type_error("a number")),
+        ("false", type_error("a boolean")),
+        ("smtp.allow", type_error("a function")),
+        ("address.new('', '')", type_error("another object")),
     ];
     for (script, expected) in table {
         let (lua, _) = state();
@@ -73,17 +73,17 @@ fn changed_messages() {
         ("local n = inbound_message.new(); n.source = 'other'; return n", &[], "", &[], ""),
     ];
     for (script, mailboxes, from, to, subject) in table {
-        let found = outcome(script, Naming::Local).unwrap().unwrap();
-        assert_eq!(found.mailboxes.iter().map(MailboxName::as_str).collect::<Vec<_>>(), *mailboxes, "{script}");
-        assert_eq!(found.headline, Headline::new(from, to.iter().copied(), subject), "{script}");
-        assert_eq!(found.body, message().body, "{script}: the mail is never changed");
+        let changed = run_and_parse(script, Naming::Local).unwrap().unwrap();
+        assert_eq!(changed.mailboxes.iter().map(MailboxName::as_str).collect::<Vec<_>>(), *mailboxes, "{script}");
+        assert_eq!(changed.headline, Headline::new(from, to.iter().copied(), subject), "{script}");
+        assert_eq!(changed.body, message().body, "{script}: the source is never changed");
     }
 }
 
 #[test]
-fn messages_that_do_not_change_or_cannot() {
+fn unchanged_and_invalid_results() {
     for script in ["return nil", "return false", "msg.subject = 'x'"] {
-        assert!(outcome(script, Naming::Local).unwrap().is_none(), "{script}");
+        assert!(run_and_parse(script, Naming::Local).unwrap().is_none(), "{script}");
     }
     let table = [
         ("return true", "must return the message, nil or false, not a boolean"),
@@ -112,15 +112,16 @@ fn messages_that_do_not_change_or_cannot() {
         ),
     ];
     for (script, expected) in table {
-        assert_eq!(outcome(script, Naming::Local).unwrap_err(), expected, "{script}");
+        assert_eq!(run_and_parse(script, Naming::Local).unwrap_err(), expected, "{script}");
     }
 }
 
 #[test]
-fn lists_with_gaps_and_names_lose_nothing() {
-    let cut_out = "for i, m in ipairs(msg.mailboxes) do if m == 'jane' then msg.mailboxes[i] = nil end end; return msg";
+fn lists_with_gaps_and_names_are_complete() {
+    let remove_jane =
+        "for i, m in ipairs(msg.mailboxes) do if m == 'jane' then msg.mailboxes[i] = nil end end; return msg";
     let table: &[(&str, &[&str])] = &[
-        (cut_out, &["joe"]),
+        (remove_jane, &["joe"]),
         ("msg.mailboxes[1] = nil; return msg", &["joe"]),
         ("msg.mailboxes[4] = 'four'; msg.mailboxes[9] = 'nine'; return msg", &["jane", "joe", "four", "nine"]),
         ("msg.mailboxes = {nil, 'b', nil, 'd'}; return msg", &["b", "d"]),
@@ -131,34 +132,34 @@ fn lists_with_gaps_and_names_lose_nothing() {
         ("local x = ('x'):rep(100); msg.mailboxes = {[x .. 1] = 'a', [x .. 2] = 'a'}; return msg", &["a", "a"]),
     ];
     for (script, expected) in table {
-        let found = outcome(script, Naming::Local).unwrap().unwrap();
-        assert_eq!(found.mailboxes.iter().map(MailboxName::as_str).collect::<Vec<_>>(), *expected, "{script}");
+        let message = run_and_parse(script, Naming::Local).unwrap().unwrap();
+        assert_eq!(message.mailboxes.iter().map(MailboxName::as_str).collect::<Vec<_>>(), *expected, "{script}");
     }
     let table: &[(&str, &[&str])] = &[
         ("msg.to[1] = nil; return msg", &["Joe  D. <joe@x>"]),
         ("msg.to = {nil, address.new('', 'b@x'), x = address.new('', 'x@x')}; return msg", &["<b@x>", "<x@x>"]),
     ];
     for (script, expected) in table {
-        let found = outcome(script, Naming::Local).unwrap().unwrap();
-        assert_eq!(found.headline.to().collect::<Vec<_>>(), *expected, "{script}");
+        let message = run_and_parse(script, Naming::Local).unwrap().unwrap();
+        assert_eq!(message.headline.to().collect::<Vec<_>>(), *expected, "{script}");
     }
-    let error = outcome("msg.mailboxes.x = {}; return msg", Naming::Local).unwrap_err();
+    let error = run_and_parse("msg.mailboxes.x = {}; return msg", Naming::Local).unwrap_err();
     assert!(error.contains("but item 'x' is a table"), "{error}");
 }
 
 #[test]
-fn mailboxes_are_named_as_readers_name_them() {
+fn mailboxes_follow_the_naming() {
     for (naming, expected) in [(Naming::Local, "jo"), (Naming::Full, "jo@x.org"), (Naming::Domain, "x.org")] {
-        let found = outcome("msg.mailboxes = {'Jo+1@X.org'}; return msg", naming).unwrap().unwrap();
-        assert_eq!(found.mailboxes[0].as_str(), expected);
+        let message = run_and_parse("msg.mailboxes = {'Jo+1@X.org'}; return msg", naming).unwrap().unwrap();
+        assert_eq!(message.mailboxes[0].as_str(), expected);
     }
 }
 
 #[test]
-fn what_scripts_write_is_bounded() {
+fn written_values_are_truncated() {
     let script = "msg.subject = ('€'):rep(5000); msg.from = address.new(('n'):rep(5000), ('a'):rep(5000)) \
         for i = 1, 2000 do msg.to[i] = address.new(('n'):rep(100), 'a@x') end; return msg";
-    let headline = outcome(script, Naming::Local).unwrap().unwrap().headline;
+    let headline = run_and_parse(script, Naming::Local).unwrap().unwrap().headline;
     assert_eq!(headline.subject().len(), 4095);
     assert_eq!(headline.from().len(), 512 + 512 + " <>".len());
     let to: usize = headline.to().map(str::len).sum();

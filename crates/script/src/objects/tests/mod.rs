@@ -34,15 +34,15 @@ const MAIL: &str = "From: Jane <jane@x.org>\r\n\
     --b--\r\n";
 
 /// A network on which every request times out, and a log that discards everything.
-struct Nobody;
+struct NoServices;
 
-impl HttpService for Nobody {
+impl HttpService for NoServices {
     fn send(&self, _: &Request) -> Result<Response, HttpError> {
         Err(HttpError::Timeout)
     }
 }
 
-impl Log for Nobody {
+impl Log for NoServices {
     fn is_enabled(&self, _: Level) -> bool {
         true
     }
@@ -52,17 +52,18 @@ impl Log for Nobody {
 
 /// Returns a state with the globals, and its store, which contains [`MAIL`] in mailbox `jane`.
 pub(super) fn state() -> (Lua, Arc<FakeMail>) {
-    let (lua, shelf) =
+    let (lua, fake) =
         (Lua::new(), Arc::new(FakeMail::with_messages([(summary("jane"), Bytes::from_static(MAIL.as_bytes()))])));
-    let (mail, clock) = (shelf.clone(), Arc::new(SystemClock));
-    let services = Services { http: Arc::new(Nobody), mail, log: Arc::new(Nobody), clock, commands: Arc::default() };
+    let (mail, clock) = (fake.clone(), Arc::new(SystemClock));
+    let services =
+        Services { http: Arc::new(NoServices), mail, log: Arc::new(NoServices), clock, commands: Arc::default() };
     install(&lua, &services, Naming::Local).unwrap();
     lua.set_app_data(CallContext { event: None, deadline: Instant::now() + Duration::from_mins(10) });
-    (lua, shelf)
+    (lua, fake)
 }
 
 /// Returns the result of a script as text, or its error.
-pub(super) fn shown(lua: &Lua, script: &str) -> String {
+pub(super) fn run(lua: &Lua, script: &str) -> String {
     match lua.load(script).set_name("@rules.lua").call::<Value>(()) {
         Ok(value) => value.to_string().unwrap(),
         Err(error) => error.to_string(),
@@ -74,13 +75,13 @@ fn check(prepare: impl Fn(&Lua), table: &[(&str, &str)]) {
     for (script, expected) in table {
         let (lua, _) = state();
         prepare(&lua);
-        let found = shown(&lua, script);
+        let result = run(&lua, script);
         match expected.strip_prefix("error: ") {
             Some(expected) => {
-                let line = found.lines().next().unwrap_or_default();
+                let line = result.lines().next().unwrap_or_default();
                 assert_eq!(line, format!("runtime error: rules.lua:1: {expected}"), "{script}");
             }
-            None => assert_eq!(found, *expected, "{script}"),
+            None => assert_eq!(result, *expected, "{script}"),
         }
     }
 }

@@ -3,10 +3,10 @@
 use mlua::Lua;
 
 use super::super::{handler, metadata, session};
-use super::{address, check, shown, state, summary, with_message};
+use super::{address, check, run, state, summary, with_message};
 use crate::event::Event;
 
-const KNOWN: &str = "functions can be given to inbucket.before.mail_from_accepted, inbucket.before.rcpt_to_accepted, \
+const KNOWN_EVENTS: &str = "functions can be given to inbucket.before.mail_from_accepted, inbucket.before.rcpt_to_accepted, \
     inbucket.before.message_stored, inbucket.after.message_stored, inbucket.after.message_deleted";
 
 #[test]
@@ -40,7 +40,7 @@ fn addresses() {
 }
 
 #[test]
-fn what_is_behind_addresses_and_sessions_is_not_for_scripts() {
+fn internals_of_addresses_and_sessions_are_protected() {
     check(
         with_message,
         &[
@@ -169,7 +169,7 @@ fn inbound_messages() {
 }
 
 #[test]
-fn errors_are_short_whatever_scripts_write() {
+fn errors_are_truncated() {
     let (lua, _) = state();
     with_message(&lua);
     let table = [
@@ -179,7 +179,7 @@ fn errors_are_short_whatever_scripts_write() {
         "inbucket.before[('x'):rep(1e6)] = 1",
     ];
     for script in table {
-        let error = shown(&lua, script);
+        let error = run(&lua, script);
         assert!(error.lines().next().is_some_and(|line| line.contains("rules.lua:1:") && line.len() < 500), "{script}");
     }
 }
@@ -245,12 +245,12 @@ fn verdicts() {
 }
 
 #[test]
-fn the_object_inbucket() {
-    let no_event = format!("error: there is no event before.no_such_event; {KNOWN}");
+fn inbucket_object() {
+    let unknown_event = format!("error: there is no event before.no_such_event; {KNOWN_EVENTS}");
     let renamed =
         "error: there is no event before.mail_accepted any more; it is now inbucket.before.mail_from_accepted(session)";
-    let no_text = "error: inbucket.before.message_stored must be a function, not a text";
-    let no_field = format!("error: attempt to set field 'before' of inbucket; {KNOWN}");
+    let not_a_function = "error: inbucket.before.message_stored must be a function, not a text";
+    let unknown_field = format!("error: attempt to set field 'before' of inbucket; {KNOWN_EVENTS}");
     check(
         |lua| {
             for field in ["store", "sleep"] {
@@ -274,26 +274,26 @@ fn the_object_inbucket() {
                 "local f = function() end; inbucket.after.message_stored = f; return restante.after.message_stored == f",
                 "true",
             ),
-            ("function inbucket.before.no_such_event() end", &no_event),
+            ("function inbucket.before.no_such_event() end", &unknown_event),
             ("function inbucket.before.mail_accepted() end", renamed),
-            ("inbucket.before.message_stored = 'x'", no_text),
-            ("inbucket.before = {}", &no_field),
+            ("inbucket.before.message_stored = 'x'", not_a_function),
+            ("inbucket.before = {}", &unknown_field),
         ],
     );
 }
 
 #[test]
-fn functions_for_events() {
+fn event_functions_can_be_defined_and_chained() {
     for event in Event::ALL {
         let (lua, _) = state();
         assert!(handler(&lua, event).is_none());
-        shown(&lua, &format!("function inbucket.{event}(x) return x + 1 end"));
+        run(&lua, &format!("function inbucket.{event}(x) return x + 1 end"));
         let others = Event::ALL.into_iter().filter(|other| handler(&lua, *other).is_some());
         assert_eq!(others.collect::<Vec<_>>(), [event]);
         // Scripts chain functions that others have defined.
-        shown(&lua, &format!("local f = inbucket.{event}; inbucket.{event} = function(x) return f(x) * 2 end"));
+        run(&lua, &format!("local f = inbucket.{event}; inbucket.{event} = function(x) return f(x) * 2 end"));
         assert_eq!(handler(&lua, event).unwrap().call::<i32>(3).unwrap(), 8);
-        shown(&lua, &format!("inbucket.{event} = nil"));
+        run(&lua, &format!("inbucket.{event} = nil"));
         assert!(handler(&lua, event).is_none());
     }
 }
