@@ -1,6 +1,6 @@
-//! The `database` command, a yardstick: how fast does PostgreSQL take the rows that a node writes for a mail when it has
-//! nothing else to do? The tables and their indexes are the node's own; what a node does beside inserting is left out, such
-//! as counting, numbering in one order and telling others. Nothing here speaks to a mail server.
+//! The `database` command, a baseline: how fast PostgreSQL inserts the rows that a node writes for a message. The
+//! tables and indexes are those of a node. Everything else that a node does is left out: counting, ordering the changes
+//! and notifying other nodes. No mail server is involved.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -33,10 +33,10 @@ const INSERT: &str = "
         AS copy (id, received, size, mailbox, headline, trace)";
 
 const PREFIX: &str = "bench";
-/// What a node notes for its lists: the sender, the subject, and every recipient.
+/// What a node stores for its lists: the sender, the subject and every recipient.
 const HEADLINE: &[u8] = b"Bench Sender <sender@bench.example>\nbench\nBench Receiver <receiver@bench.example>\n";
 
-/// What the help says behind the options.
+/// The help text after the options.
 const AFTER_HELP: &str = "\
 Everything happens in a schema restante_bench, which is dropped before and after. The role needs CREATE on the database. \
 Times are those of a whole batch, from sending the statement to the answer, which comes when it is committed.";
@@ -45,22 +45,22 @@ Times are those of a whole batch, from sending the statement to the answer, whic
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Options {
-    /// The database, as postgres://USER:PASSWORD@HOST:PORT/DATABASE; it is talked to without TLS.
+    /// The database, as postgres://USER:PASSWORD@HOST:PORT/DATABASE; the connection does not use TLS.
     #[arg(long)]
     url: String,
-    /// How long each round takes.
+    /// Duration of each round in seconds.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// How often to measure, each time with empty tables.
+    /// Number of rounds, each with empty tables.
     #[arg(long, default_value_t = 3, value_parser = parse_positive)]
     rounds: usize,
-    /// Mails in one statement.
+    /// Messages in one statement.
     #[arg(long, default_value_t = 50, value_parser = parse_positive)]
     batch: usize,
     /// Connections, each of which sends one batch after the other.
     #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     connections: usize,
-    /// Size of each mail in bytes with its header.
+    /// Size of each message in bytes with its header.
     #[arg(long, default_value_t = 1024)]
     size: usize,
     /// Mailboxes that receive in turn.
@@ -76,7 +76,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     let config: Config = options.url.parse().map_err(Error::Database)?;
     let owner = Session::open(&config).await?;
     let measured = measure(options, &config, &owner).await;
-    // What was measured, or went wrong, is what counts; but tables that are left behind are to be known of.
+    // The result of the measurement takes precedence, but a schema that could not be dropped must be reported.
     let dropped = owner.execute(DROP_SCHEMA).await;
     owner.close().await;
     measured.and(dropped).map(|()| Verdict::Clean)
@@ -109,7 +109,7 @@ async fn measure(options: &Options, config: &Config, owner: &Session) -> Result<
     Ok(())
 }
 
-/// One round: all connections insert until it is over. What they did, batch by batch, and how long it took.
+/// Runs one round on all connections. Returns the results of the batches and the duration of the round.
 async fn run_round(
     options: &Options,
     config: &Config,
@@ -129,7 +129,7 @@ async fn run_round(
     Ok((Results::merge(tallies?), start.elapsed()))
 }
 
-/// One connection with a statement that is prepared.
+/// A connection with a prepared statement.
 struct Inserter {
     session: Session,
     insert: Statement,
@@ -144,7 +144,7 @@ impl Inserter {
         Ok(Self { session, insert, generator: Arc::clone(mails) })
     }
 
-    /// Inserts one batch after the other, and at least one.
+    /// Inserts batches until the deadline, and at least one.
     async fn work(self, deadline: Instant) -> Result<Results, Error> {
         let mut tally = Results::default();
         loop {
@@ -174,19 +174,19 @@ impl Inserter {
     }
 }
 
-/// The mails of all rounds, which differ in what a node would make different: number, mailbox, time and trace.
+/// Generates the messages of all rounds. They differ in what a node would make different: id, mailbox, time and trace.
 struct MessageGenerator {
     body: Vec<u8>,
     batch: i64,
     mailboxes: usize,
-    /// The number of the next one.
+    /// The next id.
     next: AtomicI64,
 }
 
-/// What goes into one statement.
+/// The rows of one statement.
 struct Batch {
     ids: Vec<i64>,
-    /// Unix nanoseconds; those who come together are taken to have come at once.
+    /// Unix nanoseconds. All messages of a batch have the same time.
     received: i64,
     names: Vec<String>,
     traces: Vec<String>,
@@ -210,7 +210,7 @@ impl MessageGenerator {
     }
 }
 
-/// The lines that a node puts in front of a mail.
+/// Returns the lines that a node adds in front of a message.
 fn trace(mailbox: &str) -> String {
     format!(
         "Return-Path: <sender@bench.example>\r\n\
@@ -229,27 +229,27 @@ impl Session {
     async fn open(config: &Config) -> Result<Self, Error> {
         with_timeout(async {
             let (client, connection) = config.connect(NoTls).await.map_err(Error::Database)?;
-            // When the connection fails, so does what is asked of the client.
+            // If the connection fails, so do the requests of the client.
             let driver = tokio::spawn(async { drop(connection.await) });
             Ok(Self { client, driver })
         })
         .await
     }
 
-    /// Makes changes of which nothing comes back.
+    /// Executes statements without results.
     async fn execute(&self, statements: &str) -> Result<(), Error> {
         with_timeout(async { self.client.batch_execute(statements).await.map_err(Error::Database) }).await
     }
 
-    /// Says goodbye, so that the server does not log a connection that broke.
+    /// Closes the connection properly, so that the server does not log a broken connection.
     async fn close(self) {
         drop(self.client);
-        // Whatever comes of it, the connection has ended.
+        // The connection has ended, with or without an error.
         let _ = self.driver.await;
     }
 }
 
-/// A number as the database has it.
+/// Converts a number to the integer type of the database.
 fn to_i64(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }

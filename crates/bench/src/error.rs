@@ -1,35 +1,34 @@
-//! What can go wrong, told apart by whose fault it is: the server said no, the server broke the protocol, the network
-//! failed, the database did not do it, or the command line asks for something impossible.
+//! Errors by cause: refusal by the server, violation of the protocol, network, database, timeout, or wrong options.
 
 use std::fmt;
 use std::io;
 
-/// The reason why one exchange, or a whole measurement, did not happen.
+/// The reason why an exchange, or a whole measurement, failed.
 #[derive(Debug)]
 pub(crate) enum Error {
-    /// The server understood and refused; the session can go on.
+    /// The server refused the request; the session can continue.
     Refused(String),
-    /// The server sent what its protocol does not know, or more of it than we accept.
+    /// The server violated the protocol or exceeded a limit.
     Protocol(&'static str),
-    /// The operating system said no while doing the thing named.
+    /// An error of the operating system, and what was attempted.
     Io(&'static str, io::Error),
-    /// The database cannot be reached or did not do as it was told.
+    /// The database cannot be reached or returned an error.
     Database(tokio_postgres::Error),
-    /// The server did not answer in time.
+    /// The server did not respond in time.
     Timeout,
-    /// The options cannot be followed.
+    /// The options are wrong.
     Usage(String),
 }
 
 impl Error {
-    /// A refusal, told on one line in the server's own words.
+    /// Creates a refusal from the text of the server, on one line.
     pub(crate) fn refused(answer: &[u8]) -> Self {
         const MAX_SHOWN: usize = 300;
         let shown = String::from_utf8_lossy(&answer[..answer.len().min(MAX_SHOWN)]);
         Self::Refused(shown.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
-    /// An error of the operating system while doing `what`.
+    /// Creates an error of the operating system while doing `what`.
     pub(crate) fn io(what: &'static str, error: io::Error) -> Self {
         Self::Io(what, error)
     }
@@ -50,7 +49,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// An error says what was tried, and the last of its causes why that failed.
+/// Formats an error with the last of its causes.
 fn with_cause(error: &dyn std::error::Error) -> String {
     let text = error.to_string();
     let mut last = error;

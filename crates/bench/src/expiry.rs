@@ -1,5 +1,5 @@
-//! The `expiry` command: does mail that goes because of its age slow down mail that comes? The server, started with a
-//! retention of a minute or so, gets many messages at once; from then on a steady stream is timed until the many are gone.
+//! The `expiry` command: whether expiring messages slow down delivery. The server must have a retention of about a
+//! minute. It gets many messages at once; then the latency of a steady stream is measured until they have expired.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::servers::ServerOptions;
 use crate::smtp::{self, CommandMode};
 
 const PREFIX: &str = "expiry";
-/// How often it is looked at what is still there.
+/// The interval at which the remaining messages are counted.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// The most mailboxes that are looked at.
+/// The maximum number of mailboxes that are counted.
 const MAX_WATCHED: usize = 4;
 
 /// Options of the `expiry` command.
@@ -36,7 +36,7 @@ pub(crate) struct Options {
     /// Messages that will expire.
     #[arg(long, default_value_t = 100_000, value_parser = parse_positive)]
     messages: usize,
-    /// Mailboxes over which they are spread; the server must not have a lower cap than what each will hold.
+    /// Mailboxes over which they are spread; the message cap of the server must not be lower than what each will hold.
     #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     mailboxes: usize,
     /// Size of each message in bytes with its header.
@@ -48,13 +48,13 @@ pub(crate) struct Options {
     /// Connections of the steady stream.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Seconds without measuring after the many messages were sent.
+    /// Seconds to wait before measuring, after the expiring messages were sent.
     #[arg(long, default_value_t = 2)]
     settle: u64,
-    /// Seconds to go on when the last of them is gone.
+    /// Seconds to continue after the last of them has expired.
     #[arg(long, default_value_t = 5)]
     after: u64,
-    /// Seconds to wait for that.
+    /// Maximum seconds to wait for their expiry.
     #[arg(long, default_value_t = 300)]
     patience: u64,
     /// Print one JSON object per line.
@@ -96,19 +96,19 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     Ok(filled.and(report(options.json, &intervals?, sent)))
 }
 
-/// Where in the course of expiry something happened.
+/// A phase of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing has gone yet.
+    /// No message has expired yet.
     Before,
-    /// Messages were going.
+    /// Messages are expiring.
     During,
-    /// All are gone.
+    /// All messages have expired.
     After,
 }
 
 impl Phase {
-    /// The phase of a time in which the number of messages went from one to the other.
+    /// Returns the phase of an interval in which the number of messages changed from `from` to `to`.
     fn from_counts(full: usize, from: usize, to: usize) -> Self {
         match (from, to) {
             (0, 0) => Self::After,
@@ -118,14 +118,14 @@ impl Phase {
     }
 }
 
-/// A stretch of time in one phase, and how long it lasted.
+/// An interval in one phase.
 struct Interval {
     end: Instant,
     length: Duration,
     phase: Phase,
 }
 
-/// Looks at some of the mailboxes whose messages will expire.
+/// Counts the messages in some of the mailboxes whose messages will expire.
 struct ExpiryWatcher {
     mailboxes: MailboxApi,
     client: Client,
@@ -144,7 +144,7 @@ impl ExpiryWatcher {
         for name in &self.names {
             self.mailboxes.purge(&mut self.client, name).await?;
         }
-        // The server may close the connection, which is idle while the mailboxes are filled.
+        // Use a new connection, because the server may close this one while the mailboxes are filled.
         self.client = self.mailboxes.client();
         Ok(())
     }
@@ -157,7 +157,7 @@ impl ExpiryWatcher {
         Ok(count)
     }
 
-    /// Watches until everything has been gone for a while.
+    /// Counts until all messages have been gone for a while.
     async fn watch_until_gone(&mut self, options: &Options) -> Result<Vec<Interval>, Error> {
         let full = self.count().await?;
         let mut last = (Instant::now(), full);
@@ -188,18 +188,18 @@ impl ExpiryWatcher {
     }
 }
 
-/// A stream of messages at a fixed rate, which does not wait for a server that is slow.
+/// A stream of messages at a fixed rate. A slow server does not reduce the rate.
 struct SteadyStream {
     addresses: Vec<SocketAddr>,
     envelope: Envelope,
     message: Vec<u8>,
     start: Instant,
-    /// Between two messages, over all connections.
+    /// The interval between two messages over all connections.
     interval: Duration,
     is_stopped: AtomicBool,
 }
 
-/// One message of the stream: when it was due, and how long it took or why it failed.
+/// One message of the stream: when it was due, and its latency or error.
 #[derive(Clone)]
 struct SentMessage {
     due: Instant,
@@ -207,14 +207,15 @@ struct SentMessage {
 }
 
 impl SteadyStream {
-    /// One connection: sends its share of the messages, each when it is due.
+    /// Runs one connection: sends its share of the messages, each when it is due.
     async fn work(self: Arc<Self>, worker: u32, workers: u32) -> Vec<SentMessage> {
         let mut sent = Vec::new();
         let mut session = None;
         let mut due = self.start + self.interval * worker;
         while !self.is_stopped.load(Ordering::Relaxed) {
-            // A message that is late because the one before it took long has been waiting since it was due. The timer,
-            // which only knows milliseconds, is not the server's fault.
+            // If the message before it took too long, the latency counts from the time at which this one was due.
+            // Otherwise it counts from now: the timer has a resolution of milliseconds, which is not the server's
+            // fault.
             let begun = if Instant::now() > due {
                 due
             } else {
@@ -243,7 +244,7 @@ impl SteadyStream {
     }
 }
 
-/// Shows one row for each phase.
+/// Prints one row for each phase.
 fn report(json: bool, intervals: &[Interval], sent: Vec<SentMessage>) -> Verdict {
     let mut report = Report::new(json);
     let mut verdict = Verdict::Clean;
@@ -267,7 +268,7 @@ fn report(json: bool, intervals: &[Interval], sent: Vec<SentMessage>) -> Verdict
     verdict
 }
 
-/// What was sent in each phase, in their order. What was due outside of all of them is left out.
+/// Groups the messages by the phase in which they were due. Messages outside of all intervals are left out.
 fn results_by_phase(intervals: &[Interval], sent: Vec<SentMessage>) -> [Results; 3] {
     let mut tallies = [Results::default(), Results::default(), Results::default()];
     for SentMessage { due, outcome } in sent {

@@ -1,5 +1,5 @@
-//! The `growth` command: does the cost of an operation depend on how many messages are stored? Mailboxes are filled step
-//! by step, and after each step some hundred single operations of each sort are timed, one after the other.
+//! The `growth` command: whether the cost of an operation depends on the number of stored messages. Mailboxes are
+//! filled step by step. After each step some hundred operations of each kind are timed, one after the other.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::servers::ServerOptions;
 use crate::smtp::{self, CommandMode};
 
 const PREFIX: &str = "growth";
-/// The most mailboxes whose messages are read and deleted.
+/// The maximum number of mailboxes whose messages are read and deleted.
 const MAX_SAMPLES: usize = 50;
 
 /// Options of the `growth` command.
@@ -29,10 +29,10 @@ pub(crate) struct Options {
     /// Numbers of stored messages at which to measure.
     #[arg(long, value_delimiter = ',', default_value = "100,1000,10000,100000,1000000", value_parser = parse_positive)]
     steps: Vec<usize>,
-    /// Mailboxes over which they are spread; the server must not have a lower cap than what each will hold.
+    /// Mailboxes over which they are spread; the message cap of the server must not be lower than what each will hold.
     #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     mailboxes: usize,
-    /// Operations of each sort to time at each step.
+    /// Operations of each kind to time at each step.
     #[arg(long, default_value_t = 300, value_parser = parse_positive)]
     operations: usize,
     /// Size of each message in bytes with its header.
@@ -100,17 +100,17 @@ impl Growth {
         let missing = step - self.stored();
         let outcome = self.load.run(missing).await;
         self.filled.push(missing);
-        // The server may have closed a connection that was idle for so long.
+        // Use a new connection, because the server may have closed this one while it was idle.
         self.client = self.mailboxes.client();
         self.verdict = self.verdict.and(outcome.results.verdict());
     }
 
-    /// How many messages there are between two measurements.
+    /// Returns the number of stored messages between two measurements.
     fn stored(&self) -> usize {
         self.filled.iter().sum()
     }
 
-    /// Times each sort of operation. As many messages are deleted as were appended.
+    /// Times all kinds of operations. Deletes as many messages as it appends.
     async fn measure(&mut self, operations: usize) -> Result<Row, Error> {
         let mut row = Row::default().with("stored", self.stored());
         let append = self.append(operations).await?;
@@ -148,7 +148,8 @@ impl Growth {
         Ok(latencies)
     }
 
-    /// As many messages, as mailbox and id, as were appended to each of the sampled mailboxes, old and new ones.
+    /// Returns the mailbox and id of as many messages as were appended, spread over old and new messages of the sampled
+    /// mailboxes.
     async fn find(&mut self, appended: usize) -> Result<Vec<(String, String)>, Error> {
         let (samples, all) = (self.sample_count(), self.load.envelopes.len());
         let mut found = Vec::with_capacity(appended);
@@ -173,12 +174,12 @@ impl Growth {
         Ok(found)
     }
 
-    /// How many mailboxes are looked at.
+    /// Returns the number of sampled mailboxes.
     fn sample_count(&self) -> usize {
         self.load.envelopes.len().min(MAX_SAMPLES)
     }
 
-    /// The number of the `n`th mailbox that is looked at; they are spread over all of them.
+    /// Returns the number of the `n`th sampled mailbox. They are spread over all mailboxes.
     fn sampled_mailbox(&self, n: usize) -> usize {
         n * self.load.envelopes.len() / self.sample_count()
     }
@@ -194,7 +195,7 @@ impl Growth {
     }
 }
 
-/// How many of `total` things the `n`th of `parts` gets when they are dealt in turn.
+/// Returns how many of `total` items the `n`th of `parts` gets if they are distributed round-robin.
 fn round_robin_share(total: usize, parts: usize, n: usize) -> usize {
     total.saturating_sub(n).div_ceil(parts)
 }

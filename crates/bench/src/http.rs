@@ -1,5 +1,5 @@
-//! A small HTTP/1.1 client (RFC 9112) over a plain TCP connection: keep-alive, bodies by Content-Length, chunked or until
-//! close, everything bounded. It knows nothing of mailboxes or measurement.
+//! A small HTTP/1.1 client (RFC 9112) over a plain TCP connection: keep-alive, bodies by Content-Length, chunked or
+//! until close. All sizes are limited.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -12,13 +12,13 @@ use tokio::time::timeout;
 use crate::error::Error;
 use crate::smtp::resolve;
 
-/// How long one exchange may take.
+/// The timeout of an exchange.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_LINE_BYTES: usize = 16 * 1024;
 const MAX_HEADERS: usize = 200;
 const MAX_BODY_BYTES: usize = 1 << 30;
 
-/// A server and the path under which its API lives.
+/// A server and the base path of its API.
 #[derive(Clone, Debug)]
 pub(crate) struct BaseUrl {
     addresses: Vec<SocketAddr>,
@@ -27,11 +27,11 @@ pub(crate) struct BaseUrl {
 }
 
 impl BaseUrl {
-    /// From `http://HOST[:PORT][/PATH]`.
+    /// Parses `http://HOST[:PORT][/PATH]`.
     pub(crate) async fn parse(url: &str) -> Result<Self, Error> {
         let (authority, path) = split_url(url)
             .ok_or_else(|| Error::Usage(format!("{url:?} is not of the form http://HOST[:PORT][/PATH]")))?;
-        // A colon behind the last bracket is no part of an IPv6 address.
+        // A colon after the last bracket is not part of an IPv6 address.
         let host_and_port = match authority.rsplit_once(':') {
             Some((_, port)) if !port.ends_with(']') => authority.to_owned(),
             _ => format!("{authority}:80"),
@@ -39,34 +39,34 @@ impl BaseUrl {
         Ok(Self { addresses: resolve(&host_and_port).await?, authority: authority.to_owned(), path: path.to_owned() })
     }
 
-    /// The bytes of a request without a body. `path` begins with a slash and is already encoded.
+    /// Returns the bytes of a request without a body. `path` starts with a slash and is already encoded.
     pub(crate) fn request(&self, method: &str, path: &str) -> Vec<u8> {
         self.request_with(method, path, "Accept: */*\r\n")
     }
 
-    /// The same with other header lines, each of which ends with CRLF.
+    /// Returns the bytes of a request with other header lines, each of which ends with CRLF.
     pub(crate) fn request_with(&self, method: &str, path: &str, fields: &str) -> Vec<u8> {
         let Self { authority, path: base, .. } = self;
         format!("{method} {base}{path} HTTP/1.1\r\nHost: {authority}\r\n{fields}\r\n").into_bytes()
     }
 
-    /// Where the server is.
+    /// Returns the addresses of the server.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 }
 
-/// What the server answered.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Response<'a> {
     /// The status code.
     pub(crate) status: u16,
-    /// The content, without the framing of its transfer.
+    /// The content, without transfer coding.
     pub(crate) body: &'a [u8],
 }
 
 impl Response<'_> {
-    /// The body, if the status is 200.
+    /// Returns the body if the status is 200.
     pub(crate) fn ok(&self) -> Result<&[u8], Error> {
         if self.status == 200 {
             return Ok(self.body);
@@ -76,11 +76,11 @@ impl Response<'_> {
     }
 }
 
-/// One connection, opened when it is needed and kept as long as the server keeps it.
+/// A connection that is opened when it is needed and reused as long as the server keeps it open.
 pub(crate) struct Client {
     addresses: Vec<SocketAddr>,
     stream: Option<TcpStream>,
-    /// The response as it came over the wire; everything before `at` has been parsed.
+    /// The response as received; everything before `position` has been parsed.
     buffer: Vec<u8>,
     position: usize,
     /// The body of a chunked response.
@@ -88,7 +88,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client of the server of `base`.
+    /// Creates a client for the server of `base`.
     pub(crate) fn new(base: &BaseUrl) -> Self {
         Self {
             addresses: base.addresses.clone(),
@@ -99,9 +99,10 @@ impl Client {
         }
     }
 
-    /// Sends a request and reads the whole response. After an error the next exchange begins with a new connection.
+    /// Sends a request and reads the whole response. After an error the next exchange opens a new connection.
     pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<Response<'_>, Error> {
-        // The stream is put back only after a good exchange, so that no half-read response is ever continued.
+        // The stream is put back only after a successful exchange, so that a partially read response is never
+        // continued.
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => connect(&self.addresses).await?,
@@ -130,7 +131,7 @@ impl Client {
             let line = self.read_line(stream).await?;
             if line.is_empty() {
                 let body = self.read_body(stream, &mut head).await?;
-                // We wait for each response, so nothing can follow it.
+                // Requests are not pipelined, so nothing can follow the response.
                 if self.position < self.buffer.len() {
                     return Err(Error::Protocol("more bytes than the response has"));
                 }
@@ -141,7 +142,7 @@ impl Client {
         Err(Error::Protocol("too many header lines"))
     }
 
-    /// RFC 9112 section 6.3, in its order of precedence.
+    /// Reads the body (RFC 9112 section 6.3, in its order of precedence).
     async fn read_body(&mut self, stream: &mut TcpStream, head: &mut Head) -> Result<Body, Error> {
         let start = self.position;
         if matches!(head.status, 100..200 | 204 | 304) {
@@ -161,7 +162,7 @@ impl Client {
         Ok(Body::InBuffer(start..self.position))
     }
 
-    /// RFC 9112 section 7.1: chunks up to one of length 0, then trailer fields up to an empty line.
+    /// Reads chunks up to one of length 0, then trailer fields up to an empty line (RFC 9112 section 7.1).
     async fn read_chunks(&mut self, stream: &mut TcpStream) -> Result<(), Error> {
         self.chunked_body.clear();
         loop {
@@ -187,7 +188,7 @@ impl Client {
         Err(Error::Protocol("too many trailer lines"))
     }
 
-    /// Where the next line is in the buffer, without its end.
+    /// Reads a line. Returns its range in the buffer, without the line end.
     async fn read_line(&mut self, stream: &mut TcpStream) -> Result<Range<usize>, Error> {
         let start = self.position;
         let mut searched = start;
@@ -208,7 +209,7 @@ impl Client {
         }
     }
 
-    /// Where the next `length` bytes are in the buffer.
+    /// Reads `length` bytes. Returns their range in the buffer.
     async fn read_exact(&mut self, stream: &mut TcpStream, length: usize) -> Result<Range<usize>, Error> {
         let start = self.position;
         let end = start + length;
@@ -221,7 +222,7 @@ impl Client {
         Ok(start..end)
     }
 
-    /// Reads some more; false at the end of the stream.
+    /// Reads more bytes. Returns false at the end of the stream.
     async fn fill(&mut self, stream: &mut TcpStream) -> Result<bool, Error> {
         if self.buffer.len() > MAX_BODY_BYTES {
             return Err(Error::Protocol("a response that is too large"));
@@ -232,19 +233,19 @@ impl Client {
     }
 }
 
-/// What decides how a response goes on.
+/// The parts of a response head that determine its body.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     /// The status code.
     pub(crate) status: u16,
     length: Option<usize>,
-    /// Whether the body comes in chunks.
+    /// Whether the body is chunked.
     pub(crate) chunked: bool,
     close: bool,
 }
 
 impl Head {
-    /// From the first line, without its end.
+    /// Parses the status line, without its end.
     pub(crate) fn parse(status_line: &[u8]) -> Result<Self, Error> {
         let no_status = Error::Protocol("a line that is no HTTP status line");
         let (close, rest) = match status_line.split_at_checked(9) {
@@ -257,7 +258,7 @@ impl Head {
         Ok(Self { status, close, ..Self::default() })
     }
 
-    /// Notes a header line, without its end.
+    /// Parses a header line, without its end.
     pub(crate) fn parse_field(&mut self, line: &[u8]) -> Result<(), Error> {
         let colon = line.iter().position(|&byte| byte == b':');
         let (name, value) = line.split_at(colon.ok_or(Error::Protocol("a header line without a colon"))?);
@@ -273,7 +274,7 @@ impl Head {
     }
 }
 
-/// Where the body of a response was put.
+/// Where the body of a response is.
 enum Body {
     InBuffer(Range<usize>),
     Dechunked,
@@ -298,7 +299,7 @@ fn content_length(value: &[u8]) -> Result<usize, Error> {
     length.filter(|&length| length <= MAX_BODY_BYTES).ok_or(Error::Protocol("a Content-Length that cannot be"))
 }
 
-/// The length that a chunk's first line gives, before any extension (RFC 9112 section 7.1.1).
+/// Parses the length in the first line of a chunk, before any extension (RFC 9112 section 7.1.1).
 pub(crate) fn chunk_length(line: &[u8]) -> Result<usize, Error> {
     let digits = line.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
     let length = str::from_utf8(digits).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
@@ -312,8 +313,8 @@ mod tests {
 
     use super::*;
 
-    /// Answers every request with the next of the given byte strings, written in small pieces, all on as few connections as
-    /// the client asks for; returns what the client made of each.
+    /// Runs a server that responds to each request with the next of the given texts, in small pieces, on as few
+    /// connections as the client opens. Returns the result of each exchange.
     fn exchange_all(scripted: &[&'static str]) -> Vec<Result<(u16, String), String>> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().expect("bound");

@@ -1,5 +1,5 @@
-//! Load over SMTP: many connections that send prepared messages as fast as the server takes them, and the `smtp` command
-//! that measures it. Other measurements use [`Load`] to fill mailboxes.
+//! SMTP load: many connections that send prepared messages as fast as the server accepts them, and the `smtp` command
+//! that measures it. Other commands use [`Load`] to fill mailboxes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Options {
     /// The SMTP server.
     #[arg(long, value_name = "HOST:PORT")]
     smtp: String,
-    /// Connections that send at the same time.
+    /// Concurrent connections.
     #[arg(long, default_value_t = 10, value_parser = parse_positive)]
     connections: usize,
     /// Messages to send for each size.
@@ -41,7 +41,7 @@ pub(crate) struct Options {
     /// Open a connection for each message; the latency is that of the whole session.
     #[arg(long)]
     one_per_message: bool,
-    /// Send MAIL, RCPT and DATA without waiting in between.
+    /// Send MAIL, RCPT and DATA without waiting for replies in between.
     #[arg(long)]
     pipelined: bool,
     /// Mailboxes that receive in turn.
@@ -53,7 +53,7 @@ pub(crate) struct Options {
     /// The server's process, to measure its CPU time and memory.
     #[arg(long)]
     pid: Option<u32>,
-    /// Messages to send before measuring begins.
+    /// Messages to send before measuring.
     #[arg(long, default_value_t = 0)]
     warmup: usize,
     /// Print one JSON object per line.
@@ -87,13 +87,13 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
 
 /// A stream of equal messages over several connections.
 pub(crate) struct Load {
-    /// Where the server is.
+    /// The addresses of the server.
     pub(crate) addresses: Vec<SocketAddr>,
-    /// How many connections send at the same time.
+    /// The number of concurrent connections.
     pub(crate) connections: usize,
-    /// Whether each message gets a connection of its own.
+    /// Whether each message gets its own connection.
     pub(crate) connection_per_message: bool,
-    /// Whether commands wait for each other.
+    /// Whether commands are pipelined.
     pub(crate) mode: CommandMode,
     /// The transactions, used in turn.
     pub(crate) envelopes: Vec<Envelope>,
@@ -101,16 +101,16 @@ pub(crate) struct Load {
     pub(crate) message: Vec<u8>,
 }
 
-/// What came of sending.
+/// The result of sending.
 pub(crate) struct LoadResult {
-    /// Successes and failures.
+    /// Successes and errors.
     pub(crate) results: Results,
     /// From the first command to the last reply.
     pub(crate) elapsed: Duration,
 }
 
 impl Load {
-    /// Sends `count` messages, or fewer when the server cannot be talked to.
+    /// Sends `count` messages, or fewer if the server cannot be reached.
     pub(crate) async fn run(self: &Arc<Self>, count: usize) -> LoadResult {
         let next = Arc::new(AtomicUsize::new(0));
         let start = Instant::now();
@@ -121,9 +121,10 @@ impl Load {
         LoadResult { results: Results::merge(workers.join_all().await), elapsed: start.elapsed() }
     }
 
-    /// One worker: takes the next number and sends that message until there are no more.
+    /// Runs one connection: sends the message with the next number until there are no more.
     async fn work(self: Arc<Self>, next: Arc<AtomicUsize>, count: usize) -> Results {
-        // A server that is gone or mute would otherwise be asked in vain for every single message.
+        // After so many consecutive errors the server is considered gone. Otherwise every single message would be tried
+        // in vain.
         const MAX_BROKEN_IN_A_ROW: u32 = 10;
         let mut tally = Results::default();
         let mut session = None;
@@ -146,7 +147,7 @@ impl Load {
             }
         }
         if let Some(client) = session {
-            // Every message has been answered for; how the server says goodbye changes nothing.
+            // Every message has been acknowledged or counted as an error. The reply to QUIT changes nothing.
             let _ = client.quit().await;
         }
         tally
@@ -171,7 +172,7 @@ impl Load {
     }
 }
 
-/// The session after an error, if it can still be used.
+/// Returns the session after an error, if it can still be used.
 pub(crate) async fn recover_session(session: Option<Client>, error: &Error) -> Option<Client> {
     let mut client = session?;
     match error {
@@ -180,14 +181,14 @@ pub(crate) async fn recover_session(session: Option<Client>, error: &Error) -> O
     }
 }
 
-/// Transactions to `recipients` mailboxes each, such that all `mailboxes` get the same number of messages in turn.
+/// Builds transactions to `recipients` mailboxes each, so that all mailboxes get the same number of messages in turn.
 pub(crate) fn build_envelopes(prefix: &str, mailboxes: usize, recipients: usize) -> Vec<Envelope> {
     let names: Vec<_> = (0..mailboxes.max(recipients)).map(|n| message::mailbox_name(prefix, n)).collect();
     let transaction = |first: usize| names.iter().cycle().skip(first).take(recipients).map(String::as_str);
     (0..names.len()).map(|first| Envelope::to(transaction(first))).collect()
 }
 
-/// A number of things of which there has to be one.
+/// Parses a number that must be at least 1.
 pub(crate) fn parse_positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("must be at least 1".to_owned()),

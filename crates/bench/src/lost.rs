@@ -1,5 +1,5 @@
-//! The `lost` command: is every message that the server acknowledged really there, and there once? Each connection sends
-//! numbered messages to a mailbox of its own; afterwards the lists are compared with what was acknowledged.
+//! The `lost` command: whether every acknowledged message is stored exactly once. Each connection sends numbered
+//! messages to its own mailbox. Then the lists are compared with the acknowledgements.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -25,16 +25,16 @@ const PREFIX: &str = "lost";
 pub(crate) struct Options {
     #[command(flatten)]
     servers: ServerOptions,
-    /// Connections that send at the same time, each to a mailbox of its own.
+    /// Concurrent connections, each with its own mailbox.
     #[arg(long, default_value_t = 50, value_parser = parse_positive)]
     connections: usize,
-    /// Messages over each connection; the server must not cap its mailboxes below that.
+    /// Messages over each connection; the message cap of the server must not be lower.
     #[arg(long, default_value_t = 200, value_parser = parse_positive)]
     messages: usize,
-    /// Size of each in bytes with its header.
+    /// Size of each message in bytes with its header.
     #[arg(long, default_value_t = 1024)]
     size: usize,
-    /// Seconds that the server gets to store what it acknowledged.
+    /// Seconds to wait before the mailboxes are listed.
     #[arg(long, default_value_t = 1)]
     settle: u64,
     /// Print one JSON object per line.
@@ -58,7 +58,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     let sent = senders.join_all().await;
     tokio::time::sleep(Duration::from_secs(options.settle)).await;
 
-    // The server may have closed a connection that was idle for so long.
+    // Use a new connection, because the server may have closed this one while it was idle.
     let mut client = mailboxes.client();
     let mut total = Comparison::default();
     for SentMessages { mailbox, acknowledged, .. } in &sent {
@@ -74,18 +74,18 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         .with("lost", total.lost)
         .with("doubled", total.doubled);
     Report::new(options.json).row(&row);
-    // Refusing mail is honest, so it is shown and not judged; but a server that took nothing has proved nothing.
+    // Refusals are printed and do not make the server faulty. But if it accepted nothing, nothing was verified.
     let _ = tally.verdict();
     let clean = total.acknowledged > 0 && total.lost == 0 && total.doubled == 0;
     Ok(if clean { Verdict::Clean } else { Verdict::Faulty })
 }
 
-/// What one connection got acknowledged.
+/// What one connection has sent.
 struct SentMessages {
     mailbox: String,
-    /// The subjects.
+    /// The subjects of acknowledged messages.
     acknowledged: Vec<String>,
-    /// What went wrong; successes are not counted in it.
+    /// Errors only; successes are not counted here.
     results: Results,
 }
 
@@ -109,7 +109,7 @@ async fn send_messages(addresses: Vec<SocketAddr>, mailbox: String, messages: us
         }
     }
     if let Some(client) = session {
-        // Every message has been answered for; how the server says goodbye changes nothing.
+        // Every message has been acknowledged or counted as an error. The reply to QUIT changes nothing.
         let _ = client.quit().await;
     }
     SentMessages { mailbox, acknowledged, results: tally }
@@ -128,7 +128,7 @@ async fn deliver(
     client.send(envelope, message, CommandMode::Pipelined).await
 }
 
-/// What was found in one or more mailboxes.
+/// The result of comparing one or more mailboxes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Comparison {
     acknowledged: usize,
@@ -148,7 +148,8 @@ impl Comparison {
     }
 }
 
-/// A message that was stored although its acknowledgement never arrived is no fault; storing any message twice is.
+/// Compares a list with the acknowledgements. A message that is stored without an acknowledgement is not an error; a
+/// message that is stored twice is.
 fn compare(acknowledged: &[String], stored: &[ListEntry]) -> Comparison {
     let mut copies: HashMap<&str, usize> = HashMap::new();
     for entry in stored {

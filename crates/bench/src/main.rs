@@ -1,5 +1,5 @@
-//! The command line of the load generator: which measurements there are, their options and the exit code. What each of
-//! them does lives in the module of its name; no socket is touched here.
+//! The command line of the load generator: the commands, their options and the exit code. Each command is in its own
+//! module.
 
 mod database;
 mod error;
@@ -27,7 +27,7 @@ use clap::{Parser, Subcommand};
 
 use crate::error::Error;
 
-/// Measures a mail server from outside, over SMTP, POP3 and HTTP only; and the database below it, as a yardstick.
+/// Measures a mail server from the outside over SMTP, POP3 and HTTP, and PostgreSQL as a baseline.
 #[derive(Parser)]
 #[command(version, about)]
 struct Cli {
@@ -49,31 +49,32 @@ enum Command {
     Start(start::Options),
     /// Check that every acknowledged message is stored exactly once.
     Lost(lost::Options),
-    /// Delivery without and with live monitors, some of which never read: rate, latency, memory, and what the monitors got.
+    /// Delivery with and without live monitors, some of which never read: rate, latency, memory, and received events.
     Monitors(monitors::Options),
-    /// Mail for one node of several: from its 250 to the event at the others, and what they are not told or told twice.
+    /// Messages sent to one node of several: time from the 250 to the event at the other nodes, and lost or repeated
+    /// events.
     Cluster(monitors::cluster::Options),
-    /// Rows of mail straight into PostgreSQL, in batches: the most that a node which stores there could take.
+    /// Insert rows of messages into PostgreSQL in batches: the upper limit for a node that stores there.
     Database(database::Options),
-    /// Requests that wait for mail: from the 250 to the answer, and the memory that each of them takes.
+    /// Requests that wait for a message: time from the 250 to the response, and memory of each request.
     Wait(wait::Options),
     /// Fetch mailboxes over POP3: log in, STAT, LIST, UIDL, RETR, DELE, QUIT.
     Pop3(pop3_load::Options),
-    /// Search very many messages by two words: latency for common and rare ones.
+    /// Search many messages by two words: latency for common and rare words.
     Search(search::Options),
 }
 
-/// What a measurement that ran to its end has to say about the server.
+/// The verdict of a completed measurement about the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Everything that was asked of it was done.
+    /// All requests succeeded.
     Clean,
-    /// Some requests failed or some mail is missing; the report says which.
+    /// Some requests failed or some messages are missing; the report says which.
     Faulty,
 }
 
 impl Verdict {
-    /// Clean only when both are.
+    /// Returns `Clean` only if both are clean.
     fn and(self, other: Self) -> Self {
         if self == Self::Clean { other } else { self }
     }
@@ -90,7 +91,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs on one thread: the server under test is usually on the same machine and should get the other cores.
+/// Runs a command on one thread: the server under test is usually on the same machine and should get the other cores.
 fn run(command: Command) -> Result<Verdict, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,5 +1,4 @@
-//! Figures: latencies with their percentiles, and what the kernel knows about the CPU time and memory of a process. How
-//! they are shown is the business of `report`.
+//! Measurements: latencies with percentiles, and CPU time and memory of a process. Their output is in `report`.
 
 use std::fs;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use crate::error::Error;
 pub(crate) struct Latencies(Vec<u32>);
 
 impl Latencies {
-    /// Notes one operation.
+    /// Adds the latency of an operation.
     pub(crate) fn push(&mut self, elapsed: Duration) {
         self.0.push(u32::try_from(elapsed.as_micros()).unwrap_or(u32::MAX));
     }
@@ -21,12 +20,12 @@ impl Latencies {
         self.0.append(&mut other.0);
     }
 
-    /// How many operations were noted.
+    /// Returns the number of operations.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The figures that are reported.
+    /// Returns the reported percentiles.
     pub(crate) fn percentiles(mut self) -> Percentiles {
         self.0.sort_unstable();
         Percentiles {
@@ -38,43 +37,44 @@ impl Latencies {
         }
     }
 
-    /// The nearest-rank percentile of sorted values: the smallest that at least `permille` of all do not exceed.
+    /// Returns the nearest-rank percentile of sorted values: the smallest value that at least `permille` of all values
+    /// do not exceed.
     fn rank(&self, permille: usize) -> u32 {
         let rank = (self.0.len() * permille).div_ceil(1000);
         self.0.get(rank.saturating_sub(1)).copied().unwrap_or(0)
     }
 }
 
-/// Latencies in microseconds that a share of all operations did not exceed. All are 0 when there were none.
+/// Percentiles of latencies in microseconds. All are 0 if there are no operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Percentiles {
     /// The median.
     pub(crate) p50: u32,
-    /// Nine of ten.
+    /// 90 %.
     pub(crate) p90: u32,
-    /// 99 of 100.
+    /// 99 %.
     pub(crate) p99: u32,
-    /// 999 of 1,000.
+    /// 99.9 %.
     pub(crate) p99_9: u32,
     /// The slowest.
     pub(crate) max: u32,
 }
 
-/// What the workers of one measurement have seen together.
+/// The combined results of all workers of a measurement.
 #[derive(Debug, Default)]
 pub(crate) struct Results {
-    /// Operations that succeeded.
+    /// The latencies of successful operations.
     pub(crate) latencies: Latencies,
-    /// Bytes of content that were moved by them.
+    /// Bytes of content that they transferred.
     pub(crate) bytes: u64,
     /// Operations that failed.
     pub(crate) errors: u64,
-    /// The first failure, in words.
+    /// The first error.
     pub(crate) first_error: Option<String>,
 }
 
 impl Results {
-    /// What all workers have seen together.
+    /// Merges the results of all workers.
     pub(crate) fn merge(workers: impl IntoIterator<Item = Self>) -> Self {
         workers.into_iter().fold(Self::default(), |mut all, one| {
             all.append(one);
@@ -82,13 +82,13 @@ impl Results {
         })
     }
 
-    /// Notes an operation that succeeded.
+    /// Adds a successful operation.
     pub(crate) fn record_success(&mut self, elapsed: Duration, bytes: usize) {
         self.latencies.push(elapsed);
         self.bytes += bytes as u64;
     }
 
-    /// Notes an operation that failed.
+    /// Adds a failed operation.
     pub(crate) fn record_error(&mut self, error: &Error) {
         self.errors += 1;
         self.first_error.get_or_insert_with(|| error.to_string());
@@ -101,7 +101,7 @@ impl Results {
         self.first_error = self.first_error.take().or(other.first_error);
     }
 
-    /// Shows the first failure, and judges.
+    /// Prints the first error and returns the verdict.
     pub(crate) fn verdict(&self) -> Verdict {
         if self.errors == 0 {
             return Verdict::Clean;
@@ -119,12 +119,12 @@ pub(crate) struct Sample {
     pub(crate) cpu_seconds: f64,
     /// Resident memory now, in bytes.
     pub(crate) resident: u64,
-    /// The most that was ever resident, in bytes.
+    /// The peak of resident memory, in bytes.
     pub(crate) peak: u64,
 }
 
 impl Sample {
-    /// Reads what the kernel knows about process `pid`.
+    /// Reads the CPU time and memory of process `pid`.
     pub(crate) fn read(pid: u32) -> Result<Self, Error> {
         let read = |file: &str| {
             fs::read_to_string(format!("/proc/{pid}/{file}"))
@@ -135,12 +135,12 @@ impl Sample {
             .ok_or(Error::Usage(format!("process {pid} shows no CPU time and memory: has it ended?")))
     }
 
-    /// From the text of /proc/PID/stat and /proc/PID/status (proc(5)).
+    /// Parses the text of /proc/PID/stat and /proc/PID/status (proc(5)).
     fn parse(stat: &str, status: &str) -> Option<Self> {
         // The kernel reports in units of USER_HZ, which is 100 on every architecture that Rust's std supports on Linux.
         const TICKS_PER_SECOND: f64 = 100.0;
-        // The name of the program, in parentheses, may itself contain anything; the fields after it are numbers. utime
-        // and stime are fields 14 and 15, counted from 1 with the name as field 2.
+        // The program name, in parentheses, may contain anything; the fields after it are numbers. utime and stime are
+        // fields 14 and 15, counted from 1 with the name as field 2.
         let (_, fields) = stat.rsplit_once(')')?;
         let mut times = fields.split_ascii_whitespace().skip(11);
         let user: u32 = times.next()?.parse().ok()?;
@@ -158,23 +158,23 @@ impl Sample {
     }
 }
 
-/// A count as a number that can be divided; exact for everything that is counted here.
+/// Converts a count to `f64`. Exact for all counts here.
 #[expect(clippy::cast_precision_loss, reason = "no count here comes near 2^52")]
 pub(crate) fn to_f64(count: impl TryInto<u64>) -> f64 {
     count.try_into().unwrap_or(u64::MAX) as f64
 }
 
-/// Bytes as mebibytes.
+/// Converts bytes to mebibytes.
 pub(crate) fn mib(bytes: u64) -> f64 {
     to_f64(bytes) / 1_048_576.0
 }
 
-/// `amount` divided by `count`, and 0 where there is nothing to divide by.
+/// Returns `amount` divided by `count`, or 0 if `count` is 0.
 pub(crate) fn ratio(amount: f64, count: f64) -> f64 {
     if count > 0.0 { amount / count } else { 0.0 }
 }
 
-/// The middle one, or the mean of the two in the middle; 0 when there are none.
+/// Returns the median, or 0 if there are no values.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);

@@ -1,29 +1,29 @@
-//! The bytes that are sent: envelopes and messages of an exact size, built once before the clock starts. No line of a
-//! message begins with a dot, so nothing has to be stuffed (RFC 5321 section 4.5.2) while sending.
+//! The bytes that are sent: envelopes and messages of an exact size, built before measuring starts. No line of a
+//! message starts with a dot, so no dot-stuffing (RFC 5321 section 4.5.2) is needed.
 
 use clap::ValueEnum;
 
 /// The line that ends a message in DATA (RFC 5321 section 4.1.1.4).
 pub(crate) const END_OF_DATA: &[u8] = b".\r\n";
 
-/// The shape of a generated message.
+/// The structure of a generated message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MessageKind {
     /// One text/plain body.
     Text,
-    /// multipart/mixed of a text and HTML alternative and a base64 attachment that fills the size.
+    /// multipart/mixed with a text and HTML alternative and a base64 attachment that fills the size.
     Multipart,
 }
 
-/// The commands of one transaction from MAIL to DATA, each line kept apart so that they can be sent in turn or at once.
+/// The commands of one transaction from MAIL to DATA, which can be sent one by one or all at once.
 pub(crate) struct Envelope {
     bytes: Vec<u8>,
-    /// Where each line ends in `bytes`.
+    /// The end of each line in `bytes`.
     ends: Vec<usize>,
 }
 
 impl Envelope {
-    /// A transaction that brings one message to all of `mailboxes`.
+    /// Creates a transaction that sends one message to all `mailboxes`.
     pub(crate) fn to<'a>(mailboxes: impl IntoIterator<Item = &'a str>) -> Self {
         let mut envelope = Self { bytes: Vec::new(), ends: Vec::new() };
         envelope.push_line("MAIL FROM:<sender@bench.example>\r\n");
@@ -34,18 +34,18 @@ impl Envelope {
         envelope
     }
 
-    /// All lines, to be written at once.
+    /// Returns all lines.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Each line, to be written in turn. The last one is DATA.
+    /// Returns the single lines. The last one is DATA.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
     }
 
-    /// How many commands, and so replies, there are.
+    /// Returns the number of commands, and so of replies.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -56,12 +56,12 @@ impl Envelope {
     }
 }
 
-/// The name of the `n`th mailbox of a measurement.
+/// Returns the name of the `n`th mailbox of a measurement.
 pub(crate) fn mailbox_name(prefix: &str, n: usize) -> String {
     format!("{prefix}-{n}")
 }
 
-/// A message of exactly `size` bytes (or of its smallest possible size) followed by the end-of-data line.
+/// Builds a message of exactly `size` bytes (or of its smallest possible size) followed by the end-of-data line.
 pub(crate) fn build_message(kind: MessageKind, subject: &str, size: usize) -> Vec<u8> {
     let mut message = match kind {
         MessageKind::Text => text(subject, size),
@@ -73,7 +73,7 @@ pub(crate) fn build_message(kind: MessageKind, subject: &str, size: usize) -> Ve
 
 const SENTENCE: &[u8] = b"The quick brown fox jumps over the lazy dog while the rain falls mainly.\r\n";
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// RFC 2045 section 6.8: encoded lines have at most 76 characters.
+/// The maximum length of encoded lines (RFC 2045 section 6.8).
 const BASE64_LINE_CHARS: usize = 76;
 
 fn header(subject: &str) -> String {
@@ -122,7 +122,7 @@ fn multipart(subject: &str, size: usize) -> Vec<u8> {
          Content-Transfer-Encoding: base64\r\n\r\n";
     let after = "--mixed-7f3a--\r\n";
 
-    // Whole lines of base64 fill the size; what is left over lengthens the plain text.
+    // Whole lines of base64 fill the size; the remainder lengthens the plain text.
     let room = size.saturating_sub(before.len() + between.len() + after.len());
     let lines = room / (BASE64_LINE_CHARS + 2);
     let mut message = Vec::with_capacity(size + END_OF_DATA.len());
@@ -134,7 +134,7 @@ fn multipart(subject: &str, size: usize) -> Vec<u8> {
     message
 }
 
-/// Appends a last line of `rest` bytes in all; a rest too short for a line lengthens the line before it.
+/// Appends a last line of `rest` bytes in total. If that is too short for a line, it lengthens the line before.
 fn pad_line(message: &mut Vec<u8>, rest: usize) {
     let filler = if rest < 2 {
         message.truncate(message.len() - 2);
@@ -146,7 +146,7 @@ fn pad_line(message: &mut Vec<u8>, rest: usize) {
     message.extend_from_slice(b"\r\n");
 }
 
-/// Appends lines of base64 that do not compress, the same ones every time.
+/// Appends lines of base64 that do not compress. They are always the same.
 fn base64_lines(message: &mut Vec<u8>, lines: usize) {
     let mut random: u32 = 0x9e37_79b9;
     for _ in 0..lines {
@@ -164,7 +164,7 @@ fn base64_lines(message: &mut Vec<u8>, lines: usize) {
 mod tests {
     use super::*;
 
-    /// No line is stuffed or too long, and the message ends where its end-of-data line begins.
+    /// Checks that no line needs dot-stuffing or is too long, and that the message ends with its end-of-data line.
     fn assert_sendable(message: &[u8]) {
         let lines: Vec<_> = message.split_inclusive(|&b| b == b'\n').collect();
         let (last, content) = lines.split_last().expect("a message has lines");

@@ -1,5 +1,5 @@
-//! A small POP3 client (RFC 1939) over a plain TCP connection: greeting, commands with one line or many in answer, QUIT.
-//! It knows nothing of load or measurement.
+//! A small POP3 client (RFC 1939) over a plain TCP connection: greeting, commands with single-line and multi-line
+//! responses, QUIT.
 
 use std::net::SocketAddr;
 
@@ -10,32 +10,32 @@ use tokio::net::TcpStream;
 use crate::error::Error;
 use crate::smtp::with_timeout;
 
-/// The longest status line that we take.
+/// The maximum length of a status line.
 const MAX_LINE_BYTES: usize = 4 * 1024;
-/// The longest list or message that we take.
+/// The maximum length of a list or message.
 const MAX_CONTENT_BYTES: usize = 1 << 28;
-/// How much more room there is for each read.
+/// How much the buffer grows for each read.
 const READ_BYTES: usize = 64 * 1024;
 
-/// How many messages a mailbox holds and how large they are together.
+/// The number and total size of the messages in a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
-    /// Messages; they have the numbers from 1 to this one.
+    /// The number of messages. They are numbered from 1.
     pub(crate) messages: usize,
-    /// Octets.
+    /// Their total size in octets.
     pub(crate) octets: u64,
 }
 
-/// An open session. After an error other than [`Error::Refused`] it is of no use any more.
+/// An open session. After an error other than [`Error::Refused`] it must not be used again.
 pub(crate) struct Client {
     stream: TcpStream,
-    /// What was read; everything before `taken` has been handed out.
+    /// Received bytes; everything before `consumed` has been returned.
     buffer: Vec<u8>,
     consumed: usize,
 }
 
 impl Client {
-    /// Connects and is greeted.
+    /// Connects and reads the greeting.
     pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<Self, Error> {
         with_timeout(async {
             let stream = TcpStream::connect(addresses).await.map_err(|error| Error::io("connecting", error))?;
@@ -53,7 +53,7 @@ impl Client {
         self.command(&format!("PASS {password}\r\n")).await
     }
 
-    /// What the mailbox holds.
+    /// Returns the number and size of the messages.
     pub(crate) async fn stat(&mut self) -> Result<Stat, Error> {
         with_timeout(async {
             self.write(b"STAT\r\n").await?;
@@ -68,13 +68,13 @@ impl Client {
         self.command(&format!("DELE {number}\r\n")).await
     }
 
-    /// Ends the session; what was marked is deleted now.
+    /// Ends the session. The server deletes the marked messages now.
     pub(crate) async fn quit(mut self) -> Result<(), Error> {
         self.command("QUIT\r\n").await
     }
 
-    /// A command that is answered with many lines. They are given as they came over the wire, dots and all, without the
-    /// line that ends them.
+    /// Sends a command with a multi-line response. Returns the lines as received, without removing stuffed dots, and
+    /// without the last line.
     pub(crate) async fn fetch(&mut self, command: &str) -> Result<&[u8], Error> {
         with_timeout(async {
             self.write(command.as_bytes()).await?;
@@ -96,7 +96,7 @@ impl Client {
         self.stream.write_all(bytes).await.map_err(|error| Error::io("sending", error))
     }
 
-    /// The next status line, if it says `+OK` (RFC 1939 section 3).
+    /// Reads a status line and checks that it is `+OK` (RFC 1939 section 3).
     async fn read_status(&mut self) -> Result<&[u8], Error> {
         if self.consumed == self.buffer.len() {
             self.buffer.clear();
@@ -121,11 +121,11 @@ impl Client {
         }
     }
 
-    /// The lines behind a status line, up to the one that is a single dot.
+    /// Reads the lines after a status line, up to a line with a single dot.
     async fn read_content(&mut self) -> Result<&[u8], Error> {
         const END: &[u8] = b"\r\n.\r\n";
         let start = self.consumed;
-        // Nothing may stand between the status line and the dot: its line end then begins what is searched.
+        // If there are no lines, the end of the status line is the first part of the pattern.
         let mut searched = start.saturating_sub(2);
         let end = loop {
             if let Some(found) = memmem::find(&self.buffer[searched..], END) {
@@ -151,7 +151,7 @@ impl Client {
     }
 }
 
-/// RFC 1939 section 5: `+OK`, a space, the number of messages, a space, their size; anything may follow.
+/// Parses the response to STAT (RFC 1939 section 5): `+OK`, the number of messages, their size. Anything may follow.
 fn parse_stat(line: &[u8]) -> Option<Stat> {
     let mut words = str::from_utf8(line).ok()?.split_ascii_whitespace().skip(1);
     Some(Stat { messages: words.next()?.parse().ok()?, octets: words.next()?.parse().ok()? })
@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// What the client makes of a server that sends these bytes, a few at a time, whatever it is asked.
+    /// Runs a server that sends these bytes in small pieces. Returns the results of two multi-line commands.
     fn fetched(script: &'static str) -> Result<Vec<String>, String> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().expect("bound");
@@ -172,7 +172,7 @@ mod tests {
             let (mut stream, _) = listener.accept().expect("a connection");
             stream.set_nodelay(true).expect("a socket option");
             for piece in script.as_bytes().chunks(3) {
-                // The client leaves as soon as it has seen enough.
+                // The client may have disconnected after an error.
                 let _ = stream.write_all(piece);
             }
             let _ = stream.shutdown(std::net::Shutdown::Write);

@@ -1,6 +1,6 @@
-//! The `pop3` command: how long does it take to open a mailbox, to look around in it, and to fetch and delete what it
-//! holds? Every session has a mailbox of its own, because POP3 lets one client in at a time; all of them finish a step
-//! before the next one begins, so that each step has a rate.
+//! The `pop3` command: how long it takes to open a mailbox, to list it, and to fetch and delete its messages. Every
+//! session has its own mailbox, because POP3 locks it. All sessions finish a step before the next one starts, so that
+//! each step has a rate.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,28 +27,28 @@ pub(crate) struct Options {
     /// Empty the mailboxes and fill them over this SMTP server first.
     #[arg(long, value_name = "HOST:PORT", required_unless_present = "filled")]
     smtp: Option<String>,
-    /// Take the mailboxes as they are.
+    /// Use the mailboxes as they are.
     #[arg(long, conflicts_with = "smtp")]
     filled: bool,
-    /// What the names of the mailboxes begin with: pop3-0, pop3-1.
+    /// Prefix of the mailbox names: pop3-0, pop3-1.
     #[arg(long, default_value = "pop3")]
     mailbox: String,
-    /// The password of each.
+    /// Password of each mailbox.
     #[arg(long, default_value = "bench")]
     password: String,
-    /// Sessions at the same time, each with a mailbox of its own.
+    /// Concurrent sessions, each with its own mailbox.
     #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     sessions: usize,
-    /// Messages in each mailbox; the server must not have a lower cap.
+    /// Messages in each mailbox; the message cap of the server must not be lower.
     #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     messages: usize,
-    /// Size of each in bytes with its header.
+    /// Size of each message in bytes with its header.
     #[arg(long, default_value_t = 1024)]
     size: usize,
-    /// The most messages to fetch in each session; with more, they are a sample that is spread evenly.
+    /// Maximum number of messages to fetch in each session; if there are more, an evenly spread sample.
     #[arg(long, default_value_t = 10_000)]
     retrieve: usize,
-    /// Delete nothing at the end.
+    /// Do not delete the messages at the end.
     #[arg(long)]
     keep: bool,
     /// The server's process, to measure its CPU time and memory.
@@ -102,7 +102,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     Ok(verdict)
 }
 
-/// What a session does, in this order.
+/// The steps of a session, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// USER and PASS.
@@ -110,11 +110,11 @@ enum Step {
     Stat,
     List,
     Uidl,
-    /// Each message, or a sample of them.
+    /// All messages, or a sample of them.
     Retr,
-    /// Each message.
+    /// All messages.
     Dele,
-    /// Here the server really deletes.
+    /// The server deletes the messages now.
     Quit,
 }
 
@@ -122,7 +122,7 @@ impl Step {
     const ALL: [Self; 7] = [Self::Login, Self::Stat, Self::List, Self::Uidl, Self::Retr, Self::Dele, Self::Quit];
 }
 
-/// What all sessions have in common.
+/// What all sessions share.
 struct SessionSettings {
     password: String,
     retrieve: usize,
@@ -131,13 +131,13 @@ struct SessionSettings {
 struct Session {
     client: Client,
     user: String,
-    /// What STAT said.
+    /// The reply to STAT.
     stat: Stat,
     settings: Arc<SessionSettings>,
 }
 
 impl Session {
-    /// Takes one step; nothing of the session is left when it went wrong, or when it was the last one.
+    /// Runs one step. Returns no session after an error or after the last step.
     async fn run_step(mut self, step: Step) -> (Option<Self>, Results) {
         let mut tally = Results::default();
         let outcome = match step {
@@ -202,7 +202,7 @@ impl Session {
     }
 }
 
-/// Takes a step in all sessions at the same time. Those that fail are left out of the steps that follow.
+/// Runs a step in all sessions concurrently. Sessions that fail are left out of the next steps.
 async fn run_step_in_all(sessions: Vec<Session>, step: Step) -> (Vec<Session>, Results) {
     let mut steps = JoinSet::new();
     for session in sessions {
@@ -219,7 +219,7 @@ fn with_outcome(mut tally: Results, outcome: Result<(), Error>) -> Results {
     tally
 }
 
-/// Deletes what a mailbox holds, by the protocol's own means.
+/// Deletes all messages of a mailbox over POP3.
 async fn empty_mailbox(addresses: &[SocketAddr], user: &str, password: &str) -> Result<(), Error> {
     let mut client = Client::connect(addresses).await?;
     client.login(user, password).await?;
@@ -242,7 +242,7 @@ async fn fill_mailboxes(smtp: &str, options: &Options) -> Result<(), Error> {
     outcome.results.first_error.map_or(Ok(()), |error| Err(Error::Usage(format!("filling the mailboxes: {error}"))))
 }
 
-/// Whether the mailboxes hold what they were filled with.
+/// Checks that the mailboxes contain the messages that were sent.
 fn check_filled(sessions: &[Session], options: &Options) -> Verdict {
     let held: usize = sessions.iter().map(|session| session.stat.messages).sum();
     let octets: u64 = sessions.iter().map(|session| session.stat.octets).sum();

@@ -1,5 +1,5 @@
-//! What a person or a program reads: rows of named figures, as an aligned table or as one JSON object per line. A row is
-//! printed as soon as it is known, so that a long measurement can be watched.
+//! The output: rows of named values, as an aligned table or as one JSON object per line. A row is printed as soon as it
+//! is complete, so that a long measurement can be watched.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::measure::{Percentiles, Sample, mib, ratio};
 
-/// One row: names and values in the order in which they are shown.
+/// One row: names and values in the order of output.
 #[derive(Debug, Default)]
 pub(crate) struct Row(Vec<(&'static str, Value)>);
 
@@ -18,12 +18,12 @@ impl Row {
         self
     }
 
-    /// Adds a number rounded to `decimals` places; without any it is shown as a whole number.
+    /// Adds a number rounded to `decimals` places. With 0 decimals it is an integer.
     pub(crate) fn with_rounded(self, name: &'static str, value: f64, decimals: usize) -> Self {
         self.with(name, rounded(value, decimals))
     }
 
-    /// Adds the latencies of the operations.
+    /// Adds latencies.
     pub(crate) fn with_percentiles(self, latency: Percentiles) -> Self {
         self.with("p50_us", latency.p50)
             .with("p90_us", latency.p90)
@@ -32,7 +32,7 @@ impl Row {
             .with("max_us", latency.max)
     }
 
-    /// Adds the CPU seconds of the server for every 1,000 of `count` operations.
+    /// Adds the CPU seconds of the server per 1,000 of `count` operations.
     pub(crate) fn with_cpu(self, before: Sample, after: Sample, count: f64) -> Self {
         let seconds = after.cpu_seconds - before.cpu_seconds;
         self.with_rounded("cpu_s_per_1000", ratio(seconds * 1000.0, count), 4)
@@ -46,7 +46,7 @@ impl Row {
     }
 }
 
-/// The least width of a column: later rows may have larger figures than the first.
+/// The minimum width of a column: later rows may have larger values than the first.
 const MIN_WIDTH: usize = 7;
 
 /// Prints rows that all have the same names.
@@ -57,7 +57,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A report for people, or for programs when `json`.
+    /// Creates a report as a table, or as JSON.
     pub(crate) fn new(json: bool) -> Self {
         Self { json, widths: Vec::new() }
     }
@@ -65,7 +65,7 @@ impl Report {
     /// Prints one row.
     pub(crate) fn row(&mut self, row: &Row) {
         let text = if self.json { json_line(row) } else { self.table_lines(row) };
-        // Nobody is left to be told when the reader of the report is gone.
+        // The reader of the output may be gone.
         let _ = io::stdout().write_all(text.as_bytes());
     }
 
@@ -83,7 +83,7 @@ impl Report {
     }
 }
 
-/// A number rounded to `decimals` places, and null when it is not finite.
+/// Rounds a number to `decimals` places. Returns null if it is not finite.
 pub(crate) fn rounded(value: f64, decimals: usize) -> Value {
     format!("{value:.decimals$}").parse().unwrap_or(Value::Null)
 }

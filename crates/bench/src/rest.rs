@@ -1,4 +1,4 @@
-//! The mailbox API over HTTP: its paths, reading a list, and the `http` command that measures how fast it answers.
+//! The mailbox API over HTTP: paths and lists, and the `http` command that measures its performance.
 
 use std::io;
 use std::sync::Arc;
@@ -24,37 +24,37 @@ pub(crate) struct Options {
     /// The web server, with its base path if it has one.
     #[arg(long, value_name = "URL")]
     http: String,
-    /// Empty the mailboxes and fill them over this SMTP server first; without it, what is there is read.
+    /// Empty the mailboxes and fill them over this SMTP server first; without it, the existing messages are read.
     #[arg(long, value_name = "HOST:PORT")]
     smtp: Option<String>,
     /// What to request.
     #[arg(long, value_enum)]
     what: RequestKind,
-    /// The mailbox.
+    /// The mailbox, or the prefix of the mailboxes.
     #[arg(long, default_value = "bench")]
     mailbox: String,
-    /// Spread the requests over so many mailboxes, named as the `smtp` command names those that it fills: bench-0, bench-1.
+    /// Spread the requests over this number of mailboxes, named as by the `smtp` command: bench-0, bench-1.
     #[arg(long, value_parser = parse_positive)]
     mailboxes: Option<usize>,
-    /// Messages to fill them with.
+    /// Messages to send.
     #[arg(long, default_value_t = 100, value_parser = parse_positive)]
     messages: usize,
-    /// Size of each in bytes with its header.
+    /// Size of each message in bytes with its header.
     #[arg(long, default_value_t = 20_480)]
     size: usize,
     /// Shape of the messages.
     #[arg(long, value_enum, default_value = "text")]
     kind: MessageKind,
-    /// Connections that request at the same time.
+    /// Concurrent connections.
     #[arg(long, default_value_t = 16, value_parser = parse_positive)]
     connections: usize,
-    /// How long to measure.
+    /// Duration in seconds.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// Make each request once, instead of all of them again and again for some seconds.
+    /// Send each request once, instead of repeating all of them.
     #[arg(long, conflicts_with = "seconds")]
     once: bool,
-    /// Wait for a line on standard input between looking at what is there and measuring; so the server can be restarted.
+    /// Wait for Enter before measuring, so that the server can be restarted.
     #[arg(long)]
     pause: bool,
     /// The server's process, to measure its CPU time and memory.
@@ -65,7 +65,7 @@ pub(crate) struct Options {
     json: bool,
 }
 
-/// One of the reading requests of the API.
+/// A read request of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RequestKind {
     /// The list of the mailbox.
@@ -78,11 +78,11 @@ enum RequestKind {
     Latest,
 }
 
-/// The most messages that are asked for one by one; with more, they are a sample that is spread evenly.
+/// The maximum number of messages that are requested one by one. If there are more, an evenly spread sample is used.
 const MAX_SAMPLED: usize = 20_000;
 
 impl Options {
-    /// The mailboxes that are read.
+    /// Returns the mailboxes to read.
     fn names(&self) -> Vec<String> {
         match self.mailboxes {
             Some(mailboxes) => (0..mailboxes).map(|n| mailbox_name(&self.mailbox, n)).collect(),
@@ -151,55 +151,55 @@ pub(crate) struct MailboxApi {
     base: BaseUrl,
 }
 
-/// What we read of each message in a list.
+/// The fields of a list entry that are used.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ListEntry {
-    /// Names the message within its mailbox.
+    /// Identifies the message within its mailbox.
     pub(crate) id: String,
-    /// The subject line.
+    /// The subject.
     #[serde(default)]
     pub(crate) subject: String,
 }
 
 impl MailboxApi {
-    /// The API under `base`.
+    /// Creates the API at a base URL.
     pub(crate) fn new(base: BaseUrl) -> Self {
         Self { base }
     }
 
-    /// A connection to it.
+    /// Creates a connection to it.
     pub(crate) fn client(&self) -> Client {
         Client::new(&self.base)
     }
 
-    /// The messages in a mailbox.
+    /// Lists a mailbox.
     pub(crate) async fn list(&self, client: &mut Client, mailbox: &str) -> Result<Vec<ListEntry>, Error> {
         let response = client.exchange(&self.list_request(mailbox)).await?;
         serde_json::from_slice(response.ok()?).map_err(|_| Error::Protocol("a list that is not the expected JSON"))
     }
 
-    /// Removes all messages of a mailbox.
+    /// Deletes all messages of a mailbox.
     pub(crate) async fn purge(&self, client: &mut Client, mailbox: &str) -> Result<(), Error> {
         let request = self.base.request("DELETE", &mailbox_path(mailbox));
         client.exchange(&request).await?.ok().map(|_| ())
     }
 
-    /// Asks for the list of a mailbox.
+    /// Returns the request for the list of a mailbox.
     pub(crate) fn list_request(&self, mailbox: &str) -> Vec<u8> {
         self.base.request("GET", &mailbox_path(mailbox))
     }
 
-    /// Asks for one message; `latest` is the id of the newest.
+    /// Returns the request for one message; `latest` is the id of the newest.
     pub(crate) fn message_request(&self, mailbox: &str, id: &str) -> Vec<u8> {
         self.base.request("GET", &message_path(mailbox, id))
     }
 
-    /// Asks for the source of one message.
+    /// Returns the request for the source of one message.
     pub(crate) fn source_request(&self, mailbox: &str, id: &str) -> Vec<u8> {
         self.base.request("GET", &(message_path(mailbox, id) + "/source"))
     }
 
-    /// Removes one message.
+    /// Returns the request that deletes one message.
     pub(crate) fn delete_request(&self, mailbox: &str, id: &str) -> Vec<u8> {
         self.base.request("DELETE", &message_path(mailbox, id))
     }
@@ -218,7 +218,7 @@ async fn fill(smtp: &str, names: &[String], options: &Options) -> Result<(), Err
     outcome.results.first_error.map_or(Ok(()), |error| Err(Error::Usage(format!("filling the mailbox: {error}"))))
 }
 
-/// How many messages the mailboxes hold, and the requests to make in turn: each mailbox once before one has its next turn.
+/// Returns the number of stored messages and the requests to send. The mailboxes alternate.
 async fn build_requests(api: &MailboxApi, names: &[String], what: RequestKind) -> Result<(usize, Vec<Vec<u8>>), Error> {
     let mut client = api.client();
     let share = MAX_SAMPLED.div_ceil(names.len());
@@ -245,24 +245,24 @@ async fn build_requests(api: &MailboxApi, names: &[String], what: RequestKind) -
     Ok((stored, rounds.concat()))
 }
 
-/// At most `share` of the entries, old and new ones.
+/// Returns at most `share` evenly spaced entries.
 fn evenly_spaced(entries: &[ListEntry], share: usize) -> impl Iterator<Item = &ListEntry> {
     let share = share.min(entries.len());
     (0..share).map(move |n| &entries[n * entries.len() / share])
 }
 
-/// The requests that all workers make in turn.
+/// The requests that all workers send in turn.
 struct RequestQueue {
     requests: Vec<Vec<u8>>,
     next: AtomicUsize,
     until: StopCondition,
 }
 
-/// When there are no more turns.
+/// When the workers stop.
 enum StopCondition {
-    /// When each request was made.
+    /// When each request was sent once.
     Once,
-    /// At this moment, though not before every worker had a turn.
+    /// At this time, but not before every worker has sent a request.
     Time(Instant),
 }
 
@@ -277,7 +277,7 @@ impl RequestQueue {
     }
 }
 
-/// One worker: makes the next request until there are no more.
+/// Runs one worker: sends requests until there are no more.
 async fn send_requests(mut client: Client, turns: Arc<RequestQueue>) -> Results {
     let mut tally = Results::default();
     let mut is_first = true;
@@ -289,7 +289,7 @@ async fn send_requests(mut client: Client, turns: Arc<RequestQueue>) -> Results 
             Err(error @ Error::Refused(_)) => tally.record_error(&error),
             Err(error) => {
                 tally.record_error(&error);
-                // A server that is gone must not be asked again as fast as the loop can turn.
+                // Do not retry in a tight loop if the server is gone.
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         }
@@ -305,7 +305,7 @@ fn message_path(mailbox: &str, id: &str) -> String {
     format!("{}/{}", mailbox_path(mailbox), encode_segment(id))
 }
 
-/// A name as one segment of a path: everything but the unreserved characters is encoded (RFC 3986 section 2.3).
+/// Encodes a name as one segment of a path: all but the unreserved characters are escaped (RFC 3986 section 2.3).
 fn encode_segment(name: &str) -> String {
     let hex = |digit: u8| char::from(b"0123456789ABCDEF"[usize::from(digit)]);
     let mut encoded = String::with_capacity(name.len());

@@ -1,6 +1,6 @@
-//! The `search` command: how long does it take to find a few of very many messages by two words? The messages are made of words
-//! that are as unequally common as those of a language, and the same number always makes the same message, so that it is known
-//! what can be found. Only a server that has `/api/v2/search` can be measured.
+//! The `search` command: how long it takes to find a few of many messages by two words. The frequency of words in the
+//! messages is as uneven as in natural language. The same number always generates the same message, so that the results
+//! are reproducible. The server must have `/api/v2/search`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,14 +21,14 @@ use crate::servers::ServerOptions;
 use crate::smtp::{self, CommandMode};
 
 const PREFIX: &str = "search";
-/// How many different words there are.
+/// The number of different words.
 const WORD_COUNT: u64 = 50_000;
-/// Words that are in many messages, and words that are in few, by their rank.
+/// The ranks of words that are in many messages, and of words that are in few.
 const COMMON_RANKS: std::ops::Range<u64> = 3..30;
 const RARE_RANKS: std::ops::Range<u64> = 5_000..20_000;
-/// How long the index may take to have everything.
+/// The maximum time to wait until everything is indexed.
 const INDEX_TIMEOUT: Duration = Duration::from_hours(1);
-/// How often one looks.
+/// The interval at which the index is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Options of the `search` command.
@@ -39,19 +39,19 @@ pub(crate) struct Options {
     /// Messages to search.
     #[arg(long, default_value_t = 1_000_000, value_parser = parse_positive)]
     messages: usize,
-    /// They are there already, from an earlier run with the same numbers.
+    /// Do not send messages: they exist from an earlier run with the same options.
     #[arg(long)]
     filled: bool,
-    /// Mailboxes over which they are spread; the server must not have a lower cap than what each will hold.
+    /// Mailboxes over which they are spread; the message cap of the server must not be lower than what each will hold.
     #[arg(long, default_value_t = 2000, value_parser = parse_positive)]
     mailboxes: usize,
     /// Words in each message.
     #[arg(long, default_value_t = 60, value_parser = parse_positive)]
     words: usize,
-    /// Connections that send at the same time.
+    /// Concurrent connections that send.
     #[arg(long, default_value_t = 32, value_parser = parse_positive)]
     connections: usize,
-    /// Questions of each sort.
+    /// Queries of each kind.
     #[arg(long, default_value_t = 300, value_parser = parse_positive)]
     operations: usize,
     /// The server's process, to measure its memory.
@@ -62,7 +62,7 @@ pub(crate) struct Options {
     json: bool,
 }
 
-/// What we read of an answer.
+/// The fields of a response that are used.
 #[derive(Deserialize)]
 struct SearchResponse {
     messages: Vec<serde::de::IgnoredAny>,
@@ -161,7 +161,7 @@ async fn fill(options: &Options, language: &Arc<WordGenerator>) -> Result<Result
     Ok(Results::merge(tallies?))
 }
 
-/// What a question is made of.
+/// The kind of a query.
 #[derive(Clone, Copy)]
 enum QueryKind {
     TwoCommon,
@@ -183,7 +183,7 @@ impl QueryKind {
     }
 }
 
-/// Words, of which the nth is n times rarer than the first.
+/// Generates words. The nth word is n times rarer than the first.
 struct WordGenerator {
     /// The sum of the weights of all words up to each one.
     cumulative_weights: Vec<u64>,
@@ -200,7 +200,7 @@ impl WordGenerator {
         Self { cumulative_weights: sums.collect() }
     }
 
-    /// A message with its end-of-data line. The first words are its subject.
+    /// Returns a message with its end-of-data line. The first words are its subject.
     fn message(&self, number: usize, words: usize) -> Vec<u8> {
         let words: Vec<String> = self.words(number, words);
         let (subject, body) = words.split_at(words.len().min(5));
@@ -225,7 +225,7 @@ impl WordGenerator {
         (0..count).map(|_| word(self.rank(chance.next()))).collect()
     }
 
-    /// The rank of a word that comes up as often as it is common.
+    /// Returns the rank of a random word, weighted by frequency.
     fn rank(&self, random: u64) -> u64 {
         let total = self.cumulative_weights.last().copied().unwrap_or(1);
         self.cumulative_weights.partition_point(|&sum| sum <= random % total) as u64
@@ -252,7 +252,7 @@ impl WordGenerator {
     }
 }
 
-/// The word of a rank: two to four syllables.
+/// Returns the word of a rank: two to four syllables.
 fn word(mut rank: u64) -> String {
     const CONSONANTS: &[u8; 16] = b"bdfghjklmnprstvz";
     const VOWELS: &[u8; 5] = b"aeiou";
@@ -266,7 +266,7 @@ fn word(mut rank: u64) -> String {
     word
 }
 
-/// Numbers without a pattern, always the same ones (SplitMix64).
+/// A deterministic generator of pseudorandom numbers (SplitMix64).
 struct SplitMix64(u64);
 
 impl SplitMix64 {

@@ -1,4 +1,4 @@
-//! Where the server under test is, for the measurements that send to it and read from it.
+//! The options with the addresses of the server under test, for commands that send and read messages.
 
 use std::net::SocketAddr;
 
@@ -21,17 +21,17 @@ pub(crate) struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// Where mail is sent to.
+    /// Resolves the SMTP server.
     pub(crate) async fn smtp_addresses(&self) -> Result<Vec<SocketAddr>, Error> {
         resolve(&self.smtp).await
     }
 
-    /// Where mail is read.
+    /// Returns the mailbox API of the web server.
     pub(crate) async fn mailbox_api(&self) -> Result<MailboxApi, Error> {
         Ok(MailboxApi::new(self.base_url().await?))
     }
 
-    /// Where the web server is.
+    /// Returns the base URL of the web server.
     pub(crate) async fn base_url(&self) -> Result<BaseUrl, Error> {
         BaseUrl::parse(&self.http).await
     }

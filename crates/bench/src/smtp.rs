@@ -1,5 +1,5 @@
-//! A small SMTP client (RFC 5321) over a plain TCP connection: greeting, EHLO, transactions in turn or pipelined
-//! (RFC 2920), QUIT. It knows nothing of load or measurement.
+//! A small SMTP client (RFC 5321) over a plain TCP connection: greeting, EHLO, sequential or pipelined transactions
+//! (RFC 2920), QUIT.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use tokio::time::timeout;
 use crate::error::Error;
 use crate::message::{END_OF_DATA, Envelope};
 
-/// How long one transaction, or opening a session, may take.
+/// The timeout of a transaction, or of opening a session.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest reply, over all its lines, that we take.
+/// The maximum length of a reply with all its lines.
 const MAX_REPLY_BYTES: usize = 16 * 1024;
 
-/// Whether the commands of a transaction wait for each other.
+/// Whether the commands of a transaction are pipelined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandMode {
     /// Every command waits for the reply to the one before it.
@@ -25,22 +25,22 @@ pub(crate) enum CommandMode {
     Pipelined,
 }
 
-/// The addresses behind `HOST:PORT`, looked up once so that connecting costs no lookup later.
+/// Resolves `HOST:PORT` once, so that connecting needs no lookup later.
 pub(crate) async fn resolve(host_and_port: &str) -> Result<Vec<SocketAddr>, Error> {
     let found = lookup_host(host_and_port).await;
     Ok(found.map_err(|_| Error::Usage(format!("cannot find the address of {host_and_port:?}")))?.collect())
 }
 
-/// An open session in which transactions can be made.
+/// An open session for transactions.
 pub(crate) struct Client {
     stream: TcpStream,
-    /// What was read; everything before `taken` has been handed out as a reply.
+    /// Received bytes; everything before `consumed` has been returned as a reply.
     buffer: Vec<u8>,
     consumed: usize,
 }
 
 impl Client {
-    /// Connects, and is greeted, and says EHLO.
+    /// Connects, reads the greeting and sends EHLO.
     pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<Self, Error> {
         with_timeout(async {
             let stream = TcpStream::connect(addresses).await.map_err(|error| Error::io("connecting", error))?;
@@ -53,8 +53,8 @@ impl Client {
         .await
     }
 
-    /// Makes one transaction. `message` ends with its end-of-data line. After [`Error::Refused`] the session can go on
-    /// with [`Client::reset`]; after any other error it is of no use any more.
+    /// Sends one message. `message` ends with its end-of-data line. After [`Error::Refused`] the session can continue
+    /// with [`Client::reset`]; after any other error it must not be used again.
     pub(crate) async fn send(&mut self, envelope: &Envelope, message: &[u8], pace: CommandMode) -> Result<(), Error> {
         with_timeout(async {
             match pace {
@@ -66,12 +66,12 @@ impl Client {
         .await
     }
 
-    /// Forgets a refused transaction.
+    /// Resets a refused transaction.
     pub(crate) async fn reset(&mut self) -> Result<(), Error> {
         with_timeout(self.command(b"RSET\r\n", 2)).await
     }
 
-    /// Ends the session in good order.
+    /// Ends the session with QUIT.
     pub(crate) async fn quit(mut self) -> Result<(), Error> {
         with_timeout(self.command(b"QUIT\r\n", 2)).await
     }
@@ -84,8 +84,8 @@ impl Client {
         Ok(())
     }
 
-    /// Leaves the session in step whatever is refused. RFC 2920 section 3.1: a client that sent DATA with the commands
-    /// before it has to be ready for a 354 although no recipient was accepted, and then sends an empty message.
+    /// Sends the envelope at once and reads all replies, also after a refusal. RFC 2920 section 3.1: a client that
+    /// pipelines DATA must expect a 354 although no recipient was accepted, and then send an empty message.
     async fn send_envelope_pipelined(&mut self, envelope: &Envelope) -> Result<(), Error> {
         self.write(envelope.as_bytes()).await?;
         let mut refusal = None;
@@ -136,7 +136,7 @@ impl Client {
     }
 }
 
-/// One reply of the server, all its lines.
+/// One reply of the server with all its lines.
 struct Reply<'a> {
     code: u16,
     text: &'a [u8],
@@ -152,8 +152,8 @@ impl Reply<'_> {
     }
 }
 
-/// The code and the length of the reply that `bytes` begins with, once its last line is there. RFC 5321 section 4.2: a
-/// hyphen behind the code says that more lines follow, each with the same code.
+/// Parses the first reply and returns its code and length. Returns `None` if it is incomplete. RFC 5321 section 4.2: a
+/// hyphen after the code means that more lines with the same code follow.
 fn parse_reply(bytes: &[u8]) -> Result<Option<(u16, usize)>, Error> {
     let mut length = 0;
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
@@ -175,7 +175,7 @@ fn parse_reply(bytes: &[u8]) -> Result<Option<(u16, usize)>, Error> {
     Ok(None)
 }
 
-/// Does the work, or gives up when it takes longer than anything should.
+/// Runs `work` with a timeout.
 pub(crate) async fn with_timeout<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     timeout(TIMEOUT, work).await.unwrap_or(Err(Error::Timeout))
 }

@@ -1,5 +1,5 @@
-//! The `start` command: how long does a server need from being started to greeting its first client, and how much memory
-//! does it hold when idle? Everything here is sequential and blocking, because there is only one thing to wait for.
+//! The `start` command: the time from starting a server to its first greeting, and its idle memory. The code is
+//! sequential and blocking, because there is only one thing to wait for.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -18,11 +18,12 @@ use crate::load::parse_positive;
 use crate::measure::{Sample, mib};
 use crate::report::{Report, Row, rounded};
 
-/// How long a server may take to greet, and to stop.
+/// The maximum time until a server greets, and until it stops.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two attempts to connect; short against what is measured, long enough to leave the server its core.
+/// The interval between attempts to connect: short compared to the measured time, but long enough to leave the server
+/// its core.
 const CONNECT_INTERVAL: Duration = Duration::from_micros(100);
-/// After the greeting, before the idle memory is read.
+/// The time between the greeting and reading the idle memory.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 
 /// Options of the `start` command.
@@ -31,13 +32,13 @@ pub(crate) struct Options {
     /// Program and arguments of the server, separated by spaces.
     #[arg(long)]
     command: String,
-    /// Where the server will listen.
+    /// The address on which the server will listen.
     #[arg(long, value_name = "HOST:PORT")]
     smtp: String,
-    /// Also measure when the server's output first contains this text.
+    /// Also measure when the output of the server first contains this text.
     #[arg(long, value_name = "TEXT")]
     smtp_pattern: Option<String>,
-    /// How many times to start it.
+    /// How many times to start the server.
     #[arg(long, default_value_t = 10, value_parser = parse_positive)]
     runs: usize,
     /// Print one JSON object per line.
@@ -71,11 +72,11 @@ pub(crate) fn run(options: &Options) -> Result<Verdict, Error> {
     Ok(Verdict::Clean)
 }
 
-/// A server that we started, and that does not outlive this value.
+/// A started server, which is killed when this value is dropped.
 struct Server {
     child: Child,
     started: Instant,
-    /// When the pattern appeared in the output, counted from the start.
+    /// Receives the time from the start until the pattern appears in the output.
     pattern_seen: Receiver<Duration>,
 }
 
@@ -100,7 +101,7 @@ impl Server {
         Ok(Self { child, started, pattern_seen: announced })
     }
 
-    /// The time from the start until a client is greeted.
+    /// Waits until a client is greeted. Returns the time since the start.
     fn wait_for_greeting(&mut self, address: SocketAddr) -> Result<Duration, Error> {
         while self.started.elapsed() < TIMEOUT {
             if let Ok(mut stream) = TcpStream::connect(address) {
@@ -122,7 +123,7 @@ impl Server {
         Err(Error::Timeout)
     }
 
-    /// Asks the server to stop and waits until it has; the time that this took.
+    /// Stops the server with SIGTERM. Returns how long that took.
     fn stop(mut self) -> Result<Duration, Error> {
         let asked = Instant::now();
         kill_process(Pid::from_child(&self.child), Signal::TERM)
@@ -140,13 +141,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only when it has already ended and been waited for.
+        // Both fail only if the process has already ended and been waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Reads the output to its end, so that the server never blocks on it, and notes when the pattern first appears.
+/// Reads the output to its end, so that the server never blocks on it, and sends the time at which the pattern first
+/// appears.
 fn watch_output(output: impl Read + Send + 'static, pattern: String, started: Instant, sender: Sender<Duration>) {
     thread::spawn(move || {
         let mut output = BufReader::new(output);
@@ -158,7 +160,7 @@ fn watch_output(output: impl Read + Send + 'static, pattern: String, started: In
                 Ok(0) | Err(_) => return,
                 Ok(_) if !seen && String::from_utf8_lossy(&line).contains(&pattern) => {
                     seen = true;
-                    // The receiver is gone when the run has ended without waiting for the announcement.
+                    // The receiver is gone if the run has ended before.
                     let _ = sender.send(started.elapsed());
                 }
                 Ok(_) => {}

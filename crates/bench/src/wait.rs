@@ -1,5 +1,5 @@
-//! The `wait` command: how long after the 250 of a mail do those hear of it who wait for it over HTTP, and what does the
-//! server hold for each of them?
+//! The `wait` command: the time from the 250 of a message to the responses of requests that wait for it, and the memory
+//! of the server for each request.
 
 use std::time::{Duration, Instant};
 
@@ -20,23 +20,24 @@ use crate::servers::ServerOptions;
 use crate::smtp::{Client, CommandMode};
 
 const PREFIX: &str = "wait";
-/// What the server gets to read the last requests before anything is sent.
+/// How long the server gets to read the last requests before messages are sent.
 const SETTLE_TIME: Duration = Duration::from_secs(2);
-/// How long an answer may take at most.
+/// The maximum time until a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Options of the `wait` command. The server has to allow as many connections as there are waiters, and some more.
+/// Options of the `wait` command. The server must allow a few more connections than there are waiters.
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
     servers: ServerOptions,
-    /// Requests that wait at the same time.
+    /// Concurrent requests that wait.
     #[arg(long, default_value_t = 10_000, value_parser = parse_positive)]
     waiters: usize,
-    /// Let all of them wait for the same mailbox, which gets one message, and not each for its own.
+    /// Let all requests wait for the same mailbox, which gets one message, instead of one mailbox each.
     #[arg(long)]
     together: bool,
-    /// Only messages that match this are waited for; all that are sent do so: `subject:wait`, or `measurement` for the text.
+    /// Wait only for messages that match this query; all sent messages match `subject:wait`, or `measurement` for the
+    /// text.
     #[arg(long = "match", value_name = "QUERY")]
     matching: Option<String>,
     /// Messages per second.
@@ -50,7 +51,7 @@ pub(crate) struct Options {
     json: bool,
 }
 
-/// When each waiter, by its number, had its answer.
+/// The tasks of the waiters, which return their number and the time of the response.
 type WaiterTasks = JoinSet<(usize, Result<Instant, Error>)>;
 
 /// Runs the `wait` command.
@@ -66,7 +67,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     while let Some(ended) = answers.join_next().await {
         let Ok((number, answer)) = ended else { continue };
         match answer {
-            // The answer can be there before the sender has read its 250.
+            // The response can arrive before the sender has read its 250.
             Ok(at) => tally.record_success(at.saturating_duration_since(acknowledged[number % acknowledged.len()]), 0),
             Err(error) => tally.record_error(&error),
         }
@@ -82,7 +83,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     Ok(verdict)
 }
 
-/// Lets all of them ask.
+/// Sends all requests.
 async fn start_waiters(options: &Options) -> Result<WaiterTasks, Error> {
     let base = options.servers.base_url().await?;
     let matching = options.matching.as_ref().map(|query| format!("&match={query}")).unwrap_or_default();
@@ -98,7 +99,7 @@ async fn start_waiters(options: &Options) -> Result<WaiterTasks, Error> {
     Ok(answers)
 }
 
-/// Waits for the beginning of an answer, which says whether it is the right one.
+/// Waits for the start of a response and checks its status.
 async fn wait_for_response(mut stream: TcpStream) -> Result<Instant, Error> {
     let mut head = [0; 64];
     let read = timeout(RESPONSE_TIMEOUT, stream.read(&mut head)).await;
@@ -110,7 +111,7 @@ async fn wait_for_response(mut stream: TcpStream) -> Result<Instant, Error> {
     Err(Error::refused(&head[..length]))
 }
 
-/// Sends what is waited for; when each message was acknowledged.
+/// Sends the messages. Returns when each was acknowledged.
 async fn send_messages(options: &Options) -> Result<Vec<Instant>, Error> {
     let mut client = Client::connect(&options.servers.smtp_addresses().await?).await?;
     let message = message::build_message(MessageKind::Text, "wait", 1024);

@@ -1,4 +1,5 @@
-//! The `start` command against a real process: this very program, which is a server when its first argument is `serve`.
+//! Tests of the `start` command against a real process: this program, which runs as a server if its first argument is
+//! `serve`.
 
 use std::env;
 use std::io::Write;
@@ -21,15 +22,15 @@ fn main() {
     a_server_that_does_not_greet_is_an_error();
 }
 
-/// Announces itself on both outputs, greets everybody and never ends by itself.
+/// Prints the pattern, greets every client and never ends by itself.
 fn serve(address: &str, greeting: &str) {
-    // Long enough to be seen in the figures.
+    // Long enough to be visible in the measured times.
     thread::sleep(Duration::from_millis(20));
     let listener = TcpListener::bind(address).unwrap();
     println!("an unrelated line");
     eprintln!("SMTP listening on tcp4 {address}");
     for stream in listener.incoming() {
-        // A client that has left already is no reason to end.
+        // The client may have disconnected.
         let _ = stream.unwrap().write_all(format!("{greeting} ready\r\n").as_bytes());
     }
 }

@@ -1,5 +1,6 @@
-//! The `cluster` command: one node gets mail, and monitors of other nodes listen. How long after the 250 do they hear of it,
-//! and does each of them hear of everything, and once? All of it is one process, so there is one clock.
+//! The `cluster` command: messages are sent to one node, and monitors listen at other nodes. Measures the time from the
+//! 250 to the event, and checks that each monitor receives every event once. Everything is in one process, so there is
+//! one clock.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,10 +22,10 @@ use crate::report::{Report, Row};
 use crate::smtp::resolve;
 
 const PREFIX: &str = "cluster";
-/// How long the monitors stay when they have heard of everything, to hear what comes a second time.
+/// How long the monitors stay connected after they have received everything, in order to notice repeated events.
 const DUPLICATE_WAIT: Duration = Duration::from_millis(500);
 
-/// What the help says behind the options.
+/// The help text after the options.
 const AFTER_HELP: &str = "\
 Times are from the moment in which the sender has read the 250 to that in which the monitor has read the event, 0 where the \
 event was faster. Give the web server of the node that gets the mail as well, to compare.
@@ -41,19 +42,19 @@ The first table shows the mail of each round, the second what the monitors of ea
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Options {
-    /// The SMTP server of the node that gets the mail.
+    /// The SMTP server of the node that receives the messages.
     #[arg(long, value_name = "HOST:PORT")]
     smtp: String,
-    /// The web server of a node that has monitors, with its base path if it has one; once for each such node.
+    /// The web server of a node with monitors, with its base path if it has one; repeat for each node.
     #[arg(long, value_name = "URL", required = true)]
     http: Vec<String>,
-    /// Monitors of all mail at each of these nodes.
+    /// Monitors of all mailboxes at each of these nodes.
     #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     monitors: usize,
-    /// How they are told.
+    /// Protocol of the monitors.
     #[arg(long, value_enum, default_value = "sse")]
     protocol: Protocol,
-    /// Connections that send at the same time.
+    /// Concurrent connections that send.
     #[arg(long, default_value_t = 50, value_parser = parse_positive)]
     connections: usize,
     /// Messages to send in each round.
@@ -65,13 +66,13 @@ pub(crate) struct Options {
     /// Size of each message in bytes with its header.
     #[arg(long, default_value_t = 1024)]
     size: usize,
-    /// Messages per second; without it, as fast as the node takes them.
+    /// Messages per second; without it, as fast as the node accepts them.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
-    /// How often to measure.
+    /// Number of rounds.
     #[arg(long, default_value_t = 3, value_parser = parse_positive)]
     rounds: usize,
-    /// Messages to send before measuring begins.
+    /// Messages to send before measuring.
     #[arg(long, default_value_t = 1000)]
     warmup: usize,
     /// Print one JSON object per line.
@@ -110,7 +111,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     Ok(verdict)
 }
 
-/// The nodes that have monitors, by their URLs: who listens at each.
+/// The nodes with monitors: their URL and the settings of their monitors.
 struct Nodes<'a>(Vec<(&'a str, GroupSettings)>);
 
 impl<'a> Nodes<'a> {
@@ -124,7 +125,7 @@ impl<'a> Nodes<'a> {
                 prefix: PREFIX,
                 monitors: options.monitors,
                 stalled: 0,
-                // How long an event takes is what is measured, so its reader must not be the last to get a processor.
+                // The latency of events is measured, so the reader must not have the lowest priority.
                 is_low_priority: false,
                 numbers: 0..0,
             };
@@ -137,7 +138,7 @@ impl<'a> Nodes<'a> {
         self.0.iter().map(|(_, plan)| plan.monitors).sum()
     }
 
-    /// Sends messages with these numbers while all monitors listen; what those of each node heard.
+    /// Sends messages with these numbers while all monitors listen. Returns the results of each node.
     async fn deliver_and_receive(
         &self,
         delivery: &Arc<Delivery>,

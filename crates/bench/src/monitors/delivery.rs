@@ -1,5 +1,5 @@
-//! The mail that monitors are told about: equal messages but for a number in the subject, sent as fast as the server
-//! takes them or at a fixed rate. The number says which message an event is about.
+//! Sends the messages that monitors receive: equal messages except for a number in the subject, as fast as the server
+//! accepts them or at a fixed rate. The number identifies the message of an event.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -17,23 +17,23 @@ use crate::measure::{Results, to_f64};
 use crate::message::{self, END_OF_DATA, Envelope, MessageKind};
 use crate::smtp::{Client, CommandMode};
 
-/// What stands before the number in a subject.
+/// The text before the number in a subject.
 const SUBJECT_PREFIX: &str = "monitored-message-";
 /// Digits of the number, enough for the microseconds since 1970.
 const NUMBER_DIGITS: usize = 16;
 
-/// Numbers that no message has had yet.
+/// Allocates message numbers that were not used before.
 pub(super) struct Numbers(u64);
 
 impl Numbers {
-    /// They begin with the microsecond of the clock, because a server that tells monitors about its last messages may tell
-    /// about those of an earlier run.
+    /// Starts with the current time in microseconds, because the server may send events about messages of an earlier
+    /// run.
     pub(super) fn new() -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self(u64::try_from(now.as_micros()).unwrap_or(0))
     }
 
-    /// The next ones.
+    /// Returns the next `count` numbers.
     pub(super) fn take(&mut self, count: usize) -> Range<u64> {
         let first = self.0;
         self.0 += count as u64;
@@ -41,27 +41,27 @@ impl Numbers {
     }
 }
 
-/// Where and how mail is sent.
+/// The settings of a delivery.
 pub(super) struct Delivery {
     /// The SMTP server.
     pub(super) addresses: Vec<SocketAddr>,
-    /// How many connections send at the same time.
+    /// The number of concurrent connections.
     pub(super) connections: usize,
-    /// Messages per second; as fast as it goes without.
+    /// Messages per second; `None` for as fast as possible.
     pub(super) rate: Option<u32>,
-    /// The transactions; a message takes the one that its number says.
+    /// The transactions. The number of a message selects one.
     pub(super) envelopes: Vec<Envelope>,
     /// The size of a message in bytes.
     pub(super) size: usize,
 }
 
-/// What came of sending.
+/// The result of a delivery.
 pub(super) struct DeliveryResult {
-    /// Successes and failures.
+    /// Successes and errors.
     pub(super) results: Results,
     /// From the first command to the last reply.
     pub(super) elapsed: Duration,
-    /// When each message was acknowledged, if it was, beginning with the first number.
+    /// When each message was acknowledged, by its offset from the first number.
     pub(super) acknowledged: Vec<Option<Instant>>,
 }
 
@@ -83,14 +83,15 @@ impl Delivery {
         DeliveryResult { results: Results::merge(tallies), elapsed, acknowledged }
     }
 
-    /// One connection: sends the next message when it is due until there are no more.
+    /// Runs one connection: sends the next message when it is due until there are no more.
     async fn work(
         self: Arc<Self>,
         next: Arc<AtomicU64>,
         numbers: Range<u64>,
         start: Instant,
     ) -> (Results, Vec<(usize, Instant)>) {
-        // A server that is gone or mute would otherwise be asked in vain for every single message.
+        // After so many consecutive errors the server is considered gone. Otherwise every single message would be tried
+        // in vain.
         const MAX_BROKEN_IN_A_ROW: u32 = 10;
         let mut message = NumberedMessage::new(self.size);
         let mut tally = Results::default();
@@ -119,14 +120,15 @@ impl Delivery {
             }
         }
         if let Some(client) = session {
-            // Every message has been answered for; how the server says goodbye changes nothing.
+            // Every message has been acknowledged or counted as an error. The reply to QUIT changes nothing.
             let _ = client.quit().await;
         }
         (tally, acknowledged)
     }
 
-    /// Waits until a message is due, and says from when on its latency counts: a message that is late because those before
-    /// it took long has been waiting since it was due. The timer, which only knows milliseconds, is not the server's fault.
+    /// Waits until a message is due. Returns the time from which its latency counts. If earlier messages took too long,
+    /// that is the time at which it was due. Otherwise it is now: the timer has a resolution of milliseconds, which is
+    /// not the server's fault.
     async fn wait_until_due(&self, start: Instant, offset: usize) -> Instant {
         let Some(rate) = self.rate else { return Instant::now() };
         let due = start + Duration::from_secs(1).mul_f64(to_f64(offset) / f64::from(rate));
@@ -153,7 +155,7 @@ impl Delivery {
     }
 }
 
-/// The number in the subject of a message that some text is about.
+/// Finds the message number in the text of an event.
 pub(super) fn find_number(text: &[u8]) -> Option<u64> {
     let digits = memmem::find(text, SUBJECT_PREFIX.as_bytes())? + SUBJECT_PREFIX.len();
     str::from_utf8(text.get(digits..digits + NUMBER_DIGITS)?).ok()?.parse().ok()
@@ -162,7 +164,7 @@ pub(super) fn find_number(text: &[u8]) -> Option<u64> {
 /// A message whose number can be changed.
 struct NumberedMessage {
     bytes: Vec<u8>,
-    /// Where the number stands.
+    /// The offsets of the number.
     offsets: Vec<usize>,
 }
 

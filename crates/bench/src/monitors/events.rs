@@ -1,35 +1,35 @@
-//! The client's half of Server-Sent Events (the HTML standard, section 9.2), as far as listening needs it: the lines of an
-//! event stream out of a response that is chunked or not. No socket is touched here.
+//! The client side of Server-Sent Events (HTML standard, section 9.2), as far as monitors need it: parses the lines of
+//! an event stream from a response that may be chunked. Does no I/O.
 
 use memchr::memchr;
 
 use crate::error::Error;
 use crate::http::chunk_length;
 
-/// The longest line that we take; a summary is some hundred bytes.
+/// The maximum length of a line. A summary is a few hundred bytes.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// A stream of events as it comes in.
+/// An event stream.
 pub(super) struct EventStream {
-    /// Where we are in the chunks, if there are any.
+    /// The state of the chunk decoder, if the response is chunked.
     chunks: Option<ChunkDecoder>,
-    /// Content that has no chunks around it any more; everything before `taken` has been handed out.
+    /// Decoded content; everything before `consumed` has been returned.
     text: Vec<u8>,
     consumed: usize,
-    /// The id of the event whose lines are coming in.
+    /// The id of the event that is being received.
     id: Option<String>,
-    /// The id of the last event that was complete.
+    /// The id of the last complete event.
     last_id: Option<String>,
 }
 
 impl EventStream {
-    /// The body of a response.
+    /// Creates a parser for the body of a response.
     pub(super) fn new(chunked: bool) -> Self {
         let chunks = chunked.then(ChunkDecoder::default);
         Self { chunks, text: Vec::new(), consumed: 0, id: None, last_id: None }
     }
 
-    /// Takes more bytes of the body.
+    /// Adds bytes of the body.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.text.drain(..self.consumed);
         self.consumed = 0;
@@ -43,7 +43,7 @@ impl EventStream {
         Ok(())
     }
 
-    /// The data of the next event that has come in, or of a line of it.
+    /// Returns the data of the next event, or of one line of it.
     pub(super) fn next_data(&mut self) -> Option<&[u8]> {
         loop {
             let start = self.consumed;
@@ -51,7 +51,7 @@ impl EventStream {
             self.consumed = end + 1;
             let line = self.text[start..end].trim_ascii_end();
             if line.is_empty() {
-                // Only the empty line makes an event of the lines before it.
+                // Only an empty line completes an event.
                 self.last_id = self.id.take().or(self.last_id.take());
             } else if let Some(id) = line.strip_prefix(b"id:") {
                 self.id = Some(String::from_utf8_lossy(id.trim_ascii_start()).into_owned());
@@ -61,23 +61,23 @@ impl EventStream {
         }
     }
 
-    /// Whether the response has come to its end in good order.
+    /// Returns whether the response has ended with its last chunk.
     pub(super) fn is_finished(&self) -> bool {
         self.chunks.as_ref().is_some_and(|chunks| chunks.is_finished)
     }
 
-    /// The id of the last event, to go on from there.
+    /// Returns the id of the last complete event, from which the stream can be resumed.
     pub(super) fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 }
 
-/// Chunks (RFC 9112 section 7.1), of which parts come in.
+/// Decodes chunks (RFC 9112 section 7.1) that arrive in pieces.
 #[derive(Default)]
 struct ChunkDecoder {
-    /// Bytes that the current chunk still has.
+    /// Remaining bytes of the current chunk.
     left: usize,
-    /// The line between two chunks, as far as it is there.
+    /// The part of the line between two chunks that has arrived.
     line: Vec<u8>,
     is_finished: bool,
 }
@@ -103,7 +103,7 @@ impl ChunkDecoder {
             if newline.is_none() {
                 return Ok(());
             }
-            // An empty line ends the chunk before it.
+            // An empty line ends the previous chunk.
             let line = self.line.trim_ascii_end();
             if !line.is_empty() {
                 self.left = chunk_length(line)?;
@@ -122,7 +122,7 @@ mod tests {
     const EVENTS: &str =
         ": hello\n\nid: 7\nevent: stored\ndata: one\n\nid:8\r\ndata:two\r\n\r\ndata: three\n\nid: 9\ndata: four\n";
 
-    /// The data of all events, and the last id, when the stream comes in pieces of this size.
+    /// Returns the data of all events, the last id and whether the stream ended, if it arrives in pieces of this size.
     fn heard(body: &str, chunked: bool, piece: usize) -> (Vec<String>, Option<String>, bool) {
         let mut stream = EventStream::new(chunked);
         let mut data = Vec::new();

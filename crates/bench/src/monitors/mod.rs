@@ -1,6 +1,6 @@
-//! The `monitors` command: do live monitors slow down delivery? The same mail is sent without and with them, in turns, so
-//! that what else goes on at the machine concerns both. Some of the monitors never read. The command of [`cluster`] has
-//! monitors at other nodes than the one that gets the mail.
+//! The `monitors` command: whether live monitors slow down delivery. The same messages are sent without and with
+//! monitors, alternately, so that other load on the machine affects both. Some of the monitors never read. The
+//! [`cluster`] command has monitors at other nodes than the one that receives the messages.
 
 pub(crate) mod cluster;
 mod delivery;
@@ -31,12 +31,12 @@ use crate::report::Report;
 use crate::servers::ServerOptions;
 
 const PREFIX: &str = "monitor";
-/// How often the server's memory is looked at while something goes on.
+/// The interval at which the memory of the server is sampled.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
-/// What the server gets to clean up when the monitors have left; the turn that follows is not to pay for it.
+/// How long the server gets to clean up after the monitors have disconnected, so that it does not affect the next pass.
 const SETTLE_TIME: Duration = Duration::from_millis(500);
 
-/// What the help says behind the options.
+/// The help text after the options.
 const AFTER_HELP: &str = "\
 The monitors run in a thread of the lowest priority, because in reality they are other machines. Where the kernel groups \
 processes by session (sched_autogroup_enabled), that helps only if the server was started from the same terminal. The \
@@ -57,34 +57,35 @@ The first table shows each turn, the second what the monitors heard, the third t
 pub(crate) struct Options {
     #[command(flatten)]
     servers: ServerOptions,
-    /// Monitors that read; one that is told that it lagged comes back after a second.
+    /// Monitors that read; one that lags reconnects after a second.
     #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     monitors: usize,
-    /// Monitors that never read; they listen to all mail in any case.
+    /// Monitors that never read; they always listen to all mailboxes.
     #[arg(long, default_value_t = 10)]
     stalled: usize,
-    /// What the reading ones listen to.
+    /// What the reading monitors listen to.
     #[arg(long, value_enum, default_value = "all")]
     topic: Topic,
-    /// How they are told.
+    /// Protocol of the monitors.
     #[arg(long, value_enum, default_value = "v2")]
     protocol: Protocol,
-    /// Connections that send at the same time.
+    /// Concurrent connections that send.
     #[arg(long, default_value_t = 10, value_parser = parse_positive)]
     connections: usize,
-    /// Messages to send in each turn, to as many mailboxes as there are reading monitors.
+    /// Messages to send in each pass, to as many mailboxes as there are reading monitors.
     #[arg(long, default_value_t = 20_000, value_parser = parse_positive)]
     messages: usize,
-    /// Size of each in bytes with its header.
+    /// Size of each message in bytes with its header.
     #[arg(long, default_value_t = 1024)]
     size: usize,
-    /// Messages per second; without it, as fast as the server takes them, which monitors of all mail cannot follow.
+    /// Messages per second; without it, as fast as the server accepts them, which monitors of all mailboxes cannot
+    /// follow.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
-    /// How many turns without and with monitors.
+    /// Number of rounds, each with one pass without and one with monitors.
     #[arg(long, default_value_t = 3, value_parser = parse_positive)]
     rounds: usize,
-    /// Messages to send before measuring begins.
+    /// Messages to send before measuring.
     #[arg(long, default_value_t = 1000)]
     warmup: usize,
     /// The server's process, to measure its CPU time and memory.
@@ -98,14 +99,14 @@ pub(crate) struct Options {
 /// What a reading monitor listens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Topic {
-    /// All mail.
+    /// All mailboxes.
     All,
-    /// One mailbox, each monitor another one.
+    /// One mailbox, a different one for each monitor.
     Mailbox,
 }
 
 impl Topic {
-    /// Whether a message is for the monitor of this index, out of so many.
+    /// Returns whether the monitor with this index, of `monitors` in total, gets the message.
     fn includes(self, number: u64, index: usize, monitors: usize) -> bool {
         self == Self::All || number % monitors as u64 == index as u64
     }
@@ -121,7 +122,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     let mut turns = [Vec::new(), Vec::new()];
     let mut crowds = Vec::new();
     for round in 1..=options.rounds {
-        // Every other round begins with the monitors, so that what changes steadily concerns both alike.
+        // Every other round starts with monitors, so that gradual changes affect both alike.
         for with_monitors in [round.is_multiple_of(2), !round.is_multiple_of(2)] {
             let (turn, crowd) = bench.run_pass(with_monitors).await?;
             verdict = verdict.and(turn.delivery.results.verdict());
@@ -141,7 +142,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     Ok(verdict)
 }
 
-/// What all turns have in common.
+/// What all passes share.
 struct MonitorBench {
     delivery: Arc<Delivery>,
     settings: GroupSettings,
@@ -194,8 +195,8 @@ impl MonitorBench {
     }
 }
 
-/// Does the work; what the server's process was before and after it. As the peak counts the most that was seen meanwhile,
-/// because the kernel only knows the most that ever was.
+/// Runs `work` and samples the process of the server before and after it. The peak is the highest sample in between,
+/// because the kernel only has the peak since the start of the process.
 async fn with_samples<T>(
     pid: Option<u32>,
     work: impl Future<Output = T>,

@@ -1,5 +1,5 @@
-//! One live monitor: opens a WebSocket or an event stream, and tells which numbered messages it hears of. What is counted,
-//! and when it is opened again, is the business of `crowd`.
+//! A live monitor: opens a WebSocket or an event stream and returns the numbers of the messages in its events. Counting
+//! and reconnecting are in `monitor_group`.
 
 use std::net::SocketAddr;
 
@@ -15,13 +15,13 @@ use crate::error::Error;
 use crate::http::{BaseUrl, Head};
 use crate::smtp::with_timeout;
 
-/// The most that is read at once.
+/// The maximum size of a read.
 const READ_BYTES: usize = 8 * 1024;
 const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// What the kernel keeps for a monitor that never reads: as little as it allows, so that the server soon feels it.
+/// The receive buffer of a monitor that never reads: as small as the kernel allows, so that the server soon notices.
 const STALLED_BUFFER_BYTES: u32 = 4 * 1024;
 
-/// How a monitor is told about messages.
+/// The protocol of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Protocol {
     /// WebSocket, a frame for each stored message.
@@ -43,42 +43,42 @@ impl Protocol {
     }
 }
 
-/// What a monitor is to listen to.
+/// What a monitor subscribes to.
 #[derive(Clone)]
 pub(super) struct Subscription {
     /// The server.
     pub(super) base: BaseUrl,
-    /// How.
+    /// The protocol.
     pub(super) protocol: Protocol,
-    /// One mailbox; without a name, all of them.
+    /// The mailbox; `None` for all.
     pub(super) mailbox: Option<String>,
-    /// The event to go on from.
+    /// The event after which to resume.
     pub(super) last_id: Option<String>,
-    /// Whether it will never read.
+    /// Whether the monitor never reads.
     pub(super) is_stalled: bool,
 }
 
-/// What happened at a monitor.
+/// An event at a monitor.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MonitorEvent {
-    /// It heard of the message with this number.
+    /// A message with this number was stored.
     Stored(u64),
-    /// It heard of something else.
+    /// Something else.
     Other,
-    /// The server told it that it lagged.
+    /// The server reports that the monitor lagged.
     Lagged,
 }
 
 /// An open monitor.
 pub(super) struct Monitor {
     stream: TcpStream,
-    /// Room for what is read at once.
+    /// The buffer for reading.
     read_buffer: Box<[u8]>,
     decoder: Decoder,
 }
 
 impl Monitor {
-    /// Asks for the events and waits until the server agrees.
+    /// Sends the request and waits for the response of the server.
     pub(super) async fn open(subscription: &Subscription) -> Result<Self, Error> {
         let Subscription { base, protocol, mailbox, last_id, is_stalled: stalled } = subscription;
         let mut fields = match protocol {
@@ -102,7 +102,7 @@ impl Monitor {
         .await
     }
 
-    /// Waits for what happens next. After an error, and after [`Happening::Lagged`], nothing happens any more.
+    /// Waits for the next event. Must not be called again after an error or after [`MonitorEvent::Lagged`].
     pub(super) async fn next(&mut self) -> Result<MonitorEvent, Error> {
         loop {
             match self.decoder.next()? {
@@ -121,7 +121,7 @@ impl Monitor {
         }
     }
 
-    /// The last event that has an id, to go on from there.
+    /// Returns the id of the last event that has one, from which to resume.
     pub(super) fn last_id(&self) -> Option<&str> {
         match &self.decoder {
             Decoder::WebSocket(_) => None,
@@ -132,21 +132,21 @@ impl Monitor {
 
 enum Decoded {
     Happening(MonitorEvent),
-    /// A ping, with the answer to it.
+    /// A ping, with the frame to reply.
     Ping(Vec<u8>),
 }
 
-/// What has come in of the events.
+/// Decodes the received bytes.
 enum Decoder {
     WebSocket(Frames),
     Events(EventStream),
 }
 
-/// Bytes that are to become frames.
+/// Received bytes of WebSocket frames.
 #[derive(Default)]
 struct Frames {
     buffer: Vec<u8>,
-    /// Everything before this has been handed out.
+    /// Everything before this has been returned.
     consumed: usize,
 }
 
@@ -188,7 +188,8 @@ impl Decoder {
         }
     }
 
-    /// What it means when the connection ends. An event stream has no words for it, so that the end is all there is.
+    /// Returns what the end of the connection means. An event stream has no other way to report that the monitor
+    /// lagged.
     fn end(&self) -> Result<MonitorEvent, Error> {
         match self {
             Self::WebSocket(_) => Err(Error::Protocol("the connection of a monitor was closed without a word")),
@@ -197,7 +198,7 @@ impl Decoder {
     }
 }
 
-/// Reads the head of the response; what follows it is the beginning of the events.
+/// Reads the head of the response and passes the bytes after it to the decoder.
 async fn read_response_head(stream: &mut TcpStream, protocol: Protocol) -> Result<Decoder, Error> {
     let mut buffer = Vec::new();
     let end = loop {
@@ -229,7 +230,7 @@ async fn read_response_head(stream: &mut TcpStream, protocol: Protocol) -> Resul
     Ok(decoder)
 }
 
-/// Connects with hardly any room for what the server will send.
+/// Connects with a small receive buffer.
 async fn connect_with_small_buffer(addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
     let mut outcome = Err(Error::Timeout);
     for &address in addresses {

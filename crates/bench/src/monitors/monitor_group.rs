@@ -1,5 +1,5 @@
-//! Many monitors on a thread of their own: those that read, and come back when they were cut off, and those that never
-//! read. In reality they are other machines; here they share one with the server, so their thread can have the lowest
+//! Many monitors on a separate thread: some read, and reconnect when they are disconnected; some never read. In
+//! practice they run on other machines. Here they share one with the server, so their thread can have the lowest
 //! priority.
 
 use std::ops::Range;
@@ -20,69 +20,71 @@ use crate::error::Error;
 use crate::http::BaseUrl;
 use crate::message::mailbox_name;
 
-/// Between being cut off and coming back.
+/// The delay before a monitor reconnects.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
-/// Of how many monitors the latency is noted when all hear the same; every event of every monitor would be too much.
+/// For how many monitors the latency is recorded if all receive the same events. Recording all would take too much
+/// memory.
 const MAX_TIMED_MONITORS: usize = 20;
-/// How often it is looked whether anything still happens.
+/// The interval at which progress is checked.
 const TICK: Duration = Duration::from_millis(50);
-/// The longest wait for that.
+/// The maximum time to wait for events.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(2);
-/// How long nothing comes to a stalled monitor, once it reads, when the server has kept it.
+/// If a stalled monitor receives nothing for this time once it reads, the server has not disconnected it.
 const STALLED_READ_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Who listens to what.
+/// The settings of a group of monitors.
 #[derive(Clone)]
 pub(super) struct GroupSettings {
     /// The server.
     pub(super) base: BaseUrl,
-    /// How it tells.
+    /// The protocol.
     pub(super) protocol: Protocol,
-    /// What the reading monitors listen to; the stalled ones listen to everything, or nothing much would come to them.
+    /// What the reading monitors listen to. The stalled ones always listen to all mailboxes, because otherwise they
+    /// would get too few events.
     pub(super) topic: Topic,
-    /// What the names of the mailboxes begin with.
+    /// The prefix of the mailbox names.
     pub(super) prefix: &'static str,
-    /// How many read.
+    /// The number of reading monitors.
     pub(super) monitors: usize,
-    /// How many never do.
+    /// The number of monitors that never read.
     pub(super) stalled: usize,
-    /// Whether everything else on the machine comes before them.
+    /// Whether their thread gets the lowest priority.
     pub(super) is_low_priority: bool,
-    /// The messages that count.
+    /// The numbers of the messages that count.
     pub(super) numbers: Range<u64>,
 }
 
-/// Monitors that are open.
+/// A group of open monitors.
 pub(super) struct MonitorGroup {
     shared: Arc<Shared>,
     stop: oneshot::Sender<()>,
-    /// Tells how many of the stalled ones the server had given up.
+    /// Receives the number of stalled monitors that the server has disconnected.
     stalled_dropped: oneshot::Receiver<usize>,
 }
 
-/// What came of a crowd.
+/// The result of a group.
 pub(super) struct GroupOutcome {
-    /// Of the reading monitors.
+    /// The results of the reading monitors.
     pub(super) summary: EventSummary,
-    /// Stalled ones that the server had given up.
+    /// The number of stalled monitors that the server has disconnected.
     pub(super) stalled_dropped: usize,
 }
 
 struct Shared {
     settings: GroupSettings,
     received: Vec<Mutex<ReceivedEvents>>,
-    /// Everything that happened at any reading monitor.
+    /// All events at all reading monitors.
     event_count: AtomicU64,
-    /// What of it counts.
+    /// Those of them that count.
     counted_events: AtomicU64,
-    /// Reading monitors that were cut off and have not come back yet.
+    /// Reading monitors that are currently disconnected.
     disconnected: AtomicU64,
-    /// How many times [`INTERVAL`] has passed on the thread of the monitors.
+    /// How many times [`TICK`] has passed on the thread of the monitors.
     ticks: AtomicU64,
 }
 
 impl MonitorGroup {
-    /// Opens all monitors, and waits until they have heard what the server tells about the past.
+    /// Opens all monitors and waits until they have received the history.
     pub(super) async fn open(plan: GroupSettings) -> Result<Self, Error> {
         allow_open_files(plan.monitors + plan.stalled)?;
         let is_timed = |index: usize| {
@@ -105,7 +107,7 @@ impl MonitorGroup {
         let (went, gone) = oneshot::channel();
         let theirs = Arc::clone(&shared);
         thread::spawn(move || {
-            // Whoever is not there any more to hear this has failed for another reason.
+            // The receiver is gone only if another error occurred.
             match open_all(&theirs) {
                 Err(error) => {
                     let _ = opened.send(Err(error));
@@ -122,20 +124,20 @@ impl MonitorGroup {
         Ok(crowd)
     }
 
-    /// Waits until all monitors have heard of what was acknowledged, or do not hear of anything any more.
+    /// Waits until all monitors have received the acknowledged messages, or receive nothing any more.
     pub(super) async fn wait_for(&self, acknowledged: &[Option<Instant>]) {
         let messages = acknowledged.iter().flatten().count() as u64;
         let due = match self.shared.settings.topic {
             Topic::All => messages * self.shared.received.len() as u64,
             Topic::Mailbox => messages,
         };
-        // Long enough for those that were cut off to come back.
+        // Long enough for disconnected monitors to reconnect.
         self.wait_until(due, RECONNECT_DELAY * 2).await;
     }
 
-    /// Closes all monitors.
+    /// Closes all monitors and returns the results.
     pub(super) async fn close(self, acknowledged: &[Option<Instant>]) -> Result<GroupOutcome, Error> {
-        // The thread waits for this, or has ended, which the next line notices.
+        // If the thread has ended, the next line reports it.
         let _ = self.stop.send(());
         let stalled_dropped = self.stalled_dropped.await.map_err(|_| monitors_ended())?;
         let seen: Vec<_> = self.shared.received.iter().map(lock).collect();
@@ -146,8 +148,9 @@ impl MonitorGroup {
         })
     }
 
-    /// Waits until so many events that count were heard, or for some time nothing happened and no monitor was away. That time
-    /// is counted by the thread of the monitors: on a busy machine its low priority may keep it from hearing anything.
+    /// Waits until `due` events that count were received, or until nothing happened for the time `quiet` while all
+    /// monitors were connected. That time is measured by the thread of the monitors, because on a busy machine its low
+    /// priority may keep it from running.
     async fn wait_until(&self, due: u64, quiet: Duration) {
         let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Shared { event_count: happenings, counted_events: heard, disconnected: away, ticks, .. } = &*self.shared;
@@ -166,17 +169,17 @@ fn ticks_since(before: u64, now: u64) -> u32 {
     u32::try_from(now - before).unwrap_or(u32::MAX)
 }
 
-/// The thread's own: its runtime and the open monitors in it.
+/// The runtime and the open monitors of the thread.
 struct OpenMonitors {
     runtime: tokio::runtime::Runtime,
     reading: Vec<(Subscription, Monitor)>,
     stalled: Vec<Monitor>,
 }
 
-/// Opens the monitors one after the other; who is open hears nothing yet.
+/// Opens the monitors one after the other. They do not read yet.
 fn open_all(shared: &Shared) -> Result<OpenMonitors, Error> {
     if shared.settings.is_low_priority {
-        // On Linux a priority belongs to a thread, and no process means the calling one.
+        // On Linux a priority belongs to a thread, and `None` means the calling one.
         let lowered = setpriority_process(None, 19);
         lowered.map_err(|error| Error::io("lowering the priority of the monitors", error.into()))?;
     }
@@ -204,7 +207,8 @@ fn open_all(shared: &Shared) -> Result<OpenMonitors, Error> {
 }
 
 impl OpenMonitors {
-    /// Lets the monitors listen until they are to leave; how many of the stalled ones the server has given up by then.
+    /// Runs the monitors until `stop` is signalled. Returns the number of stalled monitors that the server has
+    /// disconnected.
     fn run(self, shared: &Arc<Shared>, left: oneshot::Receiver<()>) -> usize {
         self.runtime.block_on(async {
             let mut reading = JoinSet::new();
@@ -212,7 +216,7 @@ impl OpenMonitors {
             for (index, (subscription, monitor)) in self.reading.into_iter().enumerate() {
                 reading.spawn(read(Arc::clone(shared), index, subscription, monitor));
             }
-            // An error means that nobody waits for the monitors any more, which is the same.
+            // An error means that the receiver of the results is gone, which has the same effect.
             let _ = left.await;
             reading.shutdown().await;
             let mut stalled = JoinSet::new();
@@ -232,7 +236,7 @@ async fn tick(shared: Arc<Shared>) {
     }
 }
 
-/// One reading monitor, which comes back whenever it is cut off.
+/// Runs one reading monitor, which reconnects when it is disconnected.
 async fn read(shared: Arc<Shared>, index: usize, mut subscription: Subscription, mut monitor: Monitor) {
     loop {
         let end = read_until_disconnected(&shared, index, &mut monitor).await;
@@ -253,7 +257,7 @@ async fn read(shared: Arc<Shared>, index: usize, mut subscription: Subscription,
     }
 }
 
-/// Listens until the server says that the monitor lagged, or cuts it off without a word.
+/// Reads events until the server reports that the monitor lagged (`Ok`) or the connection ends otherwise.
 async fn read_until_disconnected(shared: &Shared, index: usize, monitor: &mut Monitor) -> Result<(), Error> {
     loop {
         let happening = monitor.next().await?;
@@ -270,7 +274,7 @@ async fn read_until_disconnected(shared: &Shared, index: usize, monitor: &mut Mo
     }
 }
 
-/// Reads what had come to a monitor that did not read, to see whether the server has ended it.
+/// Reads the pending events of a stalled monitor. Returns whether the server has disconnected it.
 async fn was_dropped(mut monitor: Monitor) -> bool {
     let deadline = Instant::now() + WAIT_TIMEOUT;
     while Instant::now() < deadline {
@@ -283,19 +287,19 @@ async fn was_dropped(mut monitor: Monitor) -> bool {
     false
 }
 
-/// The thread of the monitors has panicked, and said why.
+/// Returns the error for a panic on the thread of the monitors, which has printed the cause.
 fn monitors_ended() -> Error {
     Error::Usage("the monitors ended by themselves".to_owned())
 }
 
-/// What a monitor has seen is never left half noted.
+/// Locks a record. A panic never leaves it half updated.
 fn lock(seen: &Mutex<ReceivedEvents>) -> MutexGuard<'_, ReceivedEvents> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks the system for as many open files as it lets us have, and refuses to begin when that is too few.
+/// Raises the limit of open files to the allowed maximum. Fails if that is not enough.
 pub(crate) fn allow_open_files(connections: usize) -> Result<(), Error> {
-    /// For the connections that send, and what every program has open.
+    /// For the connections that send, and the other files of the process.
     const OTHERS: u64 = 200;
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,4 +1,4 @@
-//! What monitors heard, and what comes of it when it is compared with what was acknowledged. No socket, no thread.
+//! The events that monitors received, compared with the acknowledged messages. Does no I/O.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -7,28 +7,28 @@ use super::Topic;
 use crate::error::Error;
 use crate::measure::Latencies;
 
-/// What one monitor heard of the messages with some numbers.
+/// The events that one monitor received about messages with certain numbers.
 #[derive(Debug)]
 pub(super) struct ReceivedEvents {
     numbers: Range<u64>,
-    /// Whether it heard of each of them.
+    /// Which of them it received.
     received: BitSet,
-    /// How often it heard of one that it had heard of.
+    /// How many events it received more than once.
     repeated: u64,
-    /// When, unless nobody wants to know.
+    /// When they arrived; `None` if times are not recorded.
     arrivals: Option<Vec<(u64, Instant)>>,
-    /// How often it was told that it lagged.
+    /// How often the server disconnected it because it lagged.
     lagged: u64,
-    /// How often it came back.
+    /// How often it reconnected.
     pub(super) reconnected: u64,
-    /// How often it was cut off without having been told why.
+    /// How often it was disconnected without a reason.
     dropped: u64,
-    /// The first time, in words.
+    /// The first such error.
     first_error: Option<String>,
 }
 
 impl ReceivedEvents {
-    /// Nothing yet.
+    /// Creates an empty record.
     pub(super) fn new(numbers: Range<u64>, timed: bool) -> Self {
         let heard = BitSet::with_capacity(numbers.clone().count());
         let arrivals = timed.then(Vec::new);
@@ -44,8 +44,8 @@ impl ReceivedEvents {
         }
     }
 
-    /// Notes that the monitor hears of a message; true when it is one of those that count, and for the first time. Older
-    /// ones come when a monitor is opened, and others come again when it comes back.
+    /// Records an event. Returns true if its message counts and was received for the first time. A monitor gets older
+    /// messages when it connects, and repeated ones when it reconnects.
     pub(super) fn record(&mut self, number: u64) -> bool {
         let Some(offset) = offset(&self.numbers, number) else { return false };
         if !self.received.insert(offset) {
@@ -58,7 +58,7 @@ impl ReceivedEvents {
         true
     }
 
-    /// Notes that the server ended it: in good order because it lagged, or otherwise.
+    /// Records that the server disconnected the monitor: `Ok` if it lagged, or an error.
     pub(super) fn record_disconnect(&mut self, end: Result<(), Error>) {
         match end {
             Ok(()) => self.lagged += 1,
@@ -70,31 +70,31 @@ impl ReceivedEvents {
     }
 }
 
-/// The figures of all monitors that read.
+/// The combined results of all reading monitors.
 #[derive(Debug, Default)]
 pub(super) struct EventSummary {
-    /// Messages that single monitors heard of, in ascending order.
+    /// The number of messages that each monitor received, in ascending order.
     pub(super) events: Vec<u64>,
-    /// Messages that were acknowledged and not heard of by a monitor that was cut off, over all of them.
+    /// Acknowledged messages that disconnected monitors did not receive, over all of them.
     pub(super) missed: u64,
-    /// The same by monitors that were not. This must not happen.
+    /// Acknowledged messages that other monitors did not receive. This must not happen.
     pub(super) lost: u64,
-    /// Events about messages that a monitor had heard of before, though it was not cut off. This must not happen either.
+    /// Repeated events at monitors that were not disconnected. This must not happen.
     pub(super) doubled: u64,
-    /// See [`Seen::lagged`].
+    /// See [`ReceivedEvents::lagged`].
     pub(super) lagged: u64,
-    /// See [`Seen::reconnected`].
+    /// See [`ReceivedEvents::reconnected`].
     pub(super) reconnected: u64,
-    /// See [`Seen::dropped`].
+    /// See [`ReceivedEvents::dropped`].
     pub(super) dropped: u64,
-    /// See [`Seen::first_error`].
+    /// See [`ReceivedEvents::first_error`].
     pub(super) first_error: Option<String>,
-    /// From the acknowledgement of a message to its event; nothing when the event came first.
+    /// The time from the acknowledgement of a message to its event; 0 if the event came first.
     pub(super) latencies: Latencies,
 }
 
 impl EventSummary {
-    /// Compares what monitors heard with what was acknowledged.
+    /// Compares the received events with the acknowledged messages.
     pub(super) fn compare(all: &[&ReceivedEvents], acknowledged: &[Option<Instant>], topic: Topic) -> Self {
         let mut attendance = Self::default();
         for (index, seen) in all.iter().enumerate() {
@@ -129,17 +129,17 @@ impl EventSummary {
     }
 }
 
-/// A set of small numbers; a thousand monitors have one each, so it should be small itself.
+/// A compact set of small numbers: a thousand monitors have one each.
 #[derive(Debug)]
 struct BitSet(Vec<u64>);
 
 impl BitSet {
-    /// No number below `end`, where there could be all of them.
+    /// Creates an empty set for numbers below `end`.
     fn with_capacity(end: usize) -> Self {
         Self(vec![0; end.div_ceil(64)])
     }
 
-    /// Adds a number; false when it was there already.
+    /// Adds a number. Returns false if it is in the set already.
     fn insert(&mut self, number: usize) -> bool {
         let (word, bit) = (&mut self.0[number / 64], 1 << (number % 64));
         let is_new = *word & bit == 0;
@@ -156,7 +156,7 @@ impl BitSet {
     }
 }
 
-/// The place of a number among those that count.
+/// Returns the position of a number in the range of those that count.
 fn offset(numbers: &Range<u64>, number: u64) -> Option<usize> {
     if numbers.contains(&number) { usize::try_from(number - numbers.start).ok() } else { None }
 }

@@ -1,4 +1,4 @@
-//! What is shown of the turns and of the monitors: three tables, and a verdict.
+//! The three tables of the results of passes and monitors, and the verdict.
 
 use super::delivery::DeliveryResult;
 use super::monitor_group::GroupOutcome;
@@ -6,15 +6,15 @@ use crate::Verdict;
 use crate::measure::{Percentiles, Sample, median, ratio, to_f64};
 use crate::report::{Report, Row};
 
-/// What came of sending all messages once.
+/// The result of sending all messages once.
 pub(super) struct Pass {
-    /// The mail.
+    /// The result of the delivery.
     pub(super) delivery: DeliveryResult,
-    /// Before the monitors came, and before they left.
+    /// Samples before the monitors were opened and before they were closed.
     pub(super) samples: Option<(Sample, Sample)>,
 }
 
-/// The figures that are compared.
+/// The values that are compared.
 pub(super) struct Figures {
     per_second: f64,
     latency: Percentiles,
@@ -23,7 +23,7 @@ pub(super) struct Figures {
 type Figure = fn(&Figures) -> f64;
 
 impl Pass {
-    /// The row of the first table, and what is compared in the last one.
+    /// Returns the row of the first table, and the values for the last one.
     pub(super) fn row(self, round: usize, monitors: usize) -> (Row, Figures) {
         let DeliveryResult { results: tally, elapsed, .. } = self.delivery;
         let sent = to_f64(tally.latencies.len());
@@ -44,7 +44,7 @@ impl Pass {
     }
 }
 
-/// Monitors may lag, but they have to be told; and nothing may be told twice.
+/// Prints errors and returns the verdict. Monitors may lag if the server reports it; events must not be repeated.
 pub(super) fn check_outcome(outcome: &GroupOutcome) -> Verdict {
     let attendance = &outcome.summary;
     if attendance.lost > 0 {
@@ -59,7 +59,7 @@ pub(super) fn check_outcome(outcome: &GroupOutcome) -> Verdict {
     if attendance.lost + attendance.doubled + attendance.dropped == 0 { Verdict::Clean } else { Verdict::Faulty }
 }
 
-/// The row of the second table.
+/// Returns the row of the second table.
 pub(super) fn group_row(round: usize, outcome: GroupOutcome) -> Row {
     let GroupOutcome { summary: attendance, stalled_dropped } = outcome;
     let events = &attendance.events;
@@ -79,7 +79,7 @@ pub(super) fn group_row(round: usize, outcome: GroupOutcome) -> Row {
     row.with("event_p50_us", latency.p50).with("event_p99_us", latency.p99).with("event_max_us", latency.max)
 }
 
-/// Shows the medians of all rounds, and the median of what monitors change in each.
+/// Prints the medians of all rounds, and the median ratio of passes with monitors to passes without.
 pub(super) fn report_medians(json: bool, [without, with]: &[Vec<Figures>; 2]) {
     let mut report = Report::new(json);
     let figures: [(&str, Figure); 3] = [

@@ -1,25 +1,24 @@
-//! The client's half of a WebSocket (RFC 6455), as far as listening needs it: the opening handshake, the frames of a
-//! server, which are not masked, and the answer to a ping. No socket is touched here.
+//! The client side of WebSocket (RFC 6455), as far as monitors need it: the handshake, the frames of a server, which
+//! are not masked, and the reply to a ping. Does no I/O.
 
 use crate::error::Error;
 
-/// The close code of a server that asks to come back later; monitors that lag are told so (IANA registry, "Try Again
-/// Later").
+/// The close code "Try Again Later" (IANA registry), which the server sends to monitors that lag.
 const TRY_AGAIN_LATER: u16 = 1013;
-/// The longest frame that we take; a summary is some hundred bytes.
+/// The maximum length of a frame. A summary is a few hundred bytes.
 const MAX_FRAME_BYTES: usize = 1 << 20;
-/// RFC 6455 section 5.3 wants a fresh key for each frame, to keep scripts in browsers from choosing what intermediaries
-/// see. Nothing chooses anything here.
+/// RFC 6455 section 5.3 requires a new key for each frame, so that scripts in browsers cannot choose the bytes that
+/// intermediaries see. That does not apply here.
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
-/// The header lines that ask for a WebSocket. The key is the example of RFC 6455 section 1.3, so that the right answer
-/// to it is known without computing SHA-1.
+/// The header lines of a WebSocket request. The key is the example of RFC 6455 section 1.3, so that the correct
+/// response is known without computing SHA-1.
 pub(super) const REQUEST_FIELDS: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                                          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
 const ACCEPTED: &[u8] = b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// Whether a header line of the response is the right answer to our key.
+/// Returns whether a header line of the response accepts our key.
 pub(super) fn is_accept_field(line: &[u8]) -> bool {
     let Some(colon) = memchr::memchr(b':', line) else { return false };
     line[..colon].eq_ignore_ascii_case(b"sec-websocket-accept") && line[colon + 1..].trim_ascii() == ACCEPTED
@@ -30,23 +29,23 @@ pub(super) fn is_accept_field(line: &[u8]) -> bool {
 pub(super) enum Frame<'a> {
     /// One message.
     Text(&'a [u8]),
-    /// To be answered with a pong of the same content.
+    /// Must be answered with a pong of the same content.
     Ping(&'a [u8]),
-    /// The end, because we lagged.
+    /// The server closes the connection because the monitor lagged.
     TryAgainLater,
-    /// The end for another reason.
+    /// The server closes the connection for another reason.
     Closed,
-    /// A pong or something binary.
+    /// A pong or a binary frame.
     Other,
 }
 
-/// The frame that `bytes` begins with and its length, once it is all there (RFC 6455 section 5.2).
+/// Parses the first frame and returns its length. Returns `None` if it is incomplete (RFC 6455 section 5.2).
 pub(super) fn parse_frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Error> {
     let [first, second, rest @ ..] = bytes else { return Ok(None) };
     if second & 0x80 != 0 {
         return Err(Error::Protocol("a masked frame from a server"));
     }
-    // 126 and 127 say that the length follows, in two and in eight bytes.
+    // 126 and 127 mean that the length follows in two or eight bytes.
     let (length, head) = match second {
         127 => (rest.first_chunk().map(|bytes| u64::from_be_bytes(*bytes)), 10),
         126 => (rest.first_chunk().map(|bytes| u64::from(u16::from_be_bytes(*bytes))), 4),
@@ -56,7 +55,7 @@ pub(super) fn parse_frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Er
     let length = usize::try_from(length).ok().filter(|&length| length <= MAX_FRAME_BYTES);
     let end = head + length.ok_or(Error::Protocol("a frame that is too large"))?;
     let Some(payload) = bytes.get(head..end) else { return Ok(None) };
-    // The first bit says that the message ends with this frame, the next three belong to extensions.
+    // The first bit marks the last frame of a message; the next three belong to extensions.
     let frame = match first {
         0x81 => Frame::Text(payload),
         0x88 => match payload {
@@ -70,7 +69,7 @@ pub(super) fn parse_frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Er
     Ok(Some((frame, end)))
 }
 
-/// The answer to a ping, masked as everything must be that a client sends.
+/// Returns the reply to a ping. Clients must mask their frames.
 pub(super) fn pong(ping: &[u8]) -> Vec<u8> {
     // RFC 6455 section 5.5: a control frame has at most 125 bytes.
     let ping = &ping[..ping.len().min(125)];

@@ -1,11 +1,11 @@
-//! The `cluster` command against the fake server, which is several nodes at once: whoever asks hears of everything.
+//! Tests of the `cluster` command against the fake server, which plays all nodes: every monitor gets all events.
 
 use serde_json::Value;
 
 use crate::fake::{Behavior, FakeServer};
 use crate::{bench, errors, rows};
 
-/// Runs two nodes and gives the exit code, the rows and what was complained about.
+/// Runs the command with two nodes. Returns the exit code, the rows and the errors.
 fn cluster(fake: &FakeServer, options: &str) -> (Option<i32>, Vec<Value>, String) {
     let FakeServer { smtp, http, .. } = fake;
     let servers = format!("--smtp {smtp} --http http://{http} --http http://{http}/");

@@ -1,4 +1,4 @@
-//! The `database` command, against a real PostgreSQL where there is one.
+//! Tests of the `database` command against a real PostgreSQL, if there is one.
 
 use restante_testpg::Postgres;
 use tokio_postgres::NoTls;
@@ -25,7 +25,7 @@ fn rows_are_counted_and_nothing_is_left_behind() {
     assert_eq!(count(&server.url(), "SELECT count(*) FROM pg_namespace WHERE nspname = 'restante_bench'"), 0);
 }
 
-/// Asks for a number.
+/// Runs a query that returns a number.
 fn count(url: &str, query: &str) -> i64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {

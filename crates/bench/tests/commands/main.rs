@@ -1,4 +1,4 @@
-//! The program as its users run it, against a fake server: what it sends, what it reports and how it exits.
+//! Tests of the program against a fake server: what it sends, what it reports and its exit code.
 
 mod cluster;
 mod database;
@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use fake::{Behavior, FakeServer};
 use serde_json::Value;
 
-/// Runs `restante-bench` with JSON output against the fake server.
+/// Runs `restante-bench` with JSON output.
 fn bench(arguments: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_restante-bench"));
     command.args(arguments.split_whitespace()).arg("--json");
@@ -136,7 +136,7 @@ fn http_spreads_over_mailboxes_and_asks_once() {
 fn http_waits_for_a_restart() {
     let fake = FakeServer::start(Behavior::Honest);
     let servers = format!("--smtp {} --http http://{}", fake.smtp, fake.http);
-    // The standard input of a test is empty, which is as good as a line.
+    // The standard input of a test is empty, which counts as a line.
     let output = bench(&format!("http {servers} --messages 3 --what get --once --pause"));
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
     assert!(errors(&output).contains("3 messages were found; press Enter to begin"), "{}", errors(&output));

@@ -1,11 +1,11 @@
-//! The `monitors` command against the fake server.
+//! Tests of the `monitors` command against the fake server.
 
 use serde_json::Value;
 
 use crate::fake::{Behavior, FakeServer};
 use crate::{bench, errors, rows};
 
-/// Runs one round and gives the exit code, the rows and what was complained about.
+/// Runs the command. Returns the exit code, the rows and the errors.
 fn monitors(fake: &FakeServer, options: &str) -> (Option<i32>, Vec<Value>, String) {
     let servers = format!("--smtp {} --http http://{}", fake.smtp, fake.http);
     let output = bench(&format!("monitors {servers} --connections 3 --warmup 5 {options}"));
@@ -53,7 +53,7 @@ fn a_monitor_of_one_mailbox_hears_of_its_own() {
 
 #[test]
 fn a_monitor_that_lagged_comes_back() {
-    // Only an event stream goes on where it was; a WebSocket gets the last few messages.
+    // Only an event stream can be resumed; a WebSocket gets the last few messages.
     for (protocol, missed) in [("sse", false), ("v2", true)] {
         let fake = FakeServer::start(Behavior::DisconnectsMonitors);
         let (code, rows, complaints) =

@@ -1,4 +1,4 @@
-//! The `pop3` command against the fake server.
+//! Tests of the `pop3` command against the fake server.
 
 use crate::fake::{Behavior, FakeServer};
 use crate::{bench, errors, rows};

@@ -1,6 +1,5 @@
-//! A mail server just large enough to be measured: it stores messages in memory, lists them as chunked JSON, tells monitors
-//! about them, hands them out over POP3 and can be told to misbehave. It listens on loopback and a free port, and its
-//! threads end with the test process.
+//! A fake mail server: stores messages in memory, lists them as chunked JSON, sends events to monitors, serves POP3 and
+//! can misbehave. It listens on a free port of loopback. Its threads run until the test process ends.
 
 mod monitor;
 mod pop3;
@@ -11,7 +10,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// How the server treats mail.
+/// The behavior of the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Behavior {
     /// Stores what it acknowledges.
@@ -20,17 +19,17 @@ pub(crate) enum Behavior {
     LosesEachTenth,
     /// Stores each tenth message twice.
     DoublesEachTenth,
-    /// Refuses the recipient of each tenth transaction, and goes on to 354 all the same.
+    /// Refuses the recipient of each tenth transaction, but still replies 354 to DATA.
     RefusesEachTenth,
     /// Closes the connection instead of acknowledging each tenth message.
     DropsEachTenth,
-    /// Forgets what is in a mailbox at the sixth look into it.
+    /// Empties a mailbox when it is listed for the sixth time.
     EmptiesAtSixthList,
-    /// Tells each monitor after twenty events that it lagged.
+    /// Disconnects each monitor after twenty events because it lagged.
     DisconnectsMonitors,
-    /// Does not tell monitors about each tenth message.
+    /// Sends no event about each tenth message.
     OmitsEachTenthEvent,
-    /// Tells monitors twice about each tenth message.
+    /// Sends the event about each tenth message twice.
     RepeatsEachTenthEvent,
 }
 
@@ -72,27 +71,28 @@ impl FakeServer {
         Self { smtp, http, pop3, state }
     }
 
-    /// Pings that were answered by a monitor.
+    /// Returns the number of pings that monitors have answered.
     pub(crate) fn pongs(&self) -> usize {
         self.state.lock().unwrap().monitors.pongs
     }
 
-    /// SMTP sessions that were opened.
+    /// Returns the number of SMTP sessions.
     pub(crate) fn sessions(&self) -> usize {
         self.state.lock().unwrap().sessions
     }
 
-    /// Messages whose data arrived completely.
+    /// Returns the number of messages whose data was complete.
     pub(crate) fn messages(&self) -> usize {
         self.state.lock().unwrap().messages
     }
 
-    /// The most commands that were waiting when one was read: more than one only when the client pipelines.
+    /// Returns the maximum number of commands that were available at once. It is more than one only if the client
+    /// pipelines.
     pub(crate) fn largest_batch(&self) -> usize {
         self.state.lock().unwrap().largest_batch
     }
 
-    /// How many messages a mailbox holds.
+    /// Returns the number of messages in a mailbox.
     pub(crate) fn stored(&self, mailbox: &str) -> usize {
         self.state.lock().unwrap().mailboxes.get(mailbox).map_or(0, Vec::len)
     }
@@ -112,7 +112,7 @@ fn listen(serve: impl Fn(TcpStream) -> Option<()> + Send + Sync + 'static) -> So
     address
 }
 
-/// Serves until the client leaves, which ends it by `None`.
+/// Serves until the client disconnects, which ends it with `None`.
 fn smtp_session(stream: TcpStream, manner: Behavior, state: &Mutex<State>) -> Option<()> {
     let mut output = stream.try_clone().ok()?;
     let mut input = BufReader::new(stream);
@@ -175,7 +175,7 @@ fn data(input: &mut impl BufRead) -> Option<String> {
     }
 }
 
-/// `None` when the connection is to be dropped.
+/// Stores a message. Returns `None` if the connection must be closed.
 fn store(state: &Mutex<State>, manner: Behavior, recipients: Vec<String>, source: &str) -> Option<()> {
     let mut state = state.lock().unwrap();
     state.messages += 1;

@@ -1,5 +1,5 @@
-//! The live monitors of the fake server: WebSocket of both versions and Server-Sent Events. Every monitor has an endless
-//! queue, which no real server should have.
+//! The live monitors of the fake server: both WebSocket versions and Server-Sent Events. Every monitor has an unbounded
+//! queue, unlike in a real server.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,12 +8,12 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use super::{Behavior, State};
 
-/// Events of the past that a monitor hears when it is opened.
+/// The number of past events that a monitor gets when it connects.
 const HISTORY: usize = 3;
-/// Events after which [`Manner::CutsMonitorsOff`] does so.
+/// The number of events after which [`Behavior::DisconnectsMonitors`] disconnects.
 const EVENTS_BEFORE_DISCONNECT: usize = 20;
 
-/// Who is told what.
+/// The events and their subscribers.
 #[derive(Default)]
 pub(super) struct EventHub {
     log: Vec<Event>,
@@ -47,7 +47,7 @@ impl EventHub {
     }
 }
 
-/// What a client asks for.
+/// The request of a monitor.
 pub(super) struct MonitorRequest {
     kind: Kind,
     mailbox: Option<String>,
@@ -76,7 +76,7 @@ impl MonitorRequest {
     }
 }
 
-/// Tells the monitor everything until it leaves.
+/// Sends events to the monitor until it disconnects.
 pub(super) fn session(
     mut stream: TcpStream,
     wanted: &MonitorRequest,
@@ -107,7 +107,7 @@ pub(super) fn session(
     })
 }
 
-/// A client masks what it sends (RFC 6455 section 5.3).
+/// Reads a pong. Clients mask their frames (RFC 6455 section 5.3).
 fn await_pong(mut input: TcpStream, state: &Mutex<State>) -> Option<()> {
     let mut frame = [0; 11];
     input.read_exact(&mut frame).ok()?;
@@ -136,7 +136,7 @@ fn encoded(kind: Kind, event: &Event) -> Vec<u8> {
 
 fn frame(text: &str) -> Vec<u8> {
     let mut frame = vec![0x81];
-    // 126 says that the length follows in two bytes.
+    // 126 means that the length follows in two bytes.
     frame.push(126);
     frame.extend(u16::try_from(text.len()).unwrap().to_be_bytes());
     frame.extend_from_slice(text.as_bytes());

@@ -1,4 +1,4 @@
-//! The POP3 of the fake server: any password opens any mailbox, and what is deleted goes when the client says QUIT.
+//! The POP3 server of the fake server: any password opens any mailbox, and messages are deleted at QUIT.
 
 use std::io::{BufReader, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ pub(super) fn session(stream: TcpStream, state: &Mutex<State>) -> Option<()> {
     let mut say = |text: &str| output.write_all(text.as_bytes()).ok();
     say("+OK ready <1.2@fake.example>\r\n")?;
     let mut user = String::new();
-    // What the mailbox held at login, as id and wire form.
+    // The messages of the mailbox at login: id and dot-stuffed source.
     let mut held: Vec<(usize, String)> = Vec::new();
     let mut deleted = Vec::new();
     loop {
