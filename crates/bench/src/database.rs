@@ -38,8 +38,8 @@ const HEADLINE: &[u8] = b"Bench Sender <sender@bench.example>\nbench\nBench Rece
 
 /// The help text after the options.
 const AFTER_HELP: &str = "\
-Everything happens in a schema restante_bench, which is dropped before and after. The role needs CREATE on the database. \
-Times are those of a whole batch, from sending the statement to the answer, which comes when it is committed.";
+All tables are in the schema restante_bench, which is dropped before and after. The role needs CREATE on the database. \
+Times are those of a whole batch, from sending the statement to the result, which arrives after the commit.";
 
 /// Options of the `database` command.
 #[derive(Args)]
@@ -83,15 +83,15 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
 }
 
 async fn measure(options: &Options, config: &Config, owner: &Session) -> Result<(), Error> {
-    let mails = Arc::new(MessageGenerator::new(options.size, options.batch, options.mailboxes));
+    let generator = Arc::new(MessageGenerator::new(options.size, options.batch, options.mailboxes));
     let mut report = Report::new(options.json);
     let mut rates = Vec::new();
     for round in 1..=options.rounds {
         for statements in [DROP_SCHEMA, CREATE_SCHEMA, USE_SCHEMA, TABLES] {
             owner.execute(statements).await?;
         }
-        let (tally, elapsed) = run_round(options, config, &mails).await?;
-        let count = tally.latencies.len() * options.batch;
+        let (results, elapsed) = run_round(options, config, &generator).await?;
+        let count = results.latencies.len() * options.batch;
         let rate = ratio(to_f64(count), elapsed.as_secs_f64());
         rates.push(rate);
         let row = Row::default()
@@ -100,8 +100,8 @@ async fn measure(options: &Options, config: &Config, owner: &Session) -> Result<
             .with("batch", options.batch)
             .with("mails", count)
             .with_rounded("per_s", rate, 0)
-            .with_rounded("mib_per_s", ratio(mib(tally.bytes), elapsed.as_secs_f64()), 1)
-            .with_percentiles(tally.latencies.percentiles());
+            .with_rounded("mib_per_s", ratio(mib(results.bytes), elapsed.as_secs_f64()), 1)
+            .with_percentiles(results.latencies.percentiles());
         report.row(&row);
     }
     let row = Row::default().with("median", "per_s").with_rounded("raw", median(rates.into_iter()), 0);
@@ -113,11 +113,11 @@ async fn measure(options: &Options, config: &Config, owner: &Session) -> Result<
 async fn run_round(
     options: &Options,
     config: &Config,
-    mails: &Arc<MessageGenerator>,
+    generator: &Arc<MessageGenerator>,
 ) -> Result<(Results, Duration), Error> {
     let mut inserters = Vec::new();
     for _ in 0..options.connections {
-        inserters.push(Inserter::open(config, mails).await?);
+        inserters.push(Inserter::open(config, generator).await?);
     }
     let start = Instant::now();
     let deadline = start + Duration::from_secs(options.seconds);
@@ -125,8 +125,8 @@ async fn run_round(
     for inserter in inserters {
         workers.spawn(inserter.work(deadline));
     }
-    let tallies: Result<Vec<Results>, Error> = workers.join_all().await.into_iter().collect();
-    Ok((Results::merge(tallies?), start.elapsed()))
+    let results: Result<Vec<Results>, Error> = workers.join_all().await.into_iter().collect();
+    Ok((Results::merge(results?), start.elapsed()))
 }
 
 /// A connection with a prepared statement.
@@ -137,27 +137,27 @@ struct Inserter {
 }
 
 impl Inserter {
-    async fn open(config: &Config, mails: &Arc<MessageGenerator>) -> Result<Self, Error> {
+    async fn open(config: &Config, generator: &Arc<MessageGenerator>) -> Result<Self, Error> {
         let session = Session::open(config).await?;
         session.execute(USE_SCHEMA).await?;
         let insert = with_timeout(async { session.client.prepare(INSERT).await.map_err(Error::Database) }).await?;
-        Ok(Self { session, insert, generator: Arc::clone(mails) })
+        Ok(Self { session, insert, generator: Arc::clone(generator) })
     }
 
     /// Inserts batches until the deadline, and at least one.
     async fn work(self, deadline: Instant) -> Result<Results, Error> {
-        let mut tally = Results::default();
+        let mut results = Results::default();
         loop {
             let batch = self.generator.next();
             let start = Instant::now();
             with_timeout(self.insert(&batch)).await?;
-            tally.record_success(start.elapsed(), self.generator.body.len() * batch.ids.len());
+            results.record_success(start.elapsed(), self.generator.body.len() * batch.ids.len());
             if Instant::now() >= deadline {
                 break;
             }
         }
         self.session.close().await;
-        Ok(tally)
+        Ok(results)
     }
 
     async fn insert(&self, batch: &Batch) -> Result<(), Error> {
@@ -203,8 +203,8 @@ impl MessageGenerator {
         let first = self.next.fetch_add(self.batch, Ordering::Relaxed);
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let ids: Vec<i64> = (first..first + self.batch).collect();
-        let number = |&id: &i64| usize::try_from(id).unwrap_or(0);
-        let names: Vec<_> = ids.iter().map(|id| mailbox_name(PREFIX, number(id) % self.mailboxes)).collect();
+        let to_usize = |&id: &i64| usize::try_from(id).unwrap_or(0);
+        let names: Vec<_> = ids.iter().map(|id| mailbox_name(PREFIX, to_usize(id) % self.mailboxes)).collect();
         let traces = names.iter().map(|name| trace(name)).collect();
         Batch { ids, received: to_i64(now.as_nanos()), names, traces }
     }
@@ -250,8 +250,8 @@ impl Session {
 }
 
 /// Converts a number to the integer type of the database.
-fn to_i64(number: impl TryInto<i64>) -> i64 {
-    number.try_into().unwrap_or(i64::MAX)
+fn to_i64(to_usize: impl TryInto<i64>) -> i64 {
+    to_usize.try_into().unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -259,9 +259,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_go_on_where_the_last_one_ended() {
-        let mails = MessageGenerator::new(500, 3, 2);
-        let (first, second) = (mails.next(), mails.next());
+    fn batches_have_consecutive_ids() {
+        let generator = MessageGenerator::new(500, 3, 2);
+        let (first, second) = (generator.next(), generator.next());
         assert_eq!((first.ids, second.ids), (vec![1, 2, 3], vec![4, 5, 6]));
         assert_eq!(first.names, ["bench-1", "bench-0", "bench-1"]);
         assert!(second.traces[0].contains("for <bench-0@bench.example>; "), "{}", second.traces[0]);
@@ -269,9 +269,9 @@ mod tests {
     }
 
     #[test]
-    fn a_mail_has_the_size_that_was_asked_for() {
-        let mails = MessageGenerator::new(1024, 1, 1);
-        assert_eq!(mails.body.len(), 1024);
-        assert!(mails.body.starts_with(b"From: Bench Sender") && !mails.body.ends_with(END_OF_DATA));
+    fn body_has_the_requested_size() {
+        let generator = MessageGenerator::new(1024, 1, 1);
+        assert_eq!(generator.body.len(), 1024);
+        assert!(generator.body.starts_with(b"From: Bench Sender") && !generator.body.ends_with(END_OF_DATA));
     }
 }

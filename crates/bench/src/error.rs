@@ -22,15 +22,15 @@ pub(crate) enum Error {
 
 impl Error {
     /// Creates a refusal from the text of the server, on one line.
-    pub(crate) fn refused(answer: &[u8]) -> Self {
+    pub(crate) fn refused(text: &[u8]) -> Self {
         const MAX_SHOWN: usize = 300;
-        let shown = String::from_utf8_lossy(&answer[..answer.len().min(MAX_SHOWN)]);
-        Self::Refused(shown.split_whitespace().collect::<Vec<_>>().join(" "))
+        let prefix = String::from_utf8_lossy(&text[..text.len().min(MAX_SHOWN)]);
+        Self::Refused(prefix.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
     /// Creates an error of the operating system while doing `what`.
-    pub(crate) fn io(what: &'static str, error: io::Error) -> Self {
-        Self::Io(what, error)
+    pub(crate) fn io(action: &'static str, error: io::Error) -> Self {
+        Self::Io(action, error)
     }
 }
 
@@ -38,11 +38,11 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(reply) => write!(f, "refused: {reply}"),
-            Self::Protocol(what) => write!(f, "protocol error of the server: {what}"),
-            Self::Io(what, error) => write!(f, "{what}: {error}"),
+            Self::Protocol(action) => write!(f, "protocol error of the server: {action}"),
+            Self::Io(action, error) => write!(f, "{action}: {error}"),
             Self::Database(error) => write!(f, "the database: {}", with_cause(error)),
-            Self::Timeout => f.write_str("no answer in time"),
-            Self::Usage(what) => f.write_str(what),
+            Self::Timeout => f.write_str("no response in time"),
+            Self::Usage(action) => f.write_str(action),
         }
     }
 }
@@ -52,10 +52,10 @@ impl std::error::Error for Error {}
 /// Formats an error with the last of its causes.
 fn with_cause(error: &dyn std::error::Error) -> String {
     let text = error.to_string();
-    let mut last = error;
-    while let Some(cause) = last.source() {
-        last = cause;
+    let mut source = error;
+    while let Some(cause) = source.source() {
+        source = cause;
     }
-    let cause = last.to_string();
+    let cause = source.to_string();
     if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
 }

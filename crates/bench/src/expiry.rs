@@ -65,9 +65,9 @@ pub(crate) struct Options {
 /// Runs the `expiry` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     let addresses = options.servers.smtp_addresses().await?;
-    let mut watch = ExpiryWatcher::new(options).await?;
-    watch.purge().await?;
-    let fill = Arc::new(Load {
+    let mut watcher = ExpiryWatcher::new(options).await?;
+    watcher.purge().await?;
+    let load = Arc::new(Load {
         addresses: addresses.clone(),
         connections: 50,
         connection_per_message: false,
@@ -75,10 +75,10 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         envelopes: build_envelopes(PREFIX, options.mailboxes, 1),
         message: message::build_message(MessageKind::Text, PREFIX, options.size),
     });
-    let filled = fill.run(options.messages).await.results.verdict();
+    let filled = load.run(options.messages).await.results.verdict();
     sleep(Duration::from_secs(options.settle)).await;
 
-    let steady = Arc::new(SteadyStream {
+    let stream = Arc::new(SteadyStream {
         addresses,
         envelope: Envelope::to(["steady"]),
         message: message::build_message(MessageKind::Text, "steady", options.size),
@@ -88,10 +88,10 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     });
     let mut workers = JoinSet::new();
     for worker in 0..options.connections {
-        workers.spawn(Arc::clone(&steady).work(worker, options.connections));
+        workers.spawn(Arc::clone(&stream).work(worker, options.connections));
     }
-    let intervals = watch.watch_until_gone(options).await;
-    steady.is_stopped.store(true, Ordering::Relaxed);
+    let intervals = watcher.watch_until_gone(options).await;
+    stream.is_stopped.store(true, Ordering::Relaxed);
     let sent = workers.join_all().await.concat();
     Ok(filled.and(report(options.json, &intervals?, sent)))
 }
@@ -166,8 +166,11 @@ impl ExpiryWatcher {
         let mut intervals = Vec::new();
         while gone_at.is_none_or(|gone: Instant| gone.elapsed() < Duration::from_secs(options.after)) {
             if Instant::now() > deadline {
-                let left = format!("{} of {full} messages are still there: is the retention shorter?", last.1);
-                return Err(Error::Usage(left));
+                let message = format!(
+                    "{} of {full} messages have not expired: the retention of the server must be shorter",
+                    last.1
+                );
+                return Err(Error::Usage(message));
             }
             sleep(POLL_INTERVAL).await;
             let now = (Instant::now(), self.count().await?);
@@ -182,7 +185,9 @@ impl ExpiryWatcher {
             last = now;
         }
         if !intervals.iter().any(|interval| interval.phase == Phase::Before) {
-            return Err(Error::Usage("expiry began before all were sent: is the retention longer?".to_owned()));
+            return Err(Error::Usage(
+                "messages expired before all were sent: the retention of the server must be longer".to_owned(),
+            ));
         }
         Ok(intervals)
     }
@@ -216,14 +221,14 @@ impl SteadyStream {
             // If the message before it took too long, the latency counts from the time at which this one was due.
             // Otherwise it counts from now: the timer has a resolution of milliseconds, which is not the server's
             // fault.
-            let begun = if Instant::now() > due {
+            let started_at = if Instant::now() > due {
                 due
             } else {
                 sleep_until(due.into()).await;
                 Instant::now()
             };
             let outcome = match self.deliver(&mut session).await {
-                Ok(()) => Ok(begun.elapsed()),
+                Ok(()) => Ok(started_at.elapsed()),
                 Err(error) => {
                     session = recover_session(session, &error).await;
                     Err(Arc::new(error))
@@ -248,42 +253,42 @@ impl SteadyStream {
 fn report(json: bool, intervals: &[Interval], sent: Vec<SentMessage>) -> Verdict {
     let mut report = Report::new(json);
     let mut verdict = Verdict::Clean;
-    let mut quiet = None;
-    let mut tallies = results_by_phase(intervals, sent);
+    let mut baseline = None;
+    let mut results_by_phase = results_by_phase(intervals, sent);
     for (phase, name) in [(Phase::Before, "before"), (Phase::During, "during"), (Phase::After, "after")] {
-        let tally = std::mem::take(&mut tallies[phase as usize]);
+        let results = std::mem::take(&mut results_by_phase[phase as usize]);
         let lengths = intervals.iter().filter(|interval| interval.phase == phase).map(|interval| interval.length);
         let seconds = lengths.sum::<Duration>().as_secs_f64();
-        verdict = verdict.and(tally.verdict());
+        verdict = verdict.and(results.verdict());
         let row = Row::default()
             .with("phase", name)
             .with_rounded("seconds", seconds, 1)
-            .with("messages", tally.latencies.len())
-            .with("errors", tally.errors)
-            .with_rounded("per_s", ratio(to_f64(tally.latencies.len()), seconds), 0);
-        let latency = tally.latencies.percentiles();
-        let quiet = quiet.get_or_insert(latency);
-        report.row(&row.with_percentiles(latency).with("p99_ratio", p99_ratio(latency, *quiet)));
+            .with("messages", results.latencies.len())
+            .with("errors", results.errors)
+            .with_rounded("per_s", ratio(to_f64(results.latencies.len()), seconds), 0);
+        let latency = results.latencies.percentiles();
+        let baseline = baseline.get_or_insert(latency);
+        report.row(&row.with_percentiles(latency).with("p99_ratio", p99_ratio(latency, *baseline)));
     }
     verdict
 }
 
 /// Groups the messages by the phase in which they were due. Messages outside of all intervals are left out.
 fn results_by_phase(intervals: &[Interval], sent: Vec<SentMessage>) -> [Results; 3] {
-    let mut tallies = [Results::default(), Results::default(), Results::default()];
+    let mut results_by_phase = [Results::default(), Results::default(), Results::default()];
     for SentMessage { due, outcome } in sent {
         let Some(interval) = intervals.get(intervals.partition_point(|interval| interval.end <= due)) else { continue };
-        let tally = &mut tallies[interval.phase as usize];
+        let results = &mut results_by_phase[interval.phase as usize];
         match outcome {
-            Ok(elapsed) => tally.record_success(elapsed, 0),
-            Err(error) => tally.record_error(&error),
+            Ok(elapsed) => results.record_success(elapsed, 0),
+            Err(error) => results.record_error(&error),
         }
     }
-    tallies
+    results_by_phase
 }
 
-fn p99_ratio(latency: Percentiles, quiet: Percentiles) -> Value {
-    if quiet.p99 == 0 { Value::Null } else { rounded(f64::from(latency.p99) / f64::from(quiet.p99), 2) }
+fn p99_ratio(latency: Percentiles, baseline: Percentiles) -> Value {
+    if baseline.p99 == 0 { Value::Null } else { rounded(f64::from(latency.p99) / f64::from(baseline.p99), 2) }
 }
 
 #[cfg(test)]
@@ -291,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phases_follow_from_what_is_there() {
+    fn phases_follow_from_the_counts() {
         let table = [
             (9, 9, Phase::Before),
             (9, 8, Phase::During),
@@ -306,17 +311,17 @@ mod tests {
     }
 
     #[test]
-    fn messages_belong_to_the_phase_in_which_they_were_due() {
+    fn messages_count_in_the_phase_in_which_they_were_due() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let interval = |end, phase| Interval { end: after(end), length: Duration::from_secs(1), phase };
         let intervals = [interval(1, Phase::Before), interval(2, Phase::During), interval(3, Phase::After)];
-        let sent = [(0, true), (1, true), (1, false), (2, true), (9, true)].map(|(second, good)| SentMessage {
+        let sent = [(0, true), (1, true), (1, false), (2, true), (9, true)].map(|(second, is_ok)| SentMessage {
             due: after(second),
-            outcome: if good { Ok(Duration::from_micros(5)) } else { Err(Arc::new(Error::Timeout)) },
+            outcome: if is_ok { Ok(Duration::from_micros(5)) } else { Err(Arc::new(Error::Timeout)) },
         });
-        let tallies = results_by_phase(&intervals, sent.to_vec());
-        let counts = tallies.map(|tally| (tally.latencies.len(), tally.errors));
+        let results_by_phase = results_by_phase(&intervals, sent.to_vec());
+        let counts = results_by_phase.map(|results| (results.latencies.len(), results.errors));
         assert_eq!(counts, [(1, 0), (1, 1), (1, 0)]);
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Options {
 /// Runs the `growth` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     if !options.steps.is_sorted() {
-        return Err(Error::Usage("--steps must grow".to_owned()));
+        return Err(Error::Usage("--steps must be in ascending order, as in 100,1000".to_owned()));
     }
     let mut growth = Growth::prepare(options).await?;
     let empty = options.pid.map(Sample::read).transpose()?;
@@ -114,8 +114,8 @@ impl Growth {
     async fn measure(&mut self, operations: usize) -> Result<Row, Error> {
         let mut row = Row::default().with("stored", self.stored());
         let append = self.append(operations).await?;
-        let found = self.find(operations).await?;
-        let requests = |make: &dyn Fn(&(String, String)) -> Vec<u8>| found.iter().map(make).collect::<Vec<_>>();
+        let messages = self.find(operations).await?;
+        let requests = |build: &dyn Fn(&(String, String)) -> Vec<u8>| messages.iter().map(build).collect::<Vec<_>>();
         let get = requests(&|(mailbox, id)| self.mailboxes.message_request(mailbox, id));
         let latest = requests(&|(mailbox, _)| self.mailboxes.message_request(mailbox, "latest"));
         let delete = requests(&|(mailbox, id)| self.mailboxes.delete_request(mailbox, id));
@@ -152,26 +152,26 @@ impl Growth {
     /// mailboxes.
     async fn find(&mut self, appended: usize) -> Result<Vec<(String, String)>, Error> {
         let (samples, all) = (self.sample_count(), self.load.envelopes.len());
-        let mut found = Vec::with_capacity(appended);
-        let (mut held, mut expected) = (0, appended);
+        let mut messages = Vec::with_capacity(appended);
+        let (mut stored, mut expected) = (0, appended);
         for n in 0..samples {
             let number = self.sampled_mailbox(n);
             let mailbox = mailbox_name(PREFIX, number);
             let entries = self.mailboxes.list(&mut self.client, &mailbox).await?;
-            held += entries.len();
+            stored += entries.len();
             expected += self.filled.iter().map(|&fill| round_robin_share(fill, all, number)).sum::<usize>();
-            let share = round_robin_share(appended, samples, n).min(entries.len());
-            let spread = (0..share).map(|i| entries[i * entries.len() / share].id.clone());
-            found.extend(spread.map(|id| (mailbox.clone(), id)));
+            let count = round_robin_share(appended, samples, n).min(entries.len());
+            let ids = (0..count).map(|i| entries[i * entries.len() / count].id.clone());
+            messages.extend(ids.map(|id| (mailbox.clone(), id)));
         }
-        if held < expected {
+        if stored < expected {
             eprintln!(
-                "restante-bench: {samples} mailboxes hold {held} of {expected} messages: \
-                 does the server cap them?"
+                "restante-bench: {samples} mailboxes hold {stored} of {expected} messages: \
+                 is the message cap of the server too low?"
             );
             self.verdict = Verdict::Faulty;
         }
-        Ok(found)
+        Ok(messages)
     }
 
     /// Returns the number of sampled mailboxes.
@@ -205,12 +205,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dealing_gives_away_everything_once() {
+    fn round_robin_shares_add_up() {
         for (total, parts) in [(0, 3), (2, 3), (3, 3), (10, 3), (1000, 7)] {
-            let mut hands = vec![0; parts];
-            (0..total).for_each(|n| hands[n % parts] += 1);
+            let mut expected = vec![0; parts];
+            (0..total).for_each(|n| expected[n % parts] += 1);
             let computed: Vec<_> = (0..parts).map(|n| round_robin_share(total, parts, n)).collect();
-            assert_eq!(computed, hands);
+            assert_eq!(computed, expected);
         }
     }
 }

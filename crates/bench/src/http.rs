@@ -107,11 +107,11 @@ impl Client {
             Some(stream) => stream,
             None => connect(&self.addresses).await?,
         };
-        let work = async {
+        let exchange = async {
             stream.write_all(request).await.map_err(|error| Error::io("sending", error))?;
             self.read_response(&mut stream).await
         };
-        let (head, body) = timeout(EXCHANGE_TIMEOUT, work).await.unwrap_or(Err(Error::Timeout))?;
+        let (head, body) = timeout(EXCHANGE_TIMEOUT, exchange).await.unwrap_or(Err(Error::Timeout))?;
         if !head.close {
             self.stream = Some(stream);
         }
@@ -133,7 +133,7 @@ impl Client {
                 let body = self.read_body(stream, &mut head).await?;
                 // Requests are not pipelined, so nothing can follow the response.
                 if self.position < self.buffer.len() {
-                    return Err(Error::Protocol("more bytes than the response has"));
+                    return Err(Error::Protocol("bytes after the end of the response"));
                 }
                 return Ok((head, body));
             }
@@ -173,11 +173,11 @@ impl Client {
             }
             let chunk = self.read_exact(stream, length).await?;
             if self.chunked_body.len() + length > MAX_BODY_BYTES {
-                return Err(Error::Protocol("a body that is too large"));
+                return Err(Error::Protocol("body too large"));
             }
             self.chunked_body.extend_from_slice(&self.buffer[chunk]);
             if !self.read_line(stream).await?.is_empty() {
-                return Err(Error::Protocol("a chunk longer than it says"));
+                return Err(Error::Protocol("chunk longer than its length"));
             }
         }
         for _ in 0..MAX_HEADERS {
@@ -191,20 +191,20 @@ impl Client {
     /// Reads a line. Returns its range in the buffer, without the line end.
     async fn read_line(&mut self, stream: &mut TcpStream) -> Result<Range<usize>, Error> {
         let start = self.position;
-        let mut searched = start;
+        let mut search_start = start;
         loop {
-            if let Some(found) = self.buffer[searched..].iter().position(|&byte| byte == b'\n') {
-                let newline = searched + found;
+            if let Some(found) = self.buffer[search_start..].iter().position(|&byte| byte == b'\n') {
+                let newline = search_start + found;
                 self.position = newline + 1;
                 let carriage_return = newline > start && self.buffer[newline - 1] == b'\r';
                 return Ok(start..newline - usize::from(carriage_return));
             }
-            searched = self.buffer.len();
-            if searched - start > MAX_LINE_BYTES {
-                return Err(Error::Protocol("a line that does not end"));
+            search_start = self.buffer.len();
+            if search_start - start > MAX_LINE_BYTES {
+                return Err(Error::Protocol("line too long"));
             }
             if !self.fill(stream).await? {
-                return Err(Error::Protocol("the connection was closed within the response"));
+                return Err(Error::Protocol("connection closed within the response"));
             }
         }
     }
@@ -215,7 +215,7 @@ impl Client {
         let end = start + length;
         while self.buffer.len() < end {
             if !self.fill(stream).await? {
-                return Err(Error::Protocol("the connection was closed within the body"));
+                return Err(Error::Protocol("connection closed within the body"));
             }
         }
         self.position = end;
@@ -225,7 +225,7 @@ impl Client {
     /// Reads more bytes. Returns false at the end of the stream.
     async fn fill(&mut self, stream: &mut TcpStream) -> Result<bool, Error> {
         if self.buffer.len() > MAX_BODY_BYTES {
-            return Err(Error::Protocol("a response that is too large"));
+            return Err(Error::Protocol("response too large"));
         }
         self.buffer.reserve(MAX_LINE_BYTES);
         let read = stream.read_buf(&mut self.buffer).await;
@@ -247,21 +247,21 @@ pub(crate) struct Head {
 impl Head {
     /// Parses the status line, without its end.
     pub(crate) fn parse(status_line: &[u8]) -> Result<Self, Error> {
-        let no_status = Error::Protocol("a line that is no HTTP status line");
+        let invalid = Error::Protocol("invalid HTTP status line");
         let (close, rest) = match status_line.split_at_checked(9) {
             Some((b"HTTP/1.1 ", rest)) => (false, rest),
             Some((b"HTTP/1.0 ", rest)) => (true, rest),
-            _ => return Err(no_status),
+            _ => return Err(invalid),
         };
         let code = rest.get(..3).filter(|code| code.iter().all(u8::is_ascii_digit));
-        let status = code.and_then(|code| str::from_utf8(code).ok()?.parse().ok()).ok_or(no_status)?;
+        let status = code.and_then(|code| str::from_utf8(code).ok()?.parse().ok()).ok_or(invalid)?;
         Ok(Self { status, close, ..Self::default() })
     }
 
     /// Parses a header line, without its end.
     pub(crate) fn parse_field(&mut self, line: &[u8]) -> Result<(), Error> {
         let colon = line.iter().position(|&byte| byte == b':');
-        let (name, value) = line.split_at(colon.ok_or(Error::Protocol("a header line without a colon"))?);
+        let (name, value) = line.split_at(colon.ok_or(Error::Protocol("header line without a colon"))?);
         let value = value[1..].trim_ascii();
         if name.eq_ignore_ascii_case(b"content-length") {
             self.length = Some(content_length(value)?);
@@ -281,8 +281,8 @@ enum Body {
 }
 
 async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
-    let connecting = timeout(EXCHANGE_TIMEOUT, TcpStream::connect(addresses)).await.map_err(|_| Error::Timeout)?;
-    let stream = connecting.map_err(|error| Error::io("connecting", error))?;
+    let connected = timeout(EXCHANGE_TIMEOUT, TcpStream::connect(addresses)).await.map_err(|_| Error::Timeout)?;
+    let stream = connected.map_err(|error| Error::io("connecting", error))?;
     stream.set_nodelay(true).map_err(|error| Error::io("connecting", error))?;
     Ok(stream)
 }
@@ -296,14 +296,14 @@ fn split_url(url: &str) -> Option<(&str, &str)> {
 
 fn content_length(value: &[u8]) -> Result<usize, Error> {
     let length = str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-    length.filter(|&length| length <= MAX_BODY_BYTES).ok_or(Error::Protocol("a Content-Length that cannot be"))
+    length.filter(|&length| length <= MAX_BODY_BYTES).ok_or(Error::Protocol("invalid Content-Length"))
 }
 
 /// Parses the length in the first line of a chunk, before any extension (RFC 9112 section 7.1.1).
 pub(crate) fn chunk_length(line: &[u8]) -> Result<usize, Error> {
     let digits = line.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
     let length = str::from_utf8(digits).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
-    length.filter(|&length| length <= MAX_BODY_BYTES).ok_or(Error::Protocol("a chunk length that cannot be"))
+    length.filter(|&length| length <= MAX_BODY_BYTES).ok_or(Error::Protocol("invalid chunk length"))
 }
 
 #[cfg(test)]
@@ -315,20 +315,20 @@ mod tests {
 
     /// Runs a server that responds to each request with the next of the given texts, in small pieces, on as few
     /// connections as the client opens. Returns the result of each exchange.
-    fn exchange_all(scripted: &[&'static str]) -> Vec<Result<(u16, String), String>> {
+    fn exchange_all(responses: &[&'static str]) -> Vec<Result<(u16, String), String>> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().expect("bound");
-        let mut left: Vec<&'static str> = scripted.iter().rev().copied().collect();
+        let mut pending: Vec<&'static str> = responses.iter().rev().copied().collect();
         let server = std::thread::spawn(move || {
-            while !left.is_empty() {
+            while !pending.is_empty() {
                 let (mut stream, _) = listener.accept().expect("a connection");
                 stream.set_nodelay(true).expect("a socket option");
                 while stream.read(&mut [0; 1024]).unwrap_or(0) > 0 {
-                    let Some(answer) = left.pop() else { return };
-                    for piece in answer.as_bytes().chunks(7) {
+                    let Some(response) = pending.pop() else { return };
+                    for piece in response.as_bytes().chunks(7) {
                         stream.write_all(piece).expect("the client listens");
                     }
-                    if answer.contains("close") {
+                    if response.contains("close") {
                         break;
                     }
                 }
@@ -339,7 +339,7 @@ mod tests {
             let base = BaseUrl::parse(&format!("http://{address}/base/")).await.expect("an address");
             let mut client = Client::new(&base);
             let mut results = Vec::new();
-            for _ in scripted {
+            for _ in responses {
                 let response = client.exchange(&base.request("GET", "/x")).await;
                 let text = |body: &[u8]| String::from_utf8_lossy(body).into_owned();
                 results.push(response.map(|r| (r.status, text(r.body))).map_err(|e| e.to_string()));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_end_where_their_framing_says() {
+    fn reads_bodies_by_their_framing() {
         let results = exchange_all(&[
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nA;ext=1\r\n, chunked!\r\n0\r\nTrailer: x\r\n\r\n",
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn broken_framing_is_an_error() {
-        for broken in [
+        for response in [
             "220 close this is SMTP\r\n",
             "HTTP/1.1 2x0 close\r\n\r\n",
             "HTTP/1.1 200 OK\r\nConnection: close\r\nno colon\r\n\r\n",
@@ -387,13 +387,13 @@ mod tests {
             "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
             "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nlong\r\n0\r\n\r\n",
         ] {
-            let results = exchange_all(&[broken]);
-            assert!(results[0].is_err(), "{broken:?} gave {results:?}");
+            let results = exchange_all(&[response]);
+            assert!(results[0].is_err(), "{response:?} gave {results:?}");
         }
     }
 
     #[test]
-    fn urls_are_taken_apart() {
+    fn splits_urls() {
         assert_eq!(split_url("http://127.0.0.1:9000"), Some(("127.0.0.1:9000", "")));
         assert_eq!(split_url("http://[::1]:9000/mail/"), Some(("[::1]:9000", "/mail")));
         for bad in ["127.0.0.1:9000", "https://host", "http://", "http://host/a b", "http://host/\r\nX: y"] {

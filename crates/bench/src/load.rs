@@ -18,7 +18,7 @@ use crate::smtp::{Client, CommandMode, resolve};
 
 /// Options of the `smtp` command.
 #[derive(Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a command line flag")]
 pub(crate) struct Options {
     /// The SMTP server.
     #[arg(long, value_name = "HOST:PORT")]
@@ -123,25 +123,25 @@ impl Load {
 
     /// Runs one connection: sends the message with the next number until there are no more.
     async fn work(self: Arc<Self>, next: Arc<AtomicUsize>, count: usize) -> Results {
-        // After so many consecutive errors the server is considered gone. Otherwise every single message would be tried
-        // in vain.
-        const MAX_BROKEN_IN_A_ROW: u32 = 10;
-        let mut tally = Results::default();
+        // After this many consecutive errors the server is considered gone. Otherwise every remaining message would be
+        // tried, too.
+        const MAX_CONSECUTIVE_ERRORS: u32 = 10;
+        let mut results = Results::default();
         let mut session = None;
-        let mut broken = 0;
-        while broken < MAX_BROKEN_IN_A_ROW {
+        let mut consecutive_errors = 0;
+        while consecutive_errors < MAX_CONSECUTIVE_ERRORS {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
                 break;
             }
             match self.deliver(number, &mut session).await {
                 Ok(elapsed) => {
-                    broken = 0;
-                    tally.record_success(elapsed, self.message.len() - END_OF_DATA.len());
+                    consecutive_errors = 0;
+                    results.record_success(elapsed, self.message.len() - END_OF_DATA.len());
                 }
                 Err(error) => {
-                    tally.record_error(&error);
-                    broken = if matches!(error, Error::Refused(_)) { 0 } else { broken + 1 };
+                    results.record_error(&error);
+                    consecutive_errors = if matches!(error, Error::Refused(_)) { 0 } else { consecutive_errors + 1 };
                     session = recover_session(session, &error).await;
                 }
             }
@@ -150,25 +150,25 @@ impl Load {
             // Every message has been acknowledged or counted as an error. The reply to QUIT changes nothing.
             let _ = client.quit().await;
         }
-        tally
+        results
     }
 
     async fn deliver(&self, number: usize, session: &mut Option<Client>) -> Result<Duration, Error> {
         let envelope = &self.envelopes[number % self.envelopes.len()];
-        let connecting = Instant::now();
+        let connect_started = Instant::now();
         let client = match session {
             Some(client) => client,
             None => session.insert(Client::connect(&self.addresses).await?),
         };
-        let sending = Instant::now();
+        let send_started = Instant::now();
         client.send(envelope, &self.message, self.mode).await?;
         if !self.connection_per_message {
-            return Ok(sending.elapsed());
+            return Ok(send_started.elapsed());
         }
         if let Some(client) = session.take() {
             client.quit().await?;
         }
-        Ok(connecting.elapsed())
+        Ok(connect_started.elapsed())
     }
 }
 
@@ -198,21 +198,21 @@ pub(crate) fn parse_positive(text: &str) -> Result<usize, String> {
 }
 
 fn row(size: usize, outcome: LoadResult, samples: Option<(Sample, Sample)>) -> Row {
-    let LoadResult { results: tally, elapsed } = outcome;
-    let sent = to_f64(tally.latencies.len());
+    let LoadResult { results, elapsed } = outcome;
+    let count = to_f64(results.latencies.len());
     let row = Row::default()
         .with("size", size)
-        .with("messages", tally.latencies.len())
-        .with("errors", tally.errors)
-        .with_rounded("per_s", ratio(sent, elapsed.as_secs_f64()), 0)
-        .with_rounded("mib_per_s", ratio(mib(tally.bytes), elapsed.as_secs_f64()), 1)
-        .with_percentiles(tally.latencies.percentiles());
+        .with("messages", results.latencies.len())
+        .with("errors", results.errors)
+        .with_rounded("per_s", ratio(count, elapsed.as_secs_f64()), 0)
+        .with_rounded("mib_per_s", ratio(mib(results.bytes), elapsed.as_secs_f64()), 1)
+        .with_percentiles(results.latencies.percentiles());
     let Some((before, after)) = samples else {
         return row;
     };
-    row.with_cpu(before, after, sent).with_memory(before, after).with_rounded(
+    row.with_cpu(before, after, count).with_memory(before, after).with_rounded(
         "bytes_per_message",
-        ratio(to_f64(after.resident) - to_f64(before.resident), sent),
+        ratio(to_f64(after.resident) - to_f64(before.resident), count),
         0,
     )
 }
@@ -224,14 +224,14 @@ mod tests {
     #[test]
     fn mailboxes_take_turns() {
         let lines = |envelope: &Envelope| String::from_utf8_lossy(envelope.as_bytes()).into_owned();
-        let made = build_envelopes("m", 3, 2);
-        assert_eq!(made.len(), 3);
-        assert!(lines(&made[2]).contains("<m-2@bench.example>\r\nRCPT TO:<m-0@bench.example>"));
+        let envelopes = build_envelopes("m", 3, 2);
+        assert_eq!(envelopes.len(), 3);
+        assert!(lines(&envelopes[2]).contains("<m-2@bench.example>\r\nRCPT TO:<m-0@bench.example>"));
         assert_eq!(build_envelopes("m", 1, 4).len(), 4, "a message to four needs four mailboxes");
     }
 
     #[test]
-    fn a_number_of_things_is_at_least_one() {
+    fn parse_positive_rejects_zero() {
         assert_eq!(parse_positive("3"), Ok(3));
         assert!(parse_positive("0").is_err() && parse_positive("-1").is_err());
     }

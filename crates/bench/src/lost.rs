@@ -65,19 +65,19 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         let stored = mailboxes.list(&mut client, mailbox).await?;
         total = total.plus(&compare(acknowledged, &stored));
     }
-    let tally = Results::merge(sent.into_iter().map(|sent| sent.results));
+    let results = Results::merge(sent.into_iter().map(|sent| sent.results));
     let row = Row::default()
         .with("sent", options.connections * options.messages)
         .with("acknowledged", total.acknowledged)
-        .with("errors", tally.errors)
+        .with("errors", results.errors)
         .with("stored", total.stored)
         .with("lost", total.lost)
         .with("doubled", total.doubled);
     Report::new(options.json).row(&row);
     // Refusals are printed and do not make the server faulty. But if it accepted nothing, nothing was verified.
-    let _ = tally.verdict();
-    let clean = total.acknowledged > 0 && total.lost == 0 && total.doubled == 0;
-    Ok(if clean { Verdict::Clean } else { Verdict::Faulty })
+    let _ = results.verdict();
+    let is_clean = total.acknowledged > 0 && total.lost == 0 && total.doubled == 0;
+    Ok(if is_clean { Verdict::Clean } else { Verdict::Faulty })
 }
 
 /// What one connection has sent.
@@ -92,7 +92,7 @@ struct SentMessages {
 async fn send_messages(addresses: Vec<SocketAddr>, mailbox: String, messages: usize, size: usize) -> SentMessages {
     let envelope = Envelope::to([mailbox.as_str()]);
     let mut acknowledged = Vec::with_capacity(messages);
-    let mut tally = Results::default();
+    let mut results = Results::default();
     let mut session = None;
     for number in 0..messages {
         let subject = format!("{mailbox}-{number}");
@@ -100,7 +100,7 @@ async fn send_messages(addresses: Vec<SocketAddr>, mailbox: String, messages: us
         match deliver(&addresses, &mut session, &envelope, &message).await {
             Ok(()) => acknowledged.push(subject),
             Err(error) => {
-                tally.record_error(&error);
+                results.record_error(&error);
                 if matches!(error, Error::Timeout) {
                     break;
                 }
@@ -112,7 +112,7 @@ async fn send_messages(addresses: Vec<SocketAddr>, mailbox: String, messages: us
         // Every message has been acknowledged or counted as an error. The reply to QUIT changes nothing.
         let _ = client.quit().await;
     }
-    SentMessages { mailbox, acknowledged, results: tally }
+    SentMessages { mailbox, acknowledged, results }
 }
 
 async fn deliver(
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_compared_with_acknowledgements() {
+    fn finds_lost_and_repeated_messages() {
         let cases = [
             ("a b c", "a b c", (0, 0)),
             ("a b c", "a c", (1, 0)),

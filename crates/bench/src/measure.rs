@@ -75,10 +75,10 @@ pub(crate) struct Results {
 
 impl Results {
     /// Merges the results of all workers.
-    pub(crate) fn merge(workers: impl IntoIterator<Item = Self>) -> Self {
-        workers.into_iter().fold(Self::default(), |mut all, one| {
-            all.append(one);
-            all
+    pub(crate) fn merge(parts: impl IntoIterator<Item = Self>) -> Self {
+        parts.into_iter().fold(Self::default(), |mut merged, results| {
+            merged.append(results);
+            merged
         })
     }
 
@@ -107,7 +107,7 @@ impl Results {
             return Verdict::Clean;
         }
         let first = self.first_error.as_deref().unwrap_or_default();
-        eprintln!("restante-bench: {} errors, the first one: {first}", self.errors);
+        eprintln!("restante-bench: {} errors; first error: {first}", self.errors);
         Verdict::Faulty
     }
 }
@@ -132,7 +132,7 @@ impl Sample {
         };
         let (stat, status) = (read("stat")?, read("status")?);
         Self::parse(&stat, &status)
-            .ok_or(Error::Usage(format!("process {pid} shows no CPU time and memory: has it ended?")))
+            .ok_or(Error::Usage(format!("cannot read CPU time and memory of process {pid}: has it ended?")))
     }
 
     /// Parses the text of /proc/PID/stat and /proc/PID/status (proc(5)).
@@ -159,7 +159,7 @@ impl Sample {
 }
 
 /// Converts a count to `f64`. Exact for all counts here.
-#[expect(clippy::cast_precision_loss, reason = "no count here comes near 2^52")]
+#[expect(clippy::cast_precision_loss, reason = "all counts are far below 2^52")]
 pub(crate) fn to_f64(count: impl TryInto<u64>) -> f64 {
     count.try_into().unwrap_or(u64::MAX) as f64
 }
@@ -201,23 +201,23 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_of_few_and_of_none() {
+    fn percentiles_of_one_value_and_of_none() {
         assert_eq!(Latencies::default().percentiles().max, 0);
-        let mut one = Latencies::default();
-        one.push(Duration::from_micros(7));
-        let seven = one.percentiles();
-        assert_eq!((seven.p50, seven.p99_9, seven.max), (7, 7, 7));
+        let mut results = Latencies::default();
+        results.push(Duration::from_micros(7));
+        let percentiles = results.percentiles();
+        assert_eq!((percentiles.p50, percentiles.p99_9, percentiles.max), (7, 7, 7));
     }
 
     #[test]
     fn the_first_error_is_kept() {
-        let mut tally = Results::default();
-        tally.record_error(&Error::Refused("451 first".into()));
+        let mut results = Results::default();
+        results.record_error(&Error::Refused("451 first".into()));
         let mut other = Results::default();
         other.record_error(&Error::Refused("452 second".into()));
-        let tally = Results::merge([tally, other]);
-        assert_eq!(tally.errors, 2);
-        assert_eq!(tally.first_error.as_deref(), Some("refused: 451 first"));
+        let results = Results::merge([results, other]);
+        assert_eq!(results.errors, 2);
+        assert_eq!(results.first_error.as_deref(), Some("refused: 451 first"));
     }
 
     #[test]
@@ -230,12 +230,12 @@ mod tests {
     }
 
     #[test]
-    fn a_zombie_has_no_memory_to_show() {
+    fn zombie_has_no_memory() {
         assert_eq!(Sample::parse("42 (a) Z 1 42 42 0 -1 0 0 0 0 0 1 1", "Name:\ta\n"), None);
     }
 
     #[test]
-    fn this_process_can_be_sampled() {
+    fn samples_this_process() {
         let sample = Sample::read(std::process::id()).expect("proc is mounted");
         assert!(sample.peak >= sample.resident && sample.resident > 0);
     }

@@ -123,11 +123,11 @@ fn multipart(subject: &str, size: usize) -> Vec<u8> {
     let after = "--mixed-7f3a--\r\n";
 
     // Whole lines of base64 fill the size; the remainder lengthens the plain text.
-    let room = size.saturating_sub(before.len() + between.len() + after.len());
-    let lines = room / (BASE64_LINE_CHARS + 2);
+    let space = size.saturating_sub(before.len() + between.len() + after.len());
+    let lines = space / (BASE64_LINE_CHARS + 2);
     let mut message = Vec::with_capacity(size + END_OF_DATA.len());
     message.extend_from_slice(before.as_bytes());
-    pad_line(&mut message, room % (BASE64_LINE_CHARS + 2));
+    pad_line(&mut message, space % (BASE64_LINE_CHARS + 2));
     message.extend_from_slice(between.as_bytes());
     base64_lines(&mut message, lines);
     message.extend_from_slice(after.as_bytes());
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_have_exactly_the_size_asked_for() {
+    fn messages_have_exactly_the_requested_size() {
         for kind in [MessageKind::Text, MessageKind::Multipart] {
             for size in (1024..1300).chain([20_480, 1_048_576]) {
                 let message = build_message(kind, "size", size);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_is_the_same_in_turn_and_at_once() {
+    fn envelope_lines_equal_its_bytes() {
         let envelope = Envelope::to(["a", "b"]);
         let lines: Vec<_> = envelope.lines().collect();
         assert_eq!(lines.len(), envelope.len());

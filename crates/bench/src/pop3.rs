@@ -58,7 +58,7 @@ impl Client {
         with_timeout(async {
             self.write(b"STAT\r\n").await?;
             let line = self.read_status().await?;
-            parse_stat(line).ok_or(Error::Protocol("an answer to STAT without its two numbers"))
+            parse_stat(line).ok_or(Error::Protocol("response to STAT without two numbers"))
         })
         .await
     }
@@ -108,7 +108,7 @@ impl Client {
                 break newline + 1;
             }
             if self.buffer.len() - start > MAX_LINE_BYTES {
-                return Err(Error::Protocol("a status line that does not end"));
+                return Err(Error::Protocol("status line too long"));
             }
             self.fill().await?;
         };
@@ -117,7 +117,7 @@ impl Client {
         match line {
             [b'+', b'O', b'K', ..] => Ok(line),
             [b'-', b'E', b'R', b'R', ..] => Err(Error::refused(line)),
-            _ => Err(Error::Protocol("a line that is no POP3 status")),
+            _ => Err(Error::Protocol("invalid POP3 status line")),
         }
     }
 
@@ -126,14 +126,14 @@ impl Client {
         const END: &[u8] = b"\r\n.\r\n";
         let start = self.consumed;
         // If there are no lines, the end of the status line is the first part of the pattern.
-        let mut searched = start.saturating_sub(2);
+        let mut search_start = start.saturating_sub(2);
         let end = loop {
-            if let Some(found) = memmem::find(&self.buffer[searched..], END) {
-                break searched + found + 2;
+            if let Some(found) = memmem::find(&self.buffer[search_start..], END) {
+                break search_start + found + 2;
             }
-            searched = searched.max(self.buffer.len().saturating_sub(END.len() - 1));
+            search_start = search_start.max(self.buffer.len().saturating_sub(END.len() - 1));
             if self.buffer.len() - start > MAX_CONTENT_BYTES {
-                return Err(Error::Protocol("a list or message that does not end"));
+                return Err(Error::Protocol("list or message too long"));
             }
             self.fill().await?;
         };
@@ -145,7 +145,7 @@ impl Client {
         self.buffer.reserve(READ_BYTES);
         let read = self.stream.read_buf(&mut self.buffer).await;
         match read.map_err(|error| Error::io("receiving", error))? {
-            0 => Err(Error::Protocol("the connection was closed before the answer")),
+            0 => Err(Error::Protocol("connection closed before the response")),
             _ => Ok(()),
         }
     }
@@ -165,13 +165,13 @@ mod tests {
     use super::*;
 
     /// Runs a server that sends these bytes in small pieces. Returns the results of two multi-line commands.
-    fn fetched(script: &'static str) -> Result<Vec<String>, String> {
+    fn fetched(response: &'static str) -> Result<Vec<String>, String> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().expect("bound");
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a connection");
             stream.set_nodelay(true).expect("a socket option");
-            for piece in script.as_bytes().chunks(3) {
+            for piece in response.as_bytes().chunks(3) {
                 // The client may have disconnected after an error.
                 let _ = stream.write_all(piece);
             }
@@ -192,31 +192,31 @@ mod tests {
     }
 
     #[test]
-    fn many_lines_end_with_a_dot_of_their_own() {
+    fn multi_line_responses_end_with_a_dot() {
         let cases = [
             ("+OK\r\n+OK\r\n.\r\n+OK\r\n.\r\n", ["", ""]),
             ("+OK hello\r\n+OK\r\n1 5\r\n2 7\r\n.\r\n+OK\r\nx\r\n.\r\n", ["1 5\r\n2 7\r\n", "x\r\n"]),
             ("+OK\r\n+OK\r\n..\r\n..a\r\na.\r\n.\r\n+OK\r\n\r\n.\r\n", ["..\r\n..a\r\na.\r\n", "\r\n"]),
         ];
-        for (script, expected) in cases {
-            assert_eq!(fetched(script).expect("a good script"), expected, "{script:?}");
+        for (response, expected) in cases {
+            assert_eq!(fetched(response).expect("a good script"), expected, "{response:?}");
         }
     }
 
     #[test]
-    fn refusals_and_nonsense_are_errors() {
+    fn refusals_and_protocol_violations_are_errors() {
         let cases = [
             ("-ERR busy\r\n", "refused: -ERR busy"),
-            ("220 this is SMTP\r\n", "protocol error of the server: a line that is no POP3 status"),
-            ("+OK\r\n+OK\r\n1 5\r\n", "protocol error of the server: the connection was closed before the answer"),
+            ("220 this is SMTP\r\n", "protocol error of the server: invalid POP3 status line"),
+            ("+OK\r\n+OK\r\n1 5\r\n", "protocol error of the server: connection closed before the response"),
         ];
-        for (script, expected) in cases {
-            assert_eq!(fetched(script), Err(expected.to_owned()));
+        for (response, expected) in cases {
+            assert_eq!(fetched(response), Err(expected.to_owned()));
         }
     }
 
     #[test]
-    fn stat_has_two_numbers() {
+    fn parses_stat() {
         assert_eq!(parse_stat(b"+OK 2 320\r\n"), Some(Stat { messages: 2, octets: 320 }));
         assert_eq!(parse_stat(b"+OK 0 0 nothing here\r\n"), Some(Stat { messages: 0, octets: 0 }));
         assert_eq!(parse_stat(b"+OK 2\r\n"), None);

@@ -68,16 +68,16 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         }
         fill_mailboxes(smtp, options).await?;
     }
-    let plan = Arc::new(SessionSettings { password: options.password.clone(), retrieve: options.retrieve });
+    let settings = Arc::new(SessionSettings { password: options.password.clone(), retrieve: options.retrieve });
     let mut sessions = Vec::new();
     for n in 0..options.sessions {
         let client = Client::connect(&addresses).await?;
-        let held = Stat { messages: 0, octets: 0 };
+        let stat = Stat { messages: 0, octets: 0 };
         sessions.push(Session {
             client,
             user: mailbox_name(&options.mailbox, n),
-            stat: held,
-            settings: Arc::clone(&plan),
+            stat,
+            settings: Arc::clone(&settings),
         });
     }
 
@@ -89,15 +89,15 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         }
         let before = options.pid.map(Sample::read).transpose()?;
         let start = Instant::now();
-        let tally;
-        (sessions, tally) = run_step_in_all(sessions, step).await;
+        let results;
+        (sessions, results) = run_step_in_all(sessions, step).await;
         let elapsed = start.elapsed().as_secs_f64();
         let after = options.pid.map(Sample::read).transpose()?;
-        verdict = verdict.and(tally.verdict());
+        verdict = verdict.and(results.verdict());
         if step == Step::Stat {
             verdict = verdict.and(check_filled(&sessions, options));
         }
-        report.row(&row(step, tally, elapsed, before.zip(after)));
+        report.row(&row(step, results, elapsed, before.zip(after)));
     }
     Ok(verdict)
 }
@@ -139,64 +139,64 @@ struct Session {
 impl Session {
     /// Runs one step. Returns no session after an error or after the last step.
     async fn run_step(mut self, step: Step) -> (Option<Self>, Results) {
-        let mut tally = Results::default();
+        let mut results = Results::default();
         let outcome = match step {
             Step::Quit => {
                 let start = Instant::now();
-                let outcome = self.client.quit().await.map(|()| tally.record_success(start.elapsed(), 0));
-                return (None, with_outcome(tally, outcome));
+                let outcome = self.client.quit().await.map(|()| results.record_success(start.elapsed(), 0));
+                return (None, with_outcome(results, outcome));
             }
-            Step::Login => self.login(&mut tally).await,
-            Step::Stat => self.stat(&mut tally).await,
-            Step::List => self.list("LIST\r\n", &mut tally).await,
-            Step::Uidl => self.list("UIDL\r\n", &mut tally).await,
-            Step::Retr => self.retrieve(&mut tally).await,
-            Step::Dele => self.delete(&mut tally).await,
+            Step::Login => self.login(&mut results).await,
+            Step::Stat => self.stat(&mut results).await,
+            Step::List => self.list("LIST\r\n", &mut results).await,
+            Step::Uidl => self.list("UIDL\r\n", &mut results).await,
+            Step::Retr => self.retrieve(&mut results).await,
+            Step::Dele => self.delete(&mut results).await,
         };
-        let left = outcome.is_ok().then_some(self);
-        (left, with_outcome(tally, outcome))
+        let session = outcome.is_ok().then_some(self);
+        (session, with_outcome(results, outcome))
     }
 
-    async fn login(&mut self, tally: &mut Results) -> Result<(), Error> {
+    async fn login(&mut self, results: &mut Results) -> Result<(), Error> {
         let start = Instant::now();
         self.client.login(&self.user, &self.settings.password).await?;
-        tally.record_success(start.elapsed(), 0);
+        results.record_success(start.elapsed(), 0);
         Ok(())
     }
 
-    async fn stat(&mut self, tally: &mut Results) -> Result<(), Error> {
+    async fn stat(&mut self, results: &mut Results) -> Result<(), Error> {
         let start = Instant::now();
         self.stat = self.client.stat().await?;
-        tally.record_success(start.elapsed(), 0);
+        results.record_success(start.elapsed(), 0);
         Ok(())
     }
 
-    async fn list(&mut self, command: &str, tally: &mut Results) -> Result<(), Error> {
+    async fn list(&mut self, command: &str, results: &mut Results) -> Result<(), Error> {
         let start = Instant::now();
         let lines = self.client.fetch(command).await?;
-        tally.record_success(start.elapsed(), lines.len());
+        results.record_success(start.elapsed(), lines.len());
         if memchr::memchr_iter(b'\n', lines).count() != self.stat.messages {
-            return Err(Error::Protocol("a list that is not as long as STAT says"));
+            return Err(Error::Protocol("number of list entries differs from STAT"));
         }
         Ok(())
     }
 
-    async fn retrieve(&mut self, tally: &mut Results) -> Result<(), Error> {
-        let all = self.stat.messages;
-        let share = self.settings.retrieve.min(all);
-        for n in 0..share {
+    async fn retrieve(&mut self, results: &mut Results) -> Result<(), Error> {
+        let total = self.stat.messages;
+        let count = self.settings.retrieve.min(total);
+        for n in 0..count {
             let start = Instant::now();
-            let message = self.client.fetch(&format!("RETR {}\r\n", 1 + n * all / share)).await?;
-            tally.record_success(start.elapsed(), message.len());
+            let message = self.client.fetch(&format!("RETR {}\r\n", 1 + n * total / count)).await?;
+            results.record_success(start.elapsed(), message.len());
         }
         Ok(())
     }
 
-    async fn delete(&mut self, tally: &mut Results) -> Result<(), Error> {
+    async fn delete(&mut self, results: &mut Results) -> Result<(), Error> {
         for number in 1..=self.stat.messages {
             let start = Instant::now();
             self.client.delete(number).await?;
-            tally.record_success(start.elapsed(), 0);
+            results.record_success(start.elapsed(), 0);
         }
         Ok(())
     }
@@ -204,19 +204,19 @@ impl Session {
 
 /// Runs a step in all sessions concurrently. Sessions that fail are left out of the next steps.
 async fn run_step_in_all(sessions: Vec<Session>, step: Step) -> (Vec<Session>, Results) {
-    let mut steps = JoinSet::new();
+    let mut tasks = JoinSet::new();
     for session in sessions {
-        steps.spawn(session.run_step(step));
+        tasks.spawn(session.run_step(step));
     }
-    let (left, tallies): (Vec<_>, Vec<_>) = steps.join_all().await.into_iter().unzip();
-    (left.into_iter().flatten().collect(), Results::merge(tallies))
+    let (remaining, results): (Vec<_>, Vec<_>) = tasks.join_all().await.into_iter().unzip();
+    (remaining.into_iter().flatten().collect(), Results::merge(results))
 }
 
-fn with_outcome(mut tally: Results, outcome: Result<(), Error>) -> Results {
+fn with_outcome(mut results: Results, outcome: Result<(), Error>) -> Results {
     if let Err(error) = outcome {
-        tally.record_error(&error);
+        results.record_error(&error);
     }
-    tally
+    results
 }
 
 /// Deletes all messages of a mailbox over POP3.
@@ -244,28 +244,30 @@ async fn fill_mailboxes(smtp: &str, options: &Options) -> Result<(), Error> {
 
 /// Checks that the mailboxes contain the messages that were sent.
 fn check_filled(sessions: &[Session], options: &Options) -> Verdict {
-    let held: usize = sessions.iter().map(|session| session.stat.messages).sum();
+    let stored: usize = sessions.iter().map(|session| session.stat.messages).sum();
     let octets: u64 = sessions.iter().map(|session| session.stat.octets).sum();
     let sent = sessions.len() * options.messages;
-    if options.filled || held == sent {
-        eprintln!("restante-bench: {} mailboxes hold {held} messages, {octets} octets", sessions.len());
+    if options.filled || stored == sent {
+        eprintln!("restante-bench: {} mailboxes hold {stored} messages, {octets} octets", sessions.len());
         return Verdict::Clean;
     }
     let count = sessions.len();
-    eprintln!("restante-bench: {count} mailboxes hold {held} of {sent} messages: does the server cap them?");
+    eprintln!(
+        "restante-bench: {count} mailboxes hold {stored} of {sent} messages: is the message cap of the server too low?"
+    );
     Verdict::Faulty
 }
 
-fn row(step: Step, tally: Results, seconds: f64, samples: Option<(Sample, Sample)>) -> Row {
-    let count = to_f64(tally.latencies.len());
+fn row(step: Step, results: Results, seconds: f64, samples: Option<(Sample, Sample)>) -> Row {
+    let count = to_f64(results.latencies.len());
     let row = Row::default()
         .with("step", format!("{step:?}").to_lowercase())
-        .with("operations", tally.latencies.len())
-        .with("errors", tally.errors)
+        .with("operations", results.latencies.len())
+        .with("errors", results.errors)
         .with_rounded("per_s", ratio(count, seconds), 0)
-        .with_rounded("mib_per_s", ratio(mib(tally.bytes), seconds), 1)
-        .with_rounded("bytes_each", ratio(to_f64(tally.bytes), count), 0)
-        .with_percentiles(tally.latencies.percentiles());
+        .with_rounded("mib_per_s", ratio(mib(results.bytes), seconds), 1)
+        .with_rounded("bytes_each", ratio(to_f64(results.bytes), count), 0)
+        .with_percentiles(results.latencies.percentiles());
     match samples {
         Some((before, after)) => row.with_cpu(before, after, count).with_memory(before, after),
         None => row,

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_null() {
+    fn non_finite_number_is_null() {
         assert_eq!(rounded(f64::NAN, 1), Value::Null);
     }
 }

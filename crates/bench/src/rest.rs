@@ -104,7 +104,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     }
     let (stored, requests) = build_requests(&mailboxes, &names, options.what).await?;
     if stored == 0 {
-        return Err(Error::Usage(format!("mailbox {:?} is empty: give --smtp to fill it", names[0])));
+        return Err(Error::Usage(format!("mailbox {:?} is empty: use --smtp to fill it", names[0])));
     }
     if options.pause {
         eprintln!("restante-bench: {stored} messages were found; press Enter to begin");
@@ -118,27 +118,27 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     } else {
         StopCondition::Time(start + Duration::from_secs(options.seconds))
     };
-    let turns = Arc::new(RequestQueue { requests, next: AtomicUsize::new(0), until });
+    let queue = Arc::new(RequestQueue { requests, next: AtomicUsize::new(0), until });
     let mut workers = JoinSet::new();
     for _ in 0..options.connections {
-        workers.spawn(send_requests(mailboxes.client(), Arc::clone(&turns)));
+        workers.spawn(send_requests(mailboxes.client(), Arc::clone(&queue)));
     }
-    let tally = Results::merge(workers.join_all().await);
+    let results = Results::merge(workers.join_all().await);
     let elapsed = start.elapsed().as_secs_f64();
     let after = options.pid.map(Sample::read).transpose()?;
 
-    let verdict = tally.verdict();
-    let count = to_f64(tally.latencies.len());
+    let verdict = results.verdict();
+    let count = to_f64(results.latencies.len());
     let mut row = Row::default()
         .with("what", format!("{:?}", options.what).to_lowercase())
         .with("mailboxes", names.len())
         .with("stored", stored)
-        .with("requests", tally.latencies.len())
-        .with("errors", tally.errors)
+        .with("requests", results.latencies.len())
+        .with("errors", results.errors)
         .with_rounded("per_s", ratio(count, elapsed), 0)
-        .with_rounded("mib_per_s", ratio(mib(tally.bytes), elapsed), 1)
-        .with_rounded("bytes_per_body", ratio(to_f64(tally.bytes), count), 0)
-        .with_percentiles(tally.latencies.percentiles());
+        .with_rounded("mib_per_s", ratio(mib(results.bytes), elapsed), 1)
+        .with_rounded("bytes_per_body", ratio(to_f64(results.bytes), count), 0)
+        .with_percentiles(results.latencies.percentiles());
     if let Some((before, after)) = before.zip(after) {
         row = row.with_cpu(before, after, count).with_memory(before, after);
     }
@@ -175,7 +175,7 @@ impl MailboxApi {
     /// Lists a mailbox.
     pub(crate) async fn list(&self, client: &mut Client, mailbox: &str) -> Result<Vec<ListEntry>, Error> {
         let response = client.exchange(&self.list_request(mailbox)).await?;
-        serde_json::from_slice(response.ok()?).map_err(|_| Error::Protocol("a list that is not the expected JSON"))
+        serde_json::from_slice(response.ok()?).map_err(|_| Error::Protocol("list is not the expected JSON"))
     }
 
     /// Deletes all messages of a mailbox.
@@ -219,22 +219,22 @@ async fn fill(smtp: &str, names: &[String], options: &Options) -> Result<(), Err
 }
 
 /// Returns the number of stored messages and the requests to send. The mailboxes alternate.
-async fn build_requests(api: &MailboxApi, names: &[String], what: RequestKind) -> Result<(usize, Vec<Vec<u8>>), Error> {
+async fn build_requests(api: &MailboxApi, names: &[String], kind: RequestKind) -> Result<(usize, Vec<Vec<u8>>), Error> {
     let mut client = api.client();
-    let share = MAX_SAMPLED.div_ceil(names.len());
+    let count = MAX_SAMPLED.div_ceil(names.len());
     let mut stored = 0;
     let mut rounds: Vec<Vec<Vec<u8>>> = Vec::new();
     for name in names {
         let entries = api.list(&mut client, name).await?;
         stored += entries.len();
-        let requests: Vec<_> = match what {
+        let requests: Vec<_> = match kind {
             RequestKind::List => vec![api.list_request(name)],
             RequestKind::Latest => vec![api.message_request(name, "latest")],
             RequestKind::Get => {
-                evenly_spaced(&entries, share).map(|entry| api.message_request(name, &entry.id)).collect()
+                evenly_spaced(&entries, count).map(|entry| api.message_request(name, &entry.id)).collect()
             }
             RequestKind::Source => {
-                evenly_spaced(&entries, share).map(|entry| api.source_request(name, &entry.id)).collect()
+                evenly_spaced(&entries, count).map(|entry| api.source_request(name, &entry.id)).collect()
             }
         };
         rounds.resize_with(rounds.len().max(requests.len()), Vec::new);
@@ -246,9 +246,9 @@ async fn build_requests(api: &MailboxApi, names: &[String], what: RequestKind) -
 }
 
 /// Returns at most `share` evenly spaced entries.
-fn evenly_spaced(entries: &[ListEntry], share: usize) -> impl Iterator<Item = &ListEntry> {
-    let share = share.min(entries.len());
-    (0..share).map(move |n| &entries[n * entries.len() / share])
+fn evenly_spaced(entries: &[ListEntry], count: usize) -> impl Iterator<Item = &ListEntry> {
+    let count = count.min(entries.len());
+    (0..count).map(move |n| &entries[n * entries.len() / count])
 }
 
 /// The requests that all workers send in turn.
@@ -268,33 +268,33 @@ enum StopCondition {
 
 impl RequestQueue {
     fn next(&self, is_first: bool) -> Option<&[u8]> {
-        let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        let has_turn = match self.until {
-            StopCondition::Once => turn < self.requests.len(),
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let is_due = match self.until {
+            StopCondition::Once => number < self.requests.len(),
             StopCondition::Time(deadline) => is_first || Instant::now() < deadline,
         };
-        has_turn.then(|| self.requests[turn % self.requests.len()].as_slice())
+        is_due.then(|| self.requests[number % self.requests.len()].as_slice())
     }
 }
 
 /// Runs one worker: sends requests until there are no more.
-async fn send_requests(mut client: Client, turns: Arc<RequestQueue>) -> Results {
-    let mut tally = Results::default();
+async fn send_requests(mut client: Client, queue: Arc<RequestQueue>) -> Results {
+    let mut results = Results::default();
     let mut is_first = true;
-    while let Some(request) = turns.next(is_first) {
+    while let Some(request) = queue.next(is_first) {
         is_first = false;
         let start = Instant::now();
         match client.exchange(request).await.and_then(|response| response.ok().map(<[u8]>::len)) {
-            Ok(length) => tally.record_success(start.elapsed(), length),
-            Err(error @ Error::Refused(_)) => tally.record_error(&error),
+            Ok(length) => results.record_success(start.elapsed(), length),
+            Err(error @ Error::Refused(_)) => results.record_error(&error),
             Err(error) => {
-                tally.record_error(&error);
+                results.record_error(&error);
                 // Do not retry in a tight loop if the server is gone.
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         }
     }
-    tally
+    results
 }
 
 fn mailbox_path(mailbox: &str) -> String {
@@ -323,35 +323,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_become_one_segment_of_a_path() {
+    fn names_are_encoded_as_one_segment() {
         assert_eq!(message_path("bench-1", "20260101T120000-0001"), "/api/v1/mailbox/bench-1/20260101T120000-0001");
         assert_eq!(mailbox_path("a/b c\r\n@ü"), "/api/v1/mailbox/a%2Fb%20c%0D%0A%40%C3%BC");
     }
 
     #[test]
-    fn a_sample_is_spread_over_old_and_new() {
+    fn samples_are_evenly_spaced() {
         let entries: Vec<_> = (0..10).map(|n| ListEntry { id: n.to_string(), subject: String::new() }).collect();
-        let ids = |share| evenly_spaced(&entries, share).map(|entry| entry.id.as_str()).collect::<Vec<_>>();
+        let ids = |count| evenly_spaced(&entries, count).map(|entry| entry.id.as_str()).collect::<Vec<_>>();
         assert_eq!(ids(3), ["0", "3", "6"]);
         assert_eq!(ids(99).len(), 10);
         assert_eq!(evenly_spaced(&[], 3).count(), 0);
     }
 
     #[test]
-    fn each_request_has_one_turn_or_many() {
-        let turns = |until| RequestQueue { requests: vec![vec![0], vec![1]], next: AtomicUsize::new(0), until };
-        let once = turns(StopCondition::Once);
-        let made: Vec<_> = std::iter::from_fn(|| once.next(false)).collect();
-        assert_eq!(made, [[0], [1]]);
-        let over = turns(StopCondition::Time(Instant::now()));
-        assert_eq!((over.next(true), over.next(false)), (Some(&[0][..]), None));
-        let endless = turns(StopCondition::Time(Instant::now() + Duration::from_mins(1)));
-        let made: Vec<_> = (0..3).filter_map(|_| endless.next(false)).collect();
-        assert_eq!(made, [[0], [1], [0]]);
+    fn requests_are_sent_once_or_repeatedly() {
+        let queue = |until| RequestQueue { requests: vec![vec![0], vec![1]], next: AtomicUsize::new(0), until };
+        let once = queue(StopCondition::Once);
+        let sent: Vec<_> = std::iter::from_fn(|| once.next(false)).collect();
+        assert_eq!(sent, [[0], [1]]);
+        let expired = queue(StopCondition::Time(Instant::now()));
+        assert_eq!((expired.next(true), expired.next(false)), (Some(&[0][..]), None));
+        let endless = queue(StopCondition::Time(Instant::now() + Duration::from_mins(1)));
+        let sent: Vec<_> = (0..3).filter_map(|_| endless.next(false)).collect();
+        assert_eq!(sent, [[0], [1], [0]]);
     }
 
     #[test]
-    fn only_the_id_and_subject_of_a_list_are_read() {
+    fn list_entries_need_only_an_id() {
         let list = r#"[{"mailbox":"m","id":"1","subject":"s","size":3,"new":[{}]},{"id":"2"}]"#;
         let entries: Vec<ListEntry> = serde_json::from_str(list).expect("a list");
         assert_eq!((entries[0].id.as_str(), entries[0].subject.as_str()), ("1", "s"));

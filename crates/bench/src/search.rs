@@ -71,38 +71,38 @@ struct SearchResponse {
 
 /// Runs the `search` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
-    let language = Arc::new(WordGenerator::new());
+    let generator = Arc::new(WordGenerator::new());
     let base = options.servers.base_url().await?;
     let mut client = Client::new(&base);
     let mut verdict = Verdict::Clean;
     if !options.filled {
         let start = Instant::now();
-        let tally = fill(options, &language).await?;
-        verdict = tally.verdict();
-        let sent = to_f64(tally.latencies.len());
-        let filled = start.elapsed();
+        let results = fill(options, &generator).await?;
+        verdict = results.verdict();
+        let sent = to_f64(results.latencies.len());
+        let fill_time = start.elapsed();
         wait_for_index(&base, &mut client).await?;
-        let indexed = start.elapsed();
+        let index_time = start.elapsed();
         eprintln!(
-            "restante-bench: {sent} messages in {:.1} s, {:.0}/s; all of them can be searched after {:.1} s",
-            filled.as_secs_f64(),
-            ratio(sent, filled.as_secs_f64()),
-            indexed.as_secs_f64(),
+            "restante-bench: {sent} messages in {:.1} s, {:.0}/s; all indexed after {:.1} s",
+            fill_time.as_secs_f64(),
+            ratio(sent, fill_time.as_secs_f64()),
+            index_time.as_secs_f64(),
         );
     }
     let mut report = Report::new(options.json);
-    for sort in QueryKind::ALL {
+    for kind in QueryKind::ALL {
         let mut latencies = Latencies::default();
         let mut found = 0;
         for number in 0..options.operations {
-            let query = language.query(sort, number, options);
+            let query = generator.query(kind, number, options);
             let start = Instant::now();
-            let answer = search(&base, &mut client, &query).await?;
+            let response = search(&base, &mut client, &query).await?;
             latencies.push(start.elapsed());
-            found += answer.messages.len();
+            found += response.messages.len();
         }
         let mut row = Row::default()
-            .with("words", sort.name())
+            .with("words", kind.name())
             .with("stored", options.messages)
             .with("questions", options.operations)
             .with_rounded("found", ratio(to_f64(found), to_f64(options.operations)), 1)
@@ -118,7 +118,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
 async fn search(base: &BaseUrl, client: &mut Client, query: &str) -> Result<SearchResponse, Error> {
     let query = query.replace(' ', "%20").replace('"', "%22");
     let response = client.exchange(&base.request("GET", &format!("/api/v2/search?q={query}"))).await?;
-    serde_json::from_slice(response.ok()?).map_err(|_| Error::Protocol("an answer that is not the expected JSON"))
+    serde_json::from_slice(response.ok()?).map_err(|_| Error::Protocol("response is not the expected JSON"))
 }
 
 async fn wait_for_index(base: &BaseUrl, client: &mut Client) -> Result<(), Error> {
@@ -132,33 +132,33 @@ async fn wait_for_index(base: &BaseUrl, client: &mut Client) -> Result<(), Error
     Ok(())
 }
 
-async fn fill(options: &Options, language: &Arc<WordGenerator>) -> Result<Results, Error> {
+async fn fill(options: &Options, generator: &Arc<WordGenerator>) -> Result<Results, Error> {
     let addresses = options.servers.smtp_addresses().await?;
     let envelopes = Arc::new(build_envelopes(PREFIX, options.mailboxes, 1));
     let next = Arc::new(AtomicUsize::new(0));
     let mut workers = JoinSet::new();
     for _ in 0..options.connections {
         let (addresses, envelopes) = (addresses.clone(), envelopes.clone());
-        let (language, next) = (language.clone(), next.clone());
+        let (generator, next) = (generator.clone(), next.clone());
         let (messages, words) = (options.messages, options.words);
         workers.spawn(async move {
-            let mut tally = Results::default();
+            let mut results = Results::default();
             let mut session = smtp::Client::connect(&addresses).await?;
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= messages {
                     session.quit().await?;
-                    return Ok(tally);
+                    return Ok(results);
                 }
-                let message = language.message(number, words);
+                let message = generator.message(number, words);
                 let start = Instant::now();
                 session.send(&envelopes[number % envelopes.len()], &message, CommandMode::Pipelined).await?;
-                tally.record_success(start.elapsed(), message.len());
+                results.record_success(start.elapsed(), message.len());
             }
         });
     }
-    let tallies: Result<Vec<Results>, Error> = workers.join_all().await.into_iter().collect();
-    Ok(Results::merge(tallies?))
+    let results: Result<Vec<Results>, Error> = workers.join_all().await.into_iter().collect();
+    Ok(Results::merge(results?))
 }
 
 /// The kind of a query.
@@ -221,8 +221,8 @@ impl WordGenerator {
     }
 
     fn words(&self, number: usize, count: usize) -> Vec<String> {
-        let mut chance = SplitMix64(number as u64);
-        (0..count).map(|_| word(self.rank(chance.next()))).collect()
+        let mut random = SplitMix64(number as u64);
+        (0..count).map(|_| word(self.rank(random.next()))).collect()
     }
 
     /// Returns the rank of a random word, weighted by frequency.
@@ -231,21 +231,21 @@ impl WordGenerator {
         self.cumulative_weights.partition_point(|&sum| sum <= random % total) as u64
     }
 
-    fn query(&self, sort: QueryKind, number: usize, options: &Options) -> String {
-        let mut chance = SplitMix64(u64::MAX - number as u64);
-        match sort {
+    fn query(&self, kind: QueryKind, number: usize, options: &Options) -> String {
+        let mut random = SplitMix64(u64::MAX - number as u64);
+        match kind {
             QueryKind::TwoCommon => {
-                format!("{} {}", word(chance.in_range(COMMON_RANKS)), word(chance.in_range(COMMON_RANKS)))
+                format!("{} {}", word(random.in_range(COMMON_RANKS)), word(random.in_range(COMMON_RANKS)))
             }
             QueryKind::CommonAndRare => {
-                format!("{} {}", word(chance.in_range(COMMON_RANKS)), word(chance.in_range(RARE_RANKS)))
+                format!("{} {}", word(random.in_range(COMMON_RANKS)), word(random.in_range(RARE_RANKS)))
             }
             QueryKind::TwoRare => {
-                format!("{} {}", word(chance.in_range(RARE_RANKS)), word(chance.in_range(RARE_RANKS)))
+                format!("{} {}", word(random.in_range(RARE_RANKS)), word(random.in_range(RARE_RANKS)))
             }
             QueryKind::Phrase => {
-                let of = usize::try_from(chance.next()).unwrap_or(0) % options.messages;
-                let words = self.words(of, options.words);
+                let number = usize::try_from(random.next()).unwrap_or(0) % options.messages;
+                let words = self.words(number, options.words);
                 format!("\"{}\"", words[words.len().saturating_sub(2)..].join(" "))
             }
         }
@@ -256,7 +256,7 @@ impl WordGenerator {
 fn word(mut rank: u64) -> String {
     const CONSONANTS: &[u8; 16] = b"bdfghjklmnprstvz";
     const VOWELS: &[u8; 5] = b"aeiou";
-    let letter = |letters: &[u8], at: u64| char::from(letters[usize::try_from(at).unwrap_or(0) % letters.len()]);
+    let letter = |letters: &[u8], index: u64| char::from(letters[usize::try_from(index).unwrap_or(0) % letters.len()]);
     let mut word = String::new();
     while rank > 0 || word.len() < 4 {
         word.push(letter(CONSONANTS, rank % 16));
@@ -289,18 +289,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rank_has_a_word_of_its_own() {
+    fn words_are_unique() {
         let words: HashSet<String> = (0..WORD_COUNT).map(word).collect();
         assert_eq!(words.len() as u64, WORD_COUNT);
         assert!(words.iter().all(|word| word.len() >= 4));
     }
 
     #[test]
-    fn some_words_are_much_more_common_than_others() {
-        let language = WordGenerator::new();
-        let words: Vec<String> = (0..1000).flat_map(|number| language.words(number, 60)).collect();
+    fn word_frequencies_are_uneven() {
+        let generator = WordGenerator::new();
+        let words: Vec<String> = (0..1000).flat_map(|number| generator.words(number, 60)).collect();
         let count = |rank: u64| words.iter().filter(|&other| *other == word(rank)).count();
         assert!(count(0) > 50 * count(300).max(1), "{} {}", count(0), count(300));
-        assert_eq!(language.words(7, 60), language.words(7, 60), "a message is always the same");
+        assert_eq!(generator.words(7, 60), generator.words(7, 60), "a message is always the same");
     }
 }

@@ -55,9 +55,9 @@ impl Client {
 
     /// Sends one message. `message` ends with its end-of-data line. After [`Error::Refused`] the session can continue
     /// with [`Client::reset`]; after any other error it must not be used again.
-    pub(crate) async fn send(&mut self, envelope: &Envelope, message: &[u8], pace: CommandMode) -> Result<(), Error> {
+    pub(crate) async fn send(&mut self, envelope: &Envelope, message: &[u8], mode: CommandMode) -> Result<(), Error> {
         with_timeout(async {
-            match pace {
+            match mode {
                 CommandMode::Sequential => self.send_envelope_sequential(envelope).await?,
                 CommandMode::Pipelined => self.send_envelope_pipelined(envelope).await?,
             }
@@ -92,9 +92,9 @@ impl Client {
         for _ in 1..envelope.len() {
             refusal = refusal.or(self.read_reply().await?.expect(2).err());
         }
-        let go_ahead = self.read_reply().await?.expect(3);
-        match (refusal, go_ahead) {
-            (None, go_ahead) => go_ahead,
+        let data_reply = self.read_reply().await?.expect(3);
+        match (refusal, data_reply) {
+            (None, data_reply) => data_reply,
             (Some(refusal), Err(_)) => Err(refusal),
             (Some(refusal), Ok(())) => {
                 self.write(END_OF_DATA).await?;
@@ -124,11 +124,11 @@ impl Client {
                 break found;
             }
             if self.buffer.len() - start > MAX_REPLY_BYTES {
-                return Err(Error::Protocol("a reply that does not end"));
+                return Err(Error::Protocol("reply too long"));
             }
             let read = self.stream.read_buf(&mut self.buffer).await;
             if read.map_err(|error| Error::io("receiving", error))? == 0 {
-                return Err(Error::Protocol("the connection was closed before the reply"));
+                return Err(Error::Protocol("connection closed before the reply"));
             }
         };
         self.consumed = start + length;
@@ -161,14 +161,14 @@ fn parse_reply(bytes: &[u8]) -> Result<Option<(u16, usize)>, Error> {
             return Ok(None);
         }
         length += line.len();
-        let (code, more) = match line {
+        let (code, has_more) = match line {
             [a @ b'2'..=b'5', b @ b'0'..=b'9', c @ b'0'..=b'9', next @ (b' ' | b'-' | b'\r' | b'\n'), ..] => {
                 let digit = |byte: &u8| u16::from(byte - b'0');
                 (digit(a) * 100 + digit(b) * 10 + digit(c), *next == b'-')
             }
-            _ => return Err(Error::Protocol("a line that is no SMTP reply")),
+            _ => return Err(Error::Protocol("invalid SMTP reply")),
         };
-        if !more {
+        if !has_more {
             return Ok(Some((code, length)));
         }
     }
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_cut_out_of_the_stream() {
+    fn parses_replies() {
         let cases = [
             (&b""[..], None),
             (b"250 O", None),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_refused() {
+    fn rejects_invalid_replies() {
         for bytes in [&b"HTTP/1.1 200 OK\r\n"[..], b"\r\n", b"25 OK\r\n", b"2500\r\n", b"950 OK\r\n"] {
             assert!(parse_reply(bytes).is_err(), "{}", bytes.escape_ascii());
         }

@@ -48,8 +48,8 @@ pub(crate) struct Options {
 
 /// Runs the `start` command.
 pub(crate) fn run(options: &Options) -> Result<Verdict, Error> {
-    let unknown = || Error::Usage(format!("cannot find the address of {:?}", options.smtp));
-    let address = options.smtp.to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(unknown)?;
+    let unresolved = || Error::Usage(format!("cannot find the address of {:?}", options.smtp));
+    let address = options.smtp.to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(unresolved)?;
     let mut report = Report::new(options.json);
     for run in 1..=options.runs {
         if TcpStream::connect(address).is_ok() {
@@ -59,12 +59,12 @@ pub(crate) fn run(options: &Options) -> Result<Verdict, Error> {
         let greeted = server.wait_for_greeting(address)?;
         thread::sleep(SETTLE_TIME);
         let idle = Sample::read(server.child.id())?;
-        let announced = server.pattern_seen.try_recv().ok();
+        let pattern_seen = server.pattern_seen.try_recv().ok();
         let stopped = server.stop()?;
         let row = Row::default()
             .with("run", run)
             .with_rounded("greeted_ms", millis(greeted), 2)
-            .with("announced_ms", announced.map_or(Value::Null, |after| rounded(millis(after), 2)))
+            .with("announced_ms", pattern_seen.map_or(Value::Null, |elapsed| rounded(millis(elapsed), 2)))
             .with_rounded("idle_rss_mib", mib(idle.resident), 2)
             .with_rounded("stopped_ms", millis(stopped), 1);
         report.row(&row);
@@ -89,7 +89,7 @@ impl Server {
         command.args(words).stdin(Stdio::null()).stdout(output()).stderr(output());
         let started = Instant::now();
         let mut child = command.spawn().map_err(|error| Error::io("starting the server", error))?;
-        let (sender, announced) = mpsc::channel();
+        let (sender, pattern_seen) = mpsc::channel();
         if let Some(pattern) = pattern {
             if let Some(stdout) = child.stdout.take() {
                 watch_output(stdout, pattern.to_owned(), started, sender.clone());
@@ -98,7 +98,7 @@ impl Server {
                 watch_output(stderr, pattern.to_owned(), started, sender);
             }
         }
-        Ok(Self { child, started, pattern_seen: announced })
+        Ok(Self { child, started, pattern_seen })
     }
 
     /// Waits until a client is greeted. Returns the time since the start.
@@ -114,9 +114,9 @@ impl Server {
                     _ => Err(Error::refused(&code)),
                 };
             }
-            let ended = self.child.try_wait().map_err(|error| Error::io("watching the server", error))?;
-            if let Some(status) = ended {
-                return Err(Error::Usage(format!("the server ended before it greeted anybody: {status}")));
+            let status = self.child.try_wait().map_err(|error| Error::io("watching the server", error))?;
+            if let Some(status) = status {
+                return Err(Error::Usage(format!("the server ended before its greeting: {status}")));
             }
             thread::sleep(CONNECT_INTERVAL);
         }
@@ -125,13 +125,13 @@ impl Server {
 
     /// Stops the server with SIGTERM. Returns how long that took.
     fn stop(mut self) -> Result<Duration, Error> {
-        let asked = Instant::now();
+        let stop_started = Instant::now();
         kill_process(Pid::from_child(&self.child), Signal::TERM)
             .map_err(|error| Error::io("stopping the server", error.into()))?;
-        while asked.elapsed() < TIMEOUT {
-            let ended = self.child.try_wait().map_err(|error| Error::io("watching the server", error))?;
-            if ended.is_some() {
-                return Ok(asked.elapsed());
+        while stop_started.elapsed() < TIMEOUT {
+            let status = self.child.try_wait().map_err(|error| Error::io("watching the server", error))?;
+            if status.is_some() {
+                return Ok(stop_started.elapsed());
             }
             thread::sleep(CONNECT_INTERVAL);
         }
@@ -153,13 +153,13 @@ fn watch_output(output: impl Read + Send + 'static, pattern: String, started: In
     thread::spawn(move || {
         let mut output = BufReader::new(output);
         let mut line = Vec::new();
-        let mut seen = false;
+        let mut is_sent = false;
         loop {
             line.clear();
             match output.by_ref().take(64 * 1024).read_until(b'\n', &mut line) {
                 Ok(0) | Err(_) => return,
-                Ok(_) if !seen && String::from_utf8_lossy(&line).contains(&pattern) => {
-                    seen = true;
+                Ok(_) if !is_sent && String::from_utf8_lossy(&line).contains(&pattern) => {
+                    is_sent = true;
                     // The receiver is gone if the run has ended before.
                     let _ = sender.send(started.elapsed());
                 }

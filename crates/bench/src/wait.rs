@@ -59,25 +59,27 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     allow_open_files(options.waiters)?;
     let sample = || options.pid.map(Sample::read).transpose();
     let before = sample()?;
-    let mut answers = start_waiters(options).await?;
+    let mut tasks = start_waiters(options).await?;
     sleep(SETTLE_TIME).await;
     let waiting = sample()?;
     let acknowledged = send_messages(options).await?;
-    let mut tally = Results::default();
-    while let Some(ended) = answers.join_next().await {
-        let Ok((number, answer)) = ended else { continue };
-        match answer {
+    let mut results = Results::default();
+    while let Some(joined) = tasks.join_next().await {
+        let Ok((number, result)) = joined else { continue };
+        match result {
             // The response can arrive before the sender has read its 250.
-            Ok(at) => tally.record_success(at.saturating_duration_since(acknowledged[number % acknowledged.len()]), 0),
-            Err(error) => tally.record_error(&error),
+            Ok(at) => {
+                results.record_success(at.saturating_duration_since(acknowledged[number % acknowledged.len()]), 0);
+            }
+            Err(error) => results.record_error(&error),
         }
     }
-    let verdict = tally.verdict();
-    let mut row = Row::default().with("waiters", options.waiters).with("errors", tally.errors);
-    row = row.with_percentiles(tally.latencies.percentiles());
+    let verdict = results.verdict();
+    let mut row = Row::default().with("waiters", options.waiters).with("errors", results.errors);
+    row = row.with_percentiles(results.latencies.percentiles());
     if let (Some(before), Some(waiting)) = (before, waiting) {
-        let held = to_f64(waiting.resident.saturating_sub(before.resident)) / 1024.0;
-        row = row.with_rounded("kib_per_waiter", ratio(held, to_f64(options.waiters)), 1).with_memory(before, waiting);
+        let grown = to_f64(waiting.resident.saturating_sub(before.resident)) / 1024.0;
+        row = row.with_rounded("kib_per_waiter", ratio(grown, to_f64(options.waiters)), 1).with_memory(before, waiting);
     }
     Report::new(options.json).row(&row);
     Ok(verdict)
@@ -86,17 +88,17 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
 /// Sends all requests.
 async fn start_waiters(options: &Options) -> Result<WaiterTasks, Error> {
     let base = options.servers.base_url().await?;
-    let matching = options.matching.as_ref().map(|query| format!("&match={query}")).unwrap_or_default();
-    let mut answers = JoinSet::new();
+    let match_parameter = options.matching.as_ref().map(|query| format!("&match={query}")).unwrap_or_default();
+    let mut tasks = JoinSet::new();
     for number in 0..options.waiters {
         let mailbox = mailbox_name(PREFIX, if options.together { 0 } else { number });
-        let path = format!("/api/v2/mailbox/{mailbox}/wait?timeout=10m{matching}");
+        let path = format!("/api/v2/mailbox/{mailbox}/wait?timeout=10m{match_parameter}");
         let mut stream = TcpStream::connect(base.addresses()).await.map_err(|error| Error::io("connecting", error))?;
-        let asked = stream.write_all(&base.request("GET", &path)).await;
-        asked.map_err(|error| Error::io("asking", error))?;
-        answers.spawn(async move { (number, wait_for_response(stream).await) });
+        let sent = stream.write_all(&base.request("GET", &path)).await;
+        sent.map_err(|error| Error::io("sending", error))?;
+        tasks.spawn(async move { (number, wait_for_response(stream).await) });
     }
-    Ok(answers)
+    Ok(tasks)
 }
 
 /// Waits for the start of a response and checks its status.
@@ -104,7 +106,7 @@ async fn wait_for_response(mut stream: TcpStream) -> Result<Instant, Error> {
     let mut head = [0; 64];
     let read = timeout(RESPONSE_TIMEOUT, stream.read(&mut head)).await;
     let at = Instant::now();
-    let length = read.map_err(|_| Error::Timeout)?.map_err(|error| Error::io("reading the answer", error))?;
+    let length = read.map_err(|_| Error::Timeout)?.map_err(|error| Error::io("reading the response", error))?;
     if head[..length].starts_with(b"HTTP/1.1 200 ") {
         return Ok(at);
     }

@@ -13,13 +13,13 @@ use serde_json::Value;
 
 fn main() {
     let arguments: Vec<String> = env::args().collect();
-    if let [_, verb, address, greeting] = &arguments[..]
-        && verb == "serve"
+    if let [_, command, address, greeting] = &arguments[..]
+        && command == "serve"
     {
         return serve(address, greeting);
     }
-    a_server_is_started_measured_and_stopped();
-    a_server_that_does_not_greet_is_an_error();
+    starts_measures_and_stops_a_server();
+    server_without_greeting_is_an_error();
 }
 
 /// Prints the pattern, greets every client and never ends by itself.
@@ -35,7 +35,7 @@ fn serve(address: &str, greeting: &str) {
     }
 }
 
-fn a_server_is_started_measured_and_stopped() {
+fn starts_measures_and_stops_a_server() {
     let port = ReservedPort::new();
     let address = port.address().to_string();
     let output = bench(&address, "220", &["--runs", "2", "--smtp-pattern", "listening on tcp4"]);
@@ -44,15 +44,15 @@ fn a_server_is_started_measured_and_stopped() {
     let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(rows.len(), 2);
     for row in rows {
-        for figure in ["greeted_ms", "announced_ms"] {
-            assert!(row[figure].as_f64() > Some(20.0), "{figure} in {row}");
+        for name in ["greeted_ms", "announced_ms"] {
+            assert!(row[name].as_f64() > Some(20.0), "{name} in {row}");
         }
         assert!(row["idle_rss_mib"].as_f64() > Some(0.0), "{row}");
     }
     assert!(TcpListener::bind(&address).is_ok(), "nothing is left running");
 }
 
-fn a_server_that_does_not_greet_is_an_error() {
+fn server_without_greeting_is_an_error() {
     let port = ReservedPort::new();
     let address = port.address().to_string();
     let output = bench(&address, "554", &[]);

@@ -27,16 +27,16 @@ const DUPLICATE_WAIT: Duration = Duration::from_millis(500);
 
 /// The help text after the options.
 const AFTER_HELP: &str = "\
-Times are from the moment in which the sender has read the 250 to that in which the monitor has read the event, 0 where the \
-event was faster. Give the web server of the node that gets the mail as well, to compare.
+Times are measured from when the sender has read the 250 to when the monitor has read the event, 0 if the \
+event was faster. For comparison, also give the web server of the node that receives the messages.
 
-The first table shows the mail of each round, the second what the monitors of each node heard:
+The first table shows the delivery of each round, the second the events of the monitors of each node:
   events   events about messages of this round, over all monitors of the node
-  missed   acknowledged messages that monitors did not hear of because they were cut off
-  lost     the same by monitors that were not cut off: a fault of the server
-  doubled  events that came a second time to monitors that were not cut off: a fault of the server
-  lagged   how often a monitor was told so, by close code 1013 or the end of an event stream
-  dropped  how often a connection ended otherwise: a fault of the server";
+  missed   acknowledged messages that monitors did not get because they were disconnected
+  lost     acknowledged messages that other monitors did not get: an error of the server
+  doubled  events that were sent twice to monitors that stayed connected: an error of the server
+  lagged   how often a monitor was disconnected because it lagged, by close code 1013 or the end of an event stream
+  dropped  how often a connection ended otherwise: an error of the server";
 
 /// Options of the `cluster` command.
 #[derive(Args)]
@@ -96,9 +96,9 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     let mut verdict = Verdict::Clean;
     let mut rows = Vec::new();
     for round in 1..=options.rounds {
-        let (sent, outcomes) = nodes.deliver_and_receive(&delivery, numbers.take(options.messages)).await?;
-        verdict = verdict.and(sent.results.verdict());
-        report.row(&Pass { delivery: sent, samples: None }.row(round, nodes.monitors()).0);
+        let (delivery_result, outcomes) = nodes.deliver_and_receive(&delivery, numbers.take(options.messages)).await?;
+        verdict = verdict.and(delivery_result.results.verdict());
+        report.row(&Pass { delivery: delivery_result, samples: None }.row(round, nodes.monitors()).0);
         for (url, outcome) in outcomes {
             verdict = verdict.and(check_outcome(&outcome));
             rows.push(row(round, url, outcome));
@@ -118,7 +118,7 @@ impl<'a> Nodes<'a> {
     async fn new(options: &'a Options) -> Result<Self, Error> {
         let mut nodes = Vec::new();
         for url in &options.http {
-            let plan = GroupSettings {
+            let settings = GroupSettings {
                 base: BaseUrl::parse(url).await?,
                 protocol: options.protocol,
                 topic: Topic::All,
@@ -129,13 +129,13 @@ impl<'a> Nodes<'a> {
                 is_low_priority: false,
                 numbers: 0..0,
             };
-            nodes.push((url.as_str(), plan));
+            nodes.push((url.as_str(), settings));
         }
         Ok(Self(nodes))
     }
 
     fn monitors(&self) -> usize {
-        self.0.iter().map(|(_, plan)| plan.monitors).sum()
+        self.0.iter().map(|(_, settings)| settings.monitors).sum()
     }
 
     /// Sends messages with these numbers while all monitors listen. Returns the results of each node.
@@ -144,34 +144,34 @@ impl<'a> Nodes<'a> {
         delivery: &Arc<Delivery>,
         numbers: Range<u64>,
     ) -> Result<(DeliveryResult, Vec<(&'a str, GroupOutcome)>), Error> {
-        let mut crowds = Vec::new();
-        for (url, plan) in &self.0 {
-            let crowd = MonitorGroup::open(GroupSettings { numbers: numbers.clone(), ..plan.clone() }).await;
-            crowds.push((*url, crowd.map_err(|error| Error::Usage(format!("{url}: {error}")))?));
+        let mut groups = Vec::new();
+        for (url, settings) in &self.0 {
+            let group = MonitorGroup::open(GroupSettings { numbers: numbers.clone(), ..settings.clone() }).await;
+            groups.push((*url, group.map_err(|error| Error::Usage(format!("{url}: {error}")))?));
         }
-        let sent = delivery.run(numbers).await;
-        for (_, crowd) in &crowds {
-            crowd.wait_for(&sent.acknowledged).await;
+        let delivery_result = delivery.run(numbers).await;
+        for (_, group) in &groups {
+            group.wait_for(&delivery_result.acknowledged).await;
         }
         sleep(DUPLICATE_WAIT).await;
         let mut outcomes = Vec::new();
-        for (url, crowd) in crowds {
-            outcomes.push((url, crowd.close(&sent.acknowledged).await?));
+        for (url, group) in groups {
+            outcomes.push((url, group.close(&delivery_result.acknowledged).await?));
         }
-        Ok((sent, outcomes))
+        Ok((delivery_result, outcomes))
     }
 }
 
 fn row(round: usize, url: &str, outcome: GroupOutcome) -> Row {
-    let attendance = outcome.summary;
+    let summary = outcome.summary;
     Row::default()
         .with("round", round)
         .with("node", url)
-        .with("events", attendance.events.iter().sum::<u64>())
-        .with("missed", attendance.missed)
-        .with("lost", attendance.lost)
-        .with("doubled", attendance.doubled)
-        .with("lagged", attendance.lagged)
-        .with("dropped", attendance.dropped)
-        .with_percentiles(attendance.latencies.percentiles())
+        .with("events", summary.events.iter().sum::<u64>())
+        .with("missed", summary.missed)
+        .with("lost", summary.lost)
+        .with("doubled", summary.doubled)
+        .with("lagged", summary.lagged)
+        .with("dropped", summary.dropped)
+        .with_percentiles(summary.latencies.percentiles())
 }

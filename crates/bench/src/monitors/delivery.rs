@@ -74,13 +74,13 @@ impl Delivery {
         for _ in 0..self.connections {
             workers.spawn(Arc::clone(self).work(Arc::clone(&next), numbers.clone(), start));
         }
-        let (tallies, noted): (Vec<_>, Vec<_>) = workers.join_all().await.into_iter().unzip();
+        let (results, acknowledgements): (Vec<_>, Vec<_>) = workers.join_all().await.into_iter().unzip();
         let elapsed = start.elapsed();
         let mut acknowledged = vec![None; numbers.count()];
-        for (offset, at) in noted.concat() {
+        for (offset, at) in acknowledgements.concat() {
             acknowledged[offset] = Some(at);
         }
-        DeliveryResult { results: Results::merge(tallies), elapsed, acknowledged }
+        DeliveryResult { results: Results::merge(results), elapsed, acknowledged }
     }
 
     /// Runs one connection: sends the next message when it is due until there are no more.
@@ -90,31 +90,31 @@ impl Delivery {
         numbers: Range<u64>,
         start: Instant,
     ) -> (Results, Vec<(usize, Instant)>) {
-        // After so many consecutive errors the server is considered gone. Otherwise every single message would be tried
-        // in vain.
-        const MAX_BROKEN_IN_A_ROW: u32 = 10;
+        // After this many consecutive errors the server is considered gone. Otherwise every remaining message would be
+        // tried, too.
+        const MAX_CONSECUTIVE_ERRORS: u32 = 10;
         let mut message = NumberedMessage::new(self.size);
-        let mut tally = Results::default();
+        let mut results = Results::default();
         let mut acknowledged = Vec::new();
         let mut session = None;
-        let mut broken = 0;
-        while broken < MAX_BROKEN_IN_A_ROW {
+        let mut consecutive_errors = 0;
+        while consecutive_errors < MAX_CONSECUTIVE_ERRORS {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= numbers.end {
                 break;
             }
             let offset = usize::try_from(number - numbers.start).unwrap_or(usize::MAX);
-            let begun = self.wait_until_due(start, offset).await;
+            let started_at = self.wait_until_due(start, offset).await;
             match self.deliver(number, &mut message, &mut session).await {
                 Ok(()) => {
                     let now = Instant::now();
-                    broken = 0;
-                    tally.record_success(now - begun, message.bytes.len() - END_OF_DATA.len());
+                    consecutive_errors = 0;
+                    results.record_success(now - started_at, message.bytes.len() - END_OF_DATA.len());
                     acknowledged.push((offset, now));
                 }
                 Err(error) => {
-                    tally.record_error(&error);
-                    broken = if matches!(error, Error::Refused(_)) { 0 } else { broken + 1 };
+                    results.record_error(&error);
+                    consecutive_errors = if matches!(error, Error::Refused(_)) { 0 } else { consecutive_errors + 1 };
                     session = recover_session(session, &error).await;
                 }
             }
@@ -123,7 +123,7 @@ impl Delivery {
             // Every message has been acknowledged or counted as an error. The reply to QUIT changes nothing.
             let _ = client.quit().await;
         }
-        (tally, acknowledged)
+        (results, acknowledged)
     }
 
     /// Waits until a message is due. Returns the time from which its latency counts. If earlier messages took too long,
@@ -172,14 +172,15 @@ impl NumberedMessage {
     fn new(size: usize) -> Self {
         let bytes =
             message::build_message(MessageKind::Text, &format!("{SUBJECT_PREFIX}{}", "0".repeat(NUMBER_DIGITS)), size);
-        let places = memmem::find_iter(&bytes, SUBJECT_PREFIX.as_bytes()).map(|at| at + SUBJECT_PREFIX.len()).collect();
-        Self { bytes, offsets: places }
+        let offsets =
+            memmem::find_iter(&bytes, SUBJECT_PREFIX.as_bytes()).map(|at| at + SUBJECT_PREFIX.len()).collect();
+        Self { bytes, offsets }
     }
 
     fn set_number(&mut self, number: u64) {
         let digits = format!("{number:0NUMBER_DIGITS$}");
-        for &place in &self.offsets {
-            self.bytes[place..place + NUMBER_DIGITS].copy_from_slice(&digits.as_bytes()[..NUMBER_DIGITS]);
+        for &offset in &self.offsets {
+            self.bytes[offset..offset + NUMBER_DIGITS].copy_from_slice(&digits.as_bytes()[..NUMBER_DIGITS]);
         }
     }
 }
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_found_again() {
+    fn finds_the_number_of_a_message() {
         let mut message = NumberedMessage::new(1024);
         let length = message.bytes.len();
         for number in [0, 7, 1_794_699_770_123_456] {
@@ -198,13 +199,13 @@ mod tests {
             assert_eq!(message.bytes.len(), length);
         }
         assert_eq!(message.offsets.len(), 2, "the subject and the Message-ID");
-        for other in ["", "monitored-message-", "monitored-message-12", "{\"variant\":\"message-deleted\"}"] {
-            assert_eq!(find_number(other.as_bytes()), None, "{other}");
+        for text in ["", "monitored-message-", "monitored-message-12", "{\"variant\":\"message-deleted\"}"] {
+            assert_eq!(find_number(text.as_bytes()), None, "{text}");
         }
     }
 
     #[test]
-    fn no_number_is_taken_twice() {
+    fn numbers_are_unique() {
         let mut numbers = Numbers::new();
         let (first, second) = (numbers.take(3), numbers.take(2));
         assert_eq!((first.end - first.start, second.start, second.end), (3, first.end, first.end + 2));

@@ -34,7 +34,7 @@ impl EventStream {
         self.text.drain(..self.consumed);
         self.consumed = 0;
         if self.text.len() > MAX_LINE_BYTES {
-            return Err(Error::Protocol("an event that does not end"));
+            return Err(Error::Protocol("event too long"));
         }
         match &mut self.chunks {
             Some(chunks) => chunks.decode(bytes, &mut self.text)?,
@@ -98,7 +98,7 @@ impl ChunkDecoder {
             self.line.extend_from_slice(part);
             bytes = rest;
             if self.line.len() > MAX_CHUNK_LINE {
-                return Err(Error::Protocol("a chunk length that does not end"));
+                return Err(Error::Protocol("chunk length too long"));
             }
             if newline.is_none() {
                 return Ok(());
@@ -123,7 +123,7 @@ mod tests {
         ": hello\n\nid: 7\nevent: stored\ndata: one\n\nid:8\r\ndata:two\r\n\r\ndata: three\n\nid: 9\ndata: four\n";
 
     /// Returns the data of all events, the last id and whether the stream ended, if it arrives in pieces of this size.
-    fn heard(body: &str, chunked: bool, piece: usize) -> (Vec<String>, Option<String>, bool) {
+    fn parse(body: &str, chunked: bool, piece: usize) -> (Vec<String>, Option<String>, bool) {
         let mut stream = EventStream::new(chunked);
         let mut data = Vec::new();
         for piece in body.as_bytes().chunks(piece) {
@@ -136,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn events_are_found_however_they_are_cut() {
+    fn parses_events_in_pieces_of_any_size() {
         let chunks = EVENTS.as_bytes().chunks(13).map(|chunk| String::from_utf8_lossy(chunk));
         let chunked = chunks.map(|chunk| format!("{:x}\r\n{chunk}\r\n", chunk.len())).collect::<Vec<_>>().concat();
         for piece in [1, 2, 3, 7, 1000] {
             for (body, is_chunked) in [(EVENTS, false), (&chunked, true)] {
-                let (data, last_id, _) = heard(body, is_chunked, piece);
+                let (data, last_id, _) = parse(body, is_chunked, piece);
                 assert_eq!(data, ["one", "two", "three", "four"], "in pieces of {piece}");
                 assert_eq!(last_id.as_deref(), Some("8"), "event 9 has not ended");
             }
@@ -149,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn the_last_chunk_is_the_end() {
-        assert!(!heard("5\r\ndata:\r\n", true, 3).2);
-        assert!(heard("5\r\ndata:\r\n0\r\n\r\n", true, 3).2);
+    fn last_chunk_ends_the_stream() {
+        assert!(!parse("5\r\ndata:\r\n", true, 3).2);
+        assert!(parse("5\r\ndata:\r\n0\r\n\r\n", true, 3).2);
     }
 
     #[test]
-    fn what_is_no_chunk_is_an_error() {
+    fn rejects_invalid_chunks() {
         assert!(EventStream::new(true).feed(b"zz\r\n").is_err());
         assert!(EventStream::new(true).feed(&[b'1'; 300]).is_err());
     }

@@ -38,17 +38,17 @@ const SETTLE_TIME: Duration = Duration::from_millis(500);
 
 /// The help text after the options.
 const AFTER_HELP: &str = "\
-The monitors run in a thread of the lowest priority, because in reality they are other machines. Where the kernel groups \
+The monitors run in a thread of the lowest priority, because in practice they run on other machines. If the kernel groups \
 processes by session (sched_autogroup_enabled), that helps only if the server was started from the same terminal. The \
-server has to allow as many connections as there are monitors, and some more.
+server must allow a few more connections than there are monitors.
 
-The first table shows each turn, the second what the monitors heard, the third the medians. In the second:
-  missed           acknowledged messages that monitors did not hear of because they were cut off
-  lost             the same by monitors that were not cut off: a fault of the server
-  doubled          events that came a second time to monitors that were not cut off: a fault of the server
-  lagged           how often a monitor was told so, by close code 1013 or the end of an event stream
-  dropped          how often a connection ended otherwise: a fault of the server
-  stalled_dropped  monitors that never read and that the server had given up at the end
+The first table shows each pass, the second the events of the monitors, the third the medians. In the second:
+  missed           acknowledged messages that monitors did not get because they were disconnected
+  lost             acknowledged messages that other monitors did not get: an error of the server
+  doubled          events that were sent twice to monitors that stayed connected: an error of the server
+  lagged           how often a monitor was disconnected because it lagged, by close code 1013 or the end of an event stream
+  dropped          how often a connection ended otherwise: an error of the server
+  stalled_dropped  monitors that never read and that the server had disconnected at the end
   event_p50_us     from the 250 of a message to its event, the monitor's wait for the processor included";
 
 /// Options of the `monitors` command.
@@ -119,26 +119,26 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     bench.delivery.run(warmup).await;
     let mut report = Report::new(options.json);
     let mut verdict = Verdict::Clean;
-    let mut turns = [Vec::new(), Vec::new()];
-    let mut crowds = Vec::new();
+    let mut figures_by_kind = [Vec::new(), Vec::new()];
+    let mut outcomes = Vec::new();
     for round in 1..=options.rounds {
         // Every other round starts with monitors, so that gradual changes affect both alike.
         for with_monitors in [round.is_multiple_of(2), !round.is_multiple_of(2)] {
-            let (turn, crowd) = bench.run_pass(with_monitors).await?;
-            verdict = verdict.and(turn.delivery.results.verdict());
+            let (pass, outcome) = bench.run_pass(with_monitors).await?;
+            verdict = verdict.and(pass.delivery.results.verdict());
             let monitors = if with_monitors { options.monitors } else { 0 };
-            let (row, figures) = turn.row(round, monitors);
+            let (row, figures) = pass.row(round, monitors);
             report.row(&row);
-            turns[usize::from(with_monitors)].push(figures);
-            crowds.extend(crowd.map(|outcome| (round, outcome)));
+            figures_by_kind[usize::from(with_monitors)].push(figures);
+            outcomes.extend(outcome.map(|outcome| (round, outcome)));
         }
     }
     let mut report = Report::new(options.json);
-    for (round, outcome) in crowds {
+    for (round, outcome) in outcomes {
         verdict = verdict.and(check_outcome(&outcome));
         report.row(&group_row(round, outcome));
     }
-    report_medians(options.json, &turns);
+    report_medians(options.json, &figures_by_kind);
     Ok(verdict)
 }
 
@@ -160,7 +160,7 @@ impl MonitorBench {
             envelopes: build_envelopes(PREFIX, options.monitors, 1),
             size: options.size,
         });
-        let plan = GroupSettings {
+        let settings = GroupSettings {
             base: options.servers.base_url().await?,
             protocol: options.protocol,
             topic: options.topic,
@@ -170,28 +170,28 @@ impl MonitorBench {
             is_low_priority: true,
             numbers: 0..0,
         };
-        Ok(Self { delivery, settings: plan, messages: options.messages, pid: options.pid, numbers: Numbers::new() })
+        Ok(Self { delivery, settings, messages: options.messages, pid: options.pid, numbers: Numbers::new() })
     }
 
     /// Sends all messages once.
     async fn run_pass(&mut self, with_monitors: bool) -> Result<(Pass, Option<GroupOutcome>), Error> {
         let numbers = self.numbers.take(self.messages);
         if !with_monitors {
-            let (sent, samples) = with_samples(self.pid, self.delivery.run(numbers)).await?;
-            return Ok((Pass { delivery: sent, samples }, None));
+            let (delivery, samples) = with_samples(self.pid, self.delivery.run(numbers)).await?;
+            return Ok((Pass { delivery, samples }, None));
         }
-        let plan = GroupSettings { numbers: numbers.clone(), ..self.settings.clone() };
+        let settings = GroupSettings { numbers: numbers.clone(), ..self.settings.clone() };
         let work = async {
-            let crowd = MonitorGroup::open(plan).await?;
-            let sent = self.delivery.run(numbers).await;
-            crowd.wait_for(&sent.acknowledged).await;
-            Ok((sent, crowd))
+            let group = MonitorGroup::open(settings).await?;
+            let delivery = self.delivery.run(numbers).await;
+            group.wait_for(&delivery.acknowledged).await;
+            Ok((delivery, group))
         };
-        let (done, samples) = with_samples(self.pid, work).await?;
-        let (sent, crowd) = done?;
-        let outcome = crowd.close(&sent.acknowledged).await?;
+        let (result, samples) = with_samples(self.pid, work).await?;
+        let (delivery, group) = result?;
+        let outcome = group.close(&delivery.acknowledged).await?;
         sleep(SETTLE_TIME).await;
-        Ok((Pass { delivery: sent, samples }, Some(outcome)))
+        Ok((Pass { delivery, samples }, Some(outcome)))
     }
 }
 
@@ -205,15 +205,15 @@ async fn with_samples<T>(
     let mut work = pin!(work);
     let before = Sample::read(pid)?;
     let mut peak = before.resident;
-    let done = loop {
-        let done = timeout(SAMPLE_INTERVAL, work.as_mut()).await;
+    let result = loop {
+        let result = timeout(SAMPLE_INTERVAL, work.as_mut()).await;
         peak = peak.max(Sample::read(pid)?.resident);
-        if let Ok(done) = done {
-            break done;
+        if let Ok(result) = result {
+            break result;
         }
     };
     let after = Sample::read(pid)?;
-    Ok((done, Some((before, Sample { peak: peak.max(after.resident), ..after }))))
+    Ok((result, Some((before, Sample { peak: peak.max(after.resident), ..after }))))
 }
 
 #[cfg(test)]
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mailboxes_are_dealt_to_monitors() {
+    fn topic_selects_messages_of_a_monitor() {
         assert!(Topic::Mailbox.includes(1007, 7, 1000) && !Topic::Mailbox.includes(1007, 8, 1000));
         assert!(Topic::All.includes(1007, 8, 1000));
     }

@@ -80,7 +80,7 @@ pub(super) struct Monitor {
 impl Monitor {
     /// Sends the request and waits for the response of the server.
     pub(super) async fn open(subscription: &Subscription) -> Result<Self, Error> {
-        let Subscription { base, protocol, mailbox, last_id, is_stalled: stalled } = subscription;
+        let Subscription { base, protocol, mailbox, last_id, is_stalled } = subscription;
         let mut fields = match protocol {
             Protocol::V1 | Protocol::V2 => websocket::REQUEST_FIELDS.to_owned(),
             Protocol::Sse => "Accept: text/event-stream\r\n".to_owned(),
@@ -90,7 +90,7 @@ impl Monitor {
         }
         let request = base.request_with("GET", &protocol.path(mailbox.as_deref()), &fields);
         with_timeout(async {
-            let mut stream = if *stalled {
+            let mut stream = if *is_stalled {
                 connect_with_small_buffer(base.addresses()).await
             } else {
                 TcpStream::connect(base.addresses()).await.map_err(|error| Error::io("connecting", error))
@@ -106,7 +106,7 @@ impl Monitor {
     pub(super) async fn next(&mut self) -> Result<MonitorEvent, Error> {
         loop {
             match self.decoder.next()? {
-                Some(Decoded::Happening(happening)) => return Ok(happening),
+                Some(Decoded::Event(event)) => return Ok(event),
                 Some(Decoded::Ping(pong)) => {
                     self.stream.write_all(&pong).await.map_err(|error| Error::io("sending", error))?;
                     continue;
@@ -131,7 +131,7 @@ impl Monitor {
 }
 
 enum Decoded {
-    Happening(MonitorEvent),
+    Event(MonitorEvent),
     /// A ping, with the frame to reply.
     Ping(Vec<u8>),
 }
@@ -153,9 +153,9 @@ struct Frames {
 impl Decoder {
     fn feed(&mut self, bytes: &[u8]) -> Result<(), Error> {
         match self {
-            Self::WebSocket(Frames { buffer, consumed: taken }) => {
-                buffer.drain(..*taken);
-                *taken = 0;
+            Self::WebSocket(Frames { buffer, consumed }) => {
+                buffer.drain(..*consumed);
+                *consumed = 0;
                 buffer.extend_from_slice(bytes);
                 Ok(())
             }
@@ -164,26 +164,26 @@ impl Decoder {
     }
 
     fn next(&mut self) -> Result<Option<Decoded>, Error> {
-        let about =
-            |text: &[u8]| Decoded::Happening(find_number(text).map_or(MonitorEvent::Other, MonitorEvent::Stored));
+        let stored_event =
+            |text: &[u8]| Decoded::Event(find_number(text).map_or(MonitorEvent::Other, MonitorEvent::Stored));
         match self {
-            Self::WebSocket(Frames { buffer, consumed: taken }) => {
-                let Some((frame, length)) = websocket::parse_frame(&buffer[*taken..])? else { return Ok(None) };
-                let heard = match frame {
-                    Frame::Text(text) => about(text),
+            Self::WebSocket(Frames { buffer, consumed }) => {
+                let Some((frame, length)) = websocket::parse_frame(&buffer[*consumed..])? else { return Ok(None) };
+                let decoded = match frame {
+                    Frame::Text(text) => stored_event(text),
                     Frame::Ping(content) => Decoded::Ping(websocket::pong(content)),
-                    Frame::TryAgainLater => Decoded::Happening(MonitorEvent::Lagged),
-                    Frame::Closed => return Err(Error::Protocol("a monitor was closed without having lagged")),
-                    Frame::Other => Decoded::Happening(MonitorEvent::Other),
+                    Frame::TryAgainLater => Decoded::Event(MonitorEvent::Lagged),
+                    Frame::Closed => return Err(Error::Protocol("monitor closed without having lagged")),
+                    Frame::Other => Decoded::Event(MonitorEvent::Other),
                 };
-                *taken += length;
-                Ok(Some(heard))
+                *consumed += length;
+                Ok(Some(decoded))
             }
             Self::Events(stream) => {
                 if let Some(data) = stream.next_data() {
-                    return Ok(Some(about(data)));
+                    return Ok(Some(stored_event(data)));
                 }
-                Ok(stream.is_finished().then_some(Decoded::Happening(MonitorEvent::Lagged)))
+                Ok(stream.is_finished().then_some(Decoded::Event(MonitorEvent::Lagged)))
             }
         }
     }
@@ -192,7 +192,7 @@ impl Decoder {
     /// lagged.
     fn end(&self) -> Result<MonitorEvent, Error> {
         match self {
-            Self::WebSocket(_) => Err(Error::Protocol("the connection of a monitor was closed without a word")),
+            Self::WebSocket(_) => Err(Error::Protocol("connection of a monitor closed without a close frame")),
             Self::Events(_) => Ok(MonitorEvent::Lagged),
         }
     }
@@ -206,23 +206,23 @@ async fn read_response_head(stream: &mut TcpStream, protocol: Protocol) -> Resul
             break end;
         }
         if buffer.len() > MAX_HEAD_BYTES {
-            return Err(Error::Protocol("a response head that does not end"));
+            return Err(Error::Protocol("response head too long"));
         }
         let read = stream.read_buf(&mut buffer).await.map_err(|error| Error::io("receiving", error))?;
         if read == 0 {
-            return Err(Error::Protocol("the connection was closed before the response"));
+            return Err(Error::Protocol("connection closed before the response"));
         }
     };
     let mut lines = buffer[..end].split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end);
     let mut head = Head::parse(lines.next().unwrap_or_default())?;
-    let mut accepted = false;
+    let mut is_accepted = false;
     for line in lines {
         head.parse_field(line)?;
-        accepted |= websocket::is_accept_field(line);
+        is_accepted |= websocket::is_accept_field(line);
     }
     let mut decoder = match (protocol, head.status) {
-        (Protocol::V1 | Protocol::V2, 101) if accepted => Decoder::WebSocket(Frames::default()),
-        (Protocol::V1 | Protocol::V2, 101) => return Err(Error::Protocol("a WebSocket with a wrong key")),
+        (Protocol::V1 | Protocol::V2, 101) if is_accepted => Decoder::WebSocket(Frames::default()),
+        (Protocol::V1 | Protocol::V2, 101) => return Err(Error::Protocol("wrong Sec-WebSocket-Accept")),
         (Protocol::Sse, 200) => Decoder::Events(EventStream::new(head.chunked)),
         _ => return Err(Error::refused(&buffer[..end])),
     };

@@ -85,43 +85,37 @@ struct Shared {
 
 impl MonitorGroup {
     /// Opens all monitors and waits until they have received the history.
-    pub(super) async fn open(plan: GroupSettings) -> Result<Self, Error> {
-        allow_open_files(plan.monitors + plan.stalled)?;
+    pub(super) async fn open(settings: GroupSettings) -> Result<Self, Error> {
+        allow_open_files(settings.monitors + settings.stalled)?;
         let is_timed = |index: usize| {
-            plan.topic == Topic::Mailbox || index.is_multiple_of(plan.monitors.div_ceil(MAX_TIMED_MONITORS).max(1))
+            settings.topic == Topic::Mailbox
+                || index.is_multiple_of(settings.monitors.div_ceil(MAX_TIMED_MONITORS).max(1))
         };
-        let seen =
-            (0..plan.monitors).map(|index| Mutex::new(ReceivedEvents::new(plan.numbers.clone(), is_timed(index))));
-        let seen = seen.collect();
-        let [happenings, heard, away, ticks] = [0; 4].map(AtomicU64::new);
-        let shared = Arc::new(Shared {
-            settings: plan,
-            received: seen,
-            event_count: happenings,
-            counted_events: heard,
-            disconnected: away,
-            ticks,
-        });
-        let (opened, is_open) = oneshot::channel();
-        let (leave, left) = oneshot::channel();
-        let (went, gone) = oneshot::channel();
-        let theirs = Arc::clone(&shared);
+        let received = (0..settings.monitors)
+            .map(|index| Mutex::new(ReceivedEvents::new(settings.numbers.clone(), is_timed(index))));
+        let received = received.collect();
+        let [event_count, counted_events, disconnected, ticks] = [0; 4].map(AtomicU64::new);
+        let shared = Arc::new(Shared { settings, received, event_count, counted_events, disconnected, ticks });
+        let (open_sender, open_receiver) = oneshot::channel();
+        let (stop, stop_requested) = oneshot::channel();
+        let (result_sender, stalled_dropped) = oneshot::channel();
+        let thread_shared = Arc::clone(&shared);
         thread::spawn(move || {
             // The receiver is gone only if another error occurred.
-            match open_all(&theirs) {
+            match open_all(&thread_shared) {
                 Err(error) => {
-                    let _ = opened.send(Err(error));
+                    let _ = open_sender.send(Err(error));
                 }
-                Ok(hall) => {
-                    let _ = opened.send(Ok(()));
-                    let _ = went.send(hall.run(&theirs, left));
+                Ok(monitors) => {
+                    let _ = open_sender.send(Ok(()));
+                    let _ = result_sender.send(monitors.run(&thread_shared, stop_requested));
                 }
             }
         });
-        is_open.await.unwrap_or_else(|_| Err(monitors_ended()))?;
-        let crowd = Self { shared, stop: leave, stalled_dropped: gone };
-        crowd.wait_until(u64::MAX, Duration::from_millis(300)).await;
-        Ok(crowd)
+        open_receiver.await.unwrap_or_else(|_| Err(monitors_ended()))?;
+        let group = Self { shared, stop, stalled_dropped };
+        group.wait_until(u64::MAX, Duration::from_millis(300)).await;
+        Ok(group)
     }
 
     /// Waits until all monitors have received the acknowledged messages, or receive nothing any more.
@@ -140,10 +134,10 @@ impl MonitorGroup {
         // If the thread has ended, the next line reports it.
         let _ = self.stop.send(());
         let stalled_dropped = self.stalled_dropped.await.map_err(|_| monitors_ended())?;
-        let seen: Vec<_> = self.shared.received.iter().map(lock).collect();
-        let seen: Vec<&ReceivedEvents> = seen.iter().map(|seen| &**seen).collect();
+        let received: Vec<_> = self.shared.received.iter().map(lock).collect();
+        let received: Vec<&ReceivedEvents> = received.iter().map(|received| &**received).collect();
         Ok(GroupOutcome {
-            summary: EventSummary::compare(&seen, acknowledged, self.shared.settings.topic),
+            summary: EventSummary::compare(&received, acknowledged, self.shared.settings.topic),
             stalled_dropped,
         })
     }
@@ -153,13 +147,13 @@ impl MonitorGroup {
     /// priority may keep it from running.
     async fn wait_until(&self, due: u64, quiet: Duration) {
         let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Shared { event_count: happenings, counted_events: heard, disconnected: away, ticks, .. } = &*self.shared;
+        let Shared { event_count, counted_events, disconnected, ticks, .. } = &*self.shared;
         let deadline = Instant::now() + WAIT_TIMEOUT;
         let mut last = (now(ticks), 0);
-        while now(heard) < due && TICK * ticks_since(last.0, now(ticks)) < quiet && Instant::now() < deadline {
+        while now(counted_events) < due && TICK * ticks_since(last.0, now(ticks)) < quiet && Instant::now() < deadline {
             sleep(TICK).await;
-            if now(happenings) != last.1 || now(away) > 0 {
-                last = (now(ticks), now(happenings));
+            if now(event_count) != last.1 || now(disconnected) > 0 {
+                last = (now(ticks), now(event_count));
             }
         }
     }
@@ -180,25 +174,25 @@ struct OpenMonitors {
 fn open_all(shared: &Shared) -> Result<OpenMonitors, Error> {
     if shared.settings.is_low_priority {
         // On Linux a priority belongs to a thread, and `None` means the calling one.
-        let lowered = setpriority_process(None, 19);
-        lowered.map_err(|error| Error::io("lowering the priority of the monitors", error.into()))?;
+        let result = setpriority_process(None, 19);
+        result.map_err(|error| Error::io("lowering the priority of the monitors", error.into()))?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::io("starting the runtime of the monitors", error))?;
-    let plan = &shared.settings;
+    let settings = &shared.settings;
     let subscription = |mailbox, stalled| {
-        let (base, protocol) = (plan.base.clone(), plan.protocol);
+        let (base, protocol) = (settings.base.clone(), settings.protocol);
         Subscription { base, protocol, mailbox, last_id: None, is_stalled: stalled }
     };
     let (mut reading, mut stalled) = (Vec::new(), Vec::new());
     runtime.block_on(async {
-        for index in 0..plan.monitors {
-            let mailbox = (plan.topic == Topic::Mailbox).then(|| mailbox_name(plan.prefix, index));
+        for index in 0..settings.monitors {
+            let mailbox = (settings.topic == Topic::Mailbox).then(|| mailbox_name(settings.prefix, index));
             let subscription = subscription(mailbox, false);
             let monitor = Monitor::open(&subscription).await?;
             reading.push((subscription, monitor));
         }
-        for _ in 0..plan.stalled {
+        for _ in 0..settings.stalled {
             stalled.push(Monitor::open(&subscription(None, true)).await?);
         }
         Ok(())
@@ -209,7 +203,7 @@ fn open_all(shared: &Shared) -> Result<OpenMonitors, Error> {
 impl OpenMonitors {
     /// Runs the monitors until `stop` is signalled. Returns the number of stalled monitors that the server has
     /// disconnected.
-    fn run(self, shared: &Arc<Shared>, left: oneshot::Receiver<()>) -> usize {
+    fn run(self, shared: &Arc<Shared>, stop_requested: oneshot::Receiver<()>) -> usize {
         self.runtime.block_on(async {
             let mut reading = JoinSet::new();
             reading.spawn(tick(Arc::clone(shared)));
@@ -217,7 +211,7 @@ impl OpenMonitors {
                 reading.spawn(read(Arc::clone(shared), index, subscription, monitor));
             }
             // An error means that the receiver of the results is gone, which has the same effect.
-            let _ = left.await;
+            let _ = stop_requested.await;
             reading.shutdown().await;
             let mut stalled = JoinSet::new();
             for monitor in self.stalled {
@@ -239,9 +233,9 @@ async fn tick(shared: Arc<Shared>) {
 /// Runs one reading monitor, which reconnects when it is disconnected.
 async fn read(shared: Arc<Shared>, index: usize, mut subscription: Subscription, mut monitor: Monitor) {
     loop {
-        let end = read_until_disconnected(&shared, index, &mut monitor).await;
+        let result = read_until_disconnected(&shared, index, &mut monitor).await;
         shared.disconnected.fetch_add(1, Ordering::Relaxed);
-        lock(&shared.received[index]).record_disconnect(end);
+        lock(&shared.received[index]).record_disconnect(result);
         if let Some(id) = monitor.last_id() {
             subscription.last_id = Some(id.to_owned());
         }
@@ -260,9 +254,9 @@ async fn read(shared: Arc<Shared>, index: usize, mut subscription: Subscription,
 /// Reads events until the server reports that the monitor lagged (`Ok`) or the connection ends otherwise.
 async fn read_until_disconnected(shared: &Shared, index: usize, monitor: &mut Monitor) -> Result<(), Error> {
     loop {
-        let happening = monitor.next().await?;
+        let event = monitor.next().await?;
         shared.event_count.fetch_add(1, Ordering::Relaxed);
-        match happening {
+        match event {
             MonitorEvent::Stored(number) => {
                 if lock(&shared.received[index]).record(number) {
                     shared.counted_events.fetch_add(1, Ordering::Relaxed);
@@ -289,12 +283,12 @@ async fn was_dropped(mut monitor: Monitor) -> bool {
 
 /// Returns the error for a panic on the thread of the monitors, which has printed the cause.
 fn monitors_ended() -> Error {
-    Error::Usage("the monitors ended by themselves".to_owned())
+    Error::Usage("the thread of the monitors panicked".to_owned())
 }
 
 /// Locks a record. A panic never leaves it half updated.
-fn lock(seen: &Mutex<ReceivedEvents>) -> MutexGuard<'_, ReceivedEvents> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(received: &Mutex<ReceivedEvents>) -> MutexGuard<'_, ReceivedEvents> {
+    received.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Raises the limit of open files to the allowed maximum. Fails if that is not enough.
@@ -306,9 +300,9 @@ pub(crate) fn allow_open_files(connections: usize) -> Result<(), Error> {
     setrlimit(Resource::Nofile, limit).map_err(|error| Error::io("raising the limit of open files", error.into()))?;
     let needed = connections as u64 + OTHERS;
     match limit.maximum {
-        Some(maximum) if maximum < needed => {
-            Err(Error::Usage(format!("{needed} open files are needed and {maximum} allowed: see ulimit -n")))
-        }
+        Some(maximum) if maximum < needed => Err(Error::Usage(format!(
+            "{needed} open files are needed, but only {maximum} are allowed: raise the limit with ulimit -n"
+        ))),
         _ => Ok(()),
     }
 }

@@ -29,19 +29,10 @@ pub(super) struct ReceivedEvents {
 
 impl ReceivedEvents {
     /// Creates an empty record.
-    pub(super) fn new(numbers: Range<u64>, timed: bool) -> Self {
-        let heard = BitSet::with_capacity(numbers.clone().count());
-        let arrivals = timed.then(Vec::new);
-        Self {
-            numbers,
-            received: heard,
-            repeated: 0,
-            arrivals,
-            lagged: 0,
-            reconnected: 0,
-            dropped: 0,
-            first_error: None,
-        }
+    pub(super) fn new(numbers: Range<u64>, is_timed: bool) -> Self {
+        let received = BitSet::with_capacity(numbers.clone().count());
+        let arrivals = is_timed.then(Vec::new);
+        Self { numbers, received, repeated: 0, arrivals, lagged: 0, reconnected: 0, dropped: 0, first_error: None }
     }
 
     /// Records an event. Returns true if its message counts and was received for the first time. A monitor gets older
@@ -59,8 +50,8 @@ impl ReceivedEvents {
     }
 
     /// Records that the server disconnected the monitor: `Ok` if it lagged, or an error.
-    pub(super) fn record_disconnect(&mut self, end: Result<(), Error>) {
-        match end {
+    pub(super) fn record_disconnect(&mut self, result: Result<(), Error>) {
+        match result {
             Ok(()) => self.lagged += 1,
             Err(error) => {
                 self.dropped += 1;
@@ -95,33 +86,33 @@ pub(super) struct EventSummary {
 
 impl EventSummary {
     /// Compares the received events with the acknowledged messages.
-    pub(super) fn compare(all: &[&ReceivedEvents], acknowledged: &[Option<Instant>], topic: Topic) -> Self {
-        let mut attendance = Self::default();
-        for (index, seen) in all.iter().enumerate() {
-            attendance.add(seen, acknowledged, |number| topic.includes(number, index, all.len()));
+    pub(super) fn compare(monitors: &[&ReceivedEvents], acknowledged: &[Option<Instant>], topic: Topic) -> Self {
+        let mut summary = Self::default();
+        for (index, monitor) in monitors.iter().enumerate() {
+            summary.add(monitor, acknowledged, |number| topic.includes(number, index, monitors.len()));
         }
-        attendance.events.sort_unstable();
-        attendance
+        summary.events.sort_unstable();
+        summary
     }
 
-    fn add(&mut self, seen: &ReceivedEvents, acknowledged: &[Option<Instant>], is_due: impl Fn(u64) -> bool) {
-        let unheard = |(number, (offset, at)): &(u64, (usize, &Option<Instant>))| {
-            at.is_some() && !seen.received.contains(*offset) && is_due(*number)
+    fn add(&mut self, monitor: &ReceivedEvents, acknowledged: &[Option<Instant>], is_expected: impl Fn(u64) -> bool) {
+        let missing = |(number, (offset, at)): &(u64, (usize, &Option<Instant>))| {
+            at.is_some() && !monitor.received.contains(*offset) && is_expected(*number)
         };
-        let unheard = seen.numbers.clone().zip(acknowledged.iter().enumerate()).filter(unheard).count() as u64;
-        if seen.lagged + seen.dropped > 0 {
-            self.missed += unheard;
+        let missing = monitor.numbers.clone().zip(acknowledged.iter().enumerate()).filter(missing).count() as u64;
+        if monitor.lagged + monitor.dropped > 0 {
+            self.missed += missing;
         } else {
-            self.lost += unheard;
-            self.doubled += seen.repeated;
+            self.lost += missing;
+            self.doubled += monitor.repeated;
         }
-        self.events.push(seen.received.count());
-        self.lagged += seen.lagged;
-        self.reconnected += seen.reconnected;
-        self.dropped += seen.dropped;
-        self.first_error = self.first_error.take().or_else(|| seen.first_error.clone());
-        for &(number, arrival) in seen.arrivals.iter().flatten() {
-            let at = offset(&seen.numbers, number).and_then(|offset| acknowledged.get(offset).copied().flatten());
+        self.events.push(monitor.received.count());
+        self.lagged += monitor.lagged;
+        self.reconnected += monitor.reconnected;
+        self.dropped += monitor.dropped;
+        self.first_error = self.first_error.take().or_else(|| monitor.first_error.clone());
+        for &(number, arrival) in monitor.arrivals.iter().flatten() {
+            let at = offset(&monitor.numbers, number).and_then(|offset| acknowledged.get(offset).copied().flatten());
             if let Some(at) = at {
                 self.latencies.push(arrival.saturating_duration_since(at));
             }
@@ -167,16 +158,16 @@ mod tests {
 
     use super::*;
 
-    fn heard(numbers: &[u64]) -> ReceivedEvents {
-        let mut seen = ReceivedEvents::new(10..14, true);
+    fn received_numbers(numbers: &[u64]) -> ReceivedEvents {
+        let mut received = ReceivedEvents::new(10..14, true);
         for &number in numbers {
-            seen.record(number);
+            received.record(number);
         }
-        seen
+        received
     }
 
     #[test]
-    fn a_set_of_bits_is_a_set() {
+    fn bit_set_inserts_and_counts() {
         let mut bits = BitSet::with_capacity(130);
         let added: Vec<_> = [0, 63, 64, 129, 63].iter().map(|&number| bits.insert(number)).collect();
         assert_eq!(added, [true, true, true, true, false]);
@@ -185,47 +176,55 @@ mod tests {
     }
 
     #[test]
-    fn messages_count_once_and_old_ones_not_at_all() {
-        let mut seen = ReceivedEvents::new(10..14, false);
-        let counted: Vec<_> = [9, 10, 10, 13, 14, 10].iter().map(|&number| seen.record(number)).collect();
+    fn messages_count_once_and_older_ones_not_at_all() {
+        let mut received = ReceivedEvents::new(10..14, false);
+        let counted: Vec<_> = [9, 10, 10, 13, 14, 10].iter().map(|&number| received.record(number)).collect();
         assert_eq!(counted, [false, true, false, true, false, false]);
     }
 
     #[test]
-    fn only_a_monitor_that_was_cut_off_may_hear_something_twice() {
+    fn only_disconnected_monitors_may_get_repeated_events() {
         let acknowledged = [Some(Instant::now()); 4];
-        let mut told = heard(&[10, 11, 12, 13, 12, 13]);
-        told.record_disconnect(Ok(()));
-        let attendance = EventSummary::compare(&[&told, &heard(&[10, 11, 12, 10, 13, 10])], &acknowledged, Topic::All);
-        assert_eq!((attendance.events, attendance.lost, attendance.doubled), (vec![4, 4], 0, 2));
+        let mut disconnected = received_numbers(&[10, 11, 12, 13, 12, 13]);
+        disconnected.record_disconnect(Ok(()));
+        let summary = EventSummary::compare(
+            &[&disconnected, &received_numbers(&[10, 11, 12, 10, 13, 10])],
+            &acknowledged,
+            Topic::All,
+        );
+        assert_eq!((summary.events, summary.lost, summary.doubled), (vec![4, 4], 0, 2));
     }
 
     #[test]
-    fn only_a_monitor_that_was_cut_off_may_miss_something() {
+    fn only_disconnected_monitors_may_miss_events() {
         let acknowledged = [Some(Instant::now()), Some(Instant::now()), None, Some(Instant::now())];
-        let mut told = heard(&[10]);
-        told.record_disconnect(Ok(()));
-        told.reconnected += 1;
-        let (deaf, perfect) = (heard(&[10, 13]), heard(&[10, 11, 13]));
-        let attendance = EventSummary::compare(&[&told, &perfect, &deaf], &acknowledged, Topic::All);
-        assert_eq!(attendance.events, [1, 2, 3]);
-        assert_eq!((attendance.missed, attendance.lost), (2, 1), "the one without a 250 is not due");
-        assert_eq!((attendance.lagged, attendance.reconnected, attendance.dropped), (1, 1, 0));
-        assert_eq!(attendance.latencies.len(), 6);
+        let mut disconnected = received_numbers(&[10]);
+        disconnected.record_disconnect(Ok(()));
+        disconnected.reconnected += 1;
+        let (incomplete, complete) = (received_numbers(&[10, 13]), received_numbers(&[10, 11, 13]));
+        let summary = EventSummary::compare(&[&disconnected, &complete, &incomplete], &acknowledged, Topic::All);
+        assert_eq!(summary.events, [1, 2, 3]);
+        assert_eq!((summary.missed, summary.lost), (2, 1), "the one without a 250 is not due");
+        assert_eq!((summary.lagged, summary.reconnected, summary.dropped), (1, 1, 0));
+        assert_eq!(summary.latencies.len(), 6);
     }
 
     #[test]
-    fn a_monitor_of_one_mailbox_is_due_its_own_share() {
+    fn monitor_of_one_mailbox_expects_its_own_messages() {
         let acknowledged = [Some(Instant::now()); 4];
-        let attendance = EventSummary::compare(&[&heard(&[10, 12]), &heard(&[11])], &acknowledged, Topic::Mailbox);
-        assert_eq!((attendance.events, attendance.lost), (vec![1, 2], 1), "13 belongs to the second");
+        let summary = EventSummary::compare(
+            &[&received_numbers(&[10, 12]), &received_numbers(&[11])],
+            &acknowledged,
+            Topic::Mailbox,
+        );
+        assert_eq!((summary.events, summary.lost), (vec![1, 2], 1), "13 belongs to the second");
     }
 
     #[test]
-    fn an_event_before_its_acknowledgement_took_no_time() {
-        let seen = heard(&[10]);
+    fn event_before_its_acknowledgement_has_latency_zero() {
+        let received = received_numbers(&[10]);
         let later = Some(Instant::now() + Duration::from_mins(1));
-        let attendance = EventSummary::compare(&[&seen], &[later, None, None, None], Topic::All);
-        assert_eq!(attendance.latencies.percentiles().max, 0);
+        let summary = EventSummary::compare(&[&received], &[later, None, None, None], Topic::All);
+        assert_eq!(summary.latencies.percentiles().max, 0);
     }
 }

@@ -43,7 +43,7 @@ pub(super) enum Frame<'a> {
 pub(super) fn parse_frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Error> {
     let [first, second, rest @ ..] = bytes else { return Ok(None) };
     if second & 0x80 != 0 {
-        return Err(Error::Protocol("a masked frame from a server"));
+        return Err(Error::Protocol("masked frame"));
     }
     // 126 and 127 mean that the length follows in two or eight bytes.
     let (length, head) = match second {
@@ -53,7 +53,7 @@ pub(super) fn parse_frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Er
     };
     let Some(length) = length else { return Ok(None) };
     let length = usize::try_from(length).ok().filter(|&length| length <= MAX_FRAME_BYTES);
-    let end = head + length.ok_or(Error::Protocol("a frame that is too large"))?;
+    let end = head + length.ok_or(Error::Protocol("frame too large"))?;
     let Some(payload) = bytes.get(head..end) else { return Ok(None) };
     // The first bit marks the last frame of a message; the next three belong to extensions.
     let frame = match first {
@@ -64,7 +64,7 @@ pub(super) fn parse_frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Er
         },
         0x89 => Frame::Ping(payload),
         0x82 | 0x8a => Frame::Other,
-        _ => return Err(Error::Protocol("a frame in parts, or of an unknown kind")),
+        _ => return Err(Error::Protocol("fragmented frame or unknown frame type")),
     };
     Ok(Some((frame, end)))
 }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_cut_out_of_the_stream() {
+    fn parses_frames() {
         let long = [&[0x81, 126, 1, 0][..], &[b'x'; 256]].concat();
         let longer = [&[0x81, 127, 0, 0, 0, 0, 0, 0, 1, 0][..], &[b'y'; 256]].concat();
         let cases = [
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_may_send_is_an_error() {
+    fn rejects_invalid_frames() {
         let cases: [&[u8]; 4] = [b"\x81\x85", b"\x01\x05hello", b"\xc1\x05hello", b"\x81\x7f\xff\0\0\0\0\0\0\0"];
         for bytes in cases {
             assert!(parse_frame(bytes).is_err(), "{}", bytes.escape_ascii());
@@ -115,15 +115,15 @@ mod tests {
     }
 
     #[test]
-    fn a_pong_carries_the_ping_under_a_mask() {
+    fn pong_contains_the_masked_ping() {
         let masked = pong(b"hello");
         assert_eq!(masked[..2], [0x8a, 0x85]);
-        let shown: Vec<u8> = masked[6..].iter().zip(masked[2..6].iter().cycle()).map(|(a, b)| a ^ b).collect();
-        assert_eq!(shown, b"hello");
+        let unmasked: Vec<u8> = masked[6..].iter().zip(masked[2..6].iter().cycle()).map(|(a, b)| a ^ b).collect();
+        assert_eq!(unmasked, b"hello");
     }
 
     #[test]
-    fn only_the_answer_to_our_key_is_accepted() {
+    fn accepts_only_the_response_to_our_key() {
         assert!(is_accept_field(b"sec-websocket-accept:  s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
         assert!(!is_accept_field(b"Sec-WebSocket-Accept: dGhlIHNhbXBsZSBub25jZQ=="));
         assert!(!is_accept_field(b"Upgrade: websocket"));

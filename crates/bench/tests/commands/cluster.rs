@@ -6,33 +6,33 @@ use crate::fake::{Behavior, FakeServer};
 use crate::{bench, errors, rows};
 
 /// Runs the command with two nodes. Returns the exit code, the rows and the errors.
-fn cluster(fake: &FakeServer, options: &str) -> (Option<i32>, Vec<Value>, String) {
-    let FakeServer { smtp, http, .. } = fake;
+fn cluster(server: &FakeServer, options: &str) -> (Option<i32>, Vec<Value>, String) {
+    let FakeServer { smtp, http, .. } = server;
     let servers = format!("--smtp {smtp} --http http://{http} --http http://{http}/");
     let output = bench(&format!("cluster {servers} --connections 3 --warmup 5 --mailboxes 4 {options}"));
     (output.status.code(), rows(&output), errors(&output))
 }
 
 #[test]
-fn every_node_hears_of_every_message() {
+fn every_node_gets_every_event() {
     for protocol in ["v1", "v2", "sse"] {
-        let fake = FakeServer::start(Behavior::Honest);
+        let server = FakeServer::start(Behavior::Honest);
         let options = format!("--messages 30 --rounds 2 --monitors 2 --rate 1000 --protocol {protocol}");
-        let (code, rows, complaints) = cluster(&fake, &options);
-        assert_eq!(code, Some(0), "{complaints}");
-        assert_eq!((fake.messages(), rows.len()), (5 + 2 * 30, 2 + 4));
+        let (code, rows, errors_text) = cluster(&server, &options);
+        assert_eq!(code, Some(0), "{errors_text}");
+        assert_eq!((server.messages(), rows.len()), (5 + 2 * 30, 2 + 4));
         for (round, row) in (1..).zip(&rows[..2]) {
             assert_eq!((&row["round"], &row["monitors"]), (&round.into(), &4.into()), "{row}");
             assert_eq!((&row["messages"], &row["errors"]), (&30.into(), &0.into()), "{row}");
         }
-        let places: Vec<_> = rows[2..].iter().map(|row| (row["round"].as_u64(), row["node"].as_str())).collect();
-        let (first, second) = (format!("http://{}", fake.http), format!("http://{}/", fake.http));
+        let nodes: Vec<_> = rows[2..].iter().map(|row| (row["round"].as_u64(), row["node"].as_str())).collect();
+        let (first, second) = (format!("http://{}", server.http), format!("http://{}/", server.http));
         let expected = [(1, &first), (1, &second), (2, &first), (2, &second)];
-        assert_eq!(places, expected.map(|(round, url)| (Some(round), Some(url.as_str()))));
+        assert_eq!(nodes, expected.map(|(round, url)| (Some(round), Some(url.as_str()))));
         for row in &rows[2..] {
             assert_eq!(row["events"], 2 * 30, "{row}");
-            for figure in ["missed", "lost", "doubled", "lagged", "dropped"] {
-                assert_eq!(row[figure], 0, "{figure} in {row}");
+            for name in ["missed", "lost", "doubled", "lagged", "dropped"] {
+                assert_eq!(row[name], 0, "{name} in {row}");
             }
             assert!(row["p50_us"].as_u64() <= row["p99.9_us"].as_u64() && row["max_us"].is_u64(), "{row}");
         }
@@ -40,11 +40,11 @@ fn every_node_hears_of_every_message() {
 }
 
 #[test]
-fn what_a_node_does_not_tell_or_tells_twice_is_noticed() {
-    for (manner, lost, doubled) in [(Behavior::OmitsEachTenthEvent, 3, 0), (Behavior::RepeatsEachTenthEvent, 0, 3)] {
-        let fake = FakeServer::start(manner);
-        let (code, rows, complaints) = cluster(&fake, "--messages 30 --rounds 1");
-        assert_eq!(code, Some(1), "{complaints}");
+fn lost_and_repeated_events_are_reported() {
+    for (behavior, lost, doubled) in [(Behavior::OmitsEachTenthEvent, 3, 0), (Behavior::RepeatsEachTenthEvent, 0, 3)] {
+        let server = FakeServer::start(behavior);
+        let (code, rows, errors_text) = cluster(&server, "--messages 30 --rounds 1");
+        assert_eq!(code, Some(1), "{errors_text}");
         for row in &rows[1..] {
             assert_eq!((&row["lost"], &row["doubled"]), (&lost.into(), &doubled.into()), "{row}");
         }
@@ -52,9 +52,9 @@ fn what_a_node_does_not_tell_or_tells_twice_is_noticed() {
 }
 
 #[test]
-fn a_node_that_is_not_there_is_an_error() {
-    let fake = FakeServer::start(Behavior::Honest);
-    let output = bench(&format!("cluster --smtp {} --http http://127.0.0.1:1 --messages 1 --warmup 0", fake.smtp));
+fn unreachable_node_is_an_error() {
+    let server = FakeServer::start(Behavior::Honest);
+    let output = bench(&format!("cluster --smtp {} --http http://127.0.0.1:1 --messages 1 --warmup 0", server.smtp));
     assert_eq!(output.status.code(), Some(2));
     assert!(errors(&output).contains("http://127.0.0.1:1: connecting: "), "{}", errors(&output));
 }

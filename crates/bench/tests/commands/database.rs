@@ -6,7 +6,7 @@ use tokio_postgres::NoTls;
 use crate::{bench, errors, rows};
 
 #[test]
-fn rows_are_counted_and_nothing_is_left_behind() {
+fn counts_rows_and_drops_the_schema() {
     let Some(server) = Postgres::shared() else { return };
     let options = "--seconds 0 --rounds 2 --connections 3 --batch 7 --size 2000 --mailboxes 4";
     let output = bench(&format!("database --url {} {options}", server.url()));
@@ -36,13 +36,13 @@ fn count(url: &str, query: &str) -> i64 {
 }
 
 #[test]
-fn a_database_that_is_not_there_is_an_error() {
-    for (url, complaint) in [
+fn unreachable_database_is_an_error() {
+    for (url, message) in [
         ("postgres://u@127.0.0.1:1/mail", "the database: error connecting to server: "),
         ("postgres://u@127.0.0.1:port/mail", "the database: invalid connection string: "),
     ] {
         let output = bench(&format!("database --url {url}"));
         assert_eq!(output.status.code(), Some(2));
-        assert!(errors(&output).contains(complaint), "{}", errors(&output));
+        assert!(errors(&output).contains(message), "{}", errors(&output));
     }
 }

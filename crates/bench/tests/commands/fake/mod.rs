@@ -60,12 +60,12 @@ struct Stored {
 }
 
 impl FakeServer {
-    pub(crate) fn start(manner: Behavior) -> Self {
+    pub(crate) fn start(behavior: Behavior) -> Self {
         let state = Arc::new(Mutex::new(State::default()));
         let shared = Arc::clone(&state);
-        let smtp = listen(move |stream| smtp_session(stream, manner, &shared));
+        let smtp = listen(move |stream| smtp_session(stream, behavior, &shared));
         let shared = Arc::clone(&state);
-        let http = listen(move |stream| http_session(stream, manner, &shared));
+        let http = listen(move |stream| http_session(stream, behavior, &shared));
         let shared = Arc::clone(&state);
         let pop3 = listen(move |stream| pop3::session(stream, &shared));
         Self { smtp, http, pop3, state }
@@ -113,54 +113,54 @@ fn listen(serve: impl Fn(TcpStream) -> Option<()> + Send + Sync + 'static) -> So
 }
 
 /// Serves until the client disconnects, which ends it with `None`.
-fn smtp_session(stream: TcpStream, manner: Behavior, state: &Mutex<State>) -> Option<()> {
+fn smtp_session(stream: TcpStream, behavior: Behavior, state: &Mutex<State>) -> Option<()> {
     let mut output = stream.try_clone().ok()?;
     let mut input = BufReader::new(stream);
-    let mut say = |text: &str| output.write_all(text.as_bytes()).ok();
+    let mut send = |text: &str| output.write_all(text.as_bytes()).ok();
     state.lock().unwrap().sessions += 1;
-    say("220-fake.example\r\n220 ready\r\n")?;
+    send("220-fake.example\r\n220 ready\r\n")?;
     let mut recipients: Vec<String> = Vec::new();
     loop {
         let line = next_line(&mut input)?;
-        let waiting = 1 + input.buffer().lines().count();
+        let available = 1 + input.buffer().lines().count();
         {
             let mut state = state.lock().unwrap();
-            state.largest_batch = state.largest_batch.max(waiting);
+            state.largest_batch = state.largest_batch.max(available);
         }
         let verb = line.split([' ', ':']).next()?;
         match verb {
-            "EHLO" => say("250-fake.example\r\n250-SIZE\r\n250 PIPELINING\r\n")?,
+            "EHLO" => send("250-fake.example\r\n250-SIZE\r\n250 PIPELINING\r\n")?,
             "RSET" => {
                 recipients.clear();
-                say("250 reset\r\n")?;
+                send("250 reset\r\n")?;
             }
-            "MAIL" => say("250 sender\r\n")?,
+            "MAIL" => send("250 sender\r\n")?,
             "RCPT" => {
                 let transaction = {
                     let mut state = state.lock().unwrap();
                     state.transactions += 1;
                     state.transactions
                 };
-                if manner == Behavior::RefusesEachTenth && transaction.is_multiple_of(10) {
-                    say("451 4.3.0 not today\r\n")?;
+                if behavior == Behavior::RefusesEachTenth && transaction.is_multiple_of(10) {
+                    send("451 4.3.0 not today\r\n")?;
                     continue;
                 }
                 recipients.push(line.split(['<', '@']).nth(1)?.to_owned());
-                say("250 recipient\r\n")?;
+                send("250 recipient\r\n")?;
             }
             "DATA" => {
-                say("354 go ahead\r\n")?;
+                send("354 go ahead\r\n")?;
                 let source = data(&mut input)?;
                 if recipients.is_empty() {
                     assert_eq!(source, "", "RFC 2920: nothing is sent without a recipient");
-                    say("554 no recipients\r\n")?;
+                    send("554 no recipients\r\n")?;
                 } else {
-                    store(state, manner, std::mem::take(&mut recipients), &source)?;
-                    say("250 stored\r\n")?;
+                    store(state, behavior, std::mem::take(&mut recipients), &source)?;
+                    send("250 stored\r\n")?;
                 }
             }
-            "QUIT" => return say("221 bye\r\n"),
-            _ => say("500 what\r\n")?,
+            "QUIT" => return send("221 bye\r\n"),
+            _ => send("500 what\r\n")?,
         }
     }
 }
@@ -176,24 +176,24 @@ fn data(input: &mut impl BufRead) -> Option<String> {
 }
 
 /// Stores a message. Returns `None` if the connection must be closed.
-fn store(state: &Mutex<State>, manner: Behavior, recipients: Vec<String>, source: &str) -> Option<()> {
+fn store(state: &Mutex<State>, behavior: Behavior, recipients: Vec<String>, source: &str) -> Option<()> {
     let mut state = state.lock().unwrap();
     state.messages += 1;
-    let tenth = state.messages.is_multiple_of(10);
-    let copies = match manner {
-        Behavior::LosesEachTenth if tenth => 0,
-        Behavior::DoublesEachTenth if tenth => 2,
-        Behavior::DropsEachTenth if tenth => return None,
+    let is_tenth = state.messages.is_multiple_of(10);
+    let copies = match behavior {
+        Behavior::LosesEachTenth if is_tenth => 0,
+        Behavior::DoublesEachTenth if is_tenth => 2,
+        Behavior::DropsEachTenth if is_tenth => return None,
         _ => 1,
     };
-    let tellings = match manner {
-        Behavior::OmitsEachTenthEvent if tenth => 0,
-        Behavior::RepeatsEachTenthEvent if tenth => 2,
+    let event_count = match behavior {
+        Behavior::OmitsEachTenthEvent if is_tenth => 0,
+        Behavior::RepeatsEachTenthEvent if is_tenth => 2,
         _ => 1,
     };
     let subject = source.lines().find_map(|line| line.strip_prefix("Subject: ")).unwrap_or_default();
     for mailbox in recipients {
-        for _ in 0..tellings {
+        for _ in 0..event_count {
             state.monitors.publish(&mailbox, subject);
         }
         for _ in 0..copies {
@@ -208,7 +208,7 @@ fn store(state: &Mutex<State>, manner: Behavior, recipients: Vec<String>, source
     Some(())
 }
 
-fn http_session(stream: TcpStream, manner: Behavior, state: &Mutex<State>) -> Option<()> {
+fn http_session(stream: TcpStream, behavior: Behavior, state: &Mutex<State>) -> Option<()> {
     let mut output = stream.try_clone().ok()?;
     let mut input = BufReader::new(stream);
     loop {
@@ -216,21 +216,21 @@ fn http_session(stream: TcpStream, manner: Behavior, state: &Mutex<State>) -> Op
         let fields = fields(&mut input)?;
         let mut words = request.split(' ');
         let (method, path) = (words.next()?, words.next()?);
-        if let Some(wanted) = monitor::MonitorRequest::parse(path, &fields) {
-            return monitor::session(output, &wanted, manner, state);
+        if let Some(request) = monitor::MonitorRequest::parse(path, &fields) {
+            return monitor::session(output, &request, behavior, state);
         }
         let segments: Vec<&str> = path.trim_start_matches("/api/v1/mailbox/").split('/').collect();
         let mut state = state.lock().unwrap();
-        if manner == Behavior::EmptiesAtSixthList && method == "GET" {
+        if behavior == Behavior::EmptiesAtSixthList && method == "GET" {
             let looks = state.list_counts.entry(segments[0].to_owned()).or_default();
             *looks += 1;
             if *looks == 6 {
                 state.mailboxes.remove(segments[0]);
             }
         }
-        let answer = respond(method, &segments, &mut state);
+        let response = respond(method, &segments, &mut state);
         drop(state);
-        output.write_all(answer.as_bytes()).ok()?;
+        output.write_all(response.as_bytes()).ok()?;
     }
 }
 

@@ -32,17 +32,17 @@ impl EventHub {
     pub(super) fn publish(&mut self, mailbox: &str, subject: &str) {
         let event = Event { id: self.log.len() + 1, mailbox: mailbox.to_owned(), subject: subject.to_owned() };
         self.log.push(event.clone());
-        let concerns = |filter: &Option<String>| filter.as_ref().is_none_or(|filter| filter == mailbox);
-        self.subscribers.retain(|(filter, sender)| !concerns(filter) || sender.send(event.clone()).is_ok());
+        let matches = |filter: &Option<String>| filter.as_ref().is_none_or(|filter| filter == mailbox);
+        self.subscribers.retain(|(filter, sender)| !matches(filter) || sender.send(event.clone()).is_ok());
     }
 
-    fn subscribe(&mut self, wanted: &MonitorRequest) -> Receiver<Event> {
+    fn subscribe(&mut self, request: &MonitorRequest) -> Receiver<Event> {
         let (sender, receiver) = mpsc::channel();
-        let start = wanted.last_id.unwrap_or(self.log.len().saturating_sub(HISTORY));
+        let start = request.last_id.unwrap_or(self.log.len().saturating_sub(HISTORY));
         for event in &self.log[start..] {
             sender.send(event.clone()).unwrap();
         }
-        self.subscribers.push((wanted.mailbox.clone(), sender));
+        self.subscribers.push((request.mailbox.clone(), sender));
         receiver
     }
 }
@@ -63,12 +63,12 @@ enum Kind {
 
 impl MonitorRequest {
     pub(super) fn parse(path: &str, fields: &[String]) -> Option<Self> {
-        let kinds = [
+        let paths = [
             ("/api/v1/monitor/messages", Kind::V1),
             ("/api/v2/monitor/messages", Kind::V2),
             ("/api/v2/events", Kind::Sse),
         ];
-        let (kind, rest) = kinds.iter().find_map(|(prefix, kind)| Some((*kind, path.strip_prefix(prefix)?)))?;
+        let (kind, rest) = paths.iter().find_map(|(prefix, kind)| Some((*kind, path.strip_prefix(prefix)?)))?;
         let field = |name: &str| fields.iter().find_map(|line| line.strip_prefix(name));
         assert_eq!(field("Upgrade: ").is_some(), kind != Kind::Sse, "only a WebSocket is an upgrade");
         let last_id = field("Last-Event-ID: ").map(|id| id.parse().unwrap());
@@ -79,12 +79,12 @@ impl MonitorRequest {
 /// Sends events to the monitor until it disconnects.
 pub(super) fn session(
     mut stream: TcpStream,
-    wanted: &MonitorRequest,
-    manner: Behavior,
+    request: &MonitorRequest,
+    behavior: Behavior,
     state: &Mutex<State>,
 ) -> Option<()> {
-    let events = state.lock().unwrap().monitors.subscribe(wanted);
-    if wanted.kind == Kind::Sse {
+    let events = state.lock().unwrap().monitors.subscribe(request);
+    if request.kind == Kind::Sse {
         stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").ok()?;
     } else {
         let accepted = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
@@ -95,13 +95,13 @@ pub(super) fn session(
     std::thread::scope(|scope| {
         let input = stream.try_clone().ok()?;
         scope.spawn(move || await_pong(input, state));
-        for (told, event) in events.iter().enumerate() {
-            if manner == Behavior::DisconnectsMonitors && told == EVENTS_BEFORE_DISCONNECT {
-                let end: &[u8] = if wanted.kind == Kind::Sse { b"0\r\n\r\n" } else { b"\x88\x02\x03\xf5" };
+        for (count, event) in events.iter().enumerate() {
+            if behavior == Behavior::DisconnectsMonitors && count == EVENTS_BEFORE_DISCONNECT {
+                let end: &[u8] = if request.kind == Kind::Sse { b"0\r\n\r\n" } else { b"\x88\x02\x03\xf5" };
                 stream.write_all(end).ok()?;
                 break;
             }
-            stream.write_all(&encoded(wanted.kind, &event)).ok()?;
+            stream.write_all(&encoded(request.kind, &event)).ok()?;
         }
         stream.shutdown(std::net::Shutdown::Write).ok()
     })
