@@ -1,5 +1,5 @@
-//! The messages of a mailbox as they come: those that are there, and then every one that is stored. Each is handed out once,
-//! in the order of ids, which is the order of arrival. Whether it is the right one is for others to say.
+//! The messages of a mailbox in order of arrival: first those that exist, then each one that is stored. Each message is
+//! returned once. Ids ascend in order of arrival. The caller decides whether a message is the one it waits for.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,27 +13,28 @@ use tokio::time::{Instant, sleep_until};
 use crate::wait_registry::Ticket;
 use crate::{Inner, Mailroom};
 
-/// How many messages are looked up at once, and held.
+/// The number of messages that one query returns and that are buffered.
 const LOOKUP_BATCH_SIZE: usize = 100;
 
-/// See the file's documentation. Nothing is asked again and again: when all there is was handed out, the next delivery
-/// to the mailbox wakes whoever waits.
+/// A stream of the messages of one mailbox, made by [`Mailroom::arrivals`]. It does not poll the store: once all
+/// existing messages were returned, the next delivery to the mailbox wakes it.
 pub struct Arrivals {
     inner: Arc<Inner>,
     mailbox: MailboxName,
-    /// Taken before the first look, so that nothing comes unnoticed in between.
+    /// Registered before the first query, so that no delivery in between is missed.
     ticket: Ticket,
-    /// The last message that was looked up.
+    /// The last message that a query returned.
     last_id: MessageId,
     buffered: VecDeque<Summary>,
     deadline: Instant,
-    /// Behind the end, the last message that counts: mail can come faster than somebody looks at it.
+    /// Set when the deadline has passed: the last message to return. Without it, messages that arrive faster than the
+    /// caller reads them would keep the stream open for ever.
     final_id: Option<MessageId>,
 }
 
 impl Mailroom {
-    /// The messages of a mailbox behind this one, as they come within this time. Those that are there now are all handed
-    /// out, however long that takes.
+    /// Returns the messages of a mailbox after the id `after` that exist or are stored within `within`. Messages that
+    /// exist now are all returned, even if that takes longer.
     pub fn arrivals(&self, mailbox: &MailboxName, after: MessageId, within: Duration) -> Arrivals {
         Arrivals {
             inner: self.inner.clone(),
@@ -48,7 +49,8 @@ impl Mailroom {
 }
 
 impl Arrivals {
-    /// The next message; none when the time is over. Whoever stops waiting for it can go on later.
+    /// Returns the next message, or `None` after the deadline. Cancel safe: no message is lost if the future is
+    /// dropped.
     pub async fn next(&mut self) -> Result<Option<Summary>> {
         loop {
             if let Some(next) = self.buffered.pop_front() {
@@ -60,7 +62,8 @@ impl Arrivals {
             if self.final_id.is_some() {
                 return Ok(None);
             }
-            // Behind the end comes one more look, because those who wait in a crowd are woken late.
+            // After the deadline there is one more query, because a long queue of waiting requests is woken in batches,
+            // and so late.
             tokio::select! {
                 () = self.ticket.notified() => {}
                 () = sleep_until(self.deadline) => {}
@@ -68,7 +71,7 @@ impl Arrivals {
         }
     }
 
-    /// Looks up what came since the last time; whether there was anything.
+    /// Queries the messages that were stored since the last query. Returns false if there are none.
     async fn fetch_batch(&mut self) -> Result<bool> {
         if self.final_id.is_none() && Instant::now() >= self.deadline {
             self.final_id = Some(self.inner.store.last_id().await?);

@@ -1,5 +1,4 @@
-//! What has happened in a mailroom since its start, in numbers. The mailroom counts, and anybody may look; how the
-//! numbers are shown is not known here.
+//! The counters of a mailroom since its start. The metrics crate renders them.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -9,48 +8,49 @@ use jiff::Timestamp;
 /// Why a message was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeletionCause {
-    /// A reader asked for it.
+    /// A client deleted it.
     Request,
-    /// A reader collected the mail and left nothing behind, as POP3 clients do.
+    /// A POP3 client deleted it after it collected the mailbox.
     Collected,
-    /// It was too old.
+    /// It was older than the retention period.
     Age,
-    /// The cap of its mailbox or the bound of the store was reached.
+    /// The limit of its mailbox or of the store was reached.
     Limit,
 }
 
 impl DeletionCause {
-    /// All of them.
+    /// All causes.
     pub const ALL: [Self; 4] = [Self::Request, Self::Collected, Self::Age, Self::Limit];
 }
 
-/// The numbers at one moment.
+/// The values of the counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages that were taken in, whether they were kept or not.
+    /// Messages that were accepted, stored or not.
     pub received: u64,
-    /// Their bytes.
+    /// The bytes of these messages.
     pub received_bytes: u64,
-    /// Copies that were put into mailboxes.
+    /// Copies that were stored in mailboxes.
     pub stored: u64,
-    /// Messages that were taken in and not kept.
+    /// Messages that were accepted and discarded.
     pub discarded: u64,
-    /// Deleted messages, in the order of [`Cause::ALL`].
+    /// Deleted messages by cause, in the order of [`DeletionCause::ALL`].
     pub deleted: [u64; DeletionCause::ALL.len()],
-    /// How late the messages went that were last removed for their age; zero when there was nothing to remove since.
+    /// How long after its expiry the oldest message of the last retention batch was deleted. Zero if the last round
+    /// found nothing to delete.
     pub retention_lag: Duration,
-    /// When retention was last done with everything that was due.
+    /// When the last retention round completed.
     pub retention_completed: Option<Timestamp>,
 }
 
 impl Counts {
-    /// How many messages were deleted for this cause.
+    /// Returns the number of messages deleted for this cause.
     pub fn deleted_by(&self, cause: DeletionCause) -> u64 {
         self.deleted[cause as usize]
     }
 }
 
-/// The numbers while they are counted.
+/// The live counters.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     received: AtomicU64,
@@ -59,12 +59,12 @@ pub(crate) struct Counters {
     discarded: AtomicU64,
     deleted: [AtomicU64; DeletionCause::ALL.len()],
     retention_lag_micros: AtomicU64,
-    /// Milliseconds since 1970; zero before the first time.
+    /// Milliseconds since 1970. Zero before the first completed round.
     retention_completed: AtomicI64,
 }
 
 impl Counters {
-    /// The numbers now. Each of them is exact; two of them may be a delivery apart.
+    /// Returns the current values. Each value is exact, but two values may differ by a delivery that is in progress.
     pub(crate) fn counts(&self) -> Counts {
         let completed = Some(self.retention_completed.load(Relaxed)).filter(|millis| *millis != 0);
         Counts {
@@ -78,13 +78,13 @@ impl Counters {
         }
     }
 
-    /// A message of so many bytes was put into so many mailboxes.
+    /// Counts a message of `bytes` bytes that was stored in `copies` mailboxes.
     pub(crate) fn count_stored(&self, bytes: usize, copies: usize) {
         self.count_received(bytes);
         self.stored.fetch_add(copies as u64, Relaxed);
     }
 
-    /// A message of so many bytes was taken in and not kept.
+    /// Counts a message of `bytes` bytes that was discarded.
     pub(crate) fn count_discarded(&self, bytes: usize) {
         self.count_received(bytes);
         self.discarded.fetch_add(1, Relaxed);
@@ -94,12 +94,12 @@ impl Counters {
         self.deleted[cause as usize].fetch_add(count as u64, Relaxed);
     }
 
-    /// Mail was removed for its age, so long after its time.
+    /// Records how long after its expiry a message was deleted.
     pub(crate) fn set_retention_lag(&self, lag: Duration) {
         self.retention_lag_micros.store(u64::try_from(lag.as_micros()).unwrap_or(u64::MAX), Relaxed);
     }
 
-    /// Nothing that is due is left.
+    /// Records the time of a completed retention round.
     pub(crate) fn set_retention_completed(&self, now: Timestamp) {
         self.retention_completed.store(now.as_millisecond(), Relaxed);
     }

@@ -1,4 +1,5 @@
-//! The way in: sender and recipients are judged, the message is addressed, stamped, stored and announced.
+//! Delivery of a message: checks the sender and the recipients, determines the mailboxes, adds the trace header, stores
+//! and publishes.
 
 use std::fmt::Write as _;
 
@@ -16,12 +17,12 @@ use crate::hooks::{HookPoint, IncomingMessage, Verdict};
 use crate::run_to_completion::run_to_completion;
 use crate::{DeletionCause, Mailroom};
 
-/// What became of an accepted message.
+/// The result of delivering an accepted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryOutcome {
-    /// It is in the store, once per mailbox.
+    /// The message is stored, with one copy per mailbox.
     Stored(Vec<Summary>),
-    /// Policy or a hook wanted it accepted and not kept.
+    /// The policy or a hook discarded the message.
     Discarded,
 }
 
@@ -68,7 +69,8 @@ impl Mailroom {
         }
     }
 
-    /// Takes a message in: all its mailboxes or none. When this returns, the store has it.
+    /// Stores a message in all of its mailboxes or in none. When this returns, the store has it. Once the store was
+    /// called, the change completes and is published, even if the future is dropped.
     pub async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<DeliveryOutcome, StoreError> {
         let (received, bytes) = (Timestamp::now(), body.len());
         let mut message = self.prepare_message(envelope, body);
@@ -113,14 +115,15 @@ impl Mailroom {
     }
 }
 
-/// The lines that are added in front of a message, up to what differs per mailbox.
+/// The header lines that are added in front of a message, split where the mailbox name is inserted.
 struct TraceHeader {
     head: String,
     tail: String,
 }
 
 impl TraceHeader {
-    /// Every mail gets one, so it is put together in one piece of memory. Writing to a string cannot fail.
+    /// Builds the header for one message. It is built for every message, so the first part uses a single allocation.
+    /// Writing to a string cannot fail.
     fn new(envelope: &Envelope, domain: &str, received: Timestamp) -> Self {
         let mut head = String::with_capacity(256);
         head.push_str("Return-Path: <");
@@ -148,7 +151,7 @@ fn in_brackets(from: &ReversePath) -> String {
     format!("<{}>", reverse_path_text(from))
 }
 
-/// The same mailbox twice gets one copy.
+/// Removes repeated mailboxes. A mailbox that is addressed twice gets one copy.
 fn deduplicate(mailboxes: Vec<MailboxName>) -> Vec<MailboxName> {
     let mut once = Vec::with_capacity(mailboxes.len());
     for mailbox in mailboxes {

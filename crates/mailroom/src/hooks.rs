@@ -1,5 +1,5 @@
-//! Where others may take part: [`Hooks`] are asked before something happens and may change it, an [`Observer`] hears of it
-//! afterwards. Without them nothing here costs anything.
+//! Extension points of the mailroom. [`Hooks`] run before a step of delivery and may change its result. An [`Observer`]
+//! is notified after a change. Without them they cost nothing.
 
 use std::sync::Arc;
 
@@ -10,34 +10,36 @@ use restante_mail::envelope::{Envelope, Refusal};
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::MailboxName;
 
-/// Those who take part in the work of a mailroom.
+/// The hooks and observers of a mailroom.
 #[derive(Clone, Default)]
 pub struct Extensions {
-    /// Who is asked before.
+    /// Called before a sender, recipient or message is accepted.
     pub hooks: Option<Arc<dyn Hooks>>,
-    /// Who is told afterwards of what this mailroom does. However many nodes share a store, one of them tells of a change.
+    /// Notified of the changes that this mailroom makes. If several nodes share a store, only the node that made a
+    /// change notifies these.
     pub node_observers: Vec<Arc<dyn Observer>>,
-    /// Who is told of everything that happens in the store, whichever node did it.
+    /// Notified of every change of the store, whichever node made it.
     pub store_observers: Vec<Arc<dyn Observer>>,
 }
 
-/// Takes part in delivery. The `before` methods may take their time, which only their own session waits for.
+/// Callbacks during delivery. The `before` methods may take long: only the session that they are called for waits.
 #[async_trait]
 pub trait Hooks: Send + Sync + 'static {
-    /// Whether there is anything to ask at this point. This is asked for every mail, so it must cost next to nothing.
+    /// Returns whether there is a hook for this point. It is called for every message, so it must be cheap.
     fn has_hook(&self, point: HookPoint) -> bool;
 
-    /// A sender was named; [`Envelope::recipients`] is still empty.
+    /// Called when a client has given a sender. [`Envelope::recipients`] is still empty.
     async fn before_mail_from_accepted(&self, envelope: &Envelope) -> Verdict;
 
-    /// A recipient was named; the envelope holds those accepted before it.
+    /// Called when a client has given a recipient. The envelope has the recipients that were accepted before it.
     async fn before_rcpt_to_accepted(&self, envelope: &Envelope, candidate: &Address) -> Verdict;
 
-    /// A message is about to be stored. `Some` replaces its destinations and summary; no destination discards it.
+    /// Called before a message is stored. `Some` replaces its mailboxes and summary. A message without mailboxes is
+    /// discarded.
     async fn before_message_stored(&self, message: &IncomingMessage) -> Option<IncomingMessage>;
 }
 
-/// The points at which hooks are asked.
+/// The points at which hooks are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookPoint {
     /// [`Hooks::before_mail_from_accepted`].
@@ -48,7 +50,7 @@ pub enum HookPoint {
     MessageStored,
 }
 
-/// Hears of changes of what is held, and must return at once: deliveries wait for it.
+/// Is notified of changes of the store. The methods must return at once, because deliveries wait for them.
 pub trait Observer: Send + Sync + 'static {
     /// A message was stored.
     fn message_stored(&self, summary: &Summary);
@@ -56,14 +58,15 @@ pub trait Observer: Send + Sync + 'static {
     /// A message was deleted, whatever the cause.
     fn message_deleted(&self, summary: &Summary);
 
-    /// A message was marked as read, or as unread. Few want to know.
+    /// A message was marked as read or unread. Most observers ignore this.
     fn seen_changed(&self, _mailbox: &MailboxName, _id: MessageId, _seen: bool) {}
 
-    /// Something happened that nobody can tell any more; only the store knows what there is now. That is for followers.
+    /// Changes happened that are not known. Only a query of the store shows its current content. Called only for
+    /// `store_observers`.
     fn events_missed(&self) {}
 }
 
-/// What a hook says about a sender or recipient.
+/// The decision of a hook about a sender or recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Accept, without asking the built-in policy.
@@ -74,13 +77,13 @@ pub enum Verdict {
     Deny(Refusal),
 }
 
-/// A message between the policy's decision and the store.
+/// A message after the policy's decision and before it is stored.
 #[derive(Clone, Debug)]
 pub struct IncomingMessage {
-    /// Where it goes.
+    /// The mailboxes that it is stored in.
     pub mailboxes: Vec<MailboxName>,
-    /// Who wrote to whom about what.
+    /// The sender, recipients and subject for listings.
     pub headline: Headline,
-    /// The mail as received.
+    /// The message as received.
     pub body: Bytes,
 }

@@ -1,11 +1,11 @@
-//! The mailroom: a server's only way into its store.
+//! The mailroom: the only access of a server to its store.
 //!
-//! Receiving protocols hand mail in here, readers ask here, and every change of what is held is told to the world from
-//! here. [`Mailroom`] ties the pieces together: [`policy`] decides, [`hooks`] may overrule, the store keeps, [`events`]
-//! tells. No protocol and no wire format is known in this crate.
+//! The receiving protocols deliver messages to the [`Mailroom`], readers query it, and it publishes every change.
+//! [`policy`] decides about senders and recipients, [`hooks`] may overrule it, the store keeps the messages, and
+//! [`events`] sends changes to subscribers. This crate contains no protocol and no wire format.
 //!
-//! Several nodes may share a store, each with a mailroom. What happens in it is then told by the feed of the store, to all of
-//! them in the same order; see [`Mailroom::follow`].
+//! Several nodes may share a store, each with its own mailroom. Changes are then published from the feed of the store,
+//! on all nodes in the same order. See [`Mailroom::follow_feed`].
 
 mod arrivals;
 mod counters;
@@ -28,7 +28,7 @@ use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
 use restante_store::feed::Feed;
 use restante_store::{Listing, MailboxState, Result, Store, Usage, Version};
-/// What readers ask with, and what they get when the store cannot answer.
+/// The query types of the store, and its error.
 pub use restante_store::{MailboxPage, MessageSelector, Page, StoreError};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -46,52 +46,51 @@ use wait_registry::WaitRegistry;
 /// How long the store may take to return its usage. Health checks use it, and their timeouts are about as short by default.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How many messages of a mailbox go at once; deliveries take their turn in between.
+/// The number of messages that one step of a purge deletes. Deliveries run between the steps.
 const PURGE_BATCH_SIZE: usize = 1000;
 
-/// How many changes are under way at once when somebody deletes or marks many messages. The store makes them last together,
-/// so the more the faster; deliveries take their turn in between.
+/// The number of changes that run concurrently when many messages are deleted or marked. The store commits concurrent
+/// changes together, so more of them are faster. Deliveries run between the batches.
 const CHANGE_BATCH_SIZE: usize = 500;
 
-/// How long somebody who deletes many messages waits in all, so that those who listen can hear of each of them.
+/// How long a request that deletes many messages waits in total for subscribers, so that they get every event.
 const MAX_SUBSCRIBER_WAIT: Duration = Duration::from_secs(5);
 
-/// What a mailroom is told at its start.
+/// The settings of a mailroom.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The host's name in the Received lines.
+    /// The host name in Received headers.
     pub domain: String,
-    /// How addresses become mailbox names.
+    /// How mailbox names are derived from addresses.
     pub naming: Naming,
-    /// Who may send, who may receive, and what is kept.
+    /// Which senders and recipients are accepted, and what is stored.
     pub policy: Policy,
-    /// How many stored messages a new listener gets replayed.
+    /// The number of stored messages that a new subscriber gets first.
     pub history: usize,
 }
 
-/// See the crate's documentation.
+/// The access to a store. See the crate's documentation.
 pub struct Mailroom {
     settings: Settings,
     inner: Arc<Inner>,
     journal: Option<Arc<dyn Journal>>,
-    /// What others tell of the store, until somebody follows it.
+    /// The feed of a shared store, until [`Mailroom::follow_feed`] takes it.
     feed: Mutex<Option<Feed>>,
 }
 
-/// Where the store is changed and the change is told. Shared with the changes that are under way, which outlive the
-/// caller who asked for them.
+/// The part of a mailroom that operations share. An operation may outlive the caller that started it.
 struct Inner {
     store: Arc<dyn Store>,
     extensions: Extensions,
     hub: Arc<Hub>,
     wait_registry: Arc<WaitRegistry>,
     counters: Counters,
-    /// Whether others change the store as well. Its feed then tells of all changes, also of those that are made here.
+    /// Whether other nodes change the store as well. Its feed then reports all changes, also those made here.
     is_shared: bool,
 }
 
 impl Mailroom {
-    /// A mailroom over this store.
+    /// Creates a mailroom for this store.
     pub fn new(settings: Settings, store: Arc<dyn Store>, extensions: Extensions) -> Self {
         let feed = store.feed();
         let is_shared = feed.is_some();
@@ -101,38 +100,38 @@ impl Mailroom {
         Self { settings, inner: desk, journal: None, feed: Mutex::new(feed) }
     }
 
-    /// Whether other nodes change the store as well.
+    /// Returns whether other nodes change the store as well.
     pub fn is_shared(&self) -> bool {
         self.inner.is_shared
     }
 
-    /// The same with a journal, in which those who bring mail note what was said.
+    /// Sets the journal in which the receiving protocols record transcripts.
     #[must_use]
     pub fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
         Self { journal: Some(journal), ..self }
     }
 
-    /// The journal, where one is kept.
+    /// Returns the journal, if one is configured.
     pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
         self.journal.as_ref()
     }
 
-    /// The mailbox that a reader means by a name or an address.
+    /// Returns the mailbox for a name or an address given by a reader.
     pub fn mailbox(&self, text: &str) -> std::result::Result<MailboxName, NameError> {
         self.settings.naming.parse_mailbox(text)
     }
 
-    /// An address whose mail comes to this mailbox, if there can be one.
+    /// Returns an address that delivers to this mailbox, if there is one.
     pub fn address_of(&self, mailbox: &MailboxName) -> Option<Address> {
         self.settings.naming.address_for(mailbox, self.domain())
     }
 
-    /// The host's name.
+    /// Returns the host name.
     pub fn domain(&self) -> &str {
         &self.settings.domain
     }
 
-    /// The mailbox of a recipient.
+    /// Returns the mailbox of a recipient.
     pub fn mailbox_of(&self, recipient: &Address) -> std::result::Result<MailboxName, NameError> {
         self.settings.naming.mailbox_for(recipient)
     }
@@ -176,7 +175,7 @@ impl Mailroom {
         timeout(USAGE_TIMEOUT, query).await.map_err(too_slow)?
     }
 
-    /// Marks a message as read or unread; false when there is none.
+    /// Marks a message as read or unread. Returns false if it does not exist.
     pub async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
         let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
         let change = async move {
@@ -189,7 +188,7 @@ impl Mailroom {
         run_to_completion(change).await
     }
 
-    /// Deletes a message; false when there is none.
+    /// Deletes a message. Returns false if it does not exist.
     pub async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<bool> {
         let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
         let change = async move {
@@ -201,7 +200,7 @@ impl Mailroom {
         run_to_completion(change).await
     }
 
-    /// Marks messages as read or unread; returns how many of them were there. After a failure, some of them are marked.
+    /// Marks messages as read or unread. Returns how many of them existed. After an error some of them are marked.
     pub async fn set_seen_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>, seen: bool) -> Result<usize> {
         let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
         let change = async move {
@@ -223,8 +222,8 @@ impl Mailroom {
         run_to_completion(change).await
     }
 
-    /// Deletes messages of a mailbox, for this reason; returns how many of them were there. After a failure, some of
-    /// them are gone.
+    /// Deletes messages of a mailbox and counts them under this cause. Returns how many of them existed. After an error
+    /// some of them are deleted.
     pub async fn remove_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>, cause: DeletionCause) -> Result<usize> {
         let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
         let change = async move {
@@ -241,23 +240,23 @@ impl Mailroom {
         run_to_completion(change).await
     }
 
-    /// Deletes everything in a mailbox; returns how much that was.
+    /// Deletes all messages of a mailbox. Returns their number. Messages that arrive during the purge stay.
     pub async fn purge(&self, mailbox: &MailboxName) -> Result<usize> {
         let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
         let change = async move {
-            // What arrives from now on stays.
+            // Messages that arrive from now on stay.
             let Some(latest) = desk.store.find(&mailbox, MessageSelector::Latest).await? else { return Ok(0) };
             desk.purge(&mailbox, latest.id).await
         };
         run_to_completion(change).await
     }
 
-    /// Deletes everything in the mailboxes that `concerned` names; returns how much that was. After a failure, some of it
-    /// is gone.
+    /// Deletes all messages of the mailboxes for which `concerned` returns true. Returns their number. After an error
+    /// some of them are deleted. Messages that arrive during the purge stay.
     pub async fn purge_everything(&self, concerned: impl Fn(&MailboxName) -> bool + Send + 'static) -> Result<usize> {
         let desk = self.inner.clone();
         let change = async move {
-            // What arrives from now on stays.
+            // Messages that arrive from now on stay.
             let last = desk.store.last_id().await?;
             let (mut count, mut patience) = (0, MAX_SUBSCRIBER_WAIT);
             let mut page = MailboxPage { limit: CHANGE_BATCH_SIZE, ..MailboxPage::ALL };
@@ -274,38 +273,40 @@ impl Mailroom {
         run_to_completion(change).await
     }
 
-    /// What has happened since the start, in numbers.
+    /// Returns the counters since the start.
     pub fn counts(&self) -> Counts {
         self.inner.counters.counts()
     }
 
-    /// Listens to one mailbox, or to all of them: first to the last stored messages that are still there, oldest first, and
-    /// then to everything that happens from now on. A listener who was cut off says where, and hears what happened since
-    /// instead of the last messages, if that is still known. Called within a runtime, which does the telling.
+    /// Subscribes to the events of one mailbox, or of all if `topic` is `None`. A subscriber first gets the last stored
+    /// messages that still exist, oldest first, and then every event from now on. With `resume` it gets the events
+    /// after that position instead, if they are still known. Must be called within a runtime, because a background task
+    /// sends the events.
     pub fn subscribe(&self, topic: Option<MailboxName>, resume: Option<Position>) -> Subscription {
         self.inner.hub.subscribe(topic, resume)
     }
 }
 
 impl Inner {
-    /// The hooks, where they have something to say at this point.
+    /// Returns the hooks, if they have one for this point.
     fn hooks(&self, point: HookPoint) -> Option<&dyn Hooks> {
         self.extensions.hooks.as_deref().filter(|hooks| hooks.has_hook(point))
     }
 
-    /// Removes these messages at the same time, and tells of all that are gone then, also when some could not be removed.
+    /// Deletes these messages concurrently. Publishes those that were deleted, also if others failed.
     async fn remove_batch(&self, mailbox: &MailboxName, ids: &[MessageId], cause: DeletionCause) -> Result<usize> {
         let remove = |store: Arc<dyn Store>, mailbox, id| async move { store.remove(&mailbox, id).await };
         let (removed, failure) = self.change_each(mailbox, ids, remove).await;
         let mut removed: Vec<Summary> = removed.into_iter().flatten().collect();
-        // They end in any order.
+        // The deletions finish in any order.
         removed.sort_unstable_by_key(|summary| summary.id);
         let count = removed.len();
         self.publish_deleted(cause, removed);
         failure.map_or(Ok(count), Err)
     }
 
-    /// Changes each of these messages, all at the same time. What was done comes back also when some could not be changed.
+    /// Changes each of these messages concurrently. Returns the results of the changes that succeeded, and the last
+    /// error.
     async fn change_each<T, F>(
         &self,
         mailbox: &MailboxName,
@@ -331,7 +332,7 @@ impl Inner {
         (done, failure)
     }
 
-    /// Deletes the messages of a mailbox up to this one, in steps.
+    /// Deletes the messages of a mailbox up to and including the id `last`, in batches.
     async fn purge(&self, mailbox: &MailboxName, last: MessageId) -> Result<usize> {
         let (mut count, mut patience) = (0, MAX_SUBSCRIBER_WAIT);
         loop {
@@ -346,7 +347,7 @@ impl Inner {
         }
     }
 
-    /// Deletes the messages of these mailboxes up to this one, in all of them at the same time.
+    /// Deletes the messages of these mailboxes up to and including the id `last`, in all mailboxes concurrently.
     async fn purge_each(self: &Arc<Self>, mailboxes: Vec<MailboxName>, last: MessageId) -> Result<usize> {
         let mut purges = JoinSet::new();
         for mailbox in mailboxes {

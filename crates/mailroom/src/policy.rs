@@ -1,32 +1,32 @@
-//! The built-in rules about domains: who may send, who may receive, and whose mail is kept.
+//! The built-in rules about domains: which senders and recipients are accepted, and which messages are stored.
 
 use restante_mail::address::Address;
 use restante_mail::envelope::ReversePath;
 use restante_mail::patterns::Patterns;
 
-/// What is done with the mail of which domains.
+/// The rules per domain.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// Whether recipients of unlisted domains are accepted.
     pub default_accept: bool,
-    /// Accepted although the default is not to.
+    /// Recipient domains that are accepted if `default_accept` is false.
     pub accept_domains: Domains,
-    /// Refused although the default is to accept.
+    /// Recipient domains that are refused if `default_accept` is true.
     pub reject_domains: Domains,
-    /// Senders of these domains are refused.
+    /// Sender domains that are refused.
     pub reject_origin_domains: Domains,
-    /// Whether mail for unlisted domains is kept.
+    /// Whether messages to unlisted domains are stored.
     pub default_store: bool,
-    /// Kept although the default is not to.
+    /// Recipient domains whose messages are stored if `default_store` is false.
     pub store_domains: Domains,
-    /// Accepted, and not kept, although the default is to keep.
+    /// Recipient domains whose messages are accepted and discarded if `default_store` is true.
     pub discard_domains: Domains,
 }
 
 /// A list of domains.
 pub type Domains = Patterns;
 
-/// Takes and keeps everything.
+/// Accepts and stores everything.
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Policy {
         }
     }
 
-    /// Whether mail to this recipient is kept.
+    /// Returns whether mail to this recipient is stored.
     pub fn stores(&self, recipient: &Address) -> bool {
         if self.default_store {
             !self.discard_domains.matches(recipient.domain())

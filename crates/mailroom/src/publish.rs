@@ -1,6 +1,7 @@
-//! Whoever wants to know of a change is told from here, once it is made. Where several nodes share a store, the node that made the
-//! change tells its observers, and everybody else is told what the feed of the store says, on all nodes: also what a node did
-//! itself comes back to it in this way, so that all hear everything once and in the same order.
+//! Publishes changes of the store as events, after they were made. If the store is not shared, a change is published by
+//! the mailroom that made it. If several nodes share a store, the node that made a change notifies its own
+//! `node_observers`. Everything else is published from the feed of the store, on every node. A node's own changes also
+//! come back through the feed, so all nodes publish each change once and in the same order.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,12 +15,13 @@ use crate::events::Event;
 use crate::hooks::Observer;
 use crate::{DeletionCause, Inner, Mailroom};
 
-/// How long it is waited for what a store tells first.
+/// How long a start waits for the backlog of the feed.
 const BACKLOG_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Mailroom {
-    /// Tells what happens in a shared store, for as long as the future is polled; once. Without it nobody here hears of mail, and
-    /// the store waits for somebody who listens. Where the store is not shared, there is nothing to follow, and it ends at once.
+    /// Publishes the changes of a shared store for as long as the future is polled. Call it once. Without it no
+    /// subscriber of this node gets events, and the feed of the store is not read. Returns at once if the store is not
+    /// shared.
     pub async fn follow_feed(&self) {
         let Some(mut feed) = self.lock_feed().take() else { return };
         while let Some(news) = feed.next().await {
@@ -27,9 +29,10 @@ impl Mailroom {
         }
     }
 
-    /// Tells what happened in a shared store before this node has started, which is to be done before anybody listens: who comes
-    /// earlier would take it for new, and who comes from another node would not be known. A store that says nothing has trouble,
-    /// and is not waited for.
+    /// Publishes the recent changes that a shared store reports first: those from before this node started. Call it
+    /// before clients are accepted. An earlier subscriber would get the backlog as new events, and the position of a
+    /// subscriber that comes from another node would not be known. Returns after [`BACKLOG_TIMEOUT`] if the store does
+    /// not respond.
     pub async fn read_feed_backlog(&self) {
         let Some(mut feed) = self.lock_feed().take() else { return };
         if let Ok(Some(news)) = timeout(BACKLOG_TIMEOUT, feed.next()).await {
@@ -76,7 +79,8 @@ impl Inner {
         self.counters.count_deleted(cause, count);
     }
 
-    /// Those who are told of what this mailroom does. Those who follow a shared store hear of it as the other nodes do.
+    /// The observers that are notified directly of changes made by this mailroom. If the store is shared,
+    /// `store_observers` are notified through the feed instead, like those of the other nodes.
     fn direct_observers(&self) -> impl Iterator<Item = &Arc<dyn Observer>> {
         let followers: &[_] = if self.is_shared { &[] } else { &self.extensions.store_observers };
         self.extensions.node_observers.iter().chain(followers)
@@ -117,7 +121,8 @@ impl Inner {
         }
     }
 
-    /// Nobody knows what happened: all look for themselves.
+    /// Handles a gap in the feed: changes happened that are not known. Every observer, waiting request and subscriber
+    /// has to query the store again.
     fn publish_missed(&self) {
         for follower in &self.extensions.store_observers {
             follower.events_missed();

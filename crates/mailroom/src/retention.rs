@@ -1,4 +1,4 @@
-//! Mail does not stay for ever: a task that lets go what is too old, a batch at a time.
+//! Retention: deletes messages that are too old, in batches.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use tokio::time::Instant;
 use crate::run_to_completion::run_to_completion;
 use crate::{DeletionCause, Mailroom};
 
-/// How often the oldest mail is looked at, which bounds how late it goes.
+/// How often the oldest messages are checked. A message is deleted at most about this late.
 const SCAN_INTERVAL: Duration = Duration::from_secs(1);
-/// How much goes at once. A store with one writer makes deliveries wait for a batch, so it is small; the next one follows
-/// at once, behind the deliveries that came meanwhile.
+/// The number of messages that are deleted at once. A store with one writer delays deliveries during a batch, so it is
+/// small. The next batch follows at once, after the deliveries that came meanwhile.
 const BATCH_SIZE: usize = 100;
-/// How long a round waits in all, so that those who listen can hear of everything that goes.
+/// How long one round waits in total for subscribers, so that they get every event.
 const MAX_SUBSCRIBER_WAIT: Duration = Duration::from_secs(1);
-/// How often trouble that lasts is told.
+/// How often a lasting error is logged.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 impl Mailroom {
-    /// Removes mail older than `period`, within about a second of its time, for as long as the future is polled.
+    /// Deletes messages older than `period`, about a second after they expire, for as long as the future is polled.
     pub async fn run_retention(&self, period: Duration) {
         let period = SignedDuration::try_from(period).unwrap_or(SignedDuration::MAX);
         let mut trouble = ErrorReminder::default();
@@ -38,9 +38,9 @@ impl Mailroom {
         }
     }
 
-    /// Removes what is older than the period now.
+    /// Deletes the messages that are older than `period` now.
     async fn expire(&self, period: SignedDuration) -> Result<()> {
-        // A period longer than history itself removes nothing.
+        // A period that reaches before the first representable time deletes nothing.
         let Ok(deadline) = Timestamp::now().checked_sub(period) else { return Ok(()) };
         if let Some(journal) = &self.journal {
             journal.expire_before(deadline);
@@ -74,12 +74,12 @@ impl Mailroom {
     }
 }
 
-/// Trouble with the store that was told, and when.
+/// When a store error was last logged, until the store works again.
 #[derive(Default)]
 struct ErrorReminder(Option<Instant>);
 
 impl ErrorReminder {
-    /// At its beginning, and from time to time while it lasts.
+    /// Returns whether an error should be logged now: the first one, and then once per [`LOG_INTERVAL`].
     fn is_log_due(&mut self, now: Instant) -> bool {
         if self.0.is_some_and(|told| now.duration_since(told) < LOG_INTERVAL) {
             return false;
@@ -88,7 +88,7 @@ impl ErrorReminder {
         true
     }
 
-    /// True once, when there was any.
+    /// Resets the state after a success. Returns true if errors were logged before.
     fn clear(&mut self) -> bool {
         self.0.take().is_some()
     }

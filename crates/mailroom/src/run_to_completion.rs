@@ -1,4 +1,4 @@
-//! A change of the store and its announcement run to their end, whoever stops listening.
+//! Runs a change of the store and its publication to completion, even if the caller is cancelled.
 
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,14 +8,15 @@ use std::task::{Context, Poll};
 use restante_store::{Result, StoreError};
 use tokio::runtime::Handle;
 
-/// A caller may leave at any moment, as a client that disconnects does, and a store that was asked by then changes all the
-/// same; nobody would be told. So when the caller leaves, what is left to do gets a task of its own. As long as the caller
-/// stays, it costs none.
+/// Wraps a store operation so that it completes once it was polled. A caller can be cancelled at any time, for example
+/// because its client disconnects. The store would still make the change, but its event would not be published. If the
+/// returned future is dropped after it started, the rest of the operation is moved to a new task. While the caller
+/// keeps polling, there is no extra task.
 pub(crate) fn run_to_completion<C: StoreOperation>(change: C) -> RunToCompletion<C> {
     RunToCompletion { operation: Some(Box::pin(change)), is_started: false }
 }
 
-/// What can be run to its end.
+/// A future that changes the store. Implemented for all suitable futures.
 pub(crate) trait StoreOperation: Future<Output = Result<Self::Value>> + Send + 'static {
     type Value: Send + 'static;
 }
@@ -24,9 +25,9 @@ impl<A: Send + 'static, C: Future<Output = Result<A>> + Send + 'static> StoreOpe
     type Value = A;
 }
 
-/// See [`to_the_end`].
+/// The future returned by [`run_to_completion`].
 pub(crate) struct RunToCompletion<C: StoreOperation> {
-    /// None when it has ended.
+    /// `None` after it completed.
     operation: Option<Pin<Box<C>>>,
     is_started: bool,
 }
@@ -39,7 +40,7 @@ impl<C: StoreOperation> Future for RunToCompletion<C> {
         let Some(change) = &mut self.operation else {
             return Poll::Ready(Err(incomplete_error("it has ended already")));
         };
-        // A panic is a failure of this change, as it is in a task, and not the end of the session that asked for it.
+        // A panic fails only this operation, as it would in a task, and not the session that started it.
         let ended = match catch_unwind(AssertUnwindSafe(|| change.as_mut().poll(context))) {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(ended)) => ended,
@@ -60,7 +61,7 @@ impl<C: StoreOperation> Drop for RunToCompletion<C> {
     }
 }
 
-/// The failure of a change that ended in the middle.
+/// Returns the error of an operation that did not complete.
 pub(crate) fn incomplete_error(cause: impl Display) -> StoreError {
     StoreError::Broken(format!("a change did not come to its end: {cause}"))
 }

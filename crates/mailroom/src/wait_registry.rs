@@ -1,6 +1,6 @@
-//! Those who wait for mail. A delivery wakes them directly and not through the hub, whose listeners are told at a pace:
-//! a test suite waits for every millisecond here. What they were waiting for they look up themselves; see
-//! [`crate::arrivals`].
+//! The requests that wait for mail. A delivery wakes them directly and not through the event hub, which sends events at
+//! a limited rate: clients of these requests are tests that measure milliseconds. After a wake-up the request queries
+//! the store itself, see [`crate::arrivals`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -13,37 +13,37 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// How many are woken at once. All of them look into the store and write an answer, which keeps the processors from the
-/// mail for some milliseconds.
+/// The number of requests that are woken at once. Each of them queries the store and writes a response, which occupies
+/// the processors for some milliseconds.
 const WAKE_BATCH_SIZE: usize = 256;
-/// How long the others wait for their turn.
+/// The pause between two batches.
 const WAKE_PAUSE: Duration = Duration::from_millis(1);
 
-/// See the file's documentation.
+/// All waiting requests, by mailbox.
 #[derive(Default)]
 pub(crate) struct WaitRegistry {
-    /// How many wait anywhere. As long as nobody does, a look at this is all that a delivery pays.
+    /// The number of tickets. While it is zero, a delivery only reads this counter.
     count: AtomicUsize,
     queues: Mutex<WaitQueues>,
 }
 
 #[derive(Default)]
 struct WaitQueues {
-    /// None of them is empty.
+    /// No queue in it is empty.
     by_mailbox: HashMap<MailboxName, WaitQueue>,
     next_number: u64,
 }
 
-/// Those who wait for one mailbox, by their tickets: who came first is woken first.
+/// The tickets of one mailbox by number, so that the first to wait is woken first.
 #[derive(Default)]
 struct WaitQueue {
     tickets: BTreeMap<u64, Arc<Notify>>,
-    /// Whether a task is about to wake them, and whether it has to begin again behind that.
+    /// Whether a task is waking the tickets, and whether it has to start again after that.
     is_waking: bool,
     wake_again: bool,
 }
 
-/// The place of one who waits. What happens in the mailbox from the moment it is taken wakes whoever has it.
+/// The registration of one waiting request. It is notified of every delivery to the mailbox after its registration.
 pub(crate) struct Ticket {
     registry: Arc<WaitRegistry>,
     mailbox: MailboxName,
@@ -63,7 +63,7 @@ impl WaitRegistry {
         Ticket { registry: self.clone(), mailbox: mailbox.clone(), number: ticket, notify: news }
     }
 
-    /// Something was stored in this mailbox.
+    /// Wakes the requests that wait for this mailbox, because a message was stored in it.
     pub(crate) fn wake_mailbox(self: &Arc<Self>, mailbox: &MailboxName) {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
@@ -85,7 +85,8 @@ impl WaitRegistry {
         runtime.spawn(self.clone().wake_in_batches(mailbox.clone(), end));
     }
 
-    /// Something may have been stored anywhere. Whoever comes from now on looks without being woken.
+    /// Wakes all requests, because a message may have been stored in any mailbox. A request that registers later
+    /// queries the store anyway.
     pub(crate) async fn wake_all(self: Arc<Self>) {
         let seats: Vec<_> =
             self.lock_queues().by_mailbox.values().flat_map(|room| room.tickets.values().cloned()).collect();
@@ -105,7 +106,7 @@ impl WaitRegistry {
         }
     }
 
-    /// Wakes the first of those with these tickets; who comes next, unless they were the last.
+    /// Wakes the first batch of the tickets in this range. Returns the range that remains, or `None` if all were woken.
     fn wake_batch(&self, mailbox: &MailboxName, tickets: Range<u64>) -> Option<Range<u64>> {
         let mut rooms = self.lock_queues();
         let newest = rooms.next_number;
@@ -128,8 +129,8 @@ impl WaitRegistry {
 }
 
 impl Ticket {
-    /// Waits until something was stored in the mailbox since the last time, or since the seat was taken. Whoever stops
-    /// waiting misses nothing. It may also turn out that there is nothing.
+    /// Waits until a message was stored in the mailbox since the last call, or since the registration. Cancel safe. A
+    /// wake-up may be spurious.
     pub(crate) async fn notified(&self) {
         self.notify.notified().await;
     }
@@ -191,7 +192,7 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(crowd[..WAKE_BATCH_SIZE].iter().all(has_news), "the first come first");
         assert_eq!(crowd.iter().filter(|seat| has_news(seat)).count(), 0);
-        // The next delivery comes while the others still wait for their turn.
+        // The next delivery comes while others still wait to be woken.
         waiters.wake_mailbox(&mailbox("ann"));
         sleep(WAKE_PAUSE * 9 + WAKE_PAUSE / 2).await;
         assert!(crowd[WAKE_BATCH_SIZE..].iter().all(has_news));

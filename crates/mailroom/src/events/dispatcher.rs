@@ -1,7 +1,7 @@
-//! The task that tells a hall. It is there while somebody listens, and it rests after every round for a multiple of the
-//! work that the round made, which grows with the rate at which mail comes: all listeners together take a tenth of one
-//! processor when it comes fast, however many they are, and more of it when hardly anything else is to be done. After a
-//! quiet time it tells at once.
+//! The task that sends events to one group of subscribers. It runs while the group has subscribers. After each shard it
+//! rests for a multiple of the estimated cost of the sends. The multiple grows with the delivery rate: if messages
+//! arrive fast, all subscribers together use a tenth of one processor, however many they are. If messages arrive slowly
+//! they may use more. After an idle time an event is sent at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use tokio::time::{Instant, sleep};
 
 use super::hub::{GroupKind, Hub};
 
-/// How much longer than its work a round's rest is when mail comes fast.
+/// The rest after a round as a multiple of its cost, at a high delivery rate.
 const MAX_REST_FACTOR: f64 = 9.0;
-/// With so many deliveries a second the rest is as long as the work, with twice as many twice as long.
+/// At this number of deliveries per second the rest is as long as the cost, at twice the rate twice as long.
 const BASE_DELIVERY_RATE: f64 = 1000.0;
-/// The shortest rest, so that events that come one by one are told together.
+/// The shortest rest, so that events in quick succession are sent together.
 const MIN_REST: Duration = Duration::from_millis(1);
 
-/// Tells the listeners of a hall, wing by wing, until there are none.
+/// Sends events to the subscribers of a group, shard by shard, until it has none.
 pub(super) async fn run(mut service: DispatcherGuard) {
     let (hub, kind) = (service.hub.clone(), service.kind);
     let mut pace = RestFactor::new(hub.deliveries());
     let mut first = 0;
     while let Some(mut wings) = hub.group(kind).shards() {
-        // Nobody is always the last to be told.
+        // Start with another shard each time, so that none is always the last.
         first = (first + 1) % wings.len();
         wings.rotate_left(first);
         let mut is_idle = true;
         for wing in wings {
             let Some(work) = hub.dispatch(&wing) else { continue };
             is_idle = false;
-            // Also behind those who were cut off, who come again at once: without this rest, mail that comes too fast for a
-            // thousand listeners would have them all come and go a thousand times a second.
+            // Rest also after subscribers were disconnected. They reconnect at once: if messages arrive too fast for a
+            // thousand subscribers, they would otherwise all reconnect a thousand times per second.
             if !work.is_zero() {
                 sleep(work.mul_f64(pace.update(hub.deliveries()))).await;
             }
@@ -42,11 +42,12 @@ pub(super) async fn run(mut service: DispatcherGuard) {
             sleep(MIN_REST).await;
         }
     }
-    // The hall knows already, and somebody may have come and started another task since.
+    // The group knows that this task has ended, and may already have another one.
     service.is_finished = true;
 }
 
-/// A hall that is being served. When the task is dropped or panics, or never begins, it is known to be served no more.
+/// Marks a group as served by a dispatcher. If the task is dropped, panics or never starts, the group is marked as not
+/// served.
 pub(super) struct DispatcherGuard {
     hub: Arc<Hub>,
     kind: GroupKind,
@@ -67,7 +68,7 @@ impl Drop for DispatcherGuard {
     }
 }
 
-/// How fast mail comes.
+/// Measures the delivery rate.
 struct RestFactor {
     since: Instant,
     deliveries: u64,
@@ -75,14 +76,14 @@ struct RestFactor {
 }
 
 impl RestFactor {
-    /// How often the rate is looked at anew.
+    /// How often the rate is measured.
     const SAMPLE_PERIOD: Duration = Duration::from_millis(20);
 
     fn new(deliveries: u64) -> Self {
         Self { since: Instant::now(), deliveries, factor: 1.0 }
     }
 
-    /// How much longer than the work a rest is, when there have been so many deliveries.
+    /// Returns the rest as a multiple of the cost, given the total number of deliveries.
     fn update(&mut self, deliveries: u64) -> f64 {
         let elapsed = self.since.elapsed();
         if elapsed >= Self::SAMPLE_PERIOD {

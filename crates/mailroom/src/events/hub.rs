@@ -1,4 +1,4 @@
-//! The hub: what happens is put in order here, and who wants to know comes here. The telling itself is in `fan_out`.
+//! The event hub: puts events in order and registers subscribers. Sending them is in `dispatcher`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,37 +13,38 @@ use super::ring::{self, Ring};
 use super::subscriber_group::{Shard, SubscriberGroup};
 use super::{Event, Lagged, Position, PublishedEvent};
 
-/// How many deletions are remembered for messages that are not announced yet. Under load some delivery is always under
-/// way, so this is how many usually are.
+/// The number of deletions that are remembered for messages whose storing is not published yet. Under load some
+/// delivery is always in progress, so this limit is usually reached.
 const MAX_EARLY_DELETIONS: usize = 1024;
-/// How many events a listener who is behind looks at while delivery waits for it.
+/// The number of events that a subscriber reads from the ring at once while it catches up. Deliveries wait meanwhile.
 const CATCH_UP_BATCH: u64 = 256;
-/// How many events are looked at in one round of telling.
+/// The number of events that are read for one round of a dispatcher.
 const DISPATCH_BATCH: u64 = 8192;
-/// How many events listeners may be behind before those who can wait do so; less than the ring has room for.
+/// The number of unsent events above which bulk operations wait for subscribers. It is smaller than the capacity of the
+/// ring.
 const MAX_BACKLOG: u64 = 4096;
-/// How long they wait at once.
+/// How often a waiting bulk operation checks the backlog.
 const BACKLOG_POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// The run of all nodes of a shared store; see [`Position`].
+/// The run number of all nodes of a shared store; see [`Position`].
 const SHARED_RUN: u64 = 0;
-/// How far the clock of a shared store may be from the one here.
+/// The largest difference between the clock of a shared store and the local clock.
 const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(1);
 
 pub(crate) struct Hub {
     run: u64,
     history: usize,
-    /// Guards the order too: history and ring always agree about what comes first. Never held while listeners are told.
+    /// Also guards the order: history and ring always agree about it. Never held while events are sent.
     state: Mutex<State>,
     everything: SubscriberGroup,
     mailboxes: SubscriberGroup,
 }
 
-/// What a hall listens to.
+/// The mailboxes that the subscribers of a group listen to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroupKind {
-    /// All events.
+    /// All mailboxes.
     Everything,
-    /// Those of single mailboxes.
+    /// Single mailboxes.
     Mailboxes,
 }
 
@@ -53,51 +54,51 @@ impl GroupKind {
     }
 }
 
-/// Between the store's change and its announcement another task can overtake: a message may be deleted by the one before
-/// it is announced by the other. So as long as deliveries are under way, deletions are remembered. What a shared store tells
-/// is in order.
+/// Between a change of the store and its publication another task can overtake: the deletion of a message may be
+/// published before its storing. So while deliveries are in progress, deletions are remembered. The changes of a shared
+/// store are already in order.
 #[derive(Default)]
 struct State {
     ring: Ring,
-    /// How many messages were stored.
+    /// The number of stored messages.
     deliveries: u64,
-    /// The last stored messages that are still there.
+    /// The last stored messages that still exist.
     history: BTreeMap<MessageKey, Arc<PublishedEvent>>,
     deliveries_in_progress: usize,
-    /// By id, because it is the newest messages that may not be announced yet: the lowest ids are forgotten first.
+    /// Ordered by id. The storing of the newest messages may not be published yet, so the lowest ids are dropped first.
     early_deletions: BTreeSet<MessageKey>,
 }
 
 /// A message, ordered by its time of arrival.
 type MessageKey = (MessageId, MailboxName);
 
-/// A delivery between its way into the store and its announcement.
+/// A delivery that is stored but not yet published.
 pub(crate) struct DeliveryGuard<'a>(&'a Hub);
 
-/// Where a new listener begins.
+/// Where a new subscriber starts.
 pub(super) enum StartPoint {
-    /// With the event of this place.
+    /// At the event with this sequence number.
     From(u64),
-    /// With these messages, oldest first, and then with the event of this place.
+    /// With these messages, oldest first, and then at the event with the sequence number `next`.
     History { messages: VecDeque<Weak<PublishedEvent>>, next: u64 },
 }
 
-/// What a listener who is behind gets of the ring at once.
+/// A batch of events from the ring, for a subscriber that catches up.
 pub(super) struct CatchUpBatch {
     pub(super) events: VecDeque<Weak<PublishedEvent>>,
-    /// Where it goes on.
+    /// The sequence number to continue at.
     pub(super) cursor: u64,
-    /// Whether there is more to get in this way.
+    /// Whether the ring has more events to catch up with.
     pub(super) has_more: bool,
 }
 
 impl Hub {
-    /// For events that are announced here, and numbered by this run of the server.
+    /// Creates a hub for events that are published by this process and numbered by it.
     pub(crate) fn new(history: usize) -> Arc<Self> {
         Self::with_run(to_micros(Timestamp::now()), history)
     }
 
-    /// For the events of a shared store, which numbers them.
+    /// Creates a hub for the events of a shared store, which numbers them.
     pub(crate) fn for_shared_store(history: usize) -> Arc<Self> {
         Self::with_run(SHARED_RUN, history)
     }
@@ -112,7 +113,7 @@ impl Hub {
         })
     }
 
-    /// Begins a delivery; what it stores is announced before the returned value is dropped.
+    /// Marks a delivery as in progress. Its messages must be published before the guard is dropped.
     pub(crate) fn begin_delivery(&self) -> DeliveryGuard<'_> {
         self.lock_state().deliveries_in_progress += 1;
         DeliveryGuard(self)
@@ -140,12 +141,13 @@ impl Hub {
         self.notify_dispatchers(state);
     }
 
-    /// Everything will be told that happened in a shared store behind this number; of what was before, not all is known.
+    /// Sets the number in the feed of a shared store after which all events are published. Events before it may be
+    /// incomplete.
     pub(crate) fn set_history_start(&self, number: u64) {
         self.lock_state().ring.set_dropped_up_to(self.position(number));
     }
 
-    /// Something happened in a shared store, which tells everything once and in the order of these numbers.
+    /// Publishes an event of a shared store, which reports each event once and in the order of these numbers.
     pub(crate) fn publish_numbered(&self, number: u64, event: Event) {
         let mut state = self.lock_state();
         state.ring.set_dropped_up_to(self.position(number.saturating_sub(1)));
@@ -153,8 +155,8 @@ impl Hub {
         self.notify_dispatchers(state);
     }
 
-    /// Something happened in a shared store that cannot be told any more. So everybody who listens has missed something, and
-    /// nobody knows which messages of the history are still there.
+    /// Records that events of a shared store were lost. All subscribers have missed something, and it is not known
+    /// which messages of the history still exist.
     pub(crate) fn events_missed(&self) {
         let mut state = self.lock_state();
         state.ring.clear_with_gap();
@@ -162,12 +164,13 @@ impl Hub {
         self.notify_dispatchers(state);
     }
 
-    /// The place that the next event gets.
+    /// Returns the sequence number of the next event.
     pub(super) fn next_seq(&self) -> u64 {
         self.lock_state().ring.next_seq()
     }
 
-    /// What a new listener hears first: what came behind `resume` when that is still known, and otherwise the history.
+    /// Returns where a new subscriber starts: after `resume` if all events since then are still known, otherwise with
+    /// the history.
     pub(super) fn start_point(&self, topic: Option<&MailboxName>, resume: Option<Position>) -> StartPoint {
         let state = self.lock_state();
         let next = state.ring.next_seq();
@@ -181,15 +184,15 @@ impl Hub {
         StartPoint::History { messages: history.into_iter().map(Arc::downgrade).collect(), next }
     }
 
-    /// Whether a listener can have got this position from here, or from another node that shares the store, which may have
-    /// heard of more.
+    /// Returns whether this hub can have issued this position, or another node of the shared store, which may know
+    /// later events.
     fn is_valid_position(&self, ring: &Ring, position: Position) -> bool {
         let elsewhere = (self.run == SHARED_RUN).then(|| self.position(to_micros(Timestamp::now() + MAX_CLOCK_SKEW)));
         position.run == self.run && Some(position) <= ring.last_position().max(elsewhere)
     }
 
-    /// Waits until the listeners were told almost everything, as long as there is patience; returns what is left of it. For
-    /// those who make many events at once and can wait, which deliveries cannot.
+    /// Waits until the subscribers have almost no unsent events, at most for `budget`. Returns what is left of
+    /// `budget`. Operations that publish many events call it; deliveries cannot wait.
     pub(crate) async fn wait_for_subscribers(&self, mut patience: Duration) -> Duration {
         while self.backlog() > MAX_BACKLOG && !patience.is_zero() {
             let pause = BACKLOG_POLL_INTERVAL.min(patience);
@@ -199,15 +202,15 @@ impl Hub {
         patience
     }
 
-    /// How far behind those are who were told the least.
+    /// Returns the number of events that the slowest group has not got.
     fn backlog(&self) -> u64 {
         let next = self.lock_state().ring.next_seq();
         let told = [&self.everything, &self.mailboxes].into_iter().filter_map(SubscriberGroup::dispatched_up_to).min();
         told.map_or(0, |told| next.saturating_sub(told))
     }
 
-    /// Tells a wing what is new, or cuts it off when that is gone already; returns the work that this makes, or nothing when
-    /// there is nothing new.
+    /// Sends new events to a shard, or disconnects its subscribers if the events are no longer in the ring. Returns the
+    /// estimated cost, or `None` if there are no new events.
     pub(super) fn dispatch(&self, wing: &Shard) -> Option<Duration> {
         let from = wing.dispatched_up_to();
         let state = self.lock_state();
@@ -221,12 +224,12 @@ impl Hub {
         (!events.is_empty()).then(|| wing.dispatch(&events))
     }
 
-    /// How many messages were stored since the start.
+    /// Returns the number of messages stored since the start.
     pub(super) fn deliveries(&self) -> u64 {
         self.lock_state().deliveries
     }
 
-    /// The position of the event before this place, if it is still known.
+    /// Returns the position of the event before this sequence number, if it is still known.
     pub(super) fn position_before(&self, place: u64) -> Option<Position> {
         self.lock_state().ring.position_before(place)
     }
@@ -238,7 +241,8 @@ impl Hub {
         }
     }
 
-    /// What a wing was told from here on, for a listener who did not hear it.
+    /// Returns events that the shard has already sent, from the sequence number `from` on, for a subscriber that did
+    /// not receive them.
     pub(super) fn catch_up_batch(
         &self,
         wing: &Shard,
@@ -255,7 +259,7 @@ impl Hub {
         Ok(CatchUpBatch { events: events.map(Arc::downgrade).collect(), cursor: to, has_more: to < told })
     }
 
-    /// Puts an event behind all others. Without a number it gets that of its place.
+    /// Appends an event. Without a number it gets its sequence number.
     fn append(&self, state: &mut State, number: Option<u64>, event: Event) {
         let (key, is_stored) = (message_key(event.summary()), matches!(event, Event::Stored(_)));
         let position = self.position(number.unwrap_or(state.ring.next_seq()));
@@ -268,7 +272,7 @@ impl Hub {
         }
     }
 
-    /// Lets those know who tell the listeners.
+    /// Wakes the dispatchers and limits the history.
     fn notify_dispatchers(&self, mut state: MutexGuard<'_, State>) {
         if state.history.len() > self.history {
             state.history.pop_first();

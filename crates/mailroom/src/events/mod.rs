@@ -1,9 +1,9 @@
-//! What happened, for whoever listens. Delivery only appends to a short ring; a task of its own tells the listeners, at a
-//! pace that leaves the processors to the mail. A listener who falls behind is told so and never slows anybody else.
+//! Events for subscribers. A delivery only appends to a short ring. A separate task sends the events, at a rate that
+//! leaves the processors to deliveries. A subscriber that falls behind is notified of it and never delays others.
 //!
-//! The ring owns the events, and beside it only the history does, so what listeners do or do not read takes no memory: they
-//! hold weak references, and a listener who finds one dead has fallen behind. No wire format is known here, but a place is kept for
-//! one, so that an event is rendered once for all who listen.
+//! Only the ring and the history own events. Subscribers hold weak references, so what they do not read takes no
+//! memory; a dead reference means that the subscriber has fallen behind. This module contains no wire format, but an
+//! event caches its rendered form, so that it is rendered once for all subscribers.
 
 mod dispatcher;
 mod hub;
@@ -24,17 +24,17 @@ use restante_mail::naming::MailboxName;
 pub(crate) use hub::Hub;
 pub use subscription::Subscription;
 
-/// A change of what the store holds.
+/// A change of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A message was stored.
     Stored(Summary),
-    /// A message was deleted: by a reader, by age, by the cap or by the bound.
+    /// A message was deleted: by a client, by retention or by a limit.
     Deleted(Summary),
 }
 
 impl Event {
-    /// The message that it happened to.
+    /// Returns the summary of the message.
     pub fn summary(&self) -> &Summary {
         match self {
             Self::Stored(summary) | Self::Deleted(summary) => summary,
@@ -46,10 +46,10 @@ impl Event {
     }
 }
 
-/// An event in its place among all others.
+/// An event with its position.
 #[derive(Debug)]
 pub struct PublishedEvent {
-    /// Its place in the ring.
+    /// The sequence number in the ring.
     seq: u64,
     position: Position,
     event: Event,
@@ -61,28 +61,28 @@ impl PublishedEvent {
         Self { seq, position, event, rendered: OnceLock::new() }
     }
 
-    /// Where it stands.
+    /// Returns the position.
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// What happened.
+    /// Returns the event.
     pub fn event(&self) -> &Event {
         &self.event
     }
 
-    /// The form in which it is sent: the first who asks renders it, and the others get the same bytes. All who ask must
-    /// therefore mean the same form.
+    /// Returns the rendered form. The first call renders it, later calls return the same bytes. All callers must
+    /// therefore use the same format.
     pub fn rendered(&self, render: impl FnOnce(&Event) -> Bytes) -> Bytes {
         self.rendered.get_or_init(|| render(&self.event)).clone()
     }
 }
 
-/// A place in the order of all events, by which a listener can go on where it was cut off. It prints as `{run}-{number}`.
+/// A position in the order of all events. A subscriber can resume after it. It is displayed as `{run}-{number}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// Tells this run of the server from those before it, whose events nobody remembers. Zero where all nodes of a shared
-    /// store number the events in the same way, in every run.
+    /// Distinguishes this run of the server from earlier ones, whose events are lost. Zero for a shared store, whose
+    /// numbers are valid on all nodes and in every run.
     run: u64,
     number: u64,
 }
@@ -93,7 +93,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// The text is no position.
+/// The error of a text that is not a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidPosition;
 
@@ -109,6 +109,6 @@ impl FromStr for Position {
     }
 }
 
-/// The listener is so far behind that it has missed something.
+/// The error of a subscriber that has missed events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lagged;

@@ -1,20 +1,20 @@
-//! The last events within bounds of number and of memory. Their places are counted without gaps; their positions, by which those
-//! who come back say how far they got, ascend and may have gaps.
+//! The last events, limited in number and memory. Their sequence numbers have no gaps. Their positions, which a
+//! subscriber gives to resume, ascend and may have gaps.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::{Event, Position, PublishedEvent};
 
-/// How many events are kept while somebody listens. This is how far behind a listener can be.
+/// The number of events that are kept while there are subscribers. A subscriber can be this far behind.
 pub(super) const CAPACITY_WITH_SUBSCRIBERS: usize = 16 * 1024;
-/// How many are kept otherwise, for listeners who come back.
+/// The number that is kept without subscribers, for those that reconnect.
 pub(super) const CAPACITY_WITHOUT_SUBSCRIBERS: usize = 4 * 1024;
-/// How many go at once where there are too many, so that nobody waits for it.
+/// The number of events that one push removes if there are too many, so that a push stays short.
 const MAX_EVICTIONS_PER_PUSH: usize = 2;
-/// How much memory they may take, roughly. Only mails with very long headers ever come near it.
+/// The approximate limit of their memory. Only messages with very long headers come near it.
 const MAX_BYTES: usize = 16 << 20;
-/// What an event takes beside its texts, roughly.
+/// The approximate size of an event without its texts.
 const EVENT_OVERHEAD_BYTES: usize = 512;
 
 #[derive(Default)]
@@ -22,12 +22,12 @@ pub(super) struct Ring {
     events: VecDeque<Arc<PublishedEvent>>,
     next_seq: u64,
     bytes: usize,
-    /// The position behind which every event is here; none as long as none is gone.
+    /// All events after this position are in the ring. `None` if no event was dropped.
     dropped_up_to: Option<Position>,
 }
 
 impl Ring {
-    /// Appends an event, and lets go what has no room beside it.
+    /// Appends an event and drops old ones above the limits.
     pub(super) fn push(&mut self, position: Position, event: Event, capacity: usize) -> Arc<PublishedEvent> {
         self.bytes += event_bytes(&event);
         let crowd = (self.events.len() + 1).saturating_sub(capacity).min(MAX_EVICTIONS_PER_PUSH);
@@ -50,33 +50,33 @@ impl Ring {
         }
     }
 
-    /// Notes that not everything is known up to this position, unless that is known of another one.
+    /// Records that events up to this position may be missing. Has no effect if a position is already recorded.
     pub(super) fn set_dropped_up_to(&mut self, position: Position) {
         self.dropped_up_to.get_or_insert(position);
     }
 
-    /// Forgets everything, and leaves a place for what is not known: whoever has not come to the place behind it has missed
-    /// something.
+    /// Drops all events and skips one sequence number for those that are not known. A subscriber that has not reached
+    /// the number after it has missed something.
     pub(super) fn clear_with_gap(&mut self) {
         *self = Self { next_seq: self.next_seq + 1, ..Self::default() };
     }
 
-    /// The place of the oldest event that is here, or of the next one when none is.
+    /// Returns the sequence number of the oldest event in the ring, or of the next event if the ring is empty.
     pub(super) fn oldest_seq(&self) -> u64 {
         self.next_seq - self.events.len() as u64
     }
 
-    /// The place that the next event gets.
+    /// Returns the sequence number of the next event.
     pub(super) fn next_seq(&self) -> u64 {
         self.next_seq
     }
 
-    /// The position of the last event, if there was any.
+    /// Returns the position of the last event, if there was one.
     pub(super) fn last_position(&self) -> Option<Position> {
         self.position_before(self.next_seq)
     }
 
-    /// The position of the event before this place, if it is still known.
+    /// Returns the position of the event before this sequence number, if it is still known.
     pub(super) fn position_before(&self, place: u64) -> Option<Position> {
         let count = usize::try_from(place.checked_sub(self.oldest_seq())?).ok()?;
         match count.checked_sub(1) {
@@ -85,14 +85,15 @@ impl Ring {
         }
     }
 
-    /// The place of the first event behind this position; none when there may have been others that are not here.
+    /// Returns the sequence number of the first event after this position. Returns `None` if events after it may be
+    /// missing from the ring.
     pub(super) fn first_seq_after(&self, position: Position) -> Option<u64> {
         let is_known = self.dropped_up_to.map_or(!self.events.is_empty(), |gone| gone <= position);
         let count = self.events.partition_point(|told| told.position() <= position);
         is_known.then(|| self.oldest_seq() + count as u64)
     }
 
-    /// The events from one place up to another, as far as they are here.
+    /// Returns the events from the sequence number `from` up to `to`, exclusive, as far as they are in the ring.
     pub(super) fn range(&self, from: u64, to: u64) -> impl Iterator<Item = &Arc<PublishedEvent>> {
         let index = |place: u64| {
             let index = place.clamp(self.oldest_seq(), self.next_seq) - self.oldest_seq();
@@ -103,7 +104,7 @@ impl Ring {
     }
 }
 
-/// The texts count twice, because there is the rendered form as well.
+/// Returns the approximate size of an event. The texts count twice because of the rendered form.
 fn event_bytes(event: &Event) -> usize {
     EVENT_OVERHEAD_BYTES + 2 * event.summary().headline.text_len()
 }

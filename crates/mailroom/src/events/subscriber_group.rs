@@ -1,6 +1,6 @@
-//! Where listeners sit. Those who listen to everything and those who listen to single mailboxes have a hall each, so that
-//! the ones cannot be late because of the others. A hall has wings of a few dozen listeners, which are told one after the
-//! other: to wake a thousand at once would keep the processors from the mail for too long.
+//! Groups of subscribers. Subscribers to all mailboxes and subscribers to single mailboxes are separate groups, so that
+//! neither delays the other. A group is divided into shards of a few dozen subscribers, which get events one after the
+//! other: waking a thousand tasks at once would occupy the processors for too long.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -13,52 +13,52 @@ use tokio::sync::{Notify, broadcast};
 
 use super::PublishedEvent;
 
-/// How many listeners a wing has at most.
+/// The largest number of subscribers in a shard.
 const MAX_SHARD_SUBSCRIBERS: usize = 64;
-/// How many events the channel of everything holds; a listener who needs older ones looks for them in the ring.
+/// The capacity of the channel for all mailboxes. A subscriber that needs older events reads them from the ring.
 const ALL_CHANNEL_CAPACITY: usize = 512;
-/// How many the channel of a mailbox holds. There may be very many of these, and all of it is allocated at once.
+/// The capacity of the channel for one mailbox. There may be very many of these, and the capacity is allocated at once.
 const MAILBOX_CHANNEL_CAPACITY: usize = 32;
-/// How often something is told to a wing in one round: the listeners of each event, added up.
+/// The number of sends to a shard in one round: the sum of the receivers of each event.
 const MAX_SENDS_PER_ROUND: usize = 1 << 14;
 
-/// What it takes to wake a listener and to write to it, measured on a common machine.
+/// The estimated cost of waking a subscriber and writing to it, measured on a common machine.
 const WAKE_COST: Duration = Duration::from_micros(80);
-/// What it takes to render an event, which is done once for all who hear it.
+/// The cost of rendering an event, which is done once for all subscribers.
 const RENDER_COST: Duration = Duration::from_micros(3);
-/// What an event takes on its way through one listener.
+/// The cost of one event for one subscriber.
 const SEND_COST: Duration = Duration::from_nanos(1500);
-/// What it takes to cut a listener off, which connects again at once and hears the history.
+/// The cost of disconnecting a subscriber, which reconnects at once and gets the history.
 const DISCONNECT_COST: Duration = Duration::from_millis(1);
 
 pub(super) type EventReceiver = broadcast::Receiver<ChannelItem>;
 
-/// What goes through a channel.
+/// An item of a channel.
 #[derive(Clone)]
 pub(super) struct ChannelItem {
     pub(super) seq: u64,
     pub(super) event: Weak<PublishedEvent>,
 }
 
-/// See the file's documentation.
+/// The subscribers to all mailboxes, or those to single mailboxes.
 #[derive(Default)]
 pub(super) struct SubscriberGroup {
     state: Mutex<GroupState>,
     subscriber_count: AtomicUsize,
-    /// Wakes the task that tells this hall.
+    /// Wakes the dispatcher of this group.
     pub(super) dispatcher_wakeup: Notify,
 }
 
 #[derive(Default)]
 struct GroupState {
-    /// None of them is empty.
+    /// No shard in it is empty.
     shards: Vec<Arc<Shard>>,
-    /// Whether there is a task that tells them.
+    /// Whether a dispatcher task runs for this group.
     has_dispatcher: bool,
 }
 
 impl SubscriberGroup {
-    /// A seat for one more listener. It will be told everything from the event of the place `next` on.
+    /// Adds a subscriber. It will get all events from the sequence number `next` on.
     pub(super) fn join(&self, topic: Option<&MailboxName>, next: u64) -> (Arc<Shard>, EventReceiver) {
         let mut seats = self.lock_state();
         let found = seats.shards.iter().find_map(|wing| Some((wing.clone(), wing.try_join(topic)?)));
@@ -72,7 +72,7 @@ impl SubscriberGroup {
         seat
     }
 
-    /// Gives a seat back, behind the last use of its channel.
+    /// Removes a subscriber. Its receiver must have been dropped before.
     pub(super) fn leave(&self, wing: &Arc<Shard>, topic: Option<&MailboxName>) {
         let mut seats = self.lock_state();
         self.subscriber_count.fetch_sub(1, Ordering::Relaxed);
@@ -84,36 +84,37 @@ impl SubscriberGroup {
         }
     }
 
-    /// Whether the task that tells this hall is still to be started, which is then up to the caller.
+    /// Returns true if the group has no dispatcher. The caller must then start one.
     pub(super) fn claim_dispatcher(&self) -> bool {
         !std::mem::replace(&mut self.lock_state().has_dispatcher, true)
     }
 
-    /// The wings; when there are none, the task that asks is no longer wanted.
+    /// Returns the shards. Returns `None` if there are none: the calling dispatcher must then end.
     pub(super) fn shards(&self) -> Option<Vec<Arc<Shard>>> {
         let mut seats = self.lock_state();
         seats.has_dispatcher = !seats.shards.is_empty();
         seats.has_dispatcher.then(|| seats.shards.clone())
     }
 
-    /// Notes that the task has ended, in whatever way.
+    /// Records that the dispatcher has ended.
     pub(super) fn dispatcher_stopped(&self) {
         self.lock_state().has_dispatcher = false;
     }
 
-    /// The place of the first event that some wing was not told; none when nobody listens.
+    /// Returns the sequence number of the first event that some shard has not got. Returns `None` if there are no
+    /// subscribers.
     pub(super) fn dispatched_up_to(&self) -> Option<u64> {
         self.lock_state().shards.iter().map(|wing| wing.dispatched_up_to()).min()
     }
 
-    /// Tells the task that there is something to tell, if anybody listens.
+    /// Wakes the dispatcher if there are subscribers.
     pub(super) fn wake_dispatcher(&self) {
         if self.has_subscribers() {
             self.dispatcher_wakeup.notify_one();
         }
     }
 
-    /// Whether anybody sits here.
+    /// Returns whether there are subscribers.
     pub(super) fn has_subscribers(&self) -> bool {
         self.subscriber_count.load(Ordering::Relaxed) > 0
     }
@@ -123,25 +124,25 @@ impl SubscriberGroup {
     }
 }
 
-/// Listeners who are told at the same time.
+/// Subscribers that get events at the same time.
 pub(super) struct Shard(Mutex<ShardState>);
 
 struct ShardState {
     subscriber_count: usize,
-    /// Up to where they were told.
+    /// The sequence number of the next event to send.
     next_seq: u64,
     topics: Topics,
 }
 
 impl Shard {
-    /// A wing, and the seat of its first listener.
+    /// Creates a shard with its first subscriber.
     fn with_subscriber(topic: Option<&MailboxName>, next: u64) -> (Self, EventReceiver) {
         let mut topics = Topics::default();
         let channel = topics.join(topic);
         (Self(Mutex::new(ShardState { subscriber_count: 1, next_seq: next, topics })), channel)
     }
 
-    /// A seat, if there is one.
+    /// Adds a subscriber. Returns `None` if the shard is full.
     fn try_join(&self, topic: Option<&MailboxName>) -> Option<EventReceiver> {
         let mut state = self.lock_state();
         if state.subscriber_count >= MAX_SHARD_SUBSCRIBERS {
@@ -151,12 +152,12 @@ impl Shard {
         Some(state.topics.join(topic))
     }
 
-    /// A new channel for one who has a seat.
+    /// Returns a new receiver for a subscriber of this shard.
     pub(super) fn rejoin(&self, topic: Option<&MailboxName>) -> EventReceiver {
         self.lock_state().topics.join(topic)
     }
 
-    /// Returns how many are left.
+    /// Removes a subscriber. Returns how many are left.
     fn leave(&self, topic: Option<&MailboxName>) -> usize {
         let mut state = self.lock_state();
         state.topics.prune(topic);
@@ -164,13 +165,13 @@ impl Shard {
         state.subscriber_count
     }
 
-    /// The place of the first event that these listeners were not told.
+    /// Returns the sequence number of the next event to send.
     pub(super) fn dispatched_up_to(&self) -> u64 {
         self.lock_state().next_seq
     }
 
-    /// Tells the first of these events, which follow those that were told before, and as many as are enough for one round.
-    /// Returns the work that this makes.
+    /// Sends as many of these events as one round allows. They must follow the events that were sent before. Returns
+    /// the estimated cost.
     pub(super) fn dispatch(&self, events: &[Arc<PublishedEvent>]) -> Duration {
         let mut state = self.lock_state();
         let mut round = DispatchRound::default();
@@ -184,8 +185,8 @@ impl Shard {
         round.cost()
     }
 
-    /// Ends all channels, because the events before `next` cannot be told any more: everybody then knows that something
-    /// may have been missed. Returns the work that this makes.
+    /// Closes all channels, because the events before `next` are lost. Every subscriber then knows that it may have
+    /// missed something. Returns the estimated cost.
     pub(super) fn disconnect_all(&self, next: u64) -> Duration {
         let mut state = self.lock_state();
         state.next_seq = next;
@@ -198,7 +199,7 @@ impl Shard {
     }
 }
 
-/// The channels of a wing, one for everything and one for each mailbox.
+/// The channels of a shard: one for all mailboxes and one for each single mailbox.
 #[derive(Default)]
 struct Topics {
     all: Option<broadcast::Sender<ChannelItem>>,
@@ -216,7 +217,7 @@ impl Topics {
         }
     }
 
-    /// Forgets a topic that nobody listens to any more.
+    /// Removes the channel of a topic without receivers.
     fn prune(&mut self, topic: Option<&MailboxName>) {
         match topic {
             None => {
@@ -236,14 +237,14 @@ impl Topics {
         let mailbox = &told.event().summary().mailbox;
         let here = self.mailboxes.get(mailbox);
         let note = || ChannelItem { seq: told.seq, event: Arc::downgrade(told) };
-        // An error says that nobody listens any more.
+        // An error means that there are no receivers.
         let tell = |channel: &broadcast::Sender<ChannelItem>| channel.send(note()).unwrap_or(0);
         round.add_sends(None, self.all.as_ref().map_or(0, tell));
         round.add_sends(Some(mailbox), here.map_or(0, tell));
     }
 }
 
-/// What was told at once.
+/// The sends of one round, for the estimate of their cost.
 #[derive(Default)]
 struct DispatchRound<'a> {
     topics: HashSet<Option<&'a MailboxName>>,
@@ -290,7 +291,7 @@ mod tests {
     #[test]
     fn rounds_shrink_as_listeners_come() {
         let events = events(1000);
-        // listeners to everything, to the mailbox of the events, and to another one
+        // subscribers to all mailboxes, to the mailbox of the events, and to another mailbox
         let table = [(0, 0, 0, 1000), (1, 1, 1, 1000), (0, 0, 63, 1000), (63, 0, 0, 261), (32, 31, 0, 261)];
         for (all, bob, ann, expected) in table {
             let (wing, _eve) = Shard::with_subscriber(Some(&name("eve")), 0);

@@ -1,4 +1,4 @@
-//! The listener's end: first what it missed, then what happens, each event once and in order.
+//! The subscriber's end: first the history or the missed events, then new events, each once and in order.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -12,25 +12,26 @@ use super::hub::{CatchUpBatch, GroupKind, Hub, StartPoint};
 use super::subscriber_group::{ChannelItem, EventReceiver, Shard};
 use super::{Lagged, Position, PublishedEvent};
 
-/// Somebody who listens to one mailbox or to all of them.
+/// A subscription to the events of one mailbox or of all.
 pub struct Subscription {
-    /// What comes first. A message of it that is gone meanwhile is history no more.
+    /// The history, which comes first. A message that is deleted meanwhile is skipped.
     history: VecDeque<Weak<PublishedEvent>>,
-    /// What comes before the channel: a piece of the ring.
+    /// Events to return before the receiver is read.
     ready: VecDeque<Weak<PublishedEvent>>,
-    /// Everything below this place was told, or is in `ready`, or is not wanted.
+    /// All events below this sequence number were returned, or are in `ready`, or do not match the topic.
     cursor: u64,
-    /// Everything up to here was heard before. Where another node has told it, it may still be to come here.
+    /// Events up to this position were received before. If the subscriber comes from another node, they may still
+    /// arrive here.
     resumed_from: Option<Position>,
-    /// Whether something behind the cursor is in the ring only.
+    /// Whether events after the cursor are only in the ring.
     is_catching_up: bool,
     has_gap: bool,
     receiver: EventReceiver,
-    // Behind the channel, because fields are dropped in this order: the hub counts who still listens.
+    // After the receiver, because fields are dropped in this order and the group counts the remaining receivers.
     membership: GroupMembership,
 }
 
-/// Where a listener sits.
+/// The place of a subscriber in a group.
 struct GroupMembership {
     hub: Arc<Hub>,
     shard: Arc<Shard>,
@@ -38,12 +39,13 @@ struct GroupMembership {
 }
 
 impl Hub {
-    /// A listener for the events of one mailbox or of all. It first hears the history, or what came behind `resume` when
-    /// that is still known, and then what happens from now on.
+    /// Subscribes to the events of one mailbox or of all. The subscriber first gets the history, or the events after
+    /// `resume` if they are still known, and then new events.
     pub(crate) fn subscribe(self: &Arc<Self>, topic: Option<MailboxName>, resume: Option<Position>) -> Subscription {
         let kind = GroupKind::for_topic(topic.as_ref());
         let hall = self.group(kind);
-        // The channel comes first: what it says twice is known by its number, what it does not say would be missed.
+        // Join before the start point is determined: events that arrive twice are recognized by their number, but
+        // others would be missed.
         let (wing, channel) = hall.join(topic.as_ref(), self.next_seq());
         let place = GroupMembership { hub: self.clone(), shard: wing, topic };
         if let Ok(runtime) = Handle::try_current()
@@ -51,7 +53,7 @@ impl Hub {
         {
             runtime.spawn(dispatcher::run(DispatcherGuard::new(self.clone(), kind)));
         }
-        // Something may have happened before the seat was taken, which the new wing is still to be told.
+        // An event may have been published before the join, which a new shard still has to send.
         hall.dispatcher_wakeup.notify_one();
         let (history, cursor, is_behind) = match self.start_point(place.topic.as_ref(), resume) {
             StartPoint::From(seq) => (VecDeque::new(), seq, true),
@@ -73,8 +75,7 @@ impl Hub {
 }
 
 impl Subscription {
-    /// The next event, when there is one. Nothing is lost when the future is dropped before it is ready. After an error
-    /// the listener should subscribe again.
+    /// Waits for the next event. Cancel safe. After an error the caller should subscribe again.
     pub async fn next(&mut self) -> Result<Arc<PublishedEvent>, Lagged> {
         loop {
             if let Some(told) = self.try_next()? {
@@ -88,7 +89,7 @@ impl Subscription {
         }
     }
 
-    /// The next event, if it is there already.
+    /// Returns the next event if there is one now.
     pub fn try_next(&mut self) -> Result<Option<Arc<PublishedEvent>>, Lagged> {
         while let Some(told) = self.history.pop_front() {
             if let Some(told) = told.upgrade() {
@@ -107,7 +108,7 @@ impl Subscription {
                 self.catch_up()?;
                 continue;
             }
-            // Asked for before the channel, which holds everything up to there that concerns this listener.
+            // Read before the receiver, which has all matching events up to this number.
             let told = self.membership.shard.dispatched_up_to();
             match self.receiver.try_recv() {
                 Ok(note) => self.receive(note),
@@ -121,13 +122,13 @@ impl Subscription {
         }
     }
 
-    /// Whether something may have happened between the position that was given and what is told here.
+    /// Returns whether events may be missing between the given position and those of this subscription.
     pub fn has_gap(&self) -> bool {
         self.has_gap
     }
 
-    /// Up to where this listener has heard what concerns it, so that it can go on from there another time. What
-    /// [`Subscription::try_next`] would give now is not included.
+    /// Returns the position up to which all matching events were returned, to resume from later. Events that
+    /// [`Subscription::try_next`] would return now are not included.
     pub fn position(&self) -> Option<Position> {
         let is_all_heard = self.history.is_empty() && self.ready.is_empty();
         let position = || self.resumed_from.max(self.membership.hub.position_before(self.cursor));
@@ -142,14 +143,14 @@ impl Subscription {
         Ok(())
     }
 
-    /// The channel ended because events were lost before they could be told. Whether any that this listener waits for is
-    /// among them, the ring knows.
+    /// Handles a closed channel: events were lost before they were sent. The ring shows whether any of them matches
+    /// this subscription.
     fn rejoin(&mut self) {
         self.receiver = self.membership.shard.rejoin(self.membership.topic.as_ref());
         self.is_catching_up = true;
     }
 
-    /// Takes an event from the channel, unless it came in another way before.
+    /// Takes an item from the channel, unless it arrived in another way before.
     fn receive(&mut self, ChannelItem { seq, event: told }: ChannelItem) {
         if seq >= self.cursor {
             self.cursor = seq + 1;

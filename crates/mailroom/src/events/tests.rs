@@ -1,4 +1,4 @@
-//! Listeners: what they hear, in which order, and what happens to those who do not listen.
+//! Subscribers: which events they get, in which order, and what happens if they do not read them.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// More events than anybody keeps.
+/// More events than the ring keeps.
 const FLOOD: u64 = 40_000;
 
 pub(super) fn name(mailbox: &str) -> MailboxName {
@@ -33,7 +33,7 @@ fn message_of(mailbox: &str, id: u64) -> Summary {
     }
 }
 
-/// The next event: `+7` when message 7 was stored, `-7` when it was deleted, `lagged`, or `nothing` when none comes.
+/// Returns the next event: `+7` if message 7 was stored, `-7` if it was deleted, `lagged`, or `nothing` if none comes.
 async fn next(listener: &mut Subscription) -> String {
     match timeout(Duration::from_secs(5), listener.next()).await {
         Ok(Ok(told)) => short(&told),
@@ -42,7 +42,7 @@ async fn next(listener: &mut Subscription) -> String {
     }
 }
 
-/// This many events, in the same notation.
+/// Returns `count` events in the same notation.
 async fn hear(listener: &mut Subscription, count: usize) -> String {
     let mut heard = Vec::new();
     for _ in 0..count {
@@ -201,7 +201,7 @@ async fn who_is_a_little_behind_hears_everything() {
     assert_eq!(next(&mut slow).await, "nothing");
 }
 
-/// Mail that comes faster than it can be told is not told late but cut short.
+/// Events that arrive faster than they can be sent are dropped, not sent late.
 #[tokio::test(start_paused = true)]
 async fn everybody_is_told_when_the_telling_itself_is_overtaken() {
     let hub = Hub::new(2);
@@ -216,7 +216,7 @@ async fn everybody_is_told_when_the_telling_itself_is_overtaken() {
     assert_eq!(hear(&mut again, 4).await, format!("+{} +{} +{FLOOD} nothing", FLOOD - 2, FLOOD - 1));
 }
 
-/// Only what concerns a listener can make it fall behind.
+/// Only matching events can make a subscriber fall behind.
 #[tokio::test(start_paused = true)]
 async fn who_hears_nothing_for_long_is_not_behind() {
     let hub = Hub::new(0);
@@ -241,7 +241,7 @@ async fn who_hears_nothing_for_long_is_not_behind() {
     assert_eq!(next(&mut resumed).await, "nothing");
 }
 
-/// Who was cut off comes back a second later, and everybody else may have left.
+/// A disconnected subscriber comes back a second later. All others may have left meanwhile.
 #[tokio::test(start_paused = true)]
 async fn who_was_alone_can_come_back() {
     let hub = Hub::new(0);
@@ -259,7 +259,7 @@ async fn who_was_alone_can_come_back() {
 async fn history_that_goes_while_it_is_told_is_left_out() {
     let hub = Hub::new(3);
     (0..3).for_each(|id| hub.publish_stored(message(id)));
-    // The ring has forgotten these.
+    // The ring no longer has these.
     (0..FLOOD).for_each(|id| hub.publish_deleted(message_of("ann", id)));
     let mut listener = hub.subscribe(None, None);
     assert_eq!(next(&mut listener).await, "+0");
@@ -267,7 +267,7 @@ async fn history_that_goes_while_it_is_told_is_left_out() {
     assert_eq!(hear(&mut listener, 3).await, "+2 -1 nothing");
 }
 
-/// A runtime that ends takes the telling with it; the next one starts anew.
+/// A runtime that ends also ends the dispatcher. The next subscription starts a new one.
 #[test]
 fn telling_goes_on_in_another_runtime() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
@@ -283,7 +283,7 @@ fn telling_goes_on_in_another_runtime() {
     drop(listener);
 }
 
-/// A purge of a large mailbox is faster than any listener, and can wait.
+/// A purge of a large mailbox is faster than any subscriber, and can wait.
 #[tokio::test(start_paused = true)]
 async fn who_can_wait_lets_the_listeners_follow() {
     let hub = Hub::new(0);
@@ -302,7 +302,7 @@ async fn who_can_wait_lets_the_listeners_follow() {
     assert_eq!(left, Duration::from_secs(1), "nobody is waited for without need");
 }
 
-/// Long headers must not make the ring as large as it is long.
+/// Long headers must not use memory in proportion to the capacity of the ring.
 #[tokio::test(start_paused = true)]
 async fn what_is_kept_is_bounded_in_bytes_too() {
     let hub = Hub::new(0);
@@ -333,7 +333,7 @@ async fn nothing_is_left_of_those_who_left() {
             .into_iter()
             .all(|kind| hub.group(kind).shards().is_none())
     );
-    // The task that told them ends as well, and lets go of the hub.
+    // The dispatcher ends as well and drops its reference to the hub.
     while Arc::strong_count(&hub) > 1 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -352,7 +352,7 @@ async fn an_event_is_rendered_once() {
     assert_eq!((&first[..], &second[..]), (&b"first"[..], &b"first"[..]));
 }
 
-/// Whoever comes while mail is delivered from several sides hears each message once: in history or behind it.
+/// A subscriber that joins during concurrent deliveries gets each message once: in the history or after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_is_missed_or_doubled_by_those_who_come_in_the_middle() {
     const DELIVERIES: u64 = 2000;
@@ -388,10 +388,10 @@ async fn nothing_is_missed_or_doubled_by_those_who_come_in_the_middle() {
     }
 }
 
-/// The time at which the tests of shared stores begin, of which their events are some microseconds away.
+/// The time at which the tests of shared stores start. The numbers of their events are some microseconds away from it.
 static NOW: LazyLock<u64> = LazyLock::new(|| Timestamp::now().as_microsecond().unsigned_abs());
 
-/// The event that message `after` was stored, so many microseconds after the beginning.
+/// Publishes that message `after` was stored, `after` microseconds after the start.
 fn store(hub: &Hub, after: u64) {
     hub.publish_numbered(*NOW + after, Event::Stored(message(after)));
 }
@@ -408,16 +408,17 @@ fn shared_position(after: u64) -> Position {
 
 #[tokio::test(start_paused = true)]
 async fn the_numbers_of_a_shared_store_are_positions_on_every_node() {
-    // What a node has heard, where a listener was cut off, and what it hears then, with one more event that comes.
+    // The events of a node, the position of the subscriber, and the events that it then gets, including one more that
+    // is published.
     let table: [(&[u64], u64, &str); 8] = [
         (&[10, 20, 30, 40], 10, "+20 +30 +40 +50 nothing"),
         (&[10, 20, 30, 40], 25, "+30 +40 +50 nothing"),
         (&[10, 20, 30, 40], 40, "+50 nothing"),
         (&[10, 20, 30, 40], 9, "+10 +20 +30 +40 +50 nothing"),
-        // A node that has started later.
+        // A node that started later.
         (&[30, 40], 30, "+40 +50 nothing"),
         (&[30, 40], 29, "+30 +40 +50 nothing"),
-        // A node that has not come as far as the one that the listener was at.
+        // A node that has fewer events than the one that the subscriber comes from.
         (&[30, 40], 45, "+50 nothing"),
         (&[30, 40], 50, "nothing"),
     ];
@@ -444,7 +445,7 @@ async fn who_comes_to_another_node_with_what_that_cannot_know_starts_anew() {
     assert!(early.has_gap(), "nothing is known yet");
     assert_eq!((next(&mut early).await, early.position()), ("nothing".to_owned(), None));
 
-    // Among what a node hears first, there can be old messages of which not everything is known any more.
+    // The backlog of a node can include old messages, of which some events are missing.
     let hub = Hub::for_shared_store(2);
     hub.set_history_start(*NOW + 20);
     let mut early = hub.subscribe(None, Some(shared_position(25)));
@@ -477,7 +478,7 @@ async fn who_listens_while_something_is_missed_is_told_so() {
     let mut late = hub.subscribe(None, None);
     hub.events_missed();
     let mut next_one = hub.subscribe(None, None);
-    // Some of what is told then may be old.
+    // Some of the events that follow may be old.
     store(&hub, 20);
     store(&hub, 40);
     for listener in &mut listeners {

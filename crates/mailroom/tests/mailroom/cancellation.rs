@@ -1,5 +1,5 @@
-//! Callers that leave in the middle: what the store was asked for is done and told all the same, and a failure in the
-//! middle is never taken for success.
+//! Callers that are cancelled: a change that the store was asked for still completes and is published, and a failure is
+//! never reported as success.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,13 +24,13 @@ use tokio::time::timeout;
 
 const MAIL: &str = "Subject: Hello\r\n\r\nHi\r\n";
 
-/// Removing these ends in a panic: before the store waits, and after it.
+/// Deleting these messages panics: before the store waits, and after it.
 const AT_ONCE: MessageId = MessageId::ZERO;
 const LATER: u64 = 1;
-/// Longer than anything here takes.
+/// Longer than any step of these tests.
 const LONG: Duration = Duration::from_mins(1);
 
-/// A store that says when it was asked for a change, and makes it when it is told to go on.
+/// A store that signals when a change is requested, and makes it when it is told to continue.
 struct Slow {
     memory: MemoryStore,
     asked: Notify,
@@ -120,7 +120,7 @@ fn envelope() -> Envelope {
     }
 }
 
-/// A message that is there before anybody leaves.
+/// Delivers a message before the test cancels anything.
 async fn delivered(room: &Mailroom, store: &Slow) -> Summary {
     store.go_on.notify_one();
     let DeliveryOutcome::Stored(mut copies) = room.deliver(&envelope(), Bytes::from(MAIL)).await.unwrap() else {
@@ -130,7 +130,7 @@ async fn delivered(room: &Mailroom, store: &Slow) -> Summary {
     copies.remove(0)
 }
 
-/// Asks for a change, leaves while the store is at it, and lets the store go on.
+/// Starts a change, cancels it while the store is busy, and lets the store continue.
 async fn cut_off(store: &Slow, change: impl Future) {
     tokio::select! {
         _ = change => panic!("the store was told to go on too early"),
@@ -139,7 +139,7 @@ async fn cut_off(store: &Slow, change: impl Future) {
     store.go_on.notify_one();
 }
 
-/// Listens to what happens from now on.
+/// Subscribes to the events from now on.
 fn listen(room: &Mailroom) -> Subscription {
     let mut events = room.subscribe(None, None);
     while events.try_next().unwrap().is_some() {}
@@ -234,7 +234,7 @@ async fn expiry_that_is_stopped_half_way_is_told() {
     let room = room(store.clone());
     let message = delivered(&room, &store).await;
     let mut events = listen(&room);
-    // Everything received before this moment is too old.
+    // The message is now older than the retention period.
     tokio::time::sleep(Duration::from_millis(2)).await;
     cut_off(&store, room.run_retention(Duration::from_millis(1))).await;
     assert_eq!(next(&mut events).await, Event::Deleted(message));

@@ -1,4 +1,4 @@
-//! One mail's way through the mailroom: judged, addressed, stamped, stored, announced, and let go again.
+//! Delivery through the mailroom: checks, mailboxes, trace header, storing, events and retention.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -54,7 +54,7 @@ async fn listed(room: &Mailroom, mailbox: &str) -> Vec<Summary> {
     room.list(&room.mailbox(mailbox).unwrap(), Page::ALL).await.unwrap().messages
 }
 
-/// Longer than anything here takes.
+/// Longer than any step of these tests.
 const LONG: Duration = Duration::from_mins(1);
 
 const MAIL: &str = "From: Ann <ann@x.org>\r\nTo: bob@x.org\r\nSubject: Hello\r\n\r\nHi\r\n";
@@ -209,7 +209,7 @@ async fn old_mail_goes_by_itself() {
     assert!(counts.retention_lag < LONG, "{counts:?}");
 }
 
-/// A script in Rust: says what it is told to, and notes what it hears.
+/// A fake script: returns fixed decisions and records its calls.
 #[derive(Default)]
 struct Script {
     sender: Option<Verdict>,
@@ -284,7 +284,7 @@ async fn a_recipient_is_checked_by_name_then_permission_then_hook_then_policy() 
     let (unusable, usable) = ("\"a b\"@closed.org", "Bob+tag@closed.org");
     let denies = Some(Verdict::Deny(later.clone()));
     let needs_quotes = RecipientRefusal::UnusableName(NameError::NeedsQuotes);
-    // The candidate, whether it is permitted, what the hook says, the answer, and whether the hook is asked.
+    // The candidate, whether it is permitted, the decision of the hook, the result, and whether the hook is called.
     let table = [
         (unusable, false, denies.clone(), Err(needs_quotes), false),
         (usable, false, denies.clone(), Err(RecipientRefusal::NotPermitted), false),

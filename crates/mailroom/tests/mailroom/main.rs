@@ -1,4 +1,4 @@
-//! Tests of the mailroom over stores in memory.
+//! Tests of the mailroom with stores in memory.
 
 mod cancellation;
 mod delivery;

@@ -1,4 +1,4 @@
-//! Several mailrooms over one store: whatever happens through one of them is heard through all of them, once and in one order.
+//! Several mailrooms that share a store: each change is published on all of them, once and in the same order.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -18,10 +18,10 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 const LONG: Duration = Duration::from_mins(10);
-/// How long a test waits for what must come.
+/// How long a test waits for an expected event.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Writes down what it is told.
+/// An observer that records its notifications.
 #[derive(Default)]
 struct Ear(Mutex<Vec<String>>);
 
@@ -53,7 +53,7 @@ impl Observer for Ear {
     }
 }
 
-/// A node with somebody of every kind who listens.
+/// A node with an observer of each kind and a subscription.
 struct Room {
     node: Arc<Node>,
     mailroom: Arc<Mailroom>,
@@ -62,7 +62,7 @@ struct Room {
     events: Subscription,
 }
 
-/// So many nodes over one store that keeps so many messages in a mailbox.
+/// Creates `COUNT` nodes that share a store, which keeps `cap` messages per mailbox.
 async fn nodes<const COUNT: usize>(cap: usize) -> [Room; COUNT] {
     let store = SharedStore::new(Limits { messages_per_mailbox: cap, bytes: 0 });
     let mut rooms = Vec::new();
@@ -86,12 +86,12 @@ fn room(node: Arc<Node>) -> Room {
 }
 
 impl Room {
-    /// Takes in a mail with this subject.
+    /// Delivers a message with this subject.
     async fn deliver(&self, to: &str, subject: &str) -> Summary {
         deliver(&self.mailroom, to, subject).await
     }
 
-    /// Somebody who has looked into Ann's mailbox behind this message, has found nothing, and waits.
+    /// Starts a request that has found no message after this one in Ann's mailbox and waits.
     async fn wait_for_ann(&self, after: MessageId) -> JoinHandle<Option<Summary>> {
         let mut arrivals = self.mailroom.arrivals(&"ann".to_owned().into(), after, LONG);
         let waiting = tokio::spawn(async move {
@@ -103,7 +103,7 @@ impl Room {
         waiting
     }
 
-    /// The next events, as [`Ear`] writes them.
+    /// Returns the next events in the notation of the observers.
     async fn hear(&mut self, count: usize) -> Vec<String> {
         hear(&mut self.events, count).await
     }
@@ -274,7 +274,7 @@ async fn after_a_time_of_which_nothing_is_known_everybody_looks_again() {
     assert_eq!(hear(&mut again, 1).await, ["+next"], "and it goes on");
 }
 
-/// All nodes change the store at the same time.
+/// All nodes change the store concurrently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn all_nodes_hear_the_same_in_the_same_order() {
     const MAILS: usize = 200;
@@ -305,7 +305,7 @@ async fn all_nodes_hear_the_same_in_the_same_order() {
     assert_eq!(distinct.len(), heard[0].len());
 }
 
-/// Without a feed there is nothing to follow, and followers are told as observers are.
+/// Without a feed there is nothing to follow. Store observers are then notified like node observers.
 #[tokio::test]
 async fn a_store_of_one_node_is_not_followed() {
     let (observer, follower) = (Arc::new(Ear::default()), Arc::new(Ear::default()));

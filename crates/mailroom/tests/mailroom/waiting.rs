@@ -1,4 +1,4 @@
-//! Waiting for mail, and deleting all of it.
+//! Waiting for messages, and deleting all of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +65,7 @@ async fn what_is_there_comes_first_and_then_what_is_stored() {
 async fn nothing_is_lost_between_two_looks() {
     let room = room();
     let mut arrivals = room.arrivals(&mailbox("ann"), MessageId::ZERO, LONG);
-    // Whoever gives up in the middle can go on.
+    // A caller that is cancelled can continue later.
     assert!(timeout(Duration::from_secs(1), arrivals.next()).await.is_err());
     let one = deliver(&room, "ann").await;
     let two = deliver(&room, "ann").await;
