@@ -1,4 +1,4 @@
-//! The accept loop that every server shares.
+//! The accept loop of every server.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,12 +11,12 @@ use tracing::field::display;
 
 use super::{Admission, AdmissionControl, ConnectionCounters, Listener, ProxyHeaderOutcome, Shutdown, Stream, TooMany};
 
-/// How long to wait after the system could not accept, for instance because it has no file descriptors left.
+/// How long to wait after a failed accept, for example because no file descriptors are left.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Accepts connections until the shutdown begins and runs `serve` for each in a task of its own, with the client's
-/// address. A connection beyond the limits is handed over without admission, so that the protocol can refuse in its own
-/// words.
+/// Accepts connections until the shutdown is triggered and runs `serve` for each of them in its own task, with the
+/// client's address. A connection above the limits is passed to `serve` without an admission, so that the protocol can
+/// send its own refusal.
 pub async fn accept<F, S>(
     listener: Listener,
     gate: Arc<AdmissionControl>,
@@ -33,7 +33,7 @@ pub async fn accept<F, S>(
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = shutdown.triggered() => return,
-            // To wait for a connection is not to fail.
+            // The pending accept shows that the listener works again.
             () = sleep(RETRY_DELAY), if report.is_failing() => {
                 report.set_failing(false);
                 continue;
@@ -42,7 +42,7 @@ pub async fn accept<F, S>(
         match accepted {
             Ok((stream, peer)) => {
                 report.set_failing(false);
-                // A place among all is taken before anything else is done for a connection.
+                // Count the connection before anything else is done for it.
                 let admission = gate.limits.admit();
                 let arrival =
                     NewConnection { stream, peer, admission, counters: tally.clone(), shutdown: shutdown.clone() };
@@ -50,7 +50,7 @@ pub async fn accept<F, S>(
             }
             Err(error) if is_peer_error(&error) => {}
             Err(error) => {
-                // Said once, not ten times a second.
+                // Log this once, not ten times per second.
                 if report.set_failing(true) {
                     tracing::error!(%error, %listener, "cannot accept connections; trying again");
                 }
@@ -60,7 +60,7 @@ pub async fn accept<F, S>(
     }
 }
 
-/// A connection whose client is not known yet.
+/// An accepted connection whose client address is not known yet.
 struct NewConnection {
     stream: Stream,
     peer: Option<IpAddr>,
@@ -70,7 +70,7 @@ struct NewConnection {
 }
 
 impl NewConnection {
-    /// Finds out who the client is and takes a place for it; then the protocol has its turn.
+    /// Determines the client's address, counts the connection for the client, and runs the protocol.
     async fn admit_and_serve<F, S>(self, gate: Arc<AdmissionControl>, told: Arc<RefusalLog>, serve: F)
     where
         F: Fn(Stream, Option<IpAddr>, Result<Admission, TooMany>, Shutdown) -> S,
@@ -104,7 +104,7 @@ impl NewConnection {
             Ok(_) => None,
             Err(too_many) => {
                 told.log_too_many(too_many, ip);
-                // Without the right to say so, the connection just ends.
+                // Without a refusal slot the connection is closed without a reply.
                 let Some(refusal) = gate.limits.acquire_refusal_slot() else { return };
                 Some(refusal)
             }
@@ -113,7 +113,7 @@ impl NewConnection {
     }
 }
 
-/// What the operator is told about connections that are not served, each thing seldom.
+/// Logs connections that are not served. Each kind is throttled separately.
 struct RefusalLog {
     listener: String,
     in_total: LogThrottle,
@@ -151,7 +151,7 @@ impl RefusalLog {
         let why = match header {
             ProxyHeaderOutcome::Malformed => "something else came",
             ProxyHeaderOutcome::TimedOut => "nothing came in time",
-            // Nothing was asked for, so nobody misses anything.
+            // Health checks connect and close without sending anything.
             ProxyHeaderOutcome::Valid | ProxyHeaderOutcome::Disconnected => {
                 return tracing::debug!(%listener, proxy, "closed before its PROXY header");
             }
@@ -162,7 +162,7 @@ impl RefusalLog {
     }
 }
 
-/// The peer was gone before it was accepted.
+/// Returns whether the peer disconnected before it was accepted.
 fn is_peer_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, InvalidInput, NotConnected};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | NotConnected | InvalidInput)
@@ -177,15 +177,15 @@ mod tests {
     use super::*;
     use crate::{ConnectionLimits, Readiness, ShutdownTrigger, bind};
 
-    /// What a server of the tests says to a client.
+    /// A test server: sends the client's address and the reached limit, then waits until the client disconnects.
     async fn tell(mut stream: Stream, ip: Option<IpAddr>, admission: Result<Admission, TooMany>, _: Shutdown) {
         let words = format!("{} {:?}\n", ip.unwrap(), admission.as_ref().err());
         stream.write_all(words.as_bytes()).await.unwrap();
-        // Until the client has gone.
+        // Wait until the client disconnects.
         let _ = stream.read_to_end(&mut Vec::new()).await;
     }
 
-    /// A listener on loopback whose server says who the client is and whether it was admitted.
+    /// Starts the test server on a loopback listener.
     fn listen(limits: Arc<ConnectionLimits>, proxies: &[&str], shutdown: Shutdown) -> std::net::SocketAddr {
         listen_and_count(limits, proxies, shutdown, Arc::default())
     }
@@ -206,7 +206,7 @@ mod tests {
         address
     }
 
-    /// The first line that the server says; empty when it says nothing.
+    /// Returns the first line from the server. Empty if it closes without one.
     async fn hear(stream: &mut TcpStream) -> String {
         let mut heard = Vec::new();
         while !heard.ends_with(b"\n") {
@@ -228,7 +228,7 @@ mod tests {
             ("192.0.2.1", "192.0.2.1 Some(FromPeer)\n"),
             ("192.0.2.2", "192.0.2.2 None\n"),
             ("192.0.2.3", "192.0.2.3 None\n"),
-            // There is no place to wait for its header in.
+            // The total limit is reached, so its header is not read.
             ("192.0.2.4", "127.0.0.1 Some(InTotal)\n"),
         ] {
             let mut stream = TcpStream::connect(address).await.unwrap();

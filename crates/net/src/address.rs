@@ -1,16 +1,16 @@
-//! Addresses to listen on, as they are written in the configuration. Binding them is the servers' business.
+//! Listen addresses as written in the configuration. Binding is in `listener`.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where a server listens.
+/// An address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ListenAddr {
     /// One IP address: `192.0.2.1:2500`, `[::1]:2500`.
     Tcp(SocketAddr),
-    /// `localhost:2500`: loopback on IPv4 and, where the machine has it, on IPv6.
+    /// `localhost:2500`: loopback on IPv4 and, if the machine has it, on IPv6.
     Localhost(u16),
     /// `:2500`: every address of the machine.
     Any(u16),
@@ -18,14 +18,14 @@ pub enum ListenAddr {
     Unix(PathBuf),
 }
 
-/// What an address may look like, for error messages.
+/// The accepted forms, for error messages.
 const ACCEPTED_FORMS: &str = "IP:PORT, localhost:PORT, :PORT (every address) or unix:/PATH";
 
 /// The longest path that fits into a `sockaddr_un` with its final zero byte.
 const MAX_UNIX_PATH_BYTES: usize = 107;
 
 impl ListenAddr {
-    /// Whether only processes of this machine can reach it.
+    /// Returns whether only processes of this machine can connect.
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Tcp(addr) => addr.ip().to_canonical().is_loopback(),
@@ -34,7 +34,7 @@ impl ListenAddr {
         }
     }
 
-    /// Whether two listeners at these addresses would get in each other's way.
+    /// Returns whether listeners on both addresses would conflict.
     pub fn clashes_with(&self, other: &Self) -> bool {
         if let (Self::Unix(one), Self::Unix(other)) = (self, other) {
             return one == other;
@@ -43,7 +43,7 @@ impl ListenAddr {
         self.sockets().iter().any(|one| others.iter().any(|other| clash(one, other)))
     }
 
-    /// The TCP addresses that it stands for.
+    /// Returns the TCP addresses that it stands for.
     fn sockets(&self) -> Vec<SocketAddr> {
         match self {
             Self::Tcp(addr) => vec![*addr],
@@ -54,7 +54,8 @@ impl ListenAddr {
     }
 }
 
-/// One port at one address; "every address" is every one of its family, and port 0 is a different port each time.
+/// Returns whether two sockets conflict: they have the same port and address. An unspecified address conflicts with all
+/// addresses of its family. Port 0 is another free port each time.
 fn clash(one: &SocketAddr, other: &SocketAddr) -> bool {
     let every_address = one.ip().is_unspecified() || other.ip().is_unspecified();
     let one_port = one.port() == other.port() && one.port() != 0;
@@ -77,7 +78,7 @@ impl FromStr for ListenAddr {
             return Ok(Self::Tcp(addr));
         }
         let (host, port) = text.rsplit_once(':').ok_or_else(not_allowed)?;
-        // `u16::from_str` takes a leading `+`, which no one means to write.
+        // `u16::from_str` accepts a leading `+`.
         if !port.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(not_allowed());
         }
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn addresses() {
-        // Text, whether it is loopback; every good one prints as it was written.
+        // The text and whether it is loopback. Each valid address is displayed as written.
         let good = [
             ("127.0.0.1:2500", true),
             ("127.1.2.3:0", true),
@@ -165,7 +166,7 @@ mod tests {
             ("unix:/a", ":25", false),
             ("localhost:25", "localhost:26", false),
             ("localhost:25", "127.0.0.2:25", false),
-            // IPv6 listeners take no IPv4 connections.
+            // IPv6 listeners do not accept IPv4 connections.
             ("0.0.0.0:25", "[::]:25", false),
             ("[::]:25", "127.0.0.1:25", false),
             // Port 0 is any free port.

@@ -1,5 +1,5 @@
-//! The way in, the same for every protocol: who the client is, be it by the word of a proxy, and whether its connections
-//! are counted. What is said to a client for whom there is no place is the protocol's.
+//! Admission of connections, the same for every protocol: determines the client's address, from a PROXY header if the
+//! peer is a trusted proxy, and whether its connections are counted per client. The refusal is up to the protocol.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,53 +12,53 @@ use tokio::time::timeout;
 use super::Network;
 use super::{Admission, ConnectionLimits, Readiness, TooMany};
 
-/// How long a proxy may take for its header. It knows what to say when it connects.
+/// How long to wait for the header. A proxy knows its content when it connects.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the listeners of one protocol share.
+/// The admission settings that the listeners of one protocol share.
 #[derive(Debug)]
 pub struct AdmissionControl {
-    /// How many may come in.
+    /// The connection limits.
     pub limits: Arc<ConnectionLimits>,
-    /// The proxies whose connections begin with a PROXY header.
+    /// The proxies whose connections start with a PROXY header.
     pub proxies: Vec<Network>,
-    /// Those whose connections are not counted one by one, because they speak for many.
+    /// Peers whose connections are not counted per client, because they act for many clients.
     pub exempt: Vec<Network>,
-    /// Where the listeners report how they do.
+    /// Where the listeners report whether they can accept.
     pub readiness: Arc<Readiness>,
 }
 
-/// Who is at the other end.
+/// The client of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClientInfo {
-    /// The address; `None` on a unix socket.
+    /// The address, or `None` on a Unix socket.
     pub(super) ip: Option<IpAddr>,
-    /// Whether its connections are counted.
+    /// Whether its connections are counted per client.
     is_counted: bool,
-    /// Whether a PROXY header was due.
+    /// Whether a PROXY header was required.
     pub(super) is_proxied: bool,
 }
 
-/// What became of a PROXY header that was due.
+/// The outcome of reading a required PROXY header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyHeaderOutcome {
-    /// It was good.
+    /// The header was valid.
     Valid,
-    /// What came was none, or a bad one.
+    /// The data was not a PROXY header, or an invalid one.
     Malformed,
-    /// It did not come in time.
+    /// The header did not arrive in time.
     TimedOut,
-    /// The proxy closed before it was complete, as those do that only look whether somebody listens.
+    /// The proxy closed before the header was complete. Health checks do this.
     Disconnected,
 }
 
 impl ProxyHeaderOutcome {
-    /// All that can become of one.
+    /// All outcomes.
     pub const ALL: [Self; 4] = [Self::Valid, Self::Malformed, Self::TimedOut, Self::Disconnected];
 }
 
 impl AdmissionControl {
-    /// Finds out who the client is. An error says what is wrong with the header in which a proxy has to tell.
+    /// Determines the client. The error is the outcome of an invalid or missing PROXY header.
     pub(super) async fn identify_client<S>(
         &self,
         stream: &mut S,
@@ -68,17 +68,17 @@ impl AdmissionControl {
         S: AsyncRead + Unpin,
     {
         let Some(peer) = peer else { return Ok(ClientInfo { ip: None, is_counted: false, is_proxied: false }) };
-        // Whoever speaks for many does so whichever of them a header names.
+        // An exempt proxy acts for many clients, whichever of them the header names.
         let counted = !contains(&self.exempt, peer);
         if !contains(&self.proxies, peer) {
             return Ok(ClientInfo { ip: Some(peer), is_counted: counted, is_proxied: false });
         }
         let source = timeout(HEADER_TIMEOUT, read_header(stream)).await.unwrap_or(Err(ProxyHeaderOutcome::TimedOut))?;
-        // A proxy that names nobody speaks for itself, for instance to see how we are.
+        // A proxy that names no client connects for itself, for example for a health check.
         Ok(ClientInfo { ip: source.or(Some(peer)), is_counted: counted && source.is_some(), is_proxied: true })
     }
 
-    /// Counts an admitted connection as its client's.
+    /// Counts an admitted connection for its client.
     pub(super) fn assign_to_client(admission: Admission, client: ClientInfo) -> Result<Admission, TooMany> {
         match client.ip {
             Some(ip) if client.is_counted => admission.for_client(ip),
@@ -91,7 +91,7 @@ fn contains(networks: &[Network], ip: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(ip))
 }
 
-/// Reads a PROXY header and not a byte more.
+/// Reads a PROXY header and no byte after it.
 async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Option<IpAddr>, ProxyHeaderOutcome> {
     let mut header = Vec::new();
     loop {
@@ -148,7 +148,7 @@ mod tests {
             ("203.0.113.1", LINE, Ok(direct("203.0.113.1", true))),
             ("192.168.0.1", LINE, Ok(direct("192.168.0.1", false))),
             ("10.0.0.1", LINE, Ok(named("192.0.2.1", true))),
-            // Who only is named speaks for nobody, and who names speaks for many.
+            // A client in an exempt network is counted if it is named by a proxy that is not exempt, and the reverse.
             ("10.0.0.1", from_exempt, Ok(named("192.168.0.1", true))),
             ("10.9.0.1", LINE, Ok(named("192.0.2.1", false))),
             ("10.0.0.1", b"PROXY UNKNOWN\r\n", Ok(named("10.0.0.1", false))),

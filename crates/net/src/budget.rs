@@ -1,25 +1,25 @@
-//! The memory for messages that are on their way in or out, shared by all connections of a protocol: when it is used up,
-//! the next one waits.
+//! A memory budget for messages in transfer, shared by all connections of a protocol. If it is used up, the next
+//! connection waits.
 //!
-//! Every connection that waits for more may already hold something, so plain waiting could go on for ever. Therefore one
-//! connection at a time may overdraw: it finishes its message whatever the others hold, gives back, and the next one
-//! moves. The sum stays below the budget plus one message.
+//! A connection that waits for more may already hold a part, so plain waiting could deadlock. Therefore one connection
+//! at a time may exceed the budget: it finishes its message, releases its memory, and the next one continues. The total
+//! stays below the budget plus one message.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What is granted at once; asking for every few bytes would be a waste.
+/// The unit of reservation. Reserving every few bytes would be too expensive.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// The memory that all messages under way may take together.
+/// The memory that all messages in transfer may use together.
 #[derive(Debug)]
 pub struct Budget {
     steps: Arc<Semaphore>,
     overdraft: Arc<Semaphore>,
 }
 
-/// What one connection has been granted for its message; given back when dropped.
+/// The memory reserved by one connection. It is released on drop.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<Budget>,
@@ -28,20 +28,20 @@ pub struct Reservation {
 }
 
 impl Budget {
-    /// A budget of so many bytes.
+    /// Creates a budget of this many bytes.
     pub fn new(bytes: usize) -> Arc<Self> {
         let steps = (bytes / STEP_BYTES).clamp(1, Semaphore::MAX_PERMITS);
         Arc::new(Self { steps: Arc::new(Semaphore::new(steps)), overdraft: Arc::new(Semaphore::new(1)) })
     }
 
-    /// Nothing yet, for a connection that may need some.
+    /// Returns an empty reservation.
     pub fn reservation(self: &Arc<Self>) -> Reservation {
         Reservation { budget: self.clone(), steps: None, overdraft: None }
     }
 }
 
 impl Reservation {
-    /// Waits until this connection may hold so many bytes. With no bytes, everything is given back.
+    /// Waits until this connection may hold `bytes` bytes. Zero releases everything.
     pub async fn adjust_to(&mut self, bytes: usize) {
         if bytes == 0 {
             self.steps = None;
@@ -54,7 +54,7 @@ impl Reservation {
             return;
         }
         let missing = u32::try_from(missing).unwrap_or(u32::MAX);
-        // The semaphores are never closed, so an error cannot come.
+        // The semaphores are never closed, so acquiring cannot fail.
         tokio::select! {
             biased;
             Ok(more) = self.budget.steps.clone().acquire_many_owned(missing) => match &mut self.steps {

@@ -1,11 +1,11 @@
-//! How many connections of a protocol there are, and have been.
+//! Counters of the connections of a protocol.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::{Admission, ProxyHeaderOutcome, TooMany};
 
-/// The connections of one protocol, counted.
+/// The connection counters of one protocol.
 #[derive(Debug, Default)]
 pub struct ConnectionCounters {
     open: AtomicU64,
@@ -14,12 +14,12 @@ pub struct ConnectionCounters {
     proxy_headers: [AtomicU64; ProxyHeaderOutcome::ALL.len()],
 }
 
-/// A connection that is open; it is not any more when this is dropped.
+/// Counts a connection as open until it is dropped.
 #[derive(Debug)]
 pub(super) struct OpenGuard(Arc<ConnectionCounters>);
 
 impl ConnectionCounters {
-    /// Counts a new connection: as open for as long as it has its place, or as refused when it got none.
+    /// Counts a new connection: as accepted and, until it is dropped, as open; or as refused.
     pub fn count_admission(self: &Arc<Self>, admission: Result<Admission, TooMany>) -> Result<Admission, TooMany> {
         match admission {
             Ok(admission) => {
@@ -34,32 +34,32 @@ impl ConnectionCounters {
         }
     }
 
-    /// Counts something that was beyond the limits.
+    /// Counts a connection or request above the limits.
     pub fn count_refused(&self) {
         self.refused.fetch_add(1, Relaxed);
     }
 
-    /// Counts a PROXY header that was due.
+    /// Counts a required PROXY header by its outcome.
     pub(super) fn count_proxy_header(&self, header: ProxyHeaderOutcome) {
         self.proxy_headers[header as usize].fetch_add(1, Relaxed);
     }
 
-    /// How many are open now.
+    /// Returns the number of open connections.
     pub fn open_now(&self) -> u64 {
         self.open.load(Relaxed)
     }
 
-    /// How many were accepted since the start.
+    /// Returns the number of connections accepted since the start.
     pub fn accepted_total(&self) -> u64 {
         self.accepted.load(Relaxed)
     }
 
-    /// How many were refused since the start.
+    /// Returns the number of connections refused since the start.
     pub fn refused_total(&self) -> u64 {
         self.refused.load(Relaxed)
     }
 
-    /// What became of the PROXY headers that were due since the start.
+    /// Returns the number of required PROXY headers with this outcome since the start.
     pub fn proxy_headers_total(&self, header: ProxyHeaderOutcome) -> u64 {
         self.proxy_headers[header as usize].load(Relaxed)
     }

@@ -1,36 +1,38 @@
-//! How long to wait for a peer. Silence ends a session, and so does dripping: a command must be complete within the
-//! time limit however many bytes of it come, and a message, in either direction, must keep up a minimal rate.
+//! How long to wait for a peer. A silent session is closed, and so is a slow one: a command must be complete within the
+//! timeout, however many bytes of it arrive, and a message, in either direction, must keep a minimum rate.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Since when a peer is waited for, and how long at most.
+/// The deadline of the current command or message.
 #[derive(Debug)]
 pub struct Deadline {
     timeout: Duration,
-    /// The bytes per second that a message must keep up on average.
+    /// The average number of bytes per second that a message must reach.
     min_rate: u64,
     started: Instant,
 }
 
 impl Deadline {
-    /// Patience with a peer that has just connected, and whose messages go at so many bytes per second at least.
+    /// Starts a deadline for a peer that has just connected. `rate` is the minimum rate of messages in bytes per
+    /// second.
     pub fn new(limit: Duration, rate: u64, now: Instant) -> Self {
         Self { timeout: limit, min_rate: rate.max(1), started: now }
     }
 
-    /// Starts anew: what comes next is another command or message.
+    /// Restarts the deadline for the next command or message.
     pub fn restart(&mut self, now: Instant) {
         self.started = now;
     }
 
-    /// Takes note that we let the peer wait for so long, which is not its fault.
+    /// Extends the deadline by a time during which the server kept the peer waiting.
     pub fn extend(&mut self, waited: Duration) {
         self.started += waited;
     }
 
-    /// Until when to wait for more, when so many bytes of a message have come or gone. Those of a command do not count.
+    /// Returns the instant until which to wait, given the bytes of a message transferred so far. The bytes of a command
+    /// do not count.
     pub fn expires_at(&self, now: Instant, transferred: u64) -> Instant {
         let earned = Duration::from_secs(transferred / self.min_rate);
         (self.started + self.timeout + earned).min(now + self.timeout)
@@ -59,15 +61,15 @@ mod tests {
         let start = Instant::now();
         let mut patience = Deadline::new(10 * SECOND, RATE, start);
         assert_eq!(patience.expires_at(start, 1), start + 10 * SECOND);
-        // Dripping: what is below the rate gains no time.
+        // A transfer below the minimum rate does not extend the deadline.
         assert_eq!(patience.expires_at(start + 9 * SECOND, 9), start + 10 * SECOND);
-        // Streaming: the time limit counts from the last byte.
+        // A fast transfer restarts the timeout with each byte.
         let at = start + 9 * SECOND;
         assert_eq!(patience.expires_at(at, 20 * RATE), at + 10 * SECOND);
-        // Mails that follow each other without a pause do not share their time.
+        // Messages without a pause between them do not share their time.
         patience.restart(at);
         assert_eq!(patience.expires_at(at, 1), at + 10 * SECOND);
-        // Nor does a peer lose the time that it had to wait for us.
+        // A peer does not lose the time that it had to wait for the server.
         patience.extend(5 * SECOND);
         assert_eq!(patience.expires_at(at + 5 * SECOND, 2), at + 15 * SECOND);
     }

@@ -1,5 +1,5 @@
-//! Sockets: binding them, accepting from them within limits, TLS over them, and the end of it all. No protocol is
-//! known here; each server gets its listeners and its [`Shutdown`] from outside.
+//! Listeners, accepting within limits, TLS, and shutdown. This crate contains no mail or HTTP protocol; each server
+//! gets its listeners and its [`Shutdown`] from outside.
 
 mod accept;
 mod address;

@@ -1,6 +1,6 @@
-//! How many connections there may be, in all and from one client. An [`Admission`] is a place among all connections and a
-//! [`Place`] one of a client's; both are free again when they are dropped. Who a client is may be known only later than
-//! the connection, so the two are taken in two steps.
+//! Limits on the number of connections, in total and per client. An [`Admission`] counts against the total and a
+//! [`ClientSlot`] against the limit of a client. Both are released on drop. The client may be known later than the
+//! connection, so the two are acquired in two steps.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::counters::OpenGuard;
 
-/// How many connections that are sent away may be told so at the same time. It takes each up to half a second, and under
-/// a flood that would be as good as letting them in.
+/// The number of refused connections that may get a reply at the same time. Each takes up to half a second, and in a
+/// flood this would cost as much as accepting them.
 const MAX_CONCURRENT_REFUSALS: usize = 256;
 
 /// The limits of one protocol, shared by its listeners.
@@ -22,61 +22,61 @@ pub struct ConnectionLimits {
     clients: Arc<ClientLimits>,
 }
 
-/// How much each client has: connections, and for HTTP behind a proxy requests.
+/// The limit per client: on connections, and on requests for HTTP behind a proxy.
 #[derive(Debug, Default)]
 pub struct ClientLimits {
     limit: Option<usize>,
-    /// Only filled when there is a limit; holds nobody who is not here.
+    /// The number of slots in use per client. Empty if there is no limit. Clients without slots have no entry.
     active: Mutex<HashMap<ClientKey, usize>>,
 }
 
-/// Who counts as one client: an IPv4 address, or an IPv6 network of 64 bits. Of the latter a single machine usually has a
-/// whole one to choose its addresses from (RFC 7421 section 1), so an address alone would limit nobody.
+/// The key of a client: an IPv4 address, or an IPv6 network of 64 bits. A single machine usually has such a network for
+/// itself (RFC 7421 section 1), so a limit per IPv6 address would have no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ClientKey(IpAddr);
 
-/// A connection's place.
+/// A counted connection.
 #[derive(Debug)]
 pub struct Admission {
     limits: Arc<ConnectionLimits>,
     client_slot: Option<ClientSlot>,
-    /// Counted as open for as long as it has its place.
+    /// Counts the connection as open while it exists.
     open_guard: Option<OpenGuard>,
 }
 
-/// A place of one client's.
+/// A slot of one client.
 #[derive(Debug)]
 pub struct ClientSlot {
     clients: Arc<ClientLimits>,
     client: ClientKey,
 }
 
-/// The right to tell a connection that there are too many.
+/// Permission to send a refusal to a connection.
 #[derive(Debug)]
 pub(super) struct RefusalSlot(Arc<ConnectionLimits>);
 
-/// Which limit is reached.
+/// The limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooMany {
-    /// The one on all connections.
+    /// The limit on all connections.
     InTotal,
-    /// The one on this client's.
+    /// The limit on the connections of this client.
     FromPeer,
 }
 
 impl ConnectionLimits {
-    /// Limits of so many connections in total and, if wanted, from one client.
+    /// Creates limits on the total number of connections and, optionally, on the number per client.
     pub fn new(total: usize, per_client: Option<usize>) -> Arc<Self> {
         let clients = Arc::new(ClientLimits::new(per_client));
         Arc::new(Self { connections: Slots::new(total), refusals: Slots::new(MAX_CONCURRENT_REFUSALS), clients })
     }
 
-    /// The part of the limits that concerns single clients.
+    /// Returns the limit per client.
     pub fn clients(&self) -> &Arc<ClientLimits> {
         &self.clients
     }
 
-    /// A place among all connections, if there is one.
+    /// Counts a connection against the total.
     pub fn admit(self: &Arc<Self>) -> Result<Admission, TooMany> {
         if self.connections.try_acquire() {
             Ok(Admission { limits: self.clone(), client_slot: None, open_guard: None })
@@ -85,20 +85,20 @@ impl ConnectionLimits {
         }
     }
 
-    /// The right to tell one more connection that there are too many, unless that is being told to too many.
+    /// Acquires a slot to refuse a connection. Returns `None` if too many refusals are being sent.
     pub(super) fn acquire_refusal_slot(self: &Arc<Self>) -> Option<RefusalSlot> {
         self.refusals.try_acquire().then(|| RefusalSlot(self.clone()))
     }
 }
 
 impl Admission {
-    /// Counts the connection as this client's.
+    /// Counts the connection for this client.
     pub fn for_client(mut self, client: IpAddr) -> Result<Self, TooMany> {
         self.client_slot = self.limits.clients.admit(client)?;
         Ok(self)
     }
 
-    /// The same place, counted.
+    /// Attaches the guard that counts the connection as open.
     pub(super) fn with_open_guard(mut self, open: OpenGuard) -> Self {
         self.open_guard = Some(open);
         self
@@ -107,7 +107,7 @@ impl Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        // First its own, so that nobody finds a place among all and none of its own.
+        // The client slot first, so that a new connection is never within the total limit but above that of its client.
         self.client_slot = None;
         self.limits.connections.release();
     }
@@ -120,12 +120,12 @@ impl Drop for RefusalSlot {
 }
 
 impl ClientLimits {
-    /// A limit of so many for each, or none.
+    /// Creates a limit per client, or none.
     pub fn new(limit: Option<usize>) -> Self {
         Self { limit, active: Mutex::default() }
     }
 
-    /// A place of this client's, if it has one left. Without a limit nothing is counted, and there is no place to hold.
+    /// Acquires a slot for this client. Returns `None` if there is no limit: nothing is counted then.
     pub fn admit(self: &Arc<Self>, ip: IpAddr) -> Result<Option<ClientSlot>, TooMany> {
         let Some(limit) = self.limit else { return Ok(None) };
         let client = ClientKey::from(ip);
@@ -160,7 +160,7 @@ impl From<IpAddr> for ClientKey {
     }
 }
 
-/// So many of something, and how many are taken.
+/// A limited number of slots.
 #[derive(Debug)]
 struct Slots {
     limit: usize,
@@ -190,7 +190,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// A connection's way in, in one step.
+    /// Admits a connection and counts it for the client.
     fn admit(limits: &Arc<ConnectionLimits>, client: &str) -> Result<Admission, TooMany> {
         limits.admit()?.for_client(ip(client))
     }
@@ -201,7 +201,7 @@ mod tests {
         let (a, b) = ("192.0.2.1", "192.0.2.2");
         let first = admit(&limits, a).unwrap();
         let _second = admit(&limits, a).unwrap();
-        // Who is refused for its own limit leaves its place among all to others.
+        // A connection refused because of its client's limit does not use up the total.
         for _ in 0..10 {
             assert_eq!(admit(&limits, a).unwrap_err(), TooMany::FromPeer);
         }

@@ -1,5 +1,5 @@
-//! A connection on which lines are exchanged: what was read and not yet used, time limits in both directions, and the
-//! ways to part. Which lines they are is not known here.
+//! A connection of a line-based protocol: the input buffer, timeouts in both directions, and the ways to close. The
+//! protocol itself is not part of it.
 
 use std::io;
 use std::time::Duration;
@@ -10,65 +10,64 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Stream, Tls, TlsInfo};
 
-/// How much room for replies an idle connection keeps.
+/// The reply capacity that an idle connection keeps.
 const IDLE_REPLY_CAPACITY: usize = 1024;
-/// How long a peer has to close when we have.
+/// How long the peer has to close after the server has.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
-/// How many more reads of what it sends meanwhile are thrown away.
+/// The number of reads that are discarded meanwhile.
 const MAX_LINGER_READS: usize = 256;
 
-/// See the file's documentation.
+/// A stream with an input buffer and timeouts.
 pub struct LineStream {
     stream: Stream,
-    /// What was read and not yet used.
+    /// Data that was read and not yet consumed.
     pub input: BytesMut,
-    /// How long the peer may take for what is written to it.
+    /// How long a write may take.
     timeout: Duration,
 }
 
-/// What a wait for input ended with.
+/// The outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadOutcome {
-    /// There is more input.
+    /// Data was read.
     Data,
-    /// The peer has closed.
+    /// The peer has closed the connection.
     Closed,
-    /// Nothing came in time.
+    /// The deadline has passed.
     TimedOut,
 }
 
 impl LineStream {
-    /// A connection whose peer takes what is written within the time.
+    /// Wraps a stream. `timeout` limits each write.
     pub fn new(stream: Stream, timeout: Duration) -> Self {
         Self { stream, input: BytesMut::new(), timeout }
     }
 
-    /// Whether the connection is encrypted.
+    /// Returns whether the connection is encrypted.
     pub fn is_tls(&self) -> bool {
         self.stream.is_tls()
     }
 
-    /// How it is encrypted, where it is.
+    /// Returns the TLS version and cipher suite if the connection is encrypted.
     pub fn tls_info(&self) -> Option<TlsInfo> {
         self.stream.tls_info()
     }
 
-    /// Makes sure that so many bytes can be read at once.
+    /// Reserves space so that `bytes` bytes can be read at once.
     pub fn reserve_input(&mut self, bytes: usize) {
         self.input.reserve(bytes);
     }
 
-    /// The same for a connection that may be idle from now on: a buffer that has become larger than that is given back when
-    /// it is empty.
+    /// Reserves space for a connection that may now be idle. An empty buffer that is larger than `bytes` is replaced.
     pub fn reserve_idle_input(&mut self, bytes: usize) {
-        // Only the reservation shows how large the buffer is: what was used of it does not count to its capacity before.
+        // The capacity shows the real size of the buffer only after the reservation.
         self.input.reserve(bytes);
         if self.input.is_empty() && self.input.capacity() > bytes {
             self.input = BytesMut::with_capacity(bytes);
         }
     }
 
-    /// Waits for more input until the deadline.
+    /// Reads more input, until the deadline.
     pub async fn read(&mut self, deadline: Instant) -> io::Result<ReadOutcome> {
         match timeout_at(deadline, self.stream.read_buf(&mut self.input)).await {
             Err(_) => Ok(ReadOutcome::TimedOut),
@@ -78,8 +77,8 @@ impl LineStream {
         }
     }
 
-    /// Waits until the peer has closed, or the connection breaks. What comes meanwhile is kept as input. When that is so many
-    /// bytes, no more is read, so that the end behind it is not noticed.
+    /// Waits until the peer disconnects. Data that arrives meanwhile is buffered. Once `bytes` bytes are buffered
+    /// nothing more is read, and a disconnect is not noticed.
     pub async fn peer_disconnected(&mut self, bytes: usize) {
         while self.input.len() < bytes {
             self.input.reserve(bytes - self.input.len());
@@ -90,13 +89,13 @@ impl LineStream {
         std::future::pending::<()>().await;
     }
 
-    /// Writes the replies and clears them. A peer that sends and never reads would block us here for ever, so it has a time
-    /// limit.
+    /// Writes the replies and clears them. There is a timeout, because a peer that sends and never reads would block
+    /// the write for ever.
     pub async fn write(&mut self, now: Instant, replies: &mut Vec<u8>) -> io::Result<()> {
         self.write_until(now + self.timeout, replies).await
     }
 
-    /// The same, for a peer that has until the deadline.
+    /// Writes the replies and clears them, with this deadline.
     pub async fn write_until(&mut self, deadline: Instant, replies: &mut Vec<u8>) -> io::Result<()> {
         if replies.is_empty() {
             return Ok(());
@@ -111,23 +110,23 @@ impl LineStream {
         Ok(())
     }
 
-    /// Does the handshake as server. Whatever came in the clear before it is thrown away, not obeyed (RFC 3207 section 4.2,
-    /// RFC 2595 section 4).
+    /// Performs the TLS handshake as server. Input from before it is discarded (RFC 3207 section 4.2, RFC 2595 section
+    /// 4).
     pub async fn start_tls(self, tls: &Tls) -> io::Result<Self> {
         Ok(Self::new(tls.accept(self.stream).await?, self.timeout))
     }
 
-    /// Parts with a peer that has said goodbye first.
+    /// Closes the connection after the peer has ended the session.
     pub async fn close_after_quit(&mut self) -> io::Result<()> {
         if self.stream.is_tls() {
-            // Without TLS the end of the connection says it all.
+            // Without TLS there is nothing to send.
             timeout(LINGER_TIMEOUT, self.stream.shutdown()).await??;
         }
         Ok(())
     }
 
-    /// Parts with a peer that may still be sending, and waits a moment until it has closed too. Closing with input unread
-    /// would make the system reset the connection, and the peer could miss our last words.
+    /// Closes the connection to a peer that may still be sending, and waits shortly until the peer closes too. Closing
+    /// with unread input makes the system reset the connection, and the peer could miss the last reply.
     pub async fn close(&mut self) -> io::Result<()> {
         let lingering = async {
             self.stream.shutdown().await?;
@@ -185,7 +184,7 @@ mod tests {
         let buffer = wire.input.as_ptr();
         wire.reserve_input(500);
         assert_eq!((wire.input.as_ptr(), wire.input.capacity()), (buffer, 1000));
-        // All of it but a little has been used.
+        // Almost all of it has been used.
         wire.input.extend_from_slice(&[0; 990]);
         wire.input.clear();
         wire.reserve_idle_input(100);

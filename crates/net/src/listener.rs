@@ -1,4 +1,4 @@
-//! Listening sockets: one configured address becomes one or two of them.
+//! Listening sockets. One configured address becomes one or two of them.
 
 use std::fmt;
 use std::fs::Permissions;
@@ -13,28 +13,28 @@ use tokio::net::{TcpListener, UnixListener};
 use super::ListenAddr;
 use super::Stream;
 
-/// How many connections the kernel holds until they are accepted.
+/// The number of connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 1024;
 
-/// A socket that is being listened on.
+/// A listening socket.
 pub enum Listener {
     /// TCP over IPv4 or IPv6.
     Tcp(TcpListener),
-    /// A unix socket; its file goes when the listener does.
+    /// A Unix socket. Its file is removed on drop.
     Unix(UnixListener, SocketFile),
 }
 
-/// Removes a unix socket's file when it is no longer listened on.
+/// Removes the file of a Unix socket on drop.
 pub struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // A file that is gone already is what was wanted.
+        // The file may already be removed.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Listens on a configured address. `localhost` and "every address" mean IPv4 and, where the machine has it, IPv6.
+/// Listens on a configured address. `localhost` and "every address" mean IPv4 and, if the machine has it, IPv6.
 pub fn bind(addr: &ListenAddr) -> io::Result<Vec<Listener>> {
     match addr {
         ListenAddr::Tcp(addr) => Ok(vec![Listener::Tcp(bind_tcp(*addr)?)]),
@@ -45,7 +45,7 @@ pub fn bind(addr: &ListenAddr) -> io::Result<Vec<Listener>> {
 }
 
 impl Listener {
-    /// The TCP port, where there is one. It is a real one also where the configuration left it to the system.
+    /// Returns the TCP port. It is the actual port if the configured port is 0.
     pub fn port(&self) -> Option<u16> {
         match self {
             Self::Tcp(listener) => listener.local_addr().ok().map(|addr| addr.port()),
@@ -53,7 +53,7 @@ impl Listener {
         }
     }
 
-    /// Waits for the next connection; the address is the peer's, and `None` on a unix socket.
+    /// Waits for the next connection. Returns the peer's address, which is `None` on a Unix socket.
     pub async fn accept(&self) -> io::Result<(Stream, Option<IpAddr>)> {
         match self {
             Self::Tcp(listener) => {
@@ -65,7 +65,7 @@ impl Listener {
     }
 }
 
-/// The network in the words of Go, and the address: `tcp4 127.0.0.1:2500`. Container tooling waits for this text.
+/// Displays the network as named by Go, and the address: `tcp4 127.0.0.1:2500`. Container tools wait for this text.
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -79,8 +79,8 @@ impl fmt::Display for Listener {
     }
 }
 
-/// IPv4 must work. IPv6 on the same port is left out where the machine has none, and where the port was ours to choose
-/// and somebody else has it on IPv6.
+/// Listens on IPv4 and, on the same port, on IPv6. IPv6 is skipped if the machine does not have it, or if the port was
+/// chosen by the system and is in use on IPv6.
 fn bind_both_families(v4: Ipv4Addr, v6: Ipv6Addr, port: u16) -> io::Result<Vec<Listener>> {
     let first = bind_tcp((v4, port).into())?;
     let chosen = first.local_addr()?.port();
@@ -97,10 +97,10 @@ fn bind_tcp(addr: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if addr.is_ipv6() {
-        // IPv4 has a socket of its own.
+        // IPv4 has its own socket.
         socket.set_only_v6(true)?;
     }
-    // Answers are written whole; waiting for more to send would only delay them. Connections inherit this.
+    // Replies are written as a whole, so delaying them for more data is useless. Connections inherit this.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&addr.into())?;
@@ -108,11 +108,11 @@ fn bind_tcp(addr: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Connecting to a unix socket takes the right to write its file. Whoever is on the machine may connect to a loopback
-/// port, so the same goes for the socket, whatever the umask; the directory it lies in says who may get there at all.
+/// The mode of a Unix socket, whatever the umask is. Connecting needs write permission on the file. Every user of the
+/// machine can connect to a loopback port, so the same applies to the socket. The directory restricts access if needed.
 const SOCKET_MODE: u32 = 0o666;
 
-/// A socket file that nobody listens on is what a killed server leaves behind: it is replaced. Any other file is not.
+/// Listens on a Unix socket. The socket file of a killed server is replaced; any other file is not.
 fn bind_unix(path: &Path) -> io::Result<Listener> {
     let listener = match UnixListener::bind(path) {
         Err(error) if error.kind() == ErrorKind::AddrInUse && is_stale_socket(path) => {

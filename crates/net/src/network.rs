@@ -1,4 +1,4 @@
-//! A range of IP addresses in CIDR form, for the list of trusted proxies.
+//! IP networks in CIDR notation, for the list of trusted proxies.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,16 +12,16 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether this is the whole of IPv4 or IPv6.
+    /// Returns whether it contains all IPv4 or all IPv6 addresses.
     pub fn is_everything(&self) -> bool {
         self.prefix == 0
     }
 
-    /// Whether the address lies in this network; an IPv4 address mapped into IPv6 counts as IPv4.
+    /// Returns whether the address is in this network. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
-                // A shift by the full width is an overflow: a prefix of 0 contains everything.
+                // A shift by the full width overflows: a prefix of 0 contains everything.
                 let differing = network.to_bits() ^ address.to_bits();
                 differing.checked_shr(32 - self.prefix).unwrap_or(0) == 0
             }
@@ -33,7 +33,7 @@ impl Network {
         }
     }
 
-    /// Addresses count as IPv4 when they are IPv4 mapped into IPv6, so such a network must do so too.
+    /// Converts an IPv4-mapped network to IPv4, as [`Network::contains`] does with addresses.
     fn canonical(self) -> Self {
         match (self.address.to_canonical(), self.prefix.checked_sub(96)) {
             (address @ IpAddr::V4(_), Some(prefix)) if self.address.is_ipv6() => Self { address, prefix },

@@ -1,27 +1,28 @@
-//! Whether new work is welcome: every listener accepts, and the end has not begun. Listeners report it, a supervisor asks.
+//! Readiness: whether every listener accepts connections and the server is not shutting down. Listeners report it, the
+//! readiness endpoint reads it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What all listeners together have to report.
+/// The readiness of all listeners.
 #[derive(Debug, Default)]
 pub struct Readiness {
-    /// How many listeners cannot accept.
+    /// The number of listeners that cannot accept.
     failing_listeners: AtomicUsize,
     is_shutting_down: AtomicBool,
 }
 
-/// Why no new work is welcome.
+/// Why the server is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotReady {
-    /// The server is about to end.
+    /// The server is shutting down.
     ShuttingDown,
     /// At least one listener cannot accept connections.
     NotAccepting,
 }
 
 impl Readiness {
-    /// Says whether new work is welcome.
+    /// Returns an error if the server is not ready.
     pub fn check(&self) -> Result<(), NotReady> {
         if self.is_shutting_down.load(Ordering::Relaxed) {
             return Err(NotReady::ShuttingDown);
@@ -29,18 +30,18 @@ impl Readiness {
         if self.failing_listeners.load(Ordering::Relaxed) > 0 { Err(NotReady::NotAccepting) } else { Ok(()) }
     }
 
-    /// From now on there is no new work.
+    /// Marks the server as shutting down.
     pub fn start_shutdown(&self) {
         self.is_shutting_down.store(true, Ordering::Relaxed);
     }
 
-    /// One listener's part.
+    /// Registers a listener.
     pub(super) fn register_listener(self: &Arc<Self>) -> ListenerStatus {
         ListenerStatus { readiness: self.clone(), is_failing: false }
     }
 }
 
-/// How one listener does. When it is gone, it does not fail any more.
+/// The status of one listener. On drop it no longer counts as failing.
 pub(super) struct ListenerStatus {
     readiness: Arc<Readiness>,
     is_failing: bool,
@@ -51,7 +52,7 @@ impl ListenerStatus {
         self.is_failing
     }
 
-    /// Reports that the listener fails or works. Whether that is news.
+    /// Sets whether the listener fails. Returns true if this is a change.
     pub(super) fn set_failing(&mut self, failing: bool) -> bool {
         let news = std::mem::replace(&mut self.is_failing, failing) != failing;
         match (news, failing) {

@@ -1,5 +1,5 @@
-//! The end: one trigger, any number of holders. A holder learns that the end has come, and as long as it is held the
-//! end is not complete.
+//! Shutdown: one trigger, any number of holders. A holder is notified of the shutdown, and the shutdown is complete
+//! when all holders are dropped.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -7,52 +7,52 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-/// How long what is under way when the server stops may take; a little less than the server waits.
+/// How long work in progress may take after the shutdown starts. It is a little less than the server waits.
 pub const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(13);
 
-/// Starts the end and waits for it.
+/// Starts the shutdown and waits until it is complete.
 pub struct ShutdownTrigger {
     signal: watch::Sender<Option<Instant>>,
     holders: mpsc::Receiver<Infallible>,
 }
 
-/// Held by whatever must be allowed to finish.
+/// Held by each task that must be allowed to finish.
 #[derive(Clone)]
 pub struct Shutdown {
-    /// When the end began.
+    /// When the shutdown was triggered.
     signal: watch::Receiver<Option<Instant>>,
     _holder: mpsc::Sender<Infallible>,
 }
 
 impl ShutdownTrigger {
-    /// A trigger, and the first holder to clone all others from.
+    /// Creates a trigger and the first holder, from which all others are cloned.
     pub fn new() -> (Self, Shutdown) {
         let (signal, observer) = watch::channel(None);
         let (holder, holders) = mpsc::channel(1);
         (Self { signal, holders }, Shutdown { signal: observer, _holder: holder })
     }
 
-    /// Tells every holder, and waits until none is left or the time is over; false means that some were left.
+    /// Notifies all holders and waits until all are dropped. Returns false if some are left after `timeout`.
     pub async fn trigger_and_wait(mut self, patience: Duration) -> bool {
         self.signal.send_replace(Some(Instant::now()));
-        // Nothing can ever be received: the channel only ends.
+        // Nothing is ever received: the channel only closes.
         tokio::time::timeout(patience, self.holders.recv()).await.is_ok()
     }
 }
 
 impl Shutdown {
-    /// Whether the end has begun.
+    /// Returns whether the shutdown was triggered.
     pub fn is_triggered(&self) -> bool {
         self.signal.borrow().is_some()
     }
 
-    /// Waits until the end begins.
+    /// Waits until the shutdown is triggered.
     pub async fn triggered(&mut self) {
-        // An error says that the trigger is gone, which is an end too.
+        // An error means that the trigger was dropped, which is a shutdown too.
         let _ = self.signal.wait_for(Option::is_some).await;
     }
 
-    /// Waits until the end has been going on for so long.
+    /// Waits until `time` has passed since the shutdown was triggered.
     pub async fn triggered_for(&mut self, time: Duration) {
         let begun = self.signal.wait_for(Option::is_some).await.map_or(None, |begun| *begun);
         if let Some(begun) = begun {

@@ -1,4 +1,4 @@
-//! One connection, whatever it runs over: TCP, a unix socket, or TLS on top of either.
+//! A connection over TCP, a Unix socket, or TLS on either.
 
 use std::borrow::Cow;
 use std::io::{self, IoSlice};
@@ -12,27 +12,27 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
-/// A connection with a peer.
+/// A connection to a peer.
 pub enum Stream {
     /// TCP.
     Tcp(TcpStream),
-    /// A unix socket.
+    /// A Unix socket.
     Unix(UnixStream),
     /// TLS over one of the others.
     Tls(Box<TlsStream<Stream>>),
 }
 
-/// What was agreed upon in a TLS handshake.
+/// The result of a TLS handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsInfo {
     /// The version, such as `TLSv1.3`.
     pub version: &'static str,
-    /// The cipher suite by the name that is registered for it.
+    /// The cipher suite by its registered name.
     pub cipher: Cow<'static, str>,
 }
 
 impl Stream {
-    /// How the connection is encrypted, where it is.
+    /// Returns the TLS version and cipher suite if the connection is encrypted.
     pub fn tls_info(&self) -> Option<TlsInfo> {
         let Self::Tls(stream) = self else { return None };
         let (_, connection) = stream.get_ref();
@@ -43,7 +43,7 @@ impl Stream {
         };
         let suite = connection.negotiated_cipher_suite();
         let cipher = suite.and_then(|suite| suite.suite().as_str()).unwrap_or_default();
-        // The library has a prefix of its own for the suites of version 1.3.
+        // rustls uses its own prefix for the cipher suites of TLS 1.3.
         let cipher = match cipher.strip_prefix("TLS13_") {
             Some(name) => Cow::Owned(format!("TLS_{name}")),
             None => Cow::Borrowed(cipher),
@@ -51,12 +51,13 @@ impl Stream {
         Some(TlsInfo { version, cipher })
     }
 
-    /// Whether the connection is encrypted.
+    /// Returns whether the connection is encrypted.
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
 
-    /// The address of the other end, which may be a proxy; `None` on a unix socket, and when the peer is gone.
+    /// Returns the address of the peer, which may be a proxy. `None` on a Unix socket, and if the peer has
+    /// disconnected.
     pub fn peer_ip(&self) -> Option<IpAddr> {
         match self {
             Self::Tcp(stream) => stream.peer_addr().ok().map(|peer| peer.ip().to_canonical()),
@@ -65,7 +66,7 @@ impl Stream {
         }
     }
 
-    /// The protocol that was agreed on in the TLS handshake, if any (RFC 7301).
+    /// Returns the ALPN protocol of the TLS handshake, if any (RFC 7301).
     pub fn alpn_protocol(&self) -> Option<&[u8]> {
         match self {
             Self::Tcp(_) | Self::Unix(_) => None,
@@ -73,7 +74,7 @@ impl Stream {
         }
     }
 
-    /// Waits for the first byte that the peer sends, and leaves it there. Cannot be asked once there is TLS.
+    /// Waits for the first byte from the peer without consuming it. Fails on a TLS stream.
     pub(super) async fn peek(&self) -> io::Result<u8> {
         let mut byte = [0];
         let peeked = match self {

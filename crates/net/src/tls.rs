@@ -1,4 +1,4 @@
-//! TLS: certificates from PEM files or made for development, and the handshake. Reloading swaps the certificate for new
+//! TLS: certificates from PEM files or self-signed, and the handshake. A reload changes the certificate for new
 //! connections; open ones keep theirs.
 
 use std::io;
@@ -14,16 +14,16 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Stream;
 
-/// How long a peer may take for its handshake.
+/// How long a handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a record with the beginning of a handshake begins with (RFC 8446 section 5.1).
+/// The first byte of a record with a handshake message (RFC 8446 section 5.1).
 const HANDSHAKE_RECORD: u8 = 0x16;
 
 /// The certificate to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certificate<'a> {
-    /// Make one at start, for development.
+    /// Create one at start, for development.
     SelfSigned,
     /// Read it from PEM files.
     Files {
@@ -34,25 +34,25 @@ pub enum Certificate<'a> {
     },
 }
 
-/// A server's certificate and the way to use it.
+/// The TLS configuration of a server.
 pub struct Tls {
     files: Option<(PathBuf, PathBuf)>,
-    /// The names of the protocols that are spoken inside, the best first; none where there is nothing to choose.
+    /// The offered ALPN protocols, preferred first. Empty if there is nothing to negotiate.
     protocols: &'static [&'static str],
     current: RwLock<Arc<ServerConfig>>,
 }
 
-/// What a client of a listener with TLS from the first byte has begun with.
+/// The first bytes of a client on a listener that starts with TLS.
 pub enum AcceptedStream {
-    /// A handshake, which is done.
+    /// A TLS stream after the handshake.
     Tls(Stream),
-    /// Something else, of which nothing was read.
+    /// A client that does not speak TLS. Nothing was read from it.
     Plain(Stream),
 }
 
 impl Tls {
-    /// Reads the certificate, or makes one for these names. Clients choose one of the protocols (ALPN, RFC 7301), if there
-    /// are any. The error is a sentence for the operator.
+    /// Reads the certificate, or creates one for these names. `protocols` are offered to clients (ALPN, RFC 7301). The
+    /// error is a message for the operator.
     pub fn new(
         certificate: Certificate<'_>,
         names: &[String],
@@ -65,7 +65,7 @@ impl Tls {
         Ok(Self { files, protocols, current: RwLock::new(with_alpn(config, protocols)) })
     }
 
-    /// Reads the files again. When they are no good, the old certificate stays.
+    /// Reads the files again. If they are invalid, the old certificate stays in use.
     pub fn reload(&self) -> Result<(), String> {
         if let Some((cert, key)) = &self.files {
             let fresh = with_alpn(load_files(cert, key)?, self.protocols);
@@ -74,12 +74,12 @@ impl Tls {
         Ok(())
     }
 
-    /// Does the server's part of a handshake.
+    /// Performs the handshake as server.
     pub async fn accept(&self, stream: Stream) -> io::Result<Stream> {
         timeout(HANDSHAKE_TIMEOUT, self.handshake(stream)).await?
     }
 
-    /// The same, unless the client begins with something else.
+    /// Performs the handshake as server if the client starts one. Otherwise returns the stream unread.
     pub async fn accept_or_plain(&self, stream: Stream) -> io::Result<AcceptedStream> {
         let opening = async {
             match stream.peek().await? {
@@ -95,7 +95,7 @@ impl Tls {
         Ok(Stream::Tls(Box::new(TlsAcceptor::from(current).accept(stream).await?)))
     }
 
-    /// The certificates in a PEM file. The error says what is wrong with the file.
+    /// Parses the certificates of a PEM file. The error says what is wrong with the file.
     pub fn parse_chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(pem)
             .collect::<Result<_, _>>()
@@ -106,7 +106,7 @@ impl Tls {
         Ok(chain)
     }
 
-    /// The private key in a PEM file. The error says what is wrong with the file.
+    /// Parses the private key of a PEM file. The error says what is wrong with the file.
     pub fn parse_private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
         PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
             pem::Error::NoItemsFound => "holds no private key".to_owned(),
@@ -114,7 +114,7 @@ impl Tls {
         })
     }
 
-    /// What a server needs to use a certificate. Fails when the key is not the certificate's, or either cannot be used.
+    /// Creates a server configuration. Fails if the key does not match the certificate, or if either is unsupported.
     pub fn server_config(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
@@ -140,7 +140,7 @@ fn load_files(cert: &Path, key: &Path) -> Result<ServerConfig, String> {
     Tls::server_config(chain, private).map_err(unusable)
 }
 
-/// A certificate that nobody trusts, for some names and this machine: enough to try out how a client does TLS.
+/// Creates a self-signed certificate for these names and for localhost, to test TLS clients with.
 fn self_signed(names: &[String]) -> Result<ServerConfig, String> {
     let failed = |error: &dyn std::fmt::Display| format!("cannot make a self-signed certificate: {error}");
     let this_machine = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
