@@ -1,5 +1,5 @@
-//! What the servers of the mail protocols have in common around their sessions: a [`Host`] takes the connections of a
-//! listener, and a [`Call`] is one of them. What is said in a session, and what is done for it, is each protocol's own.
+//! The part that the SMTP and POP3 servers share around a session. A [`ListenerContext`] accepts the connections of a
+//! listener; an [`AcceptedConnection`] is one of them. The session itself is in each protocol's module.
 
 use std::fmt::Display;
 use std::io;
@@ -22,45 +22,45 @@ pub(crate) fn unique_id(domain: &str) -> String {
     format!("<{}.{}@{domain}>", std::process::id(), Timestamp::now().as_nanosecond())
 }
 
-/// What the connections of one listener share, whatever they speak.
+/// The state that the connections of one listener share, in every protocol.
 pub struct ListenerContext {
-    /// What they speak.
+    /// The protocol.
     pub protocol: Protocol,
-    /// Where mail goes and is.
+    /// The access to the store.
     pub mailroom: Arc<Mailroom>,
-    /// The certificate, for TLS on demand and from the first byte.
+    /// The TLS configuration, for implicit TLS and STARTTLS or STLS.
     pub tls: Option<Arc<Tls>>,
-    /// Whether connections begin with TLS.
+    /// Whether connections start with TLS.
     pub implicit_tls: bool,
-    /// Where it is counted what they do.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// How long a peer may stay silent.
+    /// How long a client may be silent.
     pub idle_timeout: Duration,
-    /// Whether the dialogue goes to the log.
+    /// Whether sessions are logged line by line.
     pub netdebug: bool,
-    /// How many sessions there have been, also at other listeners, to tell them apart in the log.
+    /// The number of sessions so far, shared by all listeners. It numbers the sessions in the log.
     pub session_count: Arc<AtomicU64>,
-    /// What the log was told of the store, also by other listeners.
+    /// Logs store errors, throttled across all listeners.
     pub store_errors: Arc<StoreErrorLog>,
 }
 
-/// One connection, seen from outside its session.
+/// A connection with what the server needs around its session.
 pub struct AcceptedConnection<'a> {
     context: &'a ListenerContext,
-    /// What the log calls it.
+    /// The name of the session in the log.
     pub session_name: &'a str,
-    /// What it is carried by.
+    /// The stream.
     pub stream: LineStream,
-    /// The end of the server.
+    /// The shutdown signal.
     pub shutdown: Shutdown,
 }
 
-/// Why a connection ends before anything could be said on it, or said on.
+/// A connection that is closed before a session could start, or because STARTTLS failed.
 #[derive(Debug)]
 pub struct EarlyClose {
-    /// How it ends.
+    /// How the session is counted.
     pub ending: SessionEndReason,
-    /// What went wrong, where something has.
+    /// The error, if there was one.
     pub error: Option<io::Error>,
 }
 
@@ -71,7 +71,7 @@ impl From<SessionEndReason> for EarlyClose {
 }
 
 impl ListenerContext {
-    /// What the log calls the next session: its protocol, its number, and the peer.
+    /// Returns the log name of the next session: protocol, number and client.
     pub fn next_session_name(&self, ip: Option<IpAddr>) -> String {
         let protocol = self.protocol.name();
         let number = self.session_count.fetch_add(1, Ordering::Relaxed) + 1;
@@ -79,7 +79,7 @@ impl ListenerContext {
         format!("{protocol} {number} {peer}")
     }
 
-    /// Takes a connection, after the handshake where TLS comes first. There may be nobody to talk to then.
+    /// Accepts a connection, after the handshake if the listener uses implicit TLS.
     pub async fn accept<'a>(
         &'a self,
         stream: Stream,
@@ -88,7 +88,7 @@ impl ListenerContext {
         name: &'a str,
     ) -> Result<AcceptedConnection<'a>, EarlyClose> {
         let stream = match &self.tls {
-            // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
+            // A handshake is too expensive for a refused connection, and without it no reply can be sent.
             Some(_) if self.implicit_tls && !admitted => return Err(SessionEndReason::Refused.into()),
             Some(tls) if self.implicit_tls => self.wait_for_handshake(name, tls.accept(stream), &mut shutdown).await?,
             _ => stream,
@@ -101,7 +101,7 @@ impl ListenerContext {
         })
     }
 
-    /// Takes note of how a session has ended, be it that its connection broke.
+    /// Counts and logs the end of a session.
     pub fn session_ended(&self, name: &str, ended: io::Result<SessionEndReason>) -> SessionEndReason {
         let ending = ended.unwrap_or_else(|error| {
             tracing::debug!(session = name, %error, "the connection broke");
@@ -115,7 +115,7 @@ impl ListenerContext {
         ending
     }
 
-    /// Waits for a handshake, but not when the server ends: nothing was said yet that could be finished.
+    /// Waits for a handshake or the shutdown. Before the handshake there is nothing to finish.
     async fn wait_for_handshake<T>(
         &self,
         name: &str,
@@ -135,18 +135,18 @@ impl ListenerContext {
 }
 
 impl AcceptedConnection<'_> {
-    /// Tells the operator what the store has failed at.
+    /// Logs a store error.
     pub fn log_store_error(&self, what: &str, error: &StoreError) {
         self.context.store_errors.log(what, Some(self.session_name), error);
     }
 
-    /// What of its dialogue is to be recorded, for [`Call::log`].
+    /// Returns the part of the session to record for [`AcceptedConnection::log_transcript`].
     pub fn transcript_scope(&self) -> Option<TranscriptScope> {
         let refusals = || tracing::enabled!(tracing::Level::DEBUG).then_some(TranscriptScope::Refusals);
         if self.context.netdebug { Some(TranscriptScope::Everything) } else { refusals() }
     }
 
-    /// The dialogue, for those who asked for it, and what was refused, for those who look closely.
+    /// Logs refusals at debug level, and every line if `netdebug` is set.
     pub fn log_transcript(&self, dialogue: &TranscriptBuffer) {
         if self.transcript_scope().is_none() {
             return;
@@ -165,7 +165,7 @@ impl AcceptedConnection<'_> {
         }
     }
 
-    /// Does the handshake that the peer has asked for.
+    /// Performs the handshake that the client requested.
     pub async fn start_tls(self) -> Result<Self, EarlyClose> {
         let Self { context: host, session_name: name, stream: wire, mut shutdown } = self;
         let started = async {
@@ -178,7 +178,7 @@ impl AcceptedConnection<'_> {
         Ok(Self { context: host, session_name: name, stream: wire, shutdown })
     }
 
-    /// Closes the connection behind the last words, for this reason. It stays the reason when the peer has closed before us.
+    /// Closes the connection after the last reply. Returns `end`, also if the client has closed before.
     pub async fn close(&mut self, ending: SessionEndReason) -> SessionEndReason {
         let closed = match ending {
             SessionEndReason::Quit => self.stream.close_after_quit().await,

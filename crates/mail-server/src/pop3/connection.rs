@@ -1,5 +1,5 @@
-//! One connection: reads, steps the session, answers its questions, writes. Pipelined commands are answered in one
-//! write, and a long answer goes out in pieces, each of which the peer must take before the next is made.
+//! Runs one session on a connection: reads, steps the session, performs its actions, writes. Pipelined commands are
+//! answered in one write. A long reply is sent in parts, and the client must accept a part before the next is made.
 
 use std::io;
 use std::net::IpAddr;
@@ -21,18 +21,19 @@ use super::Server;
 use super::login::LoginAttempt;
 use crate::AcceptedConnection;
 
-/// How much is read at once.
+/// The read size.
 const INPUT_BUFFER_BYTES: usize = 4 * 1024;
-/// The rate at which an answer must be taken on average, in bytes per second; any real link is faster.
+/// The average rate at which the client must accept a reply, in bytes per second. Any real link is faster.
 const MIN_BYTES_PER_SECOND: u64 = 16 * 1024;
-/// How many summaries are held at once while a mailbox is opened.
+/// The number of summaries that are held at once while a mailbox is opened.
 const PAGE_SIZE: usize = 1000;
-/// Messages up to this size are sent without asking for memory. They are no more than what a connection takes anyway, and
-/// nobody who wants one has to queue behind those who want large ones.
+/// Messages up to this size are sent without a reservation. They are not larger than what a connection uses anyway, and
+/// their clients do not have to queue after those of large messages.
 const MAX_UNRESERVED_BYTES: usize = 64 * 1024;
-/// How long a peer waits for memory at most; it should hear of it before it gives up.
+/// How long a client waits for memory. It should get the refusal before it gives up.
 const MEMORY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a failed login waits for its answer if `pop3.credentials` are set. The throttle for failed logins comes on top.
+/// The delay of the reply to a failed login if `pop3.credentials` are set. The throttle for failed logins is added to
+/// it.
 const FAILED_LOGIN_DELAY: Duration = Duration::from_secs(1);
 
 pub(super) struct Connection<'a> {
@@ -40,18 +41,18 @@ pub(super) struct Connection<'a> {
     connection: AcceptedConnection<'a>,
     session: Session,
     ip: Option<IpAddr>,
-    /// The mailbox that was opened.
+    /// The open mailbox.
     mailbox: Option<MailboxName>,
-    /// The memory that what is in it has been granted.
+    /// The memory reserved for the list of its messages.
     maildrop_reservation: Reservation,
-    /// The memory that the message under way has been granted.
+    /// The memory reserved for the current message.
     message_reservation: Reservation,
     deadline: Deadline,
-    /// How much the peer has taken of the answers since its last command; none while a command is due.
+    /// The reply bytes that the client has accepted since its last command. `None` while a command is expected.
     written_bytes: Option<u64>,
 }
 
-/// What a wait for input ended with.
+/// The outcome of waiting for input.
 enum WaitOutcome {
     Read(ReadOutcome),
     Shutdown,
@@ -82,17 +83,17 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Says that there is too much to do, and closes.
+    /// Replies that the server is busy, and closes.
     pub(super) async fn refuse(mut self) -> io::Result<SessionEndReason> {
         self.session.refuse_busy();
         self.close(SessionEndReason::Refused).await
     }
 
-    /// Talks to the peer until one of the two has enough.
+    /// Runs the session until it ends.
     pub(super) async fn run(mut self) -> io::Result<SessionEndReason> {
         self.session.greet();
         let ending = loop {
-            // What is answered in part is finished first, but nothing is begun any more.
+            // A partial reply is finished first, but no new command is executed.
             if self.connection.shutdown.is_triggered() && self.session.is_idle() {
                 self.session.shut_down();
                 break SessionEndReason::Shutdown;
@@ -100,7 +101,7 @@ impl<'a> Connection<'a> {
             let (used, action) = self.session.step(&self.connection.stream.input);
             self.connection.stream.input.advance(used);
             if used > 0 {
-                // A peer that sends faster than it is answered never lets us wait, but others want their turn too.
+                // A client that sends faster than it is answered never makes this task wait, so yield to other tasks.
                 yield_now().await;
             }
             match action {
@@ -149,7 +150,7 @@ impl<'a> Connection<'a> {
         self.close(ending).await
     }
 
-    /// Opens a mailbox for a user who may: what is in it from now on, for this session.
+    /// Opens a mailbox if the login allows it. Returns the list of its messages for this session.
     async fn open_mailbox(&mut self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
         let Server { context: host, login, .. } = self.server;
         let (mailbox, user) = login.split_mailbox_and_user(mailbox, user);
@@ -177,7 +178,7 @@ impl<'a> Connection<'a> {
         Ok(maildrop)
     }
 
-    /// Checks a login, which may take its time, but not when the server ends.
+    /// Checks a login, which may be delayed. Ends early if the server shuts down.
     async fn log_in(&mut self, mailbox: &MailboxName, user: &str, proof: &Proof) -> Result<Grant, Refusal> {
         let Server { context: host, login, .. } = self.server;
         let own = host.mailroom.mailbox(user).ok();
@@ -205,11 +206,11 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Lets a failed login wait for its answer, unless the keeper has done so.
+    /// Delays the reply to a failed login, unless the login throttle has already delayed it.
     async fn delay_failed_login(&mut self, proof: &Proof) {
         let login = &self.server.login;
         if !login.auth().is_enabled() {
-            // Not even the name is logged: people type passwords into the wrong field.
+            // The user name is not logged: users type passwords into the wrong field.
             tracing::info!(session = self.connection.session_name, "login failed");
         }
         let is_paid = login.auth().is_enabled() && matches!(proof, Proof::Password(_));
@@ -222,9 +223,10 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// The messages of a mailbox, without reading any. They come in pages, because a summary is much larger than what is
-    /// kept of it; and memory is waited for behind every full page, because a large mailbox may have many readers. What
-    /// follows the last full page, and so the whole of most mailboxes, is no more than a connection takes anyway.
+    /// Lists the messages of a mailbox without reading any. They are queried in pages, because a summary is much larger
+    /// than the entry that is kept. Memory is reserved after every full page, because a large mailbox may have many
+    /// readers. The rest after the last full page, which is all of most mailboxes, is not more than a connection uses
+    /// anyway.
     async fn list_messages(&mut self, mailbox: &MailboxName) -> Result<Maildrop, Refusal> {
         let (mut maildrop, mut last) = (Maildrop::default(), MessageId::ZERO);
         loop {
@@ -236,7 +238,7 @@ impl<'a> Connection<'a> {
                 Some(message) if messages.len() == PAGE_SIZE => last = message.id,
                 _ => return Ok(maildrop),
             }
-            // Nobody waits with the page in hand.
+            // Release the page before waiting.
             drop(messages);
             if !wait_for_memory(
                 &mut self.maildrop_reservation,
@@ -252,9 +254,9 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// A message, as soon as there is memory for it: peers that are slow to take theirs must not add up.
+    /// Returns a message once memory for it is reserved. Otherwise slow clients could hold many messages in memory.
     async fn fetch(&mut self, id: MessageId) -> Result<Option<Source>, Refusal> {
-        // What was granted for the message before is given back first: who holds something must not wait for more.
+        // Release the memory of the previous message first: a connection must not wait for more while it holds some.
         self.message_reservation.adjust_to(0).await;
         let Some(mailbox) = &self.mailbox else { return Err(Refusal::Unavailable) };
         let mailroom = &self.server.context.mailroom;
@@ -295,8 +297,8 @@ impl<'a> Connection<'a> {
         Refusal::Unavailable
     }
 
-    /// Waits for the next command within the peer's time, which begins anew with every answer: whatever is no complete
-    /// command gains none.
+    /// Waits for the next command within the client's time, which restarts with every reply. An incomplete command does
+    /// not extend it.
     async fn read(&mut self) -> io::Result<WaitOutcome> {
         let now = Instant::now();
         if self.written_bytes.take().is_some() {
@@ -311,8 +313,9 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Writes what is to be said. The peer must take all the pieces of an answer at a minimal rate, and even so not at any
-    /// price when the server stops: then the connection breaks in the middle, which no client takes for the end.
+    /// Writes the replies. The client must accept all parts of a reply at a minimum rate, and after a shutdown within
+    /// the grace period. Otherwise the connection is closed in the middle of the reply, which no client takes for its
+    /// end.
     async fn flush(&mut self) -> io::Result<()> {
         if let Some(dialogue) = self.session.transcript() {
             self.connection.log_transcript(dialogue);
@@ -340,15 +343,15 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Says what is left to be said, and closes.
+    /// Writes the remaining replies and closes.
     async fn close(mut self, ending: SessionEndReason) -> io::Result<SessionEndReason> {
         self.flush().await?;
         Ok(self.connection.close(ending).await)
     }
 }
 
-/// Waits for memory, but not longer than a peer does, nor when it leaves or the server ends: a place in the queue is for
-/// those who can use it.
+/// Waits for memory, but not longer than a client does, and not after a disconnect or shutdown: the queue is for
+/// clients that can still use the memory. Returns whether the memory is reserved.
 async fn wait_for_memory(
     reservation: &mut Reservation,
     bytes: usize,

@@ -1,5 +1,5 @@
-//! Checks who may open which mailbox. If neither credentials nor accounts are configured, every login opens every mailbox: a mail
-//! catcher shows mail, it does not keep it from people.
+//! Checks logins over POP3. If neither credentials nor accounts are configured, every login opens every mailbox: a mail
+//! catcher shows mail, it does not protect it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,45 +18,46 @@ pub struct Login {
     auth: Arc<AuthService>,
 }
 
-/// Somebody at the door of a mailbox.
+/// A login to check.
 pub(super) struct LoginAttempt<'a> {
-    /// The mailbox.
+    /// The mailbox to open.
     pub(super) mailbox: &'a MailboxName,
-    /// Who it is, as sent.
+    /// The user name as sent.
     pub(super) user: &'a str,
-    /// What they have to show for it.
+    /// The password or digest.
     pub(super) proof: &'a Proof,
-    /// Where they come from.
+    /// The client's address.
     pub(super) ip: Option<IpAddr>,
 }
 
 impl Login {
-    /// Between a mailbox and the user who opens it, for clients that have one field for both.
+    /// Separates the mailbox and the user, for clients that have one field for both.
     const SEPARATOR: char = '*';
 
-    /// Checks against these.
+    /// Creates a checker for these credentials and accounts.
     pub fn new(keys: Vec<MailboxPassword>, locks: Arc<AuthService>) -> Self {
         Self { credentials: keys, auth: locks }
     }
 
-    /// Where denials are logged.
+    /// Returns the accounts, which also log denials.
     pub(super) fn auth(&self) -> &AuthService {
         &self.auth
     }
 
-    /// Whether anything opens every mailbox.
+    /// Returns whether every login opens every mailbox.
     pub(super) fn accepts_any_login(&self) -> bool {
         self.credentials.is_empty() && !self.auth.is_enabled()
     }
 
-    /// The mailbox and the user that a client means. Where there are users, `mailbox*user` are both.
+    /// Returns the mailbox and the user that a client means. If accounts are configured, `mailbox*user` gives both.
     pub(super) fn split_mailbox_and_user<'a>(&self, mailbox: &'a str, user: &'a str) -> (&'a str, &'a str) {
         let both = user.rsplit_once(Self::SEPARATOR).filter(|_| self.auth.is_enabled() && mailbox == user);
         both.unwrap_or((mailbox, user))
     }
 
-    /// Returns what a client may do with a mailbox: a password of the settings opens it, a user's opens all of them, and a token
-    /// those that it may read. Waits before it looks at the password if the client or the user has failed logins.
+    /// Returns the grant for a mailbox. A password of `pop3.credentials` opens its mailbox, the password of a user
+    /// opens all of them, and a token those that it may read. If the client or the user has failed logins, waits before
+    /// the password is checked.
     pub(super) async fn check(&self, visitor: &LoginAttempt<'_>, own: Option<&MailboxName>) -> Result<Grant, Denied> {
         let LoginAttempt { mailbox, user, proof, ip } = visitor;
         if self.accepts_any_login() {
@@ -80,10 +81,10 @@ impl Login {
         Err(Denied::new(grant.name(), reason))
     }
 
-    /// Whether the proof of a user, who may be somebody without a mailbox, opens a mailbox by the settings. Takes the same
-    /// time whichever character is wrong.
+    /// Returns whether `pop3.credentials` opens the mailbox for this proof. `user` is the mailbox of the user, if the
+    /// user has one. Takes the same time whichever character is wrong.
     fn matches_credentials(&self, mailbox: &MailboxName, user: Option<&MailboxName>, proof: &Proof) -> bool {
-        // Nobody opens another's mailbox by a password of one's own (RFC 4616 section 2: the authorization identity).
+        // The password of one mailbox does not open another one (RFC 4616 section 2: the authorization identity).
         let fits = |key: &MailboxPassword| match &key.mailbox {
             Some(own) => own == mailbox && Some(own) == user,
             None => true,
@@ -96,7 +97,7 @@ fn verify(key: &MailboxPassword, proof: &Proof) -> bool {
     let password = key.password.expose().as_bytes();
     match proof {
         Proof::Password(given) => verify_slices_are_equal(password, given.expose().as_bytes()).is_ok(),
-        // RFC 1939 section 7: MD5 of the greeting's timestamp, with its brackets, and the shared secret behind it.
+        // RFC 1939 section 7: the MD5 of the greeting's timestamp, with its brackets, followed by the shared secret.
         Proof::Apop { timestamp, digest } => {
             let expected = Md5::new().chain_update(timestamp).chain_update(password).finalize();
             verify_slices_are_equal(&expected, digest).is_ok()
@@ -120,7 +121,7 @@ mod tests {
         Naming::Local.parse_mailbox(text).unwrap()
     }
 
-    /// Each with the mailbox it opens; `*` opens all of them.
+    /// Each entry is a mailbox and its password. `*` opens all mailboxes.
     fn login(keys: &[(&str, &str)]) -> Login {
         let key = |(mailbox, password): &(&str, &str)| MailboxPassword {
             mailbox: (*mailbox != "*").then(|| named(mailbox)),

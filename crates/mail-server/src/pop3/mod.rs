@@ -1,5 +1,5 @@
-//! The POP3 server: `restante_proto`'s session with a socket, a clock and a mailroom around it. What is said is decided
-//! there; here bytes are moved, mailboxes are opened for those who may, and patience ends.
+//! The POP3 server. It runs the session of `restante_proto` with a socket, a clock and a mailroom. The protocol is
+//! implemented there; this module moves bytes, checks logins, opens mailboxes and enforces timeouts.
 
 mod connection;
 mod login;
@@ -17,22 +17,22 @@ use crate::{ListenerContext, unique_id};
 use connection::Connection;
 pub use login::Login;
 
-/// What the connections of one listener share.
+/// The state that the connections of one listener share.
 pub struct Server {
-    /// What is the same in all mail protocols.
+    /// The part that is the same in all mail protocols.
     pub context: ListenerContext,
-    /// What their sessions know.
+    /// The settings of the sessions.
     pub settings: Arc<Settings>,
-    /// Who may open which mailbox.
+    /// Checks logins.
     pub login: Arc<Login>,
-    /// The memory for what is in open mailboxes.
+    /// The memory budget for the lists of open mailboxes.
     pub maildrop_budget: Arc<Budget>,
-    /// The memory for messages that are on their way out.
+    /// The memory budget for messages that are being sent.
     pub message_budget: Arc<Budget>,
 }
 
 impl Server {
-    /// Serves one connection to its end, or tells it that there are too many.
+    /// Serves one connection until it ends, or refuses it if there is no admission.
     pub async fn serve(
         self: Arc<Self>,
         stream: Stream,

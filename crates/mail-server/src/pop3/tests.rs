@@ -1,4 +1,4 @@
-//! The POP3 server against clients that take up memory and time: what one of them does must not be felt by the others.
+//! The POP3 server with clients that use much memory and time. They must not affect other clients.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// So short that a test can wait for it, and longer than a session on a busy machine needs for a few commands.
+/// Short enough for a test to wait for it, and longer than a few commands take on a busy machine.
 const IMPATIENT: Duration = Duration::from_secs(3);
 
-/// More than the system keeps for a connection whose peer does not read.
+/// More than the system buffers for a connection whose peer does not read.
 const LARGE: usize = 4 * 1024 * 1024;
 
 fn mailroom() -> Arc<Mailroom> {
@@ -43,17 +43,17 @@ async fn deliver(mailroom: &Mailroom, to: &str, mail: Bytes) {
     mailroom.deliver(&envelope, mail).await.unwrap();
 }
 
-/// Without users and tokens.
+/// Accounts without users and tokens.
 fn locks() -> Arc<AuthService> {
     AuthService::open(restante_auth::Settings::default()).unwrap()
 }
 
-/// A server that keeps to so many bytes, be it of lists or of messages.
+/// Starts a server with this memory budget for lists and for messages.
 fn server(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> Arc<Server> {
     Arc::new(settled(mailroom, budget, timeout))
 }
 
-/// The same, as long as it can be changed.
+/// The same, not yet shared, so that it can be changed.
 fn settled(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> Server {
     Server {
         context: ListenerContext {
@@ -74,7 +74,7 @@ fn settled(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) ->
     }
 }
 
-/// A client, and the end of its session.
+/// Returns a client and the task of its session.
 fn connect(server: &Arc<Server>, shutdown: &Shutdown) -> (BufReader<UnixStream>, JoinHandle<()>) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let admission = ConnectionLimits::new(1, None).admit();
@@ -82,7 +82,7 @@ fn connect(server: &Arc<Server>, shutdown: &Shutdown) -> (BufReader<UnixStream>,
     (BufReader::new(ours), ended)
 }
 
-/// Says these lines, and returns the first line of the answer to the last, with the rest of the connection.
+/// Sends these lines. Returns the first line of the reply to the last one, and the connection.
 async fn say(server: &Arc<Server>, shutdown: &Shutdown, lines: &[&str]) -> (String, BufReader<UnixStream>) {
     let (mut client, _) = connect(server, shutdown);
     client.write_all(format!("{}\r\n", lines.join("\r\n")).as_bytes()).await.unwrap();
@@ -104,13 +104,13 @@ async fn messages_that_nobody_takes_do_not_add_up() {
     let (_trigger, shutdown) = ShutdownTrigger::new();
     let ask = async |server| say(server, &shutdown, &["USER bob", "PASS x", "RETR 1"]).await;
 
-    // There is room for one, and one more may overdraw.
+    // The budget is enough for one, and one more may exceed it.
     let (first, holder) = ask(&patient).await;
     let (second, _overdrawn) = ask(&patient).await;
     assert!(first.starts_with("+OK") && second.starts_with("+OK"), "{first}{second}");
     let (third, _) = ask(&impatient).await;
     assert!(third.starts_with("-ERR [SYS/TEMP] "), "{third}");
-    // Whoever leaves gives back.
+    // A client that disconnects releases its memory.
     drop(holder);
     let (fourth, _) = ask(&patient).await;
     assert!(fourth.starts_with("+OK"), "{fourth}");
@@ -122,7 +122,7 @@ async fn large_mailboxes_that_are_open_do_not_add_up() {
     for _ in 0..1001 {
         deliver(&mailroom, "bob@x.org", Bytes::from_static(b"Hi\r\n")).await;
     }
-    // Room for one, and one more may overdraw.
+    // The budget is enough for one, and one more may exceed it.
     let budget = Budget::new(1);
     let patient = server(&mailroom, &budget, Duration::from_mins(1));
     let impatient = server(&mailroom, &budget, IMPATIENT);
@@ -134,16 +134,16 @@ async fn large_mailboxes_that_are_open_do_not_add_up() {
     assert!(first.starts_with("+OK 1001 ") && second.starts_with("+OK 1001 "), "{first}{second}");
     let (third, mut client) = open(&impatient, "USER bob").await;
     assert!(third.starts_with("-ERR [SYS/TEMP] "), "{third}");
-    // A small one needs none of it, also behind one that was too large.
+    // A small mailbox needs no memory from the budget, also after a refusal.
     client.write_all(b"USER ann\r\nPASS x\r\n").await.unwrap();
     let mut lines = client.lines();
     lines.next_line().await.unwrap();
     assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("+OK 0 messages (0 octets)"));
-    // Whoever leaves gives back.
+    // A client that disconnects releases its memory.
     drop(holder);
     let (fourth, _here) = open(&patient, "USER bob").await;
     assert!(fourth.starts_with("+OK 1001 "), "{fourth}");
-    // Nobody waits for it when the server ends.
+    // A session that waits for memory ends at shutdown.
     let (_, mut waiting) = say(&patient, &shutdown, &["USER bob"]).await;
     waiting.write_all(b"PASS x\r\n").await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -154,17 +154,17 @@ async fn large_mailboxes_that_are_open_do_not_add_up() {
     assert!(fifth.starts_with("-ERR [SYS/TEMP] "), "{fifth}");
 }
 
-/// The clock stands still in these: it jumps to where the next wait ends as soon as everybody waits, and so shows who
-/// has waited for what.
+/// The clock is paused in these tests. It advances to the next deadline as soon as all tasks wait, so the elapsed time
+/// shows what was waited for.
 const SOON: Duration = Duration::from_millis(900);
 
-/// A mailbox with one large message and a small one, and two clients that never take the large one, so that there is no
-/// memory left for a third.
+/// Returns a mailbox with a large and a small message, and two clients that never read the large one, so that no memory
+/// is left for a third.
 async fn exhausted(shutdown: &Shutdown) -> (Arc<Server>, [BufReader<UnixStream>; 2]) {
     let mailroom = mailroom();
     deliver(&mailroom, "bob@x.org", Bytes::from(b"a line\r\n".repeat(LARGE / 8))).await;
     deliver(&mailroom, "bob@x.org", Bytes::from_static(b"Hi\r\n")).await;
-    // Room for one, and one more may overdraw.
+    // The budget is enough for one, and one more may exceed it.
     let server = server(&mailroom, &Budget::new(LARGE + LARGE / 2), Duration::from_mins(5));
     let mut deaf = Vec::new();
     for _ in 0..2 {
@@ -188,7 +188,7 @@ async fn small_messages_do_not_queue_behind_large_ones() {
     assert!(small.starts_with("+OK"), "{small}");
     assert!(begun.elapsed() < 2 * SOON);
 
-    // The one that waits for memory is told in time that there is none, and what it says meanwhile is heard.
+    // The waiting client is refused in time, and its next command is still executed.
     waiting.write_all(b"NOOP\r\n").await.unwrap();
     let mut lines = waiting.lines();
     let refused = lines.next_line().await.unwrap().unwrap();
@@ -219,7 +219,7 @@ async fn whoever_says_much_at_once_lets_others_have_their_turn() {
     let (_trigger, shutdown) = ShutdownTrigger::new();
     let (_, mut client) = say(&server, &shutdown, &["USER bob", "PASS x"]).await;
     client.write_all("TOP 1 0\r\n".repeat(COMMANDS).as_bytes()).await.unwrap();
-    // There is one thread only, so that this goes on as often as the session pauses.
+    // There is only one thread, so this task runs as often as the session yields.
     let mut answered = tokio::spawn(async move {
         let mut lines = client.lines();
         let mut ends = 0;
@@ -262,10 +262,10 @@ async fn the_end_does_not_wait_for_wrong_passwords() {
     let (trigger, shutdown) = ShutdownTrigger::new();
     let (mut client, _) = connect(&Arc::new(server), &shutdown);
     client.write_all("USER bob\r\nPASS wrong\r\n".repeat(15).as_bytes()).await.unwrap();
-    // The first of them is being answered, slowly.
+    // The first login is being delayed.
     sleep(SOON / 2).await;
     drop(shutdown);
-    // It is told, and then there is half a second for the client to close.
+    // It gets a reply, and then the client has half a second to close.
     assert!(trigger.trigger_and_wait(SOON).await);
     let mut lines = client.lines();
     for answer in ["+OK Restante ", "+OK Now ", "-ERR [AUTH] ", "-ERR [SYS/TEMP] "] {

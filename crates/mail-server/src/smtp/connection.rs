@@ -1,5 +1,5 @@
-//! One connection: reads, steps the session, answers its questions, writes. Pipelined commands are answered in one
-//! write, because replies are written only when the session has used up its input.
+//! Runs one session on a connection: reads, steps the session, performs its actions, writes. Replies are written only
+//! when the session has consumed its input, so pipelined commands are answered in one write.
 
 use std::io;
 use std::net::IpAddr;
@@ -19,30 +19,30 @@ use tokio::time::{Instant, timeout_at};
 use super::{Server, TranscriptRecorder};
 use crate::{AcceptedConnection, unique_id};
 
-/// How much is read at once while commands are exchanged.
+/// The read size between commands.
 const COMMAND_BUFFER_BYTES: usize = 4 * 1024;
-/// How much is read at once while a message comes in.
+/// The read size within a message.
 const MESSAGE_BUFFER_BYTES: usize = 64 * 1024;
-/// The rate that a message must keep up on average, in bytes per second; any real link is faster.
+/// The average rate that a message must reach, in bytes per second. Any real link is faster.
 const MIN_BYTES_PER_SECOND: u64 = 1024;
 
 pub(super) struct Connection<'a> {
     server: &'a Server,
     connection: AcceptedConnection<'a>,
     session: &'a mut Session,
-    /// Who takes down what is said, where somebody does.
+    /// The transcript, if there is a journal.
     recorder: Option<&'a mut TranscriptRecorder>,
     ip: Option<IpAddr>,
-    /// What the client may do that has logged in.
+    /// The grant of the client, after a login.
     grant: Option<Grant>,
-    /// The memory that the message under way has been granted.
+    /// The memory reserved for the current message.
     reservation: Reservation,
     deadline: Deadline,
-    /// Whether a mail is coming in, so that its bytes are waited for and no command.
+    /// Whether message data is expected next, and not a command.
     is_receiving: bool,
 }
 
-/// What a wait for input ended with.
+/// The outcome of waiting for input.
 enum WaitOutcome {
     Read(ReadOutcome),
     NoMemory,
@@ -80,13 +80,13 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Says that there is too much to do, and closes.
+    /// Replies that the server is busy, and closes.
     pub(super) async fn refuse(self) -> io::Result<SessionEndReason> {
         self.session.refuse_busy();
         self.close(SessionEndReason::Refused).await
     }
 
-    /// Talks to the peer until one of the two has enough.
+    /// Runs the session until it ends.
     pub(super) async fn run(mut self) -> io::Result<SessionEndReason> {
         self.session.greet();
         let ending = loop {
@@ -115,7 +115,7 @@ impl<'a> Connection<'a> {
                     if let (Some(scribe), Some(envelope)) = (&mut self.recorder, self.session.envelope()) {
                         scribe.record_sender(&envelope.from, self.session.parameters());
                     }
-                    // There is an envelope whenever the session asks.
+                    // The session always has an envelope at this action.
                     if let Some(envelope) = self.session.envelope() {
                         let answer = self.server.context.mailroom.check_sender(envelope).await;
                         self.session.sender_checked(answer);
@@ -169,7 +169,7 @@ impl<'a> Connection<'a> {
         self.close(ending).await
     }
 
-    /// Checks a login, which may take its time; none when the server ends meanwhile.
+    /// Checks a login, which may be delayed. Returns `None` if the server shuts down meanwhile.
     async fn log_in(&mut self, user: &str, proof: &Proof) -> Option<Result<(), LoginRefusal>> {
         let Server { context: host, login, .. } = self.server;
         let checked = tokio::select! {
@@ -194,10 +194,10 @@ impl<'a> Connection<'a> {
         }))
     }
 
-    /// Asks the mailroom about a recipient and answers the session.
+    /// Checks a recipient with the mailroom and passes the result to the session.
     async fn check_recipient(&mut self, candidate: Address) {
         let host = &self.server.context;
-        // There is an envelope whenever the session asks.
+        // The session always has an envelope at this action.
         let Some(envelope) = self.session.envelope() else { return };
         let grant = self.grant.as_ref();
         let is_permitted = |mailbox: &MailboxName| grant.is_none_or(|grant| grant.allows(Scope::Write, mailbox));
@@ -243,8 +243,8 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Waits for input within the peer's time. Before it reads on in a message, it waits until there is memory for what
-    /// it has: that is the back-pressure on all the messages that come in at the same time.
+    /// Waits for input within the client's time. Within a message it first waits until memory for the received data is
+    /// reserved. This is the back-pressure on all messages in transfer.
     async fn read(&mut self) -> io::Result<WaitOutcome> {
         let between_mails = self.session.envelope().is_none();
         if between_mails && self.connection.shutdown.is_triggered() {
@@ -252,7 +252,7 @@ impl<'a> Connection<'a> {
         }
         let before = Instant::now();
         let receiving = self.session.buffered_bytes();
-        // A mail under way may be finished, but not at any price.
+        // A message in progress may be finished, but only within the grace period.
         let grace = if between_mails { Duration::ZERO } else { SHUTDOWN_GRACE_PERIOD };
         tokio::select! {
             biased;
@@ -267,7 +267,7 @@ impl<'a> Connection<'a> {
         self.deadline.extend(now - before);
         let transferred = self.session.transferred_bytes();
         if transferred.is_some() != self.is_receiving {
-            // A mail has a time of its own, and so has the command behind it.
+            // A message has its own deadline, and so has the command after it.
             self.is_receiving = transferred.is_some();
             self.deadline.restart(now);
         }
@@ -284,7 +284,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Has taken down what was said until now: before an answer that may take a while, and before replies are written.
+    /// Records the lines so far: before an action that may take long, and before replies are written.
     fn record_transcript(&mut self, now: Instant) {
         let Some(dialogue) = self.session.transcript() else { return };
         self.connection.log_transcript(dialogue);
@@ -302,8 +302,8 @@ impl<'a> Connection<'a> {
                 self.server.context.metrics.count_refusal(reason);
             }
             self.connection.stream.write(now, self.session.replies()).await?;
-            // Only a complete command is answered. A line that is too long and never ends is none, although it is read and
-            // thrown away all the time; and within a mail no answer gains time.
+            // Only a complete command gets a reply. An endless line is read and discarded without extending the
+            // deadline; and within a message no reply extends it.
             if !self.is_receiving {
                 self.deadline.restart(Instant::now());
             }
@@ -311,14 +311,14 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Says what is left to be said, and closes.
+    /// Writes the remaining replies and closes.
     async fn close(mut self, ending: SessionEndReason) -> io::Result<SessionEndReason> {
         self.flush().await?;
         Ok(self.connection.close(ending).await)
     }
 }
 
-/// Returns why a mail is refused that the store did not take.
+/// Maps a store error to the refusal of the message.
 fn store_refusal(error: &StoreError) -> StoreRefusal {
     match error {
         StoreError::NoSpace(_) => StoreRefusal::Full,

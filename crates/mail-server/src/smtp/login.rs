@@ -1,5 +1,5 @@
 //! Checks logins over SMTP. If neither credentials nor accounts are configured, every login is accepted: a mail catcher tests
-//! senders, it does not keep them out.
+//! senders, it does not protect anything.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ pub struct Login {
 }
 
 impl Login {
-    /// Checks against these.
+    /// Creates a checker for these credentials and accounts.
     pub fn new(credentials: Vec<Credential>, locks: Arc<AuthService>) -> Self {
         Self { credentials, auth: locks }
     }
 
-    /// Where denials are logged.
+    /// Returns the accounts, which also log denials.
     pub(super) fn auth(&self) -> &AuthService {
         &self.auth
     }
 
-    /// Returns what a client may do after this login. A token, in the place of the password, must have the scope `write`.
-    /// Waits before it looks at the password if the client or the user has failed logins.
+    /// Returns the grant for this login. A token, used as password, must have the scope `write`. If the client or the
+    /// user has failed logins, waits before the password is checked.
     pub async fn check(&self, user: &str, proof: &Proof, ip: Option<IpAddr>) -> Result<Grant, Denied> {
         if self.credentials.is_empty() && !self.auth.is_enabled() {
             return Ok(Grant::EVERYTHING);
@@ -51,12 +51,12 @@ impl Login {
         }
     }
 
-    /// Whether digests can be verified: the passwords are known in plain text, or any login is accepted.
+    /// Returns whether digests can be verified: the passwords are known in plain text, or any login is accepted.
     pub fn can_verify_digests(&self) -> bool {
         !self.auth.is_enabled()
     }
 
-    /// Whether this user has this password by the settings. Takes the same time whichever character is wrong.
+    /// Returns whether `smtp.credentials` has this user and password. Takes the same time whichever character is wrong.
     fn matches_credentials(&self, user: &str, proof: &Proof) -> bool {
         let same = |known: &Credential| {
             verify_slices_are_equal(known.user.as_bytes(), user.as_bytes()).is_ok() & verify(known, proof)
@@ -74,9 +74,9 @@ fn verify(known: &Credential, proof: &Proof) -> bool {
     }
 }
 
-/// RFC 2195 section 2: the HMAC-MD5 of the challenge, with the password as the key.
+/// Returns the HMAC-MD5 of the challenge with the password as key (RFC 2195 section 2).
 fn cram_md5_digest(password: &[u8], challenge: &str) -> Option<[u8; 16]> {
-    // A key may have any length (RFC 2104 section 3), so there always is one.
+    // A key may have any length (RFC 2104 section 3), so this cannot fail.
     let mac = Hmac::<Md5>::new_from_slice(password).ok()?;
     Some(mac.chain_update(challenge).finalize().into_bytes().into())
 }

@@ -1,5 +1,5 @@
-//! The SMTP and LMTP servers: `restante_proto`'s session with a socket, a clock and a mailroom around it. What is said
-//! is decided there; here bytes are moved, questions are passed on, and patience ends.
+//! The SMTP and LMTP servers. They run the session of `restante_proto` with a socket, a clock and a mailroom. The
+//! protocol is implemented there; this module moves bytes, performs actions and enforces timeouts.
 
 mod connection;
 mod login;
@@ -18,20 +18,20 @@ use connection::Connection;
 pub use login::Login;
 use transcript_recorder::TranscriptRecorder;
 
-/// What the connections of one listener share.
+/// The state that the connections of one listener share.
 pub struct Server {
-    /// What is the same in all mail protocols.
+    /// The part that is the same in all mail protocols.
     pub context: ListenerContext,
-    /// What their sessions know.
+    /// The settings of the sessions.
     pub settings: Arc<Settings>,
-    /// Who may log in.
+    /// Checks logins.
     pub login: Arc<Login>,
-    /// The memory for messages that are on their way in.
+    /// The memory budget for messages that are being received.
     pub message_budget: Arc<Budget>,
 }
 
 impl Server {
-    /// Serves one connection to its end, or tells it that there are too many.
+    /// Serves one connection until it ends, or refuses it if there is no admission.
     pub async fn serve(
         self: Arc<Self>,
         stream: Stream,

@@ -1,5 +1,5 @@
-//! The scribe of a session: cuts what was said into the pieces of a journal, and writes on them who came, what was wanted,
-//! and what became of it. The words come from the session's record, which holds no passwords and no mail.
+//! Records the transcript of a session in the journal. It splits the lines into chunks and adds the client, the
+//! transaction and its outcome. The lines come from the session, which masks passwords and omits message content.
 
 use std::borrow::Cow;
 use std::mem;
@@ -24,36 +24,36 @@ use tokio::time::Instant;
 
 use crate::EarlyClose;
 
-/// See the file's documentation.
+/// The transcript of one session.
 pub(super) struct TranscriptRecorder {
     journal: Arc<dyn Journal>,
     session: SessionId,
     started: Instant,
-    /// What is known of the session. The pieces that were noted share it until it changes.
+    /// What is known about the session. Chunks that were written share it until it changes.
     session_info: Arc<SessionInfo>,
-    /// The number of the piece that is being written.
+    /// The number of the current chunk.
     chunk_number: u32,
     lines: TranscriptLines,
     open_transaction: Option<OpenTransaction>,
-    /// What was said when a mail was taken last, which is most often what is said next time.
+    /// The reply to the last accepted message. The next one is usually the same, so the text is shared.
     accepted_reply: Option<Arc<str>>,
-    /// How far the session is, in microseconds, as of the last line.
+    /// The time of the last line, in microseconds since the session started.
     elapsed_micros: u64,
 }
 
-/// The mail under way.
+/// The mail transaction in progress.
 #[derive(Default)]
 struct OpenTransaction {
     from: String,
     parameters: String,
     to: Vec<Recipient>,
     messages: Vec<(MailboxName, MessageId)>,
-    /// The last thing that was refused in it.
+    /// The last refusal in it.
     refusal: Option<Arc<str>>,
 }
 
 impl TranscriptRecorder {
-    /// For a session that begins now.
+    /// Starts the transcript of a session.
     pub(super) fn start(journal: &Arc<dyn Journal>, dialect: smtp::Dialect, client: Option<IpAddr>) -> Self {
         let started = Timestamp::now();
         let dialect = match dialect {
@@ -74,19 +74,19 @@ impl TranscriptRecorder {
         }
     }
 
-    /// How the connection is encrypted from now on.
+    /// Records the TLS version and cipher suite.
     pub(super) fn set_tls(&mut self, agreed: Option<TlsInfo>) {
         if let Some(TlsInfo { version, cipher }) = agreed {
             self.session_info_mut().tls = Some(Tls { version: Cow::Borrowed(version), cipher });
         }
     }
 
-    /// Who has logged in. To be told behind a right password only: people type passwords into the wrong field.
+    /// Records the user. Call it only after a successful login: users type passwords into the wrong field.
     pub(super) fn set_user(&mut self, user: String) {
         self.session_info_mut().user = Some(user);
     }
 
-    /// The sender of the mail that has begun.
+    /// Records the sender of the current transaction.
     pub(super) fn record_sender(&mut self, from: &ReversePath, parameters: &str) {
         if let Some(mail) = &mut self.open_transaction {
             mail.from = reverse_path_text(from);
@@ -94,22 +94,22 @@ impl TranscriptRecorder {
         }
     }
 
-    /// A recipient that is taken.
+    /// Records an accepted recipient.
     pub(super) fn record_recipient(&mut self, to: &Address, parameters: &str) {
         if let Some(mail) = &mut self.open_transaction {
             mail.to.push(Recipient { address: to.text(), parameters: parameters.to_owned() });
         }
     }
 
-    /// Where the mail is stored.
+    /// Records where the message is stored.
     pub(super) fn record_stored(&mut self, copies: Vec<Summary>) {
         if let Some(mail) = &mut self.open_transaction {
             mail.messages = copies.into_iter().map(|copy| (copy.mailbox, copy.id)).collect();
         }
     }
 
-    /// Takes down what is on record, as said at this moment, and clears the record. A piece that ends with it is noted, so
-    /// that the transcript of a mail is there before its sender hears that the mail is.
+    /// Moves the lines of the session to the transcript, with this time. A chunk that ends with them is written at
+    /// once, so that the transcript of a message exists before its sender gets the reply.
     pub(super) fn record_transcript(&mut self, session: &mut Session, now: Instant) {
         if let Some(helo) = session.take_helo() {
             self.session_info_mut().helo = Some(helo);
@@ -122,7 +122,7 @@ impl TranscriptRecorder {
         dialogue.clear();
     }
 
-    /// There was nobody to talk to, or not any more.
+    /// Records that the connection was closed early.
     pub(super) fn record_early_close(&mut self, EarlyClose { ending, error: why }: &EarlyClose) {
         self.elapsed_micros = to_micros(self.started.elapsed());
         let text = match (ending, why) {
@@ -134,7 +134,7 @@ impl TranscriptRecorder {
         self.lines.push(TranscriptLine { micros: self.elapsed_micros, side: Side::Server, text: &text });
     }
 
-    /// The session is over.
+    /// Writes the last chunk, with the end of the session.
     pub(super) fn finish(mut self, ending: SessionEndReason) {
         self.elapsed_micros = to_micros(self.started.elapsed());
         let end = SessionEnd { at: Some(self.last_line_time()), reason: Cow::Borrowed(ending.label()) };
@@ -144,7 +144,7 @@ impl TranscriptRecorder {
 
     fn push_line(&mut self, line: &RecordedLine<'_>) {
         if line.stage == Some(TransactionStage::Started) {
-            // The head of the session is a piece of its own.
+            // The lines before the first transaction are a chunk of their own.
             if self.chunk_number == 0 || self.open_transaction.is_some() {
                 self.write_chunk(TransactionStage::Abandoned, None);
             }
@@ -166,14 +166,14 @@ impl TranscriptRecorder {
         {
             self.write_chunk(stage, Some(line.text));
         }
-        // Who looks for the reason of a refusal shall find it while the connection is still open. Once is enough: a client
-        // that does nothing but wrong would fill the journal with pieces.
+        // Write the first refusal at once, so that its reason can be read while the connection is open. Later refusals
+        // do not end a chunk: a client that sends only errors would fill the journal with chunks.
         if line.is_refusal && self.chunk_number == 0 && self.open_transaction.is_none() {
             self.write_chunk(TransactionStage::Abandoned, None);
         }
     }
 
-    /// Notes the piece up to here, with the mail that has come to this stage by this reply.
+    /// Writes the chunk up to here, with the transaction that this reply has completed.
     fn write_chunk(&mut self, stage: TransactionStage, reply: Option<&str>) {
         if stage == TransactionStage::Accepted && self.accepted_reply.as_deref() != reply {
             self.accepted_reply = reply.map(Into::into);
@@ -191,7 +191,7 @@ impl TranscriptRecorder {
         self.chunk_number += 1;
     }
 
-    /// When the last line was said.
+    /// Returns the time of the last line.
     fn last_line_time(&self) -> Timestamp {
         self.session_info
             .started
@@ -205,7 +205,8 @@ impl TranscriptRecorder {
 }
 
 impl OpenTransaction {
-    /// A mail that the client gave up because nobody was to get it is one that we refused.
+    /// Completes the transaction. A message that the client abandoned because no recipient was accepted counts as
+    /// refused.
     fn into_transaction(self, stage: TransactionStage, accepted: Option<&Arc<str>>) -> Transaction {
         let Self { from, parameters, to, messages, refusal } = self;
         let (outcome, reply) = match stage {
@@ -215,7 +216,7 @@ impl OpenTransaction {
             TransactionStage::Started | TransactionStage::Abandoned if to.is_empty() && refusal.is_some() => {
                 (Outcome::Refused, refusal)
             }
-            // No reply has decided this.
+            // No reply has caused this outcome.
             TransactionStage::Started | TransactionStage::Abandoned => (Outcome::Aborted, None),
         };
         Transaction { from, parameters, to, outcome, reply, messages }
@@ -223,6 +224,6 @@ impl OpenTransaction {
 }
 
 fn to_micros(time: Duration) -> u64 {
-    // Without the wide division that `as_micros` takes.
+    // Avoids the 128-bit division of `as_micros`.
     time.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(time.subsec_micros()))
 }
