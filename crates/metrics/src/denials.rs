@@ -1,4 +1,4 @@
-//! Who was not let in, or not allowed something, counted by reason.
+//! Counters of denied requests and logins, by reason.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -18,7 +18,7 @@ impl Denials {
     }
 }
 
-/// What it is called in a label.
+/// Returns the label of a reason.
 pub(super) fn reason_label(reason: DenialReason) -> &'static str {
     match reason {
         DenialReason::NoCredentials => "none",

@@ -1,8 +1,8 @@
-//! One exposition in the making: the library's encoder, writing what every scraper understands.
+//! Writes the text format of Prometheus with the encoder of `prometheus_client`.
 //!
-//! The library is made for OpenMetrics, where a counter is described by its name without `_total`. In the older text
-//! format (version 0.0.4), which is the one that nobody has to ask for, it is described by the name that it has. So names
-//! are written out in full, and the value of a counter is encoded as that of a gauge is: as it stands.
+//! The library is made for OpenMetrics, which describes a counter by its name without `_total`. The older text format
+//! (version 0.0.4), which scrapers get by default, uses the full name. So names are written in full, and the value of a
+//! counter is encoded like that of a gauge, without a suffix.
 
 use std::fmt::Result;
 
@@ -10,16 +10,16 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeLab
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::histogram::Histogram;
 
-/// A page that metrics are written to, each with its help.
+/// Writes metrics, each with its help text.
 pub(super) struct ExpositionWriter<'a>(pub(super) DescriptorEncoder<'a>);
 
 impl ExpositionWriter<'_> {
-    /// A value that goes up and down.
+    /// Writes a gauge.
     pub(super) fn gauge(&mut self, name: &str, help: &str, value: impl EncodeGaugeValue + Copy) -> Result {
         self.value(name, help, MetricType::Gauge, value)
     }
 
-    /// The same, told apart by labels.
+    /// Writes a gauge with labels.
     pub(super) fn gauges<L: EncodeLabelSet, V: EncodeGaugeValue>(
         &mut self,
         name: &str,
@@ -29,12 +29,12 @@ impl ExpositionWriter<'_> {
         self.values(name, help, MetricType::Gauge, values)
     }
 
-    /// A value that only goes up; its name ends with `_total`.
+    /// Writes a counter. Its name ends with `_total`.
     pub(super) fn counter(&mut self, name: &str, help: &str, value: impl EncodeGaugeValue + Copy) -> Result {
         self.value(name, help, MetricType::Counter, value)
     }
 
-    /// The same, told apart by labels.
+    /// Writes a counter with labels.
     pub(super) fn counters<L: EncodeLabelSet, V: EncodeGaugeValue>(
         &mut self,
         name: &str,
@@ -44,12 +44,12 @@ impl ExpositionWriter<'_> {
         self.values(name, help, MetricType::Counter, values)
     }
 
-    /// How many observations there were up to which size.
+    /// Writes a histogram.
     pub(super) fn histogram(&mut self, name: &str, help: &str, value: &Histogram) -> Result {
         value.encode(self.0.encode_descriptor(name, help, None, MetricType::Histogram)?)
     }
 
-    /// The same, told apart by labels.
+    /// Writes a histogram with labels.
     pub(super) fn histograms<'h, L: EncodeLabelSet>(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The numbers that existing clients of Inbucket know, and how they were in the last hour, minute by minute.
+//! The values that clients of Inbucket know, and their history of the last hour, minute by minute.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,14 +17,14 @@ use super::{Metrics, Protocol};
 
 /// How often a sample is taken.
 const SAMPLE_INTERVAL: Duration = Duration::from_mins(1);
-/// An hour has sixty differences, and they need one sample more.
+/// Sixty differences need 61 samples.
 const MAX_SAMPLES: usize = 61;
 
 /// The samples of the last hour, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct History(Mutex<VecDeque<Sample>>);
 
-/// What is remembered of one moment.
+/// The values at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     connects: u64,
@@ -36,7 +36,7 @@ struct Sample {
     size: u64,
 }
 
-/// The answer to `/debug/vars`.
+/// The response of `/debug/vars`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Vars {
@@ -83,22 +83,22 @@ struct RetentionVars {
     scan_completed_millis: i64,
 }
 
-/// What Go's runtime tells about memory. Here it is what the system tells, and that is the same for all of them.
+/// The memory statistics of Go's runtime. All of them have the resident memory of this process.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct MemoryVars {
     sys: u64,
     heap_sys: u64,
     heap_alloc: u64,
-    /// Nobody counts them here.
+    /// Always 0: allocations are not counted.
     heap_objects: u64,
 }
 
 impl Metrics {
-    /// Takes a sample every minute, for as long as the future is polled.
+    /// Takes a sample every minute for as long as the future is polled.
     pub async fn run_history(&self, mailroom: &Mailroom) {
         let mut ticks = interval_at(Instant::now() + SAMPLE_INTERVAL, SAMPLE_INTERVAL);
-        // A machine that slept has no samples of that time.
+        // A machine that was suspended has no samples of that time.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             ticks.tick().await;
@@ -107,7 +107,7 @@ impl Metrics {
         }
     }
 
-    /// The numbers now, and how they were.
+    /// Returns the current values and their history.
     pub async fn vars(&self, mailroom: &Mailroom) -> Vars {
         let counts = mailroom.counts();
         let now = self.sample(&counts, mailroom.usage().await.ok());
@@ -142,7 +142,7 @@ impl Metrics {
         }
     }
 
-    /// What cannot be said is as it was last.
+    /// Takes a sample. If the store does not respond, the last known values are used.
     fn sample(&self, counts: &Counts, usage: Option<Usage>) -> Sample {
         let last = self.history.last();
         let errors = [RefusalReason::StoreFull, RefusalReason::StoreFailed]
@@ -179,7 +179,7 @@ impl History {
         self.samples().back().copied().unwrap_or_default()
     }
 
-    /// One number of every sample, separated by commas.
+    /// Returns one value of every sample, separated by commas.
     fn comma_separated(&self, number: fn(&Sample) -> u64) -> String {
         let texts: Vec<String> = self.samples().iter().map(|sample| number(sample).to_string()).collect();
         texts.join(",")

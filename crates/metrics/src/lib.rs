@@ -1,8 +1,8 @@
-//! What the server has done and is doing, in numbers: for Prometheus ([`Scrape`]) and for clients of Inbucket ([`Vars`]).
+//! Metrics: for Prometheus ([`Scrape`]) and for clients of Inbucket ([`Vars`]).
 //!
-//! One [`Metrics`] is made at the start and handed to every server, which counts where things happen. Counting is a few
-//! atomic additions; everything that costs more is done when somebody asks. What the mailroom counts, it counts itself.
-//! Answering over HTTP is not done here.
+//! One [`Metrics`] is created at the start and passed to every server, which counts where things happen. Counting is a
+//! few atomic additions; everything more expensive is done when the metrics are read. The mailroom has its own
+//! counters. The HTTP endpoints are in the HTTP server.
 
 mod denials;
 mod exposition;
@@ -35,7 +35,7 @@ pub use session::SessionEndReason;
 const BUCKETS: [f64; 16] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// Everything that the servers count.
+/// The metrics of all servers.
 #[derive(Debug)]
 pub struct Metrics {
     started: Timestamp,
@@ -46,37 +46,37 @@ pub struct Metrics {
     search_seconds: Histogram,
     /// The requests over HTTP.
     pub requests: Requests,
-    /// The readers of the live monitor.
+    /// The clients of the live monitor.
     pub monitors: Arc<Monitors>,
     history: History,
     proc_files: ProcFiles,
 }
 
-/// A protocol that connections speak.
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// Mail comes in.
+    /// SMTP.
     Smtp,
-    /// The same, from a mail server nearby.
+    /// LMTP.
     Lmtp,
-    /// Mail is collected.
+    /// POP3.
     Pop3,
-    /// Mail is read.
+    /// HTTP.
     Http,
 }
 
-/// The readers of the live monitor, counted by whoever serves them.
+/// The clients of the live monitor, counted by the HTTP server.
 #[derive(Debug, Default)]
 pub struct Monitors {
     /// Open WebSockets.
     pub websockets: AtomicUsize,
     /// Open streams of Server-Sent Events.
     pub streams: AtomicUsize,
-    /// Readers that were sent away because they fell behind.
+    /// Clients that were disconnected because they fell behind.
     pub lagged: AtomicU64,
 }
 
-/// What is counted for one protocol.
+/// The counters of one protocol.
 #[derive(Debug, Default)]
 struct ProtocolCounters {
     connections: Arc<ConnectionCounters>,
@@ -86,7 +86,7 @@ struct ProtocolCounters {
     denials: Denials,
 }
 
-/// What can succeed or fail.
+/// Counts successes and failures.
 #[derive(Debug, Default)]
 struct Attempts {
     ok: AtomicU64,
@@ -94,10 +94,10 @@ struct Attempts {
 }
 
 impl Protocol {
-    /// All of them.
+    /// All protocols.
     pub const ALL: [Self; 4] = [Self::Smtp, Self::Lmtp, Self::Pop3, Self::Http];
 
-    /// What it is called in the log.
+    /// Returns the name used in log lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Smtp => "SMTP",
@@ -107,7 +107,7 @@ impl Protocol {
         }
     }
 
-    /// What it is called in a label.
+    /// Returns the name used in labels.
     fn label(self) -> &'static str {
         match self {
             Self::Smtp => "smtp",
@@ -119,7 +119,7 @@ impl Protocol {
 }
 
 impl Metrics {
-    /// Nothing has happened yet. The period is how long mail is kept, unless for ever.
+    /// Creates metrics with all counters at zero. `retention_period` is how long messages are kept, or `None` for ever.
     pub fn new(retention_period: Option<Duration>) -> Self {
         Self {
             started: Timestamp::now(),
@@ -135,17 +135,17 @@ impl Metrics {
         }
     }
 
-    /// When the server was started.
+    /// Returns the start time of the server.
     pub fn started(&self) -> Timestamp {
         self.started
     }
 
-    /// The connections of a protocol, to be counted where they are accepted.
+    /// Returns the connection counters of a protocol.
     pub fn connections(&self, protocol: Protocol) -> &Arc<ConnectionCounters> {
         &self.counters(protocol).connections
     }
 
-    /// Counts a TLS handshake by its outcome, and passes that on.
+    /// Counts a TLS handshake by its outcome, and returns the outcome.
     pub fn count_handshake<T>(&self, protocol: Protocol, outcome: io::Result<T>) -> io::Result<T> {
         self.counters(protocol).handshakes.count(outcome.is_ok());
         outcome
@@ -156,27 +156,27 @@ impl Metrics {
         self.counters(protocol).logins.count(accepted);
     }
 
-    /// Counts somebody who was not let in, or not allowed something.
+    /// Counts a denied request or login.
     pub fn count_denial(&self, protocol: Protocol, reason: restante_auth::DenialReason) {
         self.counters(protocol).denials.count(reason);
     }
 
-    /// Counts a session of a mail protocol that has ended.
+    /// Counts the end of a session of a mail protocol.
     pub fn count_session_end(&self, protocol: Protocol, ending: SessionEndReason) {
         self.counters(protocol).session_ends.count(ending);
     }
 
-    /// Counts one refusal over SMTP or LMTP.
+    /// Counts a refusal over SMTP or LMTP.
     pub fn count_refusal(&self, reason: RefusalReason) {
         self.refusals[reason as usize].fetch_add(1, Relaxed);
     }
 
-    /// Counts a search that took so long, whatever was found.
+    /// Records the duration of a search, whatever it found.
     pub fn observe_search(&self, took: Duration) {
         self.search_seconds.observe(took.as_secs_f64());
     }
 
-    /// Counts a delivery that took so long, whatever became of it.
+    /// Records the duration of a delivery, whatever its outcome.
     pub fn observe_delivery(&self, took: Duration) {
         self.delivery_seconds.observe(took.as_secs_f64());
     }
@@ -190,7 +190,7 @@ impl Metrics {
     }
 }
 
-/// For a server that keeps mail for ever.
+/// For a server without a retention period.
 impl Default for Metrics {
     fn default() -> Self {
         Self::new(None)

@@ -1,7 +1,7 @@
-//! What the system says about this process.
+//! Statistics of this process, from the system.
 //!
-//! It says it in files, and these are opened at the start and kept open: when there are no file descriptors left, none
-//! could be had to tell so.
+//! The files below `/proc` are opened at the start and stay open: if the process has no file descriptors left, they
+//! could not be opened to report it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -12,49 +12,49 @@ use rustix::fs::Dir;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Where the system tells about the process that asks.
+/// The files with the statistics of the calling process.
 const STATUS_PATH: &str = "/proc/self/status";
 const DESCRIPTORS_PATH: &str = "/proc/self/fd";
-/// More than the status ever takes.
+/// Larger than the status file.
 const MAX_STATUS_BYTES: usize = 8 * 1024;
 
-/// Where to look. What the system does not have is none.
+/// The open files. `None` if the system does not have a file.
 #[derive(Debug)]
 pub(super) struct ProcFiles {
     status: Option<File>,
     descriptors: Option<Mutex<Dir>>,
 }
 
-/// The process at one moment. What the system does not tell is none.
+/// The statistics at one moment. `None` if the system does not provide a value.
 pub(super) struct ProcessStats {
-    /// When it was started, in seconds since 1970.
+    /// The start time, in seconds since 1970.
     pub(super) started: f64,
-    /// The processor time that it has taken, in seconds.
+    /// The processor time used, in seconds.
     pub(super) cpu_seconds: f64,
-    /// The memory that it has, in bytes.
+    /// The resident memory, in bytes.
     pub(super) resident_bytes: Option<u64>,
-    /// How many file descriptors are open.
+    /// The number of open file descriptors.
     pub(super) open_files: Option<u64>,
-    /// How many there may be.
+    /// The limit on open file descriptors.
     pub(super) max_files: Option<u64>,
 }
 
 impl ProcFiles {
-    /// Opens them.
+    /// Opens the files.
     pub(super) fn open() -> Self {
         let descriptors = File::open(DESCRIPTORS_PATH).ok().and_then(|dir| Dir::new(dir).ok());
         Self { status: File::open(STATUS_PATH).ok(), descriptors: descriptors.map(Mutex::new) }
     }
 
-    /// The memory that the process has, in bytes.
+    /// Returns the resident memory, in bytes.
     pub(super) fn resident_bytes(&self) -> Option<u64> {
         let mut status = [0; MAX_STATUS_BYTES];
-        // Read from its beginning, the file is written anew.
+        // A read at offset 0 makes the system generate the file again.
         let length = self.status.as_ref()?.read_at(&mut status, 0).ok()?;
         parse_resident_bytes(&String::from_utf8_lossy(&status[..length]))
     }
 
-    /// How many file descriptors are open, those of the sources too.
+    /// Returns the number of open file descriptors, including those of these files.
     fn open_files(&self) -> Option<u64> {
         let mut dir = self.descriptors.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         dir.rewind();
@@ -68,7 +68,7 @@ impl ProcFiles {
 }
 
 impl ProcessStats {
-    /// Asks the system.
+    /// Reads the statistics.
     pub(super) fn read(started: Timestamp, sources: &ProcFiles) -> Self {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         #[expect(clippy::cast_precision_loss, reason = "seconds since 1970, and the processor's, are far below 2^52")]
@@ -83,7 +83,7 @@ impl ProcessStats {
     }
 }
 
-/// The line `VmRSS:    5120 kB` (proc_pid_status(5)).
+/// Parses the line `VmRSS:    5120 kB` (proc_pid_status(5)).
 fn parse_resident_bytes(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;

@@ -1,5 +1,5 @@
-//! Requests over HTTP, by route. What is counted under is known to the server: a route is the template that matched, a
-//! method is one of the standard ones, a status is our own. A client can choose between them and add nothing.
+//! HTTP requests by route. All labels come from the server: a route is the template that matched, a method is one of
+//! the standard ones, and a status is one of the server's. A client cannot add labels.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -8,28 +8,28 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use prometheus_client::metrics::histogram::Histogram;
 
-/// What stands in for a route or method that is none of ours.
+/// The label of an unknown route or method.
 const OTHER: &str = "other";
 
 /// The upper bounds of the histogram of response times, in seconds.
 const BUCKETS: [f64; 11] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
 
-/// All requests.
+/// The requests of all routes.
 #[derive(Debug)]
 pub struct Requests {
     other: Arc<Route>,
     table: RwLock<RouteTable>,
 }
 
-/// The routes that were asked for so far. There are as many of them as the router has.
+/// The routes that were requested so far. There are at most as many as the router has.
 #[derive(Debug, Default)]
 struct RouteTable {
     routes: Vec<Arc<Route>>,
-    /// Several templates lead to one route: with the base path and without it.
+    /// Several templates can have one route: with and without the base path.
     by_template: HashMap<Box<str>, Arc<Route>>,
 }
 
-/// The requests for one route.
+/// The requests of one route.
 #[derive(Debug)]
 pub struct Route {
     name: Box<str>,
@@ -37,11 +37,11 @@ pub struct Route {
     responses: Mutex<BTreeMap<ResponseKey, u64>>,
 }
 
-/// What is told apart about answers.
+/// The method and status of a response.
 pub(super) type ResponseKey = (&'static str, u16);
 
 impl Requests {
-    /// The route of a template below a base path, or the one for requests that no template matches.
+    /// Returns the route of a template below a base path, or the route of requests without a matching template.
     pub fn route(&self, template: Option<&str>, base: &str) -> Arc<Route> {
         let Some(template) = template else { return self.other.clone() };
         let known = self.table.read().unwrap_or_else(PoisonError::into_inner);
@@ -52,7 +52,7 @@ impl Requests {
         self.table.write().unwrap_or_else(PoisonError::into_inner).get_or_insert(template, base)
     }
 
-    /// All routes that were asked for, by name.
+    /// Returns all routes that were requested, ordered by name.
     pub(super) fn routes(&self) -> Vec<Arc<Route>> {
         let mut routes = self.table.read().unwrap_or_else(PoisonError::into_inner).routes.clone();
         if !self.other.responses().is_empty() {
@@ -91,30 +91,30 @@ impl Route {
         Self { name: name.into(), seconds: Histogram::new(BUCKETS), responses: Mutex::default() }
     }
 
-    /// Counts a request that was answered after so long.
+    /// Counts a response that was sent after this duration.
     pub fn count_response(&self, method: &'static str, status: StatusCode, after: Duration) {
         self.seconds.observe(after.as_secs_f64());
         *self.responses.lock().unwrap_or_else(PoisonError::into_inner).entry((method, status.as_u16())).or_default() +=
             1;
     }
 
-    /// What the route is called in a label.
+    /// Returns the label of the route.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// How long its answers took.
+    /// Returns the response times.
     pub(super) fn seconds(&self) -> &Histogram {
         &self.seconds
     }
 
-    /// How many answers there were of which kind.
+    /// Returns the number of responses by method and status.
     pub(super) fn responses(&self) -> BTreeMap<ResponseKey, u64> {
         self.responses.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// What a method is called in a label. Anybody can make one up (RFC 9110 section 9.1), and those are all one.
+/// Returns the label of a method. A client can send any method (RFC 9110 section 9.1); unknown ones share a label.
 pub fn method_label(method: &Method) -> &'static str {
     const STANDARD: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
     STANDARD.into_iter().find(|standard| *standard == method.as_str()).unwrap_or(OTHER)

@@ -1,5 +1,5 @@
-//! Everything at one moment, in the text format of Prometheus. This is the list of all metrics: their names, their help
-//! and their labels stand here and nowhere else; `docs/operations.md` is checked against it.
+//! All metrics in the text format of Prometheus. The names, help texts and labels of all metrics are defined here and
+//! nowhere else; `docs/operations.md` is checked against this file.
 
 use std::fmt::{Error, Result};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::exposition::ExpositionWriter;
 use super::process::ProcessStats;
 use super::{Attempts, Metrics, Protocol, ProtocolCounters, SessionEndReason};
 
-/// What one answer to Prometheus is made from.
+/// The values of one scrape.
 #[derive(Debug)]
 pub struct Scrape {
     metrics: Arc<Metrics>,
@@ -32,16 +32,16 @@ pub struct Scrape {
 /// The counters of the optional parts of the server.
 #[derive(Debug, Default)]
 pub struct ExtensionCounts {
-    /// The script's.
+    /// The counters of the script.
     pub script: restante_script::Counts,
-    /// Those of each webhook target.
+    /// The counters of each webhook target.
     pub webhooks: Vec<restante_webhook::Counts>,
-    /// The search's, if it is on.
+    /// The counters of the search, if it is enabled.
     pub search: Option<restante_search::Counts>,
 }
 
 impl Scrape {
-    /// The type of the text.
+    /// The content type of the text.
     pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
     /// Collects all values. The store is queried, which may take as long as [`Mailroom::usage`].
@@ -49,7 +49,7 @@ impl Scrape {
         Self { usage: mailroom.usage().await.ok(), counts: mailroom.counts(), extensions, metrics }
     }
 
-    /// Writes it all down. The system is asked too, which takes a moment when there are very many open files.
+    /// Renders the text. It reads the statistics of the process, which takes a moment if very many files are open.
     pub fn into_text(self) -> std::result::Result<String, Error> {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self));
@@ -313,7 +313,7 @@ impl Collector for Scrape {
     }
 }
 
-/// HTTP has neither TLS nor logins nor sessions of its own.
+/// Returns the protocols that have sessions and logins of their own.
 fn mail_protocols() -> impl Iterator<Item = Protocol> {
     Protocol::ALL.into_iter().filter(|protocol| *protocol != Protocol::Http)
 }

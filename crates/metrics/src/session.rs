@@ -1,32 +1,32 @@
-//! How sessions end, for those protocols that have sessions: SMTP, LMTP and POP3.
+//! How sessions of SMTP, LMTP and POP3 end.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Why a session is over.
+/// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEndReason {
-    /// The client said QUIT.
+    /// The client sent QUIT.
     Quit,
-    /// The client closed, or the connection broke.
+    /// The client disconnected, or the connection broke.
     Disconnected,
-    /// The client was silent, or too slow.
+    /// The client was silent or too slow.
     Timeout,
-    /// The client made too many mistakes.
+    /// The session was closed because of errors of the client.
     Errors,
     /// The TLS handshake failed.
     TlsFailed,
     /// There were too many connections, or no memory was left.
     Refused,
-    /// The server ended.
+    /// The server was shut down.
     Shutdown,
 }
 
 impl SessionEndReason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 7] =
         [Self::Quit, Self::Disconnected, Self::Timeout, Self::Errors, Self::TlsFailed, Self::Refused, Self::Shutdown];
 
-    /// What it is called, in labels and elsewhere.
+    /// Returns the name used in labels and transcripts.
     pub fn label(self) -> &'static str {
         match self {
             Self::Quit => "quit",
@@ -40,7 +40,7 @@ impl SessionEndReason {
     }
 }
 
-/// The sessions of one protocol that have ended.
+/// The ended sessions of one protocol.
 #[derive(Debug, Default)]
 pub(super) struct SessionEndCounters([AtomicU64; SessionEndReason::ALL.len()]);
 
