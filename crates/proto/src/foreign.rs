@@ -1,5 +1,5 @@
-//! Recognises clients of other protocols by the beginning of a line. A web page can make a browser connect to a mail port and
-//! send text of its choice after the request line, so the connection must end before that text is read as commands.
+//! Recognizes clients of other protocols by the start of a line. A web page can make a browser connect to a mail port
+//! and send any text after the request line, so the session must end before that text is parsed as commands.
 
 /// Input that ends a session at once, because no mail client sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,12 +8,12 @@ pub(crate) enum ForeignInput {
     Http,
     /// A TLS handshake on a connection without TLS.
     Tls,
-    /// A line above the limit before the client has introduced itself. It may hide a request.
+    /// A line above the limit before the client has sent its greeting or logged in. It may be a request.
     LongLine,
 }
 
 impl ForeignInput {
-    /// What a transcript shows in place of the line.
+    /// Returns the text that a transcript shows instead of the line.
     pub(crate) fn transcript_text(self) -> &'static str {
         match self {
             Self::Http => "(HTTP request)",
@@ -26,19 +26,19 @@ impl ForeignInput {
 /// The methods of RFC 9110 and RFC 5789, and the start of the HTTP/2 connection preface (RFC 9113 section 3.4).
 const HTTP_METHODS: [&[u8]; 10] =
     [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"CONNECT ", b"OPTIONS ", b"TRACE ", b"PATCH ", b"PRI "];
-/// The header that every HTTP/1.1 request has, also one with an unusual method.
+/// The header of every HTTP/1.1 request, also of one with an unusual method.
 const HOST_HEADER: &[u8] = b"Host:";
 /// The record type of a handshake, and the first byte of its version (RFC 8446 section 5.1).
 const TLS_HANDSHAKE: [u8; 2] = [22, 3];
 
-/// Returns which other protocol a line belongs to, if any. The beginning of the line is enough: a request line that is too long
-/// to be kept must not go unnoticed. No command of SMTP, LMTP or POP3 begins like this.
+/// Returns the other protocol that a line belongs to, if any. The start of the line is enough, so a request line above
+/// the line limit is recognized too. No command of SMTP, LMTP or POP3 starts like this.
 pub(crate) fn detect(line: &[u8]) -> Option<ForeignInput> {
     is_http(line).then_some(ForeignInput::Http)
 }
 
-/// Does the same for a client that has not introduced itself yet. The session ticket of a TLS handshake may contain line
-/// ends and commands.
+/// Does the same before the client has sent its greeting or logged in. Here a TLS handshake is recognized too: its
+/// session ticket may contain line ends and commands.
 pub(crate) fn detect_before_greeting(line: &[u8]) -> Option<ForeignInput> {
     if line.starts_with(&TLS_HANDSHAKE) { Some(ForeignInput::Tls) } else { detect(line) }
 }

@@ -1,7 +1,7 @@
-//! Mail protocols as state machines, SMTP with LMTP and POP3: bytes in, replies and actions out.
+//! SMTP, LMTP and POP3 as state machines: bytes in, replies and actions out.
 //!
-//! Nothing here owns a socket, reads a clock or knows a runtime, so every conversation can be tested as text. The
-//! drivers that move the bytes live in the binary.
+//! This crate does no I/O, reads no clock and uses no runtime, so every conversation can be tested as text. The
+//! `mail-server` crate runs the sessions on connections.
 
 mod foreign;
 mod line;

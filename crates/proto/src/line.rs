@@ -1,21 +1,20 @@
-//! Cuts the input into command lines, and lines into words, and keeps them short: a line beyond its limit is dropped
-//! while it streams in and reported once at its end, so that an endless line never makes a buffer grow. What the lines
-//! mean is not known here.
+//! Splits input into command lines, and lines into words. A line above its limit is discarded while it arrives and
+//! reported once at its end, so an endless line never makes a buffer grow.
 
 use memchr::memchr;
 
-/// What the input held.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LineRead<'a> {
-    /// A line without its end. CRLF ends a command; a bare LF is taken too, for people who type into `nc`.
+    /// A line without its end. CRLF ends a command. A bare LF is accepted too, for people who type into `nc`.
     Complete(&'a [u8]),
-    /// The end of a line that was too long and is gone.
+    /// The end of a line that was too long and was discarded.
     TooLong,
-    /// Nothing that can be used yet.
+    /// The line is not complete.
     Incomplete,
 }
 
-/// Whether the reader is in the middle of a line that it drops.
+/// Reads lines, and tracks whether the current one is discarded.
 #[derive(Debug, Default)]
 pub(crate) enum LineReader {
     /// The input starts with a line.
@@ -31,7 +30,7 @@ impl LineReader {
         matches!(self, Self::Discarding)
     }
 
-    /// Takes a line from the start of the input; also returns how much of the input is done with.
+    /// Reads a line from the start of the input. Also returns the number of bytes consumed.
     pub(crate) fn read_line<'a>(&mut self, input: &'a [u8], limit: usize) -> (usize, LineRead<'a>) {
         match self {
             Self::AtLineStart => {
@@ -58,7 +57,7 @@ impl LineReader {
     }
 }
 
-/// Splits off the first word; the rest starts with the next one.
+/// Splits off the first word. The rest starts with the next word.
 pub(crate) fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     match text.iter().position(|byte| matches!(byte, b' ' | b'\t')) {
         Some(end) => (&text[..end], text[end..].trim_ascii_start()),

@@ -1,50 +1,51 @@
-//! The header of the PROXY protocol, versions 1 and 2: what a proxy says about its client before the client's first byte.
+//! The header of the PROXY protocol, versions 1 and 2, by which a proxy names its client.
 //!
-//! The rules are those of HAProxy's document "The PROXY protocol", cited here by its sections. Who may send such a header
-//! is not known here, nor how it is read; only how many bytes may be read without touching what comes behind it.
+//! The rules are those of HAProxy's document "The PROXY protocol", cited here by its sections. This module parses the
+//! header and says how many bytes can be read without reading beyond it. It does not read, and it does not decide which
+//! peers may send a header.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use memchr::memchr_iter;
 
-/// The longest header that is taken. Addresses need 232 bytes at most; the rest is for what proxies add to them.
+/// The longest accepted header. Addresses need at most 232 bytes; the rest is for extensions.
 pub const MAX_HEADER_BYTES: usize = 4096;
 
 /// Section 2.1: the longest line of version 1, with its CRLF.
 const MAX_LINE_BYTES: usize = 107;
-/// `PROXY UNKNOWN` and CRLF, the shortest header of all: so much can be read before anything is known.
+/// `PROXY UNKNOWN` and CRLF, the shortest header. This many bytes can be read at first.
 const MIN_HEADER_BYTES: usize = 15;
 
 const V1_PREFIX: &[u8] = b"PROXY ";
-/// Section 2.2: no protocol in use begins like this.
+/// Section 2.2: no protocol in use starts like this.
 const V2_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Signature, version and command, family and protocol, length.
 const V2_FIXED_BYTES: usize = 16;
 
-/// What the header says.
+/// A parsed header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The client's address. `None` when the proxy speaks for itself or for somebody without an IP address: then the
-    /// connection's own address counts.
+    /// The client's address. `None` if the proxy connects for itself, or for a client without an IP address. Then the
+    /// address of the connection applies.
     pub source: Option<IpAddr>,
 }
 
-/// How far the header has come.
+/// The progress of reading a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// At least so many more bytes belong to the header.
+    /// At least this many more bytes belong to the header.
     NeedMore(usize),
-    /// It is complete.
+    /// The header is complete.
     Complete(Header),
 }
 
-/// This is no header, or not one that we take.
+/// The error of data that is not an accepted header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedHeader;
 
-/// Looks at what has been read. Whoever never reads more than is asked for never reads a byte that is not the header's;
-/// bytes behind the header are therefore malformed too.
+/// Parses the bytes read so far. A caller that never reads more bytes than requested never reads beyond the header.
+/// Bytes after the header are therefore an error.
 pub fn parse(read: &[u8]) -> Result<Progress, MalformedHeader> {
     if read.is_empty() {
         return Ok(Progress::NeedMore(MIN_HEADER_BYTES));
@@ -58,13 +59,13 @@ pub fn parse(read: &[u8]) -> Result<Progress, MalformedHeader> {
     Err(MalformedHeader)
 }
 
-/// Whether one can become, or is, the continuation of the other.
+/// Returns whether one is a prefix of the other.
 fn shares_prefix(read: &[u8], start: &[u8]) -> bool {
     let common = read.len().min(start.len());
     read[..common] == start[..common]
 }
 
-/// Section 2.1, the human-readable version.
+/// Parses version 1, the text format (section 2.1).
 fn parse_v1(read: &[u8]) -> Result<Progress, MalformedHeader> {
     let (text, missing) = match read {
         [text @ .., b'\r', b'\n'] => (text, 0),
@@ -82,11 +83,11 @@ fn parse_v1(read: &[u8]) -> Result<Progress, MalformedHeader> {
     Ok(Progress::Complete(Header { source }))
 }
 
-/// The fewest bytes that complete a line, CRLF included.
+/// Returns the smallest number of bytes that can complete the line, including CRLF.
 fn min_missing_bytes(text: &[u8]) -> usize {
     const CRLF: usize = 2;
     const FAMILY_END: usize = b"PROXY TCP4 ".len();
-    // The shortest addresses and ports.
+    // The lengths of the shortest addresses and ports.
     let fields: &[usize] = match text.get(..FAMILY_END) {
         Some(b"PROXY TCP4 ") => &[7, 7, 1, 1],
         Some(b"PROXY TCP6 ") => &[2, 2, 1, 1],
@@ -98,12 +99,12 @@ fn min_missing_bytes(text: &[u8]) -> usize {
     current + following + CRLF
 }
 
-/// The address in a whole line.
+/// Returns the source address of a complete line.
 fn v1_source(text: &str) -> Result<Option<IpAddr>, MalformedHeader> {
     let mut fields = text.split(' ').skip(1);
     let mut field = || fields.next().ok_or(MalformedHeader);
     let source: IpAddr = match field()? {
-        // What follows is to be ignored, whatever it is.
+        // The rest is ignored, whatever it is.
         "UNKNOWN" => return Ok(None),
         "TCP4" => parse_address_pair::<Ipv4Addr>(field()?, field()?)?.into(),
         "TCP6" => parse_address_pair::<Ipv6Addr>(field()?, field()?)?.into(),
@@ -113,7 +114,7 @@ fn v1_source(text: &str) -> Result<Option<IpAddr>, MalformedHeader> {
     if ports_are_good && fields.next().is_none() { Ok(Some(source.to_canonical())) } else { Err(MalformedHeader) }
 }
 
-/// The source's address. The other one must be good too.
+/// Parses both addresses and returns the first.
 fn parse_address_pair<A: FromStr>(source: &str, target: &str) -> Result<A, MalformedHeader> {
     match (source.parse(), target.parse::<A>()) {
         (Ok(source), Ok(_)) => Ok(source),
@@ -121,13 +122,13 @@ fn parse_address_pair<A: FromStr>(source: &str, target: &str) -> Result<A, Malfo
     }
 }
 
-/// 0 to 65535, without sign and leading zeros.
+/// Returns whether the text is a number from 0 to 65535 without sign and leading zeros.
 fn is_port(text: &str) -> bool {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     digits && (text == "0" || !text.starts_with('0')) && text.parse::<u16>().is_ok()
 }
 
-/// Section 2.2, the binary version.
+/// Parses version 2, the binary format (section 2.2).
 fn parse_v2(read: &[u8]) -> Result<Progress, MalformedHeader> {
     let Some((fixed, block)) = read.split_first_chunk::<V2_FIXED_BYTES>() else {
         return Ok(Progress::NeedMore(V2_FIXED_BYTES - read.len()));
@@ -137,7 +138,7 @@ fn parse_v2(read: &[u8]) -> Result<Progress, MalformedHeader> {
     if V2_FIXED_BYTES + length > MAX_HEADER_BYTES || block.len() > length {
         return Err(MalformedHeader);
     }
-    // A bad header is refused before its block is waited for, but not every one can be.
+    // Most invalid headers are rejected before their block arrives.
     let source = v2_source(version_and_command, family_and_protocol, length, block)?;
     let progress = match length - block.len() {
         0 => Progress::Complete(Header { source }),
@@ -146,13 +147,13 @@ fn parse_v2(read: &[u8]) -> Result<Progress, MalformedHeader> {
     Ok(progress)
 }
 
-/// The source's address stands first in the block, behind which there may be more than addresses: that is skipped. As
-/// long as the block is not complete, what comes back only says that nothing is wrong yet.
+/// Returns the source address, which is the first field of the block. Fields after the addresses are skipped. While the
+/// block is incomplete, the result only says that nothing is invalid so far.
 fn v2_source(command: u8, family: u8, length: usize, block: &[u8]) -> Result<Option<IpAddr>, MalformedHeader> {
     const LOCAL: u8 = 0x20;
     const PROXY: u8 = 0x21;
     match command {
-        // The proxy's own connection, a health check for instance. The family is to be ignored.
+        // The proxy's own connection, for example a health check. The family is ignored.
         LOCAL => return Ok(None),
         PROXY => {}
         _ => return Err(MalformedHeader),
@@ -178,7 +179,7 @@ fn v2_source(command: u8, family: u8, length: usize, block: &[u8]) -> Result<Opt
 mod tests {
     use super::*;
 
-    /// The outcome for a reader that gets the whole of it, as far as it asks.
+    /// Returns the result for a reader that gets all bytes, as far as it requests them.
     fn outcome(bytes: &[u8]) -> Result<Progress, MalformedHeader> {
         let mut read = 0;
         loop {
@@ -189,7 +190,7 @@ mod tests {
         }
     }
 
-    /// A header that names this address, or none.
+    /// Returns a header with this address, or without one.
     fn from(source: &str) -> Progress {
         let source = if source.is_empty() { None } else { Some(source.parse().expect("an address")) };
         Progress::Complete(Header { source })
@@ -257,7 +258,8 @@ mod tests {
         }
     }
 
-    /// The signature, a command, a family, and a block of this length that begins like this.
+    /// Returns a version 2 header: the signature, a command, a family, and a block of this length that starts with
+    /// `block`.
     fn binary(command: u8, family: u8, block: &[u8], length: usize) -> Vec<u8> {
         let mut header = V2_SIGNATURE.to_vec();
         header.extend([command, family]);

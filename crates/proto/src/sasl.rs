@@ -1,5 +1,5 @@
-//! What the protocols share of SASL: base64, and the one message of PLAIN. The exchanges around it, and whether a password
-//! is right, are not known here.
+//! The parts of SASL that the protocols share: base64 and the message of PLAIN. The exchanges are in the protocol
+//! modules, and the driver checks passwords.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ pub(crate) const MAX_LINE_BYTES: usize = 12_288;
 /// The message of PLAIN (RFC 4616 section 2).
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PlainMessage {
-    /// Whom to act as; empty when that is the user.
+    /// The authorization identity. Empty if it is the same as the user.
     pub(crate) authorization_id: String,
     /// The user name.
     pub(crate) user: String,
@@ -21,7 +21,7 @@ pub(crate) struct PlainMessage {
 }
 
 impl PlainMessage {
-    /// Splits the decoded message: three texts with NUL between them.
+    /// Parses the decoded message: three texts separated by NUL.
     pub(crate) fn parse(message: &str) -> Option<Self> {
         let (identity, rest) = message.split_once('\0')?;
         let (user, password) = rest.split_once('\0')?;
@@ -33,8 +33,8 @@ impl PlainMessage {
     }
 }
 
-/// Undoes base64. RFC 4616 wants UTF-8 inside. A name or password that is none is wrong, but where anything is right it is
-/// no fault.
+/// Decodes base64. RFC 4616 requires UTF-8. Other bytes are replaced instead of rejected: such a name or password
+/// matches no configured one, but a server that accepts any login accepts it.
 pub(crate) fn decode_base64(line: &[u8]) -> Option<String> {
     let decoded = STANDARD.decode(line).ok()?;
     Some(String::from_utf8_lossy(&decoded).into_owned())

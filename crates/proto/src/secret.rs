@@ -1,18 +1,18 @@
-//! Texts that must never be shown: they print as `***` wherever they end up.
+//! Secrets: texts whose `Debug` output is `***`.
 
 use std::fmt;
 
-/// A text that is not printed.
+/// A text that is not shown in `Debug` output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides a text.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for the one place that needs it.
+    /// Returns the text.
     pub fn expose(&self) -> &str {
         &self.0
     }

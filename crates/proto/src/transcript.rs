@@ -1,7 +1,7 @@
-//! The record of a dialogue, for a person to read: who said what, line by line. It never holds a password, and
-//! of a mail only how long it was. What may be shown of a command is for each protocol to say.
+//! The transcript of a session, line by line, for people to read. It never contains a password, and of a message only
+//! its length. Each protocol decides what of a command is shown.
 //!
-//! A server may record every dialogue, so a line costs its text and no piece of memory of its own.
+//! A server may record every session, so a line costs its text and no allocation of its own.
 
 use std::fmt::Write as _;
 
@@ -9,67 +9,68 @@ use memchr::memchr;
 
 use crate::line::split_word;
 
-/// The most lines that are kept until somebody clears them.
+/// The number of lines that are kept until the transcript is cleared. Further lines are dropped.
 const MAX_LINES: usize = 10_000;
-/// How much of its memory a record keeps when it is cleared.
+/// The capacity that is kept when the transcript is cleared.
 const RETAINED_BYTES: usize = 1024;
-/// The mechanisms whose name is shown; anything else behind AUTH could be a secret.
+/// The mechanisms whose names are shown. Anything else after AUTH could be a secret.
 const MECHANISMS: [&str; 4] = ["PLAIN", "LOGIN", "CRAM-MD5", "XOAUTH2"];
-/// How long a word is, in letters, that may be the verb of a command that is not known here.
+/// The length of a word that may be an unknown verb, in letters.
 const VERB_LETTERS: std::ops::RangeInclusive<usize> = 3..=8;
 
-/// One line of the dialogue.
+/// One line of a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedLine<'a> {
-    /// Who said it.
+    /// The side that sent it.
     pub speaker: Speaker,
-    /// What was said, without the end of the line; control characters are escaped.
+    /// The text without the line end. Control characters are escaped.
     pub text: &'a str,
-    /// Whether the server refuses something by it.
+    /// Whether the line is a refusal by the server.
     pub is_refusal: bool,
-    /// What it means for the mail under way, where it means anything.
+    /// The effect on the mail transaction, if it has one.
     pub stage: Option<TransactionStage>,
 }
 
-/// What of a dialogue is recorded.
+/// The part of a session that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranscriptScope {
-    /// All of it.
+    /// All lines.
     Everything,
-    /// Only the lines by which the server refuses something, which costs next to nothing.
+    /// Only refusals by the server, which costs almost nothing.
     Refusals,
 }
 
-/// One side of the dialogue.
+/// A side of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
-    /// The peer.
+    /// The client.
     Client,
-    /// This server.
+    /// The server.
     Server,
 }
 
-/// Where a mail has come to by a line. A mail that has begun ends by one of the others, or with the session.
+/// The effect of a line on the mail transaction. A started transaction ends with one of the other stages, or with the
+/// session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionStage {
-    /// The client begins a mail, and the driver is asked about its sender.
+    /// The client starts a transaction. Its sender is about to be checked.
     Started,
-    /// The server has taken the mail.
+    /// The server has accepted the message.
     Accepted,
-    /// The server does not take the mail.
+    /// The server has refused the message.
     Refused,
-    /// The client has given the mail up.
+    /// The client has abandoned the transaction.
     Abandoned,
 }
 
-/// The lines since the record was last cleared.
+/// The lines since the transcript was last cleared.
 #[derive(Debug, Default)]
 pub struct TranscriptBuffer {
     text: String,
     entries: Vec<Entry>,
 }
 
-/// A line that ends here in the text and begins where the one before it ends.
+/// The end of a line in the text. The line starts at the end of the previous one.
 #[derive(Debug)]
 struct Entry {
     end: usize,
@@ -79,7 +80,7 @@ struct Entry {
 }
 
 impl TranscriptBuffer {
-    /// The lines in their order.
+    /// Returns the lines in order.
     pub fn lines(&self) -> impl Iterator<Item = RecordedLine<'_>> {
         let mut start = 0;
         self.entries.iter().map(move |entry| {
@@ -89,12 +90,12 @@ impl TranscriptBuffer {
         })
     }
 
-    /// Whether nothing was said.
+    /// Returns whether there are no lines.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Forgets the lines.
+    /// Removes the lines.
     pub fn clear(&mut self) {
         self.text.clear();
         self.text.shrink_to(RETAINED_BYTES);
@@ -102,7 +103,7 @@ impl TranscriptBuffer {
         self.entries.shrink_to(RETAINED_BYTES / size_of::<Entry>());
     }
 
-    /// Adds a line with the text that the function writes.
+    /// Adds a line. `write` writes its text.
     fn push(&mut self, speaker: Speaker, refusal: bool, write: impl FnOnce(&mut String)) {
         if self.entries.len() < MAX_LINES {
             write(&mut self.text);
@@ -111,44 +112,44 @@ impl TranscriptBuffer {
     }
 }
 
-/// A dialogue that is being recorded.
+/// Records the transcript of a session.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     scope: TranscriptScope,
     pub(crate) transcript: TranscriptBuffer,
-    /// Octets of a mail that are not in a line yet, and who sent them.
+    /// Octets of a message that are not yet in a line, and their sender.
     pending_mail: Option<(Speaker, usize)>,
 }
 
 impl Recorder {
-    /// A record that begins now.
+    /// Creates an empty transcript.
     pub(crate) fn new(scope: TranscriptScope) -> Self {
         Self { scope, transcript: TranscriptBuffer::default(), pending_mail: None }
     }
 
-    /// What may be shown of a command, which is written only when somebody wants to know.
+    /// Records a command. `show` writes its masked text; it is called only if the line is recorded.
     pub(crate) fn record_command(&mut self, show: impl FnOnce(&mut String)) {
         if self.scope == TranscriptScope::Everything {
             self.push(Speaker::Client, false, show);
         }
     }
 
-    /// A line of the peer within an AUTH exchange.
+    /// Records a line of an AUTH exchange.
     pub(crate) fn record_secret(&mut self) {
         self.record_command(|out| out.push_str("***"));
     }
 
-    /// Records a remark in place of a line that is not kept.
+    /// Records a note instead of a line that is not kept.
     pub(crate) fn record_note(&mut self, text: &'static str) {
         self.record_command(|out| out.push_str(text));
     }
 
-    /// The end of a line that was too long.
+    /// Records that a line was too long.
     pub(crate) fn record_line_too_long(&mut self) {
         self.record_note("(line too long)");
     }
 
-    /// Octets of a mail, which become one line when something else is said.
+    /// Records octets of a message. They become one line when something else is recorded.
     pub(crate) fn record_mail_octets(&mut self, speaker: Speaker, octets: usize) {
         if octets > 0 && self.scope == TranscriptScope::Everything {
             let (_, sum) = self.pending_mail.get_or_insert((speaker, 0));
@@ -172,7 +173,7 @@ impl Recorder {
         }
     }
 
-    /// Says what the last line means for the mail under way.
+    /// Sets the stage of the last line.
     pub(crate) fn mark_stage(&mut self, stage: TransactionStage) {
         if self.scope == TranscriptScope::Everything
             && let Some(last) = self.transcript.entries.last_mut()
@@ -181,7 +182,7 @@ impl Recorder {
         }
     }
 
-    /// Nothing more will be said: what has come of a mail becomes a line.
+    /// Ends the transcript: pending octets of a message become a line.
     pub(crate) fn finish(&mut self) {
         if let Some((sender, octets)) = self.pending_mail.take() {
             self.transcript.push(sender, false, |out| {
@@ -197,7 +198,7 @@ impl Recorder {
     }
 }
 
-/// Writes AUTH, by what follows the verb: the mechanism is shown when it surely is one.
+/// Writes AUTH with these arguments. The mechanism is shown only if it is known.
 pub(crate) fn write_masked_auth(out: &mut String, arguments: &[u8]) {
     let (mechanism, rest) = split_word(arguments);
     let known = MECHANISMS.iter().find(|known| known.as_bytes().eq_ignore_ascii_case(mechanism));
@@ -219,8 +220,8 @@ pub(crate) fn write_masked_verb(out: &mut String, verb: &[u8], arguments: &[u8])
     }
 }
 
-/// Writes a line that is no command. It may be a misspelt AUTH, a password that nobody asked for, or a header of HTTP: the
-/// first word is shown when it has capitals only, as programs write verbs, and is not all there is.
+/// Writes a line that is not a command. It may be a misspelled AUTH, an unexpected password, or an HTTP header. The
+/// first word is shown only if it has the form of a verb, in capitals, and is followed by something.
 pub(crate) fn write_masked_unknown(out: &mut String, line: &[u8]) {
     let (verb, arguments) = split_word(line);
     if VERB_LETTERS.contains(&verb.len()) && verb.iter().all(u8::is_ascii_uppercase) && !arguments.is_empty() {
@@ -236,9 +237,9 @@ pub(crate) fn write_hidden(out: &mut String, line: &[u8]) {
     let _ = write!(out, "*** ({} octets)", line.len());
 }
 
-/// Writes a line of which everything may be shown, its control characters escaped.
+/// Writes a line as it is, with control characters escaped.
 pub(crate) fn write_escaped(out: &mut String, line: &[u8]) {
-    // To look at all of the bytes is quicker than to stop at the first, because many are looked at together.
+    // Checking all bytes without an early exit is faster, because many are checked at once.
     let plain = line.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
     match str::from_utf8(line) {
         Ok(text) if plain => out.push_str(text),

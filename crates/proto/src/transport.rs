@@ -1,6 +1,6 @@
-//! What carries a connection: whether a session may start TLS depends on it.
+//! The transport of a connection. It decides whether a session may start TLS.
 
-/// What carries the connection.
+/// The transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     Plain,
@@ -8,7 +8,7 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// A connection that began with a TLS handshake, or did not.
+    /// Returns the transport of a new connection. `tls` says whether it started with a TLS handshake.
     pub(crate) fn new(tls: bool) -> Self {
         if tls { Self::Tls } else { Self::Plain }
     }

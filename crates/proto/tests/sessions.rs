@@ -1,4 +1,4 @@
-//! Tests of the protocols from the outside: conversations stored as text, attacks, and random input.
+//! Tests of the public interface: conversations stored as text, attacks, and random input.
 
 #[path = "script/cuts.rs"]
 mod cuts;

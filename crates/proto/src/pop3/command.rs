@@ -1,5 +1,5 @@
-//! Parses one command line into a command, or into the reply that says what is wrong with it. Whether a command is allowed
-//! right now is decided in [`super::obey`].
+//! Parses a command line. The error is the reply that says what is wrong. [`super::commands`] decides whether a command
+//! is allowed in a state.
 
 use crate::Secret;
 use crate::line::split_word;
@@ -9,11 +9,11 @@ use super::reply;
 
 /// The longest command line, CRLF included (RFC 2449 section 4).
 const MAX_COMMAND_BYTES: usize = 255;
-/// The longest line with a name or a password. RFC 2449 lets a server take more than the 255, and an address of 320
+/// The longest line with a name or a password. RFC 2449 allows a server to accept more than 255, and an address of 320
 /// characters in UTF-8 (RFC 6856 section 2.2) needs it.
 const MAX_LOGIN_COMMAND_BYTES: usize = 2_048;
 
-/// A command that is well-formed.
+/// A valid command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Capa,
@@ -34,25 +34,25 @@ pub(crate) enum Command {
     Quit,
 }
 
-/// Of which messages something is wanted.
+/// The messages that LIST or UIDL lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListTarget {
     All,
     Number(u64),
 }
 
-/// What AUTH begins with.
+/// The arguments of AUTH.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AuthCommand {
-    /// The question which mechanisms there are.
+    /// A request for the list of mechanisms.
     Mechanisms,
-    /// PLAIN without a response yet.
+    /// PLAIN without a response.
     Plain,
     /// PLAIN with its response.
     Response(AuthResponse),
 }
 
-/// The peer's response to the challenge of PLAIN; without one it has cancelled.
+/// The client's response to the challenge of PLAIN. `None` if the client cancelled.
 pub(crate) type AuthResponse = Option<PlainMessage>;
 
 /// The first word of a command.
@@ -101,7 +101,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command, &'static str> {
     }
 }
 
-/// The verb of a line, in any case of letters.
+/// Parses the verb of a line, in any letter case.
 pub(crate) fn parse_verb(line: &[u8]) -> Result<Verb, &'static str> {
     if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
         return Err(reply::CONTROL_CHARACTER);
@@ -109,7 +109,7 @@ pub(crate) fn parse_verb(line: &[u8]) -> Result<Verb, &'static str> {
     lookup_verb(split_word(line).0).ok_or(reply::UNKNOWN_COMMAND)
 }
 
-/// The limit of the line that starts like this.
+/// Returns the length limit of a line that starts like this.
 pub(crate) fn max_line_bytes(start: &[u8]) -> usize {
     match start.get(..4).and_then(lookup_verb) {
         Some(Verb::Auth) => sasl::MAX_LINE_BYTES,
@@ -118,7 +118,7 @@ pub(crate) fn max_line_bytes(start: &[u8]) -> usize {
     }
 }
 
-/// Parses a line of the peer within an AUTH exchange. The error is the reply to it.
+/// Parses a line of the client within an AUTH exchange. The error is the reply to it.
 pub(crate) fn parse_auth_response(line: &[u8]) -> Result<AuthResponse, &'static str> {
     if line == b"*" {
         return Ok(None);
@@ -165,7 +165,7 @@ fn parse_user(arguments: &[u8]) -> Result<Command, &'static str> {
     }
 }
 
-/// RFC 1939 section 7: the password is the rest of the line, and blanks in it belong to it. It may be empty.
+/// Parses PASS. The password is the rest of the line, including blanks, and may be empty (RFC 1939 section 7).
 fn parse_pass(line: &[u8]) -> Command {
     let password = line.get(5..).unwrap_or_default();
     Command::Pass(Secret::new(String::from_utf8_lossy(password)))
@@ -177,7 +177,8 @@ fn parse_apop(arguments: &[u8]) -> Result<Command, &'static str> {
     Ok(Command::Apop { user: parse_name(user)?, digest })
 }
 
-/// What follows AUTH (RFC 5034 section 4). No RFC has it alone, but clients ask for the mechanisms so, older than CAPA.
+/// Parses the arguments of AUTH (RFC 5034 section 4). AUTH without arguments is in no RFC, but clients that are older
+/// than CAPA use it to list the mechanisms.
 fn parse_auth(arguments: &[u8]) -> Result<AuthCommand, &'static str> {
     let (mechanism, rest) = split_word(arguments);
     if mechanism.is_empty() {
@@ -192,7 +193,7 @@ fn parse_auth(arguments: &[u8]) -> Result<AuthCommand, &'static str> {
     }
     match initial {
         b"" => Ok(AuthCommand::Plain),
-        // RFC 5034 section 4: an empty first response is written as one equals sign.
+        // RFC 5034 section 4: an empty initial response is written as a single equals sign.
         b"=" => parse_auth_response(b"").map(AuthCommand::Response),
         initial => parse_auth_response(initial).map(AuthCommand::Response),
     }
@@ -203,7 +204,7 @@ fn parse_top(arguments: &[u8]) -> Option<Command> {
     Some(Command::Top { number: parse_number(message)?, lines: parse_number(lines)? })
 }
 
-/// RFC 6856 section 2.2: a name is UTF-8, whether the peer said UTF8 or not.
+/// Parses a name. It is UTF-8 even if the client did not send the command UTF8 (RFC 6856 section 2.2).
 fn parse_name(octets: &[u8]) -> Result<String, &'static str> {
     std::str::from_utf8(octets).map(str::to_owned).map_err(|_| reply::NOT_UTF8)
 }
@@ -212,7 +213,7 @@ fn parse_list_target(text: &[u8]) -> Option<ListTarget> {
     if text.is_empty() { Some(ListTarget::All) } else { parse_number(text).map(ListTarget::Number) }
 }
 
-/// Decimal digits and nothing else. What no number can hold is more than there are messages or lines.
+/// Parses decimal digits. A number above `u64` becomes `u64::MAX`, which is above any number of messages or lines.
 fn parse_number(digits: &[u8]) -> Option<u64> {
     let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
     let valid = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);

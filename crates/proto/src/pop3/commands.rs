@@ -1,5 +1,5 @@
-//! What each command does in each state that takes commands. Every function here consumes the old state and leaves a
-//! new one; an action comes back where the driver has to be asked.
+//! The commands, in each state that accepts commands. Every function consumes the old state and sets a new one. It
+//! returns an action if the driver has to do something.
 
 use crate::sasl::PlainMessage;
 use crate::transport::Transport;
@@ -13,7 +13,7 @@ use super::state::{AnonymousClient, Idle, State, Utf8Mode};
 use super::{Action, Proof, reply};
 
 impl Session {
-    /// Obeys one command line.
+    /// Executes one command line.
     pub(super) fn execute(&mut self, idle: Idle, line: &[u8]) -> Option<Action> {
         let command = match command::parse(line) {
             Ok(command) => command,
@@ -25,7 +25,7 @@ impl Session {
         }
     }
 
-    /// Takes the response of an AUTH exchange.
+    /// Processes the response of an AUTH exchange.
     pub(super) fn handle_auth_response(
         &mut self,
         visitor: AnonymousClient,
@@ -45,7 +45,7 @@ impl Session {
         }
     }
 
-    /// RFC 1939 section 4, and the extensions of this state.
+    /// Executes a command of the AUTHORIZATION state (RFC 1939 section 4) and its extensions.
     fn execute_in_authorization(&mut self, mut visitor: AnonymousClient, command: Command) -> Option<Action> {
         match command {
             Command::Capa => {
@@ -77,7 +77,7 @@ impl Session {
         None
     }
 
-    /// RFC 1939 sections 5 to 7.
+    /// Executes a command of the TRANSACTION state (RFC 1939 sections 5 to 7).
     fn execute_in_transaction(&mut self, mut maildrop: Maildrop, command: &Command) -> Option<Action> {
         match *command {
             Command::Capa => self.reply_with(|out, _| reply::write_capabilities(out, false)),
@@ -119,7 +119,7 @@ impl Session {
         }
     }
 
-    /// A login that fails has to begin again, with USER too (RFC 1939 section 7).
+    /// Opens a mailbox. After a failed login the client has to send USER again (RFC 1939 section 7).
     fn open(&mut self, mode: Utf8Mode, mailbox: String, user: String, proof: Proof) -> Action {
         self.state = State::OpeningMailbox(AnonymousClient { user: None, utf8_mode: mode });
         Action::Open { mailbox, user, proof }
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Why STLS cannot be used before a login. RFC 6856 section 2.1 forbids it behind UTF8.
+    /// Returns why STLS is not available before a login, or `None`. RFC 6856 section 2.1 forbids it after UTF8.
     fn stls_error(&self, visitor: &AnonymousClient) -> Option<&'static str> {
         match self.transport {
             Transport::Tls => Some(reply::TLS_TWICE),
@@ -169,7 +169,7 @@ impl Session {
         }
     }
 
-    /// QUIT behind a login: only now the marked messages go (RFC 1939 section 6).
+    /// Handles QUIT after a login. Only now the marked messages are deleted (RFC 1939 section 6).
     fn update(&mut self, maildrop: Maildrop) -> Action {
         let marked = maildrop.into_marked();
         if marked.is_empty() {
@@ -191,14 +191,15 @@ impl Session {
         None
     }
 
-    /// Answers and goes to the state.
+    /// Replies and enters the state.
     fn reply_and_enter(&mut self, state: State, text: &'static str) -> Option<Action> {
         self.state = state;
         self.reply(text);
         None
     }
 
-    /// Answers a command that cannot be obeyed and stays in the state, unless that was one too many.
+    /// Replies to a command that cannot be executed and stays in the state. Ends the session if there were too many bad
+    /// commands.
     fn reject_and_stay(&mut self, idle: Idle, text: &'static str) -> Option<Action> {
         self.state = State::Idle(idle);
         self.reject(text);

@@ -1,38 +1,38 @@
-//! Dot-stuffing (RFC 1939 section 3): a line of an answer that begins with a dot gets one more, so that none of them can be
-//! taken for the end of the answer.
+//! Dot-stuffing (RFC 1939 section 3): a line that starts with a dot gets another one, so that it cannot be taken for
+//! the end of a multi-line reply.
 //!
-//! A line begins at the start and behind every LF, also a bare one. By the letter only CRLF ends a line, but most clients
-//! end it at LF: to them a bare LF, a dot and CRLF within a mail would be the end, and what follows in it would speak to
-//! them as the server.
+//! A line starts at the beginning and after every LF, also a bare one. In the RFC only CRLF ends a line, but most
+//! clients end it at LF. For them a bare LF, a dot and CRLF within a message would be the end of the reply, and the
+//! rest of the message would look like replies of the server.
 
 use memchr::memmem::Finder;
 
-/// What stands before the next octet.
+/// The position in a line, before the next octet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineState {
-    /// Nothing, or a CRLF.
+    /// At the start, or after CRLF.
     LineStart,
-    /// A bare LF.
+    /// After a bare LF.
     AfterBareLf,
-    /// A CR.
+    /// After a CR.
     AfterCr,
-    /// Anything else.
+    /// Within a line.
     InLine,
 }
 
-/// Stuffs one text, which may come in pieces.
+/// Dot-stuffs one text, which may come in parts.
 #[derive(Debug)]
 pub(crate) struct DotStuffer {
     state: LineState,
 }
 
 impl DotStuffer {
-    /// The start of a text.
+    /// Creates a stuffer at the start of a text.
     pub(crate) fn new() -> Self {
         Self { state: LineState::LineStart }
     }
 
-    /// Appends the next piece.
+    /// Appends the next part.
     pub(crate) fn push(&mut self, mut text: &[u8], out: &mut Vec<u8>) {
         let finder = Finder::new(b"\n.");
         while !text.is_empty() {
@@ -47,7 +47,7 @@ impl DotStuffer {
         }
     }
 
-    /// What the text lacks at its end: it has to be followed by the dot on a line of its own.
+    /// Returns the line end that the text lacks. The final dot must be on a line of its own.
     pub(crate) fn missing_line_end(&self) -> &'static [u8] {
         if self.state == LineState::LineStart { b"" } else { b"\r\n" }
     }
@@ -79,7 +79,7 @@ mod tests {
         out
     }
 
-    /// What a client does that ends lines at LF.
+    /// Undoes dot-stuffing like a client that ends lines at LF.
     fn unstuffed(text: &[u8]) -> Vec<u8> {
         let lines = text.split_inclusive(|byte| *byte == b'\n');
         lines.flat_map(|line| line.strip_prefix(b".").unwrap_or(line)).copied().collect()

@@ -1,26 +1,27 @@
-//! The mailbox as one session sees it: its messages with their numbers and sizes, as they were at login, and which of them
-//! are marked as deleted. The messages themselves are not here.
+//! The mailbox as one session sees it: the numbers and sizes of its messages at login, and which of them are marked as
+//! deleted. The messages themselves are not part of it.
 
 use restante_mail::message::MessageId;
 
-/// How many messages lie in one piece of memory.
+/// The number of entries per block.
 const BLOCK_ENTRIES: usize = 1024;
 
-/// What was in the mailbox at login, numbered from 1 in the order in which it was collected. A mailbox may be large and
-/// have many readers, so a message takes 16 bytes and a bit.
+/// The messages of the mailbox at login, numbered from 1 in the order in which they were added. A mailbox may be large
+/// and have many readers, so an entry takes 16 bytes and one bit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maildrop {
-    /// Pieces of [`PIECE`] messages, but for the last one: what grows in pieces is never copied, nor larger than it need be.
+    /// Blocks of [`BLOCK_ENTRIES`] entries, except for the last one. Growing in blocks avoids copies and spare
+    /// capacity.
     blocks: Vec<Vec<Entry>>,
     marks: Marks,
-    /// All of them.
+    /// All messages.
     all: Total,
-    /// Those that are not marked.
+    /// The messages that are not marked.
     unmarked: Total,
     is_read_only: bool,
 }
 
-/// How much mail there is.
+/// The number of messages and their size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Total {
     pub(crate) messages: usize,
@@ -34,16 +35,16 @@ pub(crate) struct Entry {
     pub(crate) octets: u64,
 }
 
-/// Which messages are marked: a bit for each, up to the last one that was ever marked.
+/// The marked messages: a bit for each, up to the last one that was ever marked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Marks(Vec<u64>);
 
-/// Why there is no message to a number.
+/// Why a number does not name a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageNumberError {
-    /// There never was one in this session.
+    /// There is no such message in this session.
     Unknown,
-    /// It is marked as deleted.
+    /// The message is marked as deleted.
     Deleted,
 }
 
@@ -69,40 +70,40 @@ impl FromIterator<(MessageId, u64)> for Maildrop {
 }
 
 impl Maildrop {
-    /// Forbids to mark anything as deleted: whoever has opened the mailbox may only read it.
+    /// Forbids marking messages as deleted, because the login may only read.
     pub fn set_read_only(&mut self) {
         self.is_read_only = true;
     }
 
-    /// Whether nothing may be marked as deleted.
+    /// Returns whether messages must not be marked as deleted.
     pub(crate) fn is_read_only(&self) -> bool {
         self.is_read_only
     }
 
-    /// The memory that it takes, when all messages are marked too.
+    /// Returns the memory used if all messages are marked.
     pub fn memory_bytes(&self) -> usize {
         self.all.messages * size_of::<Entry>() + self.all.messages.div_ceil(8)
     }
 
-    /// The messages that are not marked.
+    /// Returns the number and size of the messages that are not marked.
     pub(crate) fn total(&self) -> Total {
         self.unmarked
     }
 
-    /// The message of this number, unless it is marked.
+    /// Returns the message with this number, unless it is marked.
     pub(crate) fn entry(&self, number: u64) -> Result<Entry, MessageNumberError> {
         let index = to_index(number)?;
         let entry = self.get(index).ok_or(MessageNumberError::Unknown)?;
         if self.marks.contains(index) { Err(MessageNumberError::Deleted) } else { Ok(entry) }
     }
 
-    /// The first message from this number on that is not marked, with its number.
+    /// Returns the first message from this number on that is not marked, with its number.
     pub(crate) fn next_unmarked(&self, number: u64) -> Option<(u64, Entry)> {
         let index = self.marks.next_unmarked(to_index(number).ok()?);
         Some((u64::try_from(index).ok()? + 1, self.get(index)?))
     }
 
-    /// Marks the message of this number.
+    /// Marks the message with this number as deleted.
     pub(crate) fn mark(&mut self, number: u64) -> Result<(), MessageNumberError> {
         let octets = self.entry(number)?.octets;
         self.marks.insert(to_index(number)?);
@@ -111,13 +112,13 @@ impl Maildrop {
         Ok(())
     }
 
-    /// Takes all marks away.
+    /// Removes all marks.
     pub(crate) fn unmark_all(&mut self) {
         self.marks = Marks::default();
         self.unmarked = self.all;
     }
 
-    /// The marked messages. What is not needed any more goes on the way.
+    /// Returns the marked messages. Blocks are freed on the way.
     pub(crate) fn into_marked(self) -> Vec<MessageId> {
         let Self { blocks: pieces, marks, .. } = self;
         let entries = pieces.into_iter().flatten().enumerate();
@@ -136,11 +137,11 @@ impl Marks {
         self.0.get(index / Self::WORD_BITS).is_some_and(|word| word >> (index % Self::WORD_BITS) & 1 == 1)
     }
 
-    /// The first index from this one on that has no mark. Marks that follow each other are passed by whole words.
+    /// Returns the first index from this one on that is not marked. Runs of marks are skipped by whole words.
     fn next_unmarked(&self, index: usize) -> usize {
         let first = index / Self::WORD_BITS;
         let Some(words) = self.0.get(first..) else { return index };
-        // What is before the index in its word counts as marked.
+        // The bits before the index in its word count as marked.
         let passed = (1 << (index % Self::WORD_BITS)) - 1;
         let words = words.iter().zip(std::iter::once(passed).chain(std::iter::repeat(0)));
         let free = words.map(|(marks, passed)| (marks | passed).trailing_ones() as usize);
@@ -195,7 +196,7 @@ mod tests {
         const COUNT: usize = 3 * BLOCK_ENTRIES + 1;
         let ids = || (0..COUNT as u64).map(MessageId::from);
         let mut maildrop = Maildrop::default();
-        // As they come in, in pages that are no pieces.
+        // Added in pages that do not match the blocks.
         let all: Vec<(MessageId, u64)> = ids().map(|id| (id, 1)).collect();
         all.chunks(1000).for_each(|page| maildrop.extend(page.iter().copied()));
         assert_eq!(maildrop, all.iter().copied().collect());
@@ -212,7 +213,7 @@ mod tests {
     #[test]
     fn what_is_not_marked_is_found_among_what_is() {
         const COUNT: u64 = 200;
-        // What is marked, each up to where the next begins.
+        // The ranges of marked messages.
         let table: &[&[std::ops::RangeInclusive<u64>]] = &[
             &[],
             &[1..=1],

@@ -1,12 +1,12 @@
-//! How a command of POP3 stands in the record of a dialogue: without anything that could be a password or a digest.
+//! Masks POP3 commands for the transcript: nothing that could be a password or a digest is shown.
 
 use crate::line::split_word;
 use crate::transcript::{write_escaped, write_hidden, write_masked_auth, write_masked_verb};
 
 use super::command::{self, Command, Verb};
 
-/// Writes what is shown of a command line. A line that is no command may be a password that the peer sent without being asked
-/// for it, so nothing is shown of it.
+/// Writes the part of a line that may be shown. An unknown line may be an unexpected password, so nothing of it is
+/// shown.
 pub(crate) fn write_masked(out: &mut String, line: &[u8]) {
     let Ok(verb) = command::parse_verb(line) else { return write_hidden(out, line) };
     match (verb, command::parse(line)) {
@@ -19,7 +19,7 @@ pub(crate) fn write_masked(out: &mut String, line: &[u8]) {
         (Verb::Apop, _) => out.push_str("APOP ***"),
         (Verb::Auth, _) => write_masked_auth(out, line[4..].trim_ascii()),
         (_, Ok(_)) => write_escaped(out, line),
-        // Somebody may have written the password behind the name, or where no argument belongs.
+        // A user may have typed the password after the name, or where no argument belongs.
         (_, Err(_)) => {
             let (verb, arguments) = split_word(line);
             write_masked_verb(out, verb, arguments);

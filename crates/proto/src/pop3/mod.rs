@@ -1,35 +1,35 @@
 //! The POP3 server session (RFC 1939, RFC 2449) without I/O.
 //!
-//! The driver passes what it read to [`Session::step`], does what the returned [`Action`] asks for, and writes the
-//! queued replies before it waits for the peer. The states in which commands are taken, and what the commands do in them:
+//! The driver passes its input to [`Session::step`], performs the returned [`Action`], and writes the queued replies before
+//! it waits for the client. These states accept commands:
 //!
-//! | state           | means                   | USER  | PASS APOP | AUTH        | STLS  | UTF8  | STAT DELE RSET NOOP | LIST UIDL        | RETR TOP   | QUIT                 |
-//! |-----------------|-------------------------|-------|-----------|-------------|-------|-------|---------------------|------------------|------------|----------------------|
-//! | `Authorization` | the peer has no mailbox | stays | → Opening | → Challenge | → Tls | stays | -ERR                | -ERR             | -ERR       | → Closed             |
-//! | `Transaction`   | it has opened one       | -ERR  | -ERR      | -ERR        | -ERR  | -ERR  | stays               | stays, → Sending | → Fetching | → Updating or Closed |
+//! | state           | meaning           | USER  | PASS APOP        | AUTH           | STLS          | UTF8  | STAT DELE RSET NOOP | LIST UIDL        | RETR TOP   | QUIT                 |
+//! |-----------------|-------------------|-------|------------------|----------------|---------------|-------|---------------------|------------------|------------|----------------------|
+//! | `Authorization` | no open mailbox   | stays | → OpeningMailbox | → AuthExchange | → StartingTls | stays | -ERR                | -ERR             | -ERR       | → Closed             |
+//! | `Transaction`   | a mailbox is open | -ERR  | -ERR             | -ERR           | -ERR          | -ERR  | stays               | stays, → Sending | → Fetching | → Updating or Closed |
 //!
-//! CAPA is answered in both of them and changes nothing. The other states take no commands:
+//! CAPA gets a reply in both of them and changes nothing. The other states accept no commands:
 //!
-//! | state       | waits for                        | then                                                       |
-//! |-------------|----------------------------------|------------------------------------------------------------|
-//! | `Challenge` | the line of an AUTH exchange     | → Opening, or Authorization when it was cancelled or bad   |
-//! | `Opening`   | [`Session::opened`]              | → Transaction, or Authorization when refused               |
-//! | `Fetching`  | [`Session::fetched`]             | → Sending, or Transaction when there is nothing to send    |
-//! | `Sending`   | the portion before to be written | → Sending, or Transaction at the end of the answer         |
-//! | `Updating`  | [`Session::deleted`]             | → Leaving                                                  |
-//! | `Leaving`   | the last reply to be written     | → Closed                                                   |
-//! | `Tls`       | [`Session::tls_started`]         | → Authorization                                            |
-//! | `Closed`    | nothing                          | stays                                                      |
+//! | state            | waits for                       | next state                                                       |
+//! |------------------|---------------------------------|------------------------------------------------------------------|
+//! | `AuthExchange`   | the line of an AUTH exchange    | → OpeningMailbox, or Authorization if it is cancelled or invalid |
+//! | `OpeningMailbox` | [`Session::opened`]             | → Transaction, or Authorization if refused                       |
+//! | `Fetching`       | [`Session::fetched`]            | → Sending, or Transaction if there is nothing to send            |
+//! | `Sending`        | the previous part to be written | → Sending, or Transaction at the end of the reply                |
+//! | `Updating`       | [`Session::deleted`]            | → Quitting                                                       |
+//! | `Quitting`       | the last reply to be written    | → Closed                                                         |
+//! | `StartingTls`    | [`Session::tls_started`]        | → Authorization                                                  |
+//! | `Closed`         | nothing                         | stays                                                            |
 //!
-//! Only QUIT deletes, and only what was marked: a session that ends in any other way leaves the mailbox as it was. The
-//! numbers of the messages are fixed when the mailbox is opened, but it is not locked: others may read it meanwhile, and
-//! delete from it.
+//! Only QUIT deletes messages, and only those marked by DELE. A session that ends in any other way leaves the mailbox
+//! unchanged. The message numbers are fixed when the mailbox is opened, but the mailbox is not locked: other clients may read
+//! it meanwhile and delete from it.
 //!
 //! Unknown commands, syntax errors, commands of the other state and failed logins count as bad commands; too many of them
-//! end the session. To ask for a message that is not there is no bad command.
+//! end the session. A number without a message is not a bad command.
 //!
-//! A line of an HTTP request ends the session in both states that take commands. In `Authorization`, a TLS handshake and a line
-//! that is too long end it too. So commands that a web page puts into the body of a request are never executed.
+//! A line of an HTTP request ends the session in both states that accept commands. In `Authorization`, a TLS handshake and a
+//! line that is too long end it too. So commands that a web page puts into the body of a request are never executed.
 
 mod command;
 mod commands;
@@ -50,69 +50,71 @@ use crate::Secret;
 pub use maildrop::Maildrop;
 pub use session::Session;
 
-/// What every session of one listener knows.
+/// The settings of all sessions of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The name of this server, in what it says when it has to close.
+    /// The name of this server, in the reply with which it closes.
     pub domain: String,
-    /// Whether STLS is offered as long as TLS is not on.
+    /// Whether STLS is offered while TLS is not active.
     pub stls: bool,
-    /// The bad command that ends the session; 0 means that none does.
+    /// The number of bad commands that ends the session. 0 means no limit.
     pub max_bad_commands: usize,
 }
 
-/// What the driver does next. After an answered question it calls [`Session::step`] again with the input left over.
+/// What the driver must do next. After it has passed the result of an action, it calls [`Session::step`] again with the
+/// remaining input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// All usable input is consumed: flush the replies, then read more and pass it behind what was not consumed.
+    /// Write the replies, then read more input and append it to what was not consumed.
     Read,
-    /// Flush the replies: there are many of them. Then go on with the input left over.
+    /// Write the replies, because there are many, and continue with the remaining input.
     Write,
-    /// Log in and list the mailbox; answer by [`Session::opened`].
+    /// Check the login and list the mailbox. Pass the result to [`Session::opened`].
     Open {
         /// The name of the mailbox, as sent.
         mailbox: String,
-        /// Who wants to open it. It is the name of the mailbox again unless AUTH gave another identity to act as.
+        /// The user name. It is the name of the mailbox, unless AUTH gave another authorization identity.
         user: String,
-        /// What the user has to show for it.
+        /// The password or digest.
         proof: Proof,
     },
-    /// Get the source of a message; answer by [`Session::fetched`].
+    /// Get the source of a message. Pass it to [`Session::fetched`].
     Fetch(MessageId),
-    /// Delete these messages, at least one; answer by [`Session::deleted`].
+    /// Delete these messages, at least one. Pass the result to [`Session::deleted`].
     Delete(Vec<MessageId>),
-    /// Flush the replies, throw away all input that was read so far, do the handshake as server, then call
-    /// [`Session::tls_started`]. The given input is consumed already: what came before TLS is never obeyed behind it.
+    /// Write the replies, discard all input that was read so far, perform the handshake as server, then call
+    /// [`Session::tls_started`]. The given input is already consumed: commands sent before TLS are never executed after
+    /// it.
     StartTls,
-    /// The peer said goodbye: flush the replies and close the connection.
+    /// Write the replies and close the connection. The client has sent QUIT.
     Quit,
-    /// Flush the replies and close the connection, although the peer may still be sending.
+    /// Write the replies and close the connection. The client may still be sending.
     Close,
 }
 
-/// How a user proves who he is.
+/// The proof of a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// The password itself.
+    /// The password, as sent.
     Password(Secret),
-    /// APOP (RFC 1939 section 7): the MD5 digest of the timestamp and the password, one behind the other.
+    /// APOP (RFC 1939 section 7): the MD5 digest of the timestamp followed by the password.
     Apop {
         /// The timestamp of the greeting, with its angle brackets.
         timestamp: String,
-        /// The digest that the peer has sent.
+        /// The digest, as sent.
         digest: [u8; 16],
     },
 }
 
-/// Why a question of the session is answered with no.
+/// Why an action is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The user or the proof is wrong.
+    /// The user name or the proof is wrong.
     WrongCredentials,
-    /// The proof is right, and does not allow to open this mailbox.
+    /// The login is valid but does not permit opening this mailbox.
     NotPermitted,
-    /// The name can be that of no mailbox, and this is why.
+    /// No mailbox can have this name, for this reason.
     InvalidName(String),
-    /// The store cannot answer now.
+    /// The store is not available now.
     Unavailable,
 }

@@ -1,5 +1,5 @@
-//! Answers of many lines, which go out in portions: a listing of the mailbox, and a message. What has gone out is
-//! remembered here, so that no answer is ever in memory as a whole.
+//! Multi-line replies, which are sent in parts: a listing of the mailbox, and a message. They track what was sent, so
+//! no reply is ever in memory as a whole.
 
 use restante_mail::message::Source;
 
@@ -9,31 +9,31 @@ use super::reply;
 use super::request::{Column, Extent};
 use super::top;
 
-/// How much of a message is stuffed at once. Stuffing makes at most half as much again of it, so the pieces are small
-/// against the portions.
+/// The number of message bytes that are dot-stuffed at once. Dot-stuffing adds at most half of it, so a block is small
+/// compared with a part.
 const BLOCK_BYTES: usize = 8 * 1024;
 
-/// The part of an answer behind its first line that is still to be sent.
+/// The rest of a multi-line reply after its first line.
 #[derive(Debug)]
 pub(super) enum MultilineReply {
     Listing(Listing),
     Message(OutgoingMessage),
 }
 
-/// How far an answer has come.
+/// The progress of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// There is more to send.
     Partial,
-    /// Only the dot that ends the answer is missing.
+    /// Only the final line with a dot is missing.
     Complete,
 }
 
-/// One line for each message that is not marked.
+/// A listing with one line for each message that is not marked as deleted.
 #[derive(Debug)]
 pub(super) struct Listing {
     pub(super) column: Column,
-    /// The number of the message to go on with.
+    /// The number of the next message to list.
     next_number: u64,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Listing {
 #[derive(Debug)]
 pub(super) struct OutgoingMessage {
     source: Source,
-    /// How much of it is sent, and how much is to be.
+    /// The number of octets sent, and the number to send.
     sent: usize,
     length: usize,
     stuffing: DotStuffer,
@@ -52,7 +52,7 @@ impl Listing {
         Self { column, next_number: 1 }
     }
 
-    /// Appends lines until the output has about the given length.
+    /// Appends lines until the output has about this length.
     pub(super) fn fill(&mut self, maildrop: &Maildrop, out: &mut Vec<u8>, length: usize) -> Progress {
         while let Some((number, entry)) = maildrop.next_unmarked(self.next_number) {
             if out.len() >= length {
@@ -74,12 +74,12 @@ impl OutgoingMessage {
         Self { source, sent: 0, length, stuffing: DotStuffer::new() }
     }
 
-    /// The bytes of the message, which are held until all of it is sent.
+    /// Returns the size of the message, which is in memory until all of it is sent.
     pub(super) fn held_bytes(&self) -> usize {
         self.source.len()
     }
 
-    /// Appends text until the output has about the given length. Also returns how many octets of the message these were.
+    /// Appends text until the output has about this length. Also returns the number of message octets that it took.
     pub(super) fn fill(&mut self, out: &mut Vec<u8>, length: usize) -> (usize, Progress) {
         let before = self.sent;
         while self.sent < self.length && out.len() < length {

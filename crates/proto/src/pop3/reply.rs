@@ -1,4 +1,4 @@
-//! Every reply of the POP3 session, to the word. The codes in brackets are those of RFC 2449 section 8 and RFC 3206.
+//! All reply texts of the POP3 session. The codes in brackets are those of RFC 2449 section 8 and RFC 3206.
 
 use crate::reply_text::{to_printable_ascii, write_line};
 
@@ -6,10 +6,10 @@ use super::Settings;
 use super::maildrop::{Entry, MessageNumberError, Total};
 use super::request::{Column, FetchRequest};
 
-/// The longest reason in somebody else's words, so that the line keeps within the 512 of RFC 2449 section 4.
+/// The longest external text in a reply, so that the line is within the 512 octets of RFC 2449 section 4.
 const MAX_REASON_CHARS: usize = 400;
 
-/// The last line of an answer of many lines.
+/// The last line of a multi-line reply.
 pub(crate) const END: &str = ".\r\n";
 
 pub(crate) const OK: &str = "+OK\r\n";
@@ -20,7 +20,7 @@ pub(crate) const GO_AHEAD_TLS: &str = "+OK Ready to start TLS\r\n";
 pub(crate) const TOP: &str = "+OK Top of the message follows\r\n";
 pub(crate) const IDS: &str = "+OK Ids follow\r\n";
 pub(crate) const MECHANISMS: &str = "+OK Mechanisms follow\r\nPLAIN\r\n.\r\n";
-/// An empty challenge: RFC 5034 section 4 wants the space.
+/// An empty challenge. RFC 5034 section 4 requires the space.
 pub(crate) const CHALLENGE: &str = "+ \r\n";
 
 pub(crate) const UNKNOWN_COMMAND: &str = "-ERR Unknown command\r\n";
@@ -59,12 +59,12 @@ pub(crate) const READ_ONLY: &str = "-ERR The login allows to read only\r\n";
 pub(crate) const UNAVAILABLE: &str = "-ERR [SYS/TEMP] The mailbox cannot be read now, try again later\r\n";
 pub(crate) const NOT_REMOVED: &str = "-ERR [SYS/TEMP] Some deleted messages are not removed\r\n";
 
-/// The greeting. Its last word is what makes APOP possible (RFC 1939 section 7).
+/// Writes the greeting. Its last word is the timestamp for APOP (RFC 1939 section 7).
 pub(crate) fn write_greeting(out: &mut Vec<u8>, timestamp: &str) {
     write_line(out, format_args!("+OK Restante POP3 server ready {timestamp}"));
 }
 
-/// What is to be had (RFC 2449 section 5); STLS only while it can be.
+/// Writes the capabilities (RFC 2449 section 5). STLS is included only while it is available.
 pub(crate) fn write_capabilities(out: &mut Vec<u8>, stls: bool) {
     out.extend_from_slice(b"+OK Capabilities follow\r\nTOP\r\nUSER\r\nUIDL\r\nRESP-CODES\r\nAUTH-RESP-CODE\r\n");
     out.extend_from_slice(b"SASL PLAIN\r\nPIPELINING\r\nUTF8 USER\r\n");
@@ -72,24 +72,24 @@ pub(crate) fn write_capabilities(out: &mut Vec<u8>, stls: bool) {
     out.extend_from_slice(b"IMPLEMENTATION Restante\r\n.\r\n");
 }
 
-/// The answer to a login, to RSET, and the first line of LIST.
+/// Writes the reply to a login and to RSET, and the first line of LIST.
 pub(crate) fn write_total(out: &mut Vec<u8>, total: Total) {
     let plural = if total.messages == 1 { "" } else { "s" };
     write_line(out, format_args!("+OK {} message{plural} ({} octets)", total.messages, total.octets));
 }
 
-/// The answer to STAT, whose form RFC 1939 section 5 prescribes.
+/// Writes the reply to STAT, in the form that RFC 1939 section 5 prescribes.
 pub(crate) fn write_stat(out: &mut Vec<u8>, total: Total) {
     write_line(out, format_args!("+OK {} {}", total.messages, total.octets));
 }
 
-/// The answer to LIST and UIDL of one message.
+/// Writes the reply to LIST and UIDL for one message.
 pub(crate) fn write_single_listing(out: &mut Vec<u8>, number: u64, entry: Entry, column: Column) {
     out.extend_from_slice(b"+OK ");
     write_listing_line(out, number, entry, column);
 }
 
-/// One line of a listing.
+/// Writes one line of a listing.
 pub(crate) fn write_listing_line(out: &mut Vec<u8>, number: u64, entry: Entry, column: Column) {
     match column {
         Column::Sizes => write_line(out, format_args!("{number} {}", entry.octets)),
@@ -97,7 +97,7 @@ pub(crate) fn write_listing_line(out: &mut Vec<u8>, number: u64, entry: Entry, c
     }
 }
 
-/// The first line of RETR.
+/// Writes the first line of the reply to RETR.
 pub(crate) fn write_retr_ok(out: &mut Vec<u8>, octets: usize) {
     write_line(out, format_args!("+OK {octets} octets"));
 }
@@ -108,18 +108,18 @@ pub(crate) fn write_marked(out: &mut Vec<u8>, number: u64) {
 
 pub(crate) fn write_no_such_message(out: &mut Vec<u8>, number: u64, absent: MessageNumberError) {
     match absent {
-        // The number is not repeated: it may be one that no integer holds.
+        // The number is not repeated: it may be larger than any integer.
         MessageNumberError::Unknown => write_line(out, format_args!("-ERR There is no such message")),
         MessageNumberError::Deleted => write_line(out, format_args!("-ERR Message {number} is deleted")),
     }
 }
 
-/// The message was there at login, but somebody else has deleted it since.
+/// Writes the reply for a message that was deleted by another client since the login.
 pub(crate) fn write_gone(out: &mut Vec<u8>, request: FetchRequest) {
     write_line(out, format_args!("-ERR Message {} is gone", request.number));
 }
 
-/// A name that no mailbox can have, with the reason made fit for the wire: one line of printable ASCII.
+/// Writes the reply to an invalid mailbox name. The reason is made valid as a reply: one line of printable ASCII.
 pub(crate) fn write_bad_name(out: &mut Vec<u8>, reason: &str) {
     out.extend_from_slice(b"-ERR [AUTH] Bad mailbox name: ");
     out.extend(reason.chars().take(MAX_REASON_CHARS).map(to_printable_ascii));

@@ -1,21 +1,21 @@
-//! What can be asked for of messages, in words that states, answers and replies share.
+//! The parameters of RETR, TOP, LIST and UIDL, which states and replies share.
 
-/// What is wanted of a message that is being fetched.
+/// A message that is being fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FetchRequest {
     pub(super) number: u64,
     pub(super) extent: Extent,
 }
 
-/// How much of a message.
+/// The part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     Whole,
-    /// The header and so many lines behind it.
+    /// The header and this many lines after it.
     Top(u64),
 }
 
-/// What is listed behind the numbers.
+/// The value that is listed after the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     Sizes,

@@ -1,5 +1,5 @@
-//! The session as the driver sees it: what it is fed, what it says, and the answers to what it asked. How input moves
-//! it is in [`super::advance`].
+//! The interface between the session and its driver: input, replies, and the results of actions. The state transitions
+//! are in [`super::transitions`].
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::request::Extent;
 use super::state::{AnonymousClient, Idle, State};
 use super::{Action, Maildrop, Refusal, Settings, reply};
 
-/// Replies beyond so many bytes are written before there are more of them.
+/// If the queued replies reach this size, they are written before more are made.
 pub(super) const MAX_REPLY_BYTES: usize = 64 * 1024;
 
-/// One connection's conversation, from the greeting to the end.
+/// The session of one connection.
 #[derive(Debug)]
 pub struct Session {
     pub(super) settings: Arc<Settings>,
@@ -31,9 +31,9 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session with a peer that has just connected. The `timestamp` is what stands in the greeting for APOP,
-    /// `<process.time@domain>`, and no two sessions have the same; `tls` says whether the connection began with a TLS
-    /// handshake.
+    /// Creates a session for a new connection. `timestamp` is the text in the greeting for APOP, such as
+    /// `<process.time@domain>`; it must be different for each session. `tls` says whether the connection started with a
+    /// TLS handshake.
     pub fn new(settings: Arc<Settings>, timestamp: String, tls: bool) -> Self {
         Self {
             settings,
@@ -53,11 +53,11 @@ impl Session {
         self.reply_with(|out, _| reply::write_greeting(out, &timestamp));
     }
 
-    /// Consumes input and says what to do next.
+    /// Consumes input and returns what the driver must do next.
     ///
-    /// Returns how much of the input was consumed. The rest is given again: at once behind an answered question and behind
-    /// [`Action::Write`], and with more input behind it after [`Action::Read`]. Then that rest is an incomplete line of
-    /// bounded length. While a question is open nothing is consumed.
+    /// Also returns the number of bytes consumed. The driver passes the rest again: at once after [`Action::Write`] and
+    /// after it has completed an action, and with more input appended after [`Action::Read`]. In that case the rest is
+    /// an incomplete line of limited length. Nothing is consumed while the result of an action is pending.
     pub fn step(&mut self, input: &[u8]) -> (usize, Action) {
         let mut consumed = 0;
         loop {
@@ -72,12 +72,12 @@ impl Session {
         }
     }
 
-    /// The replies queued so far. The driver writes and clears them, all at once, before it waits for the peer.
+    /// Returns the queued replies. The driver writes and clears all of them before it waits for the client.
     pub fn replies(&mut self) -> &mut Vec<u8> {
         &mut self.replies
     }
 
-    /// The bytes of a message that is held because it is being sent.
+    /// Returns the size of the message that is in memory because it is being sent.
     pub fn sending_bytes(&self) -> usize {
         match &self.state {
             State::Sending(_, MultilineReply::Message(mail)) => mail.held_bytes(),
@@ -85,12 +85,12 @@ impl Session {
         }
     }
 
-    /// Whether the next thing is a line of the peer. Else there is something to finish first.
+    /// Returns whether the session waits for a line from the client. Otherwise there is something to finish first.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle(_) | State::AuthExchange(_))
     }
 
-    /// Answers [`Action::Open`]: what is in the mailbox, oldest first, or why it stays closed.
+    /// Completes [`Action::Open`] with the messages of the mailbox, oldest first, or the refusal.
     pub fn opened(&mut self, answer: Result<Maildrop, Refusal>) {
         let visitor = match std::mem::replace(&mut self.state, State::Closed) {
             State::OpeningMailbox(visitor) => visitor,
@@ -111,7 +111,7 @@ impl Session {
         }
     }
 
-    /// Answers [`Action::Fetch`]: the message, or nothing when it is not there any more.
+    /// Completes [`Action::Fetch`] with the message, or `None` if it no longer exists.
     pub fn fetched(&mut self, answer: Result<Option<Source>, Refusal>) {
         let (maildrop, request) = match std::mem::replace(&mut self.state, State::Closed) {
             State::Fetching(maildrop, request) => (maildrop, request),
@@ -140,7 +140,8 @@ impl Session {
         }
     }
 
-    /// Answers [`Action::Delete`]: whether all of the messages are gone, whoever has deleted them.
+    /// Completes [`Action::Delete`]. `Ok` means that none of the messages exists any more, whichever client deleted
+    /// them.
     #[expect(clippy::needless_pass_by_value, reason = "the driver hands every answer over")]
     pub fn deleted(&mut self, answer: Result<(), Refusal>) {
         if matches!(self.state, State::Updating) {
@@ -152,8 +153,7 @@ impl Session {
         }
     }
 
-    /// Answers [`Action::StartTls`]: the handshake is done. Everything known from before is forgotten (RFC 2595
-    /// section 4).
+    /// Completes [`Action::StartTls`]. The session forgets everything from before the handshake (RFC 2595 section 4).
     pub fn tls_started(&mut self) {
         if matches!(self.state, State::StartingTls) {
             self.state = State::Idle(Idle::Authorization(AnonymousClient::default()));
@@ -162,13 +162,13 @@ impl Session {
         }
     }
 
-    /// Ends the session because the peer was silent for too long. Nothing is said and nothing is deleted (RFC 1939
+    /// Ends the session because the client was silent for too long. Sends no reply and deletes nothing (RFC 1939
     /// section 3).
     pub fn time_out(&mut self) {
         self.state = State::Closed;
     }
 
-    /// Ends the session because the server stops. In the middle of an answer, and behind the last one, nothing can be said.
+    /// Ends the session because the server shuts down. Sends no reply within a multi-line reply or after the last one.
     pub fn shut_down(&mut self) {
         if !matches!(self.state, State::Sending(..) | State::StartingTls | State::Quitting | State::Closed) {
             self.reply_error_with(reply::write_shutting_down);
@@ -176,38 +176,38 @@ impl Session {
         self.state = State::Closed;
     }
 
-    /// Ends the session, instead of a greeting, because there are too many.
+    /// Ends the session instead of greeting the client, because there are too many connections.
     pub fn refuse_busy(&mut self) {
         self.reply_error_with(reply::write_busy);
         self.state = State::Closed;
     }
 
-    /// Starts a record of the dialogue, without passwords, without digests and without the text of mails.
+    /// Starts a transcript. It contains no passwords, digests or message content.
     pub fn start_recording(&mut self, scope: TranscriptScope) {
         self.recorder = Some(Recorder::new(scope));
     }
 
-    /// What was said since the record was started or last cleared; `None` without a record.
+    /// Returns the transcript since it was started or last cleared. Returns `None` if none is recorded.
     pub fn transcript(&mut self) -> Option<&mut TranscriptBuffer> {
         self.recorder.as_mut().map(|recording| &mut recording.transcript)
     }
 
-    /// Queues a reply that never changes.
+    /// Queues a fixed reply.
     pub(super) fn reply(&mut self, text: &'static str) {
         self.reply_with(|out, _| out.extend_from_slice(text.as_bytes()));
     }
 
-    /// Queues what the function writes.
+    /// Queues the reply that the function writes.
     pub(super) fn reply_with<T>(&mut self, write: impl FnOnce(&mut Vec<u8>, &Settings) -> T) -> T {
         self.queue(false, write)
     }
 
-    /// Queues an error that never changes.
+    /// Queues a fixed error.
     pub(super) fn reply_error(&mut self, text: &'static str) {
         self.reply_error_with(|out, _| out.extend_from_slice(text.as_bytes()));
     }
 
-    /// Queues an error that the function writes.
+    /// Queues the error that the function writes.
     pub(super) fn reply_error_with(&mut self, write: impl FnOnce(&mut Vec<u8>, &Settings)) {
         self.queue(true, write);
     }
@@ -221,7 +221,7 @@ impl Session {
         result
     }
 
-    /// Queues text of a mail, which the function writes; it says how many octets of the mail these were.
+    /// Queues message text that the function writes. The function also returns the number of message octets.
     pub(super) fn reply_message_text<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> (usize, T)) -> T {
         let (octets, result) = write(&mut self.replies);
         if let Some(recording) = &mut self.recorder {
@@ -230,7 +230,7 @@ impl Session {
         result
     }
 
-    /// Answers a command that cannot be obeyed. One bad command too many ends the session instead.
+    /// Replies to a command that cannot be executed. Ends the session if there were too many bad commands.
     pub(super) fn reject(&mut self, text: &'static str) {
         self.reject_with(|out| out.extend_from_slice(text.as_bytes()));
     }

@@ -1,14 +1,14 @@
-//! Where a conversation can stand, as the tables of [`super`] say. What is known exists only in the states in which it
-//! is valid: there is no mailbox without a login and no user name behind it.
+//! The states of a session, as listed in the tables of [`super`]. Data exists only in the states in which it is valid:
+//! there is no mailbox without a login and no user name after it.
 
 use super::maildrop::Maildrop;
 use super::multiline::MultilineReply;
 use super::request::FetchRequest;
 
-/// Where the conversation stands; see the tables of [`super`].
+/// The state of a session; see the tables of [`super`].
 #[derive(Debug)]
 pub(super) enum State {
-    /// A command is due.
+    /// A command is expected.
     Idle(Idle),
     AuthExchange(AnonymousClient),
     OpeningMailbox(AnonymousClient),
@@ -20,22 +20,22 @@ pub(super) enum State {
     Closed,
 }
 
-/// The states in which commands are taken.
+/// The states in which commands are accepted.
 #[derive(Debug)]
 pub(super) enum Idle {
     Authorization(AnonymousClient),
     Transaction(Maildrop),
 }
 
-/// A peer that has not logged in.
+/// A client that has not logged in.
 #[derive(Debug, Default)]
 pub(super) struct AnonymousClient {
-    /// What USER said, as long as PASS may follow.
+    /// The argument of USER, while PASS may follow.
     pub(super) user: Option<String>,
     pub(super) utf8_mode: Utf8Mode,
 }
 
-/// Whether the peer gave the command UTF8. Messages go out as they came in either way.
+/// Whether the client has sent the command UTF8. Messages are sent as stored in both cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Utf8Mode {
     #[default]

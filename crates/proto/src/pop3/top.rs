@@ -1,14 +1,15 @@
-//! Finds how far TOP reaches into a message (RFC 1939 section 7): the header, the blank line, and so many lines of the body.
+//! Finds the end of the part that TOP sends (RFC 1939 section 7): the header, the blank line, and a number of lines of
+//! the body.
 
 use memchr::memchr_iter;
 use restante_mail::message::Source;
 
-/// The octets of the message up to the end of the header and of so many lines behind it. A message without a blank line
-/// is all header. A bare LF ends a line here, as it does in [`super::stuffing`].
+/// Returns the number of octets up to the end of the header and of `lines` lines after it. A message without a blank
+/// line is all header. A bare LF ends a line here, as in [`super::dot_stuffing`].
 pub(crate) fn length(source: &Source, lines: u64) -> usize {
     let mut wanted = None;
     let mut before = 0;
-    // What the part before has left of a line.
+    // The incomplete line at the end of the previous part.
     let mut tail: &[u8] = b"";
     for part in [&source.trace, &source.body] {
         let mut start = 0;
@@ -53,7 +54,7 @@ mod tests {
             ("", 0, ""),
         ];
         for (text, lines, expected) in table {
-            // The border between the two parts means nothing, wherever it is.
+            // The boundary between the two parts has no effect, wherever it is.
             for border in 0..=text.len() {
                 let (trace, body) = text.as_bytes().split_at(border);
                 let source = Source { trace: trace.to_vec().into(), body: body.to_vec().into() };

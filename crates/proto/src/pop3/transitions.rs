@@ -1,4 +1,4 @@
-//! Moves input through the states, and answers of many lines out of them. What each command does is in [`super::obey`].
+//! The state transitions on input, and the parts of multi-line replies. The commands are in [`super::commands`].
 
 use crate::foreign::{self, ForeignInput};
 use crate::line::LineRead;
@@ -11,7 +11,7 @@ use super::state::{AnonymousClient, Idle, State};
 use super::{Action, command, mask, reply};
 
 impl Session {
-    /// Does the next thing that the input allows; without an action there may be more to do.
+    /// Makes one transition that the input allows. If it returns no action, there may be more to do.
     pub(super) fn advance(&mut self, input: &[u8]) -> (usize, Option<Action>) {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::Closed => (input.len(), Some(Action::Close)),
@@ -84,7 +84,7 @@ impl Session {
         (taken, action)
     }
 
-    /// Queues the next portion of an answer.
+    /// Queues the next part of a multi-line reply.
     fn advance_multiline(&mut self, maildrop: Maildrop, mut answer: MultilineReply) -> Option<Action> {
         let progress = match &mut answer {
             MultilineReply::Listing(listing) => self.reply_with(|out, _| listing.fill(&maildrop, out, MAX_REPLY_BYTES)),
@@ -100,7 +100,7 @@ impl Session {
         None
     }
 
-    /// Ends the session because the input is not that of a mail client. Nothing that follows is executed.
+    /// Ends the session because the input is not that of a mail client. Nothing after it is executed.
     fn close_foreign(&mut self, foreign: ForeignInput) -> Option<Action> {
         if let Some(recording) = &mut self.recorder {
             recording.record_note(foreign.transcript_text());

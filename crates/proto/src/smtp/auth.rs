@@ -1,5 +1,5 @@
-//! AUTH (RFC 4954): the exchanges of PLAIN (RFC 4616), LOGIN and CRAM-MD5 (RFC 2195) up to a user name and a proof. Whether it
-//! is right is decided by the driver.
+//! AUTH (RFC 4954): the exchanges of PLAIN (RFC 4616), LOGIN and CRAM-MD5 (RFC 2195), up to a user name and a proof.
+//! The driver checks the proof.
 
 use crate::Secret;
 use crate::line::split_word;
@@ -8,7 +8,7 @@ use crate::sasl::{PlainMessage, decode_base64, decode_md5_hex};
 use super::command_error::CommandError;
 use super::{Proof, reply};
 
-/// An exchange that waits for the peer's next line.
+/// An exchange that waits for the next line of the client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AuthExchange {
     /// PLAIN waits for its only message.
@@ -17,7 +17,7 @@ pub(crate) enum AuthExchange {
     LoginUser,
     /// LOGIN waits for the password.
     LoginPassword {
-        /// The name that came before.
+        /// The user name from the previous line.
         user: String,
     },
     /// CRAM-MD5 waits for the digest of this challenge.
@@ -27,14 +27,14 @@ pub(crate) enum AuthExchange {
     },
 }
 
-/// Where an exchange has come to.
+/// The next step of an exchange.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AuthStep {
-    /// The peer is asked by this reply.
+    /// Send this reply and wait for a response.
     Continue(AuthExchange, &'static str),
-    /// The driver is asked for a challenge.
+    /// The driver has to create a challenge.
     NeedChallenge,
-    /// Everything was said.
+    /// The exchange is complete.
     Complete {
         /// The user name.
         user: String,
@@ -43,7 +43,7 @@ pub(crate) enum AuthStep {
     },
 }
 
-/// Parses what follows the verb: a mechanism, and perhaps the first response with it. `cram_md5` says whether CRAM-MD5 is
+/// Parses the arguments of AUTH: a mechanism, and optionally the initial response. `cram_md5` says whether CRAM-MD5 is
 /// offered.
 pub(crate) fn start(arguments: &[u8], cram_md5: bool) -> Result<AuthStep, CommandError> {
     let (mechanism, rest) = split_word(arguments);
@@ -52,7 +52,7 @@ pub(crate) fn start(arguments: &[u8], cram_md5: bool) -> Result<AuthStep, Comman
         return Err(CommandError::Bad(reply::SYNTAX_AUTH));
     }
     if cram_md5 && mechanism.eq_ignore_ascii_case(b"CRAM-MD5") {
-        // RFC 4954 section 4: the server speaks first, so there is no initial response.
+        // RFC 4954 section 4: the server sends the first message, so there is no initial response.
         return if initial.is_empty() {
             Ok(AuthStep::NeedChallenge)
         } else {
@@ -68,14 +68,14 @@ pub(crate) fn start(arguments: &[u8], cram_md5: bool) -> Result<AuthStep, Comman
     };
     match initial {
         b"" => Ok(AuthStep::Continue(exchange, challenge)),
-        // RFC 4954 section 4: an empty first response is written as one equals sign.
+        // RFC 4954 section 4: an empty initial response is written as a single equals sign.
         b"=" => exchange.handle_response(b""),
         initial => exchange.handle_response(initial),
     }
 }
 
 impl AuthExchange {
-    /// Takes the peer's next line.
+    /// Processes the next line of the client.
     pub(crate) fn handle_response(self, line: &[u8]) -> Result<AuthStep, CommandError> {
         if line == b"*" {
             return Err(CommandError::AuthCancelled);
@@ -96,14 +96,14 @@ impl AuthExchange {
     }
 }
 
-/// RFC 2195 section 2: the user name, a blank, and the digest in hexadecimal.
+/// Parses the response of CRAM-MD5: the user name, a space, and the digest in hexadecimal (RFC 2195 section 2).
 fn parse_cram_md5(response: &str, challenge: String) -> Option<AuthStep> {
     let (user, digest) = response.rsplit_once(' ')?;
     let digest = decode_md5_hex(digest.as_bytes())?;
     Some(AuthStep::Complete { user: user.to_owned(), proof: Proof::CramMd5 { challenge, digest } })
 }
 
-/// Whom the user wants to act as is ignored: there is nothing that only some may do.
+/// Parses the message of PLAIN. The authorization identity is ignored: nothing in SMTP depends on it.
 fn parse_plain(message: &str) -> Option<AuthStep> {
     let PlainMessage { user, password, .. } = PlainMessage::parse(message)?;
     Some(AuthStep::Complete { user, proof: Proof::Password(password) })
@@ -169,7 +169,7 @@ mod tests {
             Ok(AuthStep::Complete { user: user.to_owned(), proof })
         };
         let malformed = || Err(CommandError::Bad(reply::AUTH_MALFORMED));
-        // RFC 2195 section 2 has the first one.
+        // The first one is from RFC 2195 section 2.
         let table = [
             ("dGltIGI5MTNhNjAyYzdlZGE3YTQ5NWI0ZTZlNzMzNGQzODkw", done("tim")),
             ("dGltIHRheWxvciBiOTEzYTYwMmM3ZWRhN2E0OTViNGU2ZTczMzRkMzg5MA==", done("tim taylor")),

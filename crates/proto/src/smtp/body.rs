@@ -1,37 +1,37 @@
-//! Holds the bytes of a mail while it arrives: within the limit, and in no more memory than needed. How the bytes are
-//! told from the rest of the input is the business of [`super::data`] and [`super::chunk`].
+//! The buffer of a message that is being received, within a size limit and with little memory. Finding the end of the
+//! message is up to [`super::data`] and [`super::chunk`].
 //!
-//! A long mail is collected in pieces and put together once, at its end, in a block of its own size. The pieces come and
-//! go all the time and cost the allocator nothing; a block that grows would be copied or moved again and again.
+//! A long message is collected in blocks and joined once at its end, in an allocation of its own size. The allocator
+//! reuses the blocks at no cost, while a single growing buffer would be copied again and again.
 
-/// The most memory that is set aside because of what the peer announced, before it has sent anything.
+/// The most memory that is allocated because of an announced size, before the client has sent anything.
 const MAX_PREALLOCATED_BYTES: usize = 1 << 20;
-/// The size of a piece.
+/// The size of a block.
 const BLOCK_BYTES: usize = 64 * 1024;
 
-/// The mail so far; nothing any more once it was too long.
+/// The message received so far. It is dropped once it is too long.
 #[derive(Debug)]
 pub(crate) struct BodyBuffer {
     blocks: Option<Vec<Vec<u8>>>,
-    /// The bytes held.
+    /// The number of bytes in memory.
     length: usize,
-    /// The bytes that came, held or not.
+    /// The number of bytes received, kept or not.
     received: u64,
     limit: usize,
     announced_size: usize,
 }
 
-/// The mail had more bytes than are allowed.
+/// The error of a message above the limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
 impl BodyBuffer {
-    /// An empty mail which may grow to `limit` bytes, and will grow to `announced` if the peer is honest.
+    /// Creates an empty buffer for at most `limit` bytes. `announced` is the size that the client announced.
     pub(crate) fn new(limit: usize, announced: usize) -> Self {
         Self { blocks: Some(Vec::new()), length: 0, received: 0, limit, announced_size: announced.min(limit) }
     }
 
-    /// Appends bytes, or forgets the whole mail when that makes it too long.
+    /// Appends bytes. Drops the whole message if it becomes too long.
     pub(crate) fn push(&mut self, mut bytes: &[u8]) {
         self.received = self.received.saturating_add(bytes.len() as u64);
         if bytes.len() > self.limit.saturating_sub(self.length) {
@@ -53,8 +53,8 @@ impl BodyBuffer {
         }
     }
 
-    /// Makes room for a mail of exactly so many bytes, all of which the caller has seen and will push. In the middle of a
-    /// mail it does nothing: many small pieces would take more memory than they hold.
+    /// Reserves exactly `whole` bytes for a message of this size, all of which the caller will push. Does nothing
+    /// within a message: many small blocks would take more memory than they hold.
     pub(crate) fn reserve(&mut self, whole: usize) {
         if let Some(pieces) = &mut self.blocks
             && pieces.is_empty()
@@ -64,7 +64,7 @@ impl BodyBuffer {
         }
     }
 
-    /// Learns that so many more bytes will come. A mail that they make too long is given up at once.
+    /// Announces that `more` bytes will follow. Drops the message at once if they make it too long.
     pub(crate) fn expect_bytes(&mut self, more: u64) {
         match usize::try_from(more) {
             Ok(more) if more <= self.limit.saturating_sub(self.length) => {
@@ -74,27 +74,27 @@ impl BodyBuffer {
         }
     }
 
-    /// The bytes held now.
+    /// Returns the number of bytes in memory.
     pub(crate) fn len(&self) -> usize {
         self.length
     }
 
-    /// The bytes that came, also when they made the mail too long and were thrown away.
+    /// Returns the number of bytes received, also if they were dropped.
     pub(crate) fn received_bytes(&self) -> u64 {
         self.received
     }
 
-    /// How many bytes fit in without growing; any number when they are not kept.
+    /// Returns the number of bytes that fit without an allocation. Unlimited if the message was dropped.
     pub(crate) fn spare_capacity(&self) -> usize {
         self.blocks.as_ref().map_or(usize::MAX, |pieces| pieces.last().map_or(0, spare_bytes))
     }
 
-    /// Whether the mail has become too long.
+    /// Returns whether the message is too long.
     pub(crate) fn is_too_long(&self) -> bool {
         self.blocks.is_none()
     }
 
-    /// The whole mail, in a vector without spare capacity.
+    /// Returns the message in a vector without spare capacity.
     pub(crate) fn finish(self) -> Result<Vec<u8>, TooLong> {
         let mut pieces = self.blocks.ok_or(TooLong)?;
         match (pieces.pop(), pieces.as_slice()) {
@@ -120,7 +120,8 @@ fn spare_bytes(piece: &Vec<u8>) -> usize {
     piece.capacity() - piece.len()
 }
 
-/// The size of the next piece. What the peer announced is believed up to a bound; a lie costs no more than that.
+/// Returns the size of the next block. An announced size is used up to [`MAX_PREALLOCATED_BYTES`], so a false one costs
+/// no more than that.
 fn block_bytes(first: bool, length: usize, announced: usize) -> usize {
     if first && (length..=MAX_PREALLOCATED_BYTES).contains(&announced) { announced } else { length.max(BLOCK_BYTES) }
 }

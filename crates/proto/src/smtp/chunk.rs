@@ -1,24 +1,23 @@
-//! BDAT (RFC 3030): the announcement of a chunk, and the count of its octets. They are exact: nothing is looked for in
-//! them and nothing is taken out.
+//! BDAT (RFC 3030): parses the command and counts the octets of a chunk. The octets are not searched or changed.
 
 use crate::line::split_word;
 
 use super::command_error::CommandError;
 use super::reply;
 
-/// A chunk that was announced, and how much of it is still to come.
+/// An announced chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chunk {
     size: u64,
-    /// The octets still to come.
+    /// The octets that have not arrived.
     pub(crate) remaining: u64,
-    /// Whether the mail ends with it.
+    /// Whether it is the last chunk of the message.
     pub(crate) is_last: bool,
 }
 
 impl Chunk {
-    /// Parses what follows the verb: a size, and perhaps LAST. Without a valid size nobody knows where the next
-    /// command starts, so there is nothing to skip.
+    /// Parses the arguments: a size, and optionally LAST. Without a valid size the start of the next command is
+    /// unknown, so the chunk cannot be skipped.
     pub(crate) fn parse(arguments: &[u8]) -> Result<Self, CommandError> {
         let malformed = || CommandError::Bad(reply::SYNTAX_BDAT);
         let (size, rest) = split_word(arguments);
@@ -35,19 +34,19 @@ impl Chunk {
         Ok(Self { size, remaining: size, is_last: last })
     }
 
-    /// The octets of this chunk at the start of the input.
+    /// Returns the octets of this chunk at the start of the input.
     pub(crate) fn take<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
         let length = usize::try_from(self.remaining).map_or(input.len(), |remaining| remaining.min(input.len()));
         self.remaining -= length as u64;
         &input[..length]
     }
 
-    /// The octets that have come.
+    /// Returns the number of octets that have arrived.
     pub(crate) fn received_bytes(self) -> u64 {
         self.size - self.remaining
     }
 
-    /// Whether all octets have come.
+    /// Returns whether all octets have arrived.
     pub(crate) fn is_complete(self) -> bool {
         self.remaining == 0
     }

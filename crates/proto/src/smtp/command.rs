@@ -1,5 +1,5 @@
-//! Parses one command line: the verb, and the address of MAIL and RCPT. Whether a command is allowed right now is
-//! decided in [`super::obey`]; what stands behind the address is read in [`super::params`].
+//! Parses a command line: the verb, and the address of MAIL and RCPT. [`super::commands`] decides whether a command is
+//! allowed in a state; [`super::params`] parses the parameters after the address.
 
 use restante_mail::address::{Address, AddressError, Alphabet};
 use restante_mail::envelope::ReversePath;
@@ -13,9 +13,9 @@ use super::{Settings, reply};
 
 /// The longest command line, CRLF included (RFC 5321 section 4.5.3.1.4).
 const MAX_COMMAND_BYTES: usize = 512;
-/// The longest line of a command that takes parameters or long names; RFC 1870, 3461 and 6531 each add to the 512.
+/// The longest line of a command with parameters or long names. RFC 1870, 3461 and 6531 each add to the 512.
 const MAX_EXTENDED_COMMAND_BYTES: usize = 2_048;
-/// The longest name that a peer may give itself (RFC 5321 section 4.5.3.1.2).
+/// The longest name in a greeting (RFC 5321 section 4.5.3.1.2).
 const MAX_HELO_BYTES: usize = 255;
 
 /// The first word of a command.
@@ -35,20 +35,20 @@ pub(crate) enum Verb {
     Quit,
     StartTls,
     Auth,
-    /// A command of some RFC that this server does not offer.
+    /// A command of an RFC that this server does not implement.
     Unimplemented,
 }
 
-/// What MAIL says.
+/// The arguments of MAIL.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MailCommand<'a> {
     pub(crate) from: ReversePath,
     pub(crate) parameters: MailParameters,
-    /// The parameters as they were sent.
+    /// The parameters as sent.
     pub(crate) parameter_text: &'a str,
 }
 
-/// Splits a line into its verb and the rest without blanks around it.
+/// Splits a line into its verb and its arguments, without surrounding blanks.
 pub(crate) fn split_verb(line: &[u8]) -> Result<(Verb, &[u8]), CommandError> {
     if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
         return Err(CommandError::Bad(reply::CONTROL_CHARACTER));
@@ -58,7 +58,7 @@ pub(crate) fn split_verb(line: &[u8]) -> Result<(Verb, &[u8]), CommandError> {
     Ok((verb, arguments.trim_ascii()))
 }
 
-/// The limit of the line that starts like this.
+/// Returns the length limit of a line that starts like this.
 pub(crate) fn max_line_bytes(start: &[u8]) -> usize {
     match start.get(..4).and_then(lookup_verb) {
         Some(Verb::Auth) => sasl::MAX_LINE_BYTES,
@@ -67,7 +67,7 @@ pub(crate) fn max_line_bytes(start: &[u8]) -> usize {
     }
 }
 
-/// The verb in any case.
+/// Returns the verb for a word, in any letter case.
 pub(crate) fn lookup_verb(word: &[u8]) -> Option<Verb> {
     let mut upper = [0_u8; 8];
     let upper = upper.get_mut(..word.len())?;
@@ -93,9 +93,9 @@ pub(crate) fn lookup_verb(word: &[u8]) -> Option<Verb> {
     })
 }
 
-/// The name that a peer gives itself. Clients send all sorts of names here, and none is refused for its characters;
-/// but it goes into the Received line (RFC 5321 section 4.4), so what means something there is replaced. Further words are
-/// ignored, unless the session is `strict`.
+/// Parses the name in a greeting. Clients send all kinds of names, and none is refused because of its characters. The
+/// name goes into the Received header (RFC 5321 section 4.4), so characters with a meaning there are replaced. Further
+/// words are ignored unless the session is `strict`.
 pub(crate) fn parse_helo_name(arguments: &[u8], strict: bool) -> Result<String, CommandError> {
     let (name, rest) = split_word(arguments);
     if name.is_empty() || strict && !rest.is_empty() || name.len() > MAX_HELO_BYTES {
@@ -110,7 +110,7 @@ pub(crate) fn parse_helo_name(arguments: &[u8], strict: bool) -> Result<String, 
 }
 
 impl<'a> MailCommand<'a> {
-    /// Parses what follows the verb: `FROM:<address>` and parameters.
+    /// Parses the arguments: `FROM:<address>` and parameters.
     pub(crate) fn parse(arguments: &'a [u8], strict: bool) -> Result<Self, CommandError> {
         let malformed = CommandError::Bad(reply::SYNTAX_MAIL);
         let arguments = parse_utf8(arguments)?;
@@ -125,8 +125,8 @@ impl<'a> MailCommand<'a> {
     }
 }
 
-/// Parses what follows RCPT: `TO:<address>` and parameters, which are returned as they were sent. A
-/// postmaster without a domain is the one of this server (RFC 5321 section 4.5.1).
+/// Parses the arguments of RCPT: `TO:<address>` and parameters, which are returned as sent. A postmaster without a
+/// domain is that of this server (RFC 5321 section 4.5.1).
 pub(crate) fn parse_rcpt<'a>(
     arguments: &'a [u8],
     alphabet: Alphabet,
@@ -146,7 +146,7 @@ pub(crate) fn parse_rcpt<'a>(
     Ok((recipient, parameters.trim()))
 }
 
-/// An address as it stands in the command. Brackets are a must, but clients that forget them harm nobody.
+/// An address as written in the command. Brackets are required, but it is harmless to accept clients that omit them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path<'a> {
     Bracketed(&'a str),
@@ -167,7 +167,7 @@ fn recipient_error(error: AddressError) -> CommandError {
     }
 }
 
-/// Everything outside ASCII is UTF-8 or nothing (RFC 6531 section 3.1).
+/// Converts arguments to text. Non-ASCII bytes must be UTF-8 (RFC 6531 section 3.1).
 fn parse_utf8(arguments: &[u8]) -> Result<&str, CommandError> {
     std::str::from_utf8(arguments).map_err(|_| CommandError::Refused(reply::ADDRESS_NOT_ASCII))
 }
@@ -190,7 +190,7 @@ fn split_path<'a>(arguments: &'a str, keyword: &str) -> Option<(Path<'a>, &'a st
     (blank && path != Path::Bare("")).then_some((path, rest))
 }
 
-/// Where a path ends: at the first such byte that is not quoted (RFC 5321 section 4.1.2).
+/// Returns the end of a path: the first byte accepted by `ends` that is not quoted (RFC 5321 section 4.1.2).
 fn find_path_end(text: &str, ends: impl Fn(u8) -> bool) -> Option<usize> {
     let mut in_quotes = false;
     let mut bytes = text.bytes().enumerate();

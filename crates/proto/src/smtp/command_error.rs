@@ -1,19 +1,19 @@
-//! Why a command is refused without asking the driver. The texts are in [`super::reply`].
+//! The errors of commands that are refused without the driver. The texts are in [`super::reply`].
 
 use restante_mail::address::AddressError;
 
 use super::reply::ErrorReply;
 
-/// Why a command is refused without asking the driver.
+/// Why a command is refused without the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CommandError {
-    /// The command counts as a bad one.
+    /// The command counts as a bad command.
     Bad(ErrorReply),
     /// The command is well-formed but cannot be executed.
     Refused(ErrorReply),
-    /// The sender is not an address.
+    /// The sender is not a valid address.
     InvalidSender(AddressError),
-    /// The recipient is not an address.
+    /// The recipient is not a valid address.
     InvalidRecipient(AddressError),
     /// The client cancelled AUTH (RFC 4954 section 4). The reply is an error, but nothing was refused.
     AuthCancelled,

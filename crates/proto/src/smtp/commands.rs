@@ -1,5 +1,5 @@
-//! What each command does in each state that takes commands. Every function here consumes the old state and leaves a
-//! new one; an action comes back where the driver has to be asked.
+//! The commands, in each state that accepts commands. Every function consumes the old state and sets a new one. It
+//! returns an action if the driver has to do something.
 
 use restante_mail::envelope::{Envelope, Peer};
 
@@ -18,7 +18,7 @@ use super::state::{AuthStatus, Client, Idle, State, Transaction};
 use super::{Action, Dialect, reply};
 
 impl Session {
-    /// Obeys one command.
+    /// Executes one command.
     pub(super) fn execute(&mut self, idle: Idle, command: Result<(Verb, &[u8]), CommandError>) -> Option<Action> {
         let (verb, arguments) = match command {
             Ok(command) => command,
@@ -42,7 +42,7 @@ impl Session {
         }
     }
 
-    /// Takes the next step of an AUTH exchange.
+    /// Continues an AUTH exchange.
     pub(super) fn continue_auth(&mut self, client: Client, progress: Result<AuthStep, CommandError>) -> Option<Action> {
         match progress {
             Ok(AuthStep::Continue(exchange, challenge)) => {
@@ -62,8 +62,8 @@ impl Session {
         }
     }
 
-    /// RFC 5321 section 4.1.4: a greeting may come at any time, and a mail under way is forgotten. Who the peer proved
-    /// to be is not (RFC 4954 section 4: there is no second AUTH in a session).
+    /// A greeting may come at any time and abandons the current transaction (RFC 5321 section 4.1.4). It does not undo
+    /// a login (RFC 4954 section 4: there is no second AUTH in a session).
     fn hello(&mut self, idle: Idle, verb: Verb, arguments: &[u8]) -> Option<Action> {
         match (self.settings.dialect, verb) {
             (Dialect::Smtp, Verb::Lhlo) => return self.reject_and_stay(idle, &CommandError::Bad(reply::SMTP_ONLY)),
@@ -112,7 +112,7 @@ impl Session {
             Ok(mail) => mail,
             Err(fault) => return self.reject_and_stay(Idle::Ready(client), &fault),
         };
-        // RFC 1870 section 6.1: what is announced as too long need not be sent.
+        // RFC 1870 section 6.1: a message that is announced as too long need not be sent.
         let announced = match usize::try_from(mail.parameters.size) {
             Ok(size) if size <= self.settings.max_message_bytes => size,
             _ => return self.reject_and_stay(Idle::Ready(client), &CommandError::Refused(reply::MESSAGE_TOO_LONG)),
@@ -162,12 +162,12 @@ impl Session {
         None
     }
 
-    /// RFC 3030 section 2: the octets of a chunk follow its announcement, whatever the answer to it will be.
+    /// The octets of a chunk follow its command, whatever the reply will be (RFC 3030 section 2).
     fn bdat(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
         let chunk = match Chunk::parse(arguments) {
             Ok(chunk) => chunk,
             Err(fault) => {
-                // Nobody knows how many octets follow, and none of them may be taken for a command.
+                // The number of octets that follow is unknown, and none of them may be taken for a command.
                 self.reject(&fault);
                 self.state = State::Closed;
                 return None;
@@ -243,14 +243,15 @@ impl Session {
         None
     }
 
-    /// Answers and stays in the state.
+    /// Replies and stays in the state.
     fn reply_and_stay(&mut self, idle: Idle, text: &'static str) -> Option<Action> {
         self.state = State::Idle(idle);
         self.reply(text);
         None
     }
 
-    /// Answers a command that cannot be obeyed and stays in the state, unless that was one too many.
+    /// Replies to a command that cannot be executed and stays in the state. Ends the session if there were too many bad
+    /// commands.
     fn reject_and_stay(&mut self, idle: Idle, fault: &CommandError) -> Option<Action> {
         self.state = State::Idle(idle);
         self.reject(fault);

@@ -1,7 +1,7 @@
-//! Reads the mail behind DATA: finds its end and undoes dot-stuffing (RFC 5321 section 4.5.2).
+//! Reads the message after DATA: finds its end and undoes dot-stuffing (RFC 5321 section 4.5.2).
 //!
-//! Only CRLF ends a line here. A bare LF or CR is content like any other byte, so that what one server takes for the
-//! end of a mail never is the middle of one for the next (SMTP smuggling).
+//! Only CRLF ends a line here. A bare LF or CR is content like any other byte. Otherwise one server could take for the
+//! end of a message what is the middle of it for the next server (SMTP smuggling).
 
 use std::sync::LazyLock;
 
@@ -9,55 +9,55 @@ use memchr::memmem::Finder;
 
 use super::body::{BodyBuffer, TooLong};
 
-/// A line that starts with a dot: the only place where anything happens.
+/// A line that starts with a dot. Nothing else in the data has a meaning.
 static DOTTED_LINE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n."));
 static END_OF_DATA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n.\r\n"));
 
-/// The mail being read.
+/// Reads the data of a message.
 #[derive(Debug)]
 pub(crate) struct DataReader {
     body: BodyBuffer,
     state: LineState,
 }
 
-/// What was seen last. A place that names a CR has it pending or not as it says.
+/// The position in a line, after the last byte.
 #[derive(Clone, Copy, Debug)]
 enum LineState {
-    /// At the start, or behind CRLF.
+    /// At the start, or after CRLF.
     LineStart,
-    /// Behind the dot that opened a line; it is not part of the mail in any case.
+    /// After a dot at the start of a line. The dot is never part of the message.
     AfterDot,
-    /// Behind that dot and a CR, which belongs to the mail unless LF follows.
+    /// After that dot and a CR, which belongs to the message unless LF follows.
     AfterDotCr,
-    /// Within a line, behind a CR that was stored.
+    /// Within a line, after a CR that was stored.
     AfterCr,
     /// Within a line.
     InLine,
 }
 
 impl DataReader {
-    /// A reader at the start of the data.
+    /// Creates a reader at the start of the data.
     pub(crate) fn new(body: BodyBuffer) -> Self {
         Self { body, state: LineState::LineStart }
     }
 
-    /// The bytes held now.
+    /// Returns the number of bytes in memory.
     pub(crate) fn len(&self) -> usize {
         self.body.len()
     }
 
-    /// The bytes that came, kept or not.
+    /// Returns the number of bytes received, kept or not.
     pub(crate) fn received_bytes(&self) -> u64 {
         self.body.received_bytes()
     }
 
-    /// The mail, when its end was read.
+    /// Returns the message. Call it after the end of the data was read.
     pub(crate) fn finish(self) -> Result<Vec<u8>, TooLong> {
         self.body.finish()
     }
 
-    /// Reads on. Returns how much of the input was consumed, and whether the end of the data was in it; without the
-    /// end, everything is consumed.
+    /// Reads input. Returns the number of bytes consumed, and whether the end of the data was reached. Without the end,
+    /// all input is consumed.
     pub(crate) fn feed(&mut self, input: &[u8]) -> (usize, bool) {
         if input.len() > self.body.spare_capacity() {
             self.reserve_exact(input);
@@ -91,8 +91,8 @@ impl DataReader {
         (at, false)
     }
 
-    /// Copies everything up to the next line that starts with a dot, and the CRLF in front of it; returns where to go
-    /// on: behind that dot, or at the end of the input.
+    /// Copies the input up to the next line that starts with a dot, including the CRLF before it. Returns where to
+    /// continue: after that dot, or at the end of the input.
     fn copy_lines(&mut self, input: &[u8], at: usize) -> usize {
         let rest = &input[at..];
         if let Some(found) = DOTTED_LINE.find(rest) {
@@ -109,8 +109,8 @@ impl DataReader {
         input.len()
     }
 
-    /// Makes exactly the room that is needed when the end of the data is in sight, so that a small mail takes one
-    /// allocation of its own size. Only memory depends on this guess, not the result.
+    /// Reserves the exact size if the end of the data is in the input, so that a small message takes one allocation of
+    /// its own size. A wrong guess costs only memory.
     fn reserve_exact(&mut self, input: &[u8]) {
         if matches!(self.state, LineState::LineStart) && input.starts_with(b".\r\n") {
             return;
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads the parts in turn; returns the mail and what was left behind its end.
+    /// Reads the parts one after the other. Returns the message and the input after its end.
     fn read(parts: &[&[u8]]) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut reader = DataReader::new(BodyBuffer::new(usize::MAX, 0));
         let mut parts = parts.iter();
@@ -142,7 +142,8 @@ mod tests {
         None
     }
 
-    /// The rule as RFC 5321 writes it: cut at CRLF, a lone dot ends, any other leading dot goes.
+    /// A simple reader that follows RFC 5321: split at CRLF, a single dot ends the data, any other leading dot is
+    /// removed.
     fn read_naively(input: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut mail = Vec::new();
         let mut rest = input;

@@ -1,4 +1,4 @@
-//! How a command of SMTP stands in the record of a dialogue: without anything that could be a password.
+//! Masks SMTP commands for the transcript: nothing that could be a password is shown.
 
 use crate::line::split_word;
 use crate::transcript::{write_escaped, write_hidden, write_masked_auth, write_masked_unknown, write_masked_verb};
@@ -6,18 +6,18 @@ use crate::transcript::{write_escaped, write_hidden, write_masked_auth, write_ma
 use super::command::Verb;
 use super::command_error::CommandError;
 
-/// Whether a line that is no command may be a password that the peer sent without being asked for it.
+/// Whether an unknown line may be an unexpected password.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum CommandMask {
-    /// Nothing speaks for it.
+    /// There was no sign of AUTH.
     #[default]
     NoAuthSeen,
-    /// There was an attempt at AUTH before it, or a line that may have been one.
+    /// There was an AUTH command before it, or a line that may have been one.
     AuthAttempted,
 }
 
 impl CommandMask {
-    /// Writes what is shown of a command line, by the command that it was found to be.
+    /// Writes the part of a line that may be shown. `command` is the result of parsing the line.
     pub(crate) fn write_masked(
         &mut self,
         out: &mut String,
@@ -39,14 +39,14 @@ impl CommandMask {
         }
     }
 
-    /// A line was too long to be kept. It may have been an AUTH, and what follows may belong to it.
+    /// Records that a line was too long to be kept. It may have been an AUTH, and the next lines may belong to it.
     pub(crate) fn note_lost_line(&mut self) {
         *self = Self::AuthAttempted;
     }
 }
 
-/// Whether the arguments of a command are of those that tell of a mail and its way. What stands behind any other means
-/// nothing, and may be there by mistake.
+/// Returns whether the arguments describe the message or the client, so that they can be shown. Arguments of other
+/// commands have no meaning, and may be there by mistake.
 fn has_public_arguments(verb: Verb, arguments: &[u8]) -> bool {
     match verb {
         Verb::Helo | Verb::Ehlo | Verb::Lhlo | Verb::Mail | Verb::Rcpt | Verb::Vrfy => true,
@@ -58,7 +58,7 @@ fn has_public_arguments(verb: Verb, arguments: &[u8]) -> bool {
     }
 }
 
-/// Whether a broken line looks like an attempt at AUTH.
+/// Returns whether an invalid line looks like AUTH.
 fn mentions_auth(line: &[u8]) -> bool {
     line.windows(4).any(|window| window.eq_ignore_ascii_case(b"AUTH"))
 }
@@ -104,7 +104,7 @@ mod tests {
             (b"AUTH LOGIN", "AUTH LOGIN"),
             (b"AUTH", "AUTH"),
             (b"AUTH hunter2", "AUTH ***"),
-            // Sent behind an AUTH that was refused, this may be what was meant for it.
+            // Sent after a refused AUTH, this may be its response.
             (b"aHVudGVyMg==", "*** (12 octets)"),
             (b"MY SECRET", "*** (9 octets)"),
             (b"QUIT", "QUIT"),
@@ -114,7 +114,7 @@ mod tests {
             let mut shown = String::new();
             mask.write_masked(&mut shown, line, command::split_verb(line).as_ref());
             assert_eq!(shown, *expected, "{}", String::from_utf8_lossy(line));
-            // Only HTTP names AUTH before its time has come.
+            // Only the HTTP header contains AUTH before the AUTH commands of this table.
             if line.starts_with(b"Authorization") {
                 mask = CommandMask::default();
             }

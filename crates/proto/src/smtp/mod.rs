@@ -1,37 +1,38 @@
 //! The (E)SMTP and LMTP server session (RFC 5321, RFC 2033) without I/O.
 //!
-//! The driver passes what it read to [`Session::step`], does what the returned [`Action`] asks for, and writes the
-//! queued replies before it waits for the peer. The states, and what the commands do in them:
+//! The driver passes its input to [`Session::step`], performs the returned [`Action`], and writes the queued replies before
+//! it waits for the client. These states accept commands:
 //!
-//! | state      | means                         | HELO EHLO LHLO | MAIL      | RCPT        | DATA     | BDAT        | AUTH        | STARTTLS | RSET    |
-//! |------------|-------------------------------|----------------|-----------|-------------|----------|-------------|-------------|----------|---------|
-//! | `Fresh`    | the peer gave no name yet     | → Ready        | 503       | 503         | 503      | → Swallow   | 503         | → Tls    | stays   |
-//! | `Ready`    | it did; no mail is under way  | → Ready        | → Sender  | 503         | 503      | → Swallow   | → Challenge | → Tls    | stays   |
-//! | `Mail`     | sender and 0..n recipients    | → Ready        | 503       | → Recipient | → Data   | → Chunk     | 503         | → Tls    | → Ready |
-//! | `Chunked`  | some BDAT came, but no LAST   | → Ready        | 503       | 503         | 503      | → Chunk     | 503         | → Tls    | → Ready |
+//! | state         | meaning                    | HELO EHLO LHLO | MAIL             | RCPT                | DATA            | BDAT              | AUTH           | STARTTLS      | RSET    |
+//! |---------------|----------------------------|----------------|------------------|---------------------|-----------------|-------------------|----------------|---------------|---------|
+//! | `BeforeHello` | no greeting yet            | → Ready        | 503              | 503                 | 503             | → DiscardingChunk | 503            | → StartingTls | stays   |
+//! | `Ready`       | no transaction             | → Ready        | → CheckingSender | 503                 | 503             | → DiscardingChunk | → AuthExchange | → StartingTls | stays   |
+//! | `Mail`        | sender, 0..n recipients    | → Ready        | 503              | → CheckingRecipient | → ReceivingData | → ReceivingChunk  | 503            | → StartingTls | → Ready |
+//! | `Chunked`     | BDAT without LAST received | → Ready        | 503              | 503                 | 503             | → ReceivingChunk  | 503            | → StartingTls | → Ready |
 //!
-//! NOOP, HELP and VRFY are answered in each of them and change nothing; QUIT closes. The other states take no commands:
+//! NOOP, HELP and VRFY get a reply in each of them and change nothing. QUIT closes the session. The other states accept no
+//! commands:
 //!
-//! | state        | waits for                          | then                                                      |
-//! |--------------|------------------------------------|-----------------------------------------------------------|
-//! | `Challenge`  | a line of an AUTH exchange         | → Challenge, Login, or Ready when it was cancelled or bad |
-//! | `Challenging`| [`Session::challenge`]             | → Challenge                                               |
-//! | `Login`      | [`Session::authenticated`]         | → Ready                                                   |
-//! | `Sender`     | [`Session::sender`]                | → Mail, or Ready when refused                             |
-//! | `Recipient`  | [`Session::recipient`]             | → Mail                                                    |
-//! | `Data`       | the end of the data                | → Delivering, or Ready when there was too much of it      |
-//! | `Chunk`      | the octets of a BDAT               | → Chunked, Delivering after LAST, or Ready when too much  |
-//! | `Swallow`    | the octets of a refused BDAT       | → the state before it                                     |
-//! | `Delivering` | [`Session::delivered`]             | → Ready                                                   |
-//! | `Tls`        | [`Session::tls_started`]           | → Fresh                                                   |
-//! | `Closed`     | nothing                            | stays                                                     |
+//! | state               | waits for                      | next state                                                            |
+//! |---------------------|--------------------------------|-----------------------------------------------------------------------|
+//! | `AuthExchange`      | a line of an AUTH exchange     | → AuthExchange, CheckingLogin, or Ready if it is cancelled or invalid |
+//! | `AwaitingChallenge` | [`Session::challenge_created`] | → AuthExchange                                                        |
+//! | `CheckingLogin`     | [`Session::authenticated`]     | → Ready                                                               |
+//! | `CheckingSender`    | [`Session::sender_checked`]    | → Mail, or Ready if refused                                           |
+//! | `CheckingRecipient` | [`Session::recipient_checked`] | → Mail                                                                |
+//! | `ReceivingData`     | the end of the data            | → Delivering, or Ready if the message is too long                     |
+//! | `ReceivingChunk`    | the octets of a BDAT           | → Chunked, Delivering after LAST, or Ready if the message is too long |
+//! | `DiscardingChunk`   | the octets of a refused BDAT   | → the previous state                                                  |
+//! | `Delivering`        | [`Session::delivered`]         | → Ready                                                               |
+//! | `StartingTls`       | [`Session::tls_started`]       | → BeforeHello                                                         |
+//! | `Closed`            | nothing                        | stays                                                                 |
 //!
-//! Unknown commands, syntax errors, commands out of order and failed logins count as bad commands; too many of them end
-//! the session. Once the peer gave its name, RCPT, DATA and BDAT out of order do not count, because a peer that pipelines
-//! sends them behind a MAIL or RCPT before it learns that it was refused (RFC 2920 section 3.1).
+//! Unknown commands, syntax errors, commands out of order and failed logins count as bad commands; too many of them end the
+//! session. After the greeting, RCPT, DATA and BDAT out of order do not count: a client that pipelines sends them after a MAIL
+//! or RCPT before it learns that it was refused (RFC 2920 section 3.1).
 //!
-//! A line of an HTTP request ends the session in every state that takes commands. In `Fresh`, a TLS handshake and a line that is
-//! too long end it too. So commands that a web page puts into the body of a request are never executed.
+//! A line of an HTTP request ends the session in every state that accepts commands. In `BeforeHello`, a TLS handshake and a
+//! line that is too long end it too. So commands that a web page puts into the body of a request are never executed.
 
 mod auth;
 mod body;
@@ -54,41 +55,42 @@ use crate::Secret;
 pub use reply::{recipient_refusal, sender_refusal};
 pub use session::Session;
 
-/// What every session of one listener knows.
+/// The settings of all sessions of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct Settings {
     /// The name of this server, in the greeting and in the reply to EHLO.
     pub domain: String,
-    /// Which protocol the listener speaks.
+    /// The protocol of the listener.
     pub dialect: Dialect,
-    /// The longest mail that is taken, in bytes, dot-stuffing undone.
+    /// The largest accepted message, in bytes, after dot-stuffing is undone.
     pub max_message_bytes: usize,
-    /// The most recipients of one mail.
+    /// The largest number of recipients of a message.
     pub max_recipients: usize,
-    /// The bad command that ends the session; 0 means that none does.
+    /// The number of bad commands that ends the session. 0 means no limit.
     pub max_bad_commands: usize,
-    /// Whether STARTTLS is offered as long as TLS is not on.
+    /// Whether STARTTLS is offered while TLS is not active.
     pub starttls: bool,
     /// Whether MAIL is refused before a successful AUTH.
     pub require_auth: bool,
-    /// Whether CRAM-MD5 is offered: the driver can verify a digest only if it knows the plain passwords, or accepts any.
+    /// Whether CRAM-MD5 is offered. The driver can verify a digest only if it knows the plain passwords, or accepts any
+    /// login.
     pub cram_md5: bool,
-    /// Whether unknown parameters of MAIL and RCPT, and arguments of commands that take none, are errors. They are ignored
-    /// otherwise, as by many servers.
+    /// Whether unknown parameters of MAIL and RCPT, and arguments of commands that take none, are errors. Otherwise
+    /// they are ignored, as by many servers.
     pub strict: bool,
 }
 
 /// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// RFC 5321: opened by HELO or EHLO, one reply for each mail.
+    /// SMTP (RFC 5321): starts with HELO or EHLO, one reply per message.
     Smtp,
-    /// RFC 2033: opened by LHLO, one reply for each accepted recipient of a mail.
+    /// LMTP (RFC 2033): starts with LHLO, one reply per accepted recipient of a message.
     Lmtp,
 }
 
-/// What a client has to show for a login.
+/// The proof of a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// The password, as sent.
@@ -113,7 +115,7 @@ pub enum LoginRefusal {
     NotPermitted,
 }
 
-/// Why the store did not take a mail.
+/// Why the store did not accept a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreRefusal {
     /// The store is full.
@@ -124,39 +126,41 @@ pub enum StoreRefusal {
     Broken,
 }
 
-/// What the driver does next. After an answered question it calls [`Session::step`] again with the input left over.
+/// What the driver must do next. After it has passed the result of an action, it calls [`Session::step`] again with the
+/// remaining input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// All usable input is consumed: flush the replies, then read more and pass it behind what was not consumed.
+    /// Write the replies, then read more input and append it to what was not consumed.
     Read,
-    /// Flush the replies: there are many of them. Then go on with the input left over.
+    /// Write the replies, because there are many, and continue with the remaining input.
     Write,
-    /// Ask whether mail from the sender of [`Session::envelope`] is taken; answer by [`Session::sender`].
+    /// Check whether the sender of [`Session::envelope`] is accepted. Pass the result to [`Session::sender_checked`].
     CheckSender,
-    /// Ask whether mail for this recipient is accepted; answer by [`Session::recipient`] with this address and its mailbox.
+    /// Check whether this recipient is accepted. Pass the address with its mailbox to [`Session::recipient_checked`].
     CheckRecipient(Address),
-    /// Make a challenge for CRAM-MD5 that was never used before, such as `<process.time@domain>`; answer by
-    /// [`Session::challenge`].
+    /// Create a challenge for CRAM-MD5 that was never used before, such as `<process.time@domain>`. Pass it to
+    /// [`Session::challenge_created`].
     CreateChallenge,
-    /// Check a login; answer by [`Session::authenticated`].
+    /// Check a login. Pass the result to [`Session::authenticated`].
     Authenticate {
         /// The user name, as sent.
         user: String,
         /// The password or digest.
         proof: Proof,
     },
-    /// Store a mail; answer by [`Session::delivered`] when it is stored or cannot be.
+    /// Store a message. Pass the result to [`Session::delivered`].
     Deliver {
-        /// The envelope; it has at least one recipient.
+        /// The envelope, with at least one recipient.
         envelope: Envelope,
-        /// The mail, byte for byte, dot-stuffing undone.
+        /// The message, byte for byte, with dot-stuffing undone.
         body: Vec<u8>,
     },
-    /// Flush the replies, throw away all input that was read so far, do the handshake as server, then call
-    /// [`Session::tls_started`]. The given input is consumed already: what came before TLS is never obeyed behind it.
+    /// Write the replies, discard all input that was read so far, perform the handshake as server, then call
+    /// [`Session::tls_started`]. The given input is already consumed: commands sent before TLS are never executed after
+    /// it.
     StartTls,
-    /// The peer said goodbye: flush the replies and close the connection.
+    /// Write the replies and close the connection. The client has sent QUIT.
     Quit,
-    /// Flush the replies and close the connection, although the peer may still be sending.
+    /// Write the replies and close the connection. The client may still be sending.
     Close,
 }

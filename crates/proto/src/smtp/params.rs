@@ -1,5 +1,5 @@
-//! The parameters behind the address of MAIL and RCPT: each is checked by the rules of its RFC. What this server does
-//! not act upon is dropped then: it never sends a delivery status notification and never relays.
+//! The parameters after the address of MAIL and RCPT. Each is checked by the rules of its RFC. Parameters without an
+//! effect are then dropped: this server never sends delivery status notifications and never relays.
 
 use restante_mail::address::Alphabet;
 
@@ -10,17 +10,17 @@ const MALFORMED: CommandError = CommandError::Bad(reply::PARAMETER_MALFORMED);
 const DUPLICATE: CommandError = CommandError::Bad(reply::PARAMETER_TWICE);
 const UNKNOWN: CommandError = CommandError::Bad(reply::PARAMETER_UNKNOWN);
 
-/// What the parameters of MAIL mean for the mail.
+/// The parameters of MAIL that have an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MailParameters {
-    /// The size that the peer announced, 0 when it did not (RFC 1870 section 6).
+    /// The announced size, or 0 (RFC 1870 section 6).
     pub(crate) size: u64,
-    /// Which addresses the mail may have (RFC 6531 section 3.4).
+    /// The characters allowed in addresses (RFC 6531 section 3.4).
     pub(crate) alphabet: Alphabet,
 }
 
 impl MailParameters {
-    /// Parses the parameters of MAIL, separated by blanks. Unknown ones are ignored, unless the session is `strict`.
+    /// Parses the parameters of MAIL, separated by blanks. Unknown ones are ignored unless the session is `strict`.
     pub(crate) fn parse(text: &str, strict: bool) -> Result<Self, CommandError> {
         let mut parameters = Self { size: 0, alphabet: Alphabet::Ascii };
         let mut seen = SeenKeywords::default();
@@ -32,7 +32,7 @@ impl MailParameters {
                     parameters.size = parse_size(value)?;
                 }
                 "SMTPUTF8" => {
-                    // Said twice, as one common client library does, it means no more than once.
+                    // A common client library sends it twice, which has no further effect.
                     parameters.alphabet = value.is_none().then_some(Alphabet::Utf8).ok_or(MALFORMED)?;
                 }
                 "BODY" => {
@@ -61,7 +61,7 @@ impl MailParameters {
     }
 }
 
-/// Checks the parameters of RCPT, separated by blanks. Unknown ones are ignored, unless the session is `strict`.
+/// Checks the parameters of RCPT, separated by blanks. Unknown ones are ignored unless the session is `strict`.
 pub(crate) fn check_rcpt_parameters(text: &str, alphabet: Alphabet, strict: bool) -> Result<(), CommandError> {
     let mut seen = SeenKeywords::default();
     for parameter in text.split_ascii_whitespace() {
@@ -82,7 +82,7 @@ pub(crate) fn check_rcpt_parameters(text: &str, alphabet: Alphabet, strict: bool
     Ok(())
 }
 
-/// Which keywords came already, one bit for each.
+/// The keywords seen so far, one bit for each.
 #[derive(Default)]
 struct SeenKeywords(u8);
 
@@ -100,7 +100,7 @@ fn ensure(well_formed: bool) -> Result<(), CommandError> {
     if well_formed { Ok(()) } else { Err(MALFORMED) }
 }
 
-/// Splits `keyword[=value]` (RFC 5321 section 4.1.2, esmtp-param); the keyword comes back in upper case.
+/// Splits `keyword[=value]` (RFC 5321 section 4.1.2, esmtp-param). Returns the keyword in upper case.
 fn split_parameter(parameter: &str) -> Result<(String, Option<&str>), CommandError> {
     let (keyword, value) = match parameter.split_once('=') {
         Some((keyword, value)) => (keyword, Some(value)),
@@ -117,14 +117,15 @@ fn is_one_of(value: &str, choices: &[&str]) -> bool {
     choices.iter().any(|choice| value.eq_ignore_ascii_case(choice))
 }
 
-/// RFC 1870 section 6: up to 20 digits. What does not fit a number is certainly too much.
+/// Parses a size of up to 20 digits (RFC 1870 section 6). A number above `u64` becomes `u64::MAX`, which is above any
+/// limit.
 fn parse_size(value: Option<&str>) -> Result<u64, CommandError> {
     let digits = value.ok_or(MALFORMED)?;
     ensure(digits.len() <= 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))?;
     Ok(digits.parse().unwrap_or(u64::MAX))
 }
 
-/// RFC 6152; BINARYMIME of RFC 3030 is not offered.
+/// Checks BODY (RFC 6152). BINARYMIME (RFC 3030) is not offered.
 fn check_body(value: Option<&str>, strict: bool) -> Result<(), CommandError> {
     match value {
         Some(value) if is_one_of(value, &["7BIT", "8BITMIME"]) => Ok(()),
@@ -139,12 +140,13 @@ fn check_body(value: Option<&str>, strict: bool) -> Result<(), CommandError> {
     }
 }
 
-/// RFC 3461 section 4.1: NEVER, or a list of the others.
+/// Checks NOTIFY: NEVER, or a list of the others (RFC 3461 section 4.1).
 fn is_notify(value: &str) -> bool {
     is_one_of(value, &["NEVER"]) || value.split(',').all(|event| is_one_of(event, &["SUCCESS", "FAILURE", "DELAY"]))
 }
 
-/// RFC 3461 section 4.2: an address type, a semicolon, an address as xtext; RFC 6533 section 3 adds UTF-8 to it.
+/// Checks ORCPT: an address type, a semicolon, an address as xtext (RFC 3461 section 4.2). RFC 6533 section 3 adds
+/// UTF-8.
 fn is_original_recipient(value: &str, alphabet: Alphabet) -> bool {
     let Some((kind, address)) = value.split_once(';') else { return false };
     let good_kind = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -155,7 +157,8 @@ fn is_original_recipient(value: &str, alphabet: Alphabet) -> bool {
     value.len() <= 500 && good_kind && !address.is_empty() && good_address
 }
 
-/// RFC 3461 section 4: printable ASCII in which `+` and `=` are written as `+` and two upper-case hexadecimal digits.
+/// Returns whether the value is xtext: printable ASCII in which `+` and `=` are written as `+` and two upper-case
+/// hexadecimal digits (RFC 3461 section 4).
 fn is_xtext(value: &str) -> bool {
     value.is_ascii() && is_utf8_xtext(value)
 }
@@ -217,7 +220,7 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(&MailParameters::parse(text, true), expected, "{text:?}");
-            // Only what is unknown is a matter of strictness.
+            // Only unknown parameters depend on strictness.
             let lenient = MailParameters::parse(text, false);
             assert_eq!(lenient, if *expected == Err(UNKNOWN) { plain(0) } else { expected.clone() }, "{text:?}");
         }

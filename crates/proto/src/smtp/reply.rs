@@ -1,6 +1,6 @@
-//! Every reply of the SMTP and LMTP session, to the word. Enhanced status codes (RFC 2034, RFC 3463) stand in all of
-//! them but the greeting, the answers to HELO, EHLO and LHLO, those that ask for more, and refusals in the words of somebody
-//! who has left them out.
+//! All reply texts of the SMTP and LMTP session. All have enhanced status codes (RFC 2034, RFC 3463), except the
+//! greeting, the replies to HELO, EHLO and LHLO, intermediate replies (3yz), and refusals of scripts without a status
+//! code.
 
 use std::io::Write as _;
 
@@ -14,7 +14,8 @@ use crate::reply_text::{to_printable_ascii, write_line};
 
 use super::{Dialect, LoginRefusal, Settings, StoreRefusal};
 
-/// The longest text behind the code of a refusal, so that the line keeps within the 512 of RFC 5321 section 4.5.3.1.5.
+/// The longest text after the code of a refusal, so that the line is within the 512 octets of RFC 5321 section
+/// 4.5.3.1.5.
 const MAX_TEXT_CHARS: usize = 450;
 
 // The texts of the 421 replies that end a session, after the name of the server.
@@ -41,7 +42,7 @@ pub(crate) const GO_AHEAD_DATA: &str = "354 End the mail with a dot on a line of
 pub(crate) const AUTHENTICATED: &str = "235 2.7.0 Authenticated\r\n";
 pub(crate) const NOT_AUTHENTICATED: ErrorReply =
     ErrorReply::new(RefusalReason::Auth, "535 5.7.8 Wrong user name or password\r\n");
-/// An empty challenge: RFC 4954 section 4 wants the space.
+/// An empty challenge. RFC 4954 section 4 requires the space.
 pub(crate) const CHALLENGE_EMPTY: &str = "334 \r\n";
 /// "Username:" in base64, as every client of AUTH LOGIN expects it.
 pub(crate) const CHALLENGE_USER: &str = "334 VXNlcm5hbWU6\r\n";
@@ -102,12 +103,12 @@ pub(crate) const STORE_UNAVAILABLE: ErrorReply =
 pub(crate) const STORE_BROKEN: ErrorReply =
     ErrorReply::new(RefusalReason::StoreFailed, "451 4.3.5 The mail cannot be stored because of a fault here\r\n");
 
-/// A fixed reply that refuses something, and the reason of the refusal.
+/// A fixed refusing reply and the reason of the refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorReply {
     /// The reason.
     pub(crate) reason: RefusalReason,
-    /// The reply with its CRLF.
+    /// The reply, with CRLF.
     pub(crate) line: &'static str,
 }
 
@@ -133,7 +134,7 @@ pub(crate) fn write_hello(out: &mut Vec<u8>, domain: &str, peer: &str) {
     write_line(out, format_args!("250 {domain} greets {peer}"));
 }
 
-/// The answer to EHLO and LHLO: the extensions that are to be had right now.
+/// Writes the reply to EHLO and LHLO: the extensions that are available now.
 pub(crate) fn write_extensions(out: &mut Vec<u8>, settings: &Settings, peer: &str, starttls: bool) {
     write_line(out, format_args!("250-{} greets {peer}", settings.domain));
     out.extend_from_slice(b"250-PIPELINING\r\n");
@@ -185,7 +186,7 @@ pub(crate) fn write_foreign(out: &mut Vec<u8>, domain: &str, foreign: ForeignInp
     write_line(out, format_args!("421 4.7.0 {domain} {text}"));
 }
 
-/// Returns the reply to a sender that is refused.
+/// Returns the reply to a refused sender.
 pub fn sender_refusal(refusal: SenderRefusal) -> Refusal {
     match refusal {
         SenderRefusal::Policy => Refusal::new(550, "5.7.1 Mail from this domain is not accepted here"),
@@ -193,7 +194,7 @@ pub fn sender_refusal(refusal: SenderRefusal) -> Refusal {
     }
 }
 
-/// Returns the reply to a recipient that is refused.
+/// Returns the reply to a refused recipient.
 pub fn recipient_refusal(refusal: RecipientRefusal) -> Refusal {
     match refusal {
         RecipientRefusal::UnusableName(error) => {
@@ -205,7 +206,7 @@ pub fn recipient_refusal(refusal: RecipientRefusal) -> Refusal {
     }
 }
 
-/// Returns the reply to a login that is refused.
+/// Returns the reply to a refused login.
 pub(crate) fn login_refusal(refusal: LoginRefusal) -> ErrorReply {
     match refusal {
         LoginRefusal::WrongCredentials => NOT_AUTHENTICATED,
@@ -214,7 +215,8 @@ pub(crate) fn login_refusal(refusal: LoginRefusal) -> ErrorReply {
     }
 }
 
-/// Returns the reply to a mail that the store did not take. The sender keeps it and tries again (RFC 5321 section 4.2).
+/// Returns the reply to a message that the store did not accept. The client keeps it and tries again (RFC 5321 section
+/// 4.2).
 pub(crate) fn store_refusal(refusal: StoreRefusal) -> ErrorReply {
     match refusal {
         StoreRefusal::Full => STORE_FULL,
@@ -223,7 +225,7 @@ pub(crate) fn store_refusal(refusal: StoreRefusal) -> ErrorReply {
     }
 }
 
-/// A refusal in somebody else's words, made fit for the wire: a code of failure, an enhanced code of the same class if
+/// Writes a refusal with an external text, made valid as a reply: an error code, an enhanced code of the same class if
 /// there is one, and one line of printable ASCII.
 pub(crate) fn write_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
     let code = if (400..=599).contains(&refusal.code) { refusal.code } else { 550 };

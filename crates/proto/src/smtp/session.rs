@@ -1,5 +1,5 @@
-//! The session as the driver sees it: what it is fed, what it says, and the answers to what it asked. How input moves
-//! it is in [`super::advance`].
+//! The interface between the session and its driver: input, replies, and the results of actions. The state transitions
+//! are in [`super::transitions`].
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::reply::ErrorReply;
 use super::state::{AuthStatus, Idle, State};
 use super::{Action, LoginRefusal, Settings, StoreRefusal, reply};
 
-/// Replies beyond so many bytes are written before more commands are obeyed.
+/// If the queued replies exceed this size, they are written before more commands are executed.
 const MAX_REPLY_BYTES: usize = 16 * 1024;
 
-/// One connection's conversation, from the greeting to the end.
+/// The session of one connection.
 #[derive(Debug)]
 pub struct Session {
     pub(super) settings: Arc<Settings>,
@@ -34,14 +34,14 @@ pub struct Session {
     bad_commands: usize,
     pub(super) recorder: Option<Recorder>,
     pub(super) mask: CommandMask,
-    /// What the peer calls itself, until somebody takes it; only while a record is made.
+    /// The name in the client's last greeting, until it is taken. Only set while a transcript is recorded.
     pub(super) helo: Option<String>,
-    /// The parameters of the last MAIL or RCPT; only while a record is made.
+    /// The parameters of the last MAIL or RCPT. Only set while a transcript is recorded.
     parameters: String,
 }
 
 impl Session {
-    /// A session with a peer that has just connected; `tls` says whether the connection began with a TLS handshake.
+    /// Creates a session for a new connection. `tls` says whether the connection started with a TLS handshake.
     pub fn new(settings: Arc<Settings>, ip: Option<IpAddr>, tls: bool) -> Self {
         Self {
             settings,
@@ -64,11 +64,11 @@ impl Session {
         self.reply_with(reply::write_greeting);
     }
 
-    /// Consumes input and says what to do next.
+    /// Consumes input and returns what the driver must do next.
     ///
-    /// Returns how much of the input was consumed. The rest is given again: at once behind an answered question, and
-    /// with more input behind it after [`Action::Read`]. That rest is an incomplete line of bounded length. While a
-    /// question is open nothing is consumed.
+    /// Also returns the number of bytes consumed. The driver passes the rest again: at once after it has completed an
+    /// action, and with more input appended after [`Action::Read`]. In that case the rest is an incomplete line of
+    /// limited length. Nothing is consumed while the result of an action is pending.
     pub fn step(&mut self, input: &[u8]) -> (usize, Action) {
         let mut consumed = 0;
         loop {
@@ -83,18 +83,19 @@ impl Session {
         }
     }
 
-    /// The replies queued so far. The driver writes and clears them, all at once, before it waits for the peer.
+    /// Returns the queued replies. The driver writes and clears all of them before it waits for the client.
     pub fn replies(&mut self) -> &mut Vec<u8> {
         &mut self.replies
     }
 
-    /// Takes the reasons of the refusals since the last call, one for each reply that refuses something. The driver takes
-    /// them when it writes the replies.
+    /// Returns the reasons of the refusals since the last call, one for each refusing reply. The driver calls it when
+    /// it writes the replies.
     pub fn take_refusals(&mut self) -> impl Iterator<Item = RefusalReason> {
         self.refusals.drain(..)
     }
 
-    /// The mail under way: the peer, the sender (also while it is asked about), and the recipients accepted so far.
+    /// Returns the envelope of the current transaction: the client, the sender (also while it is checked), and the
+    /// recipients accepted so far.
     pub fn envelope(&self) -> Option<&Envelope> {
         match &self.state {
             State::CheckingSender(mail)
@@ -107,7 +108,7 @@ impl Session {
         }
     }
 
-    /// The bytes of mail held now.
+    /// Returns the number of message bytes in memory.
     pub fn buffered_bytes(&self) -> usize {
         match &self.state {
             State::ReceivingData(_, reader) => reader.len(),
@@ -118,7 +119,8 @@ impl Session {
         }
     }
 
-    /// The octets of mail that have come since the peer began to send them, kept or not; `None` while a command is due.
+    /// Returns the number of message octets received since the client started to send them, kept or not. Returns `None`
+    /// while a command is expected.
     pub fn transferred_bytes(&self) -> Option<u64> {
         match &self.state {
             State::ReceivingData(_, reader) => Some(reader.received_bytes()),
@@ -128,7 +130,7 @@ impl Session {
         }
     }
 
-    /// Answers [`Action::Sender`].
+    /// Completes [`Action::CheckSender`].
     pub fn sender_checked(&mut self, answer: Result<(), SenderRefusal>) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
             State::CheckingSender(mail) => match answer {
@@ -148,7 +150,7 @@ impl Session {
         };
     }
 
-    /// Answers [`Action::Recipient`]: the recipient that was asked about, with its mailbox, or why it is refused.
+    /// Completes [`Action::CheckRecipient`] with the recipient and its mailbox, or the refusal.
     pub fn recipient_checked(&mut self, answer: Result<Recipient, RecipientRefusal>) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
             State::CheckingRecipient(mut mail) => match answer {
@@ -166,7 +168,7 @@ impl Session {
         };
     }
 
-    /// Answers [`Action::Challenge`]: the text is sent to the peer in base64.
+    /// Completes [`Action::CreateChallenge`]. The text is sent to the client in base64.
     pub fn challenge_created(&mut self, challenge: String) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
             State::AwaitingChallenge(client) => {
@@ -177,7 +179,7 @@ impl Session {
         };
     }
 
-    /// Answers [`Action::Authenticate`]: the login is accepted, or why not.
+    /// Completes [`Action::Authenticate`].
     pub fn authenticated(&mut self, answer: Result<(), LoginRefusal>) {
         let mut client = match std::mem::replace(&mut self.state, State::Closed) {
             State::CheckingLogin(client) => client,
@@ -199,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Answers [`Action::Deliver`]: the mail is stored for all recipients, or for none.
+    /// Completes [`Action::Deliver`]: the message is stored for all recipients, or for none.
     pub fn delivered(&mut self, answer: Result<(), StoreRefusal>) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
             State::Delivering(client, replies) => {
@@ -219,8 +221,7 @@ impl Session {
         };
     }
 
-    /// Answers [`Action::StartTls`]: the handshake is done. Everything known from before is forgotten (RFC 3207
-    /// section 4.2).
+    /// Completes [`Action::StartTls`]. The session forgets everything from before the handshake (RFC 3207 section 4.2).
     pub fn tls_started(&mut self) {
         if matches!(self.state, State::StartingTls) {
             self.state = State::Idle(Idle::BeforeHello);
@@ -229,36 +230,36 @@ impl Session {
         }
     }
 
-    /// Ends the session because the peer was silent for too long.
+    /// Ends the session because the client was silent for too long.
     pub fn time_out(&mut self) {
         self.reply_error_with(|out, settings| reply::write_timed_out(out, &settings.domain));
         self.state = State::Closed;
     }
 
-    /// Ends the session because the server stops.
+    /// Ends the session because the server shuts down.
     pub fn shut_down(&mut self) {
         self.reply_error_with(|out, settings| reply::write_shutting_down(out, &settings.domain));
         self.state = State::Closed;
     }
 
-    /// Ends the session, instead of a greeting, because there are too many.
+    /// Ends the session instead of greeting the client, because there are too many connections.
     pub fn refuse_busy(&mut self) {
         self.refusals.push(RefusalReason::Busy);
         self.reply_error_with(|out, settings| reply::write_busy(out, &settings.domain));
         self.state = State::Closed;
     }
 
-    /// Starts a record of the dialogue, without passwords and without the text of mails.
+    /// Starts a transcript. It contains no passwords and no message content.
     pub fn start_recording(&mut self, scope: TranscriptScope) {
         self.recorder = Some(Recorder::new(scope));
     }
 
-    /// What was said since the record was started or last cleared; `None` without a record.
+    /// Returns the transcript since it was started or last cleared. Returns `None` if none is recorded.
     pub fn transcript(&mut self) -> Option<&mut TranscriptBuffer> {
         self.recorder.as_mut().map(|recording| &mut recording.transcript)
     }
 
-    /// The connection is gone. What has come of a mail that will not be finished is recorded.
+    /// Ends the session because the connection is closed. The octets of an incomplete message are recorded.
     pub fn disconnected(&mut self) {
         self.state = State::Closed;
         if let Some(recording) = &mut self.recorder {
@@ -266,18 +267,19 @@ impl Session {
         }
     }
 
-    /// What the peer calls itself, when it has said so since the last time, as far as it is recorded.
+    /// Returns the name in the client's greeting if there was one since the last call. Only available while a
+    /// transcript is recorded.
     pub fn take_helo(&mut self) -> Option<String> {
         self.helo.take()
     }
 
-    /// The parameters behind the address that [`Action::Sender`] or [`Action::Recipient`] asks about, such as `SIZE=10
-    /// BODY=8BITMIME`, as far as they are recorded.
+    /// Returns the parameters after the address of [`Action::CheckSender`] or [`Action::CheckRecipient`], such as
+    /// `SIZE=10 BODY=8BITMIME`. Only available while a transcript is recorded.
     pub fn parameters(&self) -> &str {
         &self.parameters
     }
 
-    /// Queues a reply that never changes.
+    /// Queues a fixed reply.
     pub(super) fn reply(&mut self, text: &'static str) {
         self.reply_with(|out, _| out.extend_from_slice(text.as_bytes()));
     }
@@ -288,12 +290,12 @@ impl Session {
         self.reply_error_with(|out, _| out.extend_from_slice(reply.line.as_bytes()));
     }
 
-    /// Queues what the function writes.
+    /// Queues the reply that the function writes.
     pub(super) fn reply_with(&mut self, write: impl FnOnce(&mut Vec<u8>, &Settings)) {
         self.queue(false, write);
     }
 
-    /// Queues an error that the function writes.
+    /// Queues the error that the function writes.
     pub(super) fn reply_error_with(&mut self, write: impl FnOnce(&mut Vec<u8>, &Settings)) {
         self.queue(true, write);
     }
@@ -306,7 +308,7 @@ impl Session {
         }
     }
 
-    /// Records what the last line means for the mail under way.
+    /// Records the effect of the last line on the transaction.
     pub(super) fn mark_stage(&mut self, stage: TransactionStage) {
         if let Some(recording) = &mut self.recorder {
             recording.mark_stage(stage);
@@ -321,7 +323,7 @@ impl Session {
         }
     }
 
-    /// Answers a command that cannot be obeyed. One bad command too many ends the session instead.
+    /// Replies to a command that cannot be executed. Ends the session if there were too many bad commands.
     pub(super) fn reject(&mut self, fault: &CommandError) {
         match fault {
             CommandError::Bad(reply) => {
@@ -348,7 +350,7 @@ impl Session {
         }
     }
 
-    /// Queues a refusal that has its own code and text, and returns the next state. The code 421 ends the session (RFC 5321
+    /// Queues a refusal with its own code and text, and returns the next state. The code 421 ends the session (RFC 5321
     /// section 3.8).
     fn reply_refusal(&mut self, reason: RefusalReason, refusal: &Refusal, then: Idle) -> State {
         self.refusals.push(reason);

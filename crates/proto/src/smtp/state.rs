@@ -1,5 +1,5 @@
-//! Where a conversation can stand, as the tables of [`super`] say. What is known exists only in the states in which it
-//! is valid: there is no sender without MAIL and no name without a greeting.
+//! The states of a session, as listed in the tables of [`super`]. Data exists only in the states in which it is valid:
+//! there is no sender without MAIL and no client name without a greeting.
 
 use restante_mail::address::Alphabet;
 use restante_mail::envelope::{Envelope, Peer};
@@ -10,13 +10,13 @@ use super::chunk::Chunk;
 use super::data::DataReader;
 use super::reply::ErrorReply;
 
-/// Where the conversation stands; see the tables of [`super`].
+/// The state of a session; see the tables of [`super`].
 #[derive(Debug)]
 pub(super) enum State {
-    /// A command is due.
+    /// A command is expected.
     Idle(Idle),
     AuthExchange(Client, AuthExchange),
-    /// CRAM-MD5 waits for a challenge of the driver.
+    /// CRAM-MD5 waits for a challenge from the driver.
     AwaitingChallenge(Client),
     CheckingLogin(Client),
     CheckingSender(Transaction),
@@ -24,13 +24,13 @@ pub(super) enum State {
     ReceivingData(Transaction, DataReader),
     ReceivingChunk(Transaction, BodyBuffer, Chunk),
     DiscardingChunk(Idle, Chunk, ErrorReply),
-    /// With the number of replies that the peer waits for.
+    /// With the number of replies that the client expects.
     Delivering(Client, usize),
     StartingTls,
     Closed,
 }
 
-/// The states in which commands are taken.
+/// The states in which commands are accepted.
 #[derive(Debug)]
 pub(super) enum Idle {
     BeforeHello,
@@ -39,21 +39,21 @@ pub(super) enum Idle {
     Chunked(Transaction, BodyBuffer),
 }
 
-/// A peer that gave its name.
+/// A client that has sent its greeting.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) peer: Peer,
     pub(super) auth_status: AuthStatus,
 }
 
-/// Whether the peer has proved who it is.
+/// Whether the client has logged in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AuthStatus {
     Anonymous,
     Authenticated,
 }
 
-/// A mail under way.
+/// A mail transaction.
 #[derive(Debug)]
 pub(super) struct Transaction {
     pub(super) envelope: Envelope,

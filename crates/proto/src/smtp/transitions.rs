@@ -1,5 +1,5 @@
-//! Moves input through the states: lines to the commands, data and chunks to the mail. What each command does is in
-//! [`super::obey`].
+//! The state transitions on input: lines go to the commands, data and chunks to the message. The commands are in
+//! [`super::commands`].
 
 use crate::foreign::{self, ForeignInput};
 use crate::line::LineRead;
@@ -18,7 +18,7 @@ use super::state::{Client, Idle, State, Transaction};
 use super::{Action, Dialect, reply};
 
 impl Session {
-    /// Does the next thing that the input allows; without an action there may be more to do.
+    /// Makes one transition that the input allows. If it returns no action, there may be more to do.
     pub(super) fn advance(&mut self, input: &[u8]) -> (usize, Option<Action>) {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::Closed => (input.len(), Some(Action::Close)),
@@ -156,7 +156,7 @@ impl Session {
         (taken, None)
     }
 
-    /// All of the mail is here. LMTP answers once for each recipient (RFC 2033 section 4.2).
+    /// Handles a complete message. LMTP replies once for each recipient (RFC 2033 section 4.2).
     fn finish_message(&mut self, mail: Transaction, body: Result<Vec<u8>, TooLong>) -> Option<Action> {
         let replies = match self.settings.dialect {
             Dialect::Smtp => 1,
@@ -181,7 +181,7 @@ impl Session {
         self.reject(&CommandError::Bad(reply));
     }
 
-    /// Ends the session because the input is not that of a mail client. Nothing that follows is executed.
+    /// Ends the session because the input is not that of a mail client. Nothing after it is executed.
     fn close_foreign(&mut self, foreign: ForeignInput) -> Option<Action> {
         if let Some(recording) = &mut self.recorder {
             recording.record_note(foreign.transcript_text());

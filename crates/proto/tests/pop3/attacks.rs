@@ -1,5 +1,5 @@
-//! Attacks by name, where a conversation cannot show all of it: what the session holds, what it makes the driver hold,
-//! what is written down about it, and answers of the driver that no conversation has.
+//! Attacks that a conversation file cannot show completely: the memory that the session uses and makes the driver use,
+//! its transcript, and results of actions that no conversation has.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ fn session() -> Session {
     Session::new(Arc::new(default_settings()), TIMESTAMP.to_owned(), false)
 }
 
-/// A session with one message in its mailbox, and nothing queued.
+/// Returns a session with one message in its mailbox and no queued replies.
 fn logged_in() -> Session {
     let mut session = session();
     session.step(b"USER james\r\nPASS x\r\n");
@@ -34,7 +34,7 @@ fn endless_line() {
     driver.feed(b"USER james\r\nPASS x\r\n");
     driver.replies();
     for _ in 0..1_000 {
-        // The driver checks that no more than a line's worth is left to keep.
+        // The driver checks that no more than one line is left unread.
         driver.feed(&[b'x'; 10_000]);
     }
     assert_eq!(driver.replies(), b"");
@@ -73,7 +73,7 @@ fn endless_resets_of_a_large_mailbox() {
         rest = &rest[used..];
         session.replies().clear();
     }
-    // A session that walked through the mailbox each time would need many minutes for it.
+    // A session that iterated over the mailbox each time would need many minutes.
     assert!(begun.elapsed() < Duration::from_mins(1));
 }
 
@@ -162,7 +162,7 @@ fn the_end_comes_from_the_driver_too() {
         session.step(b"DELE 1\r\n");
         session.replies().clear();
         end(&mut session);
-        // Nothing is deleted, and nothing is obeyed any more.
+        // Nothing is deleted, and no command is executed any more.
         assert_eq!(session.step(b"QUIT\r\n"), (6, Action::Close));
         assert_eq!(text(&mut session), last_words);
     }
@@ -187,7 +187,7 @@ fn an_open_question_stops_the_session() {
     let (consumed, action) = session.step(input);
     assert!(matches!(action, Action::Open { .. }));
     assert_eq!(session.step(&input[consumed..]), (0, Action::Read));
-    // Answers to questions that were not asked are ignored.
+    // Results of actions that were not requested are ignored.
     session.fetched(Ok(None));
     session.deleted(Ok(()));
     session.tls_started();

@@ -1,4 +1,4 @@
-//! Runs the conversations of this folder on the bare session. However the input is cut, the replies are the same.
+//! Runs the conversations of this folder on the bare session. The replies must not depend on how the input is split.
 
 use std::collections::VecDeque;
 
@@ -42,7 +42,7 @@ fn run(name: &str, text: &str, cut: Cut) {
     }
     replies.read(&mut driver);
     assert!(replies.lines.is_empty(), "{name}, {cut:?}: unexpected {replies:?}");
-    // This checks which lines are on record as refusals.
+    // This checks which lines of the transcript are refusals.
     driver.record();
 }
 
@@ -63,7 +63,7 @@ fn happen(driver: &mut Driver, timestamp: &str, event: &str, octets: &[u8], abou
     }
 }
 
-/// What the server said and nobody has asked for yet.
+/// The reply lines that are not checked yet.
 #[derive(Debug, Default)]
 struct Lines {
     lines: VecDeque<String>,

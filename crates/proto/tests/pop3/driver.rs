@@ -1,4 +1,4 @@
-//! A driver without a socket: it feeds a session, answers its questions from a list of mails, and deletes from it.
+//! A driver without a socket: it feeds a session, completes its actions from a list of messages, and deletes from it.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use restante_mail::naming::Naming;
 use restante_proto::Speaker;
 use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session, Settings};
 
-/// What stands in the greeting.
+/// The timestamp in the greeting.
 pub(crate) const TIMESTAMP: &str = "<1896.697170952@mx.test>";
-/// What a delivery adds in front of a mail.
+/// The header that a delivery adds to a message.
 pub(crate) const TRACE: &str =
     "Return-Path: <>\r\nReceived: from client.test ([192.0.2.1]) by mx.test\r\n  for <james>; today\r\n";
 
-/// What the session wants before it goes on.
+/// What the session needs to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wants {
     Input,
@@ -25,10 +25,10 @@ pub(crate) enum Wants {
 #[derive(Debug)]
 pub(crate) struct Driver {
     pub(crate) session: Session,
-    /// The mailbox `james`; every other one is empty.
+    /// The mailbox `james`. Every other mailbox is empty.
     pub(crate) mails: Vec<(MessageId, Source)>,
     pub(crate) wants: Wants,
-    /// User names and passwords; none means that every login is right.
+    /// User names and passwords. Without any, every login is accepted.
     pub(crate) credentials: Vec<(String, String)>,
     unread: Vec<u8>,
     replies: Vec<u8>,
@@ -40,14 +40,14 @@ pub(crate) fn default_settings() -> Settings {
 }
 
 impl Driver {
-    /// A session with the settings of a script.
+    /// Creates a session with the settings of a script.
     pub(crate) fn with(settings: &[(String, String)]) -> Self {
         let (mut session, mut credentials) = (default_settings(), Vec::new());
         for (name, value) in settings {
             match name.as_str() {
                 "pop3.maxbadcommands" => session.max_bad_commands = value.parse().expect("the setting is a number"),
                 "pop3.tlsenabled" => session.stls = value == "true",
-                // Which certificate is shown means nothing without a socket.
+                // The certificate has no effect without a socket.
                 "pop3.tlscert" => {}
                 "pop3.credentials" => {
                     let pair = |pair: &str| pair.split_once(':').map(|(user, password)| (user.into(), password.into()));
@@ -73,19 +73,19 @@ impl Driver {
         }
     }
 
-    /// Puts a mail into the mailbox.
+    /// Adds a message to the mailbox.
     pub(crate) fn deliver(&mut self, body: &[u8]) {
         self.delivered += 1;
         let source = Source { trace: TRACE.as_bytes().into(), body: body.to_vec().into() };
         self.mails.push((MessageId::from(1000 + self.delivered), source));
     }
 
-    /// Deletes the mail that was delivered as the n-th.
+    /// Deletes the message that was delivered as number `number`.
     pub(crate) fn remove(&mut self, number: u64) {
         self.mails.retain(|(id, _)| *id != MessageId::from(1000 + number));
     }
 
-    /// Hands input over and does what the session asks for, until it wants more.
+    /// Passes input to the session and performs its actions, until it needs more.
     pub(crate) fn feed(&mut self, input: &[u8]) {
         self.unread.extend_from_slice(input);
         loop {
@@ -127,7 +127,7 @@ impl Driver {
         }
     }
 
-    /// The lines on record since the last time, each with who said it.
+    /// Returns the transcript lines since the last call, with their side.
     pub(crate) fn record(&mut self) -> Vec<(Speaker, String)> {
         let dialogue = self.session.transcript().expect("a record is made");
         for line in dialogue.lines() {
@@ -139,7 +139,7 @@ impl Driver {
         lines
     }
 
-    /// The replies since the last time.
+    /// Returns the replies since the last call.
     pub(crate) fn replies(&mut self) -> Vec<u8> {
         self.replies.append(self.session.replies());
         std::mem::take(&mut self.replies)
@@ -160,7 +160,7 @@ impl Driver {
     }
 }
 
-/// The digest of RFC 1939 section 7.
+/// Returns the digest of RFC 1939 section 7.
 pub(crate) fn apop(timestamp: &str, password: &str) -> [u8; 16] {
     Md5::new().chain_update(timestamp).chain_update(password).finalize().into()
 }

@@ -1,7 +1,7 @@
-//! Tests of the POP3 session from the outside: conversations kept as text, attacks by name, and random input.
+//! Tests of the public POP3 session: conversations stored as text, attacks, and random input.
 
 mod attacks;
 mod conversations;
 mod driver;
-mod portions;
-mod soup;
+mod partial_replies;
+mod random_input;

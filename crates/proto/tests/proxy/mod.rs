@@ -1,4 +1,4 @@
-//! PROXY headers at random: good ones in pieces, good ones with faults, and noise.
+//! Random PROXY headers: valid ones in parts, corrupted ones, and random bytes.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,14 +7,14 @@ use restante_proto::proxy::{Header, MAX_HEADER_BYTES, MalformedHeader, Progress,
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// The header of version 1 that a proxy sends for this connection. Both addresses are of the same family.
+/// Returns the version 1 header for this connection. Both addresses have the same family.
 fn line(source: SocketAddr, target: SocketAddr) -> Vec<u8> {
     let family = if source.is_ipv4() { "TCP4" } else { "TCP6" };
     let (from, to) = (source.ip(), target.ip());
     format!("PROXY {family} {from} {to} {} {}\r\n", source.port(), target.port()).into_bytes()
 }
 
-/// The same of version 2, with `extra` behind the addresses.
+/// Returns the version 2 header, with `extra` after the addresses.
 fn binary(source: SocketAddr, target: SocketAddr, extra: &[u8]) -> Vec<u8> {
     let octets = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => ip.octets().to_vec(),
@@ -27,7 +27,7 @@ fn binary(source: SocketAddr, target: SocketAddr, extra: &[u8]) -> Vec<u8> {
     [SIGNATURE, &[0x21, family], &length, &block].concat()
 }
 
-/// A good header, and the address that it names.
+/// Valid headers, with the address that they contain.
 fn good() -> impl Strategy<Value = (Vec<u8>, Option<IpAddr>)> {
     let v4 = any::<([u8; 4], u16)>().prop_map(SocketAddr::from);
     let v6 = prop_oneof![any::<[u16; 8]>(), any::<u16>().prop_map(|last| [0x2001, 0xdb8, 0, 0, 0, 0, 0, last])];
@@ -42,7 +42,7 @@ fn good() -> impl Strategy<Value = (Vec<u8>, Option<IpAddr>)> {
     prop_oneof![4 => named, 1 => unnamed]
 }
 
-/// What makes noise look like a header.
+/// Starts that make random bytes look like a header.
 fn start() -> impl Strategy<Value = &'static [u8]> {
     prop::sample::select(vec![
         &b""[..],
@@ -54,8 +54,8 @@ fn start() -> impl Strategy<Value = &'static [u8]> {
     ])
 }
 
-/// Reads as a server does that gets `pieces` bytes at a time, never more than are asked for. How much was read, and what
-/// came of it: a header, a refusal, or the wish for more than there is.
+/// Reads like a server that gets at most `step` bytes at a time and never more than requested. Returns the number of
+/// bytes read and the result: a header, an error, or a request for more bytes than there are.
 fn serve(bytes: &[u8], pieces: usize) -> (usize, Result<Progress, MalformedHeader>) {
     let mut read = 0;
     loop {
@@ -101,7 +101,7 @@ proptest! {
                 _ => header.truncate(place.max(1)),
             }
         }
-        // Whatever comes of it, it is the same however the bytes arrive, except how much of a bad one was read.
+        // The result does not depend on how the bytes arrive, except for how much of an invalid header was read.
         let (read, outcome) = serve(&header, usize::MAX);
         match outcome {
             Ok(Progress::Complete(_)) => prop_assert_eq!(serve(&header, pieces), (read, outcome)),
@@ -117,7 +117,7 @@ proptest! {
             let bytes = [start, rest].concat();
             let is_header = |pieces| matches!(serve(&bytes, pieces).1, Ok(Progress::Complete(_)));
             prop_assert_eq!(is_header(usize::MAX), is_header(1));
-            // Also what no reader of ours would hand over at once.
+            // Also test input that no reader in this workspace would pass at once.
             if let Ok(Progress::NeedMore(more)) = parse(&bytes) {
                 prop_assert!(bytes.len() + more <= MAX_HEADER_BYTES);
             }

@@ -1,4 +1,4 @@
-//! Cuts what a client writes into the pieces in which it reaches a session, and finds the conversations of a folder.
+//! Splits the writes of a client into the parts in which they reach a session, and runs all conversations of a folder.
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +8,12 @@ use std::path::Path;
 pub(crate) enum Cut {
     Whole,
     EveryOctet,
-    /// At places that follow from this number.
+    /// At pseudo-random places for this seed.
     Random(u64),
 }
 
-/// Runs every conversation of a folder of the tests in every way to cut it: name, text and cut are handed over.
+/// Runs every conversation of a folder with every way to split it. Calls `run` with the name, the text and the way.
+/// Returns the number of conversations.
 pub(crate) fn run_all(folder: &str, run: impl Fn(&str, &str, Cut)) -> usize {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
     let mut count = 0;

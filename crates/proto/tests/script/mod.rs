@@ -1,26 +1,26 @@
-//! Reads the text files of conversations; `README.md` above this folder describes their form. Whoever runs them decides
-//! what their settings and events mean: the tests of the bare sessions and those of the program include this file.
+//! Parses conversation files; `README.md` in the parent folder describes the format. The tests of the bare sessions and
+//! those of the program include this file. They decide what settings and events mean.
 
 /// One conversation.
 #[derive(Debug)]
 pub(crate) struct Script {
-    /// Name and value, in the words of the program's settings.
+    /// Name and value, as in the program's settings.
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) turns: Vec<Turn>,
 }
 
-/// One thing that happens in it.
+/// One step of a conversation.
 #[derive(Debug)]
 pub(crate) enum Turn {
     /// Consecutive client lines, sent in one write.
     Client(Vec<u8>),
     Server(String),
     ServerPrefix(String),
-    /// Any lines, and this one behind them.
+    /// Any lines, followed by this one.
     ServerUntil(String),
     Tls,
     Eof,
-    /// Something that happens around the connection: the word for it, and the rest of the line, its escapes undone.
+    /// An event outside of the connection: its name, and the rest of the line without escapes.
     Event(String, Vec<u8>),
 }
 
@@ -67,7 +67,7 @@ impl Script {
     }
 }
 
-/// A line of the server, as whoever reads it makes it a text.
+/// Returns a server line as text.
 fn server(text: &str) -> String {
     String::from_utf8_lossy(&unescape(text)).into_owned()
 }

@@ -1,5 +1,4 @@
-//! Attacks by name, where a conversation cannot show all of it: what the session holds, and what it makes the driver
-//! hold, while it is under attack.
+//! Attacks that a conversation file cannot show completely: the memory that the session uses and makes the driver use.
 
 use std::sync::Arc;
 
@@ -28,7 +27,7 @@ fn in_data(settings: Settings) -> Driver {
 fn endless_line() {
     let mut driver = driver(default_settings());
     for _ in 0..1_000 {
-        // The driver checks that no more than a line's worth is left to keep.
+        // The driver checks that no more than one line is left unread.
         driver.feed(&[b'x'; 10_000]);
     }
     assert_eq!(driver.replies(), "");
@@ -95,7 +94,7 @@ fn starttls_injection() {
     driver.feed(b"MAIL FROM:<a@x.test>\r\nSTARTTLS\r\nEHLO evil.test\r\nMAIL FROM:<evil@x.test>\r\n");
     assert_eq!(driver.replies(), "250 2.1.0 Sender ok\r\n220 2.0.0 Ready to start TLS\r\n");
     assert_eq!(driver.wants, Wants::Tls);
-    // Nothing is obeyed until the handshake is done, also not what comes in a later read.
+    // Nothing is executed until the handshake is done, also not input of a later read.
     driver.feed(b"EHLO evil.test\r\nMAIL FROM:<evil");
     assert_eq!(driver.replies(), "");
     driver.session.tls_started();
@@ -148,7 +147,7 @@ fn a_lie_about_the_size_costs_nothing() {
     driver.feed(b"MAIL FROM:<a@x.test> SIZE=1000000000\r\nRCPT TO:<b@y.test>\r\nDATA\r\n");
     assert_eq!(driver.session.buffered_bytes(), 0);
     driver.feed(b"x\r\n.\r\n");
-    // The driver checks that a delivered mail takes no more than its own length.
+    // The driver checks that a delivered message has no spare capacity.
     assert_eq!(driver.delivered[0].1, b"x\r\n");
 }
 
@@ -165,7 +164,7 @@ fn the_end_comes_from_the_driver_too() {
         session.step(b"HELO client.test\r\nMAIL FROM:<a@x.test>\r\n");
         session.replies().clear();
         end(&mut session);
-        // An answer that comes too late changes nothing.
+        // A late result has no effect.
         session.sender_checked(Ok(()));
         assert_eq!(session.step(b"NOOP\r\n"), (6, Action::Close));
         assert_eq!(session.replies().as_slice(), text.as_bytes());
@@ -207,7 +206,7 @@ fn an_open_question_stops_the_session() {
     assert_eq!(action, Action::CheckSender);
     assert_eq!(session.envelope().unwrap().peer.helo, "client.test");
     assert_eq!(session.step(&input[consumed..]), (0, Action::Read));
-    // Answers to questions that were not asked are ignored.
+    // Results of actions that were not requested are ignored.
     session.recipient_checked(recipient(Address::from_parts("b", "y.test")));
     session.delivered(Ok(()));
     session.authenticated(Ok(()));

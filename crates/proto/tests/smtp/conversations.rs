@@ -1,4 +1,4 @@
-//! Runs the conversations of this folder on the bare session. However the input is cut, the replies are the same.
+//! Runs the conversations of this folder on the bare session. The replies must not depend on how the input is split.
 
 use std::collections::VecDeque;
 
@@ -48,12 +48,12 @@ fn run(name: &str, text: &str, cut: Cut) {
     }
     replies.extend(driver.replies().lines().map(str::to_owned));
     assert!(replies.is_empty(), "{name}, {cut:?}: unexpected {replies:?}");
-    // This checks which lines are on record as refusals.
+    // This checks which lines of the transcript are refusals.
     driver.record();
     assert_eq!(driver.delivered.len(), deliveries, "{name}, {cut:?}: mails that are not in the script");
 }
 
-/// The mail in the words of a script.
+/// Describes a message in the notation of a script.
 fn describe(envelope: &Envelope, body: &[u8]) -> String {
     let recipients: Vec<String> = envelope.recipients.iter().map(|to| format!("<{}>", to.address)).collect();
     let from = reverse_path_text(&envelope.from);

@@ -1,4 +1,5 @@
-//! A driver without a socket: it feeds a session, answers its questions by simple lists, and keeps what was delivered.
+//! A driver without a socket: it feeds a session, completes its actions from simple lists, and keeps the delivered
+//! messages.
 
 use std::sync::Arc;
 
@@ -8,16 +9,16 @@ use restante_mail::naming::Naming;
 use restante_proto::Speaker;
 use restante_proto::smtp::{Action, Dialect, LoginRefusal, Proof, Session, Settings};
 
-/// What the questions of the session are answered from.
+/// The lists that decide the results of actions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
-    /// User names and passwords; none means that every login is right.
+    /// User names and passwords. Without any, every login is accepted.
     pub(crate) credentials: Vec<(String, String)>,
     pub(crate) reject_domains: Vec<String>,
     pub(crate) reject_origin_domains: Vec<String>,
 }
 
-/// What the session wants before it goes on.
+/// What the session needs to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wants {
     Input,
@@ -49,7 +50,7 @@ pub(crate) fn default_settings() -> Settings {
 }
 
 impl Driver {
-    /// A session with the settings of a script.
+    /// Creates a session with the settings of a script.
     pub(crate) fn with(settings: &[(String, String)]) -> Self {
         let (mut session, mut policy) = (default_settings(), Policy::default());
         for (name, value) in settings {
@@ -62,7 +63,7 @@ impl Driver {
                 "smtp.strict" => session.strict = value == "true",
                 "smtp.requireauth" => session.require_auth = value == "true",
                 "smtp.tlsenabled" => session.starttls = value == "true",
-                // Which certificate is shown means nothing without a socket.
+                // The certificate has no effect without a socket.
                 "smtp.tlscert" => {}
                 "lmtp" => session.dialect = if value == "true" { Dialect::Lmtp } else { Dialect::Smtp },
                 "smtp.rejectdomains" => policy.reject_domains = list(),
@@ -83,7 +84,7 @@ impl Driver {
         Self { session, delivered: Vec::new(), wants: Wants::Input, policy, unread: Vec::new() }
     }
 
-    /// Hands input over and does what the session asks for, until it wants more.
+    /// Passes input to the session and performs its actions, until it needs more.
     pub(crate) fn feed(&mut self, input: &[u8]) {
         self.unread.extend_from_slice(input);
         loop {
@@ -122,7 +123,7 @@ impl Driver {
                     let known = &self.policy.credentials;
                     let is_known = match proof {
                         Proof::Password(password) => known.contains(&(user, password.expose().to_owned())),
-                        // Which digest is right is tested with the driver of the program.
+                        // Digests are tested in the `mail-server` crate.
                         Proof::CramMd5 { .. } => false,
                     };
                     let is_accepted = known.is_empty() || is_known;
@@ -138,7 +139,7 @@ impl Driver {
         }
     }
 
-    /// The lines on record since the last time, each with who said it.
+    /// Returns the transcript lines since the last call, with their side.
     pub(crate) fn record(&mut self) -> Vec<(Speaker, String)> {
         let dialogue = self.session.transcript().expect("a record is made");
         for line in dialogue.lines() {
@@ -150,19 +151,19 @@ impl Driver {
         lines
     }
 
-    /// The replies since the last time.
+    /// Returns the replies since the last call.
     pub(crate) fn replies(&mut self) -> String {
         let replies = std::mem::take(self.session.replies());
         String::from_utf8(replies).expect("replies are ASCII")
     }
 
-    /// The reasons of the refusals since the last time.
+    /// Returns the reasons of the refusals since the last call.
     pub(crate) fn refusals(&mut self) -> Vec<RefusalReason> {
         self.session.take_refusals().collect()
     }
 }
 
-/// Names the mailbox of a recipient.
+/// Returns the recipient with its mailbox.
 pub(crate) fn recipient(to: Address) -> Result<Recipient, RecipientRefusal> {
     Recipient::new(to, Naming::Local).map_err(RecipientRefusal::UnusableName)
 }

@@ -1,8 +1,8 @@
-//! Tests of the SMTP session from the outside: conversations kept as text, attacks by name, and random input.
+//! Tests of the public SMTP session: conversations stored as text, attacks, and random input.
 
 mod attacks;
 mod conversations;
 mod driver;
-mod record;
+mod random_input;
 mod refusals;
-mod soup;
+mod transcript;

@@ -1,5 +1,5 @@
-//! Random input: whatever comes in whatever pieces, the session goes on or ends, and says the same; and whatever is in the
-//! mailbox, a client that follows the protocol reads it as it is.
+//! Random input: the session continues or ends without a panic, and its replies do not depend on how the input is
+//! split. A client that follows the protocol reads every message as it is stored.
 
 use proptest::prelude::*;
 use restante_proto::pop3::Settings;
@@ -7,13 +7,13 @@ use restante_proto::{Speaker, TranscriptScope};
 
 use super::driver::{Driver, TRACE, Wants, default_settings};
 
-/// A password that can be recognised, and its form in base64.
+/// A recognizable password, and its base64 form.
 const PASSWORD: &str = "hunter2hunter2hunter2";
 const PASSWORD_BASE64: &str = "aHVudGVyMmh1bnRlcjJodW50ZXIy";
 /// NUL, "james", NUL, the password.
 const PLAIN_BASE64: &str = "AGphbWVzAGh1bnRlcjJodW50ZXIyaHVudGVyMg==";
 
-/// Pieces of conversations, some of them wrong.
+/// Parts of conversations, some of them invalid.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let known = prop::sample::select(vec![
         "USER james",
@@ -63,7 +63,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         format!("AUTH {PASSWORD_BASE64}"),
         format!("AUTH PLAIN\r\n{PLAIN_BASE64}"),
     ])
-    // A secret stands at the start of a line, whatever the piece in front of it has left open.
+    // A secret is at the start of a line, whatever the part before it has left incomplete.
     .prop_map(|text| format!("\r\n\r\n{text}").into_bytes());
     let end = prop_oneof![9 => Just(&b"\r\n"[..]), 1 => Just(&b"\n"[..]), 1 => Just(&b"\r"[..]), 1 => Just(&b""[..])];
     let noise = prop::collection::vec(any::<u8>(), 0..20);
@@ -71,7 +71,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
     (prop_oneof![20 => known, 2 => secret, 2 => noise, 1 => long], end).prop_map(|(text, end)| [&text, end].concat())
 }
 
-/// The text of a mail, rich in what means something on the wire.
+/// The text of a message with many octets that have a meaning in the protocol.
 fn mail() -> impl Strategy<Value = Vec<u8>> {
     let octets = prop_oneof![
         4 => Just(b".".to_vec()),
@@ -93,7 +93,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     })
 }
 
-/// Everything that the session did.
+/// The result of a conversation.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     replies: Vec<u8>,
@@ -102,7 +102,7 @@ struct Outcome {
     wants: Wants,
 }
 
-/// A conversation with the input cut at these places.
+/// Runs a session with the input split at these places.
 fn converse(settings: Settings, mails: &[Vec<u8>], input: &[u8], cuts: &[usize]) -> Outcome {
     let mut driver = Driver::new(settings);
     for mail in mails {
@@ -112,14 +112,14 @@ fn converse(settings: Settings, mails: &[Vec<u8>], input: &[u8], cuts: &[usize])
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).chain([0, input.len()]).collect();
     cuts.sort_unstable();
     for cut in cuts.windows(2) {
-        // What is left unread is bounded, so are the replies, and every byte is consumed once: the driver checks that.
+        // The driver checks that the unread rest and the replies are limited and that every byte is consumed once.
         driver.feed(&input[cut[0]..cut[1]]);
         assert_eq!(driver.session.sending_bytes(), 0, "an answer was left in the middle");
     }
     Outcome { replies: driver.replies(), mails_left: driver.mails.len(), record: driver.record(), wants: driver.wants }
 }
 
-/// Reads the replies as a client does that ends lines at LF, and gives back the messages in them.
+/// Reads the replies like a client that ends lines at LF, and returns the messages in them.
 fn read(replies: &[u8]) -> Vec<Vec<u8>> {
     let mut lines = replies.split_inclusive(|byte| *byte == b'\n').peekable();
     let mut messages = Vec::new();
@@ -127,7 +127,8 @@ fn read(replies: &[u8]) -> Vec<Vec<u8>> {
         let text = std::str::from_utf8(line).ok().and_then(|text| text.strip_suffix("\r\n")).expect("a reply of text");
         assert!(text.len() <= 510, "{text}");
         let is_message = text.ends_with(" octets") || text.starts_with("+OK Top ");
-        // The answers to a login and to RSET are like the first line of a listing; only that goes on with a number or a dot.
+        // The replies to a login and to RSET look like the first line of a listing. Only a listing continues with a
+        // number or a dot.
         let is_listing =
             text.ends_with(" octets)") && lines.peek().is_some_and(|next| next[0].is_ascii_digit() || next == b".\r\n");
         if is_message || is_listing || text.ends_with(" follow") {

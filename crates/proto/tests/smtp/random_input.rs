@@ -1,4 +1,5 @@
-//! Random input: whatever comes in whatever pieces, the session goes on or ends, and says the same.
+//! Random input: the session continues or ends without a panic, and its replies do not depend on how the input is
+//! split.
 
 use proptest::prelude::*;
 use restante_mail::envelope::RefusalReason;
@@ -7,13 +8,13 @@ use restante_proto::{Speaker, TranscriptScope};
 
 use super::driver::{Driver, Policy, Wants, default_settings};
 
-/// A password that can be recognised, and its form in base64.
+/// A recognizable password, and its base64 form.
 const PASSWORD: &str = "hunter2hunter2hunter2";
 const PASSWORD_BASE64: &str = "aHVudGVyMmh1bnRlcjJodW50ZXIy";
 /// NUL, "a", NUL, the password.
 const PLAIN_BASE64: &str = "AGEAaHVudGVyMmh1bnRlcjJodW50ZXIy";
 
-/// Pieces of conversations, some of them wrong.
+/// Parts of conversations, some of them invalid.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let known = prop::sample::select(vec![
         "HELO client.test",
@@ -56,7 +57,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         format!("AUTH LOGIN\r\nYQ==\r\n{PASSWORD_BASE64}"),
         format!("AUTH PLAIN\r\n{PLAIN_BASE64}"),
     ])
-    // A secret stands at the start of a line, whatever the piece in front of it has left open.
+    // A secret is at the start of a line, whatever the part before it has left incomplete.
     .prop_map(|text| format!("\r\n\r\n\r\n\r\n{text}").into_bytes());
     let end = prop_oneof![6 => Just(&b"\r\n"[..]), 1 => Just(&b"\n"[..]), 1 => Just(&b"\r"[..]), 1 => Just(&b""[..])];
     let noise = prop::collection::vec(any::<u8>(), 0..20);
@@ -76,10 +77,11 @@ fn settings() -> impl Strategy<Value = Settings> {
     })
 }
 
-/// What a session says, the mails it took, what is on record of it, what it wants then, and the reasons of its refusals.
+/// The replies of a session, the delivered messages, the transcript, the state at the end, and the reasons of its
+/// refusals.
 type Deeds = (String, Vec<Vec<u8>>, Vec<(Speaker, String)>, Wants, Vec<RefusalReason>);
 
-/// Everything that the session did, with the input cut at these places.
+/// Runs a session with the input split at these places.
 fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> Deeds {
     let policy = Policy { reject_domains: vec!["spam.test".to_owned()], ..Policy::default() };
     let mut driver = Driver::new(settings, policy);
@@ -87,7 +89,7 @@ fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> Deeds {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).chain([0, input.len()]).collect();
     cuts.sort_unstable();
     for cut in cuts.windows(2) {
-        // What is left unread is bounded, and every byte is consumed once: the driver checks both.
+        // The driver checks that the unread rest is limited and that every byte is consumed once.
         driver.feed(&input[cut[0]..cut[1]]);
         assert!(driver.session.buffered_bytes() <= 50);
     }
@@ -97,7 +99,7 @@ fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> Deeds {
     (replies, driver.delivered.into_iter().map(|(_, body)| body).collect(), record, driver.wants, refusals)
 }
 
-/// The reason that the enhanced status code of a reply stands for; `None` if the reply refuses nothing.
+/// Returns the reason for the enhanced status code of a reply. `None` if the reply refuses nothing.
 fn expected_reason(reply: &str) -> Option<RefusalReason> {
     let (code, text) = reply.split_at(3);
     if !code.starts_with(['4', '5']) || code == "421" || text.starts_with(" 5.7.0 Authentication cancelled") {

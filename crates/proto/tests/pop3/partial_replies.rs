@@ -1,4 +1,4 @@
-//! Answers of any length go out in portions: what is queued at a time is bounded, and nothing is lost between them.
+//! Long replies are sent in parts: the queued size is limited, and nothing is lost between parts.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use restante_proto::pop3::{Action, Maildrop, Session};
 
 use super::driver::{Driver, TIMESTAMP, default_settings};
 
-/// The most that is queued at a time.
+/// The largest size of the queued replies.
 const PORTION: usize = 80_000;
 
-/// A session with this mailbox open, and nothing queued.
+/// Returns a session with this mailbox open and no queued replies.
 fn open(maildrop: Maildrop) -> Session {
     let mut session = Session::new(Arc::new(default_settings()), TIMESTAMP.to_owned(), false);
     let (_, action) = session.step(b"USER james\r\nPASS x\r\n");
@@ -20,7 +20,7 @@ fn open(maildrop: Maildrop) -> Session {
     session
 }
 
-/// Everything that is said until there is input wanted, and in how many portions.
+/// Returns all replies until input is needed, and the number of parts.
 fn drain(session: &mut Session, input: &[u8]) -> (Vec<u8>, usize) {
     let (mut said, mut portions, mut at) = (Vec::new(), 0, 0);
     loop {
@@ -63,7 +63,7 @@ fn a_large_message_is_held_only_while_it_is_sent() {
     assert_eq!(session.sending_bytes(), 0);
     session.fetched(Ok(Some(source)));
     assert_eq!(session.sending_bytes(), text.len());
-    // What comes meanwhile waits until the answer is complete.
+    // Input that arrives meanwhile waits until the reply is complete.
     assert_eq!(session.step(b"NOOP\r\n"), (0, Action::Write));
     let mut said = std::mem::take(session.replies());
     let (rest, portions) = drain(&mut session, b"NOOP\r\n");
@@ -81,7 +81,7 @@ fn a_large_message_is_held_only_while_it_is_sent() {
 
 #[test]
 fn answers_that_fill_a_portion_to_the_last_octet() {
-    // However the answers meet the ends of the portions, each of them is whole.
+    // Each reply must be complete, wherever the parts end.
     for length in [0, 1, 40, 8_000, 65_000, 65_536, 70_000] {
         let mut driver = Driver::new(default_settings());
         driver.deliver(&vec![b'x'; length]);

@@ -1,5 +1,5 @@
-//! What is on record of a session beside its words: where each mail begins and ends, and what the peer says of itself. And
-//! what is never on record, whatever is said: passwords.
+//! The transcript of a session: the stages of transactions, the client's name and the parameters. Passwords are never
+//! part of it.
 
 use proptest::prelude::*;
 use restante_proto::TransactionStage::{self, Abandoned, Accepted, Refused, Started};
@@ -19,7 +19,7 @@ fn recorded(settings: Settings) -> Driver {
     driver
 }
 
-/// The lines that mean something for a mail, each by its first word.
+/// Returns the lines with a stage, each by its first word.
 fn stages(driver: &mut Driver) -> Vec<(&str, TransactionStage)> {
     let dialogue = driver.session.transcript().unwrap();
     let meaningful = dialogue.lines().filter_map(|line| Some((line.text, line.stage?)));
@@ -111,11 +111,11 @@ fn what_stands_behind_the_last_chunk_is_no_command_to_be_shown() {
     assert_eq!(driver.record()[0].1, "*** (16 octets)");
 }
 
-/// A secret as it may stand in a line of AUTH: it is found again in whatever form it is in.
+/// A secret in the forms in which it may occur in a line of AUTH.
 const SECRETS: [&str; 4] =
     ["hunter2hunter2", "aHVudGVyMmh1bnRlcjI=", "AGphbWVzAGh1bnRlcjJodW50ZXIy", "aHVudGVyMmh1bnRlcjIK"];
 
-/// A line with which a client, or a person who types, may try to log in.
+/// Lines with which a client or a person may try to log in.
 fn attempt() -> impl Strategy<Value = String> {
     let verb = prop::sample::select(vec![
         "AUTH",
