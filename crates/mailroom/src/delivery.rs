@@ -83,26 +83,27 @@ impl Mailroom {
             self.inner.counters.count_discarded(bytes);
             return Ok(DeliveryOutcome::Discarded);
         }
-        let stamp = TraceHeader::new(envelope, &self.settings.domain, received);
-        let copies = message.mailboxes.into_iter().map(|mailbox| stamp.copy_for(mailbox)).collect();
+        let trace_header = TraceHeader::new(envelope, &self.settings.domain, received);
+        let copies = message.mailboxes.into_iter().map(|mailbox| trace_header.copy_for(mailbox)).collect();
         let IncomingMessage { headline, body, .. } = message;
-        let desk = self.inner.clone();
-        let change = async move {
-            let _underway = desk.hub.begin_delivery();
-            let appended = desk.store.append(NewMessage { received, headline, body, copies }).await?;
-            desk.counters.count_stored(bytes, appended.stored.len());
-            desk.publish_stored(appended.stored.iter().cloned());
-            desk.publish_deleted(DeletionCause::Limit, appended.evicted);
+        let inner = self.inner.clone();
+        let operation = async move {
+            let _guard = inner.hub.begin_delivery();
+            let appended = inner.store.append(NewMessage { received, headline, body, copies }).await?;
+            inner.counters.count_stored(bytes, appended.stored.len());
+            inner.publish_stored(appended.stored.iter().cloned());
+            inner.publish_deleted(DeletionCause::Limit, appended.evicted);
             Ok(DeliveryOutcome::Stored(appended.stored))
         };
-        run_to_completion(change).await
+        run_to_completion(operation).await
     }
 
     /// Collects the mailboxes that keep the message, and its summary. The summary is from the header; the envelope replaces
     /// missing fields.
     fn prepare_message(&self, envelope: &Envelope, body: Bytes) -> IncomingMessage {
-        let kept = envelope.recipients.iter().filter(|recipient| self.settings.policy.stores(&recipient.address));
-        let mailboxes = kept.map(|recipient| recipient.mailbox.clone()).collect();
+        let stored_recipients =
+            envelope.recipients.iter().filter(|recipient| self.settings.policy.stores(&recipient.address));
+        let mailboxes = stored_recipients.map(|recipient| recipient.mailbox.clone()).collect();
         let header = header_summary(&body);
         let from = header.from.unwrap_or_else(|| in_brackets(&envelope.from));
         let to =
@@ -153,11 +154,11 @@ fn in_brackets(from: &ReversePath) -> String {
 
 /// Removes repeated mailboxes. A mailbox that is addressed twice gets one copy.
 fn deduplicate(mailboxes: Vec<MailboxName>) -> Vec<MailboxName> {
-    let mut once = Vec::with_capacity(mailboxes.len());
+    let mut unique = Vec::with_capacity(mailboxes.len());
     for mailbox in mailboxes {
-        if !once.contains(&mailbox) {
-            once.push(mailbox);
+        if !unique.contains(&mailbox) {
+            unique.push(mailbox);
         }
     }
-    once
+    unique
 }

@@ -95,9 +95,9 @@ impl Mailroom {
         let feed = store.feed();
         let is_shared = feed.is_some();
         let hub = if is_shared { Hub::for_shared_store(settings.history) } else { Hub::new(settings.history) };
-        let (waiters, tally) = (Arc::default(), Counters::default());
-        let desk = Arc::new(Inner { store, extensions, hub, wait_registry: waiters, counters: tally, is_shared });
-        Self { settings, inner: desk, journal: None, feed: Mutex::new(feed) }
+        let (wait_registry, counters) = (Arc::default(), Counters::default());
+        let inner = Arc::new(Inner { store, extensions, hub, wait_registry, counters, is_shared });
+        Self { settings, inner, journal: None, feed: Mutex::new(feed) }
     }
 
     /// Returns whether other nodes change the store as well.
@@ -147,8 +147,8 @@ impl Mailroom {
     }
 
     /// See [`Store::find`].
-    pub async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
-        self.inner.store.find(mailbox, which).await
+    pub async fn find(&self, mailbox: &MailboxName, selector: MessageSelector) -> Result<Option<Summary>> {
+        self.inner.store.find(mailbox, selector).await
     }
 
     /// See [`Store::source`].
@@ -169,108 +169,108 @@ impl Mailroom {
     /// Returns [`Store::usage`]. Returns [`StoreError::Unavailable`] if the store does not answer within two seconds. The
     /// query still runs to completion: a remote store notices a dead connection that way, and opens another one.
     pub async fn usage(&self) -> Result<Usage> {
-        let desk = self.inner.clone();
-        let query = run_to_completion(async move { desk.store.usage().await });
-        let too_slow = |_| StoreError::Unavailable(format!("no answer within {USAGE_TIMEOUT:?}"));
+        let inner = self.inner.clone();
+        let query = run_to_completion(async move { inner.store.usage().await });
+        let too_slow = |_| StoreError::Unavailable(format!("no response within {USAGE_TIMEOUT:?}"));
         timeout(USAGE_TIMEOUT, query).await.map_err(too_slow)?
     }
 
     /// Marks a message as read or unread. Returns false if it does not exist.
     pub async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
-        let change = async move {
-            let was_there = desk.store.set_seen(&mailbox, id, seen).await?;
-            if was_there {
-                desk.publish_seen(&mailbox, id, seen);
+        let (inner, mailbox) = (self.inner.clone(), mailbox.clone());
+        let operation = async move {
+            let existed = inner.store.set_seen(&mailbox, id, seen).await?;
+            if existed {
+                inner.publish_seen(&mailbox, id, seen);
             }
-            Ok(was_there)
+            Ok(existed)
         };
-        run_to_completion(change).await
+        run_to_completion(operation).await
     }
 
     /// Deletes a message. Returns false if it does not exist.
     pub async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<bool> {
-        let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
-        let change = async move {
-            let removed = desk.store.remove(&mailbox, id).await?;
-            let was_there = removed.is_some();
-            desk.publish_deleted(DeletionCause::Request, removed);
-            Ok(was_there)
+        let (inner, mailbox) = (self.inner.clone(), mailbox.clone());
+        let operation = async move {
+            let removed = inner.store.remove(&mailbox, id).await?;
+            let existed = removed.is_some();
+            inner.publish_deleted(DeletionCause::Request, removed);
+            Ok(existed)
         };
-        run_to_completion(change).await
+        run_to_completion(operation).await
     }
 
     /// Marks messages as read or unread. Returns how many of them existed. After an error some of them are marked.
     pub async fn set_seen_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>, seen: bool) -> Result<usize> {
-        let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
-        let change = async move {
+        let (inner, mailbox) = (self.inner.clone(), mailbox.clone());
+        let operation = async move {
             let mut count = 0;
-            for step in ids.chunks(CHANGE_BATCH_SIZE) {
+            for batch in ids.chunks(CHANGE_BATCH_SIZE) {
                 let mark = |store: Arc<dyn Store>, mailbox, id| async move {
-                    let was_there = store.set_seen(&mailbox, id, seen).await?;
-                    Ok(was_there.then_some(id))
+                    let existed = store.set_seen(&mailbox, id, seen).await?;
+                    Ok(existed.then_some(id))
                 };
-                let (marked, failure) = desk.change_each(&mailbox, step, mark).await;
+                let (marked, last_error) = inner.change_each(&mailbox, batch, mark).await;
                 for id in marked.into_iter().flatten() {
                     count += 1;
-                    desk.publish_seen(&mailbox, id, seen);
+                    inner.publish_seen(&mailbox, id, seen);
                 }
-                failure.map_or(Ok(()), Err)?;
+                last_error.map_or(Ok(()), Err)?;
             }
             Ok(count)
         };
-        run_to_completion(change).await
+        run_to_completion(operation).await
     }
 
     /// Deletes messages of a mailbox and counts them under this cause. Returns how many of them existed. After an error
     /// some of them are deleted.
     pub async fn remove_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>, cause: DeletionCause) -> Result<usize> {
-        let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
-        let change = async move {
+        let (inner, mailbox) = (self.inner.clone(), mailbox.clone());
+        let operation = async move {
             let mut count = 0;
-            let mut patience = MAX_SUBSCRIBER_WAIT;
-            for step in ids.chunks(CHANGE_BATCH_SIZE) {
+            let mut wait_budget = MAX_SUBSCRIBER_WAIT;
+            for batch in ids.chunks(CHANGE_BATCH_SIZE) {
                 if count > 0 {
-                    patience = desk.hub.wait_for_subscribers(patience).await;
+                    wait_budget = inner.hub.wait_for_subscribers(wait_budget).await;
                 }
-                count += desk.remove_batch(&mailbox, step, cause).await?;
+                count += inner.remove_batch(&mailbox, batch, cause).await?;
             }
             Ok(count)
         };
-        run_to_completion(change).await
+        run_to_completion(operation).await
     }
 
     /// Deletes all messages of a mailbox. Returns their number. Messages that arrive during the purge stay.
     pub async fn purge(&self, mailbox: &MailboxName) -> Result<usize> {
-        let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
-        let change = async move {
+        let (inner, mailbox) = (self.inner.clone(), mailbox.clone());
+        let operation = async move {
             // Messages that arrive from now on stay.
-            let Some(latest) = desk.store.find(&mailbox, MessageSelector::Latest).await? else { return Ok(0) };
-            desk.purge(&mailbox, latest.id).await
+            let Some(latest) = inner.store.find(&mailbox, MessageSelector::Latest).await? else { return Ok(0) };
+            inner.purge(&mailbox, latest.id).await
         };
-        run_to_completion(change).await
+        run_to_completion(operation).await
     }
 
-    /// Deletes all messages of the mailboxes for which `concerned` returns true. Returns their number. After an error
+    /// Deletes all messages of the mailboxes for which `filter` returns true. Returns their number. After an error
     /// some of them are deleted. Messages that arrive during the purge stay.
-    pub async fn purge_everything(&self, concerned: impl Fn(&MailboxName) -> bool + Send + 'static) -> Result<usize> {
-        let desk = self.inner.clone();
-        let change = async move {
+    pub async fn purge_everything(&self, filter: impl Fn(&MailboxName) -> bool + Send + 'static) -> Result<usize> {
+        let inner = self.inner.clone();
+        let operation = async move {
             // Messages that arrive from now on stay.
-            let last = desk.store.last_id().await?;
-            let (mut count, mut patience) = (0, MAX_SUBSCRIBER_WAIT);
+            let last = inner.store.last_id().await?;
+            let (mut count, mut wait_budget) = (0, MAX_SUBSCRIBER_WAIT);
             let mut page = MailboxPage { limit: CHANGE_BATCH_SIZE, ..MailboxPage::ALL };
             loop {
                 let mut names: Vec<_> =
-                    desk.store.mailboxes(page.clone()).await?.into_iter().map(|of| of.name).collect();
-                let Some(furthest) = names.last() else { return Ok(count) };
-                page.after = furthest.to_string();
-                names.retain(&concerned);
-                count += desk.purge_each(names, last).await?;
-                patience = desk.hub.wait_for_subscribers(patience).await;
+                    inner.store.mailboxes(page.clone()).await?.into_iter().map(|state| state.name).collect();
+                let Some(last_name) = names.last() else { return Ok(count) };
+                page.after = last_name.to_string();
+                names.retain(&filter);
+                count += inner.purge_each(names, last).await?;
+                wait_budget = inner.hub.wait_for_subscribers(wait_budget).await;
             }
         };
-        run_to_completion(change).await
+        run_to_completion(operation).await
     }
 
     /// Returns the counters since the start.
@@ -296,13 +296,13 @@ impl Inner {
     /// Deletes these messages concurrently. Publishes those that were deleted, also if others failed.
     async fn remove_batch(&self, mailbox: &MailboxName, ids: &[MessageId], cause: DeletionCause) -> Result<usize> {
         let remove = |store: Arc<dyn Store>, mailbox, id| async move { store.remove(&mailbox, id).await };
-        let (removed, failure) = self.change_each(mailbox, ids, remove).await;
+        let (removed, last_error) = self.change_each(mailbox, ids, remove).await;
         let mut removed: Vec<Summary> = removed.into_iter().flatten().collect();
         // The deletions finish in any order.
         removed.sort_unstable_by_key(|summary| summary.id);
         let count = removed.len();
         self.publish_deleted(cause, removed);
-        failure.map_or(Ok(count), Err)
+        last_error.map_or(Ok(count), Err)
     }
 
     /// Changes each of these messages concurrently. Returns the results of the changes that succeeded, and the last
@@ -311,7 +311,7 @@ impl Inner {
         &self,
         mailbox: &MailboxName,
         ids: &[MessageId],
-        change: impl Fn(Arc<dyn Store>, MailboxName, MessageId) -> F,
+        operation: impl Fn(Arc<dyn Store>, MailboxName, MessageId) -> F,
     ) -> (Vec<T>, Option<StoreError>)
     where
         T: Send + 'static,
@@ -319,31 +319,31 @@ impl Inner {
     {
         let mut changes = JoinSet::new();
         for &id in ids {
-            changes.spawn(change(self.store.clone(), mailbox.clone(), id));
+            changes.spawn(operation(self.store.clone(), mailbox.clone(), id));
         }
-        let (mut done, mut failure) = (Vec::new(), None);
+        let (mut done, mut last_error) = (Vec::new(), None);
         while let Some(ended) = changes.join_next().await {
             match ended {
-                Ok(Ok(one)) => done.push(one),
-                Ok(Err(error)) => failure = Some(error),
-                Err(panic) => failure = Some(incomplete_error(&panic)),
+                Ok(Ok(value)) => done.push(value),
+                Ok(Err(error)) => last_error = Some(error),
+                Err(panic) => last_error = Some(incomplete_error(&panic)),
             }
         }
-        (done, failure)
+        (done, last_error)
     }
 
     /// Deletes the messages of a mailbox up to and including the id `last`, in batches.
     async fn purge(&self, mailbox: &MailboxName, last: MessageId) -> Result<usize> {
-        let (mut count, mut patience) = (0, MAX_SUBSCRIBER_WAIT);
+        let (mut count, mut wait_budget) = (0, MAX_SUBSCRIBER_WAIT);
         loop {
             let removed = self.store.purge(mailbox, last, PURGE_BATCH_SIZE).await?;
-            let step = removed.len();
-            count += step;
+            let deleted = removed.len();
+            count += deleted;
             self.publish_deleted(DeletionCause::Request, removed);
-            if step < PURGE_BATCH_SIZE {
+            if deleted < PURGE_BATCH_SIZE {
                 return Ok(count);
             }
-            patience = self.hub.wait_for_subscribers(patience).await;
+            wait_budget = self.hub.wait_for_subscribers(wait_budget).await;
         }
     }
 
@@ -351,17 +351,17 @@ impl Inner {
     async fn purge_each(self: &Arc<Self>, mailboxes: Vec<MailboxName>, last: MessageId) -> Result<usize> {
         let mut purges = JoinSet::new();
         for mailbox in mailboxes {
-            let desk = self.clone();
-            purges.spawn(async move { desk.purge(&mailbox, last).await });
+            let inner = self.clone();
+            purges.spawn(async move { inner.purge(&mailbox, last).await });
         }
-        let (mut count, mut failure) = (0, None);
+        let (mut count, mut last_error) = (0, None);
         while let Some(ended) = purges.join_next().await {
             match ended {
-                Ok(Ok(some)) => count += some,
-                Ok(Err(error)) => failure = Some(error),
-                Err(panic) => failure = Some(incomplete_error(&panic)),
+                Ok(Ok(purged)) => count += purged,
+                Ok(Err(error)) => last_error = Some(error),
+                Err(panic) => last_error = Some(incomplete_error(&panic)),
             }
         }
-        failure.map_or(Ok(count), Err)
+        last_error.map_or(Ok(count), Err)
     }
 }

@@ -24,8 +24,8 @@ impl Mailroom {
     /// shared.
     pub async fn follow_feed(&self) {
         let Some(mut feed) = self.lock_feed().take() else { return };
-        while let Some(news) = feed.next().await {
-            self.inner.handle_feed_item(news);
+        while let Some(item) = feed.next().await {
+            self.inner.handle_feed_item(item);
         }
     }
 
@@ -35,8 +35,8 @@ impl Mailroom {
     /// not respond.
     pub async fn read_feed_backlog(&self) {
         let Some(mut feed) = self.lock_feed().take() else { return };
-        if let Ok(Some(news)) = timeout(BACKLOG_TIMEOUT, feed.next()).await {
-            self.inner.handle_feed_item(news);
+        if let Ok(Some(item)) = timeout(BACKLOG_TIMEOUT, feed.next()).await {
+            self.inner.handle_feed_item(item);
         }
         *self.lock_feed() = Some(feed);
     }
@@ -82,14 +82,14 @@ impl Inner {
     /// The observers that are notified directly of changes made by this mailroom. If the store is shared,
     /// `store_observers` are notified through the feed instead, like those of the other nodes.
     fn direct_observers(&self) -> impl Iterator<Item = &Arc<dyn Observer>> {
-        let followers: &[_] = if self.is_shared { &[] } else { &self.extensions.store_observers };
-        self.extensions.node_observers.iter().chain(followers)
+        let store_observers: &[_] = if self.is_shared { &[] } else { &self.extensions.store_observers };
+        self.extensions.node_observers.iter().chain(store_observers)
     }
 
-    fn handle_feed_item(&self, news: FeedItem) {
-        match news {
-            FeedItem::Backlog { after: behind, changes } => {
-                self.hub.set_history_start(behind);
+    fn handle_feed_item(&self, item: FeedItem) {
+        match item {
+            FeedItem::Backlog { after, changes } => {
+                self.hub.set_history_start(after);
                 self.publish_changes(changes);
             }
             FeedItem::Changes(changes) => self.publish_changes(changes),
@@ -103,20 +103,20 @@ impl Inner {
         }
     }
 
-    fn publish_change(&self, Change { position: number, event }: Change) {
-        let followers = self.extensions.store_observers.iter();
+    fn publish_change(&self, Change { position, event }: Change) {
+        let observers = self.extensions.store_observers.iter();
         match event {
             feed::Event::Stored(summary) => {
-                followers.for_each(|follower| follower.message_stored(&summary));
+                observers.for_each(|observer| observer.message_stored(&summary));
                 self.wait_registry.wake_mailbox(&summary.mailbox);
-                self.hub.publish_numbered(number, Event::Stored(summary));
+                self.hub.publish_numbered(position, Event::Stored(summary));
             }
             feed::Event::Deleted(summary) => {
-                followers.for_each(|follower| follower.message_deleted(&summary));
-                self.hub.publish_numbered(number, Event::Deleted(summary));
+                observers.for_each(|observer| observer.message_deleted(&summary));
+                self.hub.publish_numbered(position, Event::Deleted(summary));
             }
             feed::Event::Seen { mailbox, id, seen } => {
-                followers.for_each(|follower| follower.seen_changed(&mailbox, id, seen));
+                observers.for_each(|observer| observer.seen_changed(&mailbox, id, seen));
             }
         }
     }
@@ -124,8 +124,8 @@ impl Inner {
     /// Handles a gap in the feed: changes happened that are not known. Every observer, waiting request and subscriber
     /// has to query the store again.
     fn publish_missed(&self) {
-        for follower in &self.extensions.store_observers {
-            follower.events_missed();
+        for observer in &self.extensions.store_observers {
+            observer.events_missed();
         }
         tokio::spawn(self.wait_registry.clone().wake_all());
         self.hub.events_missed();

@@ -23,15 +23,15 @@ impl Mailroom {
     /// Deletes messages older than `period`, about a second after they expire, for as long as the future is polled.
     pub async fn run_retention(&self, period: Duration) {
         let period = SignedDuration::try_from(period).unwrap_or(SignedDuration::MAX);
-        let mut trouble = ErrorReminder::default();
+        let mut reminder = ErrorReminder::default();
         let mut ticks = tokio::time::interval(SCAN_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
             match self.expire(period).await {
-                Ok(()) if trouble.clear() => tracing::info!("retention removes old mail again"),
-                Err(error) if trouble.is_log_due(Instant::now()) => {
-                    tracing::error!(%error, "retention could not remove old mail; trying again every second");
+                Ok(()) if reminder.clear() => tracing::info!("retention works again"),
+                Err(error) if reminder.is_log_due(Instant::now()) => {
+                    tracing::error!(%error, "retention cannot delete expired messages, retrying every second");
                 }
                 Ok(()) | Err(_) => {}
             }
@@ -45,28 +45,28 @@ impl Mailroom {
         if let Some(journal) = &self.journal {
             journal.expire_before(deadline);
         }
-        let (mut late, mut patience) = (false, MAX_SUBSCRIBER_WAIT);
+        let (mut any_expired, mut wait_budget) = (false, MAX_SUBSCRIBER_WAIT);
         loop {
-            let desk = self.inner.clone();
-            let change = async move {
-                let removed = desk.store.expire(deadline, BATCH_SIZE).await?;
+            let inner = self.inner.clone();
+            let operation = async move {
+                let removed = inner.store.expire(deadline, BATCH_SIZE).await?;
                 let count = removed.len();
                 if let Some(oldest) = removed.first() {
                     let lag = Timestamp::now().duration_since(oldest.received).saturating_sub(period);
-                    desk.counters.set_retention_lag(lag.try_into().unwrap_or_default());
+                    inner.counters.set_retention_lag(lag.try_into().unwrap_or_default());
                 }
-                desk.publish_deleted(DeletionCause::Age, removed);
+                inner.publish_deleted(DeletionCause::Age, removed);
                 Ok(count)
             };
-            let count = run_to_completion(change).await?;
-            late |= count > 0;
+            let count = run_to_completion(operation).await?;
+            any_expired |= count > 0;
             if count < BATCH_SIZE {
                 break;
             }
-            patience = self.inner.hub.wait_for_subscribers(patience).await;
+            wait_budget = self.inner.hub.wait_for_subscribers(wait_budget).await;
             tokio::task::yield_now().await;
         }
-        if !late {
+        if !any_expired {
             self.inner.counters.set_retention_lag(Duration::ZERO);
         }
         self.inner.counters.set_retention_completed(Timestamp::now());
@@ -81,7 +81,7 @@ struct ErrorReminder(Option<Instant>);
 impl ErrorReminder {
     /// Returns whether an error should be logged now: the first one, and then once per [`LOG_INTERVAL`].
     fn is_log_due(&mut self, now: Instant) -> bool {
-        if self.0.is_some_and(|told| now.duration_since(told) < LOG_INTERVAL) {
+        if self.0.is_some_and(|logged| now.duration_since(logged) < LOG_INTERVAL) {
             return false;
         }
         self.0 = Some(now);
@@ -108,33 +108,33 @@ mod tests {
     use crate::hooks::Extensions;
 
     #[tokio::test]
-    async fn how_late_mail_goes_is_told_until_nothing_is_overdue() {
+    async fn retention_lag_is_reported_until_nothing_is_overdue() {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let received = Timestamp::now() - SignedDuration::from_hours(1);
         let copies = vec![NewCopy { mailbox: "bob".to_owned().into(), trace: Bytes::new() }];
         let message = NewMessage { received, headline: Headline::new("", [], ""), body: Bytes::new(), copies };
         store.append(message).await.unwrap();
-        let room = Mailroom::new(Settings::default(), store, Extensions::default());
+        let mailroom = Mailroom::new(Settings::default(), store, Extensions::default());
         let period = SignedDuration::from_mins(10);
-        room.expire(period).await.unwrap();
-        let counts = room.counts();
+        mailroom.expire(period).await.unwrap();
+        let counts = mailroom.counts();
         assert_eq!(counts.deleted_by(DeletionCause::Age), 1);
         assert_eq!(counts.retention_lag.as_secs() / 60, 50);
         assert!(counts.retention_completed.is_some());
-        room.expire(period).await.unwrap();
-        assert_eq!(room.counts().retention_lag, Duration::ZERO);
+        mailroom.expire(period).await.unwrap();
+        assert_eq!(mailroom.counts().retention_lag, Duration::ZERO);
     }
 
     #[test]
-    fn trouble_is_told_once_a_minute_and_so_is_its_end() {
+    fn errors_are_logged_once_per_interval_until_cleared() {
         let start = Instant::now();
-        let mut trouble = ErrorReminder::default();
-        assert!(!trouble.clear());
-        let told: Vec<u64> =
-            (0..150).filter(|second| trouble.is_log_due(start + Duration::from_secs(*second))).collect();
-        assert_eq!(told, [0, 60, 120]);
-        assert!(trouble.clear());
-        assert!(!trouble.clear());
-        assert!(trouble.is_log_due(start + Duration::from_secs(151)), "the next trouble is a new one");
+        let mut reminder = ErrorReminder::default();
+        assert!(!reminder.clear());
+        let logged: Vec<u64> =
+            (0..150).filter(|second| reminder.is_log_due(start + Duration::from_secs(*second))).collect();
+        assert_eq!(logged, [0, 60, 120]);
+        assert!(reminder.clear());
+        assert!(!reminder.clear());
+        assert!(reminder.is_log_due(start + Duration::from_secs(151)), "a new error is logged at once");
     }
 }

@@ -12,8 +12,8 @@ use tokio::runtime::Handle;
 /// because its client disconnects. The store would still make the change, but its event would not be published. If the
 /// returned future is dropped after it started, the rest of the operation is moved to a new task. While the caller
 /// keeps polling, there is no extra task.
-pub(crate) fn run_to_completion<C: StoreOperation>(change: C) -> RunToCompletion<C> {
-    RunToCompletion { operation: Some(Box::pin(change)), is_started: false }
+pub(crate) fn run_to_completion<O: StoreOperation>(operation: O) -> RunToCompletion<O> {
+    RunToCompletion { operation: Some(Box::pin(operation)), is_started: false }
 }
 
 /// A future that changes the store. Implemented for all suitable futures.
@@ -21,47 +21,47 @@ pub(crate) trait StoreOperation: Future<Output = Result<Self::Value>> + Send + '
     type Value: Send + 'static;
 }
 
-impl<A: Send + 'static, C: Future<Output = Result<A>> + Send + 'static> StoreOperation for C {
-    type Value = A;
+impl<T: Send + 'static, O: Future<Output = Result<T>> + Send + 'static> StoreOperation for O {
+    type Value = T;
 }
 
 /// The future returned by [`run_to_completion`].
-pub(crate) struct RunToCompletion<C: StoreOperation> {
+pub(crate) struct RunToCompletion<O: StoreOperation> {
     /// `None` after it completed.
-    operation: Option<Pin<Box<C>>>,
+    operation: Option<Pin<Box<O>>>,
     is_started: bool,
 }
 
-impl<C: StoreOperation> Future for RunToCompletion<C> {
-    type Output = Result<C::Value>;
+impl<O: StoreOperation> Future for RunToCompletion<O> {
+    type Output = Result<O::Value>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.is_started = true;
-        let Some(change) = &mut self.operation else {
-            return Poll::Ready(Err(incomplete_error("it has ended already")));
+        let Some(operation) = &mut self.operation else {
+            return Poll::Ready(Err(incomplete_error("polled after completion")));
         };
         // A panic fails only this operation, as it would in a task, and not the session that started it.
-        let ended = match catch_unwind(AssertUnwindSafe(|| change.as_mut().poll(context))) {
+        let result = match catch_unwind(AssertUnwindSafe(|| operation.as_mut().poll(context))) {
             Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(ended)) => ended,
+            Ok(Poll::Ready(result)) => result,
             Err(_) => Err(incomplete_error("it panicked")),
         };
         self.operation = None;
-        Poll::Ready(ended)
+        Poll::Ready(result)
     }
 }
 
-impl<C: StoreOperation> Drop for RunToCompletion<C> {
+impl<O: StoreOperation> Drop for RunToCompletion<O> {
     fn drop(&mut self) {
-        if let Some(change) = self.operation.take().filter(|_| self.is_started)
+        if let Some(operation) = self.operation.take().filter(|_| self.is_started)
             && let Ok(runtime) = Handle::try_current()
         {
-            runtime.spawn(change);
+            runtime.spawn(operation);
         }
     }
 }
 
 /// Returns the error of an operation that did not complete.
 pub(crate) fn incomplete_error(cause: impl Display) -> StoreError {
-    StoreError::Broken(format!("a change did not come to its end: {cause}"))
+    StoreError::Broken(format!("store operation did not complete: {cause}"))
 }

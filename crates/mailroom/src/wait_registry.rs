@@ -53,14 +53,14 @@ pub(crate) struct Ticket {
 
 impl WaitRegistry {
     pub(crate) fn register(self: &Arc<Self>, mailbox: &MailboxName) -> Ticket {
-        let news = Arc::new(Notify::new());
-        let mut rooms = self.lock_queues();
-        let ticket = rooms.next_number;
-        rooms.next_number += 1;
-        rooms.by_mailbox.entry(mailbox.clone()).or_default().tickets.insert(ticket, news.clone());
-        drop(rooms);
+        let notify = Arc::new(Notify::new());
+        let mut queues = self.lock_queues();
+        let number = queues.next_number;
+        queues.next_number += 1;
+        queues.by_mailbox.entry(mailbox.clone()).or_default().tickets.insert(number, notify.clone());
+        drop(queues);
         self.count.fetch_add(1, Ordering::SeqCst);
-        Ticket { registry: self.clone(), mailbox: mailbox.clone(), number: ticket, notify: news }
+        Ticket { registry: self.clone(), mailbox: mailbox.clone(), number, notify }
     }
 
     /// Wakes the requests that wait for this mailbox, because a message was stored in it.
@@ -68,31 +68,31 @@ impl WaitRegistry {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let mut rooms = self.lock_queues();
-        let Some(room) = rooms.by_mailbox.get_mut(mailbox) else { return };
-        let runtime = Handle::try_current().ok().filter(|_| room.tickets.len() > WAKE_BATCH_SIZE);
+        let mut queues = self.lock_queues();
+        let Some(queue) = queues.by_mailbox.get_mut(mailbox) else { return };
+        let runtime = Handle::try_current().ok().filter(|_| queue.tickets.len() > WAKE_BATCH_SIZE);
         let Some(runtime) = runtime else {
-            room.tickets.values().for_each(|news| news.notify_one());
+            queue.tickets.values().for_each(|notify| notify.notify_one());
             return;
         };
-        if room.is_waking {
-            room.wake_again = true;
+        if queue.is_waking {
+            queue.wake_again = true;
             return;
         }
-        room.is_waking = true;
-        let end = rooms.next_number;
-        drop(rooms);
+        queue.is_waking = true;
+        let end = queues.next_number;
+        drop(queues);
         runtime.spawn(self.clone().wake_in_batches(mailbox.clone(), end));
     }
 
     /// Wakes all requests, because a message may have been stored in any mailbox. A request that registers later
     /// queries the store anyway.
     pub(crate) async fn wake_all(self: Arc<Self>) {
-        let seats: Vec<_> =
-            self.lock_queues().by_mailbox.values().flat_map(|room| room.tickets.values().cloned()).collect();
-        for some in seats.chunks(WAKE_BATCH_SIZE) {
-            for news in some {
-                news.notify_one();
+        let tickets: Vec<_> =
+            self.lock_queues().by_mailbox.values().flat_map(|queue| queue.tickets.values().cloned()).collect();
+        for batch in tickets.chunks(WAKE_BATCH_SIZE) {
+            for notify in batch {
+                notify.notify_one();
             }
             sleep(WAKE_PAUSE).await;
         }
@@ -100,27 +100,27 @@ impl WaitRegistry {
 
     async fn wake_in_batches(self: Arc<Self>, mailbox: MailboxName, mut end: u64) {
         let mut next = 0;
-        while let Some(turn) = self.wake_batch(&mailbox, next..end) {
-            (next, end) = (turn.start, turn.end);
+        while let Some(rest) = self.wake_batch(&mailbox, next..end) {
+            (next, end) = (rest.start, rest.end);
             sleep(WAKE_PAUSE).await;
         }
     }
 
     /// Wakes the first batch of the tickets in this range. Returns the range that remains, or `None` if all were woken.
-    fn wake_batch(&self, mailbox: &MailboxName, tickets: Range<u64>) -> Option<Range<u64>> {
-        let mut rooms = self.lock_queues();
-        let newest = rooms.next_number;
-        let room = rooms.by_mailbox.get_mut(mailbox)?;
+    fn wake_batch(&self, mailbox: &MailboxName, numbers: Range<u64>) -> Option<Range<u64>> {
+        let mut queues = self.lock_queues();
+        let next_number = queues.next_number;
+        let queue = queues.by_mailbox.get_mut(mailbox)?;
         let mut last = None;
-        for (ticket, news) in room.tickets.range(tickets.clone()).take(WAKE_BATCH_SIZE) {
-            news.notify_one();
-            last = Some(*ticket);
+        for (number, notify) in queue.tickets.range(numbers.clone()).take(WAKE_BATCH_SIZE) {
+            notify.notify_one();
+            last = Some(*number);
         }
         if let Some(last) = last {
-            return Some(last + 1..tickets.end);
+            return Some(last + 1..numbers.end);
         }
-        room.is_waking = std::mem::take(&mut room.wake_again);
-        room.is_waking.then_some(0..newest)
+        queue.is_waking = std::mem::take(&mut queue.wake_again);
+        queue.is_waking.then_some(0..next_number)
     }
 
     fn lock_queues(&self) -> MutexGuard<'_, WaitQueues> {
@@ -139,11 +139,11 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         self.registry.count.fetch_sub(1, Ordering::SeqCst);
-        let mut rooms = self.registry.lock_queues();
-        let Some(room) = rooms.by_mailbox.get_mut(&self.mailbox) else { return };
-        room.tickets.remove(&self.number);
-        if room.tickets.is_empty() {
-            rooms.by_mailbox.remove(&self.mailbox);
+        let mut queues = self.registry.lock_queues();
+        let Some(queue) = queues.by_mailbox.get_mut(&self.mailbox) else { return };
+        queue.tickets.remove(&self.number);
+        if queue.tickets.is_empty() {
+            queues.by_mailbox.remove(&self.mailbox);
         }
     }
 }
@@ -158,62 +158,62 @@ mod tests {
         name.to_owned().into()
     }
 
-    fn has_news(seat: &Ticket) -> bool {
-        seat.notified().now_or_never().is_some()
+    fn is_notified(ticket: &Ticket) -> bool {
+        ticket.notified().now_or_never().is_some()
     }
 
     #[tokio::test]
-    async fn news_wait_for_those_who_do_not_look_yet() {
-        let waiters = Arc::new(WaitRegistry::default());
-        let (ann, bob) = (waiters.register(&mailbox("ann")), waiters.register(&mailbox("bob")));
-        assert!(!has_news(&ann));
-        waiters.wake_mailbox(&mailbox("ann"));
-        waiters.wake_mailbox(&mailbox("ann"));
-        assert!(has_news(&ann) && !has_news(&bob));
-        assert!(!has_news(&ann), "however often there were some");
+    async fn notification_is_kept_until_it_is_awaited() {
+        let registry = Arc::new(WaitRegistry::default());
+        let (ann, bob) = (registry.register(&mailbox("ann")), registry.register(&mailbox("bob")));
+        assert!(!is_notified(&ann));
+        registry.wake_mailbox(&mailbox("ann"));
+        registry.wake_mailbox(&mailbox("ann"));
+        assert!(is_notified(&ann) && !is_notified(&bob));
+        assert!(!is_notified(&ann), "however often there were some");
     }
 
     #[tokio::test]
-    async fn a_room_is_given_up_with_its_last_seat() {
-        let waiters = Arc::new(WaitRegistry::default());
-        let seats: Vec<_> = (0..3).map(|_| waiters.register(&mailbox("ann"))).collect();
-        assert_eq!(waiters.lock_queues().by_mailbox.len(), 1);
-        drop(seats);
-        assert!(waiters.lock_queues().by_mailbox.is_empty());
-        assert_eq!(waiters.count.load(Ordering::SeqCst), 0);
+    async fn queue_is_removed_with_its_last_ticket() {
+        let registry = Arc::new(WaitRegistry::default());
+        let tickets: Vec<_> = (0..3).map(|_| registry.register(&mailbox("ann"))).collect();
+        assert_eq!(registry.lock_queues().by_mailbox.len(), 1);
+        drop(tickets);
+        assert!(registry.lock_queues().by_mailbox.is_empty());
+        assert_eq!(registry.count.load(Ordering::SeqCst), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_crowd_is_woken_in_turn() {
-        let waiters = Arc::new(WaitRegistry::default());
-        let crowd: Vec<_> = (0..10 * WAKE_BATCH_SIZE).map(|_| waiters.register(&mailbox("ann"))).collect();
-        waiters.wake_mailbox(&mailbox("ann"));
-        assert_eq!(crowd.iter().filter(|seat| has_news(seat)).count(), 0, "not within the delivery");
+    async fn many_tickets_are_woken_in_batches() {
+        let registry = Arc::new(WaitRegistry::default());
+        let tickets: Vec<_> = (0..10 * WAKE_BATCH_SIZE).map(|_| registry.register(&mailbox("ann"))).collect();
+        registry.wake_mailbox(&mailbox("ann"));
+        assert_eq!(tickets.iter().filter(|ticket| is_notified(ticket)).count(), 0, "not within the delivery");
         tokio::task::yield_now().await;
-        assert!(crowd[..WAKE_BATCH_SIZE].iter().all(has_news), "the first come first");
-        assert_eq!(crowd.iter().filter(|seat| has_news(seat)).count(), 0);
+        assert!(tickets[..WAKE_BATCH_SIZE].iter().all(is_notified), "the first come first");
+        assert_eq!(tickets.iter().filter(|ticket| is_notified(ticket)).count(), 0);
         // The next delivery comes while others still wait to be woken.
-        waiters.wake_mailbox(&mailbox("ann"));
+        registry.wake_mailbox(&mailbox("ann"));
         sleep(WAKE_PAUSE * 9 + WAKE_PAUSE / 2).await;
-        assert!(crowd[WAKE_BATCH_SIZE..].iter().all(has_news));
+        assert!(tickets[WAKE_BATCH_SIZE..].iter().all(is_notified));
         sleep(WAKE_PAUSE * 20).await;
-        assert!(crowd.iter().all(has_news), "and all of them once more for the next delivery");
+        assert!(tickets.iter().all(is_notified), "and all of them once more for the next delivery");
         sleep(WAKE_PAUSE * 50).await;
-        assert_eq!(crowd.iter().filter(|seat| has_news(seat)).count(), 0);
-        waiters.wake_mailbox(&mailbox("ann"));
+        assert_eq!(tickets.iter().filter(|ticket| is_notified(ticket)).count(), 0);
+        registry.wake_mailbox(&mailbox("ann"));
         sleep(WAKE_PAUSE * 20).await;
-        assert!(crowd.iter().all(has_news));
+        assert!(tickets.iter().all(is_notified));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_are_woken_in_turn_wherever_they_wait() {
-        let waiters = Arc::new(WaitRegistry::default());
+    async fn wake_all_wakes_every_mailbox_in_batches() {
+        let registry = Arc::new(WaitRegistry::default());
         let names = (0..3 * WAKE_BATCH_SIZE).map(|number| mailbox(&(number / 2).to_string()));
-        let seats: Vec<_> = names.map(|name| waiters.register(&name)).collect();
-        tokio::spawn(waiters.wake_all());
+        let tickets: Vec<_> = names.map(|name| registry.register(&name)).collect();
+        tokio::spawn(registry.wake_all());
         tokio::task::yield_now().await;
-        assert_eq!(seats.iter().filter(|seat| has_news(seat)).count(), WAKE_BATCH_SIZE);
+        assert_eq!(tickets.iter().filter(|ticket| is_notified(ticket)).count(), WAKE_BATCH_SIZE);
         sleep(WAKE_PAUSE * 5).await;
-        assert_eq!(seats.iter().filter(|seat| has_news(seat)).count(), 2 * WAKE_BATCH_SIZE, "each once");
+        assert_eq!(tickets.iter().filter(|ticket| is_notified(ticket)).count(), 2 * WAKE_BATCH_SIZE, "each once");
     }
 }

@@ -18,22 +18,22 @@ const BASE_DELIVERY_RATE: f64 = 1000.0;
 const MIN_REST: Duration = Duration::from_millis(1);
 
 /// Sends events to the subscribers of a group, shard by shard, until it has none.
-pub(super) async fn run(mut service: DispatcherGuard) {
-    let (hub, kind) = (service.hub.clone(), service.kind);
-    let mut pace = RestFactor::new(hub.deliveries());
+pub(super) async fn run(mut guard: DispatcherGuard) {
+    let (hub, kind) = (guard.hub.clone(), guard.kind);
+    let mut rest_factor = RestFactor::new(hub.deliveries());
     let mut first = 0;
-    while let Some(mut wings) = hub.group(kind).shards() {
+    while let Some(mut shards) = hub.group(kind).shards() {
         // Start with another shard each time, so that none is always the last.
-        first = (first + 1) % wings.len();
-        wings.rotate_left(first);
+        first = (first + 1) % shards.len();
+        shards.rotate_left(first);
         let mut is_idle = true;
-        for wing in wings {
-            let Some(work) = hub.dispatch(&wing) else { continue };
+        for shard in shards {
+            let Some(cost) = hub.dispatch(&shard) else { continue };
             is_idle = false;
             // Rest also after subscribers were disconnected. They reconnect at once: if messages arrive too fast for a
             // thousand subscribers, they would otherwise all reconnect a thousand times per second.
-            if !work.is_zero() {
-                sleep(work.mul_f64(pace.update(hub.deliveries()))).await;
+            if !cost.is_zero() {
+                sleep(cost.mul_f64(rest_factor.update(hub.deliveries()))).await;
             }
         }
         if is_idle {
@@ -43,7 +43,7 @@ pub(super) async fn run(mut service: DispatcherGuard) {
         }
     }
     // The group knows that this task has ended, and may already have another one.
-    service.is_finished = true;
+    guard.is_finished = true;
 }
 
 /// Marks a group as served by a dispatcher. If the task is dropped, panics or never starts, the group is marked as not
@@ -87,8 +87,9 @@ impl RestFactor {
     fn update(&mut self, deliveries: u64) -> f64 {
         let elapsed = self.since.elapsed();
         if elapsed >= Self::SAMPLE_PERIOD {
-            let fresh = u32::try_from(deliveries - self.deliveries).unwrap_or(u32::MAX);
-            self.factor = (f64::from(fresh) / elapsed.as_secs_f64() / BASE_DELIVERY_RATE).clamp(1.0, MAX_REST_FACTOR);
+            let new_deliveries = u32::try_from(deliveries - self.deliveries).unwrap_or(u32::MAX);
+            self.factor =
+                (f64::from(new_deliveries) / elapsed.as_secs_f64() / BASE_DELIVERY_RATE).clamp(1.0, MAX_REST_FACTOR);
             (self.since, self.deliveries) = (Instant::now(), deliveries);
         }
         self.factor
@@ -100,15 +101,18 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn rests_grow_with_the_rate_of_deliveries() {
-        let mut pace = RestFactor::new(0);
+    async fn rest_grows_with_the_delivery_rate() {
+        let mut rest_factor = RestFactor::new(0);
         let mut deliveries = 0;
         for (rate, expected) in [(0, 1.0), (100, 1.0), (4000, 4.0), (40_000, 9.0), (2000, 2.0)] {
             deliveries += rate / 10;
             sleep(Duration::from_millis(100)).await;
-            let rest = pace.update(deliveries);
-            assert!((rest - expected).abs() < 0.1, "{rate}: {rest}");
+            let factor = rest_factor.update(deliveries);
+            assert!((factor - expected).abs() < 0.1, "{rate}: {factor}");
         }
-        assert!((pace.update(deliveries + 1000) - 2.0).abs() < 0.1, "a moment is not enough to tell");
+        assert!(
+            (rest_factor.update(deliveries + 1000) - 2.0).abs() < 0.1,
+            "not measured again within the sample period"
+        );
     }
 }

@@ -121,9 +121,9 @@ impl Hub {
 
     pub(crate) fn publish_stored(&self, summary: Summary) {
         let mut state = self.lock_state();
-        let is_gone = state.early_deletions.remove(&message_key(&summary));
+        let is_deleted = state.early_deletions.remove(&message_key(&summary));
         self.append(&mut state, None, Event::Stored(summary.clone()));
-        if is_gone {
+        if is_deleted {
             self.append(&mut state, None, Event::Deleted(summary));
         }
         self.notify_dispatchers(state);
@@ -178,50 +178,51 @@ impl Hub {
         if let Some(from) = resume.and_then(|position| state.ring.first_seq_after(position)) {
             return StartPoint::From(from);
         }
-        let history = state.history.values().filter(|told| told.event().matches_topic(topic));
+        let history = state.history.values().filter(|published| published.event().matches_topic(topic));
         let mut history: Vec<&Arc<PublishedEvent>> = history.collect();
-        history.sort_unstable_by_key(|told| told.seq);
+        history.sort_unstable_by_key(|published| published.seq);
         StartPoint::History { messages: history.into_iter().map(Arc::downgrade).collect(), next }
     }
 
     /// Returns whether this hub can have issued this position, or another node of the shared store, which may know
     /// later events.
     fn is_valid_position(&self, ring: &Ring, position: Position) -> bool {
-        let elsewhere = (self.run == SHARED_RUN).then(|| self.position(to_micros(Timestamp::now() + MAX_CLOCK_SKEW)));
-        position.run == self.run && Some(position) <= ring.last_position().max(elsewhere)
+        let max_on_other_nodes =
+            (self.run == SHARED_RUN).then(|| self.position(to_micros(Timestamp::now() + MAX_CLOCK_SKEW)));
+        position.run == self.run && Some(position) <= ring.last_position().max(max_on_other_nodes)
     }
 
     /// Waits until the subscribers have almost no unsent events, at most for `budget`. Returns what is left of
     /// `budget`. Operations that publish many events call it; deliveries cannot wait.
-    pub(crate) async fn wait_for_subscribers(&self, mut patience: Duration) -> Duration {
-        while self.backlog() > MAX_BACKLOG && !patience.is_zero() {
-            let pause = BACKLOG_POLL_INTERVAL.min(patience);
+    pub(crate) async fn wait_for_subscribers(&self, mut budget: Duration) -> Duration {
+        while self.backlog() > MAX_BACKLOG && !budget.is_zero() {
+            let pause = BACKLOG_POLL_INTERVAL.min(budget);
             sleep(pause).await;
-            patience -= pause;
+            budget -= pause;
         }
-        patience
+        budget
     }
 
     /// Returns the number of events that the slowest group has not got.
     fn backlog(&self) -> u64 {
         let next = self.lock_state().ring.next_seq();
-        let told = [&self.everything, &self.mailboxes].into_iter().filter_map(SubscriberGroup::dispatched_up_to).min();
-        told.map_or(0, |told| next.saturating_sub(told))
+        let sent = [&self.everything, &self.mailboxes].into_iter().filter_map(SubscriberGroup::dispatched_up_to).min();
+        sent.map_or(0, |seq| next.saturating_sub(seq))
     }
 
     /// Sends new events to a shard, or disconnects its subscribers if the events are no longer in the ring. Returns the
     /// estimated cost, or `None` if there are no new events.
-    pub(super) fn dispatch(&self, wing: &Shard) -> Option<Duration> {
-        let from = wing.dispatched_up_to();
+    pub(super) fn dispatch(&self, shard: &Shard) -> Option<Duration> {
+        let from = shard.dispatched_up_to();
         let state = self.lock_state();
         if from < state.ring.oldest_seq() {
             let next = state.ring.next_seq();
             drop(state);
-            return Some(wing.disconnect_all(next));
+            return Some(shard.disconnect_all(next));
         }
         let events: Vec<Arc<PublishedEvent>> = state.ring.range(from, from + DISPATCH_BATCH).cloned().collect();
         drop(state);
-        (!events.is_empty()).then(|| wing.dispatch(&events))
+        (!events.is_empty()).then(|| shard.dispatch(&events))
     }
 
     /// Returns the number of messages stored since the start.
@@ -230,8 +231,8 @@ impl Hub {
     }
 
     /// Returns the position of the event before this sequence number, if it is still known.
-    pub(super) fn position_before(&self, place: u64) -> Option<Position> {
-        self.lock_state().ring.position_before(place)
+    pub(super) fn position_before(&self, seq: u64) -> Option<Position> {
+        self.lock_state().ring.position_before(seq)
     }
 
     pub(super) fn group(&self, kind: GroupKind) -> &SubscriberGroup {
@@ -245,28 +246,28 @@ impl Hub {
     /// not receive them.
     pub(super) fn catch_up_batch(
         &self,
-        wing: &Shard,
+        shard: &Shard,
         topic: Option<&MailboxName>,
         from: u64,
     ) -> Result<CatchUpBatch, Lagged> {
-        let told = wing.dispatched_up_to();
+        let sent = shard.dispatched_up_to();
         let state = self.lock_state();
         if from < state.ring.oldest_seq() {
             return Err(Lagged);
         }
-        let to = told.min(from + CATCH_UP_BATCH).max(from);
-        let events = state.ring.range(from, to).filter(|told| told.event().matches_topic(topic));
-        Ok(CatchUpBatch { events: events.map(Arc::downgrade).collect(), cursor: to, has_more: to < told })
+        let to = sent.min(from + CATCH_UP_BATCH).max(from);
+        let events = state.ring.range(from, to).filter(|published| published.event().matches_topic(topic));
+        Ok(CatchUpBatch { events: events.map(Arc::downgrade).collect(), cursor: to, has_more: to < sent })
     }
 
     /// Appends an event. Without a number it gets its sequence number.
     fn append(&self, state: &mut State, number: Option<u64>, event: Event) {
         let (key, is_stored) = (message_key(event.summary()), matches!(event, Event::Stored(_)));
         let position = self.position(number.unwrap_or(state.ring.next_seq()));
-        let told = state.ring.push(position, event, self.ring_capacity());
+        let published = state.ring.push(position, event, self.ring_capacity());
         if is_stored {
             state.deliveries += 1;
-            state.history.insert(key, told);
+            state.history.insert(key, published);
         } else {
             state.history.remove(&key);
         }
@@ -323,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deletions_are_remembered_within_bounds_and_only_while_it_matters() {
+    fn early_deletions_are_limited_and_kept_only_during_deliveries() {
         let hub = Hub::new(10);
         hub.publish_deleted(message(1));
         assert!(hub.lock_state().early_deletions.is_empty());
@@ -336,7 +337,7 @@ mod tests {
         assert_eq!(hub.lock_state().early_deletions.len(), MAX_EARLY_DELETIONS);
         assert!(
             hub.lock_state().early_deletions.contains(&message_key(&message(newest))),
-            "the newest message's is the last to be forgotten"
+            "the newest message is dropped last"
         );
         drop(delivery);
         assert!(hub.lock_state().early_deletions.is_empty());

@@ -30,17 +30,17 @@ impl Ring {
     /// Appends an event and drops old ones above the limits.
     pub(super) fn push(&mut self, position: Position, event: Event, capacity: usize) -> Arc<PublishedEvent> {
         self.bytes += event_bytes(&event);
-        let crowd = (self.events.len() + 1).saturating_sub(capacity).min(MAX_EVICTIONS_PER_PUSH);
-        for _ in 0..crowd {
+        let excess = (self.events.len() + 1).saturating_sub(capacity).min(MAX_EVICTIONS_PER_PUSH);
+        for _ in 0..excess {
             self.drop_oldest();
         }
         while self.bytes > MAX_BYTES && !self.events.is_empty() {
             self.drop_oldest();
         }
-        let told = Arc::new(PublishedEvent::new(self.next_seq, position, event));
+        let event = Arc::new(PublishedEvent::new(self.next_seq, position, event));
         self.next_seq += 1;
-        self.events.push_back(told.clone());
-        told
+        self.events.push_back(event.clone());
+        event
     }
 
     fn drop_oldest(&mut self) {
@@ -77,10 +77,10 @@ impl Ring {
     }
 
     /// Returns the position of the event before this sequence number, if it is still known.
-    pub(super) fn position_before(&self, place: u64) -> Option<Position> {
-        let count = usize::try_from(place.checked_sub(self.oldest_seq())?).ok()?;
+    pub(super) fn position_before(&self, seq: u64) -> Option<Position> {
+        let count = usize::try_from(seq.checked_sub(self.oldest_seq())?).ok()?;
         match count.checked_sub(1) {
-            Some(index) => self.events.get(index).map(|told| told.position()),
+            Some(index) => self.events.get(index).map(|event| event.position()),
             None => self.dropped_up_to,
         }
     }
@@ -88,15 +88,15 @@ impl Ring {
     /// Returns the sequence number of the first event after this position. Returns `None` if events after it may be
     /// missing from the ring.
     pub(super) fn first_seq_after(&self, position: Position) -> Option<u64> {
-        let is_known = self.dropped_up_to.map_or(!self.events.is_empty(), |gone| gone <= position);
-        let count = self.events.partition_point(|told| told.position() <= position);
+        let is_known = self.dropped_up_to.map_or(!self.events.is_empty(), |dropped| dropped <= position);
+        let count = self.events.partition_point(|event| event.position() <= position);
         is_known.then(|| self.oldest_seq() + count as u64)
     }
 
     /// Returns the events from the sequence number `from` up to `to`, exclusive, as far as they are in the ring.
     pub(super) fn range(&self, from: u64, to: u64) -> impl Iterator<Item = &Arc<PublishedEvent>> {
-        let index = |place: u64| {
-            let index = place.clamp(self.oldest_seq(), self.next_seq) - self.oldest_seq();
+        let index = |seq: u64| {
+            let index = seq.clamp(self.oldest_seq(), self.next_seq) - self.oldest_seq();
             usize::try_from(index).unwrap_or(self.events.len())
         };
         let (from, to) = (index(from), index(to));

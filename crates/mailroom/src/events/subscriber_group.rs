@@ -60,26 +60,26 @@ struct GroupState {
 impl SubscriberGroup {
     /// Adds a subscriber. It will get all events from the sequence number `next` on.
     pub(super) fn join(&self, topic: Option<&MailboxName>, next: u64) -> (Arc<Shard>, EventReceiver) {
-        let mut seats = self.lock_state();
-        let found = seats.shards.iter().find_map(|wing| Some((wing.clone(), wing.try_join(topic)?)));
-        let seat = found.unwrap_or_else(|| {
-            let (wing, channel) = Shard::with_subscriber(topic, next);
-            let wing = Arc::new(wing);
-            seats.shards.push(wing.clone());
-            (wing, channel)
+        let mut state = self.lock_state();
+        let found = state.shards.iter().find_map(|shard| Some((shard.clone(), shard.try_join(topic)?)));
+        let joined = found.unwrap_or_else(|| {
+            let (shard, receiver) = Shard::with_subscriber(topic, next);
+            let shard = Arc::new(shard);
+            state.shards.push(shard.clone());
+            (shard, receiver)
         });
         self.subscriber_count.fetch_add(1, Ordering::Relaxed);
-        seat
+        joined
     }
 
     /// Removes a subscriber. Its receiver must have been dropped before.
-    pub(super) fn leave(&self, wing: &Arc<Shard>, topic: Option<&MailboxName>) {
-        let mut seats = self.lock_state();
+    pub(super) fn leave(&self, shard: &Arc<Shard>, topic: Option<&MailboxName>) {
+        let mut state = self.lock_state();
         self.subscriber_count.fetch_sub(1, Ordering::Relaxed);
-        if wing.leave(topic) == 0 {
-            seats.shards.retain(|other| !Arc::ptr_eq(other, wing));
+        if shard.leave(topic) == 0 {
+            state.shards.retain(|other| !Arc::ptr_eq(other, shard));
         }
-        if seats.shards.is_empty() {
+        if state.shards.is_empty() {
             self.dispatcher_wakeup.notify_one();
         }
     }
@@ -91,9 +91,9 @@ impl SubscriberGroup {
 
     /// Returns the shards. Returns `None` if there are none: the calling dispatcher must then end.
     pub(super) fn shards(&self) -> Option<Vec<Arc<Shard>>> {
-        let mut seats = self.lock_state();
-        seats.has_dispatcher = !seats.shards.is_empty();
-        seats.has_dispatcher.then(|| seats.shards.clone())
+        let mut state = self.lock_state();
+        state.has_dispatcher = !state.shards.is_empty();
+        state.has_dispatcher.then(|| state.shards.clone())
     }
 
     /// Records that the dispatcher has ended.
@@ -104,7 +104,7 @@ impl SubscriberGroup {
     /// Returns the sequence number of the first event that some shard has not got. Returns `None` if there are no
     /// subscribers.
     pub(super) fn dispatched_up_to(&self) -> Option<u64> {
-        self.lock_state().shards.iter().map(|wing| wing.dispatched_up_to()).min()
+        self.lock_state().shards.iter().map(|shard| shard.dispatched_up_to()).min()
     }
 
     /// Wakes the dispatcher if there are subscribers.
@@ -138,8 +138,8 @@ impl Shard {
     /// Creates a shard with its first subscriber.
     fn with_subscriber(topic: Option<&MailboxName>, next: u64) -> (Self, EventReceiver) {
         let mut topics = Topics::default();
-        let channel = topics.join(topic);
-        (Self(Mutex::new(ShardState { subscriber_count: 1, next_seq: next, topics })), channel)
+        let receiver = topics.join(topic);
+        (Self(Mutex::new(ShardState { subscriber_count: 1, next_seq: next, topics })), receiver)
     }
 
     /// Adds a subscriber. Returns `None` if the shard is full.
@@ -175,12 +175,12 @@ impl Shard {
     pub(super) fn dispatch(&self, events: &[Arc<PublishedEvent>]) -> Duration {
         let mut state = self.lock_state();
         let mut round = DispatchRound::default();
-        for told in events {
+        for event in events {
             if round.sends >= MAX_SENDS_PER_ROUND {
                 break;
             }
-            state.topics.send(told, &mut round);
-            state.next_seq = told.seq + 1;
+            state.topics.send(event, &mut round);
+            state.next_seq = event.seq + 1;
         }
         round.cost()
     }
@@ -211,8 +211,8 @@ impl Topics {
         match topic {
             None => self.all.get_or_insert_with(|| broadcast::Sender::new(ALL_CHANNEL_CAPACITY)).subscribe(),
             Some(mailbox) => {
-                let channel = || broadcast::Sender::new(MAILBOX_CHANNEL_CAPACITY);
-                self.mailboxes.entry(mailbox.clone()).or_insert_with(channel).subscribe()
+                let new_sender = || broadcast::Sender::new(MAILBOX_CHANNEL_CAPACITY);
+                self.mailboxes.entry(mailbox.clone()).or_insert_with(new_sender).subscribe()
             }
         }
     }
@@ -221,26 +221,26 @@ impl Topics {
     fn prune(&mut self, topic: Option<&MailboxName>) {
         match topic {
             None => {
-                self.all.take_if(|channel| channel.receiver_count() == 0);
+                self.all.take_if(|sender| sender.receiver_count() == 0);
             }
             Some(mailbox) => {
-                if let Entry::Occupied(channel) = self.mailboxes.entry(mailbox.clone())
-                    && channel.get().receiver_count() == 0
+                if let Entry::Occupied(sender) = self.mailboxes.entry(mailbox.clone())
+                    && sender.get().receiver_count() == 0
                 {
-                    channel.remove();
+                    sender.remove();
                 }
             }
         }
     }
 
-    fn send<'a>(&self, told: &'a Arc<PublishedEvent>, round: &mut DispatchRound<'a>) {
-        let mailbox = &told.event().summary().mailbox;
-        let here = self.mailboxes.get(mailbox);
-        let note = || ChannelItem { seq: told.seq, event: Arc::downgrade(told) };
+    fn send<'a>(&self, event: &'a Arc<PublishedEvent>, round: &mut DispatchRound<'a>) {
+        let mailbox = &event.event().summary().mailbox;
+        let mailbox_sender = self.mailboxes.get(mailbox);
+        let item = || ChannelItem { seq: event.seq, event: Arc::downgrade(event) };
         // An error means that there are no receivers.
-        let tell = |channel: &broadcast::Sender<ChannelItem>| channel.send(note()).unwrap_or(0);
-        round.add_sends(None, self.all.as_ref().map_or(0, tell));
-        round.add_sends(Some(mailbox), here.map_or(0, tell));
+        let send = |sender: &broadcast::Sender<ChannelItem>| sender.send(item()).unwrap_or(0);
+        round.add_sends(None, self.all.as_ref().map_or(0, send));
+        round.add_sends(Some(mailbox), mailbox_sender.map_or(0, send));
     }
 }
 
@@ -254,14 +254,14 @@ struct DispatchRound<'a> {
 }
 
 impl<'a> DispatchRound<'a> {
-    fn add_sends(&mut self, topic: Option<&'a MailboxName>, listeners: usize) {
-        if listeners == 0 {
+    fn add_sends(&mut self, topic: Option<&'a MailboxName>, receivers: usize) {
+        if receivers == 0 {
             return;
         }
         self.events += 1;
-        self.sends += listeners;
+        self.sends += receivers;
         if self.topics.insert(topic) {
-            self.woken += listeners;
+            self.woken += receivers;
         }
     }
 
@@ -283,61 +283,61 @@ mod tests {
     use super::*;
 
     fn events(count: u64) -> Vec<Arc<PublishedEvent>> {
-        let told =
+        let event =
             |seq| Arc::new(PublishedEvent::new(seq, Position { run: 7, number: seq }, Event::Stored(message(seq))));
-        (0..count).map(told).collect()
+        (0..count).map(event).collect()
     }
 
     #[test]
-    fn rounds_shrink_as_listeners_come() {
+    fn round_is_limited_by_its_sends() {
         let events = events(1000);
         // subscribers to all mailboxes, to the mailbox of the events, and to another mailbox
         let table = [(0, 0, 0, 1000), (1, 1, 1, 1000), (0, 0, 63, 1000), (63, 0, 0, 261), (32, 31, 0, 261)];
         for (all, bob, ann, expected) in table {
-            let (wing, _eve) = Shard::with_subscriber(Some(&name("eve")), 0);
+            let (shard, _eve) = Shard::with_subscriber(Some(&name("eve")), 0);
             let join = |topic: Option<MailboxName>, count: usize| -> Vec<EventReceiver> {
-                (0..count).map(|_| wing.try_join(topic.as_ref()).expect("a seat")).collect()
+                (0..count).map(|_| shard.try_join(topic.as_ref()).expect("the shard is not full")).collect()
             };
-            let _listeners = [join(None, all), join(Some(name("bob")), bob), join(Some(name("ann")), ann)];
-            wing.dispatch(&events);
-            assert_eq!(wing.dispatched_up_to(), expected, "{all} {bob} {ann}");
-            wing.dispatch(&events[..3]);
-            assert_eq!(wing.dispatched_up_to(), 3, "{all} {bob} {ann}");
+            let _receivers = [join(None, all), join(Some(name("bob")), bob), join(Some(name("ann")), ann)];
+            shard.dispatch(&events);
+            assert_eq!(shard.dispatched_up_to(), expected, "{all} {bob} {ann}");
+            shard.dispatch(&events[..3]);
+            assert_eq!(shard.dispatched_up_to(), 3, "{all} {bob} {ann}");
         }
     }
 
     #[test]
-    fn work_grows_with_those_who_hear_it() {
+    fn cost_grows_with_the_receivers() {
         let events = events(10);
-        let (wing, _eve) = Shard::with_subscriber(Some(&name("eve")), 0);
-        assert_eq!(wing.dispatch(&events), Duration::ZERO);
+        let (shard, _eve) = Shard::with_subscriber(Some(&name("eve")), 0);
+        assert_eq!(shard.dispatch(&events), Duration::ZERO);
         let join = |topic: Option<MailboxName>, count: usize| -> Vec<EventReceiver> {
-            (0..count).map(|_| wing.try_join(topic.as_ref()).expect("a seat")).collect()
+            (0..count).map(|_| shard.try_join(topic.as_ref()).expect("the shard is not full")).collect()
         };
         let _bob = join(Some(name("bob")), 10);
         let _ann = join(Some(name("ann")), 10);
-        let ten = wing.dispatch(&events);
+        let ten = shard.dispatch(&events);
         assert_eq!(ten, WAKE_COST * 10 + RENDER_COST * 10 + SEND_COST * 100);
         let _all = join(None, 40);
-        let fifty = wing.dispatch(&events);
+        let fifty = shard.dispatch(&events);
         assert_eq!(fifty, WAKE_COST * 50 + RENDER_COST * 20 + SEND_COST * 500);
-        assert_eq!(wing.disconnect_all(10), DISCONNECT_COST * 61);
-        assert_eq!(wing.dispatch(&events), Duration::ZERO, "nobody is reached before having joined again");
+        assert_eq!(shard.disconnect_all(10), DISCONNECT_COST * 61);
+        assert_eq!(shard.dispatch(&events), Duration::ZERO, "disconnected subscribers get nothing before they rejoin");
     }
 
     #[test]
-    fn wings_come_and_go_with_their_listeners() {
-        let hall = SubscriberGroup::default();
-        assert!(hall.shards().is_none());
-        let seats: Vec<_> = (0..=MAX_SHARD_SUBSCRIBERS).map(|_| hall.join(None, 7)).collect();
-        let wings = hall.shards().expect("somebody listens");
-        assert_eq!(wings.len(), 2);
-        assert!(wings.iter().all(|wing| wing.dispatched_up_to() == 7));
-        for (wing, channel) in seats {
-            drop(channel);
-            hall.leave(&wing, None);
+    fn shards_are_created_and_removed_with_their_subscribers() {
+        let group = SubscriberGroup::default();
+        assert!(group.shards().is_none());
+        let members: Vec<_> = (0..=MAX_SHARD_SUBSCRIBERS).map(|_| group.join(None, 7)).collect();
+        let shards = group.shards().expect("there are subscribers");
+        assert_eq!(shards.len(), 2);
+        assert!(shards.iter().all(|shard| shard.dispatched_up_to() == 7));
+        for (shard, receiver) in members {
+            drop(receiver);
+            group.leave(&shard, None);
         }
-        assert!(hall.shards().is_none());
-        assert!(wings.iter().all(|wing| wing.lock_state().topics.all.is_none()));
+        assert!(group.shards().is_none());
+        assert!(shards.iter().all(|shard| shard.lock_state().topics.all.is_none()));
     }
 }

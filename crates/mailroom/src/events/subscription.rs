@@ -43,33 +43,33 @@ impl Hub {
     /// `resume` if they are still known, and then new events.
     pub(crate) fn subscribe(self: &Arc<Self>, topic: Option<MailboxName>, resume: Option<Position>) -> Subscription {
         let kind = GroupKind::for_topic(topic.as_ref());
-        let hall = self.group(kind);
+        let group = self.group(kind);
         // Join before the start point is determined: events that arrive twice are recognized by their number, but
         // others would be missed.
-        let (wing, channel) = hall.join(topic.as_ref(), self.next_seq());
-        let place = GroupMembership { hub: self.clone(), shard: wing, topic };
+        let (shard, receiver) = group.join(topic.as_ref(), self.next_seq());
+        let membership = GroupMembership { hub: self.clone(), shard, topic };
         if let Ok(runtime) = Handle::try_current()
-            && hall.claim_dispatcher()
+            && group.claim_dispatcher()
         {
             runtime.spawn(dispatcher::run(DispatcherGuard::new(self.clone(), kind)));
         }
         // An event may have been published before the join, which a new shard still has to send.
-        hall.dispatcher_wakeup.notify_one();
-        let (history, cursor, is_behind) = match self.start_point(place.topic.as_ref(), resume) {
+        group.dispatcher_wakeup.notify_one();
+        let (history, cursor, is_catching_up) = match self.start_point(membership.topic.as_ref(), resume) {
             StartPoint::From(seq) => (VecDeque::new(), seq, true),
             StartPoint::History { messages, next } => (messages, next, false),
         };
-        let has_gap = resume.is_some() && !is_behind;
-        let heard = resume.filter(|_| is_behind);
+        let has_gap = resume.is_some() && !is_catching_up;
+        let resumed_from = resume.filter(|_| is_catching_up);
         Subscription {
             history,
             ready: VecDeque::new(),
             cursor,
-            resumed_from: heard,
-            is_catching_up: is_behind,
+            resumed_from,
+            is_catching_up,
             has_gap,
-            receiver: channel,
-            membership: place,
+            receiver,
+            membership,
         }
     }
 }
@@ -78,11 +78,11 @@ impl Subscription {
     /// Waits for the next event. Cancel safe. After an error the caller should subscribe again.
     pub async fn next(&mut self) -> Result<Arc<PublishedEvent>, Lagged> {
         loop {
-            if let Some(told) = self.try_next()? {
-                return Ok(told);
+            if let Some(event) = self.try_next()? {
+                return Ok(event);
             }
             match self.receiver.recv().await {
-                Ok(note) => self.receive(note),
+                Ok(item) => self.receive(item),
                 Err(RecvError::Lagged(_)) => self.is_catching_up = true,
                 Err(RecvError::Closed) => self.rejoin(),
             }
@@ -91,29 +91,29 @@ impl Subscription {
 
     /// Returns the next event if there is one now.
     pub fn try_next(&mut self) -> Result<Option<Arc<PublishedEvent>>, Lagged> {
-        while let Some(told) = self.history.pop_front() {
-            if let Some(told) = told.upgrade() {
-                return Ok(Some(told));
+        while let Some(event) = self.history.pop_front() {
+            if let Some(event) = event.upgrade() {
+                return Ok(Some(event));
             }
         }
         loop {
-            if let Some(told) = self.ready.pop_front() {
-                let told = told.upgrade().ok_or(Lagged)?;
-                if self.resumed_from.is_some_and(|heard| told.position() <= heard) {
+            if let Some(event) = self.ready.pop_front() {
+                let event = event.upgrade().ok_or(Lagged)?;
+                if self.resumed_from.is_some_and(|resumed_from| event.position() <= resumed_from) {
                     continue;
                 }
-                return Ok(Some(told));
+                return Ok(Some(event));
             }
             if self.is_catching_up {
                 self.catch_up()?;
                 continue;
             }
             // Read before the receiver, which has all matching events up to this number.
-            let told = self.membership.shard.dispatched_up_to();
+            let sent_up_to = self.membership.shard.dispatched_up_to();
             match self.receiver.try_recv() {
-                Ok(note) => self.receive(note),
+                Ok(item) => self.receive(item),
                 Err(TryRecvError::Empty) => {
-                    self.cursor = self.cursor.max(told);
+                    self.cursor = self.cursor.max(sent_up_to);
                     return Ok(None);
                 }
                 Err(TryRecvError::Lagged(_)) => self.is_catching_up = true,
@@ -130,16 +130,16 @@ impl Subscription {
     /// Returns the position up to which all matching events were returned, to resume from later. Events that
     /// [`Subscription::try_next`] would return now are not included.
     pub fn position(&self) -> Option<Position> {
-        let is_all_heard = self.history.is_empty() && self.ready.is_empty();
+        let is_all_returned = self.history.is_empty() && self.ready.is_empty();
         let position = || self.resumed_from.max(self.membership.hub.position_before(self.cursor));
-        is_all_heard.then(position).flatten()
+        is_all_returned.then(position).flatten()
     }
 
     fn catch_up(&mut self) -> Result<(), Lagged> {
-        let CatchUpBatch { events, cursor, has_more: is_more } = self.membership.catch_up_batch(self.cursor)?;
+        let CatchUpBatch { events, cursor, has_more } = self.membership.catch_up_batch(self.cursor)?;
         self.ready = events;
         self.cursor = cursor;
-        self.is_catching_up = is_more;
+        self.is_catching_up = has_more;
         Ok(())
     }
 
@@ -151,10 +151,10 @@ impl Subscription {
     }
 
     /// Takes an item from the channel, unless it arrived in another way before.
-    fn receive(&mut self, ChannelItem { seq, event: told }: ChannelItem) {
+    fn receive(&mut self, ChannelItem { seq, event }: ChannelItem) {
         if seq >= self.cursor {
             self.cursor = seq + 1;
-            self.ready.push_back(told);
+            self.ready.push_back(event);
         }
     }
 }

@@ -25,32 +25,32 @@ use tokio::time::timeout;
 const MAIL: &str = "Subject: Hello\r\n\r\nHi\r\n";
 
 /// Deleting these messages panics: before the store waits, and after it.
-const AT_ONCE: MessageId = MessageId::ZERO;
-const LATER: u64 = 1;
+const PANICS_AT_ONCE: MessageId = MessageId::ZERO;
+const PANICS_LATER: u64 = 1;
 /// Longer than any step of these tests.
 const LONG: Duration = Duration::from_mins(1);
 
 /// A store that signals when a change is requested, and makes it when it is told to continue.
-struct Slow {
+struct PausingStore {
     memory: MemoryStore,
-    asked: Notify,
-    go_on: Notify,
+    requested: Notify,
+    resume: Notify,
 }
 
-impl Slow {
+impl PausingStore {
     fn new() -> Arc<Self> {
         let memory = MemoryStore::new(Limits { messages_per_mailbox: 2, bytes: 0 });
-        Arc::new(Self { memory, asked: Notify::new(), go_on: Notify::new() })
+        Arc::new(Self { memory, requested: Notify::new(), resume: Notify::new() })
     }
 
     async fn pause(&self) {
-        self.asked.notify_one();
-        self.go_on.notified().await;
+        self.requested.notify_one();
+        self.resume.notified().await;
     }
 }
 
 #[async_trait]
-impl Store for Slow {
+impl Store for PausingStore {
     async fn append(&self, message: NewMessage) -> Result<Appended> {
         self.pause().await;
         self.memory.append(message).await
@@ -78,9 +78,9 @@ impl Store for Slow {
     }
 
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
-        assert_ne!(id, AT_ONCE, "a mistake at once");
+        assert_ne!(id, PANICS_AT_ONCE, "panic at once");
         self.pause().await;
-        assert_ne!(id.number(), LATER, "a mistake later");
+        assert_ne!(id.number(), PANICS_LATER, "panic after the wait");
         self.memory.remove(mailbox, id).await
     }
 
@@ -107,7 +107,7 @@ impl Store for Slow {
     }
 }
 
-fn room(store: Arc<Slow>) -> Mailroom {
+fn mailroom(store: Arc<PausingStore>) -> Mailroom {
     Mailroom::new(Settings { history: 10, ..Settings::default() }, store, Extensions::default())
 }
 
@@ -121,138 +121,144 @@ fn envelope() -> Envelope {
 }
 
 /// Delivers a message before the test cancels anything.
-async fn delivered(room: &Mailroom, store: &Slow) -> Summary {
-    store.go_on.notify_one();
-    let DeliveryOutcome::Stored(mut copies) = room.deliver(&envelope(), Bytes::from(MAIL)).await.unwrap() else {
+async fn delivered(mailroom: &Mailroom, store: &PausingStore) -> Summary {
+    store.resume.notify_one();
+    let DeliveryOutcome::Stored(mut copies) = mailroom.deliver(&envelope(), Bytes::from(MAIL)).await.unwrap() else {
         panic!("discarded")
     };
-    store.asked.notified().await;
+    store.requested.notified().await;
     copies.remove(0)
 }
 
 /// Starts a change, cancels it while the store is busy, and lets the store continue.
-async fn cut_off(store: &Slow, change: impl Future) {
+async fn cancel(store: &PausingStore, change: impl Future) {
     tokio::select! {
-        _ = change => panic!("the store was told to go on too early"),
-        () = store.asked.notified() => {}
+        _ = change => panic!("the store resumed too early"),
+        () = store.requested.notified() => {}
     }
-    store.go_on.notify_one();
+    store.resume.notify_one();
 }
 
 /// Subscribes to the events from now on.
-fn listen(room: &Mailroom) -> Subscription {
-    let mut events = room.subscribe(None, None);
+fn subscribe_to_new(mailroom: &Mailroom) -> Subscription {
+    let mut events = mailroom.subscribe(None, None);
     while events.try_next().unwrap().is_some() {}
     events
 }
 
 async fn next(events: &mut Subscription) -> Event {
-    timeout(LONG, events.next()).await.expect("an event is told").unwrap().event().clone()
+    timeout(LONG, events.next()).await.expect("an event is published").unwrap().event().clone()
 }
 
 #[tokio::test]
-async fn a_delivery_whose_sender_left_is_stored_and_told_with_all_it_evicted() {
-    let store = Slow::new();
-    let room = room(store.clone());
-    let oldest = delivered(&room, &store).await;
-    delivered(&room, &store).await;
-    let mut events = listen(&room);
-    cut_off(&store, room.deliver(&envelope(), Bytes::from(MAIL))).await;
-    let Event::Stored(stored) = next(&mut events).await else { panic!("stored first") };
+async fn cancelled_delivery_is_stored_and_published_with_evictions() {
+    let store = PausingStore::new();
+    let mailroom = mailroom(store.clone());
+    let oldest = delivered(&mailroom, &store).await;
+    delivered(&mailroom, &store).await;
+    let mut events = subscribe_to_new(&mailroom);
+    cancel(&store, mailroom.deliver(&envelope(), Bytes::from(MAIL))).await;
+    let Event::Stored(stored) = next(&mut events).await else { panic!("the stored event comes first") };
     assert_eq!(next(&mut events).await, Event::Deleted(oldest));
-    assert_eq!(room.find(&stored.mailbox, MessageSelector::Latest).await.unwrap(), Some(stored));
+    assert_eq!(mailroom.find(&stored.mailbox, MessageSelector::Latest).await.unwrap(), Some(stored));
 }
 
 #[tokio::test]
-async fn a_removal_whose_client_left_is_told() {
-    let store = Slow::new();
-    let room = room(store.clone());
-    let message = delivered(&room, &store).await;
-    let mut events = listen(&room);
-    cut_off(&store, room.remove(&message.mailbox, message.id)).await;
+async fn cancelled_deletion_is_published() {
+    let store = PausingStore::new();
+    let mailroom = mailroom(store.clone());
+    let message = delivered(&mailroom, &store).await;
+    let mut events = subscribe_to_new(&mailroom);
+    cancel(&store, mailroom.remove(&message.mailbox, message.id)).await;
     assert_eq!(next(&mut events).await, Event::Deleted(message));
-    assert!(room.subscribe(None, None).try_next().unwrap().is_none(), "no history");
+    assert!(mailroom.subscribe(None, None).try_next().unwrap().is_none(), "no history");
 }
 
 #[tokio::test]
-async fn removals_whose_client_left_are_told() {
-    let store = Slow::new();
-    let room = room(store.clone());
-    let messages = [delivered(&room, &store).await, delivered(&room, &store).await];
-    let mut events = listen(&room);
+async fn cancelled_deletions_are_published() {
+    let store = PausingStore::new();
+    let mailroom = mailroom(store.clone());
+    let messages = [delivered(&mailroom, &store).await, delivered(&mailroom, &store).await];
+    let mut events = subscribe_to_new(&mailroom);
     let ids = messages.iter().map(|message| message.id).collect();
-    cut_off(&store, room.remove_all(&messages[0].mailbox, ids, DeletionCause::Collected)).await;
-    store.asked.notified().await;
-    store.go_on.notify_one();
+    cancel(&store, mailroom.remove_all(&messages[0].mailbox, ids, DeletionCause::Collected)).await;
+    store.requested.notified().await;
+    store.resume.notify_one();
     for message in messages {
         assert_eq!(next(&mut events).await, Event::Deleted(message));
     }
 }
 
 #[tokio::test]
-async fn removals_that_succeed_beside_one_that_fails_are_told() {
-    let store = Slow::new();
-    let room = room(store.clone());
-    let message = delivered(&room, &store).await;
-    let mut events = listen(&room);
-    store.go_on.notify_one();
-    let failure =
-        room.remove_all(&message.mailbox, vec![AT_ONCE, message.id], DeletionCause::Collected).await.unwrap_err();
-    assert!(matches!(&failure, StoreError::Broken(cause) if cause.contains("panicked")), "{failure}");
+async fn deletions_beside_a_failed_one_are_published() {
+    let store = PausingStore::new();
+    let mailroom = mailroom(store.clone());
+    let message = delivered(&mailroom, &store).await;
+    let mut events = subscribe_to_new(&mailroom);
+    store.resume.notify_one();
+    let error = mailroom
+        .remove_all(&message.mailbox, vec![PANICS_AT_ONCE, message.id], DeletionCause::Collected)
+        .await
+        .unwrap_err();
+    assert!(matches!(&error, StoreError::Broken(cause) if cause.contains("panicked")), "{error}");
     assert_eq!(next(&mut events).await, Event::Deleted(message));
 }
 
 #[tokio::test]
-async fn a_purge_whose_client_left_is_told() {
-    let store = Slow::new();
-    let room = room(store.clone());
-    let messages = [delivered(&room, &store).await, delivered(&room, &store).await];
-    let mut events = listen(&room);
-    cut_off(&store, room.purge(&messages[0].mailbox)).await;
+async fn cancelled_purge_is_published() {
+    let store = PausingStore::new();
+    let mailroom = mailroom(store.clone());
+    let messages = [delivered(&mailroom, &store).await, delivered(&mailroom, &store).await];
+    let mut events = subscribe_to_new(&mailroom);
+    cancel(&store, mailroom.purge(&messages[0].mailbox)).await;
     for message in messages {
         assert_eq!(next(&mut events).await, Event::Deleted(message));
     }
 }
 
 #[tokio::test]
-async fn a_message_is_marked_although_its_reader_left() {
-    let store = Slow::new();
-    let room = room(store.clone());
-    let Summary { mailbox, id, .. } = delivered(&room, &store).await;
-    cut_off(&store, room.set_seen(&mailbox, id, true)).await;
+async fn cancelled_mark_is_applied() {
+    let store = PausingStore::new();
+    let mailroom = mailroom(store.clone());
+    let Summary { mailbox, id, .. } = delivered(&mailroom, &store).await;
+    cancel(&store, mailroom.set_seen(&mailbox, id, true)).await;
     let is_seen = async {
-        while !room.find(&mailbox, MessageSelector::Id(id)).await.unwrap().is_some_and(|summary| summary.seen) {
+        while !mailroom.find(&mailbox, MessageSelector::Id(id)).await.unwrap().is_some_and(|summary| summary.seen) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(LONG, is_seen).await.expect("it is marked");
+    timeout(LONG, is_seen).await.expect("the message is marked");
 }
 
 #[tokio::test]
-async fn expiry_that_is_stopped_half_way_is_told() {
-    let store = Slow::new();
-    let room = room(store.clone());
-    let message = delivered(&room, &store).await;
-    let mut events = listen(&room);
+async fn cancelled_expiry_is_published() {
+    let store = PausingStore::new();
+    let mailroom = mailroom(store.clone());
+    let message = delivered(&mailroom, &store).await;
+    let mut events = subscribe_to_new(&mailroom);
     // The message is now older than the retention period.
     tokio::time::sleep(Duration::from_millis(2)).await;
-    cut_off(&store, room.run_retention(Duration::from_millis(1))).await;
+    cancel(&store, mailroom.run_retention(Duration::from_millis(1))).await;
     assert_eq!(next(&mut events).await, Event::Deleted(message));
 }
 
 #[tokio::test]
-async fn a_panic_in_the_middle_is_a_failure() {
-    let store = Slow::new();
-    let room = room(store.clone());
-    let message = delivered(&room, &store).await;
-    let at_once = room.remove(&message.mailbox, AT_ONCE).await;
-    let go_on = async {
-        store.asked.notified().await;
-        store.go_on.notify_one();
+async fn panic_in_the_store_is_an_error() {
+    let store = PausingStore::new();
+    let mailroom = mailroom(store.clone());
+    let message = delivered(&mailroom, &store).await;
+    let at_once = mailroom.remove(&message.mailbox, PANICS_AT_ONCE).await;
+    let resume = async {
+        store.requested.notified().await;
+        store.resume.notify_one();
     };
-    let (later, ()) = tokio::join!(room.remove(&message.mailbox, LATER.into()), go_on);
-    for failure in [at_once.unwrap_err(), later.unwrap_err()] {
-        assert!(matches!(&failure, StoreError::Broken(cause) if cause.contains("panicked")), "{failure}");
+    let (later, ()) = tokio::join!(mailroom.remove(&message.mailbox, PANICS_LATER.into()), resume);
+    for error in [at_once.unwrap_err(), later.unwrap_err()] {
+        assert!(matches!(&error, StoreError::Broken(cause) if cause.contains("panicked")), "{error}");
     }
-    assert_eq!(room.find(&message.mailbox, MessageSelector::Latest).await.unwrap(), Some(message), "the room goes on");
+    assert_eq!(
+        mailroom.find(&message.mailbox, MessageSelector::Latest).await.unwrap(),
+        Some(message),
+        "the mailroom still works"
+    );
 }
