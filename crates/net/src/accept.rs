@@ -19,40 +19,40 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// send its own refusal.
 pub async fn accept<F, S>(
     listener: Listener,
-    gate: Arc<AdmissionControl>,
-    tally: Arc<ConnectionCounters>,
+    admission_control: Arc<AdmissionControl>,
+    counters: Arc<ConnectionCounters>,
     mut shutdown: Shutdown,
     serve: F,
 ) where
     F: Fn(Stream, Option<IpAddr>, Result<Admission, TooMany>, Shutdown) -> S + Clone + Send + 'static,
     S: Future<Output = ()> + Send + 'static,
 {
-    let mut report = gate.readiness.register_listener();
-    let told = Arc::new(RefusalLog::new(&listener));
+    let mut status = admission_control.readiness.register_listener();
+    let refusal_log = Arc::new(RefusalLog::new(&listener));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = shutdown.triggered() => return,
             // The pending accept shows that the listener works again.
-            () = sleep(RETRY_DELAY), if report.is_failing() => {
-                report.set_failing(false);
+            () = sleep(RETRY_DELAY), if status.is_failing() => {
+                status.set_failing(false);
                 continue;
             }
         };
         match accepted {
             Ok((stream, peer)) => {
-                report.set_failing(false);
+                status.set_failing(false);
                 // Count the connection before anything else is done for it.
-                let admission = gate.limits.admit();
-                let arrival =
-                    NewConnection { stream, peer, admission, counters: tally.clone(), shutdown: shutdown.clone() };
-                tokio::spawn(arrival.admit_and_serve(gate.clone(), told.clone(), serve.clone()));
+                let admission = admission_control.limits.admit();
+                let connection =
+                    NewConnection { stream, peer, admission, counters: counters.clone(), shutdown: shutdown.clone() };
+                tokio::spawn(connection.admit_and_serve(admission_control.clone(), refusal_log.clone(), serve.clone()));
             }
             Err(error) if is_peer_error(&error) => {}
             Err(error) => {
                 // Log this once, not ten times per second.
-                if report.set_failing(true) {
-                    tracing::error!(%error, %listener, "cannot accept connections; trying again");
+                if status.set_failing(true) {
+                    tracing::error!(%error, %listener, "cannot accept connections, retrying");
                 }
                 sleep(RETRY_DELAY).await;
             }
@@ -71,42 +71,46 @@ struct NewConnection {
 
 impl NewConnection {
     /// Determines the client's address, counts the connection for the client, and runs the protocol.
-    async fn admit_and_serve<F, S>(self, gate: Arc<AdmissionControl>, told: Arc<RefusalLog>, serve: F)
-    where
+    async fn admit_and_serve<F, S>(
+        self,
+        admission_control: Arc<AdmissionControl>,
+        refusal_log: Arc<RefusalLog>,
+        serve: F,
+    ) where
         F: Fn(Stream, Option<IpAddr>, Result<Admission, TooMany>, Shutdown) -> S,
         S: Future<Output = ()>,
     {
-        let Self { mut stream, peer, admission, counters: tally, mut shutdown } = self;
+        let Self { mut stream, peer, admission, counters, mut shutdown } = self;
         let (ip, admission) = match admission {
             Ok(admission) => {
                 let client = tokio::select! {
                     biased;
-                    client = gate.identify_client(&mut stream, peer) => client,
+                    client = admission_control.identify_client(&mut stream, peer) => client,
                     () = shutdown.triggered() => return,
                 };
                 match client {
                     Ok(client) => {
                         if client.is_proxied {
-                            tally.count_proxy_header(ProxyHeaderOutcome::Valid);
+                            counters.count_proxy_header(ProxyHeaderOutcome::Valid);
                         }
                         (client.ip, AdmissionControl::assign_to_client(admission, client))
                     }
                     Err(header) => {
-                        tally.count_proxy_header(header);
-                        return told.log_bad_header(header, peer);
+                        counters.count_proxy_header(header);
+                        return refusal_log.log_bad_header(header, peer);
                     }
                 }
             }
             Err(too_many) => (peer, Err(too_many)),
         };
-        let admission = tally.count_admission(admission);
-        let _refusal = match admission {
+        let admission = counters.count_admission(admission);
+        let _refusal_slot = match admission {
             Ok(_) => None,
             Err(too_many) => {
-                told.log_too_many(too_many, ip);
+                refusal_log.log_too_many(too_many, ip);
                 // Without a refusal slot the connection is closed without a reply.
-                let Some(refusal) = gate.limits.acquire_refusal_slot() else { return };
-                Some(refusal)
+                let Some(slot) = admission_control.limits.acquire_refusal_slot() else { return };
+                Some(slot)
             }
         };
         serve(stream, ip, admission, shutdown).await;
@@ -135,29 +139,29 @@ impl RefusalLog {
         let Self { listener, in_total, from_peer, .. } = self;
         match too_many {
             TooMany::InTotal if in_total.is_due() => {
-                tracing::warn!(%listener, "too many connections: new ones are refused");
+                tracing::warn!(%listener, "connection limit reached, refusing new connections");
             }
             TooMany::FromPeer if from_peer.is_due() => {
                 let ip = ip.map(display);
-                tracing::warn!(%listener, ip, "too many connections of one client: its new ones are refused");
+                tracing::warn!(%listener, ip, "connection limit of one client reached, refusing its new connections");
             }
             _ => {}
         }
     }
 
     fn log_bad_header(&self, header: ProxyHeaderOutcome, proxy: Option<IpAddr>) {
-        let Self { listener, bad_header: no_header, .. } = self;
+        let Self { listener, bad_header, .. } = self;
         let proxy = proxy.map(display);
-        let why = match header {
-            ProxyHeaderOutcome::Malformed => "something else came",
-            ProxyHeaderOutcome::TimedOut => "nothing came in time",
+        let reason = match header {
+            ProxyHeaderOutcome::Malformed => "not a PROXY header",
+            ProxyHeaderOutcome::TimedOut => "timed out",
             // Health checks connect and close without sending anything.
             ProxyHeaderOutcome::Valid | ProxyHeaderOutcome::Disconnected => {
-                return tracing::debug!(%listener, proxy, "closed before its PROXY header");
+                return tracing::debug!(%listener, proxy, "proxy disconnected before its PROXY header");
             }
         };
-        if no_header.is_due() {
-            tracing::warn!(%listener, proxy, "a connection without a good PROXY header was closed: {why}");
+        if bad_header.is_due() {
+            tracing::warn!(%listener, proxy, "closed a connection without a valid PROXY header: {reason}");
         }
     }
 }
@@ -178,9 +182,9 @@ mod tests {
     use crate::{ConnectionLimits, Readiness, ShutdownTrigger, bind};
 
     /// A test server: sends the client's address and the reached limit, then waits until the client disconnects.
-    async fn tell(mut stream: Stream, ip: Option<IpAddr>, admission: Result<Admission, TooMany>, _: Shutdown) {
-        let words = format!("{} {:?}\n", ip.unwrap(), admission.as_ref().err());
-        stream.write_all(words.as_bytes()).await.unwrap();
+    async fn report_client(mut stream: Stream, ip: Option<IpAddr>, admission: Result<Admission, TooMany>, _: Shutdown) {
+        let text = format!("{} {:?}\n", ip.unwrap(), admission.as_ref().err());
+        stream.write_all(text.as_bytes()).await.unwrap();
         // Wait until the client disconnects.
         let _ = stream.read_to_end(&mut Vec::new()).await;
     }
@@ -194,36 +198,37 @@ mod tests {
         limits: Arc<ConnectionLimits>,
         proxies: &[&str],
         shutdown: Shutdown,
-        tally: Arc<ConnectionCounters>,
+        counters: Arc<ConnectionCounters>,
     ) -> std::net::SocketAddr {
         let mut listeners = bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
         let listener = listeners.remove(0);
-        let Listener::Tcp(tcp) = &listener else { panic!("TCP was asked for") };
+        let Listener::Tcp(tcp) = &listener else { panic!("expected a TCP listener") };
         let address = tcp.local_addr().unwrap();
         let proxies = proxies.iter().map(|network| network.parse().unwrap()).collect();
-        let gate = AdmissionControl { limits, proxies, exempt: Vec::new(), readiness: Arc::<Readiness>::default() };
-        tokio::spawn(accept(listener, Arc::new(gate), tally, shutdown, tell));
+        let admission_control =
+            AdmissionControl { limits, proxies, exempt: Vec::new(), readiness: Arc::<Readiness>::default() };
+        tokio::spawn(accept(listener, Arc::new(admission_control), counters, shutdown, report_client));
         address
     }
 
     /// Returns the first line from the server. Empty if it closes without one.
-    async fn hear(stream: &mut TcpStream) -> String {
-        let mut heard = Vec::new();
-        while !heard.ends_with(b"\n") {
+    async fn read_reply(stream: &mut TcpStream) -> String {
+        let mut reply = Vec::new();
+        while !reply.ends_with(b"\n") {
             match stream.read_u8().await {
-                Ok(byte) => heard.push(byte),
+                Ok(byte) => reply.push(byte),
                 Err(_) => break,
             }
         }
-        String::from_utf8(heard).unwrap()
+        String::from_utf8(reply).unwrap()
     }
 
     #[tokio::test]
-    async fn clients_of_a_proxy_have_limits_of_their_own() {
+    async fn proxied_clients_have_separate_limits() {
         let (_trigger, shutdown) = ShutdownTrigger::new();
         let address = listen(ConnectionLimits::new(3, Some(1)), &["127.0.0.0/8"], shutdown);
-        let mut here = Vec::new();
-        for (client, words) in [
+        let mut open_streams = Vec::new();
+        for (client, text) in [
             ("192.0.2.1", "192.0.2.1 None\n"),
             ("192.0.2.1", "192.0.2.1 Some(FromPeer)\n"),
             ("192.0.2.2", "192.0.2.2 None\n"),
@@ -233,50 +238,50 @@ mod tests {
         ] {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(format!("PROXY TCP4 {client} 192.0.2.9 1 2\r\n").as_bytes()).await.unwrap();
-            assert_eq!(hear(&mut stream).await, words);
-            here.push(stream);
+            assert_eq!(read_reply(&mut stream).await, text);
+            open_streams.push(stream);
         }
     }
 
     #[tokio::test]
-    async fn a_flood_of_refused_connections_is_not_answered_for_ever() {
+    async fn number_of_concurrent_refusals_is_limited() {
         let (_trigger, shutdown) = ShutdownTrigger::new();
         let address = listen(ConnectionLimits::new(0, None), &[], shutdown);
         let mut flood = JoinSet::new();
         for _ in 0..300 {
             flood.spawn(async move {
                 let mut stream = TcpStream::connect(address).await.unwrap();
-                (hear(&mut stream).await, stream)
+                (read_reply(&mut stream).await, stream)
             });
         }
         let flood = flood.join_all().await;
-        let told = flood.iter().filter(|(words, _)| words == "127.0.0.1 Some(InTotal)\n").count();
-        let dropped = flood.iter().filter(|(words, _)| words.is_empty()).count();
-        assert_eq!((told, dropped), (256, 44));
+        let refused = flood.iter().filter(|(text, _)| text == "127.0.0.1 Some(InTotal)\n").count();
+        let dropped = flood.iter().filter(|(text, _)| text.is_empty()).count();
+        assert_eq!((refused, dropped), (256, 44));
     }
 
     #[tokio::test]
-    async fn headers_are_counted_by_what_becomes_of_them() {
+    async fn counts_proxy_headers_by_outcome() {
         let (_trigger, shutdown) = ShutdownTrigger::new();
-        let tally = Arc::new(ConnectionCounters::default());
-        let address = listen_and_count(ConnectionLimits::new(10, None), &["127.0.0.1"], shutdown, tally.clone());
-        for words in ["PROXY UNKNOWN\r\n", "EHLO client.test\r\n", "PROXY nonsense\r\n", "PROXY "] {
+        let counters = Arc::new(ConnectionCounters::default());
+        let address = listen_and_count(ConnectionLimits::new(10, None), &["127.0.0.1"], shutdown, counters.clone());
+        for text in ["PROXY UNKNOWN\r\n", "EHLO client.test\r\n", "PROXY nonsense\r\n", "PROXY "] {
             let mut stream = TcpStream::connect(address).await.unwrap();
-            stream.write_all(words.as_bytes()).await.unwrap();
+            stream.write_all(text.as_bytes()).await.unwrap();
             stream.shutdown().await.unwrap();
-            hear(&mut stream).await;
+            read_reply(&mut stream).await;
         }
-        assert_eq!(ProxyHeaderOutcome::ALL.map(|header| tally.proxy_headers_total(header)), [1, 2, 0, 1]);
-        assert_eq!((tally.accepted_total(), tally.refused_total()), (1, 0));
+        assert_eq!(ProxyHeaderOutcome::ALL.map(|header| counters.proxy_headers_total(header)), [1, 2, 0, 1]);
+        assert_eq!((counters.accepted_total(), counters.refused_total()), (1, 0));
     }
 
     #[tokio::test]
-    async fn the_end_does_not_wait_for_a_header() {
+    async fn shutdown_does_not_wait_for_a_header() {
         let (trigger, shutdown) = ShutdownTrigger::new();
         let address = listen(ConnectionLimits::new(10, None), &["127.0.0.1"], shutdown);
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(b"PROXY ").await.unwrap();
         assert!(trigger.trigger_and_wait(Duration::from_secs(4)).await);
-        assert_eq!(hear(&mut stream).await, "");
+        assert_eq!(read_reply(&mut stream).await, "");
     }
 }

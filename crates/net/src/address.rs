@@ -19,7 +19,7 @@ pub enum ListenAddr {
 }
 
 /// The accepted forms, for error messages.
-const ACCEPTED_FORMS: &str = "IP:PORT, localhost:PORT, :PORT (every address) or unix:/PATH";
+const ACCEPTED_FORMS: &str = "IP:PORT, localhost:PORT, :PORT (every address) or unix:/PATH, for example localhost:2500";
 
 /// The longest path that fits into a `sockaddr_un` with its final zero byte.
 const MAX_UNIX_PATH_BYTES: usize = 107;
@@ -66,27 +66,29 @@ impl FromStr for ListenAddr {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let not_allowed = || format!("{text:?} is no address: {ACCEPTED_FORMS}");
+        let invalid = || format!("{text:?} is not a listen address: expected {ACCEPTED_FORMS}");
         if let Some(path) = text.strip_prefix("unix:") {
             return match path.len() {
-                0 => Err(not_allowed()),
+                0 => Err(invalid()),
                 1..=MAX_UNIX_PATH_BYTES => Ok(Self::Unix(PathBuf::from(path))),
-                _ => Err(format!("{text:?} is too long: a socket's path has at most {MAX_UNIX_PATH_BYTES} bytes")),
+                _ => Err(format!(
+                    "{text:?} is too long: the path of a Unix socket has at most {MAX_UNIX_PATH_BYTES} bytes"
+                )),
             };
         }
         if let Ok(addr) = text.parse() {
             return Ok(Self::Tcp(addr));
         }
-        let (host, port) = text.rsplit_once(':').ok_or_else(not_allowed)?;
+        let (host, port) = text.rsplit_once(':').ok_or_else(invalid)?;
         // `u16::from_str` accepts a leading `+`.
         if !port.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(not_allowed());
+            return Err(invalid());
         }
-        let port = port.parse().map_err(|_| format!("{text:?} has no port from 0 to 65535"))?;
+        let port = port.parse().map_err(|_| format!("{text:?} has an invalid port: expected 0 to 65535"))?;
         match host {
             "" => Ok(Self::Any(port)),
             host if host.eq_ignore_ascii_case("localhost") => Ok(Self::Localhost(port)),
-            _ => Err(not_allowed()),
+            _ => Err(invalid()),
         }
     }
 }
@@ -107,9 +109,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn parses_and_displays_addresses() {
         // The text and whether it is loopback. Each valid address is displayed as written.
-        let good = [
+        let valid = [
             ("127.0.0.1:2500", true),
             ("127.1.2.3:0", true),
             ("0.0.0.0:2500", false),
@@ -122,13 +124,13 @@ mod tests {
             (":2500", false),
             ("unix:/run/restante/smtp.sock", true),
         ];
-        for (text, loopback) in good {
+        for (text, loopback) in valid {
             let addr: ListenAddr = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!(addr.to_string(), text);
             assert_eq!(addr.is_loopback(), loopback, "{text}");
         }
         let long = format!("unix:/{}", "x".repeat(MAX_UNIX_PATH_BYTES));
-        let bad = [
+        let invalid_texts = [
             "",
             ":",
             "2500",
@@ -146,13 +148,13 @@ mod tests {
             "http://localhost:25",
             &long,
         ];
-        for text in bad {
+        for text in invalid_texts {
             assert!(text.parse::<ListenAddr>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn clashes() {
+    fn detects_conflicts() {
         let cases = [
             ("localhost:25", "LOCALHOST:25", true),
             ("localhost:25", "127.0.0.1:25", true),
@@ -174,7 +176,7 @@ mod tests {
             (":0", "127.0.0.1:0", false),
         ];
         for (one, other, expected) in cases {
-            let addr = |text: &str| -> ListenAddr { text.parse().expect("a good address") };
+            let addr = |text: &str| -> ListenAddr { text.parse().expect("a valid address") };
             assert_eq!(addr(one).clashes_with(&addr(other)), expected, "{one} {other}");
             assert_eq!(addr(other).clashes_with(&addr(one)), expected, "{other} {one}");
         }

@@ -69,13 +69,13 @@ impl AdmissionControl {
     {
         let Some(peer) = peer else { return Ok(ClientInfo { ip: None, is_counted: false, is_proxied: false }) };
         // An exempt proxy acts for many clients, whichever of them the header names.
-        let counted = !contains(&self.exempt, peer);
+        let is_counted = !contains(&self.exempt, peer);
         if !contains(&self.proxies, peer) {
-            return Ok(ClientInfo { ip: Some(peer), is_counted: counted, is_proxied: false });
+            return Ok(ClientInfo { ip: Some(peer), is_counted, is_proxied: false });
         }
         let source = timeout(HEADER_TIMEOUT, read_header(stream)).await.unwrap_or(Err(ProxyHeaderOutcome::TimedOut))?;
         // A proxy that names no client connects for itself, for example for a health check.
-        Ok(ClientInfo { ip: source.or(Some(peer)), is_counted: counted && source.is_some(), is_proxied: true })
+        Ok(ClientInfo { ip: source.or(Some(peer)), is_counted: is_counted && source.is_some(), is_proxied: true })
     }
 
     /// Counts an admitted connection for its client.
@@ -122,7 +122,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn gate() -> AdmissionControl {
+    fn admission_control() -> AdmissionControl {
         AdmissionControl {
             limits: ConnectionLimits::new(10, Some(1)),
             proxies: vec!["10.0.0.0/8".parse().unwrap()],
@@ -131,51 +131,51 @@ mod tests {
         }
     }
 
-    fn direct(client: &str, counted: bool) -> ClientInfo {
-        ClientInfo { ip: Some(ip(client)), is_counted: counted, is_proxied: false }
+    fn direct(client: &str, is_counted: bool) -> ClientInfo {
+        ClientInfo { ip: Some(ip(client)), is_counted, is_proxied: false }
     }
 
-    fn named(client: &str, counted: bool) -> ClientInfo {
-        ClientInfo { ip: Some(ip(client)), is_counted: counted, is_proxied: true }
+    fn proxied(client: &str, is_counted: bool) -> ClientInfo {
+        ClientInfo { ip: Some(ip(client)), is_counted, is_proxied: true }
     }
 
     #[tokio::test]
-    async fn who_the_client_is() {
-        let from_exempt = b"PROXY TCP4 192.168.0.1 198.51.100.7 56324 25\r\n";
+    async fn identifies_the_client() {
+        let names_exempt_client = b"PROXY TCP4 192.168.0.1 198.51.100.7 56324 25\r\n";
         let local = b"\r\n\r\n\0\r\nQUIT\n\x20\x00\x00\x00";
         let table: [(_, &[u8], _); 11] = [
             ("unix", LINE, Ok(ClientInfo { ip: None, is_counted: false, is_proxied: false })),
             ("203.0.113.1", LINE, Ok(direct("203.0.113.1", true))),
             ("192.168.0.1", LINE, Ok(direct("192.168.0.1", false))),
-            ("10.0.0.1", LINE, Ok(named("192.0.2.1", true))),
+            ("10.0.0.1", LINE, Ok(proxied("192.0.2.1", true))),
             // A client in an exempt network is counted if it is named by a proxy that is not exempt, and the reverse.
-            ("10.0.0.1", from_exempt, Ok(named("192.168.0.1", true))),
-            ("10.9.0.1", LINE, Ok(named("192.0.2.1", false))),
-            ("10.0.0.1", b"PROXY UNKNOWN\r\n", Ok(named("10.0.0.1", false))),
-            ("10.0.0.1", local, Ok(named("10.0.0.1", false))),
+            ("10.0.0.1", names_exempt_client, Ok(proxied("192.168.0.1", true))),
+            ("10.9.0.1", LINE, Ok(proxied("192.0.2.1", false))),
+            ("10.0.0.1", b"PROXY UNKNOWN\r\n", Ok(proxied("10.0.0.1", false))),
+            ("10.0.0.1", local, Ok(proxied("10.0.0.1", false))),
             ("10.0.0.1", b"EHLO client.test\r\n", Err(ProxyHeaderOutcome::Malformed)),
             ("10.0.0.1", b"", Err(ProxyHeaderOutcome::Disconnected)),
             ("10.0.0.1", &LINE[..20], Err(ProxyHeaderOutcome::Disconnected)),
         ];
         for (peer, sent, expected) in table {
-            let client = gate().identify_client(&mut Cursor::new(sent), peer.parse().ok()).await;
+            let client = admission_control().identify_client(&mut Cursor::new(sent), peer.parse().ok()).await;
             assert_eq!(client, expected, "{peer} {sent:?}");
         }
     }
 
     #[tokio::test]
-    async fn what_follows_the_header_is_left_alone() {
+    async fn reads_nothing_after_the_header() {
         let mut stream = Cursor::new([LINE, b"EHLO client.test\r\n"].concat());
-        gate().identify_client(&mut stream, Some(ip("10.0.0.1"))).await.unwrap();
+        admission_control().identify_client(&mut stream, Some(ip("10.0.0.1"))).await.unwrap();
         assert_eq!(stream.position(), LINE.len() as u64);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_header_may_come_in_pieces_but_not_for_ever() {
+    async fn slow_header_is_read_until_the_timeout() {
         for (pause, expected) in [(100, Ok(Some(ip("192.0.2.1")))), (200, Err(ProxyHeaderOutcome::TimedOut))] {
             let (mut proxy, mut server) = duplex(1);
             let start = Instant::now();
-            let drip = tokio::spawn(async move {
+            let slow_writer = tokio::spawn(async move {
                 for byte in LINE {
                     sleep(Duration::from_millis(pause)).await;
                     if proxy.write_all(&[*byte]).await.is_err() {
@@ -183,11 +183,11 @@ mod tests {
                     }
                 }
             });
-            let client = gate().identify_client(&mut server, Some(ip("10.0.0.1"))).await;
+            let client = admission_control().identify_client(&mut server, Some(ip("10.0.0.1"))).await;
             assert_eq!(client.map(|client| client.ip), expected, "{pause}");
             assert!(start.elapsed() <= HEADER_TIMEOUT);
             drop(server);
-            drip.await.unwrap();
+            slow_writer.await.unwrap();
         }
     }
 }

@@ -79,12 +79,12 @@ mod tests {
     const LONG: Duration = Duration::from_mins(1);
 
     #[tokio::test]
-    async fn a_full_budget_makes_wait_until_something_is_given_back() {
+    async fn full_budget_waits_until_memory_is_released() {
         let budget = Budget::new(4 * STEP_BYTES);
         let (mut first, mut second, mut third) = (budget.reservation(), budget.reservation(), budget.reservation());
         first.adjust_to(4 * STEP_BYTES).await;
         second.adjust_to(STEP_BYTES).await;
-        assert!(second.overdraft.is_some(), "one may overdraw");
+        assert!(second.overdraft.is_some(), "one reservation may exceed the budget");
         assert!(timeout(SOON, third.adjust_to(STEP_BYTES)).await.is_err(), "a second one may not");
         first.adjust_to(0).await;
         timeout(LONG, third.adjust_to(STEP_BYTES)).await.unwrap();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everybody_holding_something_and_wanting_more_is_no_deadlock() {
+    async fn connections_that_hold_memory_and_need_more_do_not_deadlock() {
         let budget = Budget::new(8 * STEP_BYTES);
         let mut tasks = Vec::new();
         for _ in 0..8 {

@@ -40,8 +40,8 @@ impl ConnectionCounters {
     }
 
     /// Counts a required PROXY header by its outcome.
-    pub(super) fn count_proxy_header(&self, header: ProxyHeaderOutcome) {
-        self.proxy_headers[header as usize].fetch_add(1, Relaxed);
+    pub(super) fn count_proxy_header(&self, outcome: ProxyHeaderOutcome) {
+        self.proxy_headers[outcome as usize].fetch_add(1, Relaxed);
     }
 
     /// Returns the number of open connections.
@@ -60,8 +60,8 @@ impl ConnectionCounters {
     }
 
     /// Returns the number of required PROXY headers with this outcome since the start.
-    pub fn proxy_headers_total(&self, header: ProxyHeaderOutcome) -> u64 {
-        self.proxy_headers[header as usize].load(Relaxed)
+    pub fn proxy_headers_total(&self, outcome: ProxyHeaderOutcome) -> u64 {
+        self.proxy_headers[outcome as usize].load(Relaxed)
     }
 }
 
@@ -77,13 +77,13 @@ mod tests {
     use crate::ConnectionLimits;
 
     #[test]
-    fn connections_come_and_go() {
-        let tally = Arc::new(ConnectionCounters::default());
+    fn counts_open_accepted_and_refused_connections() {
+        let counters = Arc::new(ConnectionCounters::default());
         let limits = ConnectionLimits::new(2, None);
-        let (first, second) = (tally.count_admission(limits.admit()), tally.count_admission(limits.admit()));
-        assert!(tally.count_admission(limits.admit()).is_err());
-        assert_eq!((tally.open_now(), tally.accepted_total(), tally.refused_total()), (2, 2, 1));
+        let (first, second) = (counters.count_admission(limits.admit()), counters.count_admission(limits.admit()));
+        assert!(counters.count_admission(limits.admit()).is_err());
+        assert_eq!((counters.open_now(), counters.accepted_total(), counters.refused_total()), (2, 2, 1));
         drop((first, second));
-        assert_eq!((tally.open_now(), tally.accepted_total(), tally.refused_total()), (0, 2, 1));
+        assert_eq!((counters.open_now(), counters.accepted_total(), counters.refused_total()), (0, 2, 1));
     }
 }

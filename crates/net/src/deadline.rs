@@ -15,10 +15,10 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Starts a deadline for a peer that has just connected. `rate` is the minimum rate of messages in bytes per
-    /// second.
-    pub fn new(limit: Duration, rate: u64, now: Instant) -> Self {
-        Self { timeout: limit, min_rate: rate.max(1), started: now }
+    /// Starts a deadline for a peer that has just connected. `min_rate` is the minimum rate of messages in
+    /// bytes per second.
+    pub fn new(timeout: Duration, min_rate: u64, now: Instant) -> Self {
+        Self { timeout, min_rate: min_rate.max(1), started: now }
     }
 
     /// Restarts the deadline for the next command or message.
@@ -34,8 +34,8 @@ impl Deadline {
     /// Returns the instant until which to wait, given the bytes of a message transferred so far. The bytes of a command
     /// do not count.
     pub fn expires_at(&self, now: Instant, transferred: u64) -> Instant {
-        let earned = Duration::from_secs(transferred / self.min_rate);
-        (self.started + self.timeout + earned).min(now + self.timeout)
+        let granted = Duration::from_secs(transferred / self.min_rate);
+        (self.started + self.timeout + granted).min(now + self.timeout)
     }
 }
 
@@ -47,30 +47,30 @@ mod tests {
     const RATE: u64 = 1024;
 
     #[test]
-    fn a_command_that_drips_in_gains_no_time() {
+    fn slow_command_does_not_extend_the_deadline() {
         let start = Instant::now();
-        let mut patience = Deadline::new(10 * SECOND, RATE, start);
-        assert_eq!(patience.expires_at(start, 0), start + 10 * SECOND);
-        assert_eq!(patience.expires_at(start + 9 * SECOND, 0), start + 10 * SECOND);
-        patience.restart(start + 9 * SECOND);
-        assert_eq!(patience.expires_at(start + 9 * SECOND, 0), start + 19 * SECOND);
+        let mut deadline = Deadline::new(10 * SECOND, RATE, start);
+        assert_eq!(deadline.expires_at(start, 0), start + 10 * SECOND);
+        assert_eq!(deadline.expires_at(start + 9 * SECOND, 0), start + 10 * SECOND);
+        deadline.restart(start + 9 * SECOND);
+        assert_eq!(deadline.expires_at(start + 9 * SECOND, 0), start + 19 * SECOND);
     }
 
     #[test]
-    fn a_message_must_keep_up_a_rate() {
+    fn message_must_keep_the_minimum_rate() {
         let start = Instant::now();
-        let mut patience = Deadline::new(10 * SECOND, RATE, start);
-        assert_eq!(patience.expires_at(start, 1), start + 10 * SECOND);
+        let mut deadline = Deadline::new(10 * SECOND, RATE, start);
+        assert_eq!(deadline.expires_at(start, 1), start + 10 * SECOND);
         // A transfer below the minimum rate does not extend the deadline.
-        assert_eq!(patience.expires_at(start + 9 * SECOND, 9), start + 10 * SECOND);
+        assert_eq!(deadline.expires_at(start + 9 * SECOND, 9), start + 10 * SECOND);
         // A fast transfer restarts the timeout with each byte.
-        let at = start + 9 * SECOND;
-        assert_eq!(patience.expires_at(at, 20 * RATE), at + 10 * SECOND);
+        let now = start + 9 * SECOND;
+        assert_eq!(deadline.expires_at(now, 20 * RATE), now + 10 * SECOND);
         // Messages without a pause between them do not share their time.
-        patience.restart(at);
-        assert_eq!(patience.expires_at(at, 1), at + 10 * SECOND);
+        deadline.restart(now);
+        assert_eq!(deadline.expires_at(now, 1), now + 10 * SECOND);
         // A peer does not lose the time that it had to wait for the server.
-        patience.extend(5 * SECOND);
-        assert_eq!(patience.expires_at(at + 5 * SECOND, 2), at + 15 * SECOND);
+        deadline.extend(5 * SECOND);
+        assert_eq!(deadline.expires_at(now + 5 * SECOND, 2), now + 15 * SECOND);
     }
 }

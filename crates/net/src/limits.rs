@@ -99,8 +99,8 @@ impl Admission {
     }
 
     /// Attaches the guard that counts the connection as open.
-    pub(super) fn with_open_guard(mut self, open: OpenGuard) -> Self {
-        self.open_guard = Some(open);
+    pub(super) fn with_open_guard(mut self, open_guard: OpenGuard) -> Self {
+        self.open_guard = Some(open_guard);
         self
     }
 }
@@ -129,20 +129,20 @@ impl ClientLimits {
     pub fn admit(self: &Arc<Self>, ip: IpAddr) -> Result<Option<ClientSlot>, TooMany> {
         let Some(limit) = self.limit else { return Ok(None) };
         let client = ClientKey::from(ip);
-        let mut present = self.active.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = present.get(&client).copied().unwrap_or(0);
+        let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = active.get(&client).copied().unwrap_or(0);
         if count >= limit {
             return Err(TooMany::FromPeer);
         }
-        present.insert(client, count + 1);
+        active.insert(client, count + 1);
         Ok(Some(ClientSlot { clients: self.clone(), client }))
     }
 }
 
 impl Drop for ClientSlot {
     fn drop(&mut self) {
-        let mut present = self.clients.active.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Entry::Occupied(mut count) = present.entry(self.client) {
+        let mut active = self.clients.active.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Occupied(mut count) = active.entry(self.client) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
@@ -173,7 +173,7 @@ impl Slots {
     }
 
     fn try_acquire(&self) -> bool {
-        let one_more = |taken| (taken < self.limit).then_some(taken + 1);
+        let one_more = |used| (used < self.limit).then_some(used + 1);
         self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_ok()
     }
 
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_counted_and_come_back() {
+    fn admissions_are_counted_and_released() {
         let limits = ConnectionLimits::new(3, Some(2));
         let (a, b) = ("192.0.2.1", "192.0.2.2");
         let first = admit(&limits, a).unwrap();
@@ -213,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_counted_has_no_limit_of_its_own() {
+    fn connections_without_a_client_count_only_against_the_total() {
         let limits = ConnectionLimits::new(3, Some(1));
         let _three = [limits.admit().unwrap(), limits.admit().unwrap(), limits.admit().unwrap()];
         assert_eq!(limits.admit().unwrap_err(), TooMany::InTotal);
     }
 
     #[test]
-    fn who_is_one_client() {
+    fn ipv6_clients_are_counted_by_network() {
         let table = [
             ("192.0.2.1", "192.0.2.1", true),
             ("192.0.2.1", "192.0.2.2", false),
@@ -230,27 +230,27 @@ mod tests {
             ("2001:db8:1:2::1", "2001:db8:1:3::1", false),
             ("::1", "127.0.0.1", false),
         ];
-        for (one, other, same) in table {
+        for (one, other, is_same) in table {
             let clients = Arc::new(ClientLimits::new(Some(1)));
-            let _place = clients.admit(ip(one)).unwrap();
-            assert_eq!(clients.admit(ip(other)).is_err(), same, "{one} {other}");
+            let _slot = clients.admit(ip(one)).unwrap();
+            assert_eq!(clients.admit(ip(other)).is_err(), is_same, "{one} {other}");
         }
     }
 
     #[test]
-    fn nothing_is_remembered_of_clients_that_left() {
+    fn clients_without_slots_have_no_entry() {
         let limits = ConnectionLimits::new(10, Some(10));
         for last in 0..=255 {
             drop(admit(&limits, &format!("192.0.2.{last}")).unwrap());
         }
         assert!(limits.clients.active.lock().unwrap().is_empty());
         let unlimited = ConnectionLimits::new(10, None);
-        let _here = admit(&unlimited, "192.0.2.1").unwrap();
+        let _admission = admit(&unlimited, "192.0.2.1").unwrap();
         assert!(unlimited.clients.active.lock().unwrap().is_empty());
     }
 
     #[test]
-    fn refusals_are_bounded_too() {
+    fn refusal_slots_are_limited() {
         let limits = ConnectionLimits::new(0, None);
         let mut refusals: Vec<_> =
             (0..MAX_CONCURRENT_REFUSALS).map(|_| limits.acquire_refusal_slot().unwrap()).collect();

@@ -100,11 +100,11 @@ impl LineStream {
         if replies.is_empty() {
             return Ok(());
         }
-        let written = async {
+        let write = async {
             self.stream.write_all(replies).await?;
             self.stream.flush().await
         };
-        timeout_at(deadline, written).await??;
+        timeout_at(deadline, write).await??;
         replies.clear();
         replies.shrink_to(IDLE_REPLY_CAPACITY);
         Ok(())
@@ -128,7 +128,7 @@ impl LineStream {
     /// Closes the connection to a peer that may still be sending, and waits shortly until the peer closes too. Closing
     /// with unread input makes the system reset the connection, and the peer could miss the last reply.
     pub async fn close(&mut self) -> io::Result<()> {
-        let lingering = async {
+        let closing = async {
             self.stream.shutdown().await?;
             for _ in 0..MAX_LINGER_READS {
                 self.input.clear();
@@ -138,7 +138,7 @@ impl LineStream {
             }
             Ok(())
         };
-        timeout(LINGER_TIMEOUT, lingering).await.unwrap_or(Ok(()))
+        timeout(LINGER_TIMEOUT, closing).await.unwrap_or(Ok(()))
     }
 }
 
@@ -152,42 +152,42 @@ mod tests {
     const LONG: Duration = Duration::from_mins(1);
 
     fn pair() -> (UnixStream, LineStream) {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        (ours, LineStream::new(Stream::Unix(theirs), LONG))
+        let (client_end, server_end) = UnixStream::pair().unwrap();
+        (client_end, LineStream::new(Stream::Unix(server_end), LONG))
     }
 
     #[tokio::test]
-    async fn a_peer_that_leaves_is_noticed_and_what_it_said_is_kept() {
-        let (mut peer, mut wire) = pair();
+    async fn disconnect_is_noticed_and_input_is_kept() {
+        let (mut peer, mut stream) = pair();
         peer.write_all(b"NOOP\r\n").await.unwrap();
-        assert!(timeout(SOON, wire.peer_disconnected(100)).await.is_err(), "it is still there");
-        assert_eq!(&wire.input[..], b"NOOP\r\n");
+        assert!(timeout(SOON, stream.peer_disconnected(100)).await.is_err(), "the peer is still connected");
+        assert_eq!(&stream.input[..], b"NOOP\r\n");
         peer.write_all(b"QUIT\r\n").await.unwrap();
         drop(peer);
-        timeout(LONG, wire.peer_disconnected(100)).await.unwrap();
-        assert_eq!(&wire.input[..], b"NOOP\r\nQUIT\r\n");
+        timeout(LONG, stream.peer_disconnected(100)).await.unwrap();
+        assert_eq!(&stream.input[..], b"NOOP\r\nQUIT\r\n");
     }
 
     #[tokio::test]
-    async fn what_is_kept_of_a_peer_that_is_not_heard_is_bounded() {
-        let (mut peer, mut wire) = pair();
+    async fn input_buffered_while_waiting_is_limited() {
+        let (mut peer, mut stream) = pair();
         peer.write_all(&[b'x'; 10_000]).await.unwrap();
         drop(peer);
-        assert!(timeout(SOON, wire.peer_disconnected(100)).await.is_err());
-        assert!(wire.input.len() < 1000, "{}", wire.input.len());
+        assert!(timeout(SOON, stream.peer_disconnected(100)).await.is_err());
+        assert!(stream.input.len() < 1000, "{}", stream.input.len());
     }
 
     #[tokio::test]
-    async fn a_buffer_is_kept_within_a_message_and_given_back_behind_it() {
-        let (_peer, mut wire) = pair();
-        wire.input = BytesMut::with_capacity(1000);
-        let buffer = wire.input.as_ptr();
-        wire.reserve_input(500);
-        assert_eq!((wire.input.as_ptr(), wire.input.capacity()), (buffer, 1000));
+    async fn buffer_is_kept_within_a_message_and_released_after_it() {
+        let (_peer, mut stream) = pair();
+        stream.input = BytesMut::with_capacity(1000);
+        let buffer = stream.input.as_ptr();
+        stream.reserve_input(500);
+        assert_eq!((stream.input.as_ptr(), stream.input.capacity()), (buffer, 1000));
         // Almost all of it has been used.
-        wire.input.extend_from_slice(&[0; 990]);
-        wire.input.clear();
-        wire.reserve_idle_input(100);
-        assert_eq!(wire.input.capacity(), 100);
+        stream.input.extend_from_slice(&[0; 990]);
+        stream.input.clear();
+        stream.reserve_idle_input(100);
+        assert_eq!(stream.input.capacity(), 100);
     }
 }

@@ -83,12 +83,12 @@ impl fmt::Display for Listener {
 /// chosen by the system and is in use on IPv6.
 fn bind_both_families(v4: Ipv4Addr, v6: Ipv6Addr, port: u16) -> io::Result<Vec<Listener>> {
     let first = bind_tcp((v4, port).into())?;
-    let chosen = first.local_addr()?.port();
+    let actual_port = first.local_addr()?.port();
     let mut listeners = vec![Listener::Tcp(first)];
-    match bind_tcp((v6, chosen).into()) {
+    match bind_tcp((v6, actual_port).into()) {
         Ok(second) => listeners.push(Listener::Tcp(second)),
         Err(error) if error.kind() == ErrorKind::AddrInUse && port != 0 => return Err(error),
-        Err(error) => tracing::debug!(%error, port = chosen, "no IPv6"),
+        Err(error) => tracing::debug!(%error, port = actual_port, "IPv6 listener not available"),
     }
     Ok(listeners)
 }
@@ -127,7 +127,7 @@ fn bind_unix(path: &Path) -> io::Result<Listener> {
 }
 
 fn is_stale_socket(path: &Path) -> bool {
-    let is_socket = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    let is_socket = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
     is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
 }
 
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn localhost_is_loopback_only() {
+    async fn localhost_binds_loopback_only() {
         for listener in bind(&ListenAddr::Localhost(0)).unwrap() {
             let Listener::Tcp(tcp) = &listener else { panic!("{listener}") };
             assert!(tcp.local_addr().unwrap().ip().is_loopback());
@@ -149,24 +149,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn connections_send_without_delay() {
+    async fn accepted_connections_have_nodelay() {
         let listeners = bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
-        let Listener::Tcp(tcp) = &listeners[0] else { panic!("TCP was asked for") };
+        let Listener::Tcp(tcp) = &listeners[0] else { panic!("expected a TCP listener") };
         let _client = tokio::net::TcpStream::connect(tcp.local_addr().unwrap()).await.unwrap();
-        let (Stream::Tcp(accepted), _) = listeners[0].accept().await.unwrap() else { panic!("TCP was asked for") };
+        let (Stream::Tcp(accepted), _) = listeners[0].accept().await.unwrap() else {
+            panic!("expected a TCP listener")
+        };
         assert!(accepted.nodelay().unwrap());
     }
 
     #[tokio::test]
-    async fn a_port_in_use_is_an_error() {
+    async fn port_in_use_is_an_error() {
         let first = bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
-        let Listener::Tcp(tcp) = &first[0] else { panic!("TCP was asked for") };
+        let Listener::Tcp(tcp) = &first[0] else { panic!("expected a TCP listener") };
         let taken = ListenAddr::Localhost(tcp.local_addr().unwrap().port());
         assert_eq!(bind(&taken).err().map(|error| error.kind()), Some(ErrorKind::AddrInUse));
     }
 
     #[tokio::test]
-    async fn a_socket_file_of_a_killed_server_is_replaced_and_a_live_one_is_not() {
+    async fn stale_socket_file_is_replaced_and_a_live_one_is_not() {
         let dir = TestDir::new();
         let path = dir.path().join("listener.sock");
         let addr = ListenAddr::Unix(path.clone());
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everybody_on_the_machine_may_connect_to_a_unix_socket() {
+    async fn unix_socket_is_writable_for_all_users() {
         let dir = TestDir::new();
         let path = dir.path().join("listener.sock");
         let _listeners = bind(&ListenAddr::Unix(path.clone())).unwrap();

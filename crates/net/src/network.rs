@@ -46,19 +46,23 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let not_allowed = || format!("{text:?} is no network: 192.0.2.1, 10.0.0.0/8 or fd00::/8");
+        let invalid = || {
+            format!(
+                "{text:?} is not a network: expected an IP address or a network, for example 192.0.2.1, 10.0.0.0/8 or fd00::/8"
+            )
+        };
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
         };
-        let address: IpAddr = address.parse().map_err(|_| not_allowed())?;
+        let address: IpAddr = address.parse().map_err(|_| invalid())?;
         let width = if address.is_ipv4() { 32 } else { 128 };
         let prefix = match prefix {
             None => width,
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                digits.parse().ok().filter(|&prefix| prefix <= width).ok_or_else(not_allowed)?
+                digits.parse().ok().filter(|&prefix| prefix <= width).ok_or_else(invalid)?
             }
-            Some(_) => return Err(not_allowed()),
+            Some(_) => return Err(invalid()),
         };
         Ok(Self { address, prefix }.canonical())
     }
@@ -75,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn membership() {
+    fn contains_addresses() {
         let cases = [
             ("10.0.0.0/8", "10.255.1.2", true),
             ("10.0.0.0/8", "11.0.0.0", false),
@@ -96,23 +100,27 @@ mod tests {
             ("::ffff:0.0.0.0/96", "203.0.113.9", true),
         ];
         for (network, address, expected) in cases {
-            let network: Network = network.parse().expect("a good network");
-            let address = address.parse().expect("a good address");
+            let network: Network = network.parse().expect("a valid network");
+            let address = address.parse().expect("a valid address");
             assert_eq!(network.contains(address), expected, "{network} {address}");
         }
     }
 
     #[test]
-    fn who_is_everybody() {
-        for (network, everybody) in
+    fn recognizes_networks_of_all_addresses() {
+        for (network, is_everything) in
             [("0.0.0.0/0", true), ("::/0", true), ("::ffff:0.0.0.0/96", true), ("0.0.0.0/1", false), ("::", false)]
         {
-            assert_eq!(network.parse::<Network>().expect("a good network").is_everything(), everybody, "{network}");
+            assert_eq!(
+                network.parse::<Network>().expect("a valid network").is_everything(),
+                is_everything,
+                "{network}"
+            );
         }
     }
 
     #[test]
-    fn bad_networks() {
+    fn rejects_invalid_networks() {
         for text in ["", "10", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/+8", "::/129", "a/8", "1.2.3.4/8/8"] {
             assert!(text.parse::<Network>().is_err(), "{text}");
         }

@@ -53,14 +53,14 @@ impl ListenerStatus {
     }
 
     /// Sets whether the listener fails. Returns true if this is a change.
-    pub(super) fn set_failing(&mut self, failing: bool) -> bool {
-        let news = std::mem::replace(&mut self.is_failing, failing) != failing;
-        match (news, failing) {
+    pub(super) fn set_failing(&mut self, is_failing: bool) -> bool {
+        let is_changed = std::mem::replace(&mut self.is_failing, is_failing) != is_failing;
+        match (is_changed, is_failing) {
             (true, true) => _ = self.readiness.failing_listeners.fetch_add(1, Ordering::Relaxed),
             (true, false) => _ = self.readiness.failing_listeners.fetch_sub(1, Ordering::Relaxed),
             (false, _) => {}
         }
-        news
+        is_changed
     }
 }
 
@@ -75,16 +75,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_failing_listener_is_enough() {
+    fn one_failing_listener_makes_the_server_not_ready() {
         let readiness = Arc::new(Readiness::default());
-        let (mut one, mut other) = (readiness.register_listener(), readiness.register_listener());
+        let (mut first, mut second) = (readiness.register_listener(), readiness.register_listener());
         assert_eq!(readiness.check(), Ok(()));
-        assert!(one.set_failing(true));
-        assert!(!one.set_failing(true));
-        assert!(other.set_failing(true));
-        assert!(one.set_failing(false));
+        assert!(first.set_failing(true));
+        assert!(!first.set_failing(true));
+        assert!(second.set_failing(true));
+        assert!(first.set_failing(false));
         assert_eq!(readiness.check(), Err(NotReady::NotAccepting));
-        drop(other);
+        drop(second);
         assert_eq!(readiness.check(), Ok(()));
         readiness.start_shutdown();
         assert_eq!(readiness.check(), Err(NotReady::ShuttingDown));

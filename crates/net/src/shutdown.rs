@@ -27,16 +27,16 @@ pub struct Shutdown {
 impl ShutdownTrigger {
     /// Creates a trigger and the first holder, from which all others are cloned.
     pub fn new() -> (Self, Shutdown) {
-        let (signal, observer) = watch::channel(None);
+        let (signal, receiver) = watch::channel(None);
         let (holder, holders) = mpsc::channel(1);
-        (Self { signal, holders }, Shutdown { signal: observer, _holder: holder })
+        (Self { signal, holders }, Shutdown { signal: receiver, _holder: holder })
     }
 
     /// Notifies all holders and waits until all are dropped. Returns false if some are left after `timeout`.
-    pub async fn trigger_and_wait(mut self, patience: Duration) -> bool {
+    pub async fn trigger_and_wait(mut self, timeout: Duration) -> bool {
         self.signal.send_replace(Some(Instant::now()));
         // Nothing is ever received: the channel only closes.
-        tokio::time::timeout(patience, self.holders.recv()).await.is_ok()
+        tokio::time::timeout(timeout, self.holders.recv()).await.is_ok()
     }
 }
 
@@ -54,9 +54,9 @@ impl Shutdown {
 
     /// Waits until `time` has passed since the shutdown was triggered.
     pub async fn triggered_for(&mut self, time: Duration) {
-        let begun = self.signal.wait_for(Option::is_some).await.map_or(None, |begun| *begun);
-        if let Some(begun) = begun {
-            sleep_until(begun + time).await;
+        let triggered_at = self.signal.wait_for(Option::is_some).await.map_or(None, |triggered_at| *triggered_at);
+        if let Some(triggered_at) = triggered_at {
+            sleep_until(triggered_at + time).await;
         }
     }
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_end_waits_for_its_holders() {
+    async fn shutdown_waits_for_its_holders() {
         let (trigger, mut shutdown) = ShutdownTrigger::new();
         let holder = tokio::spawn(async move {
             shutdown.triggered().await;
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_does_not_wait_for_ever() {
+    async fn shutdown_does_not_wait_longer_than_the_timeout() {
         let (trigger, shutdown) = ShutdownTrigger::new();
         assert!(!trigger.trigger_and_wait(Duration::from_millis(10)).await);
         drop(shutdown);

@@ -68,8 +68,8 @@ impl Tls {
     /// Reads the files again. If they are invalid, the old certificate stays in use.
     pub fn reload(&self) -> Result<(), String> {
         if let Some((cert, key)) = &self.files {
-            let fresh = with_alpn(load_files(cert, key)?, self.protocols);
-            *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+            let config = with_alpn(load_files(cert, key)?, self.protocols);
+            *self.current.write().unwrap_or_else(PoisonError::into_inner) = config;
         }
         Ok(())
     }
@@ -81,13 +81,13 @@ impl Tls {
 
     /// Performs the handshake as server if the client starts one. Otherwise returns the stream unread.
     pub async fn accept_or_plain(&self, stream: Stream) -> io::Result<AcceptedStream> {
-        let opening = async {
+        let accepted = async {
             match stream.peek().await? {
                 HANDSHAKE_RECORD => self.handshake(stream).await.map(AcceptedStream::Tls),
                 _ => Ok(AcceptedStream::Plain(stream)),
             }
         };
-        timeout(HANDSHAKE_TIMEOUT, opening).await?
+        timeout(HANDSHAKE_TIMEOUT, accepted).await?
     }
 
     async fn handshake(&self, stream: Stream) -> io::Result<Stream> {
@@ -99,9 +99,9 @@ impl Tls {
     pub fn parse_chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(pem)
             .collect::<Result<_, _>>()
-            .map_err(|error| format!("is no PEM: {error}"))?;
+            .map_err(|error| format!("is not valid PEM: {error}"))?;
         if chain.is_empty() {
-            return Err("holds no certificate".to_owned());
+            return Err("contains no certificate".to_owned());
         }
         Ok(chain)
     }
@@ -109,8 +109,8 @@ impl Tls {
     /// Parses the private key of a PEM file. The error says what is wrong with the file.
     pub fn parse_private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
         PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
-            pem::Error::NoItemsFound => "holds no private key".to_owned(),
-            error => format!("is no PEM: {error}"),
+            pem::Error::NoItemsFound => "contains no private key".to_owned(),
+            error => format!("is not valid PEM: {error}"),
         })
     }
 
@@ -135,16 +135,17 @@ fn with_alpn(mut config: ServerConfig, protocols: &[&str]) -> Arc<ServerConfig> 
 fn load_files(cert: &Path, key: &Path) -> Result<ServerConfig, String> {
     let read = |path: &Path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
     let chain = Tls::parse_chain(&read(cert)?).map_err(|error| format!("{} {error}", cert.display()))?;
-    let private = Tls::parse_private_key(&read(key)?).map_err(|error| format!("{} {error}", key.display()))?;
+    let private_key = Tls::parse_private_key(&read(key)?).map_err(|error| format!("{} {error}", key.display()))?;
     let unusable = |error| format!("cannot use {} with {}: {error}", cert.display(), key.display());
-    Tls::server_config(chain, private).map_err(unusable)
+    Tls::server_config(chain, private_key).map_err(unusable)
 }
 
 /// Creates a self-signed certificate for these names and for localhost, to test TLS clients with.
 fn self_signed(names: &[String]) -> Result<ServerConfig, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("cannot make a self-signed certificate: {error}");
-    let this_machine = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-    let made = rcgen::generate_simple_self_signed([names, &this_machine].concat()).map_err(|error| failed(&error))?;
-    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-    Tls::server_config(vec![made.cert.der().clone()], key.into()).map_err(|error| failed(&error))
+    let creation_error = |error: &dyn std::fmt::Display| format!("cannot create a self-signed certificate: {error}");
+    let local_names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    let generated =
+        rcgen::generate_simple_self_signed([names, &local_names].concat()).map_err(|error| creation_error(&error))?;
+    let key = PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der());
+    Tls::server_config(vec![generated.cert.der().clone()], key.into()).map_err(|error| creation_error(&error))
 }
