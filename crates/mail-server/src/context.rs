@@ -59,14 +59,14 @@ pub struct AcceptedConnection<'a> {
 #[derive(Debug)]
 pub struct EarlyClose {
     /// How the session is counted.
-    pub ending: SessionEndReason,
+    pub end_reason: SessionEndReason,
     /// The error, if there was one.
     pub error: Option<io::Error>,
 }
 
 impl From<SessionEndReason> for EarlyClose {
-    fn from(ending: SessionEndReason) -> Self {
-        Self { ending, error: None }
+    fn from(end_reason: SessionEndReason) -> Self {
+        Self { end_reason, error: None }
     }
 }
 
@@ -75,21 +75,21 @@ impl ListenerContext {
     pub fn next_session_name(&self, ip: Option<IpAddr>) -> String {
         let protocol = self.protocol.name();
         let number = self.session_count.fetch_add(1, Ordering::Relaxed) + 1;
-        let peer: &dyn Display = ip.as_ref().map_or(&"unix", |ip| ip);
-        format!("{protocol} {number} {peer}")
+        let client: &dyn Display = ip.as_ref().map_or(&"unix", |ip| ip);
+        format!("{protocol} {number} {client}")
     }
 
     /// Accepts a connection, after the handshake if the listener uses implicit TLS.
     pub async fn accept<'a>(
         &'a self,
         stream: Stream,
-        admitted: bool,
+        is_admitted: bool,
         mut shutdown: Shutdown,
         name: &'a str,
     ) -> Result<AcceptedConnection<'a>, EarlyClose> {
         let stream = match &self.tls {
             // A handshake is too expensive for a refused connection, and without it no reply can be sent.
-            Some(_) if self.implicit_tls && !admitted => return Err(SessionEndReason::Refused.into()),
+            Some(_) if self.implicit_tls && !is_admitted => return Err(SessionEndReason::Refused.into()),
             Some(tls) if self.implicit_tls => self.wait_for_handshake(name, tls.accept(stream), &mut shutdown).await?,
             _ => stream,
         };
@@ -102,17 +102,17 @@ impl ListenerContext {
     }
 
     /// Counts and logs the end of a session.
-    pub fn session_ended(&self, name: &str, ended: io::Result<SessionEndReason>) -> SessionEndReason {
-        let ending = ended.unwrap_or_else(|error| {
-            tracing::debug!(session = name, %error, "the connection broke");
+    pub fn session_ended(&self, name: &str, outcome: io::Result<SessionEndReason>) -> SessionEndReason {
+        let end_reason = outcome.unwrap_or_else(|error| {
+            tracing::debug!(session = name, %error, "connection lost");
             match error.kind() {
                 io::ErrorKind::TimedOut => SessionEndReason::Timeout,
                 _ => SessionEndReason::Disconnected,
             }
         });
-        self.metrics.count_session_end(self.protocol, ending);
-        tracing::debug!(session = name, ?ending, "ended");
-        ending
+        self.metrics.count_session_end(self.protocol, end_reason);
+        tracing::debug!(session = name, ending = end_reason.label(), "session ended");
+        end_reason
     }
 
     /// Waits for a handshake or the shutdown. Before the handshake there is nothing to finish.
@@ -129,7 +129,7 @@ impl ListenerContext {
         };
         self.metrics.count_handshake(self.protocol, outcome).map_err(|error| {
             tracing::debug!(session = name, %error, "TLS handshake failed");
-            EarlyClose { ending: SessionEndReason::TlsFailed, error: Some(error) }
+            EarlyClose { end_reason: SessionEndReason::TlsFailed, error: Some(error) }
         })
     }
 }
@@ -147,13 +147,13 @@ impl AcceptedConnection<'_> {
     }
 
     /// Logs refusals at debug level, and every line if `netdebug` is set.
-    pub fn log_transcript(&self, dialogue: &TranscriptBuffer) {
+    pub fn log_transcript(&self, transcript: &TranscriptBuffer) {
         if self.transcript_scope().is_none() {
             return;
         }
-        for RecordedLine { speaker, text, is_refusal: refusal, .. } in dialogue.lines() {
-            if refusal {
-                tracing::debug!(session = self.session_name, reply = text, "refused");
+        for RecordedLine { speaker, text, is_refusal, .. } in transcript.lines() {
+            if is_refusal {
+                tracing::debug!(session = self.session_name, reply = text, "command refused");
             }
             if self.context.netdebug {
                 let arrow = match speaker {
@@ -167,26 +167,26 @@ impl AcceptedConnection<'_> {
 
     /// Performs the handshake that the client requested.
     pub async fn start_tls(self) -> Result<Self, EarlyClose> {
-        let Self { context: host, session_name: name, stream: wire, mut shutdown } = self;
-        let started = async {
-            match &host.tls {
-                Some(tls) => wire.start_tls(tls).await,
+        let Self { context, session_name: name, stream, mut shutdown } = self;
+        let handshake = async {
+            match &context.tls {
+                Some(tls) => stream.start_tls(tls).await,
                 None => Err(io::ErrorKind::Unsupported.into()),
             }
         };
-        let wire = host.wait_for_handshake(name, started, &mut shutdown).await?;
-        Ok(Self { context: host, session_name: name, stream: wire, shutdown })
+        let stream = context.wait_for_handshake(name, handshake, &mut shutdown).await?;
+        Ok(Self { context, session_name: name, stream, shutdown })
     }
 
-    /// Closes the connection after the last reply. Returns `end`, also if the client has closed before.
-    pub async fn close(&mut self, ending: SessionEndReason) -> SessionEndReason {
-        let closed = match ending {
+    /// Closes the connection after the last reply. Returns `end_reason`, also if the client has closed before.
+    pub async fn close(&mut self, end_reason: SessionEndReason) -> SessionEndReason {
+        let result = match end_reason {
             SessionEndReason::Quit => self.stream.close_after_quit().await,
             _ => self.stream.close().await,
         };
-        if let Err(error) = closed {
-            tracing::debug!(session = self.session_name, %error, "the connection broke at its end");
+        if let Err(error) = result {
+            tracing::debug!(session = self.session_name, %error, "connection lost while closing");
         }
-        ending
+        end_reason
     }
 }

@@ -61,24 +61,25 @@ enum WaitOutcome {
 impl<'a> Connection<'a> {
     pub(super) fn new(
         server: &'a Server,
-        call: AcceptedConnection<'a>,
+        connection: AcceptedConnection<'a>,
         mut session: Session,
         ip: Option<IpAddr>,
     ) -> Self {
-        if let Some(scope) = call.transcript_scope() {
+        if let Some(scope) = connection.transcript_scope() {
             session.start_recording(scope);
         }
-        let (maildrop, message) = (server.maildrop_budget.reservation(), server.message_budget.reservation());
-        let patience = Deadline::new(server.context.idle_timeout, MIN_BYTES_PER_SECOND, Instant::now());
+        let (maildrop_reservation, message_reservation) =
+            (server.maildrop_budget.reservation(), server.message_budget.reservation());
+        let deadline = Deadline::new(server.context.idle_timeout, MIN_BYTES_PER_SECOND, Instant::now());
         Self {
             server,
-            connection: call,
+            connection,
             session,
             ip,
             mailbox: None,
-            maildrop_reservation: maildrop,
-            message_reservation: message,
-            deadline: patience,
+            maildrop_reservation,
+            message_reservation,
+            deadline,
             written_bytes: None,
         }
     }
@@ -92,15 +93,15 @@ impl<'a> Connection<'a> {
     /// Runs the session until it ends.
     pub(super) async fn run(mut self) -> io::Result<SessionEndReason> {
         self.session.greet();
-        let ending = loop {
+        let end_reason = loop {
             // A partial reply is finished first, but no new command is executed.
             if self.connection.shutdown.is_triggered() && self.session.is_idle() {
                 self.session.shut_down();
                 break SessionEndReason::Shutdown;
             }
-            let (used, action) = self.session.step(&self.connection.stream.input);
-            self.connection.stream.input.advance(used);
-            if used > 0 {
+            let (consumed, action) = self.session.step(&self.connection.stream.input);
+            self.connection.stream.input.advance(consumed);
+            if consumed > 0 {
                 // A client that sends faster than it is answered never makes this task wait, so yield to other tasks.
                 yield_now().await;
             }
@@ -122,24 +123,24 @@ impl<'a> Connection<'a> {
                 }
                 Action::Write => self.flush().await?,
                 Action::Open { mailbox, user, proof } => {
-                    let answer = self.open_mailbox(&mailbox, &user, &proof).await;
-                    self.session.opened(answer);
+                    let result = self.open_mailbox(&mailbox, &user, &proof).await;
+                    self.session.opened(result);
                 }
                 Action::Fetch(id) => {
                     let before = Instant::now();
-                    let answer = self.fetch(id).await;
-                    self.session.fetched(answer);
+                    let result = self.fetch(id).await;
+                    self.session.fetched(result);
                     self.deadline.extend(before.elapsed());
                 }
                 Action::Delete(ids) => {
-                    let answer = self.delete(ids).await;
-                    self.session.deleted(answer);
+                    let result = self.delete(ids).await;
+                    self.session.deleted(result);
                 }
                 Action::StartTls => {
                     self.flush().await?;
                     self.connection = match self.connection.start_tls().await {
-                        Ok(call) => call,
-                        Err(parting) => return Ok(parting.ending),
+                        Ok(connection) => connection,
+                        Err(early_close) => return Ok(early_close.end_reason),
                     };
                     self.session.tls_started();
                 }
@@ -147,22 +148,22 @@ impl<'a> Connection<'a> {
                 Action::Close => break SessionEndReason::Errors,
             }
         };
-        self.close(ending).await
+        self.close(end_reason).await
     }
 
     /// Opens a mailbox if the login allows it. Returns the list of its messages for this session.
     async fn open_mailbox(&mut self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
-        let Server { context: host, login, .. } = self.server;
+        let Server { context, login, .. } = self.server;
         let (mailbox, user) = login.split_mailbox_and_user(mailbox, user);
-        let admitted = match host.mailroom.mailbox(mailbox) {
+        let logged_in = match context.mailroom.mailbox(mailbox) {
             Ok(mailbox) => self.log_in(&mailbox, user, proof).await.map(|grant| (mailbox, grant)),
             Err(error) => Err(Refusal::InvalidName(error.to_string())),
         };
-        host.metrics.count_login(host.protocol, admitted.is_ok());
-        if admitted.is_err() {
+        context.metrics.count_login(context.protocol, logged_in.is_ok());
+        if logged_in.is_err() {
             self.delay_failed_login(proof).await;
         }
-        let (mailbox, grant) = admitted?;
+        let (mailbox, grant) = logged_in?;
         let mut maildrop = match self.list_messages(&mailbox).await {
             Ok(maildrop) => maildrop,
             Err(refusal) => {
@@ -173,22 +174,22 @@ impl<'a> Connection<'a> {
         if !grant.allows(Scope::Write, &mailbox) {
             maildrop.set_read_only();
         }
-        tracing::debug!(session = self.connection.session_name, %mailbox, "opened");
+        tracing::debug!(session = self.connection.session_name, %mailbox, "mailbox opened");
         self.mailbox = Some(mailbox);
         Ok(maildrop)
     }
 
     /// Checks a login, which may be delayed. Ends early if the server shuts down.
     async fn log_in(&mut self, mailbox: &MailboxName, user: &str, proof: &Proof) -> Result<Grant, Refusal> {
-        let Server { context: host, login, .. } = self.server;
-        let own = host.mailroom.mailbox(user).ok();
-        let visitor = LoginAttempt { mailbox, user, proof, ip: self.ip };
-        let checked = tokio::select! {
+        let Server { context, login, .. } = self.server;
+        let user_mailbox = context.mailroom.mailbox(user).ok();
+        let attempt = LoginAttempt { mailbox, user, proof, ip: self.ip };
+        let login_result = tokio::select! {
             biased;
-            checked = login.check(&visitor, own.as_ref()) => checked,
+            login_result = login.check(&attempt, user_mailbox.as_ref()) => login_result,
             () = self.connection.shutdown.triggered() => return Err(Refusal::Unavailable),
         };
-        checked.map_err(|denied| self.report_denial(proof, &denied))
+        login_result.map_err(|denied| self.report_denial(proof, &denied))
     }
 
     fn report_denial(&self, proof: &Proof, denied: &Denied) -> Refusal {
@@ -196,9 +197,9 @@ impl<'a> Connection<'a> {
             Proof::Password(_) => "PASS",
             Proof::Apop { .. } => "APOP",
         };
-        let Server { context: host, login, .. } = self.server;
-        host.metrics.count_denial(host.protocol, denied.reason);
-        login.auth().log_denial(host.protocol.name(), self.ip, &command, denied);
+        let Server { context, login, .. } = self.server;
+        context.metrics.count_denial(context.protocol, denied.reason);
+        login.auth().log_denial(context.protocol.name(), self.ip, &command, denied);
         match denied.reason {
             DenialReason::TooMany => Refusal::Unavailable,
             DenialReason::Scope | DenialReason::Mailbox => Refusal::NotPermitted,
@@ -213,8 +214,8 @@ impl<'a> Connection<'a> {
             // The user name is not logged: users type passwords into the wrong field.
             tracing::info!(session = self.connection.session_name, "login failed");
         }
-        let is_paid = login.auth().is_enabled() && matches!(proof, Proof::Password(_));
-        if !login.accepts_any_login() && !is_paid {
+        let is_already_delayed = login.auth().is_enabled() && matches!(proof, Proof::Password(_));
+        if !login.accepts_any_login() && !is_already_delayed {
             let shutdown = &mut self.connection.shutdown;
             tokio::select! {
                 () = sleep(FAILED_LOGIN_DELAY) => {}
@@ -228,14 +229,14 @@ impl<'a> Connection<'a> {
     /// readers. The rest after the last full page, which is all of most mailboxes, is not more than a connection uses
     /// anyway.
     async fn list_messages(&mut self, mailbox: &MailboxName) -> Result<Maildrop, Refusal> {
-        let (mut maildrop, mut last) = (Maildrop::default(), MessageId::ZERO);
+        let (mut maildrop, mut last_id) = (Maildrop::default(), MessageId::ZERO);
         loop {
-            let page = Page { limit: Some(PAGE_SIZE), before: None, after: Some(last) };
+            let page = Page { limit: Some(PAGE_SIZE), before: None, after: Some(last_id) };
             let listing = self.server.context.mailroom.list(mailbox, page).await;
             let messages = listing.map_err(|error| self.log_and_refuse(&error))?.messages;
             maildrop.extend(messages.iter().map(|message| (message.id, message.size)));
             match messages.last() {
-                Some(message) if messages.len() == PAGE_SIZE => last = message.id,
+                Some(message) if messages.len() == PAGE_SIZE => last_id = message.id,
                 _ => return Ok(maildrop),
             }
             // Release the page before waiting.
@@ -248,7 +249,7 @@ impl<'a> Connection<'a> {
             )
             .await
             {
-                tracing::warn!(session = self.connection.session_name, %mailbox, "no memory to open one more large mailbox");
+                tracing::warn!(session = self.connection.session_name, %mailbox, "no memory left to list a large mailbox, refusing the login");
                 return Err(Refusal::Unavailable);
             }
         }
@@ -273,7 +274,7 @@ impl<'a> Connection<'a> {
             )
             .await
         {
-            tracing::info!(session = self.connection.session_name, "no memory for one more message that is being sent");
+            tracing::info!(session = self.connection.session_name, "no memory left to send a message, refusing it");
             return Err(Refusal::Unavailable);
         }
         mailroom.source(mailbox, id).await.map_err(|error| self.log_and_refuse(&error))
@@ -288,12 +289,12 @@ impl<'a> Connection<'a> {
             .remove_all(mailbox, ids, DeletionCause::Collected)
             .await
             .map_err(|error| self.log_and_refuse(&error))?;
-        tracing::debug!(session = self.connection.session_name, %mailbox, count, "deleted");
+        tracing::debug!(session = self.connection.session_name, %mailbox, count, "messages deleted");
         Ok(())
     }
 
     fn log_and_refuse(&self, error: &StoreError) -> Refusal {
-        self.connection.log_store_error("the store failed", error);
+        self.connection.log_store_error("store operation failed", error);
         Refusal::Unavailable
     }
 
@@ -308,7 +309,7 @@ impl<'a> Connection<'a> {
         self.connection.stream.reserve_idle_input(INPUT_BUFFER_BYTES);
         tokio::select! {
             biased;
-            heard = self.connection.stream.read(deadline) => heard.map(WaitOutcome::Read),
+            outcome = self.connection.stream.read(deadline) => outcome.map(WaitOutcome::Read),
             () = self.connection.shutdown.triggered() => Ok(WaitOutcome::Shutdown),
         }
     }
@@ -317,9 +318,9 @@ impl<'a> Connection<'a> {
     /// the grace period. Otherwise the connection is closed in the middle of the reply, which no client takes for its
     /// end.
     async fn flush(&mut self) -> io::Result<()> {
-        if let Some(dialogue) = self.session.transcript() {
-            self.connection.log_transcript(dialogue);
-            dialogue.clear();
+        if let Some(transcript) = self.session.transcript() {
+            self.connection.log_transcript(transcript);
+            transcript.clear();
         }
         let replies = self.session.replies();
         if !replies.is_empty() {
@@ -328,14 +329,14 @@ impl<'a> Connection<'a> {
             if self.written_bytes.is_none() {
                 self.deadline.restart(now);
             }
-            let taken = self.written_bytes.unwrap_or(0);
-            let deadline = self.deadline.expires_at(now, taken);
+            let written_before = self.written_bytes.unwrap_or(0);
+            let deadline = self.deadline.expires_at(now, written_before);
             tokio::select! {
                 biased;
                 written = self.connection.stream.write_until(deadline, replies) => written?,
                 () = self.connection.shutdown.triggered_for(SHUTDOWN_GRACE_PERIOD) => return Err(io::ErrorKind::TimedOut.into()),
             }
-            self.written_bytes = Some(taken + length);
+            self.written_bytes = Some(written_before + length);
         }
         if self.session.sending_bytes() == 0 {
             self.message_reservation.adjust_to(0).await;
@@ -344,9 +345,9 @@ impl<'a> Connection<'a> {
     }
 
     /// Writes the remaining replies and closes.
-    async fn close(mut self, ending: SessionEndReason) -> io::Result<SessionEndReason> {
+    async fn close(mut self, end_reason: SessionEndReason) -> io::Result<SessionEndReason> {
         self.flush().await?;
-        Ok(self.connection.close(ending).await)
+        Ok(self.connection.close(end_reason).await)
     }
 }
 
@@ -355,14 +356,14 @@ impl<'a> Connection<'a> {
 async fn wait_for_memory(
     reservation: &mut Reservation,
     bytes: usize,
-    call: &mut AcceptedConnection<'_>,
+    connection: &mut AcceptedConnection<'_>,
     timeout: Duration,
 ) -> bool {
     tokio::select! {
         biased;
         () = reservation.adjust_to(bytes) => true,
         () = sleep(timeout.min(MEMORY_TIMEOUT)) => false,
-        () = call.stream.peer_disconnected(INPUT_BUFFER_BYTES) => false,
-        () = call.shutdown.triggered() => false,
+        () = connection.stream.peer_disconnected(INPUT_BUFFER_BYTES) => false,
+        () = connection.shutdown.triggered() => false,
     }
 }

@@ -35,8 +35,8 @@ impl Login {
     const SEPARATOR: char = '*';
 
     /// Creates a checker for these credentials and accounts.
-    pub fn new(keys: Vec<MailboxPassword>, locks: Arc<AuthService>) -> Self {
-        Self { credentials: keys, auth: locks }
+    pub fn new(credentials: Vec<MailboxPassword>, auth: Arc<AuthService>) -> Self {
+        Self { credentials, auth }
     }
 
     /// Returns the accounts, which also log denials.
@@ -58,15 +58,23 @@ impl Login {
     /// Returns the grant for a mailbox. A password of `pop3.credentials` opens its mailbox, the password of a user
     /// opens all of them, and a token those that it may read. If the client or the user has failed logins, waits before
     /// the password is checked.
-    pub(super) async fn check(&self, visitor: &LoginAttempt<'_>, own: Option<&MailboxName>) -> Result<Grant, Denied> {
-        let LoginAttempt { mailbox, user, proof, ip } = visitor;
+    pub(super) async fn check(
+        &self,
+        attempt: &LoginAttempt<'_>,
+        user_mailbox: Option<&MailboxName>,
+    ) -> Result<Grant, Denied> {
+        let LoginAttempt { mailbox, user, proof, ip } = attempt;
         if self.accepts_any_login() {
             return Ok(Grant::EVERYTHING);
         }
-        let is_right = || self.matches_credentials(mailbox, own, proof);
-        let holder = own.filter(|own| self.credentials.iter().any(|key| key.mailbox.as_ref() == Some(own)));
-        let configured =
-            ConfiguredLogin { setting: "pop3.credentials", user: holder.map(MailboxName::as_str), matches: &is_right };
+        let matches = || self.matches_credentials(mailbox, user_mailbox, proof);
+        let configured_mailbox = user_mailbox
+            .filter(|name| self.credentials.iter().any(|credential| credential.mailbox.as_ref() == Some(name)));
+        let configured = ConfiguredLogin {
+            setting: "pop3.credentials",
+            user: configured_mailbox.map(MailboxName::as_str),
+            matches: &matches,
+        };
         // A hashed password cannot be compared with a digest.
         let secret = match proof {
             Proof::Password(password) => Some(password.expose()),
@@ -85,16 +93,18 @@ impl Login {
     /// user has one. Takes the same time whichever character is wrong.
     fn matches_credentials(&self, mailbox: &MailboxName, user: Option<&MailboxName>, proof: &Proof) -> bool {
         // The password of one mailbox does not open another one (RFC 4616 section 2: the authorization identity).
-        let fits = |key: &MailboxPassword| match &key.mailbox {
+        let applies = |credential: &MailboxPassword| match &credential.mailbox {
             Some(own) => own == mailbox && Some(own) == user,
             None => true,
         };
-        self.credentials.iter().fold(false, |open, key| open | (fits(key) & verify(key, proof)))
+        self.credentials
+            .iter()
+            .fold(false, |found, credential| found | (applies(credential) & verify(credential, proof)))
     }
 }
 
-fn verify(key: &MailboxPassword, proof: &Proof) -> bool {
-    let password = key.password.expose().as_bytes();
+fn verify(credential: &MailboxPassword, proof: &Proof) -> bool {
+    let password = credential.password.expose().as_bytes();
     match proof {
         Proof::Password(given) => verify_slices_are_equal(password, given.expose().as_bytes()).is_ok(),
         // RFC 1939 section 7: the MD5 of the greeting's timestamp, with its brackets, followed by the shared secret.
@@ -117,17 +127,20 @@ mod tests {
 
     const TIMESTAMP: &str = "<1896.697170952@dbc.mtview.ca.us>";
 
-    fn named(text: &str) -> MailboxName {
+    fn mailbox_name(text: &str) -> MailboxName {
         Naming::Local.parse_mailbox(text).unwrap()
     }
 
     /// Each entry is a mailbox and its password. `*` opens all mailboxes.
-    fn login(keys: &[(&str, &str)]) -> Login {
-        let key = |(mailbox, password): &(&str, &str)| MailboxPassword {
-            mailbox: (*mailbox != "*").then(|| named(mailbox)),
+    fn login(credentials: &[(&str, &str)]) -> Login {
+        let credential = |(mailbox, password): &(&str, &str)| MailboxPassword {
+            mailbox: (*mailbox != "*").then(|| mailbox_name(mailbox)),
             password: Secret::new(*password),
         };
-        Login::new(keys.iter().map(key).collect(), AuthService::open(restante_auth::Settings::default()).unwrap())
+        Login::new(
+            credentials.iter().map(credential).collect(),
+            AuthService::open(restante_auth::Settings::default()).unwrap(),
+        )
     }
 
     fn password(text: &str) -> Proof {
@@ -140,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn who_opens_what() {
+    fn credentials_open_their_mailbox() {
         let login = login(&[("james", "one"), ("ann", "two"), ("*", "all")]);
         // The mailbox, the user, the password, and whether it opens.
         let table = [
@@ -160,7 +173,7 @@ mod tests {
             ("james", "first last", "all", true),
         ];
         for (mailbox, user, text, opens) in table {
-            let mailbox = named(mailbox);
+            let mailbox = mailbox_name(mailbox);
             let name = Naming::Local.parse_mailbox(user).ok();
             for proof in [password(text), digest(text)] {
                 assert_eq!(
@@ -173,22 +186,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_credentials_every_login_opens_every_mailbox_without_a_throttle() {
+    async fn without_credentials_every_login_is_accepted_and_not_throttled() {
         let login = login(&[]);
-        let mailbox = named("james");
-        let begun = Instant::now();
+        let mailbox = mailbox_name("james");
+        let started = Instant::now();
         for proof in [password(""), password("x"), digest("x")].iter().cycle().take(100) {
-            let visitor = LoginAttempt { mailbox: &mailbox, user: "james", proof, ip: None };
-            assert!(login.check(&visitor, None).await.is_ok());
+            let attempt = LoginAttempt { mailbox: &mailbox, user: "james", proof, ip: None };
+            assert!(login.check(&attempt, None).await.is_ok());
         }
-        assert_eq!(begun.elapsed(), Duration::ZERO);
+        assert_eq!(started.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
     async fn passwords_and_digests_are_throttled_together() {
         let login = login(&[("james", "one")]);
-        let mailbox = named("james");
-        let begun = Instant::now();
+        let mailbox = mailbox_name("james");
+        let started = Instant::now();
         for (proof, opens, millis) in [
             (digest("one"), true, 0),
             (digest("x"), false, 0),
@@ -196,17 +209,17 @@ mod tests {
             (digest("x"), false, 600),
             (password("one"), true, 1400),
         ] {
-            let visitor = LoginAttempt { mailbox: &mailbox, user: "james", proof: &proof, ip: None };
-            assert_eq!(login.check(&visitor, Some(&mailbox)).await.is_ok(), opens, "{proof:?}");
-            assert_eq!(begun.elapsed().as_millis(), millis, "{proof:?}");
+            let attempt = LoginAttempt { mailbox: &mailbox, user: "james", proof: &proof, ip: None };
+            assert_eq!(login.check(&attempt, Some(&mailbox)).await.is_ok(), opens, "{proof:?}");
+            assert_eq!(started.elapsed().as_millis(), millis, "{proof:?}");
         }
     }
 
     #[test]
-    fn the_example_of_the_rfc() {
+    fn verifies_the_apop_example_of_the_rfc() {
         // RFC 1939 section 7.
         let login = login(&[("mrose", "tanstaaf")]);
-        let mailbox = named("mrose");
+        let mailbox = mailbox_name("mrose");
         let digest = 0xc4c9_334b_ac56_0ecc_979e_5800_1b3e_22fb_u128.to_be_bytes();
         let proof = Proof::Apop { timestamp: TIMESTAMP.to_owned(), digest };
         assert!(login.matches_credentials(&mailbox, Some(&mailbox), &proof));

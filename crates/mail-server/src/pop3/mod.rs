@@ -41,15 +41,15 @@ impl Server {
         shutdown: Shutdown,
     ) {
         let name = self.context.next_session_name(ip);
-        let ended = match self.context.accept(stream, admission.is_ok(), shutdown, &name).await {
-            Ok(call) => {
+        let outcome = match self.context.accept(stream, admission.is_ok(), shutdown, &name).await {
+            Ok(accepted) => {
                 let timestamp = unique_id(&self.settings.domain);
-                let session = Session::new(self.settings.clone(), timestamp, call.stream.is_tls());
-                let connection = Connection::new(&self, call, session, ip);
+                let session = Session::new(self.settings.clone(), timestamp, accepted.stream.is_tls());
+                let connection = Connection::new(&self, accepted, session, ip);
                 if admission.is_ok() { connection.run().await } else { connection.refuse().await }
             }
-            Err(parting) => Ok(parting.ending),
+            Err(early_close) => Ok(early_close.end_reason),
         };
-        self.context.session_ended(&name, ended);
+        self.context.session_ended(&name, outcome);
     }
 }

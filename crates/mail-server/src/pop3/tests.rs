@@ -23,10 +23,10 @@ use tokio::time::{Instant, sleep};
 use super::*;
 
 /// Short enough for a test to wait for it, and longer than a few commands take on a busy machine.
-const IMPATIENT: Duration = Duration::from_secs(3);
+const SHORT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// More than the system buffers for a connection whose peer does not read.
-const LARGE: usize = 4 * 1024 * 1024;
+const LARGE_BYTES: usize = 4 * 1024 * 1024;
 
 fn mailroom() -> Arc<Mailroom> {
     let store = Arc::new(MemoryStore::new(StoreLimits::default()));
@@ -44,17 +44,17 @@ async fn deliver(mailroom: &Mailroom, to: &str, mail: Bytes) {
 }
 
 /// Accounts without users and tokens.
-fn locks() -> Arc<AuthService> {
+fn auth_service() -> Arc<AuthService> {
     AuthService::open(restante_auth::Settings::default()).unwrap()
 }
 
 /// Starts a server with this memory budget for lists and for messages.
 fn server(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> Arc<Server> {
-    Arc::new(settled(mailroom, budget, timeout))
+    Arc::new(unshared_server(mailroom, budget, timeout))
 }
 
 /// The same, not yet shared, so that it can be changed.
-fn settled(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> Server {
+fn unshared_server(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> Server {
     Server {
         context: ListenerContext {
             protocol: Protocol::Pop3,
@@ -68,7 +68,7 @@ fn settled(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) ->
             store_errors: Arc::default(),
         },
         settings: Arc::new(Settings { domain: "mx.test".to_owned(), stls: false, max_bad_commands: 20 }),
-        login: Arc::new(Login::new(Vec::new(), locks())),
+        login: Arc::new(Login::new(Vec::new(), auth_service())),
         maildrop_budget: budget.clone(),
         message_budget: budget.clone(),
     }
@@ -76,14 +76,14 @@ fn settled(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) ->
 
 /// Returns a client and the task of its session.
 fn connect(server: &Arc<Server>, shutdown: &Shutdown) -> (BufReader<UnixStream>, JoinHandle<()>) {
-    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (client_end, server_end) = UnixStream::pair().unwrap();
     let admission = ConnectionLimits::new(1, None).admit();
-    let ended = tokio::spawn(server.clone().serve(Stream::Unix(theirs), None, admission, shutdown.clone()));
-    (BufReader::new(ours), ended)
+    let session_task = tokio::spawn(server.clone().serve(Stream::Unix(server_end), None, admission, shutdown.clone()));
+    (BufReader::new(client_end), session_task)
 }
 
 /// Sends these lines. Returns the first line of the reply to the last one, and the connection.
-async fn say(server: &Arc<Server>, shutdown: &Shutdown, lines: &[&str]) -> (String, BufReader<UnixStream>) {
+async fn send_lines(server: &Arc<Server>, shutdown: &Shutdown, lines: &[&str]) -> (String, BufReader<UnixStream>) {
     let (mut client, _) = connect(server, shutdown);
     client.write_all(format!("{}\r\n", lines.join("\r\n")).as_bytes()).await.unwrap();
     let mut line = String::new();
@@ -95,44 +95,44 @@ async fn say(server: &Arc<Server>, shutdown: &Shutdown, lines: &[&str]) -> (Stri
 }
 
 #[tokio::test]
-async fn messages_that_nobody_takes_do_not_add_up() {
+async fn unread_messages_are_limited_by_the_budget() {
     let mailroom = mailroom();
-    deliver(&mailroom, "bob@x.org", Bytes::from(b"a line\r\n".repeat(LARGE / 8))).await;
-    let budget = Budget::new(LARGE + LARGE / 2);
-    let patient = server(&mailroom, &budget, Duration::from_mins(1));
-    let impatient = server(&mailroom, &budget, IMPATIENT);
+    deliver(&mailroom, "bob@x.org", Bytes::from(b"a line\r\n".repeat(LARGE_BYTES / 8))).await;
+    let budget = Budget::new(LARGE_BYTES + LARGE_BYTES / 2);
+    let long_timeout_server = server(&mailroom, &budget, Duration::from_mins(1));
+    let short_timeout_server = server(&mailroom, &budget, SHORT_TIMEOUT);
     let (_trigger, shutdown) = ShutdownTrigger::new();
-    let ask = async |server| say(server, &shutdown, &["USER bob", "PASS x", "RETR 1"]).await;
+    let retrieve = async |server| send_lines(server, &shutdown, &["USER bob", "PASS x", "RETR 1"]).await;
 
     // The budget is enough for one, and one more may exceed it.
-    let (first, holder) = ask(&patient).await;
-    let (second, _overdrawn) = ask(&patient).await;
+    let (first, first_client) = retrieve(&long_timeout_server).await;
+    let (second, _second_client) = retrieve(&long_timeout_server).await;
     assert!(first.starts_with("+OK") && second.starts_with("+OK"), "{first}{second}");
-    let (third, _) = ask(&impatient).await;
+    let (third, _) = retrieve(&short_timeout_server).await;
     assert!(third.starts_with("-ERR [SYS/TEMP] "), "{third}");
     // A client that disconnects releases its memory.
-    drop(holder);
-    let (fourth, _) = ask(&patient).await;
+    drop(first_client);
+    let (fourth, _) = retrieve(&long_timeout_server).await;
     assert!(fourth.starts_with("+OK"), "{fourth}");
 }
 
 #[tokio::test]
-async fn large_mailboxes_that_are_open_do_not_add_up() {
+async fn open_large_mailboxes_are_limited_by_the_budget() {
     let mailroom = mailroom();
     for _ in 0..1001 {
         deliver(&mailroom, "bob@x.org", Bytes::from_static(b"Hi\r\n")).await;
     }
     // The budget is enough for one, and one more may exceed it.
     let budget = Budget::new(1);
-    let patient = server(&mailroom, &budget, Duration::from_mins(1));
-    let impatient = server(&mailroom, &budget, IMPATIENT);
+    let long_timeout_server = server(&mailroom, &budget, Duration::from_mins(1));
+    let short_timeout_server = server(&mailroom, &budget, SHORT_TIMEOUT);
     let (trigger, shutdown) = ShutdownTrigger::new();
-    let open = async |server, user| say(server, &shutdown, &[user, "PASS x"]).await;
+    let open_mailbox = async |server, user| send_lines(server, &shutdown, &[user, "PASS x"]).await;
 
-    let (first, holder) = open(&patient, "USER bob").await;
-    let (second, _overdrawn) = open(&patient, "USER bob").await;
+    let (first, first_client) = open_mailbox(&long_timeout_server, "USER bob").await;
+    let (second, _second_client) = open_mailbox(&long_timeout_server, "USER bob").await;
     assert!(first.starts_with("+OK 1001 ") && second.starts_with("+OK 1001 "), "{first}{second}");
-    let (third, mut client) = open(&impatient, "USER bob").await;
+    let (third, mut client) = open_mailbox(&short_timeout_server, "USER bob").await;
     assert!(third.starts_with("-ERR [SYS/TEMP] "), "{third}");
     // A small mailbox needs no memory from the budget, also after a refusal.
     client.write_all(b"USER ann\r\nPASS x\r\n").await.unwrap();
@@ -140,11 +140,11 @@ async fn large_mailboxes_that_are_open_do_not_add_up() {
     lines.next_line().await.unwrap();
     assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("+OK 0 messages (0 octets)"));
     // A client that disconnects releases its memory.
-    drop(holder);
-    let (fourth, _here) = open(&patient, "USER bob").await;
+    drop(first_client);
+    let (fourth, _fourth_client) = open_mailbox(&long_timeout_server, "USER bob").await;
     assert!(fourth.starts_with("+OK 1001 "), "{fourth}");
     // A session that waits for memory ends at shutdown.
-    let (_, mut waiting) = say(&patient, &shutdown, &["USER bob"]).await;
+    let (_, mut waiting) = send_lines(&long_timeout_server, &shutdown, &["USER bob"]).await;
     waiting.write_all(b"PASS x\r\n").await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     drop(shutdown);
@@ -160,93 +160,93 @@ const SOON: Duration = Duration::from_millis(900);
 
 /// Returns a mailbox with a large and a small message, and two clients that never read the large one, so that no memory
 /// is left for a third.
-async fn exhausted(shutdown: &Shutdown) -> (Arc<Server>, [BufReader<UnixStream>; 2]) {
+async fn with_exhausted_memory(shutdown: &Shutdown) -> (Arc<Server>, [BufReader<UnixStream>; 2]) {
     let mailroom = mailroom();
-    deliver(&mailroom, "bob@x.org", Bytes::from(b"a line\r\n".repeat(LARGE / 8))).await;
+    deliver(&mailroom, "bob@x.org", Bytes::from(b"a line\r\n".repeat(LARGE_BYTES / 8))).await;
     deliver(&mailroom, "bob@x.org", Bytes::from_static(b"Hi\r\n")).await;
     // The budget is enough for one, and one more may exceed it.
-    let server = server(&mailroom, &Budget::new(LARGE + LARGE / 2), Duration::from_mins(5));
-    let mut deaf = Vec::new();
+    let server = server(&mailroom, &Budget::new(LARGE_BYTES + LARGE_BYTES / 2), Duration::from_mins(5));
+    let mut stalled_clients = Vec::new();
     for _ in 0..2 {
-        let (answer, client) = say(&server, shutdown, &["USER bob", "PASS x", "RETR 1"]).await;
-        assert!(answer.starts_with("+OK"), "{answer}");
-        deaf.push(client);
+        let (reply, client) = send_lines(&server, shutdown, &["USER bob", "PASS x", "RETR 1"]).await;
+        assert!(reply.starts_with("+OK"), "{reply}");
+        stalled_clients.push(client);
     }
-    (server, deaf.try_into().unwrap())
+    (server, stalled_clients.try_into().unwrap())
 }
 
 #[tokio::test(start_paused = true)]
-async fn small_messages_do_not_queue_behind_large_ones() {
+async fn small_messages_do_not_wait_for_memory() {
     let (_trigger, shutdown) = ShutdownTrigger::new();
-    let (server, _deaf) = exhausted(&shutdown).await;
-    let begun = Instant::now();
-    let (_, mut waiting) = say(&server, &shutdown, &["USER bob", "PASS x"]).await;
+    let (server, _stalled_clients) = with_exhausted_memory(&shutdown).await;
+    let started = Instant::now();
+    let (_, mut waiting) = send_lines(&server, &shutdown, &["USER bob", "PASS x"]).await;
     waiting.write_all(b"RETR 1\r\n").await.unwrap();
     sleep(SOON).await;
 
-    let (small, _) = say(&server, &shutdown, &["USER bob", "PASS x", "RETR 2"]).await;
+    let (small, _) = send_lines(&server, &shutdown, &["USER bob", "PASS x", "RETR 2"]).await;
     assert!(small.starts_with("+OK"), "{small}");
-    assert!(begun.elapsed() < 2 * SOON);
+    assert!(started.elapsed() < 2 * SOON);
 
     // The waiting client is refused in time, and its next command is still executed.
     waiting.write_all(b"NOOP\r\n").await.unwrap();
     let mut lines = waiting.lines();
     let refused = lines.next_line().await.unwrap().unwrap();
     assert!(refused.starts_with("-ERR [SYS/TEMP] "), "{refused}");
-    assert!(begun.elapsed() < Duration::from_secs(15));
+    assert!(started.elapsed() < Duration::from_secs(15));
     assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("+OK"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_leaves_gives_up_the_place_in_the_queue() {
+async fn disconnected_client_leaves_the_memory_queue() {
     let (_trigger, shutdown) = ShutdownTrigger::new();
-    let (server, _deaf) = exhausted(&shutdown).await;
-    let (mut client, ended) = connect(&server, &shutdown);
+    let (server, _stalled_clients) = with_exhausted_memory(&shutdown).await;
+    let (mut client, session_task) = connect(&server, &shutdown);
     client.write_all(b"USER bob\r\nPASS x\r\nRETR 1\r\n").await.unwrap();
     sleep(SOON).await;
     drop(client);
-    let begun = Instant::now();
-    ended.await.unwrap();
-    assert!(begun.elapsed() < SOON);
+    let started = Instant::now();
+    session_task.await.unwrap();
+    assert!(started.elapsed() < SOON);
 }
 
 #[tokio::test]
-async fn whoever_says_much_at_once_lets_others_have_their_turn() {
+async fn pipelining_client_yields_to_other_tasks() {
     const COMMANDS: usize = 400;
     let mailroom = mailroom();
     deliver(&mailroom, "bob@x.org", Bytes::from_static(b"Hi\r\n")).await;
-    let server = server(&mailroom, &Budget::new(LARGE), Duration::from_mins(1));
+    let server = server(&mailroom, &Budget::new(LARGE_BYTES), Duration::from_mins(1));
     let (_trigger, shutdown) = ShutdownTrigger::new();
-    let (_, mut client) = say(&server, &shutdown, &["USER bob", "PASS x"]).await;
+    let (_, mut client) = send_lines(&server, &shutdown, &["USER bob", "PASS x"]).await;
     client.write_all("TOP 1 0\r\n".repeat(COMMANDS).as_bytes()).await.unwrap();
     // There is only one thread, so this task runs as often as the session yields.
-    let mut answered = tokio::spawn(async move {
+    let mut reader = tokio::spawn(async move {
         let mut lines = client.lines();
         let mut ends = 0;
         while ends < COMMANDS {
             ends += usize::from(lines.next_line().await.unwrap().unwrap() == ".");
         }
     });
-    let mut turns = 0;
-    while !answered.is_finished() {
+    let mut yields = 0;
+    while !reader.is_finished() {
         yield_now().await;
-        turns += 1;
+        yields += 1;
     }
-    (&mut answered).await.unwrap();
-    assert!(turns >= COMMANDS, "{turns}");
+    (&mut reader).await.unwrap();
+    assert!(yields >= COMMANDS, "{yields}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_does_not_wait_for_handshakes() {
+async fn shutdown_does_not_wait_for_handshakes() {
     for implicit_tls in [true, false] {
-        let mut server = settled(&mailroom(), &Budget::new(1), Duration::from_mins(1));
+        let mut server = unshared_server(&mailroom(), &Budget::new(1), Duration::from_mins(1));
         server.context.tls = Some(Arc::new(Tls::new(Certificate::SelfSigned, &[], &[]).unwrap()));
         server.context.implicit_tls = implicit_tls;
         server.settings = Arc::new(Settings { stls: true, ..Settings::clone(&server.settings) });
         let (trigger, shutdown) = ShutdownTrigger::new();
-        let (mut silent, _) = connect(&Arc::new(server), &shutdown);
+        let (mut client, _) = connect(&Arc::new(server), &shutdown);
         if !implicit_tls {
-            silent.write_all(b"STLS\r\n").await.unwrap();
+            client.write_all(b"STLS\r\n").await.unwrap();
         }
         sleep(SOON).await;
         drop(shutdown);
@@ -255,10 +255,10 @@ async fn the_end_does_not_wait_for_handshakes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_does_not_wait_for_wrong_passwords() {
-    let mut server = settled(&mailroom(), &Budget::new(1), Duration::from_mins(1));
+async fn shutdown_does_not_wait_for_delayed_logins() {
+    let mut server = unshared_server(&mailroom(), &Budget::new(1), Duration::from_mins(1));
     server.login =
-        Arc::new(Login::new(vec![MailboxPassword { mailbox: None, password: Secret::new("right") }], locks()));
+        Arc::new(Login::new(vec![MailboxPassword { mailbox: None, password: Secret::new("right") }], auth_service()));
     let (trigger, shutdown) = ShutdownTrigger::new();
     let (mut client, _) = connect(&Arc::new(server), &shutdown);
     client.write_all("USER bob\r\nPASS wrong\r\n".repeat(15).as_bytes()).await.unwrap();
@@ -268,9 +268,9 @@ async fn the_end_does_not_wait_for_wrong_passwords() {
     // It gets a reply, and then the client has half a second to close.
     assert!(trigger.trigger_and_wait(SOON).await);
     let mut lines = client.lines();
-    for answer in ["+OK Restante ", "+OK Now ", "-ERR [AUTH] ", "-ERR [SYS/TEMP] "] {
+    for reply in ["+OK Restante ", "+OK Now ", "-ERR [AUTH] ", "-ERR [SYS/TEMP] "] {
         let line = lines.next_line().await.unwrap().unwrap();
-        assert!(line.starts_with(answer), "{line}");
+        assert!(line.starts_with(reply), "{line}");
     }
-    assert_eq!(lines.next_line().await.unwrap(), None, "the rest is not even tried");
+    assert_eq!(lines.next_line().await.unwrap(), None, "the remaining logins are not checked");
 }

@@ -52,32 +52,25 @@ enum WaitOutcome {
 impl<'a> Connection<'a> {
     pub(super) fn new(
         server: &'a Server,
-        call: AcceptedConnection<'a>,
+        connection: AcceptedConnection<'a>,
         session: &'a mut Session,
-        mut scribe: Option<&'a mut TranscriptRecorder>,
+        mut recorder: Option<&'a mut TranscriptRecorder>,
         ip: Option<IpAddr>,
     ) -> Self {
-        let scope =
-            if scribe.is_some() { Some(restante_proto::TranscriptScope::Everything) } else { call.transcript_scope() };
+        let scope = if recorder.is_some() {
+            Some(restante_proto::TranscriptScope::Everything)
+        } else {
+            connection.transcript_scope()
+        };
         if let Some(scope) = scope {
             session.start_recording(scope);
         }
-        if let Some(scribe) = &mut scribe {
-            scribe.set_tls(call.stream.tls_info());
+        if let Some(recorder) = &mut recorder {
+            recorder.set_tls(connection.stream.tls_info());
         }
         let reservation = server.message_budget.reservation();
-        let patience = Deadline::new(server.context.idle_timeout, MIN_BYTES_PER_SECOND, Instant::now());
-        Self {
-            server,
-            connection: call,
-            session,
-            recorder: scribe,
-            ip,
-            grant: None,
-            reservation,
-            deadline: patience,
-            is_receiving: false,
-        }
+        let deadline = Deadline::new(server.context.idle_timeout, MIN_BYTES_PER_SECOND, Instant::now());
+        Self { server, connection, session, recorder, ip, grant: None, reservation, deadline, is_receiving: false }
     }
 
     /// Replies that the server is busy, and closes.
@@ -89,9 +82,9 @@ impl<'a> Connection<'a> {
     /// Runs the session until it ends.
     pub(super) async fn run(mut self) -> io::Result<SessionEndReason> {
         self.session.greet();
-        let ending = loop {
-            let (used, action) = self.session.step(&self.connection.stream.input);
-            self.connection.stream.input.advance(used);
+        let end_reason = loop {
+            let (consumed, action) = self.session.step(&self.connection.stream.input);
+            self.connection.stream.input.advance(consumed);
             match action {
                 Action::Read => {
                     self.flush().await?;
@@ -112,13 +105,13 @@ impl<'a> Connection<'a> {
                 Action::Write => self.flush().await?,
                 Action::CheckSender => {
                     self.record_transcript(Instant::now());
-                    if let (Some(scribe), Some(envelope)) = (&mut self.recorder, self.session.envelope()) {
-                        scribe.record_sender(&envelope.from, self.session.parameters());
+                    if let (Some(recorder), Some(envelope)) = (&mut self.recorder, self.session.envelope()) {
+                        recorder.record_sender(&envelope.from, self.session.parameters());
                     }
                     // The session always has an envelope at this action.
                     if let Some(envelope) = self.session.envelope() {
-                        let answer = self.server.context.mailroom.check_sender(envelope).await;
-                        self.session.sender_checked(answer);
+                        let result = self.server.context.mailroom.check_sender(envelope).await;
+                        self.session.sender_checked(result);
                     }
                 }
                 Action::CheckRecipient(candidate) => {
@@ -130,14 +123,14 @@ impl<'a> Connection<'a> {
                     self.session.challenge_created(challenge);
                 }
                 Action::Authenticate { user, proof } => {
-                    let Some(answer) = self.log_in(&user, &proof).await else {
+                    let Some(result) = self.log_in(&user, &proof).await else {
                         self.session.shut_down();
                         break SessionEndReason::Shutdown;
                     };
-                    if let (Some(scribe), Ok(())) = (&mut self.recorder, &answer) {
-                        scribe.set_user(user);
+                    if let (Some(recorder), Ok(())) = (&mut self.recorder, &result) {
+                        recorder.set_user(user);
                     }
-                    self.session.authenticated(answer);
+                    self.session.authenticated(result);
                 }
                 Action::Deliver { envelope, body } => {
                     self.record_transcript(Instant::now());
@@ -148,16 +141,16 @@ impl<'a> Connection<'a> {
                 Action::StartTls => {
                     self.flush().await?;
                     self.connection = match self.connection.start_tls().await {
-                        Ok(call) => call,
-                        Err(parting) => {
-                            if let Some(scribe) = self.recorder {
-                                scribe.record_early_close(&parting);
+                        Ok(connection) => connection,
+                        Err(early_close) => {
+                            if let Some(recorder) = self.recorder {
+                                recorder.record_early_close(&early_close);
                             }
-                            return Ok(parting.ending);
+                            return Ok(early_close.end_reason);
                         }
                     };
-                    if let Some(scribe) = &mut self.recorder {
-                        scribe.set_tls(self.connection.stream.tls_info());
+                    if let Some(recorder) = &mut self.recorder {
+                        recorder.set_tls(self.connection.stream.tls_info());
                     }
                     self.session.tls_started();
                     self.grant = None;
@@ -166,27 +159,27 @@ impl<'a> Connection<'a> {
                 Action::Close => break SessionEndReason::Errors,
             }
         };
-        self.close(ending).await
+        self.close(end_reason).await
     }
 
     /// Checks a login, which may be delayed. Returns `None` if the server shuts down meanwhile.
     async fn log_in(&mut self, user: &str, proof: &Proof) -> Option<Result<(), LoginRefusal>> {
-        let Server { context: host, login, .. } = self.server;
-        let checked = tokio::select! {
+        let Server { context, login, .. } = self.server;
+        let login_result = tokio::select! {
             biased;
-            checked = login.check(user, proof, self.ip) => checked,
+            login_result = login.check(user, proof, self.ip) => login_result,
             () = self.connection.shutdown.triggered() => return None,
         };
-        host.metrics.count_login(host.protocol, checked.is_ok());
-        let denied = match checked {
+        context.metrics.count_login(context.protocol, login_result.is_ok());
+        let denied = match login_result {
             Ok(grant) => {
                 self.grant = Some(grant);
                 return Some(Ok(()));
             }
             Err(denied) => denied,
         };
-        host.metrics.count_denial(host.protocol, denied.reason);
-        login.auth().log_denial(host.protocol.name(), self.ip, &"AUTH", &denied);
+        context.metrics.count_denial(context.protocol, denied.reason);
+        login.auth().log_denial(context.protocol.name(), self.ip, &"AUTH", &denied);
         Some(Err(match denied.reason {
             restante_auth::DenialReason::TooMany => LoginRefusal::TooManyFailures,
             restante_auth::DenialReason::Scope => LoginRefusal::NotPermitted,
@@ -196,48 +189,48 @@ impl<'a> Connection<'a> {
 
     /// Checks a recipient with the mailroom and passes the result to the session.
     async fn check_recipient(&mut self, candidate: Address) {
-        let host = &self.server.context;
+        let context = &self.server.context;
         // The session always has an envelope at this action.
         let Some(envelope) = self.session.envelope() else { return };
         let grant = self.grant.as_ref();
         let is_permitted = |mailbox: &MailboxName| grant.is_none_or(|grant| grant.allows(Scope::Write, mailbox));
-        let answer = host.mailroom.check_recipient(envelope, candidate, is_permitted).await;
-        match &answer {
+        let result = context.mailroom.check_recipient(envelope, candidate, is_permitted).await;
+        match &result {
             Ok(recipient) => {
-                if let Some(scribe) = &mut self.recorder {
-                    scribe.record_recipient(&recipient.address, self.session.parameters());
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.record_recipient(&recipient.address, self.session.parameters());
                 }
             }
             Err(RecipientRefusal::NotPermitted) => {
                 let denied = Denied::new(grant.and_then(Grant::name), restante_auth::DenialReason::Mailbox);
-                host.metrics.count_denial(host.protocol, denied.reason);
-                self.server.login.auth().log_denial(host.protocol.name(), self.ip, &"RCPT", &denied);
+                context.metrics.count_denial(context.protocol, denied.reason);
+                self.server.login.auth().log_denial(context.protocol.name(), self.ip, &"RCPT", &denied);
             }
             Err(_) => {}
         }
-        self.session.recipient_checked(answer);
+        self.session.recipient_checked(result);
     }
 
     async fn deliver(&mut self, envelope: &Envelope, body: Bytes) -> Result<(), StoreRefusal> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let outcome = self.server.context.mailroom.deliver(envelope, body).await;
-        self.server.context.metrics.observe_delivery(begun.elapsed());
+        self.server.context.metrics.observe_delivery(started.elapsed());
         match outcome {
             Ok(DeliveryOutcome::Stored(copies)) => {
                 for copy in &copies {
-                    tracing::debug!(session = self.connection.session_name, mailbox = %copy.mailbox, id = %copy.id, "stored");
+                    tracing::debug!(session = self.connection.session_name, mailbox = %copy.mailbox, id = %copy.id, "message stored");
                 }
-                if let Some(scribe) = &mut self.recorder {
-                    scribe.record_stored(copies);
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.record_stored(copies);
                 }
                 Ok(())
             }
             Ok(DeliveryOutcome::Discarded) => {
-                tracing::debug!(session = self.connection.session_name, "discarded");
+                tracing::debug!(session = self.connection.session_name, "message discarded");
                 Ok(())
             }
             Err(error) => {
-                self.connection.log_store_error("mail could not be stored", &error);
+                self.connection.log_store_error("cannot store message", &error);
                 Err(store_refusal(&error))
             }
         }
@@ -246,22 +239,22 @@ impl<'a> Connection<'a> {
     /// Waits for input within the client's time. Within a message it first waits until memory for the received data is
     /// reserved. This is the back-pressure on all messages in transfer.
     async fn read(&mut self) -> io::Result<WaitOutcome> {
-        let between_mails = self.session.envelope().is_none();
-        if between_mails && self.connection.shutdown.is_triggered() {
+        let is_between_messages = self.session.envelope().is_none();
+        if is_between_messages && self.connection.shutdown.is_triggered() {
             return Ok(WaitOutcome::Shutdown);
         }
         let before = Instant::now();
-        let receiving = self.session.buffered_bytes();
+        let buffered = self.session.buffered_bytes();
         // A message in progress may be finished, but only within the grace period.
-        let grace = if between_mails { Duration::ZERO } else { SHUTDOWN_GRACE_PERIOD };
+        let grace_period = if is_between_messages { Duration::ZERO } else { SHUTDOWN_GRACE_PERIOD };
         tokio::select! {
             biased;
-            granted = timeout_at(before + self.server.context.idle_timeout, self.reservation.adjust_to(receiving)) => {
-                if granted.is_err() {
+            reserved = timeout_at(before + self.server.context.idle_timeout, self.reservation.adjust_to(buffered)) => {
+                if reserved.is_err() {
                     return Ok(WaitOutcome::NoMemory);
                 }
             }
-            () = self.connection.shutdown.triggered_for(grace) => return Ok(WaitOutcome::Shutdown),
+            () = self.connection.shutdown.triggered_for(grace_period) => return Ok(WaitOutcome::Shutdown),
         }
         let now = Instant::now();
         self.deadline.extend(now - before);
@@ -272,25 +265,25 @@ impl<'a> Connection<'a> {
             self.deadline.restart(now);
         }
         let deadline = self.deadline.expires_at(now, transferred.unwrap_or(0));
-        if receiving > 0 {
+        if buffered > 0 {
             self.connection.stream.reserve_input(MESSAGE_BUFFER_BYTES);
         } else {
             self.connection.stream.reserve_idle_input(COMMAND_BUFFER_BYTES);
         }
         tokio::select! {
             biased;
-            heard = self.connection.stream.read(deadline) => heard.map(WaitOutcome::Read),
-            () = self.connection.shutdown.triggered_for(grace) => Ok(WaitOutcome::Shutdown),
+            outcome = self.connection.stream.read(deadline) => outcome.map(WaitOutcome::Read),
+            () = self.connection.shutdown.triggered_for(grace_period) => Ok(WaitOutcome::Shutdown),
         }
     }
 
     /// Records the lines so far: before an action that may take long, and before replies are written.
     fn record_transcript(&mut self, now: Instant) {
-        let Some(dialogue) = self.session.transcript() else { return };
-        self.connection.log_transcript(dialogue);
+        let Some(transcript) = self.session.transcript() else { return };
+        self.connection.log_transcript(transcript);
         match &mut self.recorder {
-            Some(scribe) => scribe.record_transcript(self.session, now),
-            None => dialogue.clear(),
+            Some(recorder) => recorder.record_transcript(self.session, now),
+            None => transcript.clear(),
         }
     }
 
@@ -312,9 +305,9 @@ impl<'a> Connection<'a> {
     }
 
     /// Writes the remaining replies and closes.
-    async fn close(mut self, ending: SessionEndReason) -> io::Result<SessionEndReason> {
+    async fn close(mut self, end_reason: SessionEndReason) -> io::Result<SessionEndReason> {
         self.flush().await?;
-        Ok(self.connection.close(ending).await)
+        Ok(self.connection.close(end_reason).await)
     }
 }
 

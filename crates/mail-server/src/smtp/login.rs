@@ -20,8 +20,8 @@ pub struct Login {
 
 impl Login {
     /// Creates a checker for these credentials and accounts.
-    pub fn new(credentials: Vec<Credential>, locks: Arc<AuthService>) -> Self {
-        Self { credentials, auth: locks }
+    pub fn new(credentials: Vec<Credential>, auth: Arc<AuthService>) -> Self {
+        Self { credentials, auth }
     }
 
     /// Returns the accounts, which also log denials.
@@ -35,14 +35,14 @@ impl Login {
         if self.credentials.is_empty() && !self.auth.is_enabled() {
             return Ok(Grant::EVERYTHING);
         }
-        let is_right = || self.matches_credentials(user, proof);
-        let holder = self.credentials.iter().any(|known| known.user == user).then_some(user);
+        let matches = || self.matches_credentials(user, proof);
+        let configured_user = self.credentials.iter().any(|credential| credential.user == user).then_some(user);
         // A hashed password cannot be compared with a digest.
         let secret = match proof {
             Proof::Password(password) => Some(password.expose()),
             Proof::CramMd5 { .. } => None,
         };
-        let configured = ConfiguredLogin { setting: "smtp.credentials", user: holder, matches: &is_right };
+        let configured = ConfiguredLogin { setting: "smtp.credentials", user: configured_user, matches: &matches };
         let grant = self.auth.authenticator.check_configured(user, secret, ip.into(), &configured).await?;
         if grant.allows_somewhere(Scope::Write) {
             Ok(grant)
@@ -58,15 +58,15 @@ impl Login {
 
     /// Returns whether `smtp.credentials` has this user and password. Takes the same time whichever character is wrong.
     fn matches_credentials(&self, user: &str, proof: &Proof) -> bool {
-        let same = |known: &Credential| {
-            verify_slices_are_equal(known.user.as_bytes(), user.as_bytes()).is_ok() & verify(known, proof)
+        let is_match = |credential: &Credential| {
+            verify_slices_are_equal(credential.user.as_bytes(), user.as_bytes()).is_ok() & verify(credential, proof)
         };
-        self.credentials.iter().fold(false, |found, known| found | same(known))
+        self.credentials.iter().fold(false, |found, credential| found | is_match(credential))
     }
 }
 
-fn verify(known: &Credential, proof: &Proof) -> bool {
-    let password = known.password.expose().as_bytes();
+fn verify(credential: &Credential, proof: &Proof) -> bool {
+    let password = credential.password.expose().as_bytes();
     match proof {
         Proof::Password(given) => verify_slices_are_equal(password, given.expose().as_bytes()).is_ok(),
         Proof::CramMd5 { challenge, digest } => cram_md5_digest(password, challenge)
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn digests_of_the_settings() {
+    async fn checks_passwords_and_digests() {
         // The example of RFC 2195 section 2.
         let challenge = "<1896.697170952@postoffice.reston.mci.net>";
         let digest = 0xb913_a602_c7ed_a7a4_95b4_e6e7_334d_3890_u128.to_be_bytes();
@@ -98,14 +98,14 @@ mod tests {
         assert!(login.can_verify_digests());
         let digest_of = |challenge: &str| Proof::CramMd5 { challenge: challenge.to_owned(), digest };
         let password = Proof::Password(Secret::new("tanstaaftanstaaf"));
-        for (user, proof, is_right) in [
+        for (user, proof, is_accepted) in [
             ("tim", digest_of(challenge), true),
             ("tim", password, true),
             ("tim", digest_of("<another>"), false),
             ("eve", digest_of(challenge), false),
             ("bob", digest_of(challenge), false),
         ] {
-            assert_eq!(login.check(user, &proof, None).await.is_ok(), is_right, "{user} {proof:?}");
+            assert_eq!(login.check(user, &proof, None).await.is_ok(), is_accepted, "{user} {proof:?}");
         }
     }
 }

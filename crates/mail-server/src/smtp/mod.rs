@@ -40,32 +40,32 @@ impl Server {
         shutdown: Shutdown,
     ) {
         let name = self.context.next_session_name(ip);
-        let mut scribe = self
+        let mut recorder = self
             .context
             .mailroom
             .journal()
             .map(|journal| TranscriptRecorder::start(journal, self.settings.dialect, ip));
-        let ended = match self.context.accept(stream, admission.is_ok(), shutdown, &name).await {
-            Ok(call) => {
-                let mut session = Session::new(self.settings.clone(), ip, call.stream.is_tls());
-                let connection = Connection::new(&self, call, &mut session, scribe.as_mut(), ip);
-                let ended = if admission.is_ok() { connection.run().await } else { connection.refuse().await };
+        let outcome = match self.context.accept(stream, admission.is_ok(), shutdown, &name).await {
+            Ok(accepted) => {
+                let mut session = Session::new(self.settings.clone(), ip, accepted.stream.is_tls());
+                let connection = Connection::new(&self, accepted, &mut session, recorder.as_mut(), ip);
+                let outcome = if admission.is_ok() { connection.run().await } else { connection.refuse().await };
                 session.disconnected();
-                if let Some(scribe) = &mut scribe {
-                    scribe.record_transcript(&mut session, Instant::now());
+                if let Some(recorder) = &mut recorder {
+                    recorder.record_transcript(&mut session, Instant::now());
                 }
-                ended
+                outcome
             }
-            Err(parting) => {
-                if let Some(scribe) = &mut scribe {
-                    scribe.record_early_close(&parting);
+            Err(early_close) => {
+                if let Some(recorder) = &mut recorder {
+                    recorder.record_early_close(&early_close);
                 }
-                Ok(parting.ending)
+                Ok(early_close.end_reason)
             }
         };
-        let ending = self.context.session_ended(&name, ended);
-        if let Some(scribe) = scribe {
-            scribe.finish(ending);
+        let end_reason = self.context.session_ended(&name, outcome);
+        if let Some(recorder) = recorder {
+            recorder.finish(end_reason);
         }
     }
 }

@@ -60,12 +60,13 @@ impl TranscriptRecorder {
             smtp::Dialect::Smtp => Dialect::Smtp,
             smtp::Dialect::Lmtp => Dialect::Lmtp,
         };
-        let cover = SessionInfo { dialect, client, helo: None, tls: None, user: None, started, end: None, refusals: 0 };
+        let session_info =
+            SessionInfo { dialect, client, helo: None, tls: None, user: None, started, end: None, refusals: 0 };
         Self {
             session: journal.start_session(started),
             journal: journal.clone(),
             started: Instant::now(),
-            session_info: Arc::new(cover),
+            session_info: Arc::new(session_info),
             chunk_number: 0,
             lines: TranscriptLines::default(),
             open_transaction: None,
@@ -75,8 +76,8 @@ impl TranscriptRecorder {
     }
 
     /// Records the TLS version and cipher suite.
-    pub(super) fn set_tls(&mut self, agreed: Option<TlsInfo>) {
-        if let Some(TlsInfo { version, cipher }) = agreed {
+    pub(super) fn set_tls(&mut self, tls_info: Option<TlsInfo>) {
+        if let Some(TlsInfo { version, cipher }) = tls_info {
             self.session_info_mut().tls = Some(Tls { version: Cow::Borrowed(version), cipher });
         }
     }
@@ -88,23 +89,23 @@ impl TranscriptRecorder {
 
     /// Records the sender of the current transaction.
     pub(super) fn record_sender(&mut self, from: &ReversePath, parameters: &str) {
-        if let Some(mail) = &mut self.open_transaction {
-            mail.from = reverse_path_text(from);
-            parameters.clone_into(&mut mail.parameters);
+        if let Some(transaction) = &mut self.open_transaction {
+            transaction.from = reverse_path_text(from);
+            parameters.clone_into(&mut transaction.parameters);
         }
     }
 
     /// Records an accepted recipient.
     pub(super) fn record_recipient(&mut self, to: &Address, parameters: &str) {
-        if let Some(mail) = &mut self.open_transaction {
-            mail.to.push(Recipient { address: to.text(), parameters: parameters.to_owned() });
+        if let Some(transaction) = &mut self.open_transaction {
+            transaction.to.push(Recipient { address: to.text(), parameters: parameters.to_owned() });
         }
     }
 
     /// Records where the message is stored.
     pub(super) fn record_stored(&mut self, copies: Vec<Summary>) {
-        if let Some(mail) = &mut self.open_transaction {
-            mail.messages = copies.into_iter().map(|copy| (copy.mailbox, copy.id)).collect();
+        if let Some(transaction) = &mut self.open_transaction {
+            transaction.messages = copies.into_iter().map(|copy| (copy.mailbox, copy.id)).collect();
         }
     }
 
@@ -114,18 +115,18 @@ impl TranscriptRecorder {
         if let Some(helo) = session.take_helo() {
             self.session_info_mut().helo = Some(helo);
         }
-        let Some(dialogue) = session.transcript() else { return };
+        let Some(transcript) = session.transcript() else { return };
         self.elapsed_micros = to_micros(now.duration_since(self.started));
-        for line in dialogue.lines() {
+        for line in transcript.lines() {
             self.push_line(&line);
         }
-        dialogue.clear();
+        transcript.clear();
     }
 
     /// Records that the connection was closed early.
-    pub(super) fn record_early_close(&mut self, EarlyClose { ending, error: why }: &EarlyClose) {
+    pub(super) fn record_early_close(&mut self, EarlyClose { end_reason, error }: &EarlyClose) {
         self.elapsed_micros = to_micros(self.started.elapsed());
-        let text = match (ending, why) {
+        let text = match (end_reason, error) {
             (_, Some(error)) => format!("(the TLS handshake failed: {error})"),
             (SessionEndReason::Refused, None) => "(too many connections: closed before the TLS handshake)".to_owned(),
             (_, None) => return,
@@ -135,9 +136,9 @@ impl TranscriptRecorder {
     }
 
     /// Writes the last chunk, with the end of the session.
-    pub(super) fn finish(mut self, ending: SessionEndReason) {
+    pub(super) fn finish(mut self, end_reason: SessionEndReason) {
         self.elapsed_micros = to_micros(self.started.elapsed());
-        let end = SessionEnd { at: Some(self.last_line_time()), reason: Cow::Borrowed(ending.label()) };
+        let end = SessionEnd { at: Some(self.last_line_time()), reason: Cow::Borrowed(end_reason.label()) };
         self.session_info_mut().end = Some(end);
         self.write_chunk(TransactionStage::Abandoned, None);
     }
@@ -157,8 +158,8 @@ impl TranscriptRecorder {
         self.lines.push(TranscriptLine { micros: self.elapsed_micros, side, text: line.text });
         if line.is_refusal {
             self.session_info_mut().refusals += 1;
-            if let Some(mail) = &mut self.open_transaction {
-                mail.refusal = Some(line.text.into());
+            if let Some(transaction) = &mut self.open_transaction {
+                transaction.refusal = Some(line.text.into());
             }
         }
         if let Some(stage @ (TransactionStage::Accepted | TransactionStage::Refused | TransactionStage::Abandoned)) =
@@ -178,8 +179,10 @@ impl TranscriptRecorder {
         if stage == TransactionStage::Accepted && self.accepted_reply.as_deref() != reply {
             self.accepted_reply = reply.map(Into::into);
         }
-        let transaction =
-            self.open_transaction.take().map(|mail| mail.into_transaction(stage, self.accepted_reply.as_ref()));
+        let transaction = self
+            .open_transaction
+            .take()
+            .map(|transaction| transaction.into_transaction(stage, self.accepted_reply.as_ref()));
         self.journal.append(Chunk {
             session: self.session,
             number: self.chunk_number,
@@ -207,11 +210,11 @@ impl TranscriptRecorder {
 impl OpenTransaction {
     /// Completes the transaction. A message that the client abandoned because no recipient was accepted counts as
     /// refused.
-    fn into_transaction(self, stage: TransactionStage, accepted: Option<&Arc<str>>) -> Transaction {
+    fn into_transaction(self, stage: TransactionStage, accepted_reply: Option<&Arc<str>>) -> Transaction {
         let Self { from, parameters, to, messages, refusal } = self;
         let (outcome, reply) = match stage {
-            TransactionStage::Accepted if messages.is_empty() => (Outcome::Discarded, accepted.cloned()),
-            TransactionStage::Accepted => (Outcome::Stored, accepted.cloned()),
+            TransactionStage::Accepted if messages.is_empty() => (Outcome::Discarded, accepted_reply.cloned()),
+            TransactionStage::Accepted => (Outcome::Stored, accepted_reply.cloned()),
             TransactionStage::Refused => (Outcome::Refused, refusal),
             TransactionStage::Started | TransactionStage::Abandoned if to.is_empty() && refusal.is_some() => {
                 (Outcome::Refused, refusal)
@@ -223,7 +226,7 @@ impl OpenTransaction {
     }
 }
 
-fn to_micros(time: Duration) -> u64 {
+fn to_micros(duration: Duration) -> u64 {
     // Avoids the 128-bit division of `as_micros`.
-    time.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(time.subsec_micros()))
+    duration.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(duration.subsec_micros()))
 }
