@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_is_counted_in_a_place_of_its_own() {
+    fn counts_each_reason_separately() {
         let denials = Denials::default();
         for (index, reason) in DenialReason::ALL.into_iter().enumerate() {
             assert_eq!(reason as usize, index);

@@ -144,7 +144,7 @@ impl Metrics {
 
     /// Takes a sample. If the store does not respond, the last known values are used.
     fn sample(&self, counts: &Counts, usage: Option<Usage>) -> Sample {
-        let last = self.history.last();
+        let previous = self.history.last();
         let errors = [RefusalReason::StoreFull, RefusalReason::StoreFailed]
             .map(|reason| self.refusal_count(reason))
             .iter()
@@ -156,8 +156,8 @@ impl Metrics {
             errors,
             warnings: refusals.saturating_sub(errors),
             deletes: counts.deleted_by(DeletionCause::Age),
-            retained: usage.map_or(last.retained, |usage| usage.messages),
-            size: usage.map_or(last.size, |usage| usage.bytes),
+            retained: usage.map_or(previous.retained, |usage| usage.messages),
+            size: usage.map_or(previous.size, |usage| usage.bytes),
         }
     }
 
@@ -180,8 +180,8 @@ impl History {
     }
 
     /// Returns one value of every sample, separated by commas.
-    fn comma_separated(&self, number: fn(&Sample) -> u64) -> String {
-        let texts: Vec<String> = self.samples().iter().map(|sample| number(sample).to_string()).collect();
+    fn comma_separated(&self, value: fn(&Sample) -> u64) -> String {
+        let texts: Vec<String> = self.samples().iter().map(|sample| value(sample).to_string()).collect();
         texts.join(",")
     }
 
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_hour_is_remembered() {
+    fn keeps_the_samples_of_one_hour() {
         let history = History::default();
         assert_eq!(history.comma_separated(|sample| sample.received), "");
         for received in 1..=100 {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_sample_is_taken_every_minute() {
+    async fn takes_a_sample_every_minute() {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
         let metrics = Metrics::default();

@@ -152,8 +152,8 @@ impl Metrics {
     }
 
     /// Counts a login.
-    pub fn count_login(&self, protocol: Protocol, accepted: bool) {
-        self.counters(protocol).logins.count(accepted);
+    pub fn count_login(&self, protocol: Protocol, is_accepted: bool) {
+        self.counters(protocol).logins.count(is_accepted);
     }
 
     /// Counts a denied request or login.
@@ -162,8 +162,8 @@ impl Metrics {
     }
 
     /// Counts the end of a session of a mail protocol.
-    pub fn count_session_end(&self, protocol: Protocol, ending: SessionEndReason) {
-        self.counters(protocol).session_ends.count(ending);
+    pub fn count_session_end(&self, protocol: Protocol, end_reason: SessionEndReason) {
+        self.counters(protocol).session_ends.count(end_reason);
     }
 
     /// Counts a refusal over SMTP or LMTP.
@@ -172,13 +172,13 @@ impl Metrics {
     }
 
     /// Records the duration of a search, whatever it found.
-    pub fn observe_search(&self, took: Duration) {
-        self.search_seconds.observe(took.as_secs_f64());
+    pub fn observe_search(&self, duration: Duration) {
+        self.search_seconds.observe(duration.as_secs_f64());
     }
 
     /// Records the duration of a delivery, whatever its outcome.
-    pub fn observe_delivery(&self, took: Duration) {
-        self.delivery_seconds.observe(took.as_secs_f64());
+    pub fn observe_delivery(&self, duration: Duration) {
+        self.delivery_seconds.observe(duration.as_secs_f64());
     }
 
     fn counters(&self, protocol: Protocol) -> &ProtocolCounters {

@@ -69,15 +69,15 @@ impl ProcFiles {
 
 impl ProcessStats {
     /// Reads the statistics.
-    pub(super) fn read(started: Timestamp, sources: &ProcFiles) -> Self {
+    pub(super) fn read(started: Timestamp, proc_files: &ProcFiles) -> Self {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         #[expect(clippy::cast_precision_loss, reason = "seconds since 1970, and the processor's, are far below 2^52")]
         let seconds = |whole: i64, nanos: i64| whole as f64 + nanos as f64 / 1e9;
         Self {
             started: seconds(started.as_second(), started.subsec_nanosecond().into()),
             cpu_seconds: seconds(cpu.tv_sec, cpu.tv_nsec),
-            resident_bytes: sources.resident_bytes(),
-            open_files: sources.open_files(),
+            resident_bytes: proc_files.resident_bytes(),
+            open_files: proc_files.open_files(),
             max_files: getrlimit(Resource::Nofile).current,
         }
     }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resident_memory() {
+    fn parses_resident_memory() {
         let table = [
             ("Name:\trestante\nVmRSS:\t    5120 kB\nRssAnon:\t  12 kB\n", Some(5120 * 1024)),
             ("Name:\tkthreadd\n", None),

@@ -42,14 +42,14 @@ pub(super) type ResponseKey = (&'static str, u16);
 
 impl Requests {
     /// Returns the route of a template below a base path, or the route of requests without a matching template.
-    pub fn route(&self, template: Option<&str>, base: &str) -> Arc<Route> {
+    pub fn route(&self, template: Option<&str>, base_path: &str) -> Arc<Route> {
         let Some(template) = template else { return self.other.clone() };
-        let known = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(route) = known.by_template.get(template) {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(route) = table.by_template.get(template) {
             return route.clone();
         }
-        drop(known);
-        self.table.write().unwrap_or_else(PoisonError::into_inner).get_or_insert(template, base)
+        drop(table);
+        self.table.write().unwrap_or_else(PoisonError::into_inner).get_or_insert(template, base_path)
     }
 
     /// Returns all routes that were requested, ordered by name.
@@ -70,8 +70,8 @@ impl Default for Requests {
 }
 
 impl RouteTable {
-    fn get_or_insert(&mut self, template: &str, base: &str) -> Arc<Route> {
-        let name = match template.strip_prefix(base).unwrap_or(template) {
+    fn get_or_insert(&mut self, template: &str, base_path: &str) -> Arc<Route> {
+        let name = match template.strip_prefix(base_path).unwrap_or(template) {
             "" => "/",
             name => name,
         };
@@ -92,8 +92,8 @@ impl Route {
     }
 
     /// Counts a response that was sent after this duration.
-    pub fn count_response(&self, method: &'static str, status: StatusCode, after: Duration) {
-        self.seconds.observe(after.as_secs_f64());
+    pub fn count_response(&self, method: &'static str, status: StatusCode, duration: Duration) {
+        self.seconds.observe(duration.as_secs_f64());
         *self.responses.lock().unwrap_or_else(PoisonError::into_inner).entry((method, status.as_u16())).or_default() +=
             1;
     }
@@ -125,13 +125,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_route_is_one_with_the_base_path_and_without() {
+    fn routes_with_and_without_the_base_path_are_counted_together() {
         let requests = Requests::default();
-        let after = Duration::from_millis(1);
+        let duration = Duration::from_millis(1);
         for template in ["/livez", "/mail/livez", "/mail/livez", "/mail", "/mail/", "/"] {
-            requests.route(Some(template), "/mail").count_response("GET", StatusCode::OK, after);
+            requests.route(Some(template), "/mail").count_response("GET", StatusCode::OK, duration);
         }
-        requests.route(None, "/mail").count_response("GET", StatusCode::NOT_FOUND, after);
+        requests.route(None, "/mail").count_response("GET", StatusCode::NOT_FOUND, duration);
         let counted: Vec<_> = requests.routes().iter().map(|route| (route.name.clone(), route.responses())).collect();
         let expected: [(Box<str>, BTreeMap<ResponseKey, u64>); 3] = [
             ("/".into(), [(("GET", 200), 3)].into()),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_that_somebody_made_up_are_all_one() {
+    fn unknown_methods_share_a_label() {
         for (method, expected) in [("GET", "GET"), ("DELETE", "DELETE"), ("get", "other"), ("BREW", "other")] {
             assert_eq!(method_label(&Method::from_bytes(method.as_bytes()).unwrap()), expected);
         }

@@ -58,121 +58,125 @@ impl Scrape {
         Ok(text)
     }
 
-    fn write_mail(&self, page: &mut ExpositionWriter<'_>) -> Result {
+    fn write_mail(&self, writer: &mut ExpositionWriter<'_>) -> Result {
         let counts = &self.counts;
-        page.counter(
+        writer.counter(
             "restante_messages_received_total",
-            "Messages that were taken in, whether they were kept or not.",
+            "Messages that were accepted, stored or not.",
             counts.received,
         )?;
-        page.counter(
-            "restante_received_bytes_total",
-            "Bytes of the messages that were taken in.",
-            counts.received_bytes,
-        )?;
-        page.counter(
+        writer.counter("restante_received_bytes_total", "Bytes of the accepted messages.", counts.received_bytes)?;
+        writer.counter(
             "restante_messages_stored_total",
-            "Copies of messages that were put into mailboxes.",
+            "Copies of messages that were stored in mailboxes.",
             counts.stored,
         )?;
-        page.counter(
+        writer.counter(
             "restante_messages_discarded_total",
-            "Messages that were taken in and not kept, because policy or a script wanted it so.",
+            "Messages that were accepted and discarded by the policy or a script.",
             counts.discarded,
         )?;
-        page.counters(
+        writer.counters(
             "restante_messages_rejected_total",
-            "Replies that refused a sender, a recipient, a mail or a command over SMTP or LMTP, by reason.",
+            "SMTP and LMTP replies that refused a sender, a recipient, a message or a command, by reason.",
             RefusalReason::ALL.map(|reason| ([("reason", reason.label())], self.metrics.refusal_count(reason))),
         )?;
-        page.counters(
+        writer.counters(
             "restante_messages_deleted_total",
-            "Messages that were deleted, by cause; limit is the cap of a mailbox or the bound of the store.",
+            "Deleted messages, by cause; limit is the limit of a mailbox or of the store.",
             DeletionCause::ALL.map(|cause| ([("cause", cause_label(cause))], counts.deleted_by(cause))),
         )?;
-        page.histogram(
+        writer.histogram(
             "restante_delivery_seconds",
-            "Time from the end of a mail to the store's answer.",
+            "Time from the end of a message to the response of the store.",
             &self.metrics.delivery_seconds,
         )
     }
 
-    fn write_store(&self, page: &mut ExpositionWriter<'_>) -> Result {
-        page.gauge("restante_store_up", "Whether the store answers (1) or not (0).", u64::from(self.usage.is_some()))?;
+    fn write_store(&self, writer: &mut ExpositionWriter<'_>) -> Result {
+        writer.gauge(
+            "restante_store_up",
+            "Whether the store responds (1) or not (0).",
+            u64::from(self.usage.is_some()),
+        )?;
         if let Some(usage) = &self.usage {
-            page.gauge("restante_store_messages", "Messages in all mailboxes.", usage.messages)?;
-            page.gauge("restante_store_bytes", "Bytes of the messages, those in several mailboxes once.", usage.bytes)?;
-            page.gauge("restante_store_mailboxes", "Mailboxes that hold something.", usage.mailboxes)?;
+            writer.gauge("restante_store_messages", "Messages in all mailboxes.", usage.messages)?;
+            writer.gauge(
+                "restante_store_bytes",
+                "Bytes of the messages; a message in several mailboxes counts once.",
+                usage.bytes,
+            )?;
+            writer.gauge("restante_store_mailboxes", "Mailboxes that are not empty.", usage.mailboxes)?;
         }
         let period = self.metrics.retention_period.map_or(0.0, |period| period.as_secs_f64());
-        page.gauge("restante_retention_period_seconds", "How long mail is kept; 0 is for ever.", period)?;
-        page.gauge(
+        writer.gauge("restante_retention_period_seconds", "How long messages are kept; 0 means for ever.", period)?;
+        writer.gauge(
             "restante_retention_lag_seconds",
-            "How late the mail was that retention removed last; 0 once it is done with everything that was due.",
+            "How late retention deleted the last expired message; 0 if no message was overdue in the last round.",
             self.counts.retention_lag.as_secs_f64(),
         )?;
         let completed = self.counts.retention_completed.map_or(0, Timestamp::as_second);
-        page.gauge(
+        writer.gauge(
             "restante_retention_completed_timestamp_seconds",
-            "When retention was last done with everything that was due; 0 is never.",
+            "When the last retention round completed; 0 means never.",
             completed,
         )
     }
 
-    fn write_connections(&self, page: &mut ExpositionWriter<'_>) -> Result {
-        let of_all = |count: fn(&ProtocolCounters) -> u64| {
+    fn write_connections(&self, writer: &mut ExpositionWriter<'_>) -> Result {
+        let for_all_protocols = |count: fn(&ProtocolCounters) -> u64| {
             Protocol::ALL.map(|protocol| ([("protocol", protocol.label())], count(self.metrics.counters(protocol))))
         };
-        page.gauges(
+        writer.gauges(
             "restante_connections",
-            "Connections that are open.",
-            of_all(|counters| counters.connections.open_now()),
+            "Open connections.",
+            for_all_protocols(|counters| counters.connections.open_now()),
         )?;
-        page.counters(
+        writer.counters(
             "restante_connections_accepted_total",
-            "Connections that were accepted.",
-            of_all(|counters| counters.connections.accepted_total()),
+            "Accepted connections.",
+            for_all_protocols(|counters| counters.connections.accepted_total()),
         )?;
-        page.counters(
+        writer.counters(
             "restante_connections_refused_total",
-            "Connections, and requests of clients behind proxies, that were beyond the limits.",
-            of_all(|counters| counters.connections.refused_total()),
+            "Connections, and requests of clients behind proxies, that were refused because of a limit.",
+            for_all_protocols(|counters| counters.connections.refused_total()),
         )?;
-        page.counters(
+        writer.counters(
             "restante_proxy_headers_total",
-            "PROXY headers that were due, by what became of them.",
+            "Required PROXY headers, by outcome.",
             Protocol::ALL.into_iter().flat_map(|protocol| {
                 let connections = self.metrics.connections(protocol);
-                let labels = |header| [("protocol", protocol.label()), ("outcome", proxy_header_label(header))];
-                ProxyHeaderOutcome::ALL.map(|header| (labels(header), connections.proxy_headers_total(header)))
+                let labels = |outcome| [("protocol", protocol.label()), ("outcome", proxy_header_label(outcome))];
+                ProxyHeaderOutcome::ALL.map(|outcome| (labels(outcome), connections.proxy_headers_total(outcome)))
             }),
         )?;
-        page.counters(
+        writer.counters(
             "restante_tls_handshakes_total",
             "TLS handshakes, by outcome.",
             self.attempts(Protocol::ALL.into_iter(), |counters| &counters.handshakes),
         )?;
-        page.counters(
+        writer.counters(
             "restante_logins_total",
             "Logins, by outcome.",
             self.attempts(mail_protocols(), |counters| &counters.logins),
         )?;
-        page.counters(
+        writer.counters(
             "restante_denials_total",
-            "Requests and logins that were denied, by reason.",
+            "Denied requests and logins, by reason.",
             Protocol::ALL.into_iter().flat_map(|protocol| {
                 let denials = &self.metrics.counters(protocol).denials;
                 let labels = |reason| [("protocol", protocol.label()), ("reason", denials::reason_label(reason))];
                 denials::DenialReason::ALL.map(|reason| (labels(reason), denials.total(reason)))
             }),
         )?;
-        page.counters(
+        writer.counters(
             "restante_sessions_ended_total",
-            "Sessions over SMTP, LMTP and POP3 that have ended, by how.",
+            "Ended SMTP, LMTP and POP3 sessions, by outcome.",
             mail_protocols().flat_map(|protocol| {
-                let endings = &self.metrics.counters(protocol).session_ends;
-                let labels = |ending: SessionEndReason| [("protocol", protocol.label()), ("outcome", ending.label())];
-                SessionEndReason::ALL.map(|ending| (labels(ending), endings.total(ending)))
+                let session_ends = &self.metrics.counters(protocol).session_ends;
+                let labels = |reason: SessionEndReason| [("protocol", protocol.label()), ("outcome", reason.label())];
+                SessionEndReason::ALL.map(|reason| (labels(reason), session_ends.total(reason)))
             }),
         )
     }
@@ -180,49 +184,53 @@ impl Scrape {
     fn attempts(
         &self,
         protocols: impl Iterator<Item = Protocol>,
-        of: fn(&ProtocolCounters) -> &Attempts,
+        select: fn(&ProtocolCounters) -> &Attempts,
     ) -> impl Iterator<Item = ([(&'static str, &'static str); 2], u64)> {
         protocols.flat_map(move |protocol| {
-            let attempts = of(self.metrics.counters(protocol));
+            let attempts = select(self.metrics.counters(protocol));
             let labels = |outcome| [("protocol", protocol.label()), ("outcome", outcome)];
             [(labels("ok"), attempts.ok.load(Relaxed)), (labels("failed"), attempts.failed.load(Relaxed))]
         })
     }
 
-    fn write_http(&self, page: &mut ExpositionWriter<'_>) -> Result {
+    fn write_http(&self, writer: &mut ExpositionWriter<'_>) -> Result {
         let routes = self.metrics.requests.routes();
-        let answers = routes.iter().flat_map(|route| {
+        let responses = routes.iter().flat_map(|route| {
             let labels = |method: &str, status: u16| {
                 [("method", method.to_owned()), ("route", route.name().to_owned()), ("status", status.to_string())]
             };
             route.responses().into_iter().map(move |((method, status), count)| (labels(method, status), count))
         });
-        page.counters("restante_http_requests_total", "Requests that were answered.", answers)?;
-        page.histograms(
+        writer.counters("restante_http_requests_total", "Requests that got a response.", responses)?;
+        writer.histograms(
             "restante_http_request_seconds",
-            "Time from the header of a request to the header of its answer.",
+            "Time from the header of a request to the header of its response.",
             routes.iter().map(|route| ([("route", route.name())], route.seconds())),
         )?;
         let monitors = &self.metrics.monitors;
-        page.gauges(
+        writer.gauges(
             "restante_monitors",
-            "Readers of the live monitor.",
+            "Clients of the live monitor.",
             [
                 ([("kind", "websocket")], monitors.websockets.load(Relaxed)),
                 ([("kind", "sse")], monitors.streams.load(Relaxed)),
             ],
         )?;
-        page.counter(
+        writer.counter(
             "restante_monitors_lagged_total",
-            "Readers of the live monitor that were sent away because they fell behind.",
+            "Clients of the live monitor that were disconnected because they fell behind.",
             monitors.lagged.load(Relaxed),
         )
     }
 
-    fn write_script(&self, page: &mut ExpositionWriter<'_>) -> Result {
+    fn write_script(&self, writer: &mut ExpositionWriter<'_>) -> Result {
         let script = &self.extensions.script;
-        page.gauge("restante_script_loaded", "Whether there is a script (1) or not (0).", u64::from(script.loaded))?;
-        page.counters(
+        writer.gauge(
+            "restante_script_loaded",
+            "Whether a script is loaded (1) or not (0).",
+            u64::from(script.loaded),
+        )?;
+        writer.counters(
             "restante_script_calls_total",
             "Calls of the script's functions, by event and outcome.",
             Event::ALL.into_iter().flat_map(|event| {
@@ -230,28 +238,28 @@ impl Scrape {
                 Outcome::ALL.map(|outcome| (labels(outcome), script.calls(event, outcome)))
             }),
         )?;
-        page.gauge("restante_script_waiting", "Events that wait for the script's after functions.", script.waiting)?;
-        page.counter(
+        writer.gauge(
+            "restante_script_waiting",
+            "Events that wait for the script's after functions.",
+            script.waiting,
+        )?;
+        writer.counter(
             "restante_script_dropped_total",
-            "Events that the script's after functions were not told of, because too many were waiting.",
+            "Events that were not passed to the script's after functions because too many were waiting.",
             script.dropped,
         )?;
-        page.gauge(
-            "restante_script_abandoned",
-            "Threads that are busy with a call that nobody waits for any more.",
-            script.abandoned,
-        )?;
-        page.counters(
+        writer.gauge("restante_script_abandoned", "Threads that still run an abandoned call.", script.abandoned)?;
+        writer.counters(
             "restante_script_reloads_total",
-            "Times that the script was loaded again, by outcome.",
+            "Reloads of the script, by outcome.",
             [([("outcome", "ok")], script.reloads), ([("outcome", "failed")], script.failed_reloads)],
         )
     }
 
-    fn write_webhooks(&self, page: &mut ExpositionWriter<'_>) -> Result {
-        page.counters(
+    fn write_webhooks(&self, writer: &mut ExpositionWriter<'_>) -> Result {
+        writer.counters(
             "restante_webhook_deliveries_total",
-            "Events that webhooks were to be told of, by outcome; and attempts that are repeated.",
+            "Events for webhooks, by outcome; and attempts that are retried.",
             self.extensions.webhooks.iter().flat_map(|counts| {
                 let outcomes = [
                     ("ok", counts.delivered),
@@ -262,38 +270,50 @@ impl Scrape {
                 outcomes.map(|(outcome, count)| ([("target", counts.target.as_str()), ("outcome", outcome)], count))
             }),
         )?;
-        page.gauges(
+        writer.gauges(
             "restante_webhook_waiting",
             "Events that wait for a webhook.",
             self.extensions.webhooks.iter().map(|counts| ([("target", counts.target.as_str())], counts.waiting)),
         )
     }
 
-    fn write_search(&self, page: &mut ExpositionWriter<'_>) -> Result {
+    fn write_search(&self, writer: &mut ExpositionWriter<'_>) -> Result {
         let Some(counts) = self.extensions.search else { return Ok(()) };
-        page.gauge("restante_search_indexed", "Messages that are in the search index.", counts.indexed)?;
-        page.gauge("restante_search_waiting", "Changes that wait to be put into the search index.", counts.waiting)?;
-        page.histogram(
+        writer.gauge("restante_search_indexed", "Messages in the search index.", counts.indexed)?;
+        writer.gauge(
+            "restante_search_waiting",
+            "Changes that wait to be added to the search index.",
+            counts.waiting,
+        )?;
+        writer.histogram(
             "restante_search_seconds",
-            "Time of a search, from its question to what was found.",
+            "Duration of a search, from the request to its result.",
             &self.metrics.search_seconds,
         )
     }
 
-    fn write_process(&self, page: &mut ExpositionWriter<'_>) -> Result {
+    fn write_process(&self, writer: &mut ExpositionWriter<'_>) -> Result {
         let version = env!("CARGO_PKG_VERSION");
-        page.gauges("restante_build_info", "Which version this is; always 1.", [([("version", version)], 1_u64)])?;
+        writer.gauges(
+            "restante_build_info",
+            "The version of the server; always 1.",
+            [([("version", version)], 1_u64)],
+        )?;
         let process = ProcessStats::read(self.metrics.started, &self.metrics.proc_files);
-        page.gauge("process_start_time_seconds", "When the process was started, since 1970.", process.started)?;
-        page.counter("process_cpu_seconds_total", "Processor time that the process has taken.", process.cpu_seconds)?;
+        writer.gauge(
+            "process_start_time_seconds",
+            "Start time of the process, in seconds since 1970.",
+            process.started,
+        )?;
+        writer.counter("process_cpu_seconds_total", "Processor time used by the process.", process.cpu_seconds)?;
         if let Some(bytes) = process.resident_bytes {
-            page.gauge("process_resident_memory_bytes", "Memory that the process has.", bytes)?;
+            writer.gauge("process_resident_memory_bytes", "Resident memory of the process.", bytes)?;
         }
         if let Some(files) = process.open_files {
-            page.gauge("process_open_fds", "File descriptors that are open.", files)?;
+            writer.gauge("process_open_fds", "Open file descriptors.", files)?;
         }
         if let Some(files) = process.max_files {
-            page.gauge("process_max_fds", "File descriptors that may be open.", files)?;
+            writer.gauge("process_max_fds", "Limit of open file descriptors.", files)?;
         }
         Ok(())
     }
@@ -301,15 +321,15 @@ impl Scrape {
 
 impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result {
-        let mut page = ExpositionWriter(encoder);
-        self.write_mail(&mut page)?;
-        self.write_store(&mut page)?;
-        self.write_connections(&mut page)?;
-        self.write_http(&mut page)?;
-        self.write_script(&mut page)?;
-        self.write_webhooks(&mut page)?;
-        self.write_search(&mut page)?;
-        self.write_process(&mut page)
+        let mut writer = ExpositionWriter(encoder);
+        self.write_mail(&mut writer)?;
+        self.write_store(&mut writer)?;
+        self.write_connections(&mut writer)?;
+        self.write_http(&mut writer)?;
+        self.write_script(&mut writer)?;
+        self.write_webhooks(&mut writer)?;
+        self.write_search(&mut writer)?;
+        self.write_process(&mut writer)
     }
 }
 
@@ -318,8 +338,8 @@ fn mail_protocols() -> impl Iterator<Item = Protocol> {
     Protocol::ALL.into_iter().filter(|protocol| *protocol != Protocol::Http)
 }
 
-fn proxy_header_label(header: ProxyHeaderOutcome) -> &'static str {
-    match header {
+fn proxy_header_label(outcome: ProxyHeaderOutcome) -> &'static str {
+    match outcome {
         ProxyHeaderOutcome::Valid => "ok",
         ProxyHeaderOutcome::Malformed => "malformed",
         ProxyHeaderOutcome::TimedOut => "late",

@@ -45,12 +45,12 @@ impl SessionEndReason {
 pub(super) struct SessionEndCounters([AtomicU64; SessionEndReason::ALL.len()]);
 
 impl SessionEndCounters {
-    pub(super) fn count(&self, ending: SessionEndReason) {
-        self.0[ending as usize].fetch_add(1, Relaxed);
+    pub(super) fn count(&self, reason: SessionEndReason) {
+        self.0[reason as usize].fetch_add(1, Relaxed);
     }
 
-    pub(super) fn total(&self, ending: SessionEndReason) -> u64 {
-        self.0[ending as usize].load(Relaxed)
+    pub(super) fn total(&self, reason: SessionEndReason) -> u64 {
+        self.0[reason as usize].load(Relaxed)
     }
 }
 
@@ -59,12 +59,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_ending_is_counted_in_a_place_of_its_own() {
-        let endings = SessionEndCounters::default();
-        for (index, ending) in SessionEndReason::ALL.into_iter().enumerate() {
-            assert_eq!(ending as usize, index);
-            endings.count(ending);
+    fn counts_each_reason_separately() {
+        let counters = SessionEndCounters::default();
+        for (index, reason) in SessionEndReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index);
+            counters.count(reason);
         }
-        assert!(SessionEndReason::ALL.iter().all(|ending| endings.total(*ending) == 1));
+        assert!(SessionEndReason::ALL.iter().all(|reason| counters.total(*reason) == 1));
     }
 }
