@@ -49,7 +49,7 @@ fn is_http(line: &[u8]) -> bool {
 }
 
 fn starts_with(line: &[u8], start: &[u8]) -> bool {
-    line.get(..start.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(start))
+    line.get(..start.len()).is_some_and(|actual| actual.eq_ignore_ascii_case(start))
 }
 
 #[cfg(test)]
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_beginning_of_a_line_shows_the_protocol() {
+    fn detects_the_protocol_by_the_start_of_a_line() {
         let table: &[(&[u8], Option<ForeignInput>)] = &[
             (b"GET / HTTP/1.1", Some(ForeignInput::Http)),
             (b"POST /", Some(ForeignInput::Http)),

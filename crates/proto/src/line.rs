@@ -72,7 +72,7 @@ mod tests {
     const LIMIT: usize = 512;
 
     #[test]
-    fn lines_end_in_lf() {
+    fn reads_lines_that_end_in_lf() {
         let table: &[(&[u8], usize, LineRead<'_>)] = &[
             (b"", 0, LineRead::Incomplete),
             (b"NOOP", 0, LineRead::Incomplete),
@@ -86,13 +86,13 @@ mod tests {
             (b"1234567890", 10, LineRead::Incomplete),
         ];
         for (input, consumed, line) in table {
-            let taken = LineReader::default().read_line(input, 10);
-            assert_eq!((taken.0, &taken.1), (*consumed, line), "{input:?}");
+            let result = LineReader::default().read_line(input, 10);
+            assert_eq!((result.0, &result.1), (*consumed, line), "{input:?}");
         }
     }
 
     #[test]
-    fn endless_line_is_consumed_as_it_streams() {
+    fn endless_line_is_discarded_while_it_arrives() {
         let mut reader = LineReader::default();
         assert_eq!(reader.read_line(&[b'x'; 600], LIMIT), (600, LineRead::Incomplete));
         for _ in 0..100 {

@@ -93,9 +93,9 @@ fn min_missing_bytes(text: &[u8]) -> usize {
         Some(b"PROXY TCP6 ") => &[2, 2, 1, 1],
         _ => return MIN_HEADER_BYTES.saturating_sub(text.len()).max(CRLF),
     };
-    let begun = memchr_iter(b' ', &text[FAMILY_END..]).count();
-    let current = if text.ends_with(b" ") { fields.get(begun).copied().unwrap_or(0) } else { 0 };
-    let following: usize = fields.iter().skip(begun + 1).map(|field| 1 + field).sum();
+    let started_fields = memchr_iter(b' ', &text[FAMILY_END..]).count();
+    let current = if text.ends_with(b" ") { fields.get(started_fields).copied().unwrap_or(0) } else { 0 };
+    let following: usize = fields.iter().skip(started_fields + 1).map(|field| 1 + field).sum();
     current + following + CRLF
 }
 
@@ -110,13 +110,13 @@ fn v1_source(text: &str) -> Result<Option<IpAddr>, MalformedHeader> {
         "TCP6" => parse_address_pair::<Ipv6Addr>(field()?, field()?)?.into(),
         _ => return Err(MalformedHeader),
     };
-    let ports_are_good = is_port(field()?) && is_port(field()?);
-    if ports_are_good && fields.next().is_none() { Ok(Some(source.to_canonical())) } else { Err(MalformedHeader) }
+    let are_ports_valid = is_port(field()?) && is_port(field()?);
+    if are_ports_valid && fields.next().is_none() { Ok(Some(source.to_canonical())) } else { Err(MalformedHeader) }
 }
 
 /// Parses both addresses and returns the first.
-fn parse_address_pair<A: FromStr>(source: &str, target: &str) -> Result<A, MalformedHeader> {
-    match (source.parse(), target.parse::<A>()) {
+fn parse_address_pair<A: FromStr>(source: &str, destination: &str) -> Result<A, MalformedHeader> {
+    match (source.parse(), destination.parse::<A>()) {
         (Ok(source), Ok(_)) => Ok(source),
         _ => Err(MalformedHeader),
     }
@@ -124,8 +124,8 @@ fn parse_address_pair<A: FromStr>(source: &str, target: &str) -> Result<A, Malfo
 
 /// Returns whether the text is a number from 0 to 65535 without sign and leading zeros.
 fn is_port(text: &str) -> bool {
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    digits && (text == "0" || !text.starts_with('0')) && text.parse::<u16>().is_ok()
+    let is_numeric = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_numeric && (text == "0" || !text.starts_with('0')) && text.parse::<u16>().is_ok()
 }
 
 /// Parses version 2, the binary format (section 2.2).
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     /// Returns the result for a reader that gets all bytes, as far as it requests them.
-    fn outcome(bytes: &[u8]) -> Result<Progress, MalformedHeader> {
+    fn parse_all(bytes: &[u8]) -> Result<Progress, MalformedHeader> {
         let mut read = 0;
         loop {
             match parse(&bytes[..read])? {
@@ -191,13 +191,13 @@ mod tests {
     }
 
     /// Returns a header with this address, or without one.
-    fn from(source: &str) -> Progress {
+    fn complete(source: &str) -> Progress {
         let source = if source.is_empty() { None } else { Some(source.parse().expect("an address")) };
         Progress::Complete(Header { source })
     }
 
     #[test]
-    fn good_lines() {
+    fn parses_valid_lines() {
         let longest = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
         let table = [
             ("PROXY TCP4 192.0.2.1 198.51.100.7 56324 25\r\n", "192.0.2.1"),
@@ -212,12 +212,12 @@ mod tests {
             (&format!("PROXY UNKNOWN {longest} {longest} 65535 65535\r\n"), ""),
         ];
         for (line, source) in table {
-            assert_eq!(outcome(line.as_bytes()), Ok(from(source)), "{line:?}");
+            assert_eq!(parse_all(line.as_bytes()), Ok(complete(source)), "{line:?}");
         }
     }
 
     #[test]
-    fn bad_lines() {
+    fn rejects_invalid_lines() {
         let endless = format!("PROXY UNKNOWN {}", "x".repeat(200));
         let one_too_long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(MAX_LINE_BYTES - 15));
         let table = [
@@ -254,13 +254,13 @@ mod tests {
             &one_too_long,
         ];
         for line in table {
-            assert_eq!(outcome(line.as_bytes()), Err(MalformedHeader), "{line:?}");
+            assert_eq!(parse_all(line.as_bytes()), Err(MalformedHeader), "{line:?}");
         }
     }
 
     /// Returns a version 2 header: the signature, a command, a family, and a block of this length that starts with
     /// `block`.
-    fn binary(command: u8, family: u8, block: &[u8], length: usize) -> Vec<u8> {
+    fn v2_header(command: u8, family: u8, block: &[u8], length: usize) -> Vec<u8> {
         let mut header = V2_SIGNATURE.to_vec();
         header.extend([command, family]);
         header.extend(u16::try_from(length).expect("a length").to_be_bytes());
@@ -270,52 +270,52 @@ mod tests {
     }
 
     #[test]
-    fn binary_headers() {
+    fn parses_v2_headers() {
         let v4: &[u8] = &[192, 0, 2, 1, 192, 0, 2, 2, 0, 1, 0, 25];
         let v6: &[u8] = &"2001:db8::1".parse::<Ipv6Addr>().expect("an address").octets();
         let mapped: &[u8] = &Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped().octets();
-        let most = MAX_HEADER_BYTES - V2_FIXED_BYTES;
+        let max_block = MAX_HEADER_BYTES - V2_FIXED_BYTES;
         let table = [
-            ("IPv4", binary(0x21, 0x11, v4, 12), Ok(from("192.0.2.1"))),
-            ("IPv4 with more behind it", binary(0x21, 0x11, v4, 300), Ok(from("192.0.2.1"))),
-            ("IPv4, datagrams", binary(0x21, 0x12, v4, 12), Ok(from("192.0.2.1"))),
-            ("IPv6", binary(0x21, 0x21, v6, 36), Ok(from("2001:db8::1"))),
-            ("IPv4 in IPv6", binary(0x21, 0x21, mapped, 36), Ok(from("192.0.2.1"))),
-            ("a unix socket", binary(0x21, 0x31, b"/run/x", 216), Ok(from(""))),
-            ("unspecified", binary(0x21, 0x00, b"", 0), Ok(from(""))),
-            ("unspecified with a block", binary(0x21, 0x00, v4, 12), Ok(from(""))),
-            ("local", binary(0x20, 0x00, b"", 0), Ok(from(""))),
-            ("local with an address", binary(0x20, 0x11, v4, 12), Ok(from(""))),
-            ("local with any family", binary(0x20, 0xff, b"", 7), Ok(from(""))),
-            ("the longest", binary(0x21, 0x11, v4, most), Ok(from("192.0.2.1"))),
-            ("too long", binary(0x21, 0x11, v4, most + 1), Err(MalformedHeader)),
-            ("much too long", binary(0x20, 0x00, b"", 0xffff), Err(MalformedHeader)),
-            ("version 1", binary(0x11, 0x11, v4, 12), Err(MalformedHeader)),
-            ("version 3", binary(0x31, 0x11, v4, 12), Err(MalformedHeader)),
-            ("an unknown command", binary(0x22, 0x11, v4, 12), Err(MalformedHeader)),
-            ("an unknown family", binary(0x21, 0x41, v4, 12), Err(MalformedHeader)),
-            ("an unknown protocol", binary(0x21, 0x13, v4, 12), Err(MalformedHeader)),
-            ("IPv4 too short", binary(0x21, 0x11, v4, 11), Err(MalformedHeader)),
-            ("IPv6 too short", binary(0x21, 0x21, v6, 35), Err(MalformedHeader)),
-            ("unix too short", binary(0x21, 0x31, b"", 215), Err(MalformedHeader)),
-            ("no addresses at all", binary(0x21, 0x11, b"", 0), Err(MalformedHeader)),
+            ("IPv4", v2_header(0x21, 0x11, v4, 12), Ok(complete("192.0.2.1"))),
+            ("IPv4 with extensions", v2_header(0x21, 0x11, v4, 300), Ok(complete("192.0.2.1"))),
+            ("IPv4, datagrams", v2_header(0x21, 0x12, v4, 12), Ok(complete("192.0.2.1"))),
+            ("IPv6", v2_header(0x21, 0x21, v6, 36), Ok(complete("2001:db8::1"))),
+            ("IPv4 in IPv6", v2_header(0x21, 0x21, mapped, 36), Ok(complete("192.0.2.1"))),
+            ("a unix socket", v2_header(0x21, 0x31, b"/run/x", 216), Ok(complete(""))),
+            ("unspecified", v2_header(0x21, 0x00, b"", 0), Ok(complete(""))),
+            ("unspecified with a block", v2_header(0x21, 0x00, v4, 12), Ok(complete(""))),
+            ("local", v2_header(0x20, 0x00, b"", 0), Ok(complete(""))),
+            ("local with an address", v2_header(0x20, 0x11, v4, 12), Ok(complete(""))),
+            ("local with any family", v2_header(0x20, 0xff, b"", 7), Ok(complete(""))),
+            ("the longest", v2_header(0x21, 0x11, v4, max_block), Ok(complete("192.0.2.1"))),
+            ("too long", v2_header(0x21, 0x11, v4, max_block + 1), Err(MalformedHeader)),
+            ("the largest length", v2_header(0x20, 0x00, b"", 0xffff), Err(MalformedHeader)),
+            ("version 1", v2_header(0x11, 0x11, v4, 12), Err(MalformedHeader)),
+            ("version 3", v2_header(0x31, 0x11, v4, 12), Err(MalformedHeader)),
+            ("an unknown command", v2_header(0x22, 0x11, v4, 12), Err(MalformedHeader)),
+            ("an unknown family", v2_header(0x21, 0x41, v4, 12), Err(MalformedHeader)),
+            ("an unknown protocol", v2_header(0x21, 0x13, v4, 12), Err(MalformedHeader)),
+            ("IPv4 too short", v2_header(0x21, 0x11, v4, 11), Err(MalformedHeader)),
+            ("IPv6 too short", v2_header(0x21, 0x21, v6, 35), Err(MalformedHeader)),
+            ("unix too short", v2_header(0x21, 0x31, b"", 215), Err(MalformedHeader)),
+            ("no addresses at all", v2_header(0x21, 0x11, b"", 0), Err(MalformedHeader)),
         ];
         for (name, header, expected) in table {
-            assert_eq!(outcome(&header), expected, "{name}");
+            assert_eq!(parse_all(&header), expected, "{name}");
         }
     }
 
     #[test]
-    fn bytes_behind_the_header_are_not_taken() {
+    fn rejects_bytes_after_the_header() {
         assert_eq!(parse(b"PROXY UNKNOWN\r\nEHLO"), Err(MalformedHeader));
         assert_eq!(parse(b"PROXY UNKNOWN\r\nQUIT\r\n"), Err(MalformedHeader));
-        let mut header = binary(0x20, 0, b"", 0);
+        let mut header = v2_header(0x20, 0, b"", 0);
         header.push(b'E');
         assert_eq!(parse(&header), Err(MalformedHeader));
     }
 
     #[test]
-    fn a_line_takes_few_reads() {
+    fn line_is_read_in_few_steps() {
         let line = b"PROXY TCP4 192.168.200.201 192.168.200.202 56324 2500\r\n";
         let (mut read, mut reads) = (0, 0);
         while let Ok(Progress::NeedMore(more)) = parse(&line[..read]) {

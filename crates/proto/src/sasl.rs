@@ -23,10 +23,10 @@ pub(crate) struct PlainMessage {
 impl PlainMessage {
     /// Parses the decoded message: three texts separated by NUL.
     pub(crate) fn parse(message: &str) -> Option<Self> {
-        let (identity, rest) = message.split_once('\0')?;
+        let (authorization_id, rest) = message.split_once('\0')?;
         let (user, password) = rest.split_once('\0')?;
         (!password.contains('\0')).then(|| Self {
-            authorization_id: identity.to_owned(),
+            authorization_id: authorization_id.to_owned(),
             user: user.to_owned(),
             password: Secret::new(password),
         })
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_of_plain() {
+    fn parses_plain_messages() {
         let parts = |message: &str| {
             let plain = PlainMessage::parse(message)?;
             Some([plain.authorization_id, plain.user, plain.password.expose().to_owned()])

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_does_not_show() {
+    fn debug_output_hides_the_secret() {
         assert_eq!(format!("{:?}", Secret::new("hunter2")), "***");
     }
 }

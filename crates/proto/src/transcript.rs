@@ -104,10 +104,10 @@ impl TranscriptBuffer {
     }
 
     /// Adds a line. `write` writes its text.
-    fn push(&mut self, speaker: Speaker, refusal: bool, write: impl FnOnce(&mut String)) {
+    fn push(&mut self, speaker: Speaker, is_refusal: bool, write: impl FnOnce(&mut String)) {
         if self.entries.len() < MAX_LINES {
             write(&mut self.text);
-            self.entries.push(Entry { end: self.text.len(), speaker, is_refusal: refusal, stage: None });
+            self.entries.push(Entry { end: self.text.len(), speaker, is_refusal: is_refusal, stage: None });
         }
     }
 }
@@ -152,14 +152,14 @@ impl Recorder {
     /// Records octets of a message. They become one line when something else is recorded.
     pub(crate) fn record_mail_octets(&mut self, speaker: Speaker, octets: usize) {
         if octets > 0 && self.scope == TranscriptScope::Everything {
-            let (_, sum) = self.pending_mail.get_or_insert((speaker, 0));
-            *sum += octets;
+            let (_, total) = self.pending_mail.get_or_insert((speaker, 0));
+            *total += octets;
         }
     }
 
-    /// Records replies of the server, each with its CRLF. `refusal` says whether they are errors.
-    pub(crate) fn record_replies(&mut self, mut replies: &[u8], refusal: bool) {
-        if !refusal && self.scope != TranscriptScope::Everything {
+    /// Records replies of the server, each with its CRLF. `is_refusal` says whether they are errors.
+    pub(crate) fn record_replies(&mut self, mut replies: &[u8], is_refusal: bool) {
+        if !is_refusal && self.scope != TranscriptScope::Everything {
             return;
         }
         while !replies.is_empty() {
@@ -168,7 +168,7 @@ impl Recorder {
             let line = line.strip_suffix(b"\r\n").unwrap_or(line);
             replies = rest;
             if !line.is_empty() {
-                self.push(Speaker::Server, refusal, |out| write_escaped(out, line));
+                self.push(Speaker::Server, is_refusal, |out| write_escaped(out, line));
             }
         }
     }
@@ -184,17 +184,17 @@ impl Recorder {
 
     /// Ends the transcript: pending octets of a message become a line.
     pub(crate) fn finish(&mut self) {
-        if let Some((sender, octets)) = self.pending_mail.take() {
-            self.transcript.push(sender, false, |out| {
+        if let Some((speaker, octets)) = self.pending_mail.take() {
+            self.transcript.push(speaker, false, |out| {
                 // Writing to a string cannot fail.
                 let _ = write!(out, "({octets} octets of mail)");
             });
         }
     }
 
-    fn push(&mut self, speaker: Speaker, refusal: bool, write: impl FnOnce(&mut String)) {
+    fn push(&mut self, speaker: Speaker, is_refusal: bool, write: impl FnOnce(&mut String)) {
         self.finish();
-        self.transcript.push(speaker, refusal, write);
+        self.transcript.push(speaker, is_refusal, write);
     }
 }
 
@@ -240,9 +240,9 @@ pub(crate) fn write_hidden(out: &mut String, line: &[u8]) {
 /// Writes a line as it is, with control characters escaped.
 pub(crate) fn write_escaped(out: &mut String, line: &[u8]) {
     // Checking all bytes without an early exit is faster, because many are checked at once.
-    let plain = line.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
+    let is_plain = line.iter().fold(true, |is_plain, byte| is_plain & matches!(byte, b' '..=b'~'));
     match str::from_utf8(line) {
-        Ok(text) if plain => out.push_str(text),
+        Ok(text) if is_plain => out.push_str(text),
         _ => {
             for c in String::from_utf8_lossy(line).chars() {
                 if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
@@ -255,53 +255,53 @@ pub(crate) fn write_escaped(out: &mut String, line: &[u8]) {
 mod tests {
     use super::*;
 
-    fn texts(recording: &Recorder) -> Vec<&str> {
-        recording.transcript.lines().map(|line| line.text).collect()
+    fn texts(recorder: &Recorder) -> Vec<&str> {
+        recorder.transcript.lines().map(|line| line.text).collect()
     }
 
     #[test]
-    fn replies_are_split_into_lines_and_the_record_is_bounded() {
-        let mut recording = Recorder::new(TranscriptScope::Everything);
-        recording.record_replies(b"250-one\r\n250 two\r\n", false);
-        recording.record_mail_octets(Speaker::Client, 10);
-        recording.record_mail_octets(Speaker::Client, 0);
-        recording.record_mail_octets(Speaker::Client, 7);
-        recording.record_replies(b"250 three\r\n", false);
-        assert_eq!(texts(&recording), ["250-one", "250 two", "(17 octets of mail)", "250 three"]);
-        recording.transcript.clear();
+    fn splits_replies_into_lines_and_limits_their_number() {
+        let mut recorder = Recorder::new(TranscriptScope::Everything);
+        recorder.record_replies(b"250-one\r\n250 two\r\n", false);
+        recorder.record_mail_octets(Speaker::Client, 10);
+        recorder.record_mail_octets(Speaker::Client, 0);
+        recorder.record_mail_octets(Speaker::Client, 7);
+        recorder.record_replies(b"250 three\r\n", false);
+        assert_eq!(texts(&recorder), ["250-one", "250 two", "(17 octets of mail)", "250 three"]);
+        recorder.transcript.clear();
         for _ in 0..2 * MAX_LINES {
-            recording.record_secret();
+            recorder.record_secret();
         }
-        assert_eq!(recording.transcript.lines().count(), MAX_LINES);
+        assert_eq!(recorder.transcript.lines().count(), MAX_LINES);
     }
 
     #[test]
-    fn refusals_are_told_from_the_rest_or_stand_alone() {
-        let said = |scope| {
-            let mut recording = Recorder::new(scope);
-            recording.record_command(|out| out.push_str("BOGUS"));
-            recording.record_replies(b"500 what?\r\n", true);
-            recording.record_replies(b"250 fine\r\n", false);
-            recording.record_secret();
-            recording.record_mail_octets(Speaker::Client, 10);
-            recording.record_replies(b"550 no\r\n", true);
-            recording.transcript.lines().map(|line| (line.text.to_owned(), line.is_refusal)).collect::<Vec<_>>()
+    fn marks_refusals_and_can_record_only_them() {
+        let recorded = |scope| {
+            let mut recorder = Recorder::new(scope);
+            recorder.record_command(|out| out.push_str("BOGUS"));
+            recorder.record_replies(b"500 what?\r\n", true);
+            recorder.record_replies(b"250 fine\r\n", false);
+            recorder.record_secret();
+            recorder.record_mail_octets(Speaker::Client, 10);
+            recorder.record_replies(b"550 no\r\n", true);
+            recorder.transcript.lines().map(|line| (line.text.to_owned(), line.is_refusal)).collect::<Vec<_>>()
         };
         let line = |text: &str, refusal| (text.to_owned(), refusal);
-        let (what, no) = (line("500 what?", true), line("550 no", true));
+        let (unknown, no) = (line("500 what?", true), line("550 no", true));
         let others = ["BOGUS", "250 fine", "***", "(10 octets of mail)"].map(|text| line(text, false));
         let [bogus, fine, secret, mail] = others;
-        assert_eq!(said(TranscriptScope::Refusals), [what.clone(), no.clone()]);
-        assert_eq!(said(TranscriptScope::Everything), [bogus, what, fine, secret, mail, no]);
+        assert_eq!(recorded(TranscriptScope::Refusals), [unknown.clone(), no.clone()]);
+        assert_eq!(recorded(TranscriptScope::Everything), [bogus, unknown, fine, secret, mail, no]);
     }
 
     #[test]
-    fn a_mail_that_breaks_off_is_on_record_when_the_dialogue_ends() {
-        let mut recording = Recorder::new(TranscriptScope::Everything);
-        recording.record_mail_octets(Speaker::Client, 10);
-        assert!(recording.transcript.is_empty(), "more may come");
-        recording.finish();
-        recording.finish();
-        assert_eq!(texts(&recording), ["(10 octets of mail)"]);
+    fn records_the_octets_of_an_incomplete_message() {
+        let mut recorder = Recorder::new(TranscriptScope::Everything);
+        recorder.record_mail_octets(Speaker::Client, 10);
+        assert!(recorder.transcript.is_empty(), "more octets may follow");
+        recorder.finish();
+        recorder.finish();
+        assert_eq!(texts(&recorder), ["(10 octets of mail)"]);
     }
 }

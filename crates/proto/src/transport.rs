@@ -8,8 +8,8 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Returns the transport of a new connection. `tls` says whether it started with a TLS handshake.
-    pub(crate) fn new(tls: bool) -> Self {
-        if tls { Self::Tls } else { Self::Plain }
+    /// Returns the transport of a new connection. `is_tls` says whether it started with a TLS handshake.
+    pub(crate) fn new(is_tls: bool) -> Self {
+        if is_tls { Self::Tls } else { Self::Plain }
     }
 }

@@ -216,8 +216,8 @@ fn parse_list_target(text: &[u8]) -> Option<ListTarget> {
 /// Parses decimal digits. A number above `u64` becomes `u64::MAX`, which is above any number of messages or lines.
 fn parse_number(digits: &[u8]) -> Option<u64> {
     let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
-    let valid = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    valid.then(|| digits.iter().fold(0, add))
+    let is_valid = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    is_valid.then(|| digits.iter().fold(0, add))
 }
 
 #[cfg(test)]
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn commands() {
+    fn parses_commands() {
         let table: &[(&[u8], Result<Command, &str>)] = &[
             (b"STAT", Ok(Command::Stat)),
             (b"stat  ", Ok(Command::Stat)),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn logins_by_digest() {
+    fn parses_apop() {
         let digest = *b"\xc4\xc9\x33\x4b\xac\x56\x0e\xcc\x97\x9e\x58\x00\x1b\x3e\x22\xfb";
         let apop = || Ok(Command::Apop { user: "mrose".to_owned(), digest });
         let syntax = || Err(reply::SYNTAX_APOP);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn first_lines_of_auth() {
+    fn parses_auth_arguments() {
         let plain = |identity: &str| {
             let plain = PlainMessage {
                 authorization_id: identity.to_owned(),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_lines() {
+    fn line_limits_depend_on_the_verb() {
         let table: &[(&[u8], usize)] = &[
             (b"auth plain", sasl::MAX_LINE_BYTES),
             (b"USER", MAX_LOGIN_COMMAND_BYTES),

@@ -20,7 +20,7 @@ impl Session {
             Err(text) => return self.reject_and_stay(idle, text),
         };
         match idle {
-            Idle::Authorization(visitor) => self.execute_in_authorization(visitor, command),
+            Idle::Authorization(client) => self.execute_in_authorization(client, command),
             Idle::Transaction(maildrop) => self.execute_in_transaction(maildrop, &command),
         }
     }
@@ -28,52 +28,52 @@ impl Session {
     /// Processes the response of an AUTH exchange.
     pub(super) fn handle_auth_response(
         &mut self,
-        visitor: AnonymousClient,
+        client: AnonymousClient,
         response: Result<AuthResponse, &'static str>,
     ) -> Option<Action> {
         match response {
             Ok(Some(PlainMessage { authorization_id: identity, user, password })) => {
                 let mailbox = if identity.is_empty() { user.clone() } else { identity };
-                Some(self.open(visitor.utf8_mode, mailbox, user, Proof::Password(password)))
+                Some(self.open(client.utf8_mode, mailbox, user, Proof::Password(password)))
             }
             Ok(None) => {
-                self.state = State::Idle(Idle::Authorization(visitor));
+                self.state = State::Idle(Idle::Authorization(client));
                 self.reply_error(reply::AUTH_CANCELLED);
                 None
             }
-            Err(text) => self.reject_and_stay(Idle::Authorization(visitor), text),
+            Err(text) => self.reject_and_stay(Idle::Authorization(client), text),
         }
     }
 
     /// Executes a command of the AUTHORIZATION state (RFC 1939 section 4) and its extensions.
-    fn execute_in_authorization(&mut self, mut visitor: AnonymousClient, command: Command) -> Option<Action> {
+    fn execute_in_authorization(&mut self, mut client: AnonymousClient, command: Command) -> Option<Action> {
         match command {
             Command::Capa => {
-                let stls = self.stls_error(&visitor).is_none();
+                let stls = self.stls_error(&client).is_none();
                 self.reply_with(|out, _| reply::write_capabilities(out, stls));
             }
             Command::User(user) => {
-                visitor.user = Some(user);
+                client.user = Some(user);
                 self.reply(reply::USER_OK);
             }
-            Command::Pass(password) => match visitor.user {
-                Some(user) => return Some(self.open(visitor.utf8_mode, user.clone(), user, Proof::Password(password))),
-                None => return self.reject_and_stay(Idle::Authorization(visitor), reply::USER_FIRST),
+            Command::Pass(password) => match client.user {
+                Some(user) => return Some(self.open(client.utf8_mode, user.clone(), user, Proof::Password(password))),
+                None => return self.reject_and_stay(Idle::Authorization(client), reply::USER_FIRST),
             },
             Command::Apop { user, digest } => {
                 let proof = Proof::Apop { timestamp: self.timestamp.clone(), digest };
-                return Some(self.open(visitor.utf8_mode, user.clone(), user, proof));
+                return Some(self.open(client.utf8_mode, user.clone(), user, proof));
             }
-            Command::Auth(auth) => return self.auth(visitor, auth),
-            Command::Stls => return self.stls(visitor),
+            Command::Auth(auth) => return self.auth(client, auth),
+            Command::Stls => return self.stls(client),
             Command::Utf8 => {
-                visitor.utf8_mode = Utf8Mode::On;
+                client.utf8_mode = Utf8Mode::On;
                 self.reply(reply::UTF8_OK);
             }
             Command::Quit => return Some(self.quit()),
-            _ => return self.reject_and_stay(Idle::Authorization(visitor), reply::LOGIN_FIRST),
+            _ => return self.reject_and_stay(Idle::Authorization(client), reply::LOGIN_FIRST),
         }
-        self.state = State::Idle(Idle::Authorization(visitor));
+        self.state = State::Idle(Idle::Authorization(client));
         None
     }
 
@@ -91,7 +91,7 @@ impl Session {
             Command::Dele(_) if maildrop.is_read_only() => self.reply_error(reply::READ_ONLY),
             Command::Dele(number) => match maildrop.mark(number) {
                 Ok(()) => self.reply_with(|out, _| reply::write_marked(out, number)),
-                Err(absent) => return self.reply_no_such_message(maildrop, number, absent),
+                Err(error) => return self.reply_no_such_message(maildrop, number, error),
             },
             Command::Rset => {
                 maildrop.unmark_all();
@@ -109,13 +109,13 @@ impl Session {
         None
     }
 
-    fn auth(&mut self, visitor: AnonymousClient, auth: AuthCommand) -> Option<Action> {
+    fn auth(&mut self, client: AnonymousClient, auth: AuthCommand) -> Option<Action> {
         match auth {
             AuthCommand::Mechanisms => {
-                self.reply_and_enter(State::Idle(Idle::Authorization(visitor)), reply::MECHANISMS)
+                self.reply_and_enter(State::Idle(Idle::Authorization(client)), reply::MECHANISMS)
             }
-            AuthCommand::Plain => self.reply_and_enter(State::AuthExchange(visitor), reply::CHALLENGE),
-            AuthCommand::Response(response) => self.handle_auth_response(visitor, Ok(response)),
+            AuthCommand::Plain => self.reply_and_enter(State::AuthExchange(client), reply::CHALLENGE),
+            AuthCommand::Response(response) => self.handle_auth_response(client, Ok(response)),
         }
     }
 
@@ -125,19 +125,19 @@ impl Session {
         Action::Open { mailbox, user, proof }
     }
 
-    fn stls(&mut self, visitor: AnonymousClient) -> Option<Action> {
-        match self.stls_error(&visitor) {
-            Some(text) => self.reject_and_stay(Idle::Authorization(visitor), text),
+    fn stls(&mut self, client: AnonymousClient) -> Option<Action> {
+        match self.stls_error(&client) {
+            Some(text) => self.reject_and_stay(Idle::Authorization(client), text),
             None => self.reply_and_enter(State::StartingTls, reply::GO_AHEAD_TLS),
         }
     }
 
     /// Returns why STLS is not available before a login, or `None`. RFC 6856 section 2.1 forbids it after UTF8.
-    fn stls_error(&self, visitor: &AnonymousClient) -> Option<&'static str> {
+    fn stls_error(&self, client: &AnonymousClient) -> Option<&'static str> {
         match self.transport {
             Transport::Tls => Some(reply::TLS_TWICE),
             Transport::Plain if !self.settings.stls => Some(reply::TLS_UNAVAILABLE),
-            Transport::Plain if visitor.utf8_mode == Utf8Mode::On => Some(reply::TLS_TOO_LATE),
+            Transport::Plain if client.utf8_mode == Utf8Mode::On => Some(reply::TLS_TOO_LATE),
             Transport::Plain => None,
         }
     }
@@ -153,7 +153,7 @@ impl Session {
         };
         match maildrop.entry(number) {
             Ok(entry) => self.reply_with(|out, _| reply::write_single_listing(out, number, entry, column)),
-            Err(absent) => return self.reply_no_such_message(maildrop, number, absent),
+            Err(error) => return self.reply_no_such_message(maildrop, number, error),
         }
         self.state = State::Idle(Idle::Transaction(maildrop));
         None
@@ -165,7 +165,7 @@ impl Session {
                 self.state = State::Fetching(maildrop, request);
                 Some(Action::Fetch(entry.id))
             }
-            Err(absent) => self.reply_no_such_message(maildrop, request.number, absent),
+            Err(error) => self.reply_no_such_message(maildrop, request.number, error),
         }
     }
 
@@ -185,9 +185,9 @@ impl Session {
         Action::Quit
     }
 
-    fn reply_no_such_message(&mut self, maildrop: Maildrop, number: u64, absent: MessageNumberError) -> Option<Action> {
+    fn reply_no_such_message(&mut self, maildrop: Maildrop, number: u64, error: MessageNumberError) -> Option<Action> {
         self.state = State::Idle(Idle::Transaction(maildrop));
-        self.reply_error_with(|out, _| reply::write_no_such_message(out, number, absent));
+        self.reply_error_with(|out, _| reply::write_no_such_message(out, number, error));
         None
     }
 

@@ -72,10 +72,10 @@ mod tests {
 
     use super::*;
 
-    fn stuffed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
-        let (mut stuffing, mut out) = (DotStuffer::new(), Vec::new());
-        pieces.into_iter().for_each(|piece| stuffing.push(piece, &mut out));
-        out.extend_from_slice(stuffing.missing_line_end());
+    fn stuffed<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+        let (mut stuffer, mut out) = (DotStuffer::new(), Vec::new());
+        parts.into_iter().for_each(|part| stuffer.push(part, &mut out));
+        out.extend_from_slice(stuffer.missing_line_end());
         out
     }
 
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_at_the_start_of_lines() {
+    fn stuffs_dots_at_the_start_of_lines() {
         let table: &[(&str, &str)] = &[
             ("", ""),
             (".", "..\r\n"),
@@ -115,13 +115,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn unstuffing_gives_the_text_again(text in text(), size in 1..50_usize) {
+        fn unstuffing_restores_the_text(text in text(), size in 1..50_usize) {
             let stuffed = stuffed(text.chunks(size));
             prop_assert!(stuffed.is_empty() || stuffed.ends_with(b"\r\n"));
             prop_assert!(stuffed.split(|byte| *byte == b'\n').all(|line| line != b"." && line != b".\r"));
-            let back = unstuffed(&stuffed);
+            let restored = unstuffed(&stuffed);
             let added = if text.is_empty() || text.ends_with(b"\r\n") { &b""[..] } else { &b"\r\n"[..] };
-            prop_assert_eq!(back, [&text, added].concat());
+            prop_assert_eq!(restored, [&text, added].concat());
         }
     }
 }

@@ -52,7 +52,7 @@ impl Extend<(MessageId, u64)> for Maildrop {
     fn extend<T: IntoIterator<Item = (MessageId, u64)>>(&mut self, messages: T) {
         for (id, octets) in messages {
             match self.blocks.last_mut() {
-                Some(piece) if piece.len() < BLOCK_ENTRIES => piece.push(Entry { id, octets }),
+                Some(block) if block.len() < BLOCK_ENTRIES => block.push(Entry { id, octets }),
                 _ => self.blocks.push(vec![Entry { id, octets }]),
             }
             self.all = self.all.with_message(octets);
@@ -120,8 +120,8 @@ impl Maildrop {
 
     /// Returns the marked messages. Blocks are freed on the way.
     pub(crate) fn into_marked(self) -> Vec<MessageId> {
-        let Self { blocks: pieces, marks, .. } = self;
-        let entries = pieces.into_iter().flatten().enumerate();
+        let Self { blocks, marks, .. } = self;
+        let entries = blocks.into_iter().flatten().enumerate();
         entries.filter(|(index, _)| marks.contains(*index)).map(|(_, entry)| entry.id).collect()
     }
 
@@ -142,13 +142,13 @@ impl Marks {
         let first = index / Self::WORD_BITS;
         let Some(words) = self.0.get(first..) else { return index };
         // The bits before the index in its word count as marked.
-        let passed = (1 << (index % Self::WORD_BITS)) - 1;
-        let words = words.iter().zip(std::iter::once(passed).chain(std::iter::repeat(0)));
-        let free = words.map(|(marks, passed)| (marks | passed).trailing_ones() as usize);
-        (first..)
-            .zip(free)
-            .find(|(_, free)| *free < Self::WORD_BITS)
-            .map_or_else(|| index.max(self.0.len() * Self::WORD_BITS), |(word, free)| word * Self::WORD_BITS + free)
+        let skipped = (1 << (index % Self::WORD_BITS)) - 1;
+        let words = words.iter().zip(std::iter::once(skipped).chain(std::iter::repeat(0)));
+        let first_free = words.map(|(marks, skipped)| (marks | skipped).trailing_ones() as usize);
+        (first..).zip(first_free).find(|(_, first_free)| *first_free < Self::WORD_BITS).map_or_else(
+            || index.max(self.0.len() * Self::WORD_BITS),
+            |(word, first_free)| word * Self::WORD_BITS + first_free,
+        )
     }
 
     fn insert(&mut self, index: usize) {
@@ -175,24 +175,24 @@ fn to_index(number: u64) -> Result<usize, MessageNumberError> {
 mod tests {
     use super::*;
 
-    fn of_sizes(sizes: &[u64]) -> Maildrop {
+    fn with_sizes(sizes: &[u64]) -> Maildrop {
         sizes.iter().enumerate().map(|(index, size)| (MessageId::from(100 + index as u64), *size)).collect()
     }
 
     #[test]
-    fn marks_come_and_go() {
-        let mut maildrop = of_sizes(&[10, 20, 30]);
+    fn marks_and_unmarks_messages() {
+        let mut maildrop = with_sizes(&[10, 20, 30]);
         assert_eq!(maildrop.mark(2), Ok(()));
         assert_eq!(maildrop.mark(2), Err(MessageNumberError::Deleted));
         assert_eq!(maildrop.total(), Total { messages: 2, octets: 40 });
         assert_eq!(maildrop.next_unmarked(2).map(|(number, entry)| (number, entry.octets)), Some((3, 30)));
         assert_eq!(maildrop.clone().into_marked(), [MessageId::from(101)]);
         maildrop.unmark_all();
-        assert_eq!(maildrop, of_sizes(&[10, 20, 30]));
+        assert_eq!(maildrop, with_sizes(&[10, 20, 30]));
     }
 
     #[test]
-    fn large_mailboxes_are_numbered_throughout_and_small_in_memory() {
+    fn numbers_large_mailboxes_with_little_memory() {
         const COUNT: usize = 3 * BLOCK_ENTRIES + 1;
         let ids = || (0..COUNT as u64).map(MessageId::from);
         let mut maildrop = Maildrop::default();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_marked_is_found_among_what_is() {
+    fn finds_the_next_unmarked_message() {
         const COUNT: u64 = 200;
         // The ranges of marked messages.
         let table: &[&[std::ops::RangeInclusive<u64>]] = &[
@@ -235,19 +235,19 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_name_nothing() {
-        let mut maildrop = of_sizes(&[10]);
+    fn rejects_numbers_without_a_message() {
+        let mut maildrop = with_sizes(&[10]);
         for number in [0, 2, u64::MAX] {
             assert_eq!(maildrop.entry(number), Err(MessageNumberError::Unknown), "{number}");
             assert_eq!(maildrop.mark(number), Err(MessageNumberError::Unknown), "{number}");
             assert_eq!(maildrop.next_unmarked(number), None, "{number}");
         }
-        assert_eq!(of_sizes(&[]).next_unmarked(1), None);
+        assert_eq!(with_sizes(&[]).next_unmarked(1), None);
     }
 
     #[test]
-    fn sizes_that_nobody_has() {
-        let mut maildrop = of_sizes(&[u64::MAX, 1]);
+    fn sizes_saturate() {
+        let mut maildrop = with_sizes(&[u64::MAX, 1]);
         assert_eq!(maildrop.total().octets, u64::MAX);
         assert_eq!((maildrop.mark(1), maildrop.mark(2)), (Ok(()), Ok(())));
         assert_eq!(maildrop.total(), Total::default());

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_masked() {
+    fn masks_secrets() {
         let table: &[(&[u8], &str)] = &[
             (b"STAT", "STAT"),
             (b"retr 7", "retr 7"),
@@ -57,9 +57,9 @@ mod tests {
             (b"", "*** (0 octets)"),
         ];
         for (line, expected) in table {
-            let mut shown = String::new();
-            write_masked(&mut shown, line);
-            assert_eq!(shown, *expected);
+            let mut masked = String::new();
+            write_masked(&mut masked, line);
+            assert_eq!(masked, *expected);
         }
     }
 }

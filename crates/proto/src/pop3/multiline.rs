@@ -86,11 +86,11 @@ impl OutgoingMessage {
             let trace = self.source.trace.len();
             let part = match self.sent.checked_sub(trace) {
                 None => &self.source.trace[self.sent..],
-                Some(at) => &self.source.body[at..],
+                Some(offset) => &self.source.body[offset..],
             };
-            let piece = &part[..part.len().min(self.length - self.sent).min(BLOCK_BYTES)];
-            self.stuffing.push(piece, out);
-            self.sent += piece.len();
+            let block = &part[..part.len().min(self.length - self.sent).min(BLOCK_BYTES)];
+            self.stuffing.push(block, out);
+            self.sent += block.len();
         }
         let octets = self.sent - before;
         if self.sent < self.length {

@@ -106,8 +106,8 @@ pub(crate) fn write_marked(out: &mut Vec<u8>, number: u64) {
     write_line(out, format_args!("+OK Message {number} deleted"));
 }
 
-pub(crate) fn write_no_such_message(out: &mut Vec<u8>, number: u64, absent: MessageNumberError) {
-    match absent {
+pub(crate) fn write_no_such_message(out: &mut Vec<u8>, number: u64, error: MessageNumberError) {
+    match error {
         // The number is not repeated: it may be larger than any integer.
         MessageNumberError::Unknown => write_line(out, format_args!("-ERR There is no such message")),
         MessageNumberError::Deleted => write_line(out, format_args!("-ERR Message {number} is deleted")),
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_made_fit_for_the_wire() {
+    fn writes_valid_reasons() {
         let long = "x".repeat(10_000);
         let table: &[(&str, &str)] = &[
             ("the domain is missing", "the domain is missing"),

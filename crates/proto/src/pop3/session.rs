@@ -32,13 +32,13 @@ pub struct Session {
 
 impl Session {
     /// Creates a session for a new connection. `timestamp` is the text in the greeting for APOP, such as
-    /// `<process.time@domain>`; it must be different for each session. `tls` says whether the connection started with a
+    /// `<process.time@domain>`; it must be different for each session. `is_tls` says whether the connection started with a
     /// TLS handshake.
-    pub fn new(settings: Arc<Settings>, timestamp: String, tls: bool) -> Self {
+    pub fn new(settings: Arc<Settings>, timestamp: String, is_tls: bool) -> Self {
         Self {
             settings,
             timestamp,
-            transport: Transport::new(tls),
+            transport: Transport::new(is_tls),
             state: State::Idle(Idle::Authorization(AnonymousClient::default())),
             lines: LineReader::default(),
             replies: Vec::new(),
@@ -61,8 +61,8 @@ impl Session {
     pub fn step(&mut self, input: &[u8]) -> (usize, Action) {
         let mut consumed = 0;
         loop {
-            let (taken, action) = self.advance(&input[consumed..]);
-            consumed += taken;
+            let (consumed_now, action) = self.advance(&input[consumed..]);
+            consumed += consumed_now;
             if let Some(action) = action {
                 return (consumed, action);
             }
@@ -91,28 +91,28 @@ impl Session {
     }
 
     /// Completes [`Action::Open`] with the messages of the mailbox, oldest first, or the refusal.
-    pub fn opened(&mut self, answer: Result<Maildrop, Refusal>) {
-        let visitor = match std::mem::replace(&mut self.state, State::Closed) {
-            State::OpeningMailbox(visitor) => visitor,
+    pub fn opened(&mut self, result: Result<Maildrop, Refusal>) {
+        let client = match std::mem::replace(&mut self.state, State::Closed) {
+            State::OpeningMailbox(client) => client,
             other => {
                 self.state = other;
                 return;
             }
         };
-        match answer {
+        match result {
             Ok(maildrop) => {
                 self.reply_with(|out, _| reply::write_total(out, maildrop.total()));
                 self.state = State::Idle(Idle::Transaction(maildrop));
             }
             Err(refusal) => {
-                self.state = State::Idle(Idle::Authorization(visitor));
+                self.state = State::Idle(Idle::Authorization(client));
                 self.refuse(&refusal);
             }
         }
     }
 
     /// Completes [`Action::Fetch`] with the message, or `None` if it no longer exists.
-    pub fn fetched(&mut self, answer: Result<Option<Source>, Refusal>) {
+    pub fn fetched(&mut self, result: Result<Option<Source>, Refusal>) {
         let (maildrop, request) = match std::mem::replace(&mut self.state, State::Closed) {
             State::Fetching(maildrop, request) => (maildrop, request),
             other => {
@@ -120,7 +120,7 @@ impl Session {
                 return;
             }
         };
-        match answer {
+        match result {
             Ok(Some(source)) => {
                 match request.extent {
                     Extent::Whole => self.reply_with(|out, _| reply::write_retr_ok(out, source.len())),
@@ -142,11 +142,11 @@ impl Session {
 
     /// Completes [`Action::Delete`]. `Ok` means that none of the messages exists any more, whichever client deleted
     /// them.
-    #[expect(clippy::needless_pass_by_value, reason = "the driver hands every answer over")]
-    pub fn deleted(&mut self, answer: Result<(), Refusal>) {
+    #[expect(clippy::needless_pass_by_value, reason = "the driver passes every result by value")]
+    pub fn deleted(&mut self, result: Result<(), Refusal>) {
         if matches!(self.state, State::Updating) {
             self.state = State::Quitting;
-            match answer {
+            match result {
                 Ok(()) => self.reply(reply::BYE),
                 Err(_) => self.reply_error(reply::NOT_REMOVED),
             }
@@ -189,7 +189,7 @@ impl Session {
 
     /// Returns the transcript since it was started or last cleared. Returns `None` if none is recorded.
     pub fn transcript(&mut self) -> Option<&mut TranscriptBuffer> {
-        self.recorder.as_mut().map(|recording| &mut recording.transcript)
+        self.recorder.as_mut().map(|recorder| &mut recorder.transcript)
     }
 
     /// Queues a fixed reply.
@@ -215,8 +215,8 @@ impl Session {
     fn queue<T>(&mut self, is_error: bool, write: impl FnOnce(&mut Vec<u8>, &Settings) -> T) -> T {
         let start = self.replies.len();
         let result = write(&mut self.replies, &self.settings);
-        if let Some(recording) = &mut self.recorder {
-            recording.record_replies(&self.replies[start..], is_error);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record_replies(&self.replies[start..], is_error);
         }
         result
     }
@@ -224,8 +224,8 @@ impl Session {
     /// Queues message text that the function writes. The function also returns the number of message octets.
     pub(super) fn reply_message_text<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> (usize, T)) -> T {
         let (octets, result) = write(&mut self.replies);
-        if let Some(recording) = &mut self.recorder {
-            recording.record_mail_octets(Speaker::Server, octets);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record_mail_octets(Speaker::Server, octets);
         }
         result
     }

@@ -7,28 +7,28 @@ use restante_mail::message::Source;
 /// Returns the number of octets up to the end of the header and of `lines` lines after it. A message without a blank
 /// line is all header. A bare LF ends a line here, as in [`super::dot_stuffing`].
 pub(crate) fn length(source: &Source, lines: u64) -> usize {
-    let mut wanted = None;
-    let mut before = 0;
+    let mut remaining = None;
+    let mut offset = 0;
     // The incomplete line at the end of the previous part.
-    let mut tail: &[u8] = b"";
+    let mut incomplete_line: &[u8] = b"";
     for part in [&source.trace, &source.body] {
         let mut start = 0;
         for end in memchr_iter(b'\n', part) {
-            let blank = matches!((tail, &part[start..end]), (b"", b"" | b"\r") | (b"\r", b""));
-            (tail, start) = (b"", end + 1);
-            wanted = match wanted {
-                None if blank => Some(lines),
+            let is_blank = matches!((incomplete_line, &part[start..end]), (b"", b"" | b"\r") | (b"\r", b""));
+            (incomplete_line, start) = (b"", end + 1);
+            remaining = match remaining {
+                None if is_blank => Some(lines),
                 None => None,
-                Some(more) => Some(more - 1),
+                Some(count) => Some(count - 1),
             };
-            if wanted == Some(0) {
-                return before + start;
+            if remaining == Some(0) {
+                return offset + start;
             }
         }
-        before += part.len();
-        tail = &part[start..];
+        offset += part.len();
+        incomplete_line = &part[start..];
     }
-    before
+    offset
 }
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_and_so_many_lines() {
+    fn finds_the_end_of_the_header_and_lines() {
         let table: &[(&str, u64, &str)] = &[
             ("A: b\r\n\r\none\r\ntwo\r\n", 0, "A: b\r\n\r\n"),
             ("A: b\r\n\r\none\r\ntwo\r\n", 1, "A: b\r\n\r\none\r\n"),
@@ -55,10 +55,10 @@ mod tests {
         ];
         for (text, lines, expected) in table {
             // The boundary between the two parts has no effect, wherever it is.
-            for border in 0..=text.len() {
-                let (trace, body) = text.as_bytes().split_at(border);
+            for boundary in 0..=text.len() {
+                let (trace, body) = text.as_bytes().split_at(boundary);
                 let source = Source { trace: trace.to_vec().into(), body: body.to_vec().into() };
-                assert_eq!(length(&source, *lines), expected.len(), "{text:?}, {lines}, {border}");
+                assert_eq!(length(&source, *lines), expected.len(), "{text:?}, {lines}, {boundary}");
             }
         }
     }

@@ -20,8 +20,8 @@ impl Session {
                 self.state = State::StartingTls;
                 (input.len(), Some(Action::StartTls))
             }
-            State::Sending(maildrop, answer) => (0, self.advance_multiline(maildrop, answer)),
-            State::AuthExchange(visitor) => self.advance_challenge(visitor, input),
+            State::Sending(maildrop, multiline) => (0, self.advance_multiline(maildrop, multiline)),
+            State::AuthExchange(client) => self.advance_challenge(client, input),
             State::Idle(idle) => self.advance_idle(idle, input),
             waiting @ (State::OpeningMailbox(_) | State::Fetching(..) | State::Updating) => {
                 self.state = waiting;
@@ -31,21 +31,21 @@ impl Session {
     }
 
     fn advance_idle(&mut self, idle: Idle, input: &[u8]) -> (usize, Option<Action>) {
-        let is_anonymous = matches!(idle, Idle::Authorization(_));
-        let detect = if is_anonymous { foreign::detect_before_greeting } else { foreign::detect };
+        let is_before_login = matches!(idle, Idle::Authorization(_));
+        let detect = if is_before_login { foreign::detect_before_greeting } else { foreign::detect };
         if !self.lines.is_discarding()
             && let Some(foreign) = detect(input)
         {
             return (input.len(), self.close_foreign(foreign));
         }
-        let (taken, line) = self.lines.read_line(input, command::max_line_bytes(input));
-        if is_anonymous && (line == LineRead::TooLong || self.lines.is_discarding()) {
-            return (taken, self.close_foreign(ForeignInput::LongLine));
+        let (consumed, line) = self.lines.read_line(input, command::max_line_bytes(input));
+        if is_before_login && (line == LineRead::TooLong || self.lines.is_discarding()) {
+            return (consumed, self.close_foreign(ForeignInput::LongLine));
         }
         let action = match line {
             LineRead::Complete(line) => {
-                if let Some(recording) = &mut self.recorder {
-                    recording.record_command(|out| mask::write_masked(out, line));
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.record_command(|out| mask::write_masked(out, line));
                 }
                 self.execute(idle, line)
             }
@@ -59,39 +59,39 @@ impl Session {
                 Some(Action::Read)
             }
         };
-        (taken, action)
+        (consumed, action)
     }
 
-    fn advance_challenge(&mut self, visitor: AnonymousClient, input: &[u8]) -> (usize, Option<Action>) {
-        let (taken, line) = self.lines.read_line(input, sasl::MAX_LINE_BYTES);
+    fn advance_challenge(&mut self, client: AnonymousClient, input: &[u8]) -> (usize, Option<Action>) {
+        let (consumed, line) = self.lines.read_line(input, sasl::MAX_LINE_BYTES);
         let action = match line {
             LineRead::Complete(line) => {
-                if let Some(recording) = &mut self.recorder {
-                    recording.record_secret();
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.record_secret();
                 }
-                self.handle_auth_response(visitor, command::parse_auth_response(line))
+                self.handle_auth_response(client, command::parse_auth_response(line))
             }
             LineRead::TooLong => {
-                self.state = State::Idle(Idle::Authorization(visitor));
+                self.state = State::Idle(Idle::Authorization(client));
                 self.reject_long_line();
                 None
             }
             LineRead::Incomplete => {
-                self.state = State::AuthExchange(visitor);
+                self.state = State::AuthExchange(client);
                 Some(Action::Read)
             }
         };
-        (taken, action)
+        (consumed, action)
     }
 
     /// Queues the next part of a multi-line reply.
-    fn advance_multiline(&mut self, maildrop: Maildrop, mut answer: MultilineReply) -> Option<Action> {
-        let progress = match &mut answer {
+    fn advance_multiline(&mut self, maildrop: Maildrop, mut multiline: MultilineReply) -> Option<Action> {
+        let progress = match &mut multiline {
             MultilineReply::Listing(listing) => self.reply_with(|out, _| listing.fill(&maildrop, out, MAX_REPLY_BYTES)),
             MultilineReply::Message(mail) => self.reply_message_text(|out| mail.fill(out, MAX_REPLY_BYTES)),
         };
         self.state = match progress {
-            Progress::Partial => State::Sending(maildrop, answer),
+            Progress::Partial => State::Sending(maildrop, multiline),
             Progress::Complete => {
                 self.reply(reply::END);
                 State::Idle(Idle::Transaction(maildrop))
@@ -102,8 +102,8 @@ impl Session {
 
     /// Ends the session because the input is not that of a mail client. Nothing after it is executed.
     fn close_foreign(&mut self, foreign: ForeignInput) -> Option<Action> {
-        if let Some(recording) = &mut self.recorder {
-            recording.record_note(foreign.transcript_text());
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record_note(foreign.transcript_text());
         }
         self.reply_error(match foreign {
             ForeignInput::Http => reply::NOT_HTTP,
@@ -115,8 +115,8 @@ impl Session {
     }
 
     fn reject_long_line(&mut self) {
-        if let Some(recording) = &mut self.recorder {
-            recording.record_line_too_long();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record_line_too_long();
         }
         self.reject(reply::LINE_TOO_LONG);
     }

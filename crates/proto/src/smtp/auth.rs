@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn first_lines() {
+    fn parses_auth_arguments() {
         let malformed = || Err(CommandError::Bad(reply::AUTH_MALFORMED));
         let syntax = || Err(CommandError::Bad(reply::SYNTAX_AUTH));
         let table: &[(&str, Result<AuthStep, CommandError>)] = &[
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn digests() {
+    fn parses_cram_md5_responses() {
         let challenge = "<1896.697170952@postoffice.reston.mci.net>";
         let respond =
             |line: &str| AuthExchange::CramMd5 { challenge: challenge.to_owned() }.handle_response(line.as_bytes());

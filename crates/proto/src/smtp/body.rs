@@ -26,9 +26,9 @@ pub(crate) struct BodyBuffer {
 pub(crate) struct TooLong;
 
 impl BodyBuffer {
-    /// Creates an empty buffer for at most `limit` bytes. `announced` is the size that the client announced.
-    pub(crate) fn new(limit: usize, announced: usize) -> Self {
-        Self { blocks: Some(Vec::new()), length: 0, received: 0, limit, announced_size: announced.min(limit) }
+    /// Creates an empty buffer for at most `limit` bytes. `announced_size` is the size that the client announced.
+    pub(crate) fn new(limit: usize, announced_size: usize) -> Self {
+        Self { blocks: Some(Vec::new()), length: 0, received: 0, limit, announced_size: announced_size.min(limit) }
     }
 
     /// Appends bytes. Drops the whole message if it becomes too long.
@@ -37,30 +37,30 @@ impl BodyBuffer {
         if bytes.len() > self.limit.saturating_sub(self.length) {
             self.discard();
         }
-        let Some(pieces) = &mut self.blocks else { return };
+        let Some(blocks) = &mut self.blocks else { return };
         self.length += bytes.len();
         while !bytes.is_empty() {
-            let room = pieces.last().map_or(0, spare_bytes);
-            if room == 0 {
-                pieces.push(Vec::with_capacity(block_bytes(pieces.is_empty(), bytes.len(), self.announced_size)));
+            let spare = blocks.last().map_or(0, spare_bytes);
+            if spare == 0 {
+                blocks.push(Vec::with_capacity(block_bytes(blocks.is_empty(), bytes.len(), self.announced_size)));
                 continue;
             }
-            let (now, later) = bytes.split_at(room.min(bytes.len()));
-            if let Some(last) = pieces.last_mut() {
-                last.extend_from_slice(now);
+            let (fitting, rest) = bytes.split_at(spare.min(bytes.len()));
+            if let Some(last) = blocks.last_mut() {
+                last.extend_from_slice(fitting);
             }
-            bytes = later;
+            bytes = rest;
         }
     }
 
-    /// Reserves exactly `whole` bytes for a message of this size, all of which the caller will push. Does nothing
+    /// Reserves exactly `total` bytes for a message of this size, all of which the caller will push. Does nothing
     /// within a message: many small blocks would take more memory than they hold.
-    pub(crate) fn reserve(&mut self, whole: usize) {
-        if let Some(pieces) = &mut self.blocks
-            && pieces.is_empty()
-            && whole <= self.limit
+    pub(crate) fn reserve(&mut self, total: usize) {
+        if let Some(blocks) = &mut self.blocks
+            && blocks.is_empty()
+            && total <= self.limit
         {
-            pieces.push(Vec::with_capacity(whole));
+            blocks.push(Vec::with_capacity(total));
         }
     }
 
@@ -86,7 +86,7 @@ impl BodyBuffer {
 
     /// Returns the number of bytes that fit without an allocation. Unlimited if the message was dropped.
     pub(crate) fn spare_capacity(&self) -> usize {
-        self.blocks.as_ref().map_or(usize::MAX, |pieces| pieces.last().map_or(0, spare_bytes))
+        self.blocks.as_ref().map_or(usize::MAX, |blocks| blocks.last().map_or(0, spare_bytes))
     }
 
     /// Returns whether the message is too long.
@@ -96,16 +96,16 @@ impl BodyBuffer {
 
     /// Returns the message in a vector without spare capacity.
     pub(crate) fn finish(self) -> Result<Vec<u8>, TooLong> {
-        let mut pieces = self.blocks.ok_or(TooLong)?;
-        match (pieces.pop(), pieces.as_slice()) {
+        let mut blocks = self.blocks.ok_or(TooLong)?;
+        match (blocks.pop(), blocks.as_slice()) {
             (None, _) => Ok(Vec::new()),
-            (Some(mut only), []) => {
-                only.shrink_to_fit();
-                Ok(only)
+            (Some(mut single), []) => {
+                single.shrink_to_fit();
+                Ok(single)
             }
             (Some(last), _) => {
-                pieces.push(last);
-                Ok(pieces.concat())
+                blocks.push(last);
+                Ok(blocks.concat())
             }
         }
     }
@@ -116,14 +116,18 @@ impl BodyBuffer {
     }
 }
 
-fn spare_bytes(piece: &Vec<u8>) -> usize {
-    piece.capacity() - piece.len()
+fn spare_bytes(block: &Vec<u8>) -> usize {
+    block.capacity() - block.len()
 }
 
 /// Returns the size of the next block. An announced size is used up to [`MAX_PREALLOCATED_BYTES`], so a false one costs
 /// no more than that.
-fn block_bytes(first: bool, length: usize, announced: usize) -> usize {
-    if first && (length..=MAX_PREALLOCATED_BYTES).contains(&announced) { announced } else { length.max(BLOCK_BYTES) }
+fn block_bytes(first: bool, length: usize, announced_size: usize) -> usize {
+    if first && (length..=MAX_PREALLOCATED_BYTES).contains(&announced_size) {
+        announced_size
+    } else {
+        length.max(BLOCK_BYTES)
+    }
 }
 
 #[cfg(test)]
@@ -131,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_follows_what_was_sent_and_what_was_believably_announced() {
+    fn block_size_uses_plausible_announcements() {
         let table = [
             // first, length, announced, expected
             (true, 100, 0, BLOCK_BYTES),
@@ -142,27 +146,27 @@ mod tests {
             (true, 2 * BLOCK_BYTES, 0, 2 * BLOCK_BYTES),
             (false, 100, 5_000, BLOCK_BYTES),
         ];
-        for (first, length, announced, expected) in table {
-            assert_eq!(block_bytes(first, length, announced), expected, "{first} {length} {announced}");
+        for (first, length, announced_size, expected) in table {
+            assert_eq!(block_bytes(first, length, announced_size), expected, "{first} {length} {announced_size}");
         }
     }
 
     #[test]
-    fn a_long_mail_is_put_together_from_its_pieces() {
-        let mail: Vec<u8> = (0..10 * BLOCK_BYTES).map(|at| u8::try_from(at % 251).unwrap_or(0)).collect();
-        for announced in [0, 1_000, mail.len()] {
-            let mut body = BodyBuffer::new(mail.len(), announced);
-            for part in mail.chunks(1_777) {
+    fn long_message_is_joined_from_its_blocks() {
+        let message: Vec<u8> = (0..10 * BLOCK_BYTES).map(|at| u8::try_from(at % 251).unwrap_or(0)).collect();
+        for announced_size in [0, 1_000, message.len()] {
+            let mut body = BodyBuffer::new(message.len(), announced_size);
+            for part in message.chunks(1_777) {
                 body.push(part);
             }
             let bytes = body.finish().unwrap();
             assert_eq!(bytes.capacity(), bytes.len());
-            assert!(bytes == mail);
+            assert!(bytes == message);
         }
     }
 
     #[test]
-    fn the_limit_is_sharp_and_frees_what_was_held() {
+    fn message_above_the_limit_is_dropped() {
         let mut body = BodyBuffer::new(10, 0);
         body.push(b"12345");
         body.push(b"67890");
@@ -176,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_mail_has_no_spare_capacity() {
+    fn finished_message_has_no_spare_capacity() {
         let mut body = BodyBuffer::new(1_000_000, 100_000);
         body.push(b"much less than announced");
         let bytes = body.finish().unwrap();
@@ -184,19 +188,19 @@ mod tests {
     }
 
     #[test]
-    fn a_mail_in_very_many_crumbs_takes_no_more_memory_than_another() {
+    fn tiny_writes_do_not_use_more_memory() {
         let mut body = BodyBuffer::new(1_000_000, 0);
         for _ in 0..200_000 {
             body.reserve(1);
             body.push(b"x");
         }
-        let pieces = body.blocks.as_ref().unwrap();
-        let memory: usize = pieces.iter().map(|piece| piece.capacity() + size_of::<Vec<u8>>()).sum();
+        let blocks = body.blocks.as_ref().unwrap();
+        let memory: usize = blocks.iter().map(|block| block.capacity() + size_of::<Vec<u8>>()).sum();
         assert!(memory < 200_000 + 2 * BLOCK_BYTES, "{memory}");
     }
 
     #[test]
-    fn an_announcement_beyond_the_limit_is_enough() {
+    fn announcement_above_the_limit_drops_the_message() {
         let mut body = BodyBuffer::new(10, 0);
         body.expect_bytes(10);
         assert!(!body.is_too_long());

@@ -21,7 +21,7 @@ impl Chunk {
     pub(crate) fn parse(arguments: &[u8]) -> Result<Self, CommandError> {
         let malformed = || CommandError::Bad(reply::SYNTAX_BDAT);
         let (size, rest) = split_word(arguments);
-        let last = match split_word(rest) {
+        let is_last = match split_word(rest) {
             (b"", _) => false,
             (word, b"") if word.eq_ignore_ascii_case(b"LAST") => true,
             _ => return Err(malformed()),
@@ -31,7 +31,7 @@ impl Chunk {
         }
         let size = std::str::from_utf8(size).ok().and_then(|digits| digits.parse().ok());
         let size = size.ok_or_else(malformed)?;
-        Ok(Self { size, remaining: size, is_last: last })
+        Ok(Self { size, remaining: size, is_last })
     }
 
     /// Returns the octets of this chunk at the start of the input.
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn announcements() {
+    fn parses_bdat_arguments() {
         let table: &[(&str, Option<(u64, bool)>)] = &[
             ("0", Some((0, false))),
             ("0 LAST", Some((0, true))),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_are_counted_across_reads() {
+    fn counts_octets_across_reads() {
         let mut chunk = Chunk { size: 5, remaining: 5, is_last: false };
         assert_eq!(chunk.take(b"ab"), b"ab");
         assert_eq!(chunk.take(b""), b"");

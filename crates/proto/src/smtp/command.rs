@@ -101,12 +101,12 @@ pub(crate) fn parse_helo_name(arguments: &[u8], strict: bool) -> Result<String, 
     if name.is_empty() || strict && !rest.is_empty() || name.len() > MAX_HELO_BYTES {
         return Err(CommandError::Bad(reply::SYNTAX_HELLO));
     }
-    let harmless = |byte: u8| match byte {
+    let replace_special = |byte: u8| match byte {
         b'(' | b')' | b';' | b'<' | b'>' | b'"' | b'\\' | b',' => '?',
         byte if byte.is_ascii_graphic() => char::from(byte),
         _ => '?',
     };
-    Ok(name.iter().copied().map(harmless).collect())
+    Ok(name.iter().copied().map(replace_special).collect())
 }
 
 impl<'a> MailCommand<'a> {
@@ -186,8 +186,8 @@ fn split_path<'a>(arguments: &'a str, keyword: &str) -> Option<(Path<'a>, &'a st
         let end = find_path_end(rest, |byte| matches!(byte, b' ' | b'\t')).unwrap_or(rest.len());
         (Path::Bare(&rest[..end]), &rest[end..])
     };
-    let blank = rest.is_empty() || rest.starts_with([' ', '\t']);
-    (blank && path != Path::Bare("")).then_some((path, rest))
+    let has_separator = rest.is_empty() || rest.starts_with([' ', '\t']);
+    (has_separator && path != Path::Bare("")).then_some((path, rest))
 }
 
 /// Returns the end of a path: the first byte accepted by `ends` that is not quoted (RFC 5321 section 4.1.2).
@@ -213,7 +213,7 @@ mod tests {
     use crate::smtp::Dialect;
 
     #[test]
-    fn verbs_in_any_case() {
+    fn splits_verbs_in_any_case() {
         type Split<'a> = Result<(Verb, &'a [u8]), CommandError>;
         let table: &[(&[u8], Split<'_>)] = &[
             (b"NOOP", Ok((Verb::Noop, b""))),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_lines() {
+    fn line_limits_depend_on_the_verb() {
         let table: &[(&[u8], usize)] = &[
             (b"auth plain", sasl::MAX_LINE_BYTES),
             (b"MAIL", MAX_EXTENDED_COMMAND_BYTES),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_peers() {
+    fn parses_helo_names() {
         let longest = "x".repeat(255);
         let too_long = "x".repeat(256);
         let table: &[(&[u8], Option<&str>)] = &[
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn senders() {
+    fn parses_senders() {
         let bad = || Err(CommandError::Bad(reply::SYNTAX_MAIL));
         let table: &[(&str, Result<&str, CommandError>)] = &[
             ("FROM:<a@x.org>", Ok("a@x.org")),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn recipients() {
+    fn parses_recipients() {
         let settings = Settings {
             domain: "mx.test".to_owned(),
             dialect: Dialect::Smtp,

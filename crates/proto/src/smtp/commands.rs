@@ -22,7 +22,7 @@ impl Session {
     pub(super) fn execute(&mut self, idle: Idle, command: Result<(Verb, &[u8]), CommandError>) -> Option<Action> {
         let (verb, arguments) = match command {
             Ok(command) => command,
-            Err(fault) => return self.reject_and_stay(idle, &fault),
+            Err(error) => return self.reject_and_stay(idle, &error),
         };
         match verb {
             Verb::Helo | Verb::Ehlo | Verb::Lhlo => self.hello(idle, verb, arguments),
@@ -43,8 +43,8 @@ impl Session {
     }
 
     /// Continues an AUTH exchange.
-    pub(super) fn continue_auth(&mut self, client: Client, progress: Result<AuthStep, CommandError>) -> Option<Action> {
-        match progress {
+    pub(super) fn continue_auth(&mut self, client: Client, step: Result<AuthStep, CommandError>) -> Option<Action> {
+        match step {
             Ok(AuthStep::Continue(exchange, challenge)) => {
                 self.state = State::AuthExchange(client, exchange);
                 self.reply(challenge);
@@ -58,7 +58,7 @@ impl Session {
                 self.state = State::CheckingLogin(client);
                 Some(Action::Authenticate { user, proof })
             }
-            Err(fault) => self.reject_and_stay(Idle::Ready(client), &fault),
+            Err(error) => self.reject_and_stay(Idle::Ready(client), &error),
         }
     }
 
@@ -74,7 +74,7 @@ impl Session {
         }
         let helo = match command::parse_helo_name(arguments, self.settings.strict) {
             Ok(name) => name,
-            Err(fault) => return self.reject_and_stay(idle, &fault),
+            Err(error) => return self.reject_and_stay(idle, &error),
         };
         let starttls = self.settings.starttls && self.transport == Transport::Plain;
         if verb == Verb::Helo {
@@ -82,18 +82,18 @@ impl Session {
         } else {
             self.reply_with(|out, settings| reply::write_extensions(out, settings, &helo, starttls));
         }
-        let trust = match idle {
+        let auth_status = match idle {
             Idle::BeforeHello => AuthStatus::Anonymous,
             Idle::Ready(client) => client.auth_status,
-            Idle::Mail(mail) | Idle::Chunked(mail, _) => {
+            Idle::Mail(transaction) | Idle::Chunked(transaction, _) => {
                 self.mark_stage(TransactionStage::Abandoned);
-                mail.auth_status
+                transaction.auth_status
             }
         };
         if self.recorder.is_some() {
             self.helo = Some(helo.clone());
         }
-        self.state = State::Idle(Idle::Ready(Client { peer: Peer { ip: self.ip, helo }, auth_status: trust }));
+        self.state = State::Idle(Idle::Ready(Client { peer: Peer { ip: self.ip, helo }, auth_status }));
         None
     }
 
@@ -108,56 +108,56 @@ impl Session {
         if self.settings.require_auth && client.auth_status == AuthStatus::Anonymous {
             return self.reject_and_stay(Idle::Ready(client), &CommandError::Refused(reply::AUTH_REQUIRED));
         }
-        let mail = match MailCommand::parse(arguments, self.settings.strict) {
-            Ok(mail) => mail,
-            Err(fault) => return self.reject_and_stay(Idle::Ready(client), &fault),
+        let parsed = match MailCommand::parse(arguments, self.settings.strict) {
+            Ok(parsed) => parsed,
+            Err(error) => return self.reject_and_stay(Idle::Ready(client), &error),
         };
         // RFC 1870 section 6.1: a message that is announced as too long need not be sent.
-        let announced = match usize::try_from(mail.parameters.size) {
+        let announced_size = match usize::try_from(parsed.parameters.size) {
             Ok(size) if size <= self.settings.max_message_bytes => size,
             _ => return self.reject_and_stay(Idle::Ready(client), &CommandError::Refused(reply::MESSAGE_TOO_LONG)),
         };
         self.mark_stage(TransactionStage::Started);
-        self.record_parameters(mail.parameter_text);
+        self.record_parameters(parsed.parameter_text);
         self.state = State::CheckingSender(Transaction {
-            envelope: Envelope { peer: client.peer, from: mail.from, recipients: Vec::new() },
+            envelope: Envelope { peer: client.peer, from: parsed.from, recipients: Vec::new() },
             auth_status: client.auth_status,
-            announced_size: announced,
-            alphabet: mail.parameters.alphabet,
+            announced_size,
+            alphabet: parsed.parameters.alphabet,
         });
         Some(Action::CheckSender)
     }
 
     fn rcpt(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
-        let mail = match idle {
-            Idle::Mail(mail) => mail,
+        let transaction = match idle {
+            Idle::Mail(transaction) => transaction,
             Idle::BeforeHello => return self.reject_and_stay(idle, &CommandError::Bad(reply::HELLO_FIRST)),
             Idle::Ready(_) => return self.reject_and_stay(idle, &CommandError::Refused(reply::MAIL_FIRST)),
             Idle::Chunked(..) => return self.reject_and_stay(idle, &CommandError::Refused(reply::CHUNKS_BEGUN)),
         };
-        let (recipient, parameters) = match command::parse_rcpt(arguments, mail.alphabet, &self.settings) {
+        let (recipient, parameters) = match command::parse_rcpt(arguments, transaction.alphabet, &self.settings) {
             Ok(parsed) => parsed,
-            Err(fault) => return self.reject_and_stay(Idle::Mail(mail), &fault),
+            Err(error) => return self.reject_and_stay(Idle::Mail(transaction), &error),
         };
-        if mail.envelope.recipients.len() >= self.settings.max_recipients {
-            return self.reject_and_stay(Idle::Mail(mail), &CommandError::Refused(reply::TOO_MANY_RECIPIENTS));
+        if transaction.envelope.recipients.len() >= self.settings.max_recipients {
+            return self.reject_and_stay(Idle::Mail(transaction), &CommandError::Refused(reply::TOO_MANY_RECIPIENTS));
         }
         self.record_parameters(parameters);
-        self.state = State::CheckingRecipient(mail);
+        self.state = State::CheckingRecipient(transaction);
         Some(Action::CheckRecipient(recipient))
     }
 
     fn data(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
-        let mail = match idle {
+        let transaction = match idle {
             _ if !arguments.is_empty() => return self.reject_and_stay(idle, &CommandError::Bad(reply::NO_ARGUMENT)),
-            Idle::Mail(mail) if !mail.envelope.recipients.is_empty() => mail,
+            Idle::Mail(transaction) if !transaction.envelope.recipients.is_empty() => transaction,
             Idle::Mail(_) => return self.reject_and_stay(idle, &CommandError::Refused(reply::RCPT_FIRST)),
             Idle::BeforeHello => return self.reject_and_stay(idle, &CommandError::Bad(reply::HELLO_FIRST)),
             Idle::Ready(_) => return self.reject_and_stay(idle, &CommandError::Refused(reply::MAIL_FIRST)),
             Idle::Chunked(..) => return self.reject_and_stay(idle, &CommandError::Refused(reply::CHUNKS_BEGUN)),
         };
-        let body = BodyBuffer::new(self.settings.max_message_bytes, mail.announced_size);
-        self.state = State::ReceivingData(mail, DataReader::new(body));
+        let body = BodyBuffer::new(self.settings.max_message_bytes, transaction.announced_size);
+        self.state = State::ReceivingData(transaction, DataReader::new(body));
         self.reply(reply::GO_AHEAD_DATA);
         None
     }
@@ -166,25 +166,25 @@ impl Session {
     fn bdat(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
         let chunk = match Chunk::parse(arguments) {
             Ok(chunk) => chunk,
-            Err(fault) => {
+            Err(error) => {
                 // The number of octets that follow is unknown, and none of them may be taken for a command.
-                self.reject(&fault);
+                self.reject(&error);
                 self.state = State::Closed;
                 return None;
             }
         };
-        let (mail, mut body) = match idle {
-            Idle::Mail(mail) if !mail.envelope.recipients.is_empty() => {
-                let body = BodyBuffer::new(self.settings.max_message_bytes, mail.announced_size);
-                (mail, body)
+        let (transaction, mut body) = match idle {
+            Idle::Mail(transaction) if !transaction.envelope.recipients.is_empty() => {
+                let body = BodyBuffer::new(self.settings.max_message_bytes, transaction.announced_size);
+                (transaction, body)
             }
-            Idle::Chunked(mail, body) => (mail, body),
+            Idle::Chunked(transaction, body) => (transaction, body),
             Idle::BeforeHello => return self.discard_chunk(idle, chunk, reply::HELLO_FIRST),
             Idle::Ready(_) => return self.discard_chunk(idle, chunk, reply::MAIL_FIRST),
             Idle::Mail(_) => return self.discard_chunk(idle, chunk, reply::RCPT_FIRST),
         };
         body.expect_bytes(chunk.remaining);
-        self.state = State::ReceivingChunk(mail, body, chunk);
+        self.state = State::ReceivingChunk(transaction, body, chunk);
         None
     }
 
@@ -200,7 +200,7 @@ impl Session {
     }
 
     fn starttls(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
-        let fault = match self.transport {
+        let error = match self.transport {
             _ if !arguments.is_empty() => reply::NO_ARGUMENT,
             Transport::Tls => reply::TLS_TWICE,
             Transport::Plain if !self.settings.starttls => reply::TLS_UNAVAILABLE,
@@ -213,18 +213,18 @@ impl Session {
                 return None;
             }
         };
-        self.reject_and_stay(idle, &CommandError::Bad(fault))
+        self.reject_and_stay(idle, &CommandError::Bad(error))
     }
 
     fn rset(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
         if self.settings.strict && !arguments.is_empty() {
             return self.reject_and_stay(idle, &CommandError::Bad(reply::NO_ARGUMENT));
         }
-        let mail = match idle {
-            Idle::Mail(mail) | Idle::Chunked(mail, _) => mail,
+        let transaction = match idle {
+            Idle::Mail(transaction) | Idle::Chunked(transaction, _) => transaction,
             Idle::BeforeHello | Idle::Ready(_) => return self.reply_and_stay(idle, reply::RESET),
         };
-        self.reply_and_stay(Idle::Ready(mail.into_client()), reply::RESET);
+        self.reply_and_stay(Idle::Ready(transaction.into_client()), reply::RESET);
         self.mark_stage(TransactionStage::Abandoned);
         None
     }
@@ -252,9 +252,9 @@ impl Session {
 
     /// Replies to a command that cannot be executed and stays in the state. Ends the session if there were too many bad
     /// commands.
-    fn reject_and_stay(&mut self, idle: Idle, fault: &CommandError) -> Option<Action> {
+    fn reject_and_stay(&mut self, idle: Idle, error: &CommandError) -> Option<Action> {
         self.state = State::Idle(idle);
-        self.reject(fault);
+        self.reject(error);
         None
     }
 }

@@ -62,18 +62,18 @@ impl DataReader {
         if input.len() > self.body.spare_capacity() {
             self.reserve_exact(input);
         }
-        let mut at = 0;
-        while let Some(&byte) = input.get(at) {
+        let mut pos = 0;
+        while let Some(&byte) = input.get(pos) {
             match (self.state, byte) {
                 (LineState::LineStart, b'.') => {
                     self.state = LineState::AfterDot;
-                    at += 1;
+                    pos += 1;
                 }
                 (LineState::AfterDot, b'\r') => {
                     self.state = LineState::AfterDotCr;
-                    at += 1;
+                    pos += 1;
                 }
-                (LineState::AfterDotCr, b'\n') => return (at + 1, true),
+                (LineState::AfterDotCr, b'\n') => return (pos + 1, true),
                 (LineState::AfterDotCr, _) => {
                     self.body.push(b"\r");
                     self.state = LineState::AfterCr;
@@ -81,24 +81,24 @@ impl DataReader {
                 (LineState::AfterCr, b'\n') => {
                     self.body.push(b"\n");
                     self.state = LineState::LineStart;
-                    at += 1;
+                    pos += 1;
                 }
                 (LineState::LineStart | LineState::AfterDot | LineState::AfterCr | LineState::InLine, _) => {
-                    at = self.copy_lines(input, at)
+                    pos = self.copy_lines(input, pos)
                 }
             }
         }
-        (at, false)
+        (pos, false)
     }
 
     /// Copies the input up to the next line that starts with a dot, including the CRLF before it. Returns where to
     /// continue: after that dot, or at the end of the input.
-    fn copy_lines(&mut self, input: &[u8], at: usize) -> usize {
-        let rest = &input[at..];
+    fn copy_lines(&mut self, input: &[u8], pos: usize) -> usize {
+        let rest = &input[pos..];
         if let Some(found) = DOTTED_LINE.find(rest) {
             self.body.push(&rest[..found + 2]);
             self.state = LineState::AfterDot;
-            return at + found + 3;
+            return pos + found + 3;
         }
         self.body.push(rest);
         self.state = match rest {
@@ -145,24 +145,24 @@ mod tests {
     /// A simple reader that follows RFC 5321: split at CRLF, a single dot ends the data, any other leading dot is
     /// removed.
     fn read_naively(input: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
-        let mut mail = Vec::new();
+        let mut message = Vec::new();
         let mut rest = input;
         while let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") {
             let line = &rest[..end];
             rest = &rest[end + 2..];
             if line == b"." {
-                return Some((mail, rest.to_vec()));
+                return Some((message, rest.to_vec()));
             }
-            mail.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
-            mail.extend_from_slice(b"\r\n");
+            message.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
+            message.extend_from_slice(b"\r\n");
         }
         None
     }
 
     #[test]
-    fn ends_and_dots() {
-        type MailAndRest = Option<(&'static [u8], &'static [u8])>;
-        let table: &[(&[u8], MailAndRest)] = &[
+    fn finds_the_end_and_removes_dots() {
+        type MessageAndRest = Option<(&'static [u8], &'static [u8])>;
+        let table: &[(&[u8], MessageAndRest)] = &[
             (b".\r\n", Some((b"", b""))),
             (b"\r\n.\r\n", Some((b"\r\n", b""))),
             (b"a\r\n.\r\nQUIT\r\n", Some((b"a\r\n", b"QUIT\r\n"))),
@@ -177,7 +177,7 @@ mod tests {
             (b"", None),
         ];
         for (input, expected) in table {
-            let expected = expected.map(|(mail, rest)| (mail.to_vec(), rest.to_vec()));
+            let expected = expected.map(|(message, rest)| (message.to_vec(), rest.to_vec()));
             assert_eq!(read(&[input]), expected, "{input:?}");
             let bytes: Vec<&[u8]> = input.chunks(1).collect();
             assert_eq!(read(&bytes), expected, "{input:?} byte by byte");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn smtp_smuggling_by_bare_lf_or_cr_or_nul() {
+    fn smuggling_variants_do_not_end_the_message() {
         let variants: &[&[u8]] = &[
             b"\n.\n",
             b"\n.\r\n",
@@ -209,25 +209,25 @@ mod tests {
         let smuggled = b"MAIL FROM:<evil@x>\r\nRCPT TO:<b@x>\r\nDATA\r\nsmuggled\r\n";
         for variant in variants {
             let input = [b"mail", *variant, smuggled, b".\r\n"].concat();
-            let (mail, rest) = read(&[&input]).unwrap();
-            assert!(rest.is_empty(), "{variant:?} ended the mail");
-            assert!(mail.ends_with(smuggled), "{variant:?}");
+            let (message, rest) = read(&[&input]).unwrap();
+            assert!(rest.is_empty(), "{variant:?} ended the message");
+            assert!(message.ends_with(smuggled), "{variant:?}");
             let bytes: Vec<&[u8]> = input.chunks(1).collect();
-            assert_eq!(read(&bytes), Some((mail, rest)), "{variant:?} byte by byte");
+            assert_eq!(read(&bytes), Some((message, rest)), "{variant:?} byte by byte");
         }
     }
 
     #[test]
-    fn a_mail_in_one_read_takes_its_own_size() {
+    fn message_in_one_read_is_allocated_exactly() {
         let mut reader = DataReader::new(BodyBuffer::new(10_000, 0));
         let input = [&b"Subject: x\r\n\r\n"[..], &[b'y'; 777], b"\r\n.\r\nQUIT\r\n"].concat();
         assert_eq!(reader.feed(&input), (input.len() - 6, true));
-        let mail = reader.finish().unwrap();
-        assert_eq!((mail.len(), mail.capacity()), (input.len() - 9, input.len() - 9));
+        let message = reader.finish().unwrap();
+        assert_eq!((message.len(), message.capacity()), (input.len() - 9, input.len() - 9));
     }
 
     #[test]
-    fn endless_data_is_read_and_not_kept() {
+    fn endless_data_is_discarded() {
         let mut reader = DataReader::new(BodyBuffer::new(10_000, 0));
         for _ in 0..100 {
             assert_eq!(reader.feed(&[b'x'; 4_096]), (4_096, false));
@@ -240,7 +240,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equals_the_naive_reader_for_any_input_and_any_split(
+        fn matches_the_naive_reader_for_any_input_and_split(
             input in prop::collection::vec(prop_oneof![
                 4 => Just(b'\r'), 4 => Just(b'\n'), 4 => Just(b'.'), 2 => Just(b'a'), 1 => any::<u8>(),
             ], 0..60),

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_masked() {
+    fn masks_secrets() {
         let table: &[(&[u8], &str)] = &[
             (b"EHLO client", "EHLO client"),
             (b"MAIL FROM:<a@x.test>\x1b", "MAIL *** (21 octets)"),
@@ -111,9 +111,9 @@ mod tests {
         ];
         let mut mask = CommandMask::default();
         for (line, expected) in table {
-            let mut shown = String::new();
-            mask.write_masked(&mut shown, line, command::split_verb(line).as_ref());
-            assert_eq!(shown, *expected, "{}", String::from_utf8_lossy(line));
+            let mut masked = String::new();
+            mask.write_masked(&mut masked, line, command::split_verb(line).as_ref());
+            assert_eq!(masked, *expected, "{}", String::from_utf8_lossy(line));
             // Only the HTTP header contains AUTH before the AUTH commands of this table.
             if line.starts_with(b"Authorization") {
                 mask = CommandMask::default();

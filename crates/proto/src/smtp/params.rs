@@ -106,10 +106,10 @@ fn split_parameter(parameter: &str) -> Result<(String, Option<&str>), CommandErr
         Some((keyword, value)) => (keyword, Some(value)),
         None => (parameter, None),
     };
-    let good_keyword = keyword.starts_with(|c: char| c.is_ascii_alphanumeric())
+    let is_valid_keyword = keyword.starts_with(|c: char| c.is_ascii_alphanumeric())
         && keyword.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let good_value = value.is_none_or(|value| !value.is_empty() && !value.contains('='));
-    ensure(good_keyword && good_value)?;
+    let is_valid_value = value.is_none_or(|value| !value.is_empty() && !value.contains('='));
+    ensure(is_valid_keyword && is_valid_value)?;
     Ok((keyword.to_ascii_uppercase(), value))
 }
 
@@ -149,12 +149,12 @@ fn is_notify(value: &str) -> bool {
 /// UTF-8.
 fn is_original_recipient(value: &str, alphabet: Alphabet) -> bool {
     let Some((kind, address)) = value.split_once(';') else { return false };
-    let good_kind = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let good_address = match alphabet {
+    let is_valid_kind = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_valid_address = match alphabet {
         Alphabet::Utf8 if kind.eq_ignore_ascii_case("utf-8") => is_utf8_xtext(address),
         _ => is_xtext(address),
     };
-    value.len() <= 500 && good_kind && !address.is_empty() && good_address
+    value.len() <= 500 && is_valid_kind && !address.is_empty() && is_valid_address
 }
 
 /// Returns whether the value is xtext: printable ASCII in which `+` and `=` are written as `+` and two upper-case
@@ -164,11 +164,11 @@ fn is_xtext(value: &str) -> bool {
 }
 
 fn is_utf8_xtext(value: &str) -> bool {
-    let hex = |byte: Option<u8>| matches!(byte, Some(b'0'..=b'9' | b'A'..=b'F'));
+    let is_hex = |byte: Option<u8>| matches!(byte, Some(b'0'..=b'9' | b'A'..=b'F'));
     let mut bytes = value.bytes();
     while let Some(byte) = bytes.next() {
         match byte {
-            b'+' if hex(bytes.next()) && hex(bytes.next()) => {}
+            b'+' if is_hex(bytes.next()) && is_hex(bytes.next()) => {}
             b'+' | b'=' | 0..=b' ' | 0x7f => return false,
             _ => {}
         }
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_of_mail() {
+    fn parses_mail_parameters() {
         let plain = |size| Ok(MailParameters { size, alphabet: Alphabet::Ascii });
         let long_id = format!("ENVID={}", "x".repeat(101));
         let table: &[(&str, Result<MailParameters, CommandError>)] = &[
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_of_rcpt() {
+    fn checks_rcpt_parameters() {
         let long = format!("ORCPT=rfc822;{}", "x".repeat(500));
         let table: &[(&str, Result<(), CommandError>)] = &[
             ("", Ok(())),

@@ -243,9 +243,10 @@ pub(crate) fn write_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
 /// Splits `5.7.1 text` into `7.1` and `text` (RFC 3463 section 2).
 fn split_enhanced_code(text: &str) -> (Option<&str>, &str) {
     let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let number = |digits: &str| (1..=3).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
+    let is_number =
+        |digits: &str| (1..=3).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
     let is_code =
-        |subject: &&str| subject.split_once('.').is_some_and(|(class, detail)| number(class) && number(detail));
+        |subject: &&str| subject.split_once('.').is_some_and(|(class, detail)| is_number(class) && is_number(detail));
     match code.strip_prefix("4.").or_else(|| code.strip_prefix("5.")).filter(is_code) {
         Some(subject) => (Some(subject), rest.trim_start()),
         None => (None, text),
@@ -257,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_are_made_fit_for_the_wire() {
+    fn writes_valid_refusals() {
         let long = "x".repeat(10_000);
         let table: &[(u16, &str, &str)] = &[
             (550, "Mail denied by policy", "550 Mail denied by policy"),

@@ -41,12 +41,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// Creates a session for a new connection. `tls` says whether the connection started with a TLS handshake.
-    pub fn new(settings: Arc<Settings>, ip: Option<IpAddr>, tls: bool) -> Self {
+    /// Creates a session for a new connection. `is_tls` says whether the connection started with a TLS handshake.
+    pub fn new(settings: Arc<Settings>, ip: Option<IpAddr>, is_tls: bool) -> Self {
         Self {
             settings,
             ip,
-            transport: Transport::new(tls),
+            transport: Transport::new(is_tls),
             state: State::Idle(Idle::BeforeHello),
             lines: LineReader::default(),
             replies: Vec::new(),
@@ -72,8 +72,8 @@ impl Session {
     pub fn step(&mut self, input: &[u8]) -> (usize, Action) {
         let mut consumed = 0;
         loop {
-            let (taken, action) = self.advance(&input[consumed..]);
-            consumed += taken;
+            let (consumed_now, action) = self.advance(&input[consumed..]);
+            consumed += consumed_now;
             if let Some(action) = action {
                 return (consumed, action);
             }
@@ -98,12 +98,14 @@ impl Session {
     /// recipients accepted so far.
     pub fn envelope(&self) -> Option<&Envelope> {
         match &self.state {
-            State::CheckingSender(mail)
-            | State::CheckingRecipient(mail)
-            | State::ReceivingData(mail, _)
-            | State::ReceivingChunk(mail, ..)
-            | State::Idle(Idle::Mail(mail) | Idle::Chunked(mail, _))
-            | State::DiscardingChunk(Idle::Mail(mail) | Idle::Chunked(mail, _), ..) => Some(&mail.envelope),
+            State::CheckingSender(transaction)
+            | State::CheckingRecipient(transaction)
+            | State::ReceivingData(transaction, _)
+            | State::ReceivingChunk(transaction, ..)
+            | State::Idle(Idle::Mail(transaction) | Idle::Chunked(transaction, _))
+            | State::DiscardingChunk(Idle::Mail(transaction) | Idle::Chunked(transaction, _), ..) => {
+                Some(&transaction.envelope)
+            }
             _ => None,
         }
     }
@@ -131,16 +133,16 @@ impl Session {
     }
 
     /// Completes [`Action::CheckSender`].
-    pub fn sender_checked(&mut self, answer: Result<(), SenderRefusal>) {
+    pub fn sender_checked(&mut self, result: Result<(), SenderRefusal>) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
-            State::CheckingSender(mail) => match answer {
+            State::CheckingSender(transaction) => match result {
                 Ok(()) => {
                     self.reply(reply::SENDER_OK);
-                    State::Idle(Idle::Mail(mail))
+                    State::Idle(Idle::Mail(transaction))
                 }
                 Err(refusal) => {
                     let reason = refusal.reason();
-                    let idle = Idle::Ready(mail.into_client());
+                    let idle = Idle::Ready(transaction.into_client());
                     let state = self.reply_refusal(reason, &reply::sender_refusal(refusal), idle);
                     self.mark_stage(TransactionStage::Refused);
                     state
@@ -151,17 +153,17 @@ impl Session {
     }
 
     /// Completes [`Action::CheckRecipient`] with the recipient and its mailbox, or the refusal.
-    pub fn recipient_checked(&mut self, answer: Result<Recipient, RecipientRefusal>) {
+    pub fn recipient_checked(&mut self, result: Result<Recipient, RecipientRefusal>) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
-            State::CheckingRecipient(mut mail) => match answer {
+            State::CheckingRecipient(mut transaction) => match result {
                 Ok(recipient) => {
                     self.reply(reply::RECIPIENT_OK);
-                    mail.envelope.recipients.push(recipient);
-                    State::Idle(Idle::Mail(mail))
+                    transaction.envelope.recipients.push(recipient);
+                    State::Idle(Idle::Mail(transaction))
                 }
                 Err(refusal) => {
                     let reason = refusal.reason();
-                    self.reply_refusal(reason, &reply::recipient_refusal(refusal), Idle::Mail(mail))
+                    self.reply_refusal(reason, &reply::recipient_refusal(refusal), Idle::Mail(transaction))
                 }
             },
             other => other,
@@ -180,7 +182,7 @@ impl Session {
     }
 
     /// Completes [`Action::Authenticate`].
-    pub fn authenticated(&mut self, answer: Result<(), LoginRefusal>) {
+    pub fn authenticated(&mut self, result: Result<(), LoginRefusal>) {
         let mut client = match std::mem::replace(&mut self.state, State::Closed) {
             State::CheckingLogin(client) => client,
             other => {
@@ -188,11 +190,11 @@ impl Session {
                 return;
             }
         };
-        if answer.is_ok() {
+        if result.is_ok() {
             client.auth_status = AuthStatus::Authenticated;
         }
         self.state = State::Idle(Idle::Ready(client));
-        match answer {
+        match result {
             Ok(()) => self.reply(reply::AUTHENTICATED),
             Err(refusal @ LoginRefusal::WrongCredentials) => {
                 self.reject(&CommandError::Bad(reply::login_refusal(refusal)))
@@ -202,10 +204,10 @@ impl Session {
     }
 
     /// Completes [`Action::Deliver`]: the message is stored for all recipients, or for none.
-    pub fn delivered(&mut self, answer: Result<(), StoreRefusal>) {
+    pub fn delivered(&mut self, result: Result<(), StoreRefusal>) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
             State::Delivering(client, replies) => {
-                match answer {
+                match result {
                     Ok(()) => {
                         (0..replies).for_each(|_| self.reply(reply::DELIVERED));
                         self.mark_stage(TransactionStage::Accepted);
@@ -256,14 +258,14 @@ impl Session {
 
     /// Returns the transcript since it was started or last cleared. Returns `None` if none is recorded.
     pub fn transcript(&mut self) -> Option<&mut TranscriptBuffer> {
-        self.recorder.as_mut().map(|recording| &mut recording.transcript)
+        self.recorder.as_mut().map(|recorder| &mut recorder.transcript)
     }
 
     /// Ends the session because the connection is closed. The octets of an incomplete message are recorded.
     pub fn disconnected(&mut self) {
         self.state = State::Closed;
-        if let Some(recording) = &mut self.recorder {
-            recording.finish();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.finish();
         }
     }
 
@@ -303,15 +305,15 @@ impl Session {
     fn queue(&mut self, is_error: bool, write: impl FnOnce(&mut Vec<u8>, &Settings)) {
         let start = self.replies.len();
         write(&mut self.replies, &self.settings);
-        if let Some(recording) = &mut self.recorder {
-            recording.record_replies(&self.replies[start..], is_error);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record_replies(&self.replies[start..], is_error);
         }
     }
 
     /// Records the effect of the last line on the transaction.
     pub(super) fn mark_stage(&mut self, stage: TransactionStage) {
-        if let Some(recording) = &mut self.recorder {
-            recording.mark_stage(stage);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.mark_stage(stage);
         }
     }
 
@@ -324,8 +326,8 @@ impl Session {
     }
 
     /// Replies to a command that cannot be executed. Ends the session if there were too many bad commands.
-    pub(super) fn reject(&mut self, fault: &CommandError) {
-        match fault {
+    pub(super) fn reject(&mut self, error: &CommandError) {
+        match error {
             CommandError::Bad(reply) => {
                 self.bad_commands += 1;
                 if self.bad_commands == self.settings.max_bad_commands {
@@ -352,9 +354,9 @@ impl Session {
 
     /// Queues a refusal with its own code and text, and returns the next state. The code 421 ends the session (RFC 5321
     /// section 3.8).
-    fn reply_refusal(&mut self, reason: RefusalReason, refusal: &Refusal, then: Idle) -> State {
+    fn reply_refusal(&mut self, reason: RefusalReason, refusal: &Refusal, next_idle: Idle) -> State {
         self.refusals.push(reason);
         self.reply_error_with(|out, _| reply::write_refusal(out, refusal));
-        if refusal.code == 421 { State::Closed } else { State::Idle(then) }
+        if refusal.code == 421 { State::Closed } else { State::Idle(next_idle) }
     }
 }

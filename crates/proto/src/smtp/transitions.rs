@@ -28,8 +28,8 @@ impl Session {
             }
             State::Idle(idle) => self.advance_idle(idle, input),
             State::AuthExchange(client, exchange) => self.advance_challenge(client, exchange, input),
-            State::ReceivingData(mail, reader) => self.advance_data(mail, reader, input),
-            State::ReceivingChunk(mail, body, chunk) => self.advance_chunk(mail, body, chunk, input),
+            State::ReceivingData(transaction, reader) => self.advance_data(transaction, reader, input),
+            State::ReceivingChunk(transaction, body, chunk) => self.advance_chunk(transaction, body, chunk, input),
             State::DiscardingChunk(idle, chunk, reply) => self.advance_discard(idle, chunk, reply, input),
             waiting @ (State::AwaitingChallenge(_)
             | State::CheckingLogin(_)
@@ -43,22 +43,22 @@ impl Session {
     }
 
     fn advance_idle(&mut self, idle: Idle, input: &[u8]) -> (usize, Option<Action>) {
-        let is_fresh = matches!(idle, Idle::BeforeHello);
-        let detect = if is_fresh { foreign::detect_before_greeting } else { foreign::detect };
+        let is_before_hello = matches!(idle, Idle::BeforeHello);
+        let detect = if is_before_hello { foreign::detect_before_greeting } else { foreign::detect };
         if !self.lines.is_discarding()
             && let Some(foreign) = detect(input)
         {
             return (input.len(), self.close_foreign(foreign));
         }
-        let (taken, line) = self.lines.read_line(input, command::max_line_bytes(input));
-        if is_fresh && (line == LineRead::TooLong || self.lines.is_discarding()) {
-            return (taken, self.close_foreign(ForeignInput::LongLine));
+        let (consumed, line) = self.lines.read_line(input, command::max_line_bytes(input));
+        if is_before_hello && (line == LineRead::TooLong || self.lines.is_discarding()) {
+            return (consumed, self.close_foreign(ForeignInput::LongLine));
         }
         let action = match line {
             LineRead::Complete(line) => {
                 let command = command::split_verb(line);
-                if let Some(recording) = &mut self.recorder {
-                    recording.record_command(|out| self.mask.write_masked(out, line, command.as_ref()));
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.record_command(|out| self.mask.write_masked(out, line, command.as_ref()));
                 }
                 self.execute(idle, command)
             }
@@ -72,15 +72,15 @@ impl Session {
                 Some(Action::Read)
             }
         };
-        (taken, action)
+        (consumed, action)
     }
 
     fn advance_challenge(&mut self, client: Client, exchange: AuthExchange, input: &[u8]) -> (usize, Option<Action>) {
-        let (taken, line) = self.lines.read_line(input, sasl::MAX_LINE_BYTES);
+        let (consumed, line) = self.lines.read_line(input, sasl::MAX_LINE_BYTES);
         let action = match line {
             LineRead::Complete(line) => {
-                if let Some(recording) = &mut self.recorder {
-                    recording.record_secret();
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.record_secret();
                 }
                 self.continue_auth(client, exchange.handle_response(line))
             }
@@ -94,22 +94,27 @@ impl Session {
                 Some(Action::Read)
             }
         };
-        (taken, action)
+        (consumed, action)
     }
 
-    fn advance_data(&mut self, mail: Transaction, mut reader: DataReader, input: &[u8]) -> (usize, Option<Action>) {
-        let (taken, end) = reader.feed(input);
-        self.record_mail_octets(taken);
-        if !end {
-            self.state = State::ReceivingData(mail, reader);
-            return (taken, Some(Action::Read));
+    fn advance_data(
+        &mut self,
+        transaction: Transaction,
+        mut reader: DataReader,
+        input: &[u8],
+    ) -> (usize, Option<Action>) {
+        let (consumed, is_end) = reader.feed(input);
+        self.record_mail_octets(consumed);
+        if !is_end {
+            self.state = State::ReceivingData(transaction, reader);
+            return (consumed, Some(Action::Read));
         }
-        (taken, self.finish_message(mail, reader.finish()))
+        (consumed, self.finish_message(transaction, reader.finish()))
     }
 
     fn advance_chunk(
         &mut self,
-        mail: Transaction,
+        transaction: Transaction,
         mut body: BodyBuffer,
         mut chunk: Chunk,
         input: &[u8],
@@ -121,17 +126,17 @@ impl Session {
         body.push(octets);
         self.record_mail_octets(octets.len());
         let action = if !chunk.is_complete() {
-            self.state = State::ReceivingChunk(mail, body, chunk);
+            self.state = State::ReceivingChunk(transaction, body, chunk);
             Some(Action::Read)
         } else if chunk.is_last {
-            self.finish_message(mail, body.finish())
+            self.finish_message(transaction, body.finish())
         } else if body.is_too_long() {
-            self.state = State::Idle(Idle::Ready(mail.into_client()));
+            self.state = State::Idle(Idle::Ready(transaction.into_client()));
             self.refuse(reply::MESSAGE_TOO_LONG);
             self.mark_stage(TransactionStage::Refused);
             None
         } else {
-            self.state = State::Idle(Idle::Chunked(mail, body));
+            self.state = State::Idle(Idle::Chunked(transaction, body));
             self.reply(reply::CHUNK_OK);
             None
         };
@@ -145,46 +150,46 @@ impl Session {
         reply: ErrorReply,
         input: &[u8],
     ) -> (usize, Option<Action>) {
-        let taken = chunk.take(input).len();
-        self.record_mail_octets(taken);
+        let consumed = chunk.take(input).len();
+        self.record_mail_octets(consumed);
         if !chunk.is_complete() {
             self.state = State::DiscardingChunk(idle, chunk, reply);
-            return (taken, Some(Action::Read));
+            return (consumed, Some(Action::Read));
         }
         self.state = State::Idle(idle);
         self.refuse(reply);
-        (taken, None)
+        (consumed, None)
     }
 
     /// Handles a complete message. LMTP replies once for each recipient (RFC 2033 section 4.2).
-    fn finish_message(&mut self, mail: Transaction, body: Result<Vec<u8>, TooLong>) -> Option<Action> {
+    fn finish_message(&mut self, transaction: Transaction, body: Result<Vec<u8>, TooLong>) -> Option<Action> {
         let replies = match self.settings.dialect {
             Dialect::Smtp => 1,
-            Dialect::Lmtp => mail.envelope.recipients.len(),
+            Dialect::Lmtp => transaction.envelope.recipients.len(),
         };
         let Ok(body) = body else {
-            self.state = State::Idle(Idle::Ready(mail.into_client()));
+            self.state = State::Idle(Idle::Ready(transaction.into_client()));
             (0..replies).for_each(|_| self.refuse(reply::MESSAGE_TOO_LONG));
             self.mark_stage(TransactionStage::Refused);
             return None;
         };
-        let client = Client { peer: mail.envelope.peer.clone(), auth_status: mail.auth_status };
+        let client = Client { peer: transaction.envelope.peer.clone(), auth_status: transaction.auth_status };
         self.state = State::Delivering(client, replies);
-        Some(Action::Deliver { envelope: mail.envelope, body })
+        Some(Action::Deliver { envelope: transaction.envelope, body })
     }
 
     fn reject_long_line(&mut self, reply: ErrorReply) {
         self.mask.note_lost_line();
-        if let Some(recording) = &mut self.recorder {
-            recording.record_line_too_long();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record_line_too_long();
         }
         self.reject(&CommandError::Bad(reply));
     }
 
     /// Ends the session because the input is not that of a mail client. Nothing after it is executed.
     fn close_foreign(&mut self, foreign: ForeignInput) -> Option<Action> {
-        if let Some(recording) = &mut self.recorder {
-            recording.record_note(foreign.transcript_text());
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record_note(foreign.transcript_text());
         }
         self.reply_error_with(|out, settings| reply::write_foreign(out, &settings.domain, foreign));
         self.state = State::Closed;
@@ -192,8 +197,8 @@ impl Session {
     }
 
     fn record_mail_octets(&mut self, octets: usize) {
-        if let Some(recording) = &mut self.recorder {
-            recording.record_mail_octets(Speaker::Client, octets);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record_mail_octets(Speaker::Client, octets);
         }
     }
 }

@@ -8,7 +8,7 @@ use restante_mail::message::{MessageId, Source};
 use restante_proto::pop3::{Action, Proof, Refusal, Session, Settings};
 use restante_proto::{Speaker, TranscriptScope};
 
-use super::driver::{Driver, TIMESTAMP, Wants, default_settings};
+use super::driver::{Driver, Needs, TIMESTAMP, default_settings};
 
 fn session() -> Session {
     Session::new(Arc::new(default_settings()), TIMESTAMP.to_owned(), false)
@@ -28,7 +28,7 @@ fn text(session: &mut Session) -> String {
 }
 
 #[test]
-fn endless_line() {
+fn endless_line_is_discarded() {
     let mut driver = Driver::new(default_settings());
     driver.replies();
     driver.feed(b"USER james\r\nPASS x\r\n");
@@ -43,49 +43,49 @@ fn endless_line() {
 }
 
 #[test]
-fn an_endless_first_line_is_not_read_to_its_end() {
+fn endless_first_line_ends_the_session() {
     let mut driver = Driver::new(default_settings());
     driver.replies();
     driver.feed(&[b'x'; 300]);
     assert_eq!(driver.replies(), b"-ERR Line too long, closing\r\n");
-    assert_eq!(driver.wants, Wants::Close);
+    assert_eq!(driver.needs, Needs::Close);
 }
 
 #[test]
-fn endless_commands() {
+fn too_many_bad_commands_end_the_session() {
     let mut driver = Driver::new(Settings { max_bad_commands: 5, ..default_settings() });
     driver.replies();
     driver.feed(&b"BOGUS\r\n".repeat(1_000));
     assert_eq!(driver.replies().split(|byte| *byte == b'\n').count(), 6);
-    assert_eq!(driver.wants, Wants::Close);
+    assert_eq!(driver.needs, Needs::Close);
 }
 
 #[test]
-fn endless_resets_of_a_large_mailbox() {
+fn resets_of_a_large_mailbox_are_fast() {
     const COUNT: usize = 100_000;
     let mut session = session();
     session.step(b"USER james\r\nPASS x\r\n");
     session.opened(Ok((1..=COUNT as u64).map(|id| (MessageId::from(id), 1)).collect()));
     let input = b"RSET\r\nSTAT\r\n".repeat(COUNT);
-    let (begun, mut rest) = (Instant::now(), &input[..]);
+    let (started, mut rest) = (Instant::now(), &input[..]);
     while !rest.is_empty() {
-        let (used, _) = session.step(rest);
-        rest = &rest[used..];
+        let (consumed, _) = session.step(rest);
+        rest = &rest[consumed..];
         session.replies().clear();
     }
     // A session that iterated over the mailbox each time would need many minutes.
-    assert!(begun.elapsed() < Duration::from_mins(1));
+    assert!(started.elapsed() < Duration::from_mins(1));
 }
 
 #[test]
-fn no_limit_on_bad_commands() {
+fn zero_disables_the_limit_on_bad_commands() {
     let mut driver = Driver::new(Settings { max_bad_commands: 0, ..default_settings() });
     driver.feed(&b"BOGUS\r\n".repeat(1_000));
-    assert_eq!(driver.wants, Wants::Input);
+    assert_eq!(driver.needs, Needs::Input);
 }
 
 #[test]
-fn reply_injection_by_a_reason() {
+fn reasons_cannot_inject_replies() {
     let mut session = session();
     session.step(b"USER james\r\nPASS x\r\n");
     session.replies().clear();
@@ -94,7 +94,7 @@ fn reply_injection_by_a_reason() {
 }
 
 #[test]
-fn what_is_asked_for_at_a_login() {
+fn login_opens_the_requested_mailbox() {
     let opened = |input: &[u8]| match session().step(input).1 {
         Action::Open { mailbox, user, proof } => (mailbox, user, proof),
         other => panic!("{other:?}"),
@@ -111,18 +111,18 @@ fn what_is_asked_for_at_a_login() {
 }
 
 #[test]
-fn secrets_and_mails_stay_out_of_the_record() {
+fn transcript_contains_no_secrets_and_messages() {
     use Speaker::{Client, Server};
     let mut driver = Driver::new(default_settings());
     driver.session.start_recording(TranscriptScope::Everything);
     driver.deliver(b"hunter2\r\n");
     driver.feed(b"PASS hunter2\r\nhunter2\r\nAUTH PLAIN\r\nhunter2\r\nAPOP james 000102030405060708090a0b0c0d0e0f\r\n");
     driver.feed(b"RETR 1\r\nTOP 1 0\r\nQUIT\r\n");
-    let record = driver.record();
-    assert!(record.iter().all(|(_, line)| !line.contains("hunter2") && !line.contains("0001")));
-    let said: Vec<(Speaker, &str)> = record.iter().map(|(who, line)| (*who, line.as_str())).collect();
+    let transcript = driver.take_transcript();
+    assert!(transcript.iter().all(|(_, line)| !line.contains("hunter2") && !line.contains("0001")));
+    let lines: Vec<(Speaker, &str)> = transcript.iter().map(|(side, line)| (*side, line.as_str())).collect();
     assert_eq!(
-        said,
+        lines,
         [
             (Client, "PASS ***"),
             (Server, "-ERR Need USER first"),
@@ -146,30 +146,30 @@ fn secrets_and_mails_stay_out_of_the_record() {
             (Server, "+OK Bye"),
         ]
     );
-    assert_eq!(driver.record(), []);
+    assert_eq!(driver.take_transcript(), []);
 }
 
 #[test]
-fn the_end_comes_from_the_driver_too() {
+fn driver_can_end_the_session() {
     type End = fn(&mut Session);
-    let endings: [(End, &str); 3] = [
+    let ends: [(End, &str); 3] = [
         (Session::time_out, ""),
         (Session::shut_down, "-ERR [SYS/TEMP] mx.test is shutting down\r\n"),
         (Session::refuse_busy, "-ERR [SYS/TEMP] mx.test has too many connections, try again later\r\n"),
     ];
-    for (end, last_words) in endings {
+    for (end, last_reply) in ends {
         let mut session = logged_in();
         session.step(b"DELE 1\r\n");
         session.replies().clear();
         end(&mut session);
         // Nothing is deleted, and no command is executed any more.
         assert_eq!(session.step(b"QUIT\r\n"), (6, Action::Close));
-        assert_eq!(text(&mut session), last_words);
+        assert_eq!(text(&mut session), last_reply);
     }
 }
 
 #[test]
-fn no_last_words_in_the_middle_of_a_message() {
+fn shutdown_within_a_message_sends_no_reply() {
     let mut session = logged_in();
     session.step(b"RETR 1\r\n");
     session.fetched(Ok(Some(Source { trace: b""[..].into(), body: vec![b'x'; 1_000_000].into() })));
@@ -181,7 +181,7 @@ fn no_last_words_in_the_middle_of_a_message() {
 }
 
 #[test]
-fn an_open_question_stops_the_session() {
+fn pending_action_stops_the_session() {
     let mut session = session();
     let input = b"USER james\r\nPASS x\r\nQUIT\r\n";
     let (consumed, action) = session.step(input);
@@ -198,7 +198,7 @@ fn an_open_question_stops_the_session() {
 }
 
 #[test]
-fn a_store_that_fails_at_every_step() {
+fn store_errors_get_a_reply() {
     let mut session = session();
     session.step(b"USER james\r\nPASS x\r\n");
     session.replies().clear();
@@ -218,8 +218,8 @@ fn a_store_that_fails_at_every_step() {
 }
 
 #[test]
-fn errors_by_the_driver_are_on_record_as_refusals() {
-    type Answer = fn(&mut Session);
+fn driver_errors_are_refusals_in_the_transcript() {
+    type Completion = fn(&mut Session);
     let opening = || {
         let mut session = session();
         session.step(b"USER james\r\nPASS x\r\n");
@@ -235,7 +235,7 @@ fn errors_by_the_driver_are_on_record_as_refusals() {
         session.step(b"DELE 1\r\nQUIT\r\n");
         session
     };
-    let table: [(Session, Answer, usize); 9] = [
+    let table: [(Session, Completion, usize); 9] = [
         (opening(), |session| session.opened(Err(Refusal::WrongCredentials)), 1),
         (opening(), |session| session.opened(Err(Refusal::NotPermitted)), 1),
         (opening(), |session| session.opened(Err(Refusal::InvalidName("no".to_owned()))), 1),
@@ -246,10 +246,10 @@ fn errors_by_the_driver_are_on_record_as_refusals() {
         (session(), Session::shut_down, 1),
         (session(), Session::refuse_busy, 1),
     ];
-    for (mut session, answer, refusals) in table {
+    for (mut session, complete_action, refusals) in table {
         session.replies().clear();
         session.start_recording(TranscriptScope::Refusals);
-        answer(&mut session);
+        complete_action(&mut session);
         let replies = text(&mut session);
         assert_eq!(replies.starts_with("-ERR "), refusals == 1, "{replies}");
         assert_eq!(session.transcript().unwrap().lines().count(), refusals, "{replies}");
@@ -260,13 +260,13 @@ fn errors_by_the_driver_are_on_record_as_refusals() {
 fn sizes_are_those_of_the_stored_message() {
     let mut driver = Driver::new(default_settings());
     driver.deliver(b"\r\n.\r\n.");
-    let size = driver.mails[0].1.len();
+    let size = driver.messages[0].1.len();
     driver.feed(b"USER james\r\nPASS x\r\nSTAT\r\nLIST 1\r\nUIDL 1\r\nRETR 1\r\n");
-    let said = driver.replies();
-    let said = String::from_utf8(said).unwrap();
+    let lines = driver.replies();
+    let lines = String::from_utf8(lines).unwrap();
     let expected = format!(
         "+OK 1 message ({size} octets)\r\n+OK 1 {size}\r\n+OK 1 {size}\r\n+OK 1 {}\r\n+OK {size} octets\r\n",
-        driver.mails[0].0
+        driver.messages[0].0
     );
-    assert!(said.contains(&expected), "{said}");
+    assert!(lines.contains(&expected), "{lines}");
 }

@@ -16,7 +16,7 @@ pub(crate) const TRACE: &str =
 
 /// What the session needs to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wants {
+pub(crate) enum Needs {
     Input,
     Tls,
     Close,
@@ -26,8 +26,8 @@ pub(crate) enum Wants {
 pub(crate) struct Driver {
     pub(crate) session: Session,
     /// The mailbox `james`. Every other mailbox is empty.
-    pub(crate) mails: Vec<(MessageId, Source)>,
-    pub(crate) wants: Wants,
+    pub(crate) messages: Vec<(MessageId, Source)>,
+    pub(crate) needs: Needs,
     /// User names and passwords. Without any, every login is accepted.
     pub(crate) credentials: Vec<(String, String)>,
     unread: Vec<u8>,
@@ -41,7 +41,7 @@ pub(crate) fn default_settings() -> Settings {
 
 impl Driver {
     /// Creates a session with the settings of a script.
-    pub(crate) fn with(settings: &[(String, String)]) -> Self {
+    pub(crate) fn with_settings(settings: &[(String, String)]) -> Self {
         let (mut session, mut credentials) = (default_settings(), Vec::new());
         for (name, value) in settings {
             match name.as_str() {
@@ -64,8 +64,8 @@ impl Driver {
         session.greet();
         Self {
             session,
-            mails: Vec::new(),
-            wants: Wants::Input,
+            messages: Vec::new(),
+            needs: Needs::Input,
             credentials: Vec::new(),
             unread: Vec::new(),
             replies: Vec::new(),
@@ -77,12 +77,12 @@ impl Driver {
     pub(crate) fn deliver(&mut self, body: &[u8]) {
         self.delivered += 1;
         let source = Source { trace: TRACE.as_bytes().into(), body: body.to_vec().into() };
-        self.mails.push((MessageId::from(1000 + self.delivered), source));
+        self.messages.push((MessageId::from(1000 + self.delivered), source));
     }
 
     /// Deletes the message that was delivered as number `number`.
     pub(crate) fn remove(&mut self, number: u64) {
-        self.mails.retain(|(id, _)| *id != MessageId::from(1000 + number));
+        self.messages.retain(|(id, _)| *id != MessageId::from(1000 + number));
     }
 
     /// Passes input to the session and performs its actions, until it needs more.
@@ -97,30 +97,30 @@ impl Driver {
             match action {
                 Action::Read => {
                     assert!(self.unread.len() < 12_288, "{} octets are left to be kept", self.unread.len());
-                    self.wants = Wants::Input;
+                    self.needs = Needs::Input;
                     return;
                 }
                 Action::Write => self.replies.append(self.session.replies()),
                 Action::StartTls => {
                     assert!(self.unread.is_empty(), "input from before TLS survived");
-                    self.wants = Wants::Tls;
+                    self.needs = Needs::Tls;
                     return;
                 }
                 Action::Quit | Action::Close => {
-                    self.wants = Wants::Close;
+                    self.needs = Needs::Close;
                     return;
                 }
                 Action::Open { mailbox, user, proof } => {
-                    let answer = self.open(&mailbox, &user, &proof);
-                    self.session.opened(answer);
+                    let result = self.open(&mailbox, &user, &proof);
+                    self.session.opened(result);
                 }
                 Action::Fetch(id) => {
-                    let mail = self.mails.iter().find(|(other, _)| *other == id);
-                    self.session.fetched(Ok(mail.map(|(_, source)| source.clone())));
+                    let message = self.messages.iter().find(|(other, _)| *other == id);
+                    self.session.fetched(Ok(message.map(|(_, source)| source.clone())));
                 }
                 Action::Delete(ids) => {
                     assert!(!ids.is_empty());
-                    self.mails.retain(|(id, _)| !ids.contains(id));
+                    self.messages.retain(|(id, _)| !ids.contains(id));
                     self.session.deleted(Ok(()));
                 }
             }
@@ -128,14 +128,14 @@ impl Driver {
     }
 
     /// Returns the transcript lines since the last call, with their side.
-    pub(crate) fn record(&mut self) -> Vec<(Speaker, String)> {
-        let dialogue = self.session.transcript().expect("a record is made");
-        for line in dialogue.lines() {
+    pub(crate) fn take_transcript(&mut self) -> Vec<(Speaker, String)> {
+        let transcript = self.session.transcript().expect("a transcript is recorded");
+        for line in transcript.lines() {
             let is_error = line.speaker == Speaker::Server && line.text.starts_with("-ERR");
             assert_eq!(line.is_refusal, is_error, "{}", line.text);
         }
-        let lines = dialogue.lines().map(|line| (line.speaker, line.text.to_owned())).collect();
-        dialogue.clear();
+        let lines = transcript.lines().map(|line| (line.speaker, line.text.to_owned())).collect();
+        transcript.clear();
         lines
     }
 
@@ -146,27 +146,27 @@ impl Driver {
     }
 
     fn open(&self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
-        let is_right = |password: &str| match proof {
+        let matches = |password: &str| match proof {
             Proof::Password(secret) => secret.expose() == password,
-            Proof::Apop { timestamp, digest } => *digest == apop(timestamp, password),
+            Proof::Apop { timestamp, digest } => *digest == apop_digest(timestamp, password),
         };
-        let known = self.credentials.iter().any(|(name, password)| name == user && is_right(password));
+        let known = self.credentials.iter().any(|(name, password)| name == user && matches(password));
         if !known && !self.credentials.is_empty() {
             return Err(Refusal::WrongCredentials);
         }
         let name = Naming::Local.parse_mailbox(mailbox).map_err(|error| Refusal::InvalidName(error.to_string()))?;
-        let mails = self.mails.iter().filter(|_| name.as_str() == "james");
-        Ok(mails.map(|(id, source)| (*id, source.len() as u64)).collect())
+        let messages = self.messages.iter().filter(|_| name.as_str() == "james");
+        Ok(messages.map(|(id, source)| (*id, source.len() as u64)).collect())
     }
 }
 
 /// Returns the digest of RFC 1939 section 7.
-pub(crate) fn apop(timestamp: &str, password: &str) -> [u8; 16] {
+pub(crate) fn apop_digest(timestamp: &str, password: &str) -> [u8; 16] {
     Md5::new().chain_update(timestamp).chain_update(password).finalize().into()
 }
 
 #[test]
-fn the_example_of_the_rfc() {
-    let digest = u128::from_be_bytes(apop("<1896.697170952@dbc.mtview.ca.us>", "tanstaaf"));
+fn apop_digest_matches_the_rfc_example() {
+    let digest = u128::from_be_bytes(apop_digest("<1896.697170952@dbc.mtview.ca.us>", "tanstaaf"));
     assert_eq!(format!("{digest:032x}"), "c4c9334bac560ecc979e58001b3e22fb");
 }

@@ -8,7 +8,7 @@ use restante_proto::pop3::{Action, Maildrop, Session};
 use super::driver::{Driver, TIMESTAMP, default_settings};
 
 /// The largest size of the queued replies.
-const PORTION: usize = 80_000;
+const MAX_QUEUED_BYTES: usize = 80_000;
 
 /// Returns a session with this mailbox open and no queued replies.
 fn open(maildrop: Maildrop) -> Session {
@@ -22,26 +22,26 @@ fn open(maildrop: Maildrop) -> Session {
 
 /// Returns all replies until input is needed, and the number of parts.
 fn drain(session: &mut Session, input: &[u8]) -> (Vec<u8>, usize) {
-    let (mut said, mut portions, mut at) = (Vec::new(), 0, 0);
+    let (mut replies, mut parts, mut pos) = (Vec::new(), 0, 0);
     loop {
-        let (consumed, action) = session.step(&input[at..]);
-        at += consumed;
-        portions += 1;
-        assert!(session.replies().len() < PORTION);
-        said.append(session.replies());
+        let (consumed, action) = session.step(&input[pos..]);
+        pos += consumed;
+        parts += 1;
+        assert!(session.replies().len() < MAX_QUEUED_BYTES);
+        replies.append(session.replies());
         match action {
             Action::Write => {}
-            Action::Read => return (said, portions),
+            Action::Read => return (replies, parts),
             other => panic!("{other:?}"),
         }
     }
 }
 
 #[test]
-fn a_mailbox_of_100_000_messages() {
+fn large_listing_is_sent_in_parts() {
     let mut session = open((1..=100_000).map(|number| (MessageId::from(number), 2 * number)).collect());
-    let (sizes, portions) = drain(&mut session, b"LIST\r\n");
-    assert!(portions > 10, "{portions}");
+    let (sizes, parts) = drain(&mut session, b"LIST\r\n");
+    assert!(parts > 10, "{parts}");
     let sizes = String::from_utf8(sizes).unwrap();
     let lines: Vec<&str> = sizes.split_terminator("\r\n").collect();
     assert_eq!(lines[0], "+OK 100000 messages (10000100000 octets)");
@@ -54,7 +54,7 @@ fn a_mailbox_of_100_000_messages() {
 }
 
 #[test]
-fn a_large_message_is_held_only_while_it_is_sent() {
+fn large_message_is_in_memory_only_while_it_is_sent() {
     let body = b".a line\r\n\n.\n".repeat(100_000);
     let source = Source { trace: b"Received: x\r\n"[..].into(), body: body.into() };
     let text = source.to_bytes();
@@ -65,22 +65,22 @@ fn a_large_message_is_held_only_while_it_is_sent() {
     assert_eq!(session.sending_bytes(), text.len());
     // Input that arrives meanwhile waits until the reply is complete.
     assert_eq!(session.step(b"NOOP\r\n"), (0, Action::Write));
-    let mut said = std::mem::take(session.replies());
-    let (rest, portions) = drain(&mut session, b"NOOP\r\n");
-    assert!(portions > 10, "{portions}");
+    let mut replies = std::mem::take(session.replies());
+    let (rest, parts) = drain(&mut session, b"NOOP\r\n");
+    assert!(parts > 10, "{parts}");
     assert_eq!(session.sending_bytes(), 0);
-    said.extend(rest);
+    replies.extend(rest);
     let expected = text.split_inclusive(|byte| *byte == b'\n').fold(Vec::new(), |mut stuffed, line| {
         stuffed.extend_from_slice(if line.starts_with(b".") { b"." } else { b"" });
         stuffed.extend_from_slice(line);
         stuffed
     });
     let head = format!("+OK {} octets\r\n", text.len());
-    assert!(said == [head.as_bytes(), &expected, b"\r\n.\r\n+OK\r\n"].concat());
+    assert!(replies == [head.as_bytes(), &expected, b"\r\n.\r\n+OK\r\n"].concat());
 }
 
 #[test]
-fn answers_that_fill_a_portion_to_the_last_octet() {
+fn replies_are_complete_wherever_parts_end() {
     // Each reply must be complete, wherever the parts end.
     for length in [0, 1, 40, 8_000, 65_000, 65_536, 70_000] {
         let mut driver = Driver::new(default_settings());
@@ -88,9 +88,9 @@ fn answers_that_fill_a_portion_to_the_last_octet() {
         driver.feed(b"USER james\r\nPASS x\r\n");
         driver.replies();
         driver.feed(b"RETR 1\r\n");
-        let once = driver.replies();
-        let times = 1 + 200_000 / once.len();
+        let single = driver.replies();
+        let times = 1 + 200_000 / single.len();
         driver.feed(&b"RETR 1\r\n".repeat(times));
-        assert!(driver.replies() == once.repeat(times), "{length}");
+        assert!(driver.replies() == single.repeat(times), "{length}");
     }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use restante_proto::pop3::Settings;
 use restante_proto::{Speaker, TranscriptScope};
 
-use super::driver::{Driver, TRACE, Wants, default_settings};
+use super::driver::{Driver, Needs, TRACE, default_settings};
 
 /// A recognizable password, and its base64 form.
 const PASSWORD: &str = "hunter2hunter2hunter2";
@@ -14,7 +14,7 @@ const PASSWORD_BASE64: &str = "aHVudGVyMmh1bnRlcjJodW50ZXIy";
 const PLAIN_BASE64: &str = "AGphbWVzAGh1bnRlcjJodW50ZXIyaHVudGVyMg==";
 
 /// Parts of conversations, some of them invalid.
-fn piece() -> impl Strategy<Value = Vec<u8>> {
+fn fragment() -> impl Strategy<Value = Vec<u8>> {
     let known = prop::sample::select(vec![
         "USER james",
         "USER james\r\nPASS x",
@@ -72,7 +72,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// The text of a message with many octets that have a meaning in the protocol.
-fn mail() -> impl Strategy<Value = Vec<u8>> {
+fn message_text() -> impl Strategy<Value = Vec<u8>> {
     let octets = prop_oneof![
         4 => Just(b".".to_vec()),
         4 => Just(b"\n".to_vec()),
@@ -82,7 +82,7 @@ fn mail() -> impl Strategy<Value = Vec<u8>> {
         2 => prop::collection::vec(any::<u8>(), 1..4),
         1 => Just(vec![b'x'; 9_000]),
     ];
-    prop::collection::vec(octets, 0..30).prop_map(|pieces| pieces.concat())
+    prop::collection::vec(octets, 0..30).prop_map(|fragments| fragments.concat())
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
@@ -97,34 +97,39 @@ fn settings() -> impl Strategy<Value = Settings> {
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     replies: Vec<u8>,
-    mails_left: usize,
-    record: Vec<(Speaker, String)>,
-    wants: Wants,
+    messages_left: usize,
+    transcript: Vec<(Speaker, String)>,
+    needs: Needs,
 }
 
 /// Runs a session with the input split at these places.
-fn converse(settings: Settings, mails: &[Vec<u8>], input: &[u8], cuts: &[usize]) -> Outcome {
+fn run_session(settings: Settings, stored: &[Vec<u8>], input: &[u8], cuts: &[usize]) -> Outcome {
     let mut driver = Driver::new(settings);
-    for mail in mails {
-        driver.deliver(mail);
+    for message_text in stored {
+        driver.deliver(message_text);
     }
     driver.session.start_recording(TranscriptScope::Everything);
-    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).chain([0, input.len()]).collect();
+    let mut cuts: Vec<usize> = cuts.iter().map(|range| range % (input.len() + 1)).chain([0, input.len()]).collect();
     cuts.sort_unstable();
-    for cut in cuts.windows(2) {
+    for range in cuts.windows(2) {
         // The driver checks that the unread rest and the replies are limited and that every byte is consumed once.
-        driver.feed(&input[cut[0]..cut[1]]);
-        assert_eq!(driver.session.sending_bytes(), 0, "an answer was left in the middle");
+        driver.feed(&input[range[0]..range[1]]);
+        assert_eq!(driver.session.sending_bytes(), 0, "a reply is incomplete");
     }
-    Outcome { replies: driver.replies(), mails_left: driver.mails.len(), record: driver.record(), wants: driver.wants }
+    Outcome {
+        replies: driver.replies(),
+        messages_left: driver.messages.len(),
+        transcript: driver.take_transcript(),
+        needs: driver.needs,
+    }
 }
 
 /// Reads the replies like a client that ends lines at LF, and returns the messages in them.
-fn read(replies: &[u8]) -> Vec<Vec<u8>> {
+fn read_messages(replies: &[u8]) -> Vec<Vec<u8>> {
     let mut lines = replies.split_inclusive(|byte| *byte == b'\n').peekable();
     let mut messages = Vec::new();
     while let Some(line) = lines.next() {
-        let text = std::str::from_utf8(line).ok().and_then(|text| text.strip_suffix("\r\n")).expect("a reply of text");
+        let text = std::str::from_utf8(line).ok().and_then(|text| text.strip_suffix("\r\n")).expect("a reply line");
         assert!(text.len() <= 510, "{text}");
         let is_message = text.ends_with(" octets") || text.starts_with("+OK Top ");
         // The replies to a login and to RSET look like the first line of a listing. Only a listing continues with a
@@ -132,16 +137,16 @@ fn read(replies: &[u8]) -> Vec<Vec<u8>> {
         let is_listing =
             text.ends_with(" octets)") && lines.peek().is_some_and(|next| next[0].is_ascii_digit() || next == b".\r\n");
         if is_message || is_listing || text.ends_with(" follow") {
-            let mut answer = Vec::new();
+            let mut reply_lines = Vec::new();
             loop {
-                let line = lines.next().expect("the answer has an end");
+                let line = lines.next().expect("the reply has an end");
                 if line == b".\r\n" {
                     break;
                 }
-                answer.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
+                reply_lines.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
             }
             if is_message {
-                messages.push(answer);
+                messages.push(reply_lines);
             }
         } else {
             assert!(text.starts_with("+OK") || text.starts_with("-ERR ") || text == "+ ", "{text}");
@@ -152,39 +157,39 @@ fn read(replies: &[u8]) -> Vec<Vec<u8>> {
 
 proptest! {
     #[test]
-    fn command_soup_is_answered_the_same_however_it_is_cut(
+    fn replies_do_not_depend_on_how_the_input_is_split(
         settings in settings(),
-        mails in prop::collection::vec(mail(), 0..3),
-        pieces in prop::collection::vec(piece(), 0..40),
+        stored in prop::collection::vec(message_text(), 0..3),
+        fragments in prop::collection::vec(fragment(), 0..40),
         cuts in prop::collection::vec(any::<usize>(), 0..10),
     ) {
-        let input = pieces.concat();
-        let whole = converse(settings.clone(), &mails, &input, &[]);
-        for message in read(&whole.replies) {
+        let input = fragments.concat();
+        let expected_outcome = run_session(settings.clone(), &stored, &input, &[]);
+        for message in read_messages(&expected_outcome.replies) {
             let text = message.strip_prefix(TRACE.as_bytes());
             let text = text.ok_or_else(|| TestCaseError::fail(format!("{message:?}")))?;
             let without_end = text.strip_suffix(b"\r\n").unwrap_or(text);
-            let is_of = |mail: &Vec<u8>| mail.starts_with(text) || mail.starts_with(without_end);
-            prop_assert!(mails.iter().any(is_of), "{:?}", message);
+            let is_part_of = |message_text: &Vec<u8>| message_text.starts_with(text) || message_text.starts_with(without_end);
+            prop_assert!(stored.iter().any(is_part_of), "{:?}", message);
         }
-        let said_goodbye = whole.replies.ends_with(b"+OK Bye\r\n");
-        prop_assert!(whole.mails_left == mails.len() || said_goodbye);
-        prop_assert!(whole.record.iter().all(|(_, line)| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
-        prop_assert!(whole.record.iter().all(|(_, line)| !line.contains(PLAIN_BASE64)));
-        prop_assert_eq!(whole, converse(settings, &mails, &input, &cuts));
+        let has_quit = expected_outcome.replies.ends_with(b"+OK Bye\r\n");
+        prop_assert!(expected_outcome.messages_left == stored.len() || has_quit);
+        prop_assert!(expected_outcome.transcript.iter().all(|(_, line)| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
+        prop_assert!(expected_outcome.transcript.iter().all(|(_, line)| !line.contains(PLAIN_BASE64)));
+        prop_assert_eq!(expected_outcome, run_session(settings, &stored, &input, &cuts));
     }
 
     #[test]
-    fn every_mail_is_read_as_it_is(mails in prop::collection::vec(mail(), 1..4)) {
+    fn every_message_is_read_as_stored(stored in prop::collection::vec(message_text(), 1..4)) {
         let mut driver = Driver::new(default_settings());
-        for mail in &mails {
-            driver.deliver(mail);
+        for message_text in &stored {
+            driver.deliver(message_text);
         }
         driver.feed(b"USER james\r\nPASS x\r\n");
-        (1..=mails.len()).for_each(|number| driver.feed(format!("RETR {number}\r\n").as_bytes()));
-        let read = read(&driver.replies());
-        prop_assert_eq!(read.len(), mails.len());
-        for (message, (_, source)) in read.iter().zip(&driver.mails) {
+        (1..=stored.len()).for_each(|number| driver.feed(format!("RETR {number}\r\n").as_bytes()));
+        let read_messages = read_messages(&driver.replies());
+        prop_assert_eq!(read_messages.len(), stored.len());
+        for (message, (_, source)) in read_messages.iter().zip(&driver.messages) {
             let source = source.to_bytes();
             let added = if source.ends_with(b"\r\n") { &b""[..] } else { &b"\r\n"[..] };
             prop_assert_eq!(message, &[&source, added].concat());
@@ -197,6 +202,6 @@ proptest! {
         input in prop::collection::vec(any::<u8>(), 0..2_000),
         cuts in prop::collection::vec(any::<usize>(), 0..10),
     ) {
-        prop_assert_eq!(converse(settings.clone(), &[], &input, &[]), converse(settings, &[], &input, &cuts));
+        prop_assert_eq!(run_session(settings.clone(), &[], &input, &[]), run_session(settings, &[], &input, &cuts));
     }
 }

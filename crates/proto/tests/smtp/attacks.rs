@@ -7,7 +7,7 @@ use restante_mail::envelope::{RecipientRefusal, Refusal, SenderRefusal};
 use restante_proto::smtp::{Action, LoginRefusal, Session, Settings, StoreRefusal};
 use restante_proto::{Speaker, TranscriptScope};
 
-use super::driver::{Driver, Policy, Wants, default_settings, recipient};
+use super::driver::{Driver, Needs, Policy, default_settings, recipient};
 
 fn driver(settings: Settings) -> Driver {
     let mut driver = Driver::new(settings, Policy::default());
@@ -24,7 +24,7 @@ fn in_data(settings: Settings) -> Driver {
 }
 
 #[test]
-fn endless_line() {
+fn endless_line_is_discarded() {
     let mut driver = driver(default_settings());
     for _ in 0..1_000 {
         // The driver checks that no more than one line is left unread.
@@ -36,16 +36,16 @@ fn endless_line() {
 }
 
 #[test]
-fn an_endless_first_line_is_not_read_to_its_end() {
+fn endless_first_line_ends_the_session() {
     let mut driver = Driver::new(default_settings(), Policy::default());
     driver.replies();
     driver.feed(&[b'x'; 600]);
     assert_eq!(driver.replies(), "421 4.7.0 mx.test Line too long, closing\r\n");
-    assert_eq!(driver.wants, Wants::Close);
+    assert_eq!(driver.needs, Needs::Close);
 }
 
 #[test]
-fn endless_data() {
+fn endless_data_is_discarded() {
     let mut driver = in_data(Settings { max_message_bytes: 100_000, ..default_settings() });
     for _ in 0..1_000 {
         driver.feed(&[b'x'; 10_000]);
@@ -54,12 +54,12 @@ fn endless_data() {
     assert_eq!(driver.session.buffered_bytes(), 0);
     driver.feed(b"\r\n.\r\n");
     assert_eq!(driver.replies(), "552 5.3.4 Mail too long\r\n");
-    assert_eq!(driver.wants, Wants::Input);
+    assert_eq!(driver.needs, Needs::Input);
     assert!(driver.delivered.is_empty());
 }
 
 #[test]
-fn endless_chunk() {
+fn endless_chunk_is_discarded() {
     let mut driver = driver(Settings { max_message_bytes: 100_000, ..default_settings() });
     driver.feed(b"MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nBDAT 18446744073709551615 LAST\r\n");
     for _ in 0..1_000 {
@@ -69,31 +69,32 @@ fn endless_chunk() {
 }
 
 #[test]
-fn endless_commands() {
+fn too_many_bad_commands_end_the_session() {
     let mut driver = driver(Settings { max_bad_commands: 5, ..default_settings() });
     driver.feed(&b"BOGUS\r\n".repeat(1_000));
     assert_eq!(driver.replies().lines().count(), 5);
-    assert_eq!(driver.wants, Wants::Close);
+    assert_eq!(driver.needs, Needs::Close);
 }
 
 #[test]
-fn smtp_smuggling_by_bare_lf() {
-    for end in ["\n.\n", "\n.\r\n", "\r\n.\n", "\r.\r", "\r.\r\n", "\r\n.\r", "\r\n.\0\r\n", "\r\0\n.\r\n"] {
+fn bare_line_ends_do_not_end_a_message() {
+    for end_session in ["\n.\n", "\n.\r\n", "\r\n.\n", "\r.\r", "\r.\r\n", "\r\n.\r", "\r\n.\0\r\n", "\r\0\n.\r\n"] {
         let mut driver = in_data(default_settings());
-        driver.feed(format!("one{end}MAIL FROM:<evil@x.test>\r\nRCPT TO:<victim@y.test>\r\nDATA\r\n").as_bytes());
-        assert_eq!(driver.replies(), "", "{end:?} ended the mail");
+        driver
+            .feed(format!("one{end_session}MAIL FROM:<evil@x.test>\r\nRCPT TO:<victim@y.test>\r\nDATA\r\n").as_bytes());
+        assert_eq!(driver.replies(), "", "{end_session:?} ended the message");
         driver.feed(b"two\r\n.\r\n");
-        assert_eq!(driver.replies(), "250 2.0.0 Mail accepted\r\n", "{end:?}");
-        assert_eq!(driver.delivered.len(), 1, "{end:?}");
+        assert_eq!(driver.replies(), "250 2.0.0 Mail accepted\r\n", "{end_session:?}");
+        assert_eq!(driver.delivered.len(), 1, "{end_session:?}");
     }
 }
 
 #[test]
-fn starttls_injection() {
+fn commands_before_tls_are_not_executed() {
     let mut driver = driver(Settings { starttls: true, ..default_settings() });
     driver.feed(b"MAIL FROM:<a@x.test>\r\nSTARTTLS\r\nEHLO evil.test\r\nMAIL FROM:<evil@x.test>\r\n");
     assert_eq!(driver.replies(), "250 2.1.0 Sender ok\r\n220 2.0.0 Ready to start TLS\r\n");
-    assert_eq!(driver.wants, Wants::Tls);
+    assert_eq!(driver.needs, Needs::Tls);
     // Nothing is executed until the handshake is done, also not input of a later read.
     driver.feed(b"EHLO evil.test\r\nMAIL FROM:<evil");
     assert_eq!(driver.replies(), "");
@@ -104,7 +105,7 @@ fn starttls_injection() {
 }
 
 #[test]
-fn reply_injection_by_the_peers_name_and_by_refusals() {
+fn names_and_refusals_cannot_inject_replies() {
     let mut session = Session::new(Arc::new(default_settings()), None, true);
     session.step(b"EHLO evil\r250-STARTTLS\r\nEHLO client.test\r\nMAIL FROM:<a@x.test>\r\n");
     session.sender_checked(Err(SenderRefusal::Hook(Refusal::new(250, "denied\r\n250 Ok"))));
@@ -114,18 +115,18 @@ fn reply_injection_by_the_peers_name_and_by_refusals() {
 }
 
 #[test]
-fn passwords_stay_out_of_the_record() {
+fn transcript_contains_no_passwords() {
     let mut driver = Driver::new(default_settings(), Policy::default());
     driver.session.start_recording(TranscriptScope::Everything);
     driver.feed(b"AUTH LOGIN\r\naHVudGVyMg==\r\naHVudGVyMg==\r\nEHLO client.test\r\n");
     driver
         .feed(b"AUTH PLAIN AGEAaHVudGVyMg==\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\nhunter2\r\n.\r\n");
-    let record = driver.record();
-    assert!(record.iter().all(|(_, line)| !line.contains("aHVudGVyMg") && !line.contains("hunter2")));
-    let said: Vec<&str> =
-        record.iter().filter(|(who, _)| *who == Speaker::Client).map(|(_, line)| line.as_str()).collect();
+    let transcript = driver.take_transcript();
+    assert!(transcript.iter().all(|(_, line)| !line.contains("aHVudGVyMg") && !line.contains("hunter2")));
+    let client_lines: Vec<&str> =
+        transcript.iter().filter(|(side, _)| *side == Speaker::Client).map(|(_, line)| line.as_str()).collect();
     assert_eq!(
-        said,
+        client_lines,
         [
             "AUTH LOGIN",
             "*** (12 octets)",
@@ -138,11 +139,11 @@ fn passwords_stay_out_of_the_record() {
             "(12 octets of mail)",
         ]
     );
-    assert_eq!(driver.record(), []);
+    assert_eq!(driver.take_transcript(), []);
 }
 
 #[test]
-fn a_lie_about_the_size_costs_nothing() {
+fn announced_size_allocates_nothing() {
     let mut driver = driver(Settings { max_message_bytes: 1 << 30, ..default_settings() });
     driver.feed(b"MAIL FROM:<a@x.test> SIZE=1000000000\r\nRCPT TO:<b@y.test>\r\nDATA\r\n");
     assert_eq!(driver.session.buffered_bytes(), 0);
@@ -152,18 +153,18 @@ fn a_lie_about_the_size_costs_nothing() {
 }
 
 #[test]
-fn the_end_comes_from_the_driver_too() {
+fn driver_can_end_the_session() {
     type End = fn(&mut Session);
-    let endings: [(End, &str); 3] = [
+    let ends: [(End, &str); 3] = [
         (Session::time_out, "421 4.4.2 mx.test Waited too long for you, closing\r\n"),
         (Session::shut_down, "421 4.3.2 mx.test Shutting down\r\n"),
         (Session::refuse_busy, "421 4.7.0 mx.test Too many connections, try again later\r\n"),
     ];
-    for (end, text) in endings {
+    for (end_session, text) in ends {
         let mut session = Session::new(Arc::new(default_settings()), None, false);
         session.step(b"HELO client.test\r\nMAIL FROM:<a@x.test>\r\n");
         session.replies().clear();
-        end(&mut session);
+        end_session(&mut session);
         // A late result has no effect.
         session.sender_checked(Ok(()));
         assert_eq!(session.step(b"NOOP\r\n"), (6, Action::Close));
@@ -172,22 +173,22 @@ fn the_end_comes_from_the_driver_too() {
 }
 
 #[test]
-fn very_many_commands_in_one_read_are_answered_in_portions() {
+fn replies_to_many_commands_are_written_in_parts() {
     let mut session = Session::new(Arc::new(default_settings()), None, false);
     let input = b"EHLO x\r\n".repeat(5_000);
-    let (mut at, mut portions) = (0, 0);
-    while at < input.len() {
-        let (consumed, action) = session.step(&input[at..]);
-        at += consumed;
+    let (mut pos, mut parts) = (0, 0);
+    while pos < input.len() {
+        let (consumed, action) = session.step(&input[pos..]);
+        pos += consumed;
         assert!(session.replies().len() < 20_000);
         session.replies().clear();
-        portions += usize::from(action == Action::Write);
+        parts += usize::from(action == Action::Write);
     }
-    assert!(portions > 10, "{portions}");
+    assert!(parts > 10, "{parts}");
 }
 
 #[test]
-fn octets_that_are_thrown_away_are_counted_too() {
+fn discarded_octets_are_counted() {
     let mut driver = in_data(Settings { max_message_bytes: 100, ..default_settings() });
     assert_eq!(driver.session.transferred_bytes(), Some(0));
     driver.feed(&[b'x'; 1_000]);
@@ -199,7 +200,7 @@ fn octets_that_are_thrown_away_are_counted_too() {
 }
 
 #[test]
-fn an_open_question_stops_the_session() {
+fn pending_action_stops_the_session() {
     let mut session = Session::new(Arc::new(default_settings()), None, false);
     let input = b"HELO client.test\r\nMAIL FROM:<a@x.test>\r\nQUIT\r\n";
     let (consumed, action) = session.step(input);
@@ -216,7 +217,7 @@ fn an_open_question_stops_the_session() {
 }
 
 #[test]
-fn a_mail_that_cannot_be_stored_is_refused_and_the_session_lives_on() {
+fn store_refusal_keeps_the_session_open() {
     let mut session = Session::new(Arc::new(default_settings()), None, false);
     session.step(b"HELO client.test\r\nMAIL FROM:<a@x.test>\r\n");
     session.sender_checked(Ok(()));
@@ -233,8 +234,8 @@ fn a_mail_that_cannot_be_stored_is_refused_and_the_session_lives_on() {
 }
 
 #[test]
-fn a_hook_that_refuses_with_421_ends_the_session() {
-    let bye = || Refusal::new(421, "Come back tomorrow");
+fn hook_refusal_with_421_ends_the_session() {
+    let refusal = || Refusal::new(421, "Come back tomorrow");
     let to_sender = b"EHLO client.test\r\nMAIL FROM:<a@x.test>\r\n";
     for is_recipient in [false, true] {
         let mut session = Session::new(Arc::new(default_settings()), None, false);
@@ -243,10 +244,10 @@ fn a_hook_that_refuses_with_421_ends_the_session() {
             session.sender_checked(Ok(()));
             session.step(b"RCPT TO:<b@y.test>\r\n");
             session.replies().clear();
-            session.recipient_checked(Err(RecipientRefusal::Hook(bye())));
+            session.recipient_checked(Err(RecipientRefusal::Hook(refusal())));
         } else {
             session.replies().clear();
-            session.sender_checked(Err(SenderRefusal::Hook(bye())));
+            session.sender_checked(Err(SenderRefusal::Hook(refusal())));
         }
         // Commands that were sent in advance are not executed.
         assert_eq!(session.step(b"RSET\r\nNOOP\r\n").1, Action::Close, "{is_recipient}");
@@ -255,7 +256,7 @@ fn a_hook_that_refuses_with_421_ends_the_session() {
 }
 
 #[test]
-fn a_login_that_is_refused_gets_the_reason() {
+fn refused_login_gets_its_reply() {
     let table = [
         (LoginRefusal::WrongCredentials, "535 5.7.8 Wrong user name or password\r\n"),
         (LoginRefusal::TooManyFailures, "454 4.7.0 Too many logins have failed, try again later\r\n"),

@@ -20,7 +20,7 @@ pub(crate) struct Policy {
 
 /// What the session needs to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wants {
+pub(crate) enum Needs {
     Input,
     Tls,
     Close,
@@ -30,7 +30,7 @@ pub(crate) enum Wants {
 pub(crate) struct Driver {
     pub(crate) session: Session,
     pub(crate) delivered: Vec<(Envelope, Vec<u8>)>,
-    pub(crate) wants: Wants,
+    pub(crate) needs: Needs,
     policy: Policy,
     unread: Vec<u8>,
 }
@@ -51,7 +51,7 @@ pub(crate) fn default_settings() -> Settings {
 
 impl Driver {
     /// Creates a session with the settings of a script.
-    pub(crate) fn with(settings: &[(String, String)]) -> Self {
+    pub(crate) fn with_settings(settings: &[(String, String)]) -> Self {
         let (mut session, mut policy) = (default_settings(), Policy::default());
         for (name, value) in settings {
             let number = || value.parse().expect("the setting is a number");
@@ -81,7 +81,7 @@ impl Driver {
     pub(crate) fn new(settings: Settings, policy: Policy) -> Self {
         let mut session = Session::new(Arc::new(settings), None, false);
         session.greet();
-        Self { session, delivered: Vec::new(), wants: Wants::Input, policy, unread: Vec::new() }
+        Self { session, delivered: Vec::new(), needs: Needs::Input, policy, unread: Vec::new() }
     }
 
     /// Passes input to the session and performs its actions, until it needs more.
@@ -95,21 +95,21 @@ impl Driver {
             match action {
                 Action::Read => {
                     assert!(self.unread.len() < 12_288, "{} octets are left to be kept", self.unread.len());
-                    self.wants = Wants::Input;
+                    self.needs = Needs::Input;
                     return;
                 }
                 Action::Write => {}
                 Action::StartTls => {
                     assert!(self.unread.is_empty(), "input from before TLS survived");
-                    self.wants = Wants::Tls;
+                    self.needs = Needs::Tls;
                     return;
                 }
                 Action::Quit | Action::Close => {
-                    self.wants = Wants::Close;
+                    self.needs = Needs::Close;
                     return;
                 }
                 Action::CheckSender => {
-                    let from = self.session.envelope().expect("a mail is under way").from.as_ref();
+                    let from = self.session.envelope().expect("a transaction is in progress").from.as_ref();
                     let is_rejected = from.is_some_and(|from| has_domain(from, &self.policy.reject_origin_domains));
                     self.session.sender_checked(if is_rejected { Err(SenderRefusal::Policy) } else { Ok(()) });
                 }
@@ -140,14 +140,14 @@ impl Driver {
     }
 
     /// Returns the transcript lines since the last call, with their side.
-    pub(crate) fn record(&mut self) -> Vec<(Speaker, String)> {
-        let dialogue = self.session.transcript().expect("a record is made");
-        for line in dialogue.lines() {
+    pub(crate) fn take_transcript(&mut self) -> Vec<(Speaker, String)> {
+        let transcript = self.session.transcript().expect("a transcript is recorded");
+        for line in transcript.lines() {
             let is_error = line.speaker == Speaker::Server && line.text.starts_with(['4', '5']);
             assert_eq!(line.is_refusal, is_error, "{}", line.text);
         }
-        let lines = dialogue.lines().map(|line| (line.speaker, line.text.to_owned())).collect();
-        dialogue.clear();
+        let lines = transcript.lines().map(|line| (line.speaker, line.text.to_owned())).collect();
+        transcript.clear();
         lines
     }
 

@@ -6,7 +6,7 @@ use restante_mail::envelope::RefusalReason;
 use restante_proto::smtp::{Dialect, Settings};
 use restante_proto::{Speaker, TranscriptScope};
 
-use super::driver::{Driver, Policy, Wants, default_settings};
+use super::driver::{Driver, Needs, Policy, default_settings};
 
 /// A recognizable password, and its base64 form.
 const PASSWORD: &str = "hunter2hunter2hunter2";
@@ -15,7 +15,7 @@ const PASSWORD_BASE64: &str = "aHVudGVyMmh1bnRlcjJodW50ZXIy";
 const PLAIN_BASE64: &str = "AGEAaHVudGVyMmh1bnRlcjJodW50ZXIy";
 
 /// Parts of conversations, some of them invalid.
-fn piece() -> impl Strategy<Value = Vec<u8>> {
+fn fragment() -> impl Strategy<Value = Vec<u8>> {
     let known = prop::sample::select(vec![
         "HELO client.test",
         "EHLO client.test",
@@ -79,24 +79,24 @@ fn settings() -> impl Strategy<Value = Settings> {
 
 /// The replies of a session, the delivered messages, the transcript, the state at the end, and the reasons of its
 /// refusals.
-type Deeds = (String, Vec<Vec<u8>>, Vec<(Speaker, String)>, Wants, Vec<RefusalReason>);
+type Outcome = (String, Vec<Vec<u8>>, Vec<(Speaker, String)>, Needs, Vec<RefusalReason>);
 
 /// Runs a session with the input split at these places.
-fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> Deeds {
+fn run_session(settings: Settings, input: &[u8], cuts: &[usize]) -> Outcome {
     let policy = Policy { reject_domains: vec!["spam.test".to_owned()], ..Policy::default() };
     let mut driver = Driver::new(settings, policy);
     driver.session.start_recording(TranscriptScope::Everything);
-    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).chain([0, input.len()]).collect();
+    let mut cuts: Vec<usize> = cuts.iter().map(|range| range % (input.len() + 1)).chain([0, input.len()]).collect();
     cuts.sort_unstable();
-    for cut in cuts.windows(2) {
+    for range in cuts.windows(2) {
         // The driver checks that the unread rest is limited and that every byte is consumed once.
-        driver.feed(&input[cut[0]..cut[1]]);
+        driver.feed(&input[range[0]..range[1]]);
         assert!(driver.session.buffered_bytes() <= 50);
     }
     let replies = driver.replies();
-    let record = driver.record();
+    let transcript = driver.take_transcript();
     let refusals = driver.refusals();
-    (replies, driver.delivered.into_iter().map(|(_, body)| body).collect(), record, driver.wants, refusals)
+    (replies, driver.delivered.into_iter().map(|(_, body)| body).collect(), transcript, driver.needs, refusals)
 }
 
 /// Returns the reason for the enhanced status code of a reply. `None` if the reply refuses nothing.
@@ -118,21 +118,21 @@ fn expected_reason(reply: &str) -> Option<RefusalReason> {
 
 proptest! {
     #[test]
-    fn command_soup_is_answered_the_same_however_it_is_cut(
+    fn replies_do_not_depend_on_how_the_input_is_split(
         settings in settings(),
-        pieces in prop::collection::vec(piece(), 0..40),
+        fragments in prop::collection::vec(fragment(), 0..40),
         cuts in prop::collection::vec(any::<usize>(), 0..10),
     ) {
-        let input = pieces.concat();
-        let whole = converse(settings.clone(), &input, &[]);
-        for line in whole.0.split_terminator("\r\n") {
+        let input = fragments.concat();
+        let expected_outcome = run_session(settings.clone(), &input, &[]);
+        for line in expected_outcome.0.split_terminator("\r\n") {
             let code = line.get(..4).unwrap_or_default();
             prop_assert!(code[..3].bytes().all(|byte| byte.is_ascii_digit()) && line.len() <= 510, "{:?}", line);
         }
-        let expected: Vec<_> = whole.0.split_terminator("\r\n").filter_map(expected_reason).collect();
-        prop_assert_eq!(&whole.4, &expected);
-        prop_assert!(whole.2.iter().all(|(_, line)| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
-        prop_assert_eq!(whole, converse(settings, &input, &cuts));
+        let expected: Vec<_> = expected_outcome.0.split_terminator("\r\n").filter_map(expected_reason).collect();
+        prop_assert_eq!(&expected_outcome.4, &expected);
+        prop_assert!(expected_outcome.2.iter().all(|(_, line)| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
+        prop_assert_eq!(expected_outcome, run_session(settings, &input, &cuts));
     }
 
     #[test]
@@ -141,6 +141,6 @@ proptest! {
         input in prop::collection::vec(any::<u8>(), 0..2_000),
         cuts in prop::collection::vec(any::<usize>(), 0..10),
     ) {
-        prop_assert_eq!(converse(settings.clone(), &input, &[]), converse(settings, &input, &cuts));
+        prop_assert_eq!(run_session(settings.clone(), &input, &[]), run_session(settings, &input, &cuts));
     }
 }

@@ -18,7 +18,7 @@ fn strict() -> Settings {
 }
 
 /// Runs the input after `start` and returns the replies to it and the reasons of their refusals.
-fn converse(settings: Settings, start: &str, input: &str) -> (Vec<String>, Vec<RefusalReason>) {
+fn run_session(settings: Settings, start: &str, input: &str) -> (Vec<String>, Vec<RefusalReason>) {
     let policy = Policy { credentials: vec![("a".to_owned(), "secret".to_owned())], ..Policy::default() };
     let mut driver = Driver::new(settings, policy);
     driver.feed(start.as_bytes());
@@ -30,7 +30,7 @@ fn converse(settings: Settings, start: &str, input: &str) -> (Vec<String>, Vec<R
 }
 
 #[test]
-fn replies_of_the_session_and_their_reasons() {
+fn session_replies_have_reasons() {
     use RefusalReason::{Address, Auth, Recipients, Size, Syntax};
     let long_line = format!("NOOP {}\r\n", "x".repeat(600));
     let long_login = format!("AUTH PLAIN\r\n{}\r\n", "x".repeat(20_000));
@@ -86,21 +86,21 @@ fn replies_of_the_session_and_their_reasons() {
         ("", &long_line, "421 4.7.0 mx.test Line too long, closing", None),
     ];
     for (start, input, reply, reason) in table {
-        let (replies, reasons) = converse(strict(), start, input);
+        let (replies, reasons) = run_session(strict(), start, input);
         assert_eq!(replies.last().map(String::as_str), Some(*reply), "{input:?}");
         assert_eq!(reasons, Vec::from_iter(*reason), "{input:?}");
     }
     let settings = Settings { require_auth: true, ..default_settings() };
-    let (replies, reasons) = converse(settings, EHLO, "MAIL FROM:<a@x.test>\r\n");
+    let (replies, reasons) = run_session(settings, EHLO, "MAIL FROM:<a@x.test>\r\n");
     assert_eq!((replies, reasons), (vec!["530 5.7.0 Authentication required".to_owned()], vec![Auth]));
     let settings = Settings { max_bad_commands: 2, ..default_settings() };
-    let (replies, reasons) = converse(settings, EHLO, "NOSUCH\r\nNOSUCH\r\n");
+    let (replies, reasons) = run_session(settings, EHLO, "NOSUCH\r\nNOSUCH\r\n");
     assert_eq!(replies, ["500 5.5.1 Unknown command", "421 4.7.0 mx.test Too many errors, closing"]);
     assert_eq!(reasons, [Syntax]);
 }
 
 #[test]
-fn ends_by_the_driver_and_their_reasons() {
+fn ends_by_the_driver_have_reasons() {
     type End = fn(&mut Session);
     let table: [(End, Option<RefusalReason>); 3] =
         [(Session::time_out, None), (Session::shut_down, None), (Session::refuse_busy, Some(RefusalReason::Busy))];
@@ -109,7 +109,7 @@ fn ends_by_the_driver_and_their_reasons() {
         session.start_recording(TranscriptScope::Refusals);
         end(&mut session);
         assert!(session.replies().starts_with(b"421 "));
-        assert_eq!(session.transcript().unwrap().lines().count(), 1, "the end is on record");
+        assert_eq!(session.transcript().unwrap().lines().count(), 1, "the end is in the transcript");
         assert_eq!(session.take_refusals().collect::<Vec<_>>(), Vec::from_iter(reason));
     }
 }
@@ -131,14 +131,14 @@ fn session_at(input: &str, dialect: Dialect) -> (Session, Action) {
 }
 
 /// Returns the replies, and the reasons of the refusals. There are none after that.
-fn taken(mut session: Session) -> (String, Vec<RefusalReason>) {
+fn take_results(mut session: Session) -> (String, Vec<RefusalReason>) {
     let reasons = session.take_refusals().collect();
     assert_eq!(session.take_refusals().count(), 0);
     (String::from_utf8(session.replies().clone()).unwrap(), reasons)
 }
 
 #[test]
-fn replies_to_refused_senders_and_recipients_and_their_reasons() {
+fn sender_and_recipient_refusals_have_reasons() {
     use RefusalReason::{Address, Policy};
     let hook = |code, text: &str| Refusal::new(code, text);
     // A hook may use any code and text. The reason is the same.
@@ -158,16 +158,16 @@ fn replies_to_refused_senders_and_recipients_and_their_reasons() {
         let (mut session, action) = session_at(TO_RCPT, Dialect::Smtp);
         assert_eq!(action, Action::CheckSender);
         session.sender_checked(Err(SenderRefusal::Hook(refusal.clone())));
-        assert_eq!(taken(session), (reply.to_owned(), vec![Policy]));
+        assert_eq!(take_results(session), (reply.to_owned(), vec![Policy]));
         let (mut session, action) = session_at(TO_DATA, Dialect::Smtp);
         assert!(matches!(action, Action::CheckRecipient(_)));
         session.recipient_checked(Err(RecipientRefusal::Hook(refusal)));
-        assert_eq!(taken(session), (reply.to_owned(), vec![Policy]));
+        assert_eq!(take_results(session), (reply.to_owned(), vec![Policy]));
     }
     let (mut session, _) = session_at(TO_RCPT, Dialect::Smtp);
     session.sender_checked(Err(SenderRefusal::Policy));
     let expected = "550 5.7.1 Mail from this domain is not accepted here\r\n";
-    assert_eq!(taken(session), (expected.to_owned(), vec![Policy]));
+    assert_eq!(take_results(session), (expected.to_owned(), vec![Policy]));
     let table = [
         (
             RecipientRefusal::UnusableName(NameError::NeedsQuotes),
@@ -180,22 +180,22 @@ fn replies_to_refused_senders_and_recipients_and_their_reasons() {
     for (refusal, reply, reason) in table {
         let (mut session, _) = session_at(TO_DATA, Dialect::Smtp);
         session.recipient_checked(Err(refusal));
-        assert_eq!(taken(session), (reply.to_owned(), vec![reason]));
+        assert_eq!(take_results(session), (reply.to_owned(), vec![reason]));
     }
 }
 
 #[test]
-fn logins_that_are_refused_have_one_reason() {
+fn refused_logins_have_the_auth_reason() {
     for refusal in [LoginRefusal::WrongCredentials, LoginRefusal::TooManyFailures, LoginRefusal::NotPermitted] {
         let (mut session, action) = session_at("EHLO client.test\r\nAUTH PLAIN AGEAYg==\r\n", Dialect::Smtp);
         assert!(matches!(action, Action::Authenticate { .. }));
         session.authenticated(Err(refusal));
-        assert_eq!(taken(session).1, [RefusalReason::Auth], "{refusal:?}");
+        assert_eq!(take_results(session).1, [RefusalReason::Auth], "{refusal:?}");
     }
 }
 
 #[test]
-fn every_reply_to_a_mail_that_is_not_stored_has_its_reason() {
+fn store_refusals_have_reasons() {
     use RefusalReason::{StoreFailed, StoreFull};
     let table = [
         (StoreRefusal::Full, "452 4.3.1 No room for this mail at the moment\r\n", StoreFull),
@@ -208,16 +208,16 @@ fn every_reply_to_a_mail_that_is_not_stored_has_its_reason() {
             let (mut session, action) = session_at(&format!("{greeting} client.test\r\n{rest}"), dialect);
             assert!(matches!(action, Action::Deliver { .. }));
             session.delivered(Err(refusal));
-            assert_eq!(taken(session), (reply.repeat(replies), vec![reason; replies]), "{dialect:?}");
+            assert_eq!(take_results(session), (reply.repeat(replies), vec![reason; replies]), "{dialect:?}");
         }
     }
 }
 
 #[test]
-fn a_mail_that_is_too_long_counts_once_for_each_reply() {
+fn too_long_message_counts_once_per_reply() {
     let start = "LHLO client.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nRCPT TO:<c@y.test>\r\n";
     let settings = Settings { dialect: Dialect::Lmtp, max_message_bytes: 20, ..default_settings() };
-    let (replies, reasons) = converse(settings, start, "DATA\r\n123456789012345678901\r\n.\r\n");
+    let (replies, reasons) = run_session(settings, start, "DATA\r\n123456789012345678901\r\n.\r\n");
     assert_eq!(replies[1..], ["552 5.3.4 Mail too long", "552 5.3.4 Mail too long"]);
     assert_eq!(reasons, [RefusalReason::Size, RefusalReason::Size]);
 }

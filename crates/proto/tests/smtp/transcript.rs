@@ -8,7 +8,7 @@ use restante_proto::smtp::{Dialect, Settings};
 
 use super::driver::{Driver, Policy, default_settings};
 
-fn recorded(settings: Settings) -> Driver {
+fn recording_driver(settings: Settings) -> Driver {
     let policy = Policy {
         reject_domains: vec!["no.test".to_owned()],
         reject_origin_domains: vec!["spam.test".to_owned()],
@@ -21,13 +21,13 @@ fn recorded(settings: Settings) -> Driver {
 
 /// Returns the lines with a stage, each by its first word.
 fn stages(driver: &mut Driver) -> Vec<(&str, TransactionStage)> {
-    let dialogue = driver.session.transcript().unwrap();
-    let meaningful = dialogue.lines().filter_map(|line| Some((line.text, line.stage?)));
-    meaningful.map(|(text, stage)| (text.split(' ').next().unwrap(), stage)).collect()
+    let transcript = driver.session.transcript().unwrap();
+    let with_stage = transcript.lines().filter_map(|line| Some((line.text, line.stage?)));
+    with_stage.map(|(text, stage)| (text.split(' ').next().unwrap(), stage)).collect()
 }
 
 #[test]
-fn where_mails_begin_and_end() {
+fn stages_mark_the_start_and_end_of_transactions() {
     let table: &[(&str, &[(&str, TransactionStage)])] = &[
         ("NOOP\r\nMAIL FROM:broken\r\nRCPT TO:<b@y.test>\r\nRSET\r\n", &[]),
         ("MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\nhi\r\n.\r\n", &[("MAIL", Started), ("250", Accepted)]),
@@ -50,7 +50,7 @@ fn where_mails_begin_and_end() {
         ),
     ];
     for (input, expected) in table {
-        let mut driver = recorded(Settings { starttls: true, max_message_bytes: 10, ..default_settings() });
+        let mut driver = recording_driver(Settings { starttls: true, max_message_bytes: 10, ..default_settings() });
         driver.feed(b"EHLO client.test\r\n");
         driver.feed(input.as_bytes());
         assert_eq!(stages(&mut driver), *expected, "{input:?}");
@@ -58,18 +58,18 @@ fn where_mails_begin_and_end() {
 }
 
 #[test]
-fn the_last_of_several_replies_ends_a_mail() {
-    let mut driver = recorded(Settings { dialect: Dialect::Lmtp, ..default_settings() });
+fn last_lmtp_reply_ends_the_transaction() {
+    let mut driver = recording_driver(Settings { dialect: Dialect::Lmtp, ..default_settings() });
     driver.feed(b"LHLO client.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nRCPT TO:<c@y.test>\r\n");
     driver.feed(b"DATA\r\nhi\r\n.\r\n");
-    let dialogue = driver.session.transcript().unwrap();
-    let ends: Vec<Option<TransactionStage>> = dialogue.lines().map(|line| line.stage).collect();
-    assert_eq!(ends[ends.len() - 2..], [None, Some(Accepted)]);
+    let transcript = driver.session.transcript().unwrap();
+    let stages_of_lines: Vec<Option<TransactionStage>> = transcript.lines().map(|line| line.stage).collect();
+    assert_eq!(stages_of_lines[stages_of_lines.len() - 2..], [None, Some(Accepted)]);
 }
 
 #[test]
-fn what_the_peer_says_of_itself_and_of_the_mail() {
-    let mut driver = recorded(default_settings());
+fn records_helo_name_and_parameters() {
+    let mut driver = recording_driver(default_settings());
     assert_eq!((driver.session.take_helo(), driver.session.parameters()), (None, ""));
     driver.feed(b"EHLO (client)\r\nMAIL FROM:<a@x.test>  SIZE=10 RET=HDRS ENVID=QQ314159 \r\n");
     assert_eq!(driver.session.take_helo().as_deref(), Some("?client?"));
@@ -82,33 +82,34 @@ fn what_the_peer_says_of_itself_and_of_the_mail() {
 }
 
 #[test]
-fn a_mail_that_breaks_off_is_on_record() {
-    let mut driver = recorded(default_settings());
+fn incomplete_message_is_recorded() {
+    let mut driver = recording_driver(default_settings());
     driver.feed(b"EHLO client.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\nhalf a li");
-    driver.record();
+    driver.take_transcript();
     driver.session.disconnected();
-    let record = driver.record();
-    assert_eq!(record.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>(), ["(9 octets of mail)"]);
+    let transcript = driver.take_transcript();
+    assert_eq!(transcript.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>(), ["(9 octets of mail)"]);
 }
 
 #[test]
-fn what_follows_a_line_that_was_too_long_may_belong_to_it() {
-    let mut driver = recorded(default_settings());
+fn lines_after_a_too_long_line_are_masked() {
+    let mut driver = recording_driver(default_settings());
     driver.feed(b"EHLO client.test\r\n");
-    driver.record();
+    driver.take_transcript();
     driver.feed(format!("AUTH PLAIN {}\r\nUFdTRUNSRVQ=\r\nMY SECRET\r\n", "A".repeat(13_000)).as_bytes());
-    let record = driver.record();
-    let said: Vec<&str> = record.iter().map(|(_, line)| line.as_str()).filter(|line| !line.starts_with('5')).collect();
-    assert_eq!(said, ["(line too long)", "*** (12 octets)", "*** (9 octets)"]);
+    let transcript = driver.take_transcript();
+    let client_lines: Vec<&str> =
+        transcript.iter().map(|(_, line)| line.as_str()).filter(|line| !line.starts_with('5')).collect();
+    assert_eq!(client_lines, ["(line too long)", "*** (12 octets)", "*** (9 octets)"]);
 }
 
 #[test]
-fn what_stands_behind_the_last_chunk_is_no_command_to_be_shown() {
-    let mut driver = recorded(default_settings());
+fn unknown_line_after_the_last_chunk_is_masked() {
+    let mut driver = recording_driver(default_settings());
     driver.feed(b"EHLO client.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nBDAT 2 LAST\r\nhi");
-    driver.record();
+    driver.take_transcript();
     driver.feed(b"AGFubgBzZWNyZXQ=\r\n");
-    assert_eq!(driver.record()[0].1, "*** (16 octets)");
+    assert_eq!(driver.take_transcript()[0].1, "*** (16 octets)");
 }
 
 /// A secret in the forms in which it may occur in a line of AUTH.
@@ -116,7 +117,7 @@ const SECRETS: [&str; 4] =
     ["hunter2hunter2", "aHVudGVyMmh1bnRlcjI=", "AGphbWVzAGh1bnRlcjJodW50ZXIy", "aHVudGVyMmh1bnRlcjIK"];
 
 /// Lines with which a client or a person may try to log in.
-fn attempt() -> impl Strategy<Value = String> {
+fn login_attempt() -> impl Strategy<Value = String> {
     let verb = prop::sample::select(vec![
         "AUTH",
         "auth",
@@ -134,28 +135,31 @@ fn attempt() -> impl Strategy<Value = String> {
         prop::sample::select(vec!["PLAIN", "login", "LOGIN ", "CRAM-MD5", "XOAUTH2", "", "hunter2hunter2", "PLAIN="]);
     let secret = prop::sample::select(SECRETS.to_vec());
     let end = prop::sample::select(vec!["\r\n", "\n", " \r\n", "  x\r\n"]);
-    (verb, mechanism, secret, any::<bool>(), end).prop_map(|(verb, mechanism, secret, at_once, end)| {
-        let first =
-            if at_once { format!("{verb} {mechanism} {secret}{end}") } else { format!("{verb} {mechanism}{end}") };
+    (verb, mechanism, secret, any::<bool>(), end).prop_map(|(verb, mechanism, secret, is_initial_response, end)| {
+        let first = if is_initial_response {
+            format!("{verb} {mechanism} {secret}{end}")
+        } else {
+            format!("{verb} {mechanism}{end}")
+        };
         format!("{first}{secret}{end}")
     })
 }
 
 proptest! {
     #[test]
-    fn whatever_is_tried_no_secret_is_on_record(
-        attempts in prop::collection::vec(attempt(), 1..6),
+    fn transcript_contains_no_secrets(
+        attempts in prop::collection::vec(login_attempt(), 1..6),
         others in prop::collection::vec(prop::sample::select(vec!["EHLO c.test\r\n", "*\r\n", "NOOP\r\n", "\r\n"]), 6),
-        right in any::<bool>(),
+        accepts_any_login in any::<bool>(),
     ) {
-        let credentials = if right { Vec::new() } else { vec![("a".to_owned(), "b".to_owned())] };
+        let credentials = if accepts_any_login { Vec::new() } else { vec![("a".to_owned(), "b".to_owned())] };
         let mut driver = Driver::new(default_settings(), Policy { credentials, ..Policy::default() });
         driver.session.start_recording(Everything);
-        for (attempt, other) in attempts.iter().zip(&others) {
+        for (login_attempt, other) in attempts.iter().zip(&others) {
             driver.feed(other.as_bytes());
-            driver.feed(attempt.as_bytes());
+            driver.feed(login_attempt.as_bytes());
         }
-        for (_, line) in driver.record() {
+        for (_, line) in driver.take_transcript() {
             prop_assert!(SECRETS.iter().all(|secret| !line.contains(secret)), "{}", line);
         }
     }
