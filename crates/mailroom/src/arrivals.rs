@@ -62,8 +62,8 @@ impl Arrivals {
             if self.final_id.is_some() {
                 return Ok(None);
             }
-            // After the deadline there is one more query, because a long queue of waiting requests is woken in batches,
-            // and so late.
+            // There is one more query after the deadline. The requests of a long queue are woken in batches, so the
+            // last ones are woken late.
             tokio::select! {
                 () = self.ticket.notified() => {}
                 () = sleep_until(self.deadline) => {}

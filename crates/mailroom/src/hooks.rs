@@ -1,5 +1,5 @@
 //! Extension points of the mailroom. [`Hooks`] run before a step of delivery and may change its result. An [`Observer`]
-//! is notified after a change. Without them they cost nothing.
+//! is notified after a change. If there are none, they cost nothing.
 
 use std::sync::Arc;
 

@@ -357,7 +357,7 @@ impl Inner {
         let (mut count, mut last_error) = (0, None);
         while let Some(ended) = purges.join_next().await {
             match ended {
-                Ok(Ok(purged)) => count += purged,
+                Ok(Ok(deleted)) => count += deleted,
                 Ok(Err(error)) => last_error = Some(error),
                 Err(panic) => last_error = Some(incomplete_error(&panic)),
             }

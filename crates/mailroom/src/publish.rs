@@ -15,13 +15,13 @@ use crate::events::Event;
 use crate::hooks::Observer;
 use crate::{DeletionCause, Inner, Mailroom};
 
-/// How long a start waits for the backlog of the feed.
+/// How long [`Mailroom::read_feed_backlog`] waits for the store.
 const BACKLOG_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Mailroom {
     /// Publishes the changes of a shared store for as long as the future is polled. Call it once. Without it no
-    /// subscriber of this node gets events, and the feed of the store is not read. Returns at once if the store is not
-    /// shared.
+    /// subscriber of this node gets events, and the store waits for its feed to be read. Returns at once if the store
+    /// is not shared.
     pub async fn follow_feed(&self) {
         let Some(mut feed) = self.lock_feed().take() else { return };
         while let Some(item) = feed.next().await {
@@ -31,8 +31,8 @@ impl Mailroom {
 
     /// Publishes the recent changes that a shared store reports first: those from before this node started. Call it
     /// before clients are accepted. An earlier subscriber would get the backlog as new events, and the position of a
-    /// subscriber that comes from another node would not be known. Returns after [`BACKLOG_TIMEOUT`] if the store does
-    /// not respond.
+    /// subscriber that comes from another node would not be known. Returns after five seconds if the store does not
+    /// respond.
     pub async fn read_feed_backlog(&self) {
         let Some(mut feed) = self.lock_feed().take() else { return };
         if let Ok(Some(item)) = timeout(BACKLOG_TIMEOUT, feed.next()).await {
@@ -121,8 +121,8 @@ impl Inner {
         }
     }
 
-    /// Handles a gap in the feed: changes happened that are not known. Every observer, waiting request and subscriber
-    /// has to query the store again.
+    /// Handles a gap in the feed: some changes are not known. Every observer, waiting request and subscriber has to
+    /// query the store again.
     fn publish_missed(&self) {
         for observer in &self.extensions.store_observers {
             observer.events_missed();

@@ -68,7 +68,7 @@ impl Drop for DispatcherGuard {
     }
 }
 
-/// Measures the delivery rate.
+/// Computes the length of the rests from the delivery rate.
 struct RestFactor {
     since: Instant,
     deliveries: u64,

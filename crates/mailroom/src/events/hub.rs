@@ -13,8 +13,8 @@ use super::ring::{self, Ring};
 use super::subscriber_group::{Shard, SubscriberGroup};
 use super::{Event, Lagged, Position, PublishedEvent};
 
-/// The number of deletions that are remembered for messages whose storing is not published yet. Under load some
-/// delivery is always in progress, so this limit is usually reached.
+/// The number of deletions that are remembered while the stored events of their messages may not be published yet.
+/// Under load some delivery is always in progress, so this limit is usually reached.
 const MAX_EARLY_DELETIONS: usize = 1024;
 /// The number of events that a subscriber reads from the ring at once while it catches up. Deliveries wait meanwhile.
 const CATCH_UP_BATCH: u64 = 256;
@@ -30,6 +30,7 @@ const SHARED_RUN: u64 = 0;
 /// The largest difference between the clock of a shared store and the local clock.
 const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(1);
 
+/// Orders the events and keeps the last ones for subscribers.
 pub(crate) struct Hub {
     run: u64,
     history: usize,
@@ -54,9 +55,9 @@ impl GroupKind {
     }
 }
 
-/// Between a change of the store and its publication another task can overtake: the deletion of a message may be
-/// published before its storing. So while deliveries are in progress, deletions are remembered. The changes of a shared
-/// store are already in order.
+/// The state of the hub. Between a change of the store and its publication another task can overtake: the deletion of a
+/// message may be published before the message itself. So while deliveries are in progress, deletions are remembered.
+/// The changes of a shared store are already in order.
 #[derive(Default)]
 struct State {
     ring: Ring,
@@ -65,14 +66,14 @@ struct State {
     /// The last stored messages that still exist.
     history: BTreeMap<MessageKey, Arc<PublishedEvent>>,
     deliveries_in_progress: usize,
-    /// Ordered by id. The storing of the newest messages may not be published yet, so the lowest ids are dropped first.
+    /// Ordered by id. The newest messages may not be published yet, so the lowest ids are dropped first.
     early_deletions: BTreeSet<MessageKey>,
 }
 
 /// A message, ordered by its time of arrival.
 type MessageKey = (MessageId, MailboxName);
 
-/// A delivery that is stored but not yet published.
+/// Marks a delivery as in progress until its messages are published.
 pub(crate) struct DeliveryGuard<'a>(&'a Hub);
 
 /// Where a new subscriber starts.
@@ -203,7 +204,7 @@ impl Hub {
         budget
     }
 
-    /// Returns the number of events that the slowest group has not got.
+    /// Returns the number of events that the slowest group has not received.
     fn backlog(&self) -> u64 {
         let next = self.lock_state().ring.next_seq();
         let sent = [&self.everything, &self.mailboxes].into_iter().filter_map(SubscriberGroup::dispatched_up_to).min();

@@ -101,7 +101,7 @@ impl SubscriberGroup {
         self.lock_state().has_dispatcher = false;
     }
 
-    /// Returns the sequence number of the first event that some shard has not got. Returns `None` if there are no
+    /// Returns the sequence number of the first event that some shard has not received. Returns `None` if there are no
     /// subscribers.
     pub(super) fn dispatched_up_to(&self) -> Option<u64> {
         self.lock_state().shards.iter().map(|shard| shard.dispatched_up_to()).min()
