@@ -33,7 +33,7 @@ pub async fn accept<F, S>(
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = shutdown.triggered() => return,
-            // The pending accept shows that the listener works again.
+            // A pending accept is not an error: the listener works again.
             () = sleep(RETRY_DELAY), if status.is_failing() => {
                 status.set_failing(false);
                 continue;

@@ -42,7 +42,7 @@ pub struct Tls {
     current: RwLock<Arc<ServerConfig>>,
 }
 
-/// The first bytes of a client on a listener that starts with TLS.
+/// A stream that was accepted on a listener with implicit TLS.
 pub enum AcceptedStream {
     /// A TLS stream after the handshake.
     Tls(Stream),
