@@ -36,7 +36,8 @@ const MEMORY_TIMEOUT: Duration = Duration::from_secs(10);
 /// it.
 const FAILED_LOGIN_DELAY: Duration = Duration::from_secs(1);
 
-pub(super) struct Connection<'a> {
+/// Drives a session: moves bytes between the connection and the session, and performs its actions.
+pub(super) struct SessionDriver<'a> {
     server: &'a Server,
     connection: AcceptedConnection<'a>,
     session: Session,
@@ -58,7 +59,7 @@ enum WaitOutcome {
     Shutdown,
 }
 
-impl<'a> Connection<'a> {
+impl<'a> SessionDriver<'a> {
     pub(super) fn new(
         server: &'a Server,
         connection: AcceptedConnection<'a>,

@@ -14,7 +14,7 @@ use restante_proto::pop3::{Session, Settings};
 
 use crate::{ListenerContext, unique_id};
 
-use connection::Connection;
+use connection::SessionDriver;
 pub use login::Login;
 
 /// The state that the connections of one listener share.
@@ -45,8 +45,8 @@ impl Server {
             Ok(accepted) => {
                 let timestamp = unique_id(&self.settings.domain);
                 let session = Session::new(self.settings.clone(), timestamp, accepted.stream.is_tls());
-                let connection = Connection::new(&self, accepted, session, ip);
-                if admission.is_ok() { connection.run().await } else { connection.refuse().await }
+                let driver = SessionDriver::new(&self, accepted, session, ip);
+                if admission.is_ok() { driver.run().await } else { driver.refuse().await }
             }
             Err(early_close) => Ok(early_close.end_reason),
         };

@@ -26,7 +26,8 @@ const MESSAGE_BUFFER_BYTES: usize = 64 * 1024;
 /// The average rate that a message must reach, in bytes per second. Any real link is faster.
 const MIN_BYTES_PER_SECOND: u64 = 1024;
 
-pub(super) struct Connection<'a> {
+/// Drives a session: moves bytes between the connection and the session, and performs its actions.
+pub(super) struct SessionDriver<'a> {
     server: &'a Server,
     connection: AcceptedConnection<'a>,
     session: &'a mut Session,
@@ -49,7 +50,7 @@ enum WaitOutcome {
     Shutdown,
 }
 
-impl<'a> Connection<'a> {
+impl<'a> SessionDriver<'a> {
     pub(super) fn new(
         server: &'a Server,
         connection: AcceptedConnection<'a>,

@@ -24,7 +24,7 @@ impl Login {
         Self { credentials, auth }
     }
 
-    /// Returns the accounts, which also log denials.
+    /// Returns the authentication service, which also logs denials.
     pub(super) fn auth(&self) -> &AuthService {
         &self.auth
     }

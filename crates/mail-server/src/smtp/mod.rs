@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::ListenerContext;
 
-use connection::Connection;
+use connection::SessionDriver;
 pub use login::Login;
 use transcript_recorder::TranscriptRecorder;
 
@@ -48,8 +48,8 @@ impl Server {
         let outcome = match self.context.accept(stream, admission.is_ok(), shutdown, &name).await {
             Ok(accepted) => {
                 let mut session = Session::new(self.settings.clone(), ip, accepted.stream.is_tls());
-                let connection = Connection::new(&self, accepted, &mut session, recorder.as_mut(), ip);
-                let outcome = if admission.is_ok() { connection.run().await } else { connection.refuse().await };
+                let driver = SessionDriver::new(&self, accepted, &mut session, recorder.as_mut(), ip);
+                let outcome = if admission.is_ok() { driver.run().await } else { driver.refuse().await };
                 session.disconnected();
                 if let Some(recorder) = &mut recorder {
                     recorder.record_transcript(&mut session, Instant::now());
