@@ -83,7 +83,7 @@ struct RetentionVars {
     scan_completed_millis: i64,
 }
 
-/// The memory statistics of Go's runtime. All of them have the resident memory of this process.
+/// The memory statistics that Go's runtime reports. Here all sizes are the resident memory of this process.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct MemoryVars {
