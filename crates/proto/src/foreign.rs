@@ -37,7 +37,7 @@ pub(crate) fn detect(line: &[u8]) -> Option<ForeignInput> {
     is_http(line).then_some(ForeignInput::Http)
 }
 
-/// Does the same before the client has sent its greeting or logged in. Here a TLS handshake is recognized too: its
+/// Like [`detect`], for a client that has not sent its greeting or logged in. It also recognizes a TLS handshake, whose
 /// session ticket may contain line ends and commands.
 pub(crate) fn detect_before_greeting(line: &[u8]) -> Option<ForeignInput> {
     if line.starts_with(&TLS_HANDSHAKE) { Some(ForeignInput::Tls) } else { detect(line) }

@@ -107,7 +107,7 @@ impl TranscriptBuffer {
     fn push(&mut self, speaker: Speaker, is_refusal: bool, write: impl FnOnce(&mut String)) {
         if self.entries.len() < MAX_LINES {
             write(&mut self.text);
-            self.entries.push(Entry { end: self.text.len(), speaker, is_refusal: is_refusal, stage: None });
+            self.entries.push(Entry { end: self.text.len(), speaker, is_refusal, stage: None });
         }
     }
 }

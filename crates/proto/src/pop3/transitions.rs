@@ -21,7 +21,7 @@ impl Session {
                 (input.len(), Some(Action::StartTls))
             }
             State::Sending(maildrop, multiline) => (0, self.advance_multiline(maildrop, multiline)),
-            State::AuthExchange(client) => self.advance_challenge(client, input),
+            State::AuthExchange(client) => self.advance_auth(client, input),
             State::Idle(idle) => self.advance_idle(idle, input),
             waiting @ (State::OpeningMailbox(_) | State::Fetching(..) | State::Updating) => {
                 self.state = waiting;
@@ -62,7 +62,7 @@ impl Session {
         (consumed, action)
     }
 
-    fn advance_challenge(&mut self, client: AnonymousClient, input: &[u8]) -> (usize, Option<Action>) {
+    fn advance_auth(&mut self, client: AnonymousClient, input: &[u8]) -> (usize, Option<Action>) {
         let (consumed, line) = self.lines.read_line(input, sasl::MAX_LINE_BYTES);
         let action = match line {
             LineRead::Complete(line) => {

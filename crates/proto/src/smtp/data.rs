@@ -1,7 +1,7 @@
 //! Reads the message after DATA: finds its end and undoes dot-stuffing (RFC 5321 section 4.5.2).
 //!
-//! Only CRLF ends a line here. A bare LF or CR is content like any other byte. Otherwise one server could take for the
-//! end of a message what is the middle of it for the next server (SMTP smuggling).
+//! Only CRLF ends a line here. A bare LF or CR is content like any other byte. Otherwise two servers could disagree
+//! about where a message ends (SMTP smuggling).
 
 use std::sync::LazyLock;
 
@@ -84,7 +84,7 @@ impl DataReader {
                     pos += 1;
                 }
                 (LineState::LineStart | LineState::AfterDot | LineState::AfterCr | LineState::InLine, _) => {
-                    pos = self.copy_lines(input, pos)
+                    pos = self.copy_lines(input, pos);
                 }
             }
         }

@@ -197,7 +197,7 @@ impl Session {
         match result {
             Ok(()) => self.reply(reply::AUTHENTICATED),
             Err(refusal @ LoginRefusal::WrongCredentials) => {
-                self.reject(&CommandError::Bad(reply::login_refusal(refusal)))
+                self.reject(&CommandError::Bad(reply::login_refusal(refusal)));
             }
             Err(refusal) => self.refuse(reply::login_refusal(refusal)),
         }
@@ -347,7 +347,7 @@ impl Session {
                 self.reply_error_with(|out, _| reply::write_bad_recipient(out, error));
             }
             CommandError::AuthCancelled => {
-                self.reply_error_with(|out, _| out.extend_from_slice(reply::AUTH_CANCELLED.as_bytes()))
+                self.reply_error_with(|out, _| out.extend_from_slice(reply::AUTH_CANCELLED.as_bytes()));
             }
         }
     }

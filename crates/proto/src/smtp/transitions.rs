@@ -27,7 +27,7 @@ impl Session {
                 (input.len(), Some(Action::StartTls))
             }
             State::Idle(idle) => self.advance_idle(idle, input),
-            State::AuthExchange(client, exchange) => self.advance_challenge(client, exchange, input),
+            State::AuthExchange(client, exchange) => self.advance_auth(client, exchange, input),
             State::ReceivingData(transaction, reader) => self.advance_data(transaction, reader, input),
             State::ReceivingChunk(transaction, body, chunk) => self.advance_chunk(transaction, body, chunk, input),
             State::DiscardingChunk(idle, chunk, reply) => self.advance_discard(idle, chunk, reply, input),
@@ -75,7 +75,7 @@ impl Session {
         (consumed, action)
     }
 
-    fn advance_challenge(&mut self, client: Client, exchange: AuthExchange, input: &[u8]) -> (usize, Option<Action>) {
+    fn advance_auth(&mut self, client: Client, exchange: AuthExchange, input: &[u8]) -> (usize, Option<Action>) {
         let (consumed, line) = self.lines.read_line(input, sasl::MAX_LINE_BYTES);
         let action = match line {
             LineRead::Complete(line) => {
