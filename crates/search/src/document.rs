@@ -1,8 +1,9 @@
-//! What of a message can be searched. Each [`Column`] is a text of words with blanks between and around them, so that a phrase is
-//! found by looking for its characters, and so that the index holds exactly what a single message is compared by.
+//! The searchable text of a message. Each [`Column`] is a text of words, with a space before every word and after the
+//! last one. So a phrase is found by a substring search, and the index contains exactly what a single message is
+//! compared with.
 //!
-//! Beside words there are marks, which begin with a character that no word has: a phrase does not reach from one address to the
-//! next one, and a word in a field of the header carries the name of that field with it.
+//! Besides words there are markers, which begin with a character that no word contains. They keep a phrase from
+//! matching across two addresses, and they prefix the words of a header field with the name of the field.
 
 use std::cell::OnceCell;
 use std::ops::ControlFlow;
@@ -12,19 +13,19 @@ use restante_mail::mime::{HeaderField, Mime};
 
 use crate::words;
 
-/// How much of a column's text is looked at, in bytes.
+/// The maximum number of bytes of a text that are read for a column.
 const MAX_TEXT_BYTES: usize = 256 << 10;
-/// How many words of it are kept.
+/// The maximum number of words of a column.
 const MAX_WORDS: usize = 32_768;
-/// How many words of a message's header are kept, and how many of one field.
+/// The maximum number of words of a message's header, and of one header field.
 const MAX_HEADER_WORDS: usize = 4096;
 const MAX_FIELD_WORDS: usize = 256;
-/// How much of the name of a field counts, in bytes.
+/// The maximum number of bytes of a field name that are used.
 const MAX_FIELD_NAME_BYTES: usize = 64;
-/// What no word has.
+/// The first character of a marker. No word contains it.
 const MARKER: char = '¦';
 
-/// The texts of a message that are searched apart from each other.
+/// The columns of text that can be searched separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     From,
@@ -37,40 +38,40 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// All of them, in their order.
+    /// All columns, in the order of the enum.
     pub(crate) const ALL: [Self; 7] =
         [Self::From, Self::To, Self::Cc, Self::Subject, Self::Body, Self::Filename, Self::Header];
 
-    /// Whether the summary alone says what is in it.
+    /// Returns true if the text of this column comes from the summary alone.
     pub(crate) fn is_in_summary(self) -> bool {
         matches!(self, Self::From | Self::To | Self::Subject)
     }
 }
 
-/// What of a mail can be searched beside its summary, for those who have many questions about it. It is bounded, however large the
-/// mail is.
+/// The searchable text of a message that is not in its summary. It is for callers that apply many queries to one
+/// message. Its size is bounded, however large the message is.
 #[derive(Debug)]
 pub struct Contents {
-    /// Of the columns that are in the summary there is nothing here.
+    /// The texts by column; those of columns in the summary are empty.
     texts: [String; Column::ALL.len()],
     has_attachment: bool,
 }
 
 impl Contents {
-    /// Reads a mail. That is work for each byte of it.
+    /// Builds the texts from a parsed message. The cost is linear in the size of the message.
     pub fn new(summary: &Summary, mime: &Mime) -> Self {
         let document = Document::new(summary, Some(mime));
         let text = |column: Column| if column.is_in_summary() { String::new() } else { document.build_text(column) };
         Self { texts: Column::ALL.map(text), has_attachment: document.has_attachment() }
     }
 
-    /// About how many bytes of memory it takes, and how many are looked at for a question.
+    /// Returns the approximate memory use in bytes. It is also the number of bytes that a query reads.
     pub fn bytes(&self) -> usize {
         self.texts.iter().map(String::len).sum()
     }
 }
 
-/// A message as it is searched. What is not asked for is not made.
+/// A message as queries see it. The text of a column is built when it is first requested.
 pub(crate) struct Document<'a> {
     summary: &'a Summary,
     mime: Option<&'a Mime>,
@@ -79,22 +80,22 @@ pub(crate) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// The document of a message; without its source, only what the summary says is in it.
+    /// Creates the document of a message. Without `mime` only the columns in the summary have text.
     pub(crate) fn new(summary: &'a Summary, mime: Option<&'a Mime>) -> Self {
         Self { summary, mime, contents: None, texts: [const { OnceCell::new() }; Column::ALL.len()] }
     }
 
-    /// The document of a message that was read before.
+    /// Creates the document of a message whose texts were built before.
     pub(crate) fn from_contents(summary: &'a Summary, contents: &'a Contents) -> Self {
         Self { contents: Some(contents), ..Self::new(summary, None) }
     }
 
-    /// The summary it was made of.
+    /// Returns the summary of the message.
     pub(crate) fn summary(&self) -> &Summary {
         self.summary
     }
 
-    /// Whether something is attached to it.
+    /// Returns true if the message has an attachment.
     pub(crate) fn has_attachment(&self) -> bool {
         match self.contents {
             Some(contents) => contents.has_attachment,
@@ -102,7 +103,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The words of a column: each has a blank before it, and one follows the last.
+    /// Returns the words of a column, with a space before every word and after the last one.
     pub(crate) fn text(&self, column: Column) -> &str {
         match self.contents {
             Some(contents) if !column.is_in_summary() => &contents.texts[column as usize],
@@ -126,7 +127,7 @@ impl<'a> Document<'a> {
             }
             (Column::Body, Some(mime)) => {
                 text.add(&mime.text());
-                // What a reader sees may be in the HTML only, beside a text that says little.
+                // The visible text may be in the HTML part only, next to a plain text that says little.
                 if mime.has_html() && mime.text_body().is_some() {
                     text.add_separate(&mime.html_as_text());
                 }
@@ -140,32 +141,32 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The mark that a field of this name is in the header.
+/// Returns the marker for the presence of a header field of this name.
 pub(crate) fn field_marker(name: &str) -> String {
     format!("{MARKER}{}", field_name(name))
 }
 
-/// A word as it stands in the column of the header: with the name of its field.
+/// Returns a word of a header field as it is stored in the header column: prefixed with the name of the field.
 pub(crate) fn field_word(name: &str, word: &str) -> String {
     format!("{}{MARKER}{word}", field_name(name))
 }
 
-/// The name of a field as part of a word. Blanks and signs would be taken for the end of it.
+/// Returns a field name as part of a word. Spaces and punctuation would end the word and are replaced.
 fn field_name(name: &str) -> String {
     let name = &name[..name.floor_char_boundary(MAX_FIELD_NAME_BYTES)];
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '·' }).collect()
 }
 
-/// A column while it is written.
+/// Builds the text of a column.
 struct ColumnWriter {
     text: String,
-    /// How many more words there is room for.
+    /// The number of words that can still be added.
     words_left: usize,
 }
 
 impl ColumnWriter {
-    fn new(room: usize) -> Self {
-        Self { text: String::new(), words_left: room }
+    fn new(words_left: usize) -> Self {
+        Self { text: String::new(), words_left }
     }
 
     fn add(&mut self, text: &str) {
@@ -176,7 +177,7 @@ impl ColumnWriter {
         });
     }
 
-    /// Adds a text that has nothing to do with the one before it.
+    /// Adds a text after a marker, so that no phrase matches across both texts.
     fn add_separate(&mut self, text: &str) {
         self.push(MARKER.encode_utf8(&mut [0; 4]));
         self.add(text);
@@ -190,11 +191,11 @@ impl ColumnWriter {
         self.push(&field_marker(&name));
         let value = field.decoded_value();
         let value = &value[..value.floor_char_boundary(MAX_TEXT_BYTES)];
-        let mut room = MAX_FIELD_WORDS;
+        let mut words_left = MAX_FIELD_WORDS;
         words::for_each(value, |word, _| {
             self.push(&field_word(&name, word));
-            room -= 1;
-            if self.words_left == 0 || room == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            words_left -= 1;
+            if self.words_left == 0 || words_left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
     }
 
@@ -222,11 +223,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_columns_of_a_message() {
-        let mail = "Subject: not this one\r\nCc: B\u{f6} <b@x>, c@y\r\nX-Tag: One Two\r\nX-Tag: three\r\n\
+    fn columns_contain_the_words_of_a_message() {
+        let source = "Subject: not this one\r\nCc: B\u{f6} <b@x>, c@y\r\nX-Tag: One Two\r\nX-Tag: three\r\n\
             Content-Type: multipart/mixed; boundary=x\r\n\r\n\
             --x\r\n\r\nHello World\r\n--x\r\nContent-Disposition: attachment; filename=My.pdf\r\n\r\n%\r\n--x--\r\n";
-        let mime = Mime::parse(Bytes::from(mail));
+        let mime = Mime::parse(Bytes::from(source));
         let summary = Summary {
             mailbox: Naming::Local.parse_mailbox("ann").unwrap(),
             id: 1.into(),
@@ -252,22 +253,22 @@ mod tests {
         assert!(header.contains(" ¦x·tag x·tag¦one x·tag¦two ¦x·tag x·tag¦three "), "{header}");
 
         let contents = Contents::new(&summary, &mime);
-        let read = Document::from_contents(&summary, &contents);
-        assert!(read.has_attachment());
+        let from_contents = Document::from_contents(&summary, &contents);
+        assert!(from_contents.has_attachment());
         for column in Column::ALL {
-            assert_eq!(read.text(column), document.text(column), "{column:?}");
+            assert_eq!(from_contents.text(column), document.text(column), "{column:?}");
         }
 
-        let without = Document::new(&summary, None);
-        assert!(!without.has_attachment());
+        let summary_only = Document::new(&summary, None);
+        assert!(!summary_only.has_attachment());
         for column in Column::ALL {
             let expected = if column.is_in_summary() { document.text(column) } else { " " };
-            assert_eq!(without.text(column), expected, "{column:?}");
+            assert_eq!(summary_only.text(column), expected, "{column:?}");
         }
     }
 
     #[test]
-    fn a_document_is_bounded() {
+    fn size_of_a_document_is_limited() {
         let header = format!("X-Long: {}\r\n", "a ".repeat(1000)).repeat(100);
         let body = "a ".repeat(1 << 20);
         let mime = Mime::parse(Bytes::from(format!("{header}\r\n{body}")));

@@ -1,5 +1,5 @@
-//! Where the index stands, for the one who writes and for those who ask. An index in a file is asked beside its writer; one in
-//! memory is asked in turns with it.
+//! The open index, shared by its writer and by queries. Queries of an index in a file run concurrently with the writer;
+//! an index in memory has one connection for both.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,68 +10,68 @@ use rusqlite::Result;
 
 use crate::index::{Index, IndexQuery, Matches, Reader};
 
-/// How many readers are kept for the next question.
+/// The number of idle readers that are kept.
 const MAX_IDLE_READERS: usize = 2;
 
-/// How many bytes of the disk are left to the mail: the index takes no space where there is less.
+/// The free disk space that is reserved for messages, in bytes. Below it the index is not written.
 const MIN_FREE_BYTES: u64 = 64 << 20;
 
-/// See the file's documentation.
+/// The index in a file or in memory; it may be closed.
 #[derive(Default)]
 pub(crate) struct IndexFile {
-    /// The data directory, if there is one.
+    /// The data directory; `None` for an index in memory.
     directory: Option<PathBuf>,
     index: Mutex<Option<Index>>,
     idle: Mutex<IdleReaders>,
-    /// How many messages are in the index.
+    /// The number of messages in the index.
     count: AtomicU64,
 }
 
-/// Readers that nobody uses.
+/// Readers that are not in use.
 #[derive(Default)]
 struct IdleReaders {
-    /// How many indexes there were; a reader of an earlier one is of no use.
+    /// Incremented whenever the index is closed. Readers of an earlier generation are not reused.
     generation: u64,
-    /// Whether there is an index to read.
+    /// True if there is an index to read.
     is_open: bool,
     readers: Vec<Reader>,
 }
 
 impl IndexFile {
-    /// An empty shelf, in a data directory or in memory.
+    /// Creates a closed index, in a data directory or in memory.
     pub(crate) fn new(directory: Option<PathBuf>) -> Self {
         Self { directory, ..Self::default() }
     }
 
-    /// Whether what is on it outlives the process.
+    /// Returns true if the index outlives the process.
     pub(crate) fn is_persistent(&self) -> bool {
         self.directory.is_some()
     }
 
-    /// Whether there is room for more than the mail.
+    /// Returns true if there is enough free disk space to write the index.
     pub(crate) fn has_disk_space(&self) -> bool {
         let space = self.directory.as_ref().map(rustix::fs::statvfs);
-        // Where nobody knows, the database finds out.
+        // If the free space is unknown, the database reports a full disk.
         space
             .and_then(std::result::Result::ok)
             .is_none_or(|space| space.f_bavail.saturating_mul(space.f_frsize) > MIN_FREE_BYTES)
     }
 
-    /// How many messages are in the index.
+    /// Returns the number of messages in the index.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Relaxed)
     }
 
-    /// Opens the index, if it is not. The id up to which everything in it is right, if that is known.
+    /// Opens the index. Returns the id up to which it agrees with the store, if that is known.
     pub(crate) fn open(&self) -> Result<Option<MessageId>> {
-        let (index, through) = Index::open(self.directory.as_deref())?;
+        let (index, complete_up_to) = Index::open(self.directory.as_deref())?;
         self.count.store(index.count(), Relaxed);
         *lock(&self.index) = Some(index);
         lock(&self.idle).is_open = true;
-        Ok(through)
+        Ok(complete_up_to)
     }
 
-    /// Does something with the index, if there is one.
+    /// Runs `work` on the index. Returns `None` if it is closed.
     pub(crate) fn with_index<T>(&self, work: impl FnOnce(&mut Index) -> Result<T>) -> Option<Result<T>> {
         let mut index = lock(&self.index);
         let index = index.as_mut()?;
@@ -80,12 +80,12 @@ impl IndexFile {
         Some(result)
     }
 
-    /// Whether there is no index on it.
+    /// Returns true if the index is not open.
     pub(crate) fn is_closed(&self) -> bool {
         lock(&self.index).is_none()
     }
 
-    /// Takes the index off the shelf.
+    /// Takes the index out, so that it is closed for others.
     pub(crate) fn take(&self) -> Option<Index> {
         let mut idle = lock(&self.idle);
         let generation = idle.generation + 1;
@@ -93,8 +93,8 @@ impl IndexFile {
         lock(&self.index).take()
     }
 
-    /// Asks the index, if there is one. Blocks.
-    pub(crate) fn find(&self, asked: &IndexQuery<'_>) -> Option<Result<Matches>> {
+    /// Runs a query. Returns `None` if the index is closed. Blocks.
+    pub(crate) fn find(&self, query: &IndexQuery<'_>) -> Option<Result<Matches>> {
         let (generation, reader) = {
             let mut idle = lock(&self.idle);
             if !idle.is_open {
@@ -102,17 +102,17 @@ impl IndexFile {
             }
             (idle.generation, idle.readers.pop())
         };
-        let Some(directory) = &self.directory else { return self.with_index(|index| index.find(asked)) };
+        let Some(directory) = &self.directory else { return self.with_index(|index| index.find(query)) };
         let mut reader = match reader.map_or_else(|| Reader::open(directory), Ok) {
             Ok(reader) => reader,
             Err(error) => return Some(Err(error)),
         };
-        let found = reader.find(asked);
+        let matches = reader.find(query);
         let mut idle = lock(&self.idle);
-        if found.is_ok() && idle.generation == generation && idle.readers.len() < MAX_IDLE_READERS {
+        if matches.is_ok() && idle.generation == generation && idle.readers.len() < MAX_IDLE_READERS {
             idle.readers.push(reader);
         }
-        Some(found)
+        Some(matches)
     }
 }
 

@@ -1,5 +1,5 @@
-//! What the librarian and whoever compares index and store have in common: reading from the store, writing into the index, and what
-//! can go wrong with either. What is read and written when is not decided here.
+//! Reads messages from the store and writes them to the index, for the indexer and for `catch_up`. They decide what is
+//! read and written, and when.
 
 use std::sync::{Arc, Weak};
 
@@ -13,35 +13,35 @@ use tokio::runtime::Handle;
 use crate::index::{Changes, Entry, Index, is_damage};
 use crate::index_file::IndexFile;
 
-/// How many bytes of texts are written at once.
+/// The number of bytes of text that are written in one transaction.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// See the file's documentation.
+/// Access to the index and to the mailroom.
 pub(crate) struct IndexOperations {
     pub(crate) index_file: Arc<IndexFile>,
-    /// Those who ask the mailroom hold it for the moment only, so that it can go when the server ends.
+    /// Weak, so that the mailroom can be dropped at shutdown. It is upgraded only during a call.
     mailroom: Weak<Mailroom>,
     runtime: Handle,
-    /// Whether a message could not be read, so that the index is not all that it should be.
+    /// True if a message could not be read, so that the index is incomplete.
     pub(crate) has_gap: bool,
 }
 
-/// Why something could not be done.
+/// An error while updating the index.
 pub(crate) enum IndexingError {
-    /// The index.
+    /// The index failed.
     Index(Error),
-    /// The store.
+    /// The store failed.
     Store(StoreError),
-    /// The shelf is empty: the index could not be opened or made again the last time.
+    /// The index is not open: the last attempt to open or rebuild it failed.
     NoIndex,
-    /// The disk is as good as full.
+    /// The disk is almost full.
     DiskFull,
-    /// The server ends, and there is no mailroom any more.
+    /// The server is shutting down, and the mailroom no longer exists.
     ShutDown,
 }
 
 impl IndexingError {
-    /// Whether the index makes no sense.
+    /// Returns true if the index file is damaged.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Index(error) if is_damage(error))
     }
@@ -60,12 +60,12 @@ impl From<StoreError> for IndexingError {
 }
 
 impl IndexOperations {
-    /// Between a shelf and a mailroom, which is asked within a runtime.
-    pub(crate) fn new(shelf: Arc<IndexFile>, mailroom: Weak<Mailroom>, runtime: Handle) -> Self {
-        Self { index_file: shelf, mailroom, runtime, has_gap: false }
+    /// Creates the operations for an index and a mailroom. `runtime` runs the futures of the mailroom.
+    pub(crate) fn new(index_file: Arc<IndexFile>, mailroom: Weak<Mailroom>, runtime: Handle) -> Self {
+        Self { index_file, mailroom, runtime, has_gap: false }
     }
 
-    /// Puts messages into the index that it does not have.
+    /// Adds messages that are not in the index.
     pub(crate) fn add_all(&mut self, summaries: Vec<Summary>) -> Result<(), IndexingError> {
         let (mut added, mut bytes) = (Vec::new(), 0);
         for summary in summaries {
@@ -74,7 +74,7 @@ impl IndexOperations {
         self.write(Changes { added, ..Changes::default() })
     }
 
-    /// Adds a message to those that are written next, and writes them when they are many.
+    /// Adds a message to the current batch, and writes the batch if it is large enough.
     pub(crate) fn add_to_batch(
         &mut self,
         summary: Summary,
@@ -92,7 +92,7 @@ impl IndexOperations {
         Ok(())
     }
 
-    /// Changes the index.
+    /// Applies changes to the index. Fails if the disk is almost full.
     pub(crate) fn write(&self, changes: Changes) -> Result<(), IndexingError> {
         if changes.is_empty() {
             return Ok(());
@@ -103,7 +103,7 @@ impl IndexOperations {
         self.with_index(|index| index.write(changes))
     }
 
-    /// Does something with the index.
+    /// Runs `work` on the index.
     pub(crate) fn with_index<T>(
         &self,
         work: impl FnOnce(&mut Index) -> rusqlite::Result<T>,
@@ -111,30 +111,32 @@ impl IndexOperations {
         Ok(self.index_file.with_index(work).ok_or(IndexingError::NoIndex)??)
     }
 
-    /// Asks the mailroom something.
+    /// Runs a query of the mailroom and blocks until it is done.
     pub(crate) fn with_mailroom<T>(
         &self,
-        question: impl AsyncFnOnce(&Mailroom) -> Result<T, StoreError>,
+        query: impl AsyncFnOnce(&Mailroom) -> Result<T, StoreError>,
     ) -> Result<T, IndexingError> {
         let mailroom = self.mailroom.upgrade().ok_or(IndexingError::ShutDown)?;
-        Ok(self.runtime.block_on(question(&mailroom))?)
+        Ok(self.runtime.block_on(query(&mailroom))?)
     }
 
-    /// Whether others change the store as well.
+    /// Returns true if other servers change the store too.
     pub(crate) fn is_shared(&self) -> bool {
         self.mailroom.upgrade().is_some_and(|mailroom| mailroom.is_shared())
     }
 
-    /// A message's summary as it is now, if it is still there.
+    /// Returns the current summary of a message, or `None` if it was deleted.
     pub(crate) fn find(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>, IndexingError> {
         self.with_mailroom(async |mailroom| mailroom.find(mailbox, MessageSelector::Id(id)).await)
     }
 
-    /// A message's source, if it is still there. One that cannot be read is left out.
+    /// Returns the source of a message, or `None` if it was deleted. A message that cannot be read is logged and
+    /// skipped.
     fn source(&mut self, summary: &Summary) -> Result<Option<Source>, IndexingError> {
         match self.with_mailroom(async |mailroom| mailroom.source(&summary.mailbox, summary.id).await) {
             Err(IndexingError::Store(error @ StoreError::Broken(_))) => {
-                tracing::warn!(%error, mailbox = %summary.mailbox, id = %summary.id, "a message cannot be searched");
+                let Summary { mailbox, id, .. } = summary;
+                tracing::warn!(%error, %mailbox, %id, "cannot read a message, it is not in the search index");
                 self.has_gap = true;
                 Ok(None)
             }

@@ -1,5 +1,5 @@
-//! The librarian: a thread that puts messages into the index, behind the deliveries and with what time they leave over. It hears of
-//! changes through the intake, reads mail from the store, and asks the store for everything that it may have missed.
+//! The indexer: a thread of low priority that adds messages to the index after they were delivered. It takes events
+//! from the queue, reads messages from the store, and compares the index with the store after events were dropped.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,36 +13,37 @@ use crate::index::{Changes, is_damage};
 use crate::index_operations::{IndexOperations, IndexingError};
 use crate::index_queue::{Batch, IndexEvent, IndexQueue, Resync};
 
-/// How many changes are made at once.
+/// The maximum number of events that are applied in one transaction.
 const MAX_BATCH_EVENTS: usize = 512;
-/// How long changes are gathered when nobody waits for them: one large step costs much less than many small ones.
+/// How long events are collected if no search waits for them: one large transaction costs much less than many small
+/// ones.
 const BATCH_DELAY: Duration = Duration::from_millis(250);
-/// How long it is waited after a failure.
+/// The delay before a retry after an error.
 const RETRY_DELAY: Duration = Duration::from_secs(30);
-/// How long it is waited before a damaged index is made again.
+/// The delay before a damaged index is rebuilt.
 const REBUILD_DELAY: Duration = Duration::from_millis(100);
 
-/// See the file's documentation.
+/// The state of the indexing thread.
 pub(crate) struct Indexer {
     queue: Arc<IndexQueue>,
     operations: IndexOperations,
     catch_up: Option<CatchUp>,
-    /// How long it is waited after a failure.
+    /// The delay before a retry; shorter in tests.
     retry_delay: Duration,
-    /// Whether the operator was told that something is wrong.
+    /// True if the current error was already logged.
     has_logged_error: bool,
 }
 
 impl Indexer {
-    /// A librarian, who works on any thread.
-    pub(crate) fn new(intake: Arc<IndexQueue>, filing: IndexOperations) -> Self {
-        Self { queue: intake, operations: filing, catch_up: None, retry_delay: RETRY_DELAY, has_logged_error: false }
+    /// Creates an indexer. It does nothing until [`Indexer::run`].
+    pub(crate) fn new(queue: Arc<IndexQueue>, operations: IndexOperations) -> Self {
+        Self { queue, operations, catch_up: None, retry_delay: RETRY_DELAY, has_logged_error: false }
     }
 
-    /// Works until the intake is closed.
+    /// Runs until the queue is closed.
     pub(crate) fn run(mut self) {
         if let Err(error) = lower_priority() {
-            tracing::debug!(%error, "the search index is filled at the usual priority");
+            tracing::debug!(%error, "cannot lower the priority of the indexing thread");
         }
         while !self.open_index() {
             if self.queue.pause(self.retry_delay) {
@@ -61,10 +62,10 @@ impl Indexer {
                     self.queue.mark_done(count, self.catch_up.is_none());
                 }
                 Err(IndexingError::ShutDown) => return,
-                Err(trouble) => {
-                    self.recover_from(&trouble);
+                Err(error) => {
+                    self.recover_from(&error);
                     self.queue.mark_done(count, false);
-                    if self.queue.pause(if trouble.is_damage() { REBUILD_DELAY } else { self.retry_delay }) {
+                    if self.queue.pause(if error.is_damage() { REBUILD_DELAY } else { self.retry_delay }) {
                         return;
                     }
                 }
@@ -72,14 +73,14 @@ impl Indexer {
         }
     }
 
-    /// Opens the index, and finds out what it lacks.
+    /// Opens the index and requests a comparison with the store. Returns false if the index cannot be opened.
     fn open_index(&mut self) -> bool {
         match self.operations.index_file.open() {
-            Ok(Some(through)) if !self.operations.is_shared() => {
-                self.queue.record_id(through);
-                self.queue.request_resync(Resync::NewerThan(through));
+            Ok(Some(complete_up_to)) if !self.operations.is_shared() => {
+                self.queue.record_id(complete_up_to);
+                self.queue.request_resync(Resync::NewerThan(complete_up_to));
             }
-            // While this node was away, others may have deleted what is in the index.
+            // While this server was stopped, others may have deleted messages that are in the index.
             Ok(_) => self.queue.request_resync(Resync::Everything),
             Err(error) => {
                 self.log_error_once(&error);
@@ -90,15 +91,15 @@ impl Indexer {
     }
 
     fn process_batch(&mut self, batch: Batch) -> Result<(), IndexingError> {
-        if let Some(missed) = batch.resync {
-            if missed == Resync::Rebuild {
+        if let Some(resync) = batch.resync {
+            if resync == Resync::Rebuild {
                 self.rebuild_index()?;
             }
-            self.catch_up = Some(match (missed, self.catch_up.take()) {
+            self.catch_up = Some(match (resync, self.catch_up.take()) {
                 (Resync::NewerThan(id), None) => CatchUp::above(id),
                 _ => CatchUp::everything(),
             });
-            // What is stored from now on is heard of.
+            // Messages that are stored from now on cause events.
             let last = self.operations.with_mailroom(async |mailroom| mailroom.last_id().await)?;
             self.queue.record_id(last);
         }
@@ -113,32 +114,32 @@ impl Indexer {
 
     fn rebuild_index(&self) -> Result<(), IndexingError> {
         if let Some(index) = self.operations.index_file.take() {
-            tracing::warn!("the search index is damaged and is made again");
+            tracing::warn!("the search index is damaged, rebuilding it");
             index.discard();
         }
         self.operations.index_file.open()?;
         Ok(())
     }
 
-    fn apply_events(&mut self, news: Vec<IndexEvent>) -> Result<(), IndexingError> {
+    fn apply_events(&mut self, events: Vec<IndexEvent>) -> Result<(), IndexingError> {
         let mut changes = Changes::default();
         let mut stored = Vec::new();
-        for news in news {
-            match news {
+        for event in events {
+            match event {
                 IndexEvent::Stored(mailbox, id) => stored.push((mailbox, id)),
                 IndexEvent::SeenChanged(id, seen) => changes.seen.push((id, seen)),
                 IndexEvent::Deleted(id) => changes.removed.push(id),
-                // As it is now. When it changes after that, there are news of it.
+                // The current state. A later change causes another event.
                 IndexEvent::Recheck(mailbox, id) => match self.operations.find(&mailbox, id)? {
                     Some(summary) => changes.seen.push((id, summary.seen)),
                     None => changes.removed.push(id),
                 },
             }
         }
-        let gone: HashSet<MessageId> = changes.removed.iter().copied().collect();
+        let deleted: HashSet<MessageId> = changes.removed.iter().copied().collect();
         let mut bytes = 0;
         for (mailbox, id) in stored {
-            if gone.contains(&id) {
+            if deleted.contains(&id) {
                 continue;
             }
             let Some(summary) = self.operations.find(&mailbox, id)? else { continue };
@@ -147,39 +148,39 @@ impl Indexer {
         self.operations.write(changes)
     }
 
-    /// After a failure, everything is looked at again, or the index is made again.
-    fn recover_from(&mut self, trouble: &IndexingError) {
+    /// After an error, requests a comparison of everything, or a new index if the file is damaged.
+    fn recover_from(&mut self, error: &IndexingError) {
         self.catch_up = None;
-        match trouble {
+        match error {
             IndexingError::Index(error) if !is_damage(error) => self.log_error_once(error),
             IndexingError::Store(error) => self.log_error_once(error),
-            IndexingError::DiskFull => self.log_error_once(&"the little space that is left on the disk is for mail"),
-            // What was wrong with the index has been told.
+            IndexingError::DiskFull => self.log_error_once(&"too little free disk space"),
+            // The error of the index was already logged.
             IndexingError::Index(_) | IndexingError::NoIndex | IndexingError::ShutDown => {}
         }
-        let is_lost = trouble.is_damage() || self.operations.index_file.is_closed();
-        self.queue.request_resync(if is_lost { Resync::Rebuild } else { Resync::Everything });
+        let is_unusable = error.is_damage() || self.operations.index_file.is_closed();
+        self.queue.request_resync(if is_unusable { Resync::Rebuild } else { Resync::Everything });
     }
 
-    /// Tells the operator once.
+    /// Logs an error, once until the next success.
     fn log_error_once(&mut self, error: &dyn std::fmt::Display) {
         if !std::mem::replace(&mut self.has_logged_error, true) {
-            tracing::error!(%error, "messages cannot be put into the search index; it is tried again");
+            tracing::error!(%error, "cannot update the search index, retrying");
         }
     }
 
     fn shut_down(self, batch: &Batch) {
-        let is_whole = batch.is_clean
+        let is_complete = batch.is_clean
             && batch.events.is_empty()
             && batch.resync.is_none()
             && self.catch_up.is_none()
             && !self.operations.has_gap;
         let Some(index) = self.operations.index_file.take() else { return };
-        if !is_whole || !self.operations.index_file.is_persistent() {
+        if !is_complete || !self.operations.index_file.is_persistent() {
             return;
         }
         if let Err(error) = index.close(self.queue.highest_id()) {
-            tracing::warn!(%error, "the search index was not closed in good order");
+            tracing::warn!(%error, "cannot close the search index, the next start checks it against the store");
         }
     }
 }
@@ -218,43 +219,44 @@ mod tests {
         }
     }
 
-    /// Takes the index away and puts something into its place that is none and stays.
-    fn break_index(shelf: &IndexFile, file: &Path) {
-        shelf.take().unwrap().discard();
+    /// Deletes the index and blocks its path with a directory.
+    fn break_index(index_file: &IndexFile, file: &Path) {
+        index_file.take().unwrap().discard();
         fs::create_dir(file).unwrap();
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn an_index_that_cannot_be_made_again_at_once_is_made_again_later() {
+    async fn retries_to_rebuild_the_index() {
         let dir = TestDir::new();
         let directory = dir.path();
         let store = Arc::new(MemoryStore::new(Limits { messages_per_mailbox: 0, ..Limits::default() }));
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()));
-        let (intake, shelf) = (Arc::new(IndexQueue::default()), Arc::new(IndexFile::new(Some(directory.to_owned()))));
-        let filing = IndexOperations::new(shelf.clone(), Arc::downgrade(&mailroom), Handle::current());
-        let mut librarian = Indexer::new(intake.clone(), filing);
-        librarian.retry_delay = Duration::from_millis(1);
-        intake.open();
-        let librarian = thread::spawn(move || librarian.run());
-        assert!(intake.wait_until_indexed(LONG).await, "an index is made");
+        let (queue, index_file) =
+            (Arc::new(IndexQueue::default()), Arc::new(IndexFile::new(Some(directory.to_owned()))));
+        let operations = IndexOperations::new(index_file.clone(), Arc::downgrade(&mailroom), Handle::current());
+        let mut indexer = Indexer::new(queue.clone(), operations);
+        indexer.retry_delay = Duration::from_millis(1);
+        queue.open();
+        let indexer = thread::spawn(move || indexer.run());
+        assert!(queue.wait_until_indexed(LONG).await, "the index is created");
 
-        break_index(&shelf, &directory.join("search.db"));
-        // So many that some are left in the box when it was tried in vain to make the index again.
+        break_index(&index_file, &directory.join("search.db"));
+        // Enough that some events are left in the queue after the first failed attempt to rebuild the index.
         let count = 3 * MAX_BATCH_EVENTS;
         for _ in 0..count {
             let Summary { mailbox, id, .. } = deliver(&mailroom).await;
-            intake.push(|| IndexEvent::Stored(mailbox, id));
+            queue.push(|| IndexEvent::Stored(mailbox, id));
         }
-        assert!(!intake.wait_until_indexed(Duration::from_millis(50)).await, "there is nothing to put them into");
-        assert!(!librarian.is_finished(), "the librarian stays");
+        assert!(!queue.wait_until_indexed(Duration::from_millis(50)).await, "there is no index");
+        assert!(!indexer.is_finished(), "the indexer still runs");
 
         fs::remove_dir(directory.join("search.db")).unwrap();
         let deadline = Instant::now() + LONG;
-        while shelf.count() < count as u64 && Instant::now() < deadline {
+        while index_file.count() < count as u64 && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert_eq!(shelf.count(), count as u64);
-        intake.close();
-        tokio::task::spawn_blocking(|| librarian.join().unwrap()).await.unwrap();
+        assert_eq!(index_file.count(), count as u64);
+        queue.close();
+        tokio::task::spawn_blocking(|| indexer.join().unwrap()).await.unwrap();
     }
 }

@@ -1,12 +1,13 @@
-//! The language of searches, and the index that answers them.
+//! The query language and the index of messages.
 //!
-//! A [`Query`] is a question about messages. It can be put to a single message, by whoever has it at hand ([`Query::matches`], [`Query::matches_contents`]), or
-//! to all of them, by [`Search`]. Both ways give the same answer, because both look at the same `document`: what of a message can
-//! be searched, as `words` without regard to case and accents.
+//! A [`Query`] selects messages. It can be applied to one message ([`Query::matches`], [`Query::matches_contents`]), or
+//! to all of them by [`Search`]. Both give the same result, because both use the same `document`: the searchable text
+//! of a message as `words`, without regard to case and accents.
 //!
-//! A stored message goes through three hands. [`Search`] hears of it from the mailroom and leaves its id in the `intake`. The
-//! `librarian`, a thread, reads the message from the store and puts it into the `index`, which stands on its `shelf`. Delivery waits
-//! for none of them, everything that waits is bounded, and after a crash or too much mail at once `catch_up` asks the store.
+//! [`Search`] observes the mailroom and pushes the id of every stored message to the `index_queue`. The `indexer`, a
+//! thread of low priority, reads the message from the store and adds it to the `index`, which `index_file` opens.
+//! Delivery does not wait for indexing, and the queue is bounded. After a crash or an overflow of the queue, `catch_up`
+//! compares the index with the store.
 
 mod catch_up;
 mod document;

@@ -1,4 +1,4 @@
-//! What is asked of a search, and what it says to that.
+//! The request and the result of a search.
 
 use std::fmt;
 
@@ -9,50 +9,50 @@ use restante_mailroom::StoreError;
 use crate::query::Query;
 use crate::snippet::SnippetPart;
 
-/// Something to look for.
+/// A search request.
 pub struct SearchRequest {
-    /// What is asked for.
+    /// The query.
     pub query: Query,
-    /// Only in this mailbox.
+    /// Restricts the search to this mailbox.
     pub mailbox: Option<MailboxName>,
-    /// Only in mailboxes of which this is true.
+    /// Restricts the search to mailboxes for which this returns true.
     pub is_permitted: Box<dyn Fn(&MailboxName) -> bool + Send>,
-    /// Only messages with lower ids than this one.
+    /// Restricts the search to ids below this one.
     pub before: Option<MessageId>,
-    /// At most so many messages.
+    /// The maximum number of results.
     pub limit: usize,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchResults {
-    /// The newest first. There can be fewer of them than there is room for, also when there are more.
+    /// The matching messages, newest first. There may be fewer than the limit even if there are more matches.
     pub hits: Vec<Hit>,
-    /// When there are more, the id below which they are.
+    /// If there are more matches, they have ids below this one.
     pub next: Option<MessageId>,
-    /// Whether everything that was stored before the question was looked at.
+    /// True if the index contained every message that was stored before the request.
     pub is_complete: bool,
 }
 
-/// A message that was found.
+/// A matching message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// The message.
+    /// The summary of the message.
     pub summary: Summary,
-    /// A few words of its text. Messages that are very large, or whose turn did not come in time, have none.
+    /// A short extract of its text. It is empty for very large messages, and if the time limit was reached.
     pub snippet: Vec<SnippetPart>,
 }
 
-/// Why there is no answer.
+/// The reason why a search failed.
 #[derive(Debug)]
 pub enum SearchError {
-    /// It took too long.
+    /// The search took too long.
     Timeout,
-    /// Others are asking, and it was not this one's turn in time.
+    /// Too many searches are running, and none ended in time.
     Busy,
-    /// There is no index at the moment; the sentence is for the operator.
+    /// The index cannot be used; the text gives the reason.
     Unavailable(String),
-    /// The store did not say what it has.
+    /// The store failed.
     Store(StoreError),
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for SearchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Timeout => f.write_str("the search took too long"),
-            Self::Busy => f.write_str("too many searches are under way"),
+            Self::Busy => f.write_str("too many searches are running"),
             Self::Unavailable(why) => write!(f, "the search index cannot be used: {why}"),
             Self::Store(error) => error.fmt(f),
         }

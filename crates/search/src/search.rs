@@ -1,4 +1,4 @@
-//! Search as the server sees it: its start, what it hears, how it is asked, and its end.
+//! The public interface of the search: start, events from the mailroom, requests, and shutdown.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -25,22 +25,22 @@ use crate::query::Query;
 use crate::request::{Hit, SearchError, SearchRequest, SearchResults};
 use crate::snippet::{SnippetPart, snippet};
 
-/// How long a question waits for what was stored before it.
+/// How long a request waits until messages stored before it are in the index.
 const FRESHNESS_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the index may take to answer.
+/// The time limit of a query of the index.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a question waits for its turn.
+/// How long a request waits for a permit.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the snippets of one answer may take to be made. Messages whose turn does not come by then have none.
+/// The time limit for the snippets of one request. Messages that are not reached in time have none.
 const SNIPPETS_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a question takes in all, at most, whatever the store does.
+/// The time limit of a whole request, including the queries of the store.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// How many questions are worked on at the same time, on however many processors.
+/// The maximum number of concurrent searches, on any number of cores.
 const MAX_CONCURRENT_SEARCHES: usize = 4;
-/// How many bytes of mail are read for the snippets of one answer.
+/// The maximum number of message bytes that are read for the snippets of one request.
 const MAX_SNIPPET_SOURCE_BYTES: u64 = 16 << 20;
 
-/// See the crate's documentation.
+/// Searches the messages of a mailroom. See the crate documentation.
 pub struct Search {
     queue: Arc<IndexQueue>,
     index_file: Arc<IndexFile>,
@@ -48,7 +48,7 @@ pub struct Search {
     indexer: Mutex<IndexerState>,
 }
 
-/// What is needed to start the librarian, and what there is afterwards.
+/// What is needed to start the indexer, and its thread afterwards.
 #[derive(Default)]
 struct IndexerState {
     mailroom: Weak<Mailroom>,
@@ -57,114 +57,114 @@ struct IndexerState {
     has_started: bool,
 }
 
-/// The index in numbers.
+/// The size of the index and of its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages that are in it.
+    /// The number of messages in the index.
     pub indexed: u64,
-    /// Changes that are still to be made.
+    /// The number of changes that are not yet in the index.
     pub waiting: u64,
 }
 
 impl Search {
-    /// A search over the mail of a data directory, or over mail in memory. Nothing is opened before [`Search::begin`].
+    /// Creates a search with an index in a data directory, or in memory. Nothing is opened before [`Search::start`].
     pub fn new(directory: Option<PathBuf>) -> Self {
-        let at_once = available_parallelism().map_or(1, usize::from).clamp(2, MAX_CONCURRENT_SEARCHES);
+        let permit_count = available_parallelism().map_or(1, usize::from).clamp(2, MAX_CONCURRENT_SEARCHES);
         Self {
             queue: Arc::default(),
             index_file: Arc::new(IndexFile::new(directory)),
-            permits: Arc::new(Semaphore::new(at_once)),
+            permits: Arc::new(Semaphore::new(permit_count)),
             indexer: Mutex::default(),
         }
     }
 
-    /// Throws away the index of a data directory. While nobody searches, it would only become wrong.
+    /// Deletes the index of a data directory. An index that is not updated would become wrong.
     pub fn delete_index(directory: &Path) {
         Index::delete_files(directory);
     }
 
-    /// The server serves from now on. Called once within a runtime, when the mailroom is there, before mail arrives. An index
-    /// that lasts is filled from now on; one in memory from the first question on.
+    /// Connects the search to its mailroom. Call it once, within a runtime, before messages arrive. An index in a data
+    /// directory is filled from now on, one in memory from the first request on.
     pub fn start(&self, mailroom: &Arc<Mailroom>) {
         {
-            let mut desk = self.indexer.lock().unwrap_or_else(PoisonError::into_inner);
-            desk.mailroom = Arc::downgrade(mailroom);
-            desk.runtime = Some(Handle::current());
+            let mut state = self.indexer.lock().unwrap_or_else(PoisonError::into_inner);
+            state.mailroom = Arc::downgrade(mailroom);
+            state.runtime = Some(Handle::current());
         }
         if self.index_file.is_persistent() {
             self.start_indexer();
         }
     }
 
-    /// Asks. Who does not wait for the answer any longer drops the future, and gives way to others.
-    pub async fn find(&self, mailroom: &Mailroom, question: SearchRequest) -> Result<SearchResults, SearchError> {
+    /// Runs a search. Dropping the future cancels it and releases its permit.
+    pub async fn find(&self, mailroom: &Mailroom, request: SearchRequest) -> Result<SearchResults, SearchError> {
         self.start_indexer();
-        timeout(REQUEST_TIMEOUT, self.find_inner(mailroom, question)).await.unwrap_or(Err(SearchError::Timeout))
+        timeout(REQUEST_TIMEOUT, self.find_inner(mailroom, request)).await.unwrap_or(Err(SearchError::Timeout))
     }
 
-    /// The index in numbers.
+    /// Returns the size of the index and of its queue.
     pub fn counts(&self) -> Counts {
         Counts { indexed: self.index_file.count(), waiting: self.queue.pending() as u64 }
     }
 
-    /// Says goodbye: what waits is put into the index as far as there is time; the rest is found at the next start, and so is
-    /// everything when the end is not `in_good_order`, because nobody knows then what is still to come. Blocking.
-    pub fn shut_down(&self, patience: Duration, in_good_order: bool) {
+    /// Stops the indexer. Queued events are applied until `time_limit` ends; the next start adds the rest. If
+    /// `is_clean` is false, further changes may follow, so the next start compares the whole index. Blocks.
+    pub fn shut_down(&self, time_limit: Duration, is_clean: bool) {
         self.queue.close();
-        if !in_good_order {
+        if !is_clean {
             self.queue.abandon();
         }
-        let librarian = self.indexer.lock().unwrap_or_else(PoisonError::into_inner).worker.take();
-        let Some(librarian) = librarian else { return };
-        let has_ended = librarian.wait_until(Instant::now() + patience);
+        let worker = self.indexer.lock().unwrap_or_else(PoisonError::into_inner).worker.take();
+        let Some(worker) = worker else { return };
+        let has_ended = worker.wait_until(Instant::now() + time_limit);
         self.queue.abandon();
         if has_ended {
-            // It may have ended by a fault of the program, which was told then.
-            let _ = librarian.join();
+            // If the thread has panicked, that was logged then.
+            let _ = worker.join();
         } else {
-            tracing::info!("the search index lacks some messages; the next start adds them");
+            tracing::info!("the search index is incomplete, the next start adds the missing messages");
         }
     }
 
-    /// Starts the librarian, once.
+    /// Starts the indexing thread, unless it was started before.
     fn start_indexer(&self) {
-        let mut desk = self.indexer.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(runtime) = desk.runtime.clone().filter(|_| !desk.has_started) else { return };
-        desk.has_started = true;
-        // What happens from now on is heard of, and what happened before is asked for.
+        let mut state = self.indexer.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(runtime) = state.runtime.clone().filter(|_| !state.has_started) else { return };
+        state.has_started = true;
+        // From now on changes cause events. Earlier ones are found by a comparison with the store.
         self.queue.open();
-        let filing = IndexOperations::new(self.index_file.clone(), desk.mailroom.clone(), runtime);
-        let librarian = Indexer::new(self.queue.clone(), filing);
-        match Worker::spawn("librarian", move || librarian.run()) {
-            Ok(worker) => desk.worker = Some(worker),
-            Err(error) => tracing::error!(%error, "no thread for the search index; there is no search"),
+        let operations = IndexOperations::new(self.index_file.clone(), state.mailroom.clone(), runtime);
+        let indexer = Indexer::new(self.queue.clone(), operations);
+        match Worker::spawn("indexer", move || indexer.run()) {
+            Ok(worker) => state.worker = Some(worker),
+            Err(error) => tracing::error!(%error, "cannot start the indexing thread, search is not available"),
         }
     }
 
-    async fn find_inner(&self, mailroom: &Mailroom, question: SearchRequest) -> Result<SearchResults, SearchError> {
+    async fn find_inner(&self, mailroom: &Mailroom, request: SearchRequest) -> Result<SearchResults, SearchError> {
         let is_complete = self.wait_until_fresh(mailroom).await?;
-        let turn = self.acquire_permit().await?;
-        let query = question.query.clone();
-        let found = self.query_index(question, &turn).await?;
-        let next = found.messages.last().map(|(_, id, _)| *id).filter(|_| found.has_more);
-        let mut summaries = Vec::with_capacity(found.messages.len());
-        for (mailbox, id, seen) in found.messages {
-            // The store is the truth.
+        let permit = self.acquire_permit().await?;
+        let query = request.query.clone();
+        let matches = self.query_index(request, &permit).await?;
+        let next = matches.messages.last().map(|(_, id, _)| *id).filter(|_| matches.has_more);
+        let mut summaries = Vec::with_capacity(matches.messages.len());
+        for (mailbox, id, seen) in matches.messages {
+            // The store is the source of truth.
             let summary = mailroom.find(&mailbox, MessageSelector::Id(id)).await?;
             if summary.as_ref().is_none_or(|summary| summary.seen != seen) {
                 self.queue.push(|| IndexEvent::Recheck(mailbox, id));
             }
             summaries.extend(summary.filter(|summary| query.may_match(summary.seen)));
         }
-        let snippets = make_snippets(mailroom, &summaries, query, &turn).await?;
+        let snippets = make_snippets(mailroom, &summaries, query, &permit).await?;
         let hits = summaries.into_iter().zip(snippets).map(|(summary, snippet)| Hit { summary, snippet });
         Ok(SearchResults { hits: hits.collect(), next, is_complete })
     }
 
-    /// Waits until what was stored before is in the index. Whether it is in time.
+    /// Waits until messages stored before are in the index. Returns false if that takes too long.
     async fn wait_until_fresh(&self, mailroom: &Mailroom) -> Result<bool, SearchError> {
         let deadline = Instant::now() + FRESHNESS_TIMEOUT;
-        // Of what is in a shared store, one hears a moment later, whoever put it there.
+        // Events of a shared store arrive with a delay, also those of this server.
         if mailroom.is_shared() && !self.queue.wait_for_id(mailroom.last_id().await?, FRESHNESS_TIMEOUT).await {
             return Ok(false);
         }
@@ -178,11 +178,11 @@ impl Search {
         Ok(SearchPermit { permit: Arc::new(permit), caller: Arc::new(()) })
     }
 
-    /// Asks the index, away from the network threads.
-    async fn query_index(&self, question: SearchRequest, turn: &SearchPermit) -> Result<Matches, SearchError> {
+    /// Queries the index on a blocking thread.
+    async fn query_index(&self, request: SearchRequest, permit: &SearchPermit) -> Result<Matches, SearchError> {
         let index = self.index_file.clone();
-        let work = move |asker| {
-            let SearchRequest { query, mailbox, is_permitted, before, limit } = question;
+        let work = move |caller| {
+            let SearchRequest { query, mailbox, is_permitted, before, limit } = request;
             index.find(&IndexQuery {
                 query: &query,
                 mailbox: mailbox.as_ref(),
@@ -190,12 +190,12 @@ impl Search {
                 before: before.unwrap_or(MessageId::MAX),
                 limit,
                 deadline: Instant::now() + INDEX_TIMEOUT,
-                caller: asker,
+                caller,
             })
         };
-        match turn.run_blocking(work).await? {
-            None => Err(SearchError::Unavailable("it is being opened".to_owned())),
-            Some(Ok(found)) => Ok(found),
+        match permit.run_blocking(work).await? {
+            None => Err(SearchError::Unavailable("it is still being opened".to_owned())),
+            Some(Ok(matches)) => Ok(matches),
             Some(Err(error)) if index::is_interruption(&error) => Err(SearchError::Timeout),
             Some(Err(error)) => {
                 if index::is_damage(&error) {
@@ -225,7 +225,7 @@ impl Observer for Search {
     }
 }
 
-/// Without a goodbye the librarian leaves as soon as it can.
+/// Without [`Search::shut_down`] the indexer stops as soon as it can.
 impl Drop for Search {
     fn drop(&mut self) {
         self.queue.close();
@@ -233,55 +233,55 @@ impl Drop for Search {
     }
 }
 
-/// The right to work on a question.
+/// The permit to run one search.
 struct SearchPermit {
     permit: Arc<OwnedSemaphorePermit>,
-    /// Goes when nobody waits for the answer any longer.
+    /// Dropped when the caller no longer waits for the result.
     caller: Arc<()>,
 }
 
 impl SearchPermit {
-    /// Does something away from the network threads. The permit goes with the work, which does not end by itself when nobody
-    /// waits for it any more; by what it is given it can find out.
+    /// Runs `work` on a blocking thread. The work keeps the permit until it ends, even if the caller is gone. It can
+    /// check its argument to find that out.
     async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(Weak<()>) -> T + Send + 'static,
     ) -> Result<T, SearchError> {
-        let (permit, asker) = (self.permit.clone(), Arc::downgrade(&self.caller));
+        let (permit, caller) = (self.permit.clone(), Arc::downgrade(&self.caller));
         let work = move || {
             let _permit = permit;
-            work(asker)
+            work(caller)
         };
         spawn_blocking(work).await.map_err(|error| SearchError::Unavailable(error.to_string()))
     }
 }
 
-/// The snippets of messages; empty where a message is gone, or where it would take too much.
+/// Builds the snippets of messages. A snippet is empty if the message was deleted, or if a limit was reached.
 async fn make_snippets(
     mailroom: &Mailroom,
     summaries: &[Summary],
     query: Query,
-    turn: &SearchPermit,
+    permit: &SearchPermit,
 ) -> Result<Vec<Vec<SnippetPart>>, SearchError> {
-    let (mut sources, mut room) = (Vec::with_capacity(summaries.len()), MAX_SNIPPET_SOURCE_BYTES);
+    let (mut sources, mut bytes_left) = (Vec::with_capacity(summaries.len()), MAX_SNIPPET_SOURCE_BYTES);
     for summary in summaries {
-        let Some(rest) = room.checked_sub(summary.size) else {
+        let Some(rest) = bytes_left.checked_sub(summary.size) else {
             sources.push(None);
             continue;
         };
-        room = rest;
+        bytes_left = rest;
         sources.push(mailroom.source(&summary.mailbox, summary.id).await?);
     }
-    let work = move |asker: Weak<()>| {
-        let (shown, deadline) = (query.highlight_phrases(), Instant::now() + SNIPPETS_TIMEOUT);
-        let has_time = || Instant::now() < deadline && asker.strong_count() > 0;
-        let made = sources.into_iter().map(|source| match source {
-            Some(source) if has_time() => snippet(&Mime::parse(source.to_bytes()).text(), &shown),
+    let work = move |caller: Weak<()>| {
+        let (phrases, deadline) = (query.highlight_phrases(), Instant::now() + SNIPPETS_TIMEOUT);
+        let has_time = || Instant::now() < deadline && caller.strong_count() > 0;
+        let snippets = sources.into_iter().map(|source| match source {
+            Some(source) if has_time() => snippet(&Mime::parse(source.to_bytes()).text(), &phrases),
             _ => Vec::new(),
         });
-        made.collect()
+        snippets.collect()
     };
-    turn.run_blocking(work).await
+    permit.run_blocking(work).await
 }
 
 #[cfg(test)]
@@ -295,42 +295,42 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn who_has_to_wait_too_long_is_told_and_who_left_is_not_waited_for() {
+    async fn limits_concurrent_searches_and_cancels_dropped_ones() {
         let search = Search::new(None);
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()));
         search.start(&mailroom);
-        let question = || SearchRequest {
+        let request = || SearchRequest {
             query: Query::parse("", Timestamp::now()).unwrap(),
             mailbox: None,
             is_permitted: Box::new(|_| true),
             before: None,
             limit: 1,
         };
-        let at_once = search.permits.available_permits();
-        let mut turns = Vec::new();
-        for _ in 0..at_once {
-            turns.push(search.acquire_permit().await.unwrap());
+        let permit_count = search.permits.available_permits();
+        let mut permits = Vec::new();
+        for _ in 0..permit_count {
+            permits.push(search.acquire_permit().await.unwrap());
         }
-        let refused = search.find(&mailroom, question()).await;
+        let refused = search.find(&mailroom, request()).await;
         assert!(matches!(refused, Err(SearchError::Busy)), "{refused:?}");
 
-        // Work for somebody who leaves goes on until it looks.
-        let (begun, told) = std::sync::mpsc::channel();
-        let turn = turns.pop().unwrap();
-        let leaving = tokio::spawn(async move {
-            let work = move |asker: Weak<()>| {
-                begun.send(()).unwrap();
-                while asker.strong_count() > 0 {
+        // Work of a caller that is gone runs until it checks for that.
+        let (started_sender, started) = std::sync::mpsc::channel();
+        let permit = permits.pop().unwrap();
+        let dropped = tokio::spawn(async move {
+            let work = move |caller: Weak<()>| {
+                started_sender.send(()).unwrap();
+                while caller.strong_count() > 0 {
                     std::thread::sleep(Duration::from_millis(5));
                 }
             };
-            turn.run_blocking(work).await
+            permit.run_blocking(work).await
         });
-        spawn_blocking(move || told.recv().unwrap()).await.unwrap();
+        spawn_blocking(move || started.recv().unwrap()).await.unwrap();
         assert_eq!(search.permits.available_permits(), 0);
-        leaving.abort();
-        let answer = search.find(&mailroom, question()).await;
-        assert!(answer.is_ok(), "{answer:?}");
+        dropped.abort();
+        let results = search.find(&mailroom, request()).await;
+        assert!(results.is_ok(), "{results:?}");
     }
 }

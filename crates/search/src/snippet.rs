@@ -1,5 +1,5 @@
-//! A few words of a mail around what was looked for, so that one sees why it was found. What the mail says goes out as plain text in
-//! pieces; how a piece that was found is shown is somebody else's business.
+//! Short extracts of messages around the words that a query matched. A snippet is plain text, in parts that are
+//! highlighted or not.
 
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
@@ -7,62 +7,62 @@ use std::ops::{ControlFlow, Range};
 use crate::query::Phrase;
 use crate::words;
 
-/// How long a snippet is, in characters, and how much of that stands before the first place.
+/// The maximum length of a snippet in characters, and how many of them precede the first match.
 const SNIPPET_CHARS: usize = 160;
 const LEAD_CHARS: usize = 40;
-/// How much of a text is looked through, in bytes: as much as the index does.
+/// The maximum number of bytes of a text that are searched, as in the index.
 const MAX_TEXT_BYTES: usize = 256 << 10;
 
 /// A part of a snippet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnippetPart {
-    /// What the mail says, with one blank for each run of blanks and line ends.
+    /// The text. Runs of whitespace are replaced with one space.
     pub text: String,
-    /// Whether it was looked for.
+    /// True if the part matches the query.
     pub is_hit: bool,
 }
 
-/// The part of a text around the first of these phrases, or its beginning when there is none of them.
+/// Returns the extract of a text around the first match of a phrase, or its beginning if there is no match.
 pub(crate) fn snippet(text: &str, phrases: &[&Phrase]) -> Vec<SnippetPart> {
     let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
     let hits = first_hits(text, phrases);
     let window = window(text, hits.first());
-    let mut pieces = SnippetBuilder::default();
-    let mut at = window.start;
+    let mut parts = SnippetBuilder::default();
+    let mut position = window.start;
     for hit in hits.iter().filter(|hit| hit.start < window.end) {
         let end = hit.end.min(window.end);
-        pieces.push(&text[at..hit.start], false);
-        pieces.push(&text[hit.start..end], true);
-        at = end;
+        parts.push(&text[position..hit.start], false);
+        parts.push(&text[hit.start..end], true);
+        position = end;
     }
-    pieces.push(&text[at..window.end], false);
-    pieces.finish()
+    parts.push(&text[position..window.end], false);
+    parts.finish()
 }
 
-/// The places of the first phrase that is found, and of those that follow it closely.
+/// Returns the ranges of the first match and of the matches close to it.
 fn first_hits(text: &str, phrases: &[&Phrase]) -> Vec<Range<usize>> {
     let mut hits: Vec<Range<usize>> = Vec::new();
     let Some(longest) = phrases.iter().map(|phrase| phrase.words.len()).max() else { return hits };
     let mut recent: VecDeque<(String, Range<usize>)> = VecDeque::with_capacity(longest);
-    words::for_each(text, |word, place| {
-        // A character takes four bytes at most.
-        if hits.first().is_some_and(|first| place.start > first.start + 4 * SNIPPET_CHARS) {
+    words::for_each(text, |word, range| {
+        // A character has at most four bytes.
+        if hits.first().is_some_and(|first| range.start > first.start + 4 * SNIPPET_CHARS) {
             return ControlFlow::Break(());
         }
         let mut slot =
             if recent.len() == longest { recent.pop_front().unwrap_or_default() } else { Default::default() };
         slot.0.clear();
         slot.0.push_str(word);
-        slot.1 = place.clone();
+        slot.1 = range.clone();
         recent.push_back(slot);
         let starts = phrases.iter().filter_map(|phrase| phrase_start(phrase, &recent));
         if let Some(start) = starts.min() {
-            hits.push(start..place.end);
+            hits.push(start..range.end);
         }
         ControlFlow::Continue(())
     });
     hits.sort_unstable_by_key(|hit| hit.start);
-    // Those of two phrases can overlap.
+    // Matches of two phrases can overlap.
     hits.dedup_by(|next, hit| {
         let overlap = next.start < hit.end;
         hit.end = if overlap { hit.end.max(next.end) } else { hit.end };
@@ -71,7 +71,7 @@ fn first_hits(text: &str, phrases: &[&Phrase]) -> Vec<Range<usize>> {
     hits
 }
 
-/// Where a phrase starts that ends with the last of these words.
+/// Returns where the phrase starts if it ends with the last of the recent words.
 fn phrase_start(phrase: &Phrase, recent: &VecDeque<(String, Range<usize>)>) -> Option<usize> {
     let (last, before) = phrase.words.split_last()?;
     let (word, _) = recent.back()?;
@@ -79,49 +79,50 @@ fn phrase_start(phrase: &Phrase, recent: &VecDeque<(String, Range<usize>)>) -> O
         return None;
     }
     let first = recent.len().checked_sub(phrase.words.len())?;
-    let same = recent.range(first..).zip(before).all(|((word, _), expected)| word == expected);
-    same.then(|| recent[first].1.start)
+    let is_match = recent.range(first..).zip(before).all(|((word, _), expected)| word == expected);
+    is_match.then(|| recent[first].1.start)
 }
 
-/// What of a text is shown: from a little before the hit, or from the beginning, at the border of a word where there is one.
+/// Returns the range of the text to show. It starts shortly before the match, or at the beginning of the text, and ends
+/// at a word boundary if possible.
 fn window(text: &str, hit: Option<&Range<usize>>) -> Range<usize> {
     let hit = hit.map_or(0, |hit| hit.start);
     let before = &text[..hit];
     let start = match before.char_indices().rev().nth(LEAD_CHARS - 1) {
         None => 0,
-        Some((cut, _)) => before[cut..].find(char::is_whitespace).map_or(cut, |blank| cut + blank),
+        Some((start, _)) => before[start..].find(char::is_whitespace).map_or(start, |space| start + space),
     };
-    // Runs of blanks count as one.
-    let (mut room, mut was_blank) = (SNIPPET_CHARS, true);
-    for (at, c) in text[start..].char_indices() {
-        let is_blank = c.is_whitespace();
-        room -= usize::from(!(is_blank && was_blank));
-        was_blank = is_blank;
-        if room == 0 {
-            let end = start + at;
-            let word = text[hit..end].rfind(char::is_whitespace).map_or(end, |blank| hit + blank);
+    // A run of whitespace counts as one character.
+    let (mut chars_left, mut was_space) = (SNIPPET_CHARS, true);
+    for (position, c) in text[start..].char_indices() {
+        let is_space = c.is_whitespace();
+        chars_left -= usize::from(!(is_space && was_space));
+        was_space = is_space;
+        if chars_left == 0 {
+            let end = start + position;
+            let word = text[hit..end].rfind(char::is_whitespace).map_or(end, |space| hit + space);
             return start..word;
         }
     }
     start..text.len()
 }
 
-/// Pieces while they are written. Blanks at the border of two belong to the first.
+/// Collects the parts of a snippet. Whitespace between two parts belongs to the first one.
 #[derive(Default)]
 struct SnippetBuilder(Vec<SnippetPart>);
 
 impl SnippetBuilder {
     fn push(&mut self, raw: &str, is_hit: bool) {
         let mut text = String::with_capacity(raw.len());
-        let mut after_blank = self.0.last().is_none_or(|piece| piece.text.ends_with(' '));
+        let mut after_space = self.0.last().is_none_or(|part| part.text.ends_with(' '));
         for c in raw.chars() {
-            let is_blank = c.is_whitespace() || c.is_control();
-            if is_blank && !after_blank {
+            let is_space = c.is_whitespace() || c.is_control();
+            if is_space && !after_space {
                 text.push(' ');
-            } else if !is_blank {
+            } else if !is_space {
                 text.push(c);
             }
-            after_blank = is_blank;
+            after_space = is_space;
         }
         if !text.is_empty() {
             self.0.push(SnippetPart { text, is_hit });
@@ -147,17 +148,17 @@ mod tests {
     use super::*;
     use crate::query::Query;
 
-    /// The snippet with its hits in brackets.
-    fn shown(text: &str, query: &str) -> String {
+    /// Returns the snippet with its matches in brackets.
+    fn bracketed_snippet(text: &str, query: &str) -> String {
         let query = Query::parse(query, Timestamp::UNIX_EPOCH).unwrap();
-        let pieces = snippet(text, &query.highlight_phrases());
+        let parts = snippet(text, &query.highlight_phrases());
         let bracketed =
-            pieces.iter().map(|SnippetPart { text, is_hit }| if *is_hit { format!("[{text}]") } else { text.clone() });
+            parts.iter().map(|SnippetPart { text, is_hit }| if *is_hit { format!("[{text}]") } else { text.clone() });
         bracketed.collect()
     }
 
     #[test]
-    fn snippets() {
+    fn highlights_matches() {
         let far = format!("{}Your code is 4242.\n\n{}", "Lorem ipsum ".repeat(20), "dolor sit ".repeat(30));
         let table = [
             ("", "x", ""),
@@ -176,27 +177,27 @@ mod tests {
             ("<b>&amp;</b>", "amp", "<b>&[amp];</b>"),
         ];
         for (text, query, expected) in table {
-            assert_eq!(shown(text, query), expected, "{text} {query}");
+            assert_eq!(bracketed_snippet(text, query), expected, "{text} {query}");
         }
-        let around = shown(&far, "code 4242");
+        let around = bracketed_snippet(&far, "code 4242");
         assert!(around.starts_with("ipsum Lorem ipsum Lorem ipsum Your [code] is [4242]. dolor sit"), "{around}");
         assert!((120..=SNIPPET_CHARS + 4).contains(&around.len()), "{around}");
     }
 
     #[test]
-    fn a_snippet_is_short_whatever_the_text_is() {
+    fn length_of_a_snippet_is_limited() {
         for text in ["x".repeat(1 << 20), " ".repeat(1 << 20), "code ".repeat(1 << 18), "確".repeat(1 << 18)] {
-            let pieces = snippet(&text, &Query::parse("code", Timestamp::UNIX_EPOCH).unwrap().highlight_phrases());
-            assert!(pieces.iter().map(|piece| piece.text.chars().count()).sum::<usize>() <= SNIPPET_CHARS);
+            let parts = snippet(&text, &Query::parse("code", Timestamp::UNIX_EPOCH).unwrap().highlight_phrases());
+            assert!(parts.iter().map(|part| part.text.chars().count()).sum::<usize>() <= SNIPPET_CHARS);
         }
     }
 
     proptest! {
         #[test]
-        fn no_text_is_too_strange(text in "[ab é確\n㍿\u{301}.]{0,400}", query in "[ab確é]{1,3}( [ab]\\*)?") {
+        fn parts_are_never_empty(text in "[ab é確\n㍿\u{301}.]{0,400}", query in "[ab確é]{1,3}( [ab]\\*)?") {
             let query = Query::parse(&query, Timestamp::UNIX_EPOCH).unwrap();
-            let pieces = snippet(&text, &query.highlight_phrases());
-            prop_assert!(pieces.iter().all(|piece| !piece.text.is_empty()));
+            let parts = snippet(&text, &query.highlight_phrases());
+            prop_assert!(parts.iter().all(|part| !part.text.is_empty()));
         }
     }
 }

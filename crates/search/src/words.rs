@@ -1,21 +1,22 @@
-//! Words: what texts and questions are compared by. Case, accents and the width of characters do not matter. A word is a run of
-//! letters and digits; where a script puts no blanks between words, each character is one, so that a phrase finds them.
+//! Splits texts and queries into words, which is how they are compared. Case, accents and the width of characters are
+//! ignored. A word is a run of letters and digits. In scripts without spaces between words each character is a word, so
+//! that phrases find words there.
 
 use std::ops::{ControlFlow, Range};
 
 use unicode_normalization::char::{canonical_combining_class, decompose_compatible};
 
-/// How long a word becomes, in bytes; what follows in the same run is not looked at. It is the same in texts and in questions, so
-/// that also a longer one is found.
+/// The maximum length of a word in bytes. The rest of a longer run is ignored, in texts as in queries, so longer words
+/// are found too.
 const MAX_WORD_BYTES: usize = 64;
 
-/// Finds the words of a text, each with the place of the characters it comes from, until `found` has enough of them.
+/// Calls `found` with each word of a text and the range of bytes it comes from, until `found` returns `Break`.
 pub(crate) fn for_each(text: &str, mut found: impl FnMut(&str, Range<usize>) -> ControlFlow<()>) {
-    // The only end before the last word is the one that is asked for.
+    // `found` ended the iteration.
     let _ = try_for_each(text, &mut found);
 }
 
-/// The words of a text.
+/// Returns the words of a text.
 pub(crate) fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for_each(text, |word, _| {
@@ -26,30 +27,30 @@ pub(crate) fn split(text: &str) -> Vec<String> {
 }
 
 fn try_for_each(text: &str, found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>) -> ControlFlow<()> {
-    let mut open = PendingWord::default();
+    let mut pending = PendingWord::default();
     for (start, c) in text.char_indices() {
         let end = start + c.len_utf8();
         if c.is_ascii() {
             if c.is_ascii_alphanumeric() {
-                open.push(c.to_ascii_lowercase(), start..end);
+                pending.push(c.to_ascii_lowercase(), start..end);
             } else {
-                open.finish(found)?;
+                pending.finish(found)?;
             }
             continue;
         }
         let mut flow = ControlFlow::Continue(());
         fold(c, |c| {
             if flow.is_continue() {
-                flow = open.accept(c, start..end, found);
+                flow = pending.accept(c, start..end, found);
             }
         });
         flow?;
-        open.extend(start, end);
+        pending.extend(start, end);
     }
-    open.finish(found)
+    pending.finish(found)
 }
 
-/// The word that is being read.
+/// The word being read.
 #[derive(Default)]
 struct PendingWord {
     word: String,
@@ -60,32 +61,32 @@ impl PendingWord {
     fn accept(
         &mut self,
         c: char,
-        place: Range<usize>,
+        range: Range<usize>,
         found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         if !c.is_alphanumeric() {
             return self.finish(found);
         }
         if !is_single_char_word(c) {
-            self.push(c, place);
+            self.push(c, range);
             return ControlFlow::Continue(());
         }
         self.finish(found)?;
-        self.push(c, place);
+        self.push(c, range);
         self.finish(found)
     }
 
-    fn push(&mut self, c: char, place: Range<usize>) {
+    fn push(&mut self, c: char, range: Range<usize>) {
         if self.word.is_empty() {
-            self.range.start = place.start;
+            self.range.start = range.start;
         }
-        self.range.end = place.end;
+        self.range.end = range.end;
         if self.word.len() < MAX_WORD_BYTES {
             self.word.push(c);
         }
     }
 
-    /// Makes an accent that stands behind its letter belong to the word, wherever that leads to nothing else.
+    /// Extends the range of the current word to a combining accent after it.
     fn extend(&mut self, start: usize, end: usize) {
         if !self.word.is_empty() && self.range.end == start {
             self.range.end = end;
@@ -102,38 +103,38 @@ impl PendingWord {
     }
 }
 
-/// A character as it is compared: compatibility forms taken apart, in lower case, without accents.
-fn fold(c: char, mut each: impl FnMut(char)) {
-    decompose_compatible(c, |piece| {
-        for lower in piece.to_lowercase().filter(|&c| !is_ignored(c)) {
+/// Folds a character for comparison: compatibility decomposition, lower case, no accents.
+fn fold(c: char, mut push: impl FnMut(char)) {
+    decompose_compatible(c, |part| {
+        for lower in part.to_lowercase().filter(|&c| !is_ignored(c)) {
             match lower {
                 'ß' => {
-                    each('s');
-                    each('s');
+                    push('s');
+                    push('s');
                 }
-                'ς' => each('σ'),
-                other => each(ascii_digit(other)),
+                'ς' => push('σ'),
+                other => push(ascii_digit(other)),
             }
         }
     });
 }
 
-/// A digit of another script as the one that everybody types: Arabic, Persian, Devanagari, Bengali, Thai.
+/// Converts digits of other scripts to ASCII digits: Arabic, Persian, Devanagari, Bengali, Thai.
 fn ascii_digit(c: char) -> char {
     const ZEROS: [char; 5] = ['\u{660}', '\u{6f0}', '\u{966}', '\u{9e6}', '\u{e50}'];
     let value = ZEROS.iter().find_map(|&zero| (u32::from(c)).checked_sub(u32::from(zero)).filter(|&value| value < 10));
     value.and_then(|value| char::from_digit(value, 10)).unwrap_or(c)
 }
 
-/// Whether a character neither belongs to a word nor ends it: accents, and what only says how to draw or break a line. Vowel signs
-/// of the scripts of India have no class and stay.
+/// Returns true if a character neither belongs to a word nor ends it: accents and formatting characters. Vowel signs of
+/// Indic scripts have combining class 0 and are kept.
 fn is_ignored(c: char) -> bool {
     let is_formatting =
         matches!(c, '\u{ad}' | '\u{34f}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}');
     is_formatting || canonical_combining_class(c) != 0
 }
 
-/// Whether a character is of a script without blanks between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese.
+/// Returns true for characters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese.
 fn is_single_char_word(c: char) -> bool {
     matches!(
         c,
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_and_their_words() {
+    fn splits_texts_into_words() {
         let table: &[(&str, &[&str])] = &[
             ("", &[]),
             (" -- !? ", &[]),
@@ -188,13 +189,13 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_is_one_short_word() {
+    fn long_words_are_truncated() {
         let words = split(&format!("{} end", "x".repeat(100_000)));
         assert_eq!(words, ["x".repeat(MAX_WORD_BYTES), "end".to_owned()]);
     }
 
     #[test]
-    fn enough_is_enough() {
+    fn break_ends_the_iteration() {
         let mut count = 0;
         for_each("確認コード", |_, _| {
             count += 1;
@@ -205,18 +206,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_are_where_the_words_come_from(text in "[a-zé確ﬁ㍿ \u{301}.ß]{0,30}") {
+        fn ranges_contain_the_words(text in "[a-zé確ﬁ㍿ \u{301}.ß]{0,30}") {
             let mut last = 0;
-            for_each(&text, |word, place| {
-                assert!(last <= place.start || text[place.clone()].chars().count() == 1);
-                assert!(split(&text[place.clone()]).iter().any(|other| other == word));
-                last = place.end;
+            for_each(&text, |word, range| {
+                assert!(last <= range.start || text[range.clone()].chars().count() == 1);
+                assert!(split(&text[range.clone()]).iter().any(|other| other == word));
+                last = range.end;
                 ControlFlow::Continue(())
             });
         }
 
         #[test]
-        fn words_of_words_are_the_same(text in any::<String>()) {
+        fn splitting_is_idempotent(text in any::<String>()) {
             let words = split(&text);
             prop_assert!(words.iter().all(|word| word.chars().all(char::is_alphanumeric)));
             prop_assert_eq!(split(&words.join(" ")), words);

@@ -1,6 +1,6 @@
-//! From a question to SQL. What can be answered by words becomes one expression of the full text index, also negations, for which
-//! every document has a mark; the rest are conditions on the table of documents. Only where `or` or a negation mixes the two, a
-//! set of numbers is made from an expression.
+//! Compiles a query to SQL. Conditions on words become one expression of the full-text index. This includes negations:
+//! every document has a marker that they exclude from. Other conditions apply to the table of documents. A subquery is
+//! used only if `or` or a negation combines both kinds.
 
 use restante_mail::naming::MailboxName;
 use rusqlite::types::Value;
@@ -8,39 +8,40 @@ use rusqlite::types::Value;
 use crate::document::Column;
 use crate::query::{Phrase, Query, Term};
 
-/// What every document has among its facts.
+/// The marker that every document has in its facts column.
 const ANY_MARKER: &str = "¤";
-/// What a document has there when something is attached to it.
+/// The marker of documents with an attachment.
 const ATTACHMENT_MARKER: &str = "¤attachment";
-/// What the name of the mailbox begins with there.
+/// The prefix of the mailbox name in the facts column.
 const MAILBOX_PREFIX: char = '§';
-/// Where signs in the name of a mailbox are moved to, out of the way: characters for private use.
+/// Punctuation in mailbox names is mapped to private-use characters from here on, because the tokenizer would split the
+/// name.
 const PRIVATE_USE_START: u32 = 0xe000;
 
-/// A question as SQL, with the values that belong to its marks.
+/// An SQL statement or condition, with the values of its placeholders.
 #[derive(Debug, PartialEq)]
 pub(super) struct Statement {
     pub(super) sql: String,
     pub(super) values: Vec<Value>,
 }
 
-/// What is written into the column of facts for a document.
+/// Returns the text of the facts column of a document.
 pub(super) fn facts_text(mailbox: &MailboxName, has_attachment: bool) -> String {
     let attachment = if has_attachment { ATTACHMENT_MARKER } else { "" };
     format!("{ANY_MARKER} {} {attachment}", mailbox_marker(mailbox.as_str()))
 }
 
-/// The statement that finds what is asked for below a number, the highest first.
+/// Builds the statement that finds matching documents with ids below `before`, the highest id first.
 pub(super) fn build_statement(query: &Query, mailbox: Option<&MailboxName>, before: i64) -> Statement {
-    let mut answer = query.evaluate(Filter::from_term, Filter::not, Filter::and, Filter::or);
+    let mut filter = query.evaluate(Filter::from_term, Filter::not, Filter::and, Filter::or);
     if let Some(mailbox) = mailbox {
-        let there = Filter::from_words(in_column("facts", &quote(&mailbox_marker(mailbox.as_str()))));
-        answer = Some(match answer {
-            Some(answer) => answer.and(there),
-            None => there,
+        let in_mailbox = Filter::from_words(in_column("facts", &quote(&mailbox_marker(mailbox.as_str()))));
+        filter = Some(match filter {
+            Some(filter) => filter.and(in_mailbox),
+            None => in_mailbox,
         });
     }
-    let Filter { words, condition: facts, min_id: floor } = answer.unwrap_or_default();
+    let Filter { words, condition, min_id } = filter.unwrap_or_default();
     let (table, number) = match words {
         Some(_) => ("words CROSS JOIN documents ON documents.id = words.rowid", "words.rowid"),
         None => ("documents", "documents.id"),
@@ -48,33 +49,33 @@ pub(super) fn build_statement(query: &Query, mailbox: Option<&MailboxName>, befo
     let mut sql = format!(
         "SELECT documents.id, documents.mailbox, documents.seen FROM {table} WHERE {number} < ? AND {number} >= ?"
     );
-    let mut values = vec![Value::from(before), Value::from(floor)];
+    let mut values = vec![Value::from(before), Value::from(min_id)];
     if let Some(words) = words {
         sql.push_str(" AND words MATCH ?");
         values.push(words.into());
     }
-    if let Some(facts) = facts {
-        sql = format!("{sql} AND ({})", facts.sql);
-        values.extend(facts.values);
+    if let Some(condition) = condition {
+        sql = format!("{sql} AND ({})", condition.sql);
+        values.extend(condition.values);
     }
     sql = format!("{sql} ORDER BY {number} DESC");
     Statement { sql, values }
 }
 
-/// A part of a question: what is found by both of these, or by the one that is there.
+/// A part of a query: the documents that match both `words` and `condition`, as far as they are set.
 #[derive(Default)]
 struct Filter {
-    /// An expression of the full text index.
+    /// An expression of the full-text index.
     words: Option<String>,
     /// A condition on the table of documents.
     condition: Option<Statement>,
-    /// Numbers below this one are not found. A message's id is never below the microsecond of its arrival.
+    /// Only ids from this one on can match. The id of a message is never below the microsecond of its arrival.
     min_id: i64,
 }
 
 impl Filter {
     fn from_term(term: &Term) -> Self {
-        let fact = |sql: String| Self::from_condition(Statement { sql, values: Vec::new() });
+        let condition = |sql: String| Self::from_condition(Statement { sql, values: Vec::new() });
         match term {
             Term::Words { columns, phrase } => {
                 let columns: Vec<&str> = columns.iter().map(|&column| column_name(column)).collect();
@@ -85,14 +86,14 @@ impl Filter {
                 Self::from_words(in_column("facts", &format!("{}{star}", quote(&mailbox_marker(name)))))
             }
             Term::Attachment => Self::from_words(in_column("facts", &quote(ATTACHMENT_MARKER))),
-            Term::Seen(seen) => fact(format!("documents.seen = {}", u8::from(*seen))),
-            Term::Before(time) => fact(format!("documents.received < {}", time.as_microsecond())),
+            Term::Seen(seen) => condition(format!("documents.seen = {}", u8::from(*seen))),
+            Term::Before(time) => condition(format!("documents.received < {}", time.as_microsecond())),
             Term::After(time) => {
-                let floor = time.as_microsecond();
-                Self { min_id: floor, ..fact(format!("documents.received >= {floor}")) }
+                let min_id = time.as_microsecond();
+                Self { min_id, ..condition(format!("documents.received >= {min_id}")) }
             }
-            Term::Larger(bytes) => fact(format!("documents.size > {}", to_i64(*bytes))),
-            Term::Smaller(bytes) => fact(format!("documents.size < {}", to_i64(*bytes))),
+            Term::Larger(bytes) => condition(format!("documents.size > {}", to_i64(*bytes))),
+            Term::Smaller(bytes) => condition(format!("documents.size < {}", to_i64(*bytes))),
         }
     }
 
@@ -109,57 +110,57 @@ impl Filter {
             Self { words: Some(words), condition: None, .. } => {
                 Self::from_words(format!("({} NOT {words})", in_column("facts", &quote(ANY_MARKER))))
             }
-            other => {
-                let Statement { sql, values } = other.into_condition();
+            right => {
+                let Statement { sql, values } = right.into_condition();
                 Self::from_condition(Statement { sql: format!("NOT ({sql})"), values })
             }
         }
     }
 
-    fn and(self, other: Self) -> Self {
-        let words = combine(self.words, other.words, |one, other| format!("({one} AND {other})"));
-        let facts = combine(self.condition, other.condition, |one, other| one.join("AND", other));
-        Self { words, condition: facts, min_id: self.min_id.max(other.min_id) }
+    fn and(self, right: Self) -> Self {
+        let words = combine(self.words, right.words, |left, right| format!("({left} AND {right})"));
+        let condition = combine(self.condition, right.condition, |left, right| left.join("AND", right));
+        Self { words, condition, min_id: self.min_id.max(right.min_id) }
     }
 
-    fn or(self, other: Self) -> Self {
-        let floor = self.min_id.min(other.min_id);
-        match (self, other) {
-            (Self { words: Some(one), condition: None, .. }, Self { words: Some(other), condition: None, .. }) => {
-                Self { min_id: floor, ..Self::from_words(format!("({one} OR {other})")) }
+    fn or(self, right: Self) -> Self {
+        let min_id = self.min_id.min(right.min_id);
+        match (self, right) {
+            (Self { words: Some(left), condition: None, .. }, Self { words: Some(right), condition: None, .. }) => {
+                Self { min_id, ..Self::from_words(format!("({left} OR {right})")) }
             }
-            (one, other) => {
-                Self { min_id: floor, ..Self::from_condition(one.into_condition().join("OR", other.into_condition())) }
+            (left, right) => {
+                Self { min_id, ..Self::from_condition(left.into_condition().join("OR", right.into_condition())) }
             }
         }
     }
 
-    /// The same as a condition on the table of documents alone.
+    /// Converts the filter to a condition on the table of documents alone.
     fn into_condition(self) -> Statement {
         let words = self.words.map(|words| Statement {
             sql: "documents.id IN (SELECT rowid FROM words WHERE words MATCH ?)".to_owned(),
             values: vec![words.into()],
         });
-        let both = combine(self.condition, words, |one, other| one.join("AND", other));
+        let both = combine(self.condition, words, |left, right| left.join("AND", right));
         both.unwrap_or_else(|| Statement { sql: "TRUE".to_owned(), values: Vec::new() })
     }
 }
 
 impl Statement {
-    fn join(mut self, how: &str, other: Self) -> Self {
-        self.values.extend(other.values);
-        Self { sql: format!("({} {how} {})", self.sql, other.sql), values: self.values }
+    fn join(mut self, operator: &str, right: Self) -> Self {
+        self.values.extend(right.values);
+        Self { sql: format!("({} {operator} {})", self.sql, right.sql), values: self.values }
     }
 }
 
-fn combine<T>(one: Option<T>, other: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(join(one, other)),
-        (one, other) => one.or(other),
+fn combine<T>(left: Option<T>, right: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
+    match (left, right) {
+        (Some(left), Some(right)) => Some(join(left, right)),
+        (left, right) => left.or(right),
     }
 }
 
-/// The name of a column in the full text index.
+/// Returns the name of a column in the full-text index.
 pub(super) fn column_name(column: Column) -> &'static str {
     match column {
         Column::From => "sender",
@@ -181,19 +182,20 @@ fn in_column(column: &str, expression: &str) -> String {
     format!("{column} : {expression}")
 }
 
-/// A text that the index takes for words, whatever is in it.
+/// Quotes a text, so that the full-text index treats all of it as words.
 fn quote(words: &str) -> String {
     format!("\"{}\"", words.replace('"', "\"\""))
 }
 
-/// The name of a mailbox as one word. Signs would be taken for the end of it.
+/// Returns the name of a mailbox as one word. Punctuation would split it and is mapped to other characters.
 fn mailbox_marker(name: &str) -> String {
-    let is_sign = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric();
-    let moved = |c: char| if is_sign(c) { char::from_u32(PRIVATE_USE_START + u32::from(c)).unwrap_or(c) } else { c };
-    std::iter::once(MAILBOX_PREFIX).chain(name.chars().map(moved)).collect()
+    let is_punctuation = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric();
+    let mapped =
+        |c: char| if is_punctuation(c) { char::from_u32(PRIVATE_USE_START + u32::from(c)).unwrap_or(c) } else { c };
+    std::iter::once(MAILBOX_PREFIX).chain(name.chars().map(mapped)).collect()
 }
 
-/// A number as the database has it.
+/// Converts a number to the integer type of the database.
 fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,8 +1,9 @@
-//! The index: a full text table, and beside it what else a question can be about, of every message. It holds no text, only which
-//! words are where; mail itself is in the store, which is the truth. Whatever is wrong with the index, it can be made again.
+//! The index: a full-text table, and a table with the other searchable properties of every message. It contains no
+//! texts, only the positions of words. The messages are in the store, which is the source of truth, so the index can
+//! always be rebuilt.
 //!
-//! The number of a document is the id of its message, which no other message of a store has in any mailbox. So the order of
-//! numbers is the order of arrival, and the newest come first without anything being sorted.
+//! The id of a document is the id of its message, which is unique in the store. So the order of ids is the order of
+//! arrival, and the newest documents come first without sorting.
 
 mod compile;
 mod schema;
@@ -23,59 +24,59 @@ use crate::document::{Column, Document};
 use crate::query::Query;
 use schema::OpenedIndex;
 
-/// After so many steps of the database somebody looks at the clock.
+/// The number of database steps between two checks of the deadline.
 const PROGRESS_HANDLER_STEPS: std::ffi::c_int = 10_000;
 
-/// The index, open for its one writer.
+/// The index, open for its only writer.
 pub(crate) struct Index {
     connection: Connection,
-    /// Where it is, unless it is in memory.
+    /// The path of the file; `None` if the index is in memory.
     path: Option<PathBuf>,
-    /// How many documents are in it.
+    /// The number of documents.
     count: u64,
-    /// Whether the file says that it is in use.
+    /// True if the file is marked as in use.
     is_marked_dirty: bool,
 }
 
-/// The index, open for questions.
+/// The index, open for queries.
 pub(crate) struct Reader(Connection);
 
-/// A message, ready to be put into the index.
+/// A message as it is added to the index.
 pub(crate) struct Entry {
     summary: Summary,
     texts: [String; Column::ALL.len()],
     facts: String,
 }
 
-/// What is done to the index at once.
+/// Changes that are applied in one transaction.
 #[derive(Default)]
 pub(crate) struct Changes {
-    /// Messages that are new to it; those that it has already are left as they are.
+    /// New messages. Those already in the index are left as they are.
     pub(crate) added: Vec<Entry>,
-    /// Messages that were marked as read or as unread, in the order in which that happened.
+    /// Messages whose read mark changed, in the order of the changes.
     pub(crate) seen: Vec<(MessageId, bool)>,
-    /// Messages that are gone.
+    /// Deleted messages.
     pub(crate) removed: Vec<MessageId>,
 }
 
-/// What a question found.
+/// The result of a query.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Matches {
-    /// The newest first, with whether they are marked as read in the index.
+    /// The matching messages, newest first, each with its read mark in the index.
     pub(crate) messages: Vec<(MailboxName, MessageId, bool)>,
-    /// Whether there may be more.
+    /// True if there may be more matches.
     pub(crate) has_more: bool,
 }
 
 impl Changes {
-    /// Whether there is nothing to do.
+    /// Returns true if there are no changes.
     pub(crate) fn is_empty(&self) -> bool {
         self.added.is_empty() && self.seen.is_empty() && self.removed.is_empty()
     }
 }
 
 impl Entry {
-    /// The entry of a message, of its whole source.
+    /// Creates the entry of a message from its whole source.
     pub(crate) fn new(summary: Summary, mime: &Mime) -> Self {
         let document = Document::new(&summary, Some(mime));
         let texts = Column::ALL.map(|column| document.text(column).to_owned());
@@ -83,21 +84,21 @@ impl Entry {
         Self { summary, texts, facts }
     }
 
-    /// How much there is to write, about.
+    /// Returns the approximate number of bytes to write.
     pub(crate) fn bytes(&self) -> usize {
         self.texts.iter().map(String::len).sum()
     }
 }
 
 impl Index {
-    /// Opens the index of a data directory, or one in memory. What is there and of no use is thrown away. The second value is the
-    /// id up to which nothing can be missing or too much, if that is known.
+    /// Opens the index of a data directory, or a new one in memory. An unusable file is deleted and created again. The
+    /// second value is the id up to which the index agrees with the store, if that is known.
     pub(crate) fn open(directory: Option<&Path>) -> Result<(Self, Option<MessageId>)> {
-        let OpenedIndex { connection, path, complete_up_to: through, count } = schema::open(directory)?;
-        Ok((Self { connection, path, count, is_marked_dirty: false }, through.map(MessageId::from)))
+        let OpenedIndex { connection, path, complete_up_to, count } = schema::open(directory)?;
+        Ok((Self { connection, path, count, is_marked_dirty: false }, complete_up_to.map(MessageId::from)))
     }
 
-    /// Throws the index away, so that it is made again. For an index that makes no sense.
+    /// Deletes a damaged index, so that it can be rebuilt.
     pub(crate) fn discard(self) {
         let Self { connection, path, .. } = self;
         drop(connection);
@@ -106,19 +107,19 @@ impl Index {
         }
     }
 
-    /// Throws away what a data directory holds of an index, while there is none.
+    /// Deletes the index files of a data directory. The index must not be open.
     pub(crate) fn delete_files(directory: &Path) {
         schema::discard(&schema::file_path(directory));
     }
 
-    /// How many messages are in it.
+    /// Returns the number of messages in the index.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Does all of this, or nothing.
+    /// Applies all changes, or none if it fails.
     pub(crate) fn write(&mut self, mut changes: Changes) -> Result<()> {
-        // The full text index gathers what comes in ascending order, and writes what it has when something does not.
+        // The full-text index buffers documents in ascending order, and flushes the buffer at any other one.
         changes.added.sort_unstable_by_key(|entry| entry.summary.id);
         let transaction = self.connection.transaction()?;
         if !self.is_marked_dirty {
@@ -141,24 +142,24 @@ impl Index {
         Ok(())
     }
 
-    /// Notes that nothing is missing up to this id and nothing is too much, until the next change.
-    pub(crate) fn close(self, through: MessageId) -> Result<()> {
-        self.connection.execute("UPDATE state SET through = ?1", [through.number()])?;
+    /// Marks the index as complete up to this id and closes it. The next change removes the mark.
+    pub(crate) fn close(self, complete_up_to: MessageId) -> Result<()> {
+        self.connection.execute("UPDATE state SET through = ?1", [complete_up_to.number()])?;
         self.connection.close().map_err(|(_, error)| error)
     }
 
-    /// The messages behind an id that are in the index, ascending, with their mailboxes and whether they are marked as read.
+    /// Returns the entries with ids above `after` in ascending order, each with its mailbox and read mark.
     pub(crate) fn entries_after(&self, after: MessageId, limit: usize) -> Result<Vec<(MailboxName, MessageId, bool)>> {
         let sql = "SELECT mailbox, id, seen FROM documents WHERE id > ?1 ORDER BY id LIMIT ?2";
-        let mut held = self.connection.prepare_cached(sql)?;
+        let mut entries = self.connection.prepare_cached(sql)?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = held.query_map(params![after.number(), limit], |row| {
+        let rows = entries.query_map(params![after.number(), limit], |row| {
             Ok((MailboxName::from(row.get::<_, String>(0)?), row.get::<_, u64>(1)?.into(), row.get(2)?))
         })?;
         rows.collect()
     }
 
-    /// Which of these messages are not in the index.
+    /// Returns those of the messages that are not in the index.
     pub(crate) fn filter_missing(&self, summaries: Vec<Summary>) -> Result<Vec<Summary>> {
         let mut known = self.connection.prepare_cached("SELECT 1 FROM documents WHERE id = ?1")?;
         let mut missing = Vec::new();
@@ -171,71 +172,71 @@ impl Index {
     }
 
     /// See [`Reader::find`].
-    pub(crate) fn find(&mut self, question: &IndexQuery<'_>) -> Result<Matches> {
-        find_with_deadline(&mut self.connection, question)
+    pub(crate) fn find(&mut self, query: &IndexQuery<'_>) -> Result<Matches> {
+        find_with_deadline(&mut self.connection, query)
     }
 }
 
-/// What is asked of the index.
+/// A query of the index.
 pub(crate) struct IndexQuery<'a> {
     pub(crate) query: &'a Query,
-    /// Only messages of this mailbox.
+    /// Restricts the query to this mailbox.
     pub(crate) mailbox: Option<&'a MailboxName>,
-    /// Only messages of these mailboxes.
+    /// Restricts the query to mailboxes for which this returns true.
     pub(crate) is_permitted: &'a dyn Fn(&MailboxName) -> bool,
-    /// Only messages with ids below this one.
+    /// Restricts the query to ids below this one.
     pub(crate) before: MessageId,
-    /// At most so many.
+    /// The maximum number of results.
     pub(crate) limit: usize,
-    /// The time at which it is given up.
+    /// The query is interrupted at this time.
     pub(crate) deadline: Instant,
-    /// When this is gone, nobody waits for the answer any longer.
+    /// The query is interrupted when the caller has dropped its `Arc`.
     pub(crate) caller: Weak<()>,
 }
 
 impl Reader {
-    /// Opens the index of a data directory, which must be there, for questions beside its writer.
+    /// Opens an existing index of a data directory for queries, concurrently with its writer.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
         schema::open_reader(&schema::file_path(directory)).map(Self)
     }
 
-    /// The messages that are asked for, the newest first.
-    pub(crate) fn find(&mut self, question: &IndexQuery<'_>) -> Result<Matches> {
-        find_with_deadline(&mut self.0, question)
+    /// Returns the matching messages, newest first.
+    pub(crate) fn find(&mut self, query: &IndexQuery<'_>) -> Result<Matches> {
+        find_with_deadline(&mut self.0, query)
     }
 }
 
-/// Whether the file itself makes no sense, so that another one must be made.
+/// Returns true if the file is damaged and has to be rebuilt.
 pub(crate) fn is_damage(error: &Error) -> bool {
     ErrorKind::classify(error) == ErrorKind::Damaged
 }
 
-/// Whether a question was given up because it took too long, or because nobody waits for it.
+/// Returns true if a query was interrupted, by its deadline or because its caller is gone.
 pub(crate) fn is_interruption(error: &Error) -> bool {
     ErrorKind::classify(error) == ErrorKind::Interrupted
 }
 
-fn find_with_deadline(connection: &mut Connection, question: &IndexQuery<'_>) -> Result<Matches> {
-    let (deadline, asker) = (question.deadline, question.caller.clone());
-    let is_over = move || Instant::now() >= deadline || asker.strong_count() == 0;
-    connection.progress_handler(PROGRESS_HANDLER_STEPS, Some(is_over))?;
-    let found = run_query(connection, question);
+fn find_with_deadline(connection: &mut Connection, query: &IndexQuery<'_>) -> Result<Matches> {
+    let (deadline, caller) = (query.deadline, query.caller.clone());
+    let is_cancelled = move || Instant::now() >= deadline || caller.strong_count() == 0;
+    connection.progress_handler(PROGRESS_HANDLER_STEPS, Some(is_cancelled))?;
+    let matches = run_query(connection, query);
     connection.progress_handler(0, None::<fn() -> bool>)?;
-    found
+    matches
 }
 
-fn run_query(connection: &Connection, question: &IndexQuery<'_>) -> Result<Matches> {
-    let before = i64::try_from(question.before.number()).unwrap_or(i64::MAX);
-    let statement = compile::build_statement(question.query, question.mailbox, before);
+fn run_query(connection: &Connection, query: &IndexQuery<'_>) -> Result<Matches> {
+    let before = i64::try_from(query.before.number()).unwrap_or(i64::MAX);
+    let statement = compile::build_statement(query.query, query.mailbox, before);
     let mut select = connection.prepare(&statement.sql)?;
     let mut rows = select.query(params_from_iter(statement.values))?;
     let mut messages = Vec::new();
     while let Some(row) = rows.next()? {
         let mailbox = MailboxName::from(row.get::<_, String>(1)?);
-        if !(question.is_permitted)(&mailbox) {
+        if !(query.is_permitted)(&mailbox) {
             continue;
         }
-        if messages.len() == question.limit {
+        if messages.len() == query.limit {
             return Ok(Matches { messages, has_more: true });
         }
         messages.push((mailbox, row.get::<_, u64>(0)?.into(), row.get(2)?));
@@ -243,7 +244,7 @@ fn run_query(connection: &Connection, question: &IndexQuery<'_>) -> Result<Match
     Ok(Matches { messages, has_more: false })
 }
 
-/// Whether it was new.
+/// Adds an entry. Returns false if the message was already in the index.
 fn insert_entry(transaction: &Transaction<'_>, Entry { summary, texts, facts }: &Entry) -> Result<bool> {
     let id = summary.id.number();
     let sql = "INSERT OR IGNORE INTO documents (id, mailbox, received, size, seen) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -264,7 +265,7 @@ fn insert_entry(transaction: &Transaction<'_>, Entry { summary, texts, facts }: 
     Ok(true)
 }
 
-/// Whether it was there.
+/// Deletes an entry. Returns false if the message was not in the index.
 fn delete_entry(transaction: &Transaction<'_>, id: MessageId) -> Result<bool> {
     let id = id.number();
     if transaction.prepare_cached("DELETE FROM documents WHERE id = ?1")?.execute([id])? == 0 {

@@ -1,4 +1,4 @@
-//! The index gives the answers that single messages give, whatever is asked.
+//! For every query, the index returns the messages that match the query individually.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ fn now() -> Timestamp {
     Timestamp::from_second(1_000_000).unwrap()
 }
 
-/// A little mail: which words are where, and when it came.
+/// A small message: its words, properties and age.
 #[derive(Clone, Debug)]
-struct Mail {
+struct SampleMessage {
     mailbox: &'static str,
     from: &'static str,
     to: Vec<&'static str>,
@@ -33,8 +33,8 @@ struct Mail {
     seen: bool,
 }
 
-impl Mail {
-    fn stored(&self, number: u64) -> (Summary, Mime) {
+impl SampleMessage {
+    fn store(&self, number: u64) -> (Summary, Mime) {
         let tag = self.tag.as_ref().map(|tag| format!("X-Tag: {}\r\n", tag.join(" "))).unwrap_or_default();
         let file =
             self.file.map(|file| format!("--b\r\nContent-Disposition: attachment; filename={file}\r\n\r\nx\r\n"));
@@ -67,7 +67,7 @@ fn words() -> impl Strategy<Value = Vec<&'static str>> {
     prop::collection::vec(word(), 0..4)
 }
 
-fn mail() -> impl Strategy<Value = Mail> {
+fn sample_message() -> impl Strategy<Value = SampleMessage> {
     let texts = (word(), words(), words(), words(), prop::option::of(words()));
     let facts = (
         prop::sample::select(vec!["ann", "ann.b", "bob"]),
@@ -78,7 +78,7 @@ fn mail() -> impl Strategy<Value = Mail> {
     );
     (texts, facts).prop_map(|((from, to, subject, body, tag), (mailbox, file, age, size, seen))| {
         let (age, size) = (age * 3600, size * 1024);
-        Mail { mailbox, from, to, subject, body, tag, file, age, size, seen }
+        SampleMessage { mailbox, from, to, subject, body, tag, file, age, size, seen }
     })
 }
 
@@ -87,7 +87,7 @@ fn term() -> impl Strategy<Value = String> {
         prop::sample::select(vec!["", "", "from:", "to:", "cc:", "subject:", "body:", "filename:", "header:X-Tag="]);
     let text = prop_oneof![
         word().prop_map(str::to_owned),
-        (word(), word()).prop_map(|(one, other)| format!("\"{one} {other}\"")),
+        (word(), word()).prop_map(|(left, right)| format!("\"{left} {right}\"")),
         prop::sample::select(vec!["alp*", "b*", "gamma-r*", "\"alpha be\"*", "\u{78ba}*", "alpha.pdf"])
             .prop_map(str::to_owned),
     ];
@@ -109,57 +109,57 @@ fn term() -> impl Strategy<Value = String> {
     prop_oneof![3 => (field, text).prop_map(|(field, text)| format!("{field}{text}")), 1 => fact.prop_map(str::to_owned)]
 }
 
-fn question() -> impl Strategy<Value = String> {
+fn query_text() -> impl Strategy<Value = String> {
     term().prop_recursive(4, 12, 3, |inner| {
         prop_oneof![
-            (inner.clone(), inner.clone()).prop_map(|(one, other)| format!("{one} {other}")),
-            (inner.clone(), inner.clone()).prop_map(|(one, other)| format!("({one} or {other})")),
+            (inner.clone(), inner.clone()).prop_map(|(left, right)| format!("{left} {right}")),
+            (inner.clone(), inner.clone()).prop_map(|(left, right)| format!("({left} or {right})")),
             inner.prop_map(|inner| format!("-({inner})")),
         ]
     })
 }
 
-fn ask(index: &mut Index, text: &str, limit: usize, before: MessageId) -> Matches {
+fn find(index: &mut Index, text: &str, limit: usize, before: MessageId) -> Matches {
     let query = Query::parse(text, now()).unwrap_or_else(|error| panic!("{text}: {error}"));
     let deadline = Instant::now() + Duration::from_mins(1);
-    let present = Arc::new(());
-    let asked = IndexQuery {
+    let caller = Arc::new(());
+    let index_query = IndexQuery {
         query: &query,
         mailbox: None,
         is_permitted: &|_| true,
         before,
         limit,
         deadline,
-        caller: Arc::downgrade(&present),
+        caller: Arc::downgrade(&caller),
     };
-    index.find(&asked).unwrap_or_else(|error| panic!("{text}: {error}"))
+    index.find(&index_query).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 proptest! {
     #[test]
-    fn the_index_agrees_with_every_message(
-        mails in prop::collection::vec(mail(), 0..12),
-        questions in prop::collection::vec(question(), 1..12),
+    fn index_finds_the_messages_that_match_individually(
+        samples in prop::collection::vec(sample_message(), 0..12),
+        queries in prop::collection::vec(query_text(), 1..12),
         removed in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
     ) {
         let mut index = Index::open(None).unwrap().0;
-        let mut held: BTreeMap<MessageId, (Summary, Mime)> = BTreeMap::new();
-        for (number, mail) in (0..).zip(&mails) {
-            let (summary, mime) = mail.stored(number);
+        let mut stored: BTreeMap<MessageId, (Summary, Mime)> = BTreeMap::new();
+        for (number, sample) in (0..).zip(&samples) {
+            let (summary, mime) = sample.store(number);
             index.write(Changes { added: vec![Entry::new(summary.clone(), &mime)], ..Changes::default() }).unwrap();
-            held.insert(summary.id, (summary, mime));
+            stored.insert(summary.id, (summary, mime));
         }
-        for place in removed.iter().filter(|_| !mails.is_empty()) {
-            let id = *held.keys().nth(place.index(mails.len())).unwrap_or(&MessageId::ZERO);
-            held.remove(&id);
+        for position in removed.iter().filter(|_| !samples.is_empty()) {
+            let id = *stored.keys().nth(position.index(samples.len())).unwrap_or(&MessageId::ZERO);
+            stored.remove(&id);
             index.write(Changes { removed: vec![id], ..Changes::default() }).unwrap();
         }
-        prop_assert_eq!(index.count(), held.len() as u64);
-        for text in &questions {
+        prop_assert_eq!(index.count(), stored.len() as u64);
+        for text in &queries {
             let query = Query::parse(text, now()).unwrap();
-            let expected = held.values().rev().filter(|(summary, mime)| query.matches(summary, Some(mime)));
+            let expected = stored.values().rev().filter(|(summary, mime)| query.matches(summary, Some(mime)));
             let expected: Vec<_> = expected.map(|(summary, _)| (summary.mailbox.clone(), summary.id, summary.seen)).collect();
-            prop_assert_eq!(ask(&mut index, text, usize::MAX, MessageId::MAX).messages, expected, "{}", text);
+            prop_assert_eq!(find(&mut index, text, usize::MAX, MessageId::MAX).messages, expected, "{}", text);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! A question in pieces: parentheses, `or`, minus signs, and terms, each of which is a field, a text and maybe a star. What a field
-//! means is not known here.
+//! Splits a query into tokens: parentheses, `or`, minus signs, and terms. A term is a field, a text and an optional
+//! star. The lexer does not know the fields.
 
 use super::QueryError;
 
-/// A piece, and the byte it starts at.
+/// A token, and the byte where it starts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) offset: usize,
@@ -19,24 +19,24 @@ pub(super) enum TokenKind<'a> {
     Term(RawTerm<'a>),
 }
 
-/// A term as it is written: `field:text`, `field:"text"*`, `text`.
+/// A term as written: `field:text`, `field:"text"*`, `text`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RawTerm<'a> {
-    /// What stands before the colon; empty when there is none.
+    /// The name before the colon; empty if there is none.
     pub(super) field: &'a str,
-    /// What stands between the colon and a text in quotes, as in `header:X-Foo="a b"`.
+    /// The text between the colon and the opening quotation mark, as in `header:X-Foo="a b"`.
     pub(super) before_quote: &'a str,
-    /// The text, without its quotes.
+    /// The text without quotation marks.
     pub(super) text: &'a str,
-    /// Where the text starts.
+    /// The byte where the text starts.
     pub(super) text_offset: usize,
-    /// Whether a star follows.
+    /// True if a star follows.
     pub(super) has_star: bool,
-    /// Whether it is in quotes.
+    /// True if the text is in quotation marks.
     pub(super) is_quoted: bool,
 }
 
-/// The pieces of a question, in order.
+/// An iterator over the tokens of a query.
 pub(super) struct Lexer<'a> {
     text: &'a str,
     offset: usize,
@@ -47,12 +47,12 @@ impl<'a> Lexer<'a> {
         Self { text, offset: 0 }
     }
 
-    /// The next piece, if there is one.
+    /// Returns the next token, or `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Token<'a>>, QueryError> {
         self.offset += self.rest().len() - self.rest().trim_start().len();
-        let at = self.offset;
+        let offset = self.offset;
         let Some(first) = self.rest().chars().next() else { return Ok(None) };
-        let piece = match first {
+        let kind = match first {
             '(' => self.single_char(TokenKind::Open),
             ')' => self.single_char(TokenKind::Close),
             // A minus sign that stands alone is punctuation.
@@ -61,16 +61,16 @@ impl<'a> Lexer<'a> {
             }
             _ => self.read_term()?,
         };
-        Ok(Some(Token { offset: at, kind: piece }))
+        Ok(Some(Token { offset, kind }))
     }
 
     fn rest(&self) -> &'a str {
         &self.text[self.offset..]
     }
 
-    fn single_char(&mut self, piece: TokenKind<'a>) -> TokenKind<'a> {
+    fn single_char(&mut self, kind: TokenKind<'a>) -> TokenKind<'a> {
         self.offset += 1;
-        piece
+        kind
     }
 
     fn read_term(&mut self) -> Result<TokenKind<'a>, QueryError> {
@@ -82,23 +82,16 @@ impl<'a> Lexer<'a> {
             return Ok(TokenKind::Or);
         }
         let (field, text) = split_field(head);
-        let (text, star) = text.strip_suffix('*').map_or((text, false), |text| (text, true));
-        let text_at = self.offset - text.len() - usize::from(star);
-        if let Some(place) = text.find('*') {
-            let problem = "a * can only stand at the end of a word";
-            return Err(QueryError::new(self.text, text_at + place, problem));
+        let (text, has_star) = text.strip_suffix('*').map_or((text, false), |text| (text, true));
+        let text_offset = self.offset - text.len() - usize::from(has_star);
+        if let Some(star_offset) = text.find('*') {
+            let message = "* is allowed only at the end of a word";
+            return Err(QueryError::new(self.text, text_offset + star_offset, message));
         }
-        Ok(TokenKind::Term(RawTerm {
-            field,
-            before_quote: "",
-            text,
-            text_offset: text_at,
-            has_star: star,
-            is_quoted: false,
-        }))
+        Ok(TokenKind::Term(RawTerm { field, before_quote: "", text, text_offset, has_star, is_quoted: false }))
     }
 
-    /// Everything up to what cannot be in a term without quotes.
+    /// Reads up to a character that cannot be in a term without quotation marks.
     fn read_bare(&mut self) -> &'a str {
         let rest = self.rest();
         let end = rest.find(|c: char| c.is_whitespace() || matches!(c, '"' | '(' | ')')).unwrap_or(rest.len());
@@ -106,35 +99,38 @@ impl<'a> Lexer<'a> {
         &rest[..end]
     }
 
-    /// A term whose text is in quotes, of which the first was seen.
+    /// Reads a term after its opening quotation mark.
     fn read_quoted(&mut self, head: &'a str, quoted: &'a str) -> Result<RawTerm<'a>, QueryError> {
-        let quote_at = self.offset;
-        let (field, lead) = split_field(head);
-        if !lead.is_empty() && (field.is_empty() || !lead.ends_with('=')) {
-            return Err(QueryError::new(self.text, quote_at, "a blank is missing before the quotation"));
+        let quote_offset = self.offset;
+        let (field, before_quote) = split_field(head);
+        if !before_quote.is_empty() && (field.is_empty() || !before_quote.ends_with('=')) {
+            return Err(QueryError::new(
+                self.text,
+                quote_offset,
+                "a space is missing before the opening quotation mark",
+            ));
         }
         let Some(length) = quoted.find('"') else {
-            return Err(QueryError::new(self.text, quote_at, "this quotation is never closed"));
+            return Err(QueryError::new(self.text, quote_offset, "this quotation mark is never closed"));
         };
         self.offset += length + 2;
-        let star = self.rest().starts_with('*');
-        self.offset += usize::from(star);
+        let has_star = self.rest().starts_with('*');
+        self.offset += usize::from(has_star);
         if self.rest().starts_with(|c: char| !c.is_whitespace() && c != ')') {
-            return Err(QueryError::new(self.text, self.offset, "a blank is missing behind the quotation"));
+            return Err(QueryError::new(self.text, self.offset, "a space is missing after the closing quotation mark"));
         }
         Ok(RawTerm {
             field,
-            before_quote: lead,
+            before_quote,
             text: &quoted[..length],
-            text_offset: quote_at + 1,
-            has_star: star,
+            text_offset: quote_offset + 1,
+            has_star,
             is_quoted: true,
         })
     }
 }
 
-/// What stands before the first colon, if that could be the name of a field, and what stands behind it. Times and addresses of
-/// the web are no fields.
+/// Splits at the first colon, if a field name precedes it. Times and URLs have no field.
 fn split_field(text: &str) -> (&str, &str) {
     match text.split_once(':') {
         Some((field, value))

@@ -1,7 +1,7 @@
-//! A question about messages: the language it is written in, and whether a message is what was asked for.
+//! The query language: parsing, and matching of single messages.
 //!
-//! A text goes through the `lexer` and the parser (`parse`), which has each term read by `term`. What comes out is a list of steps
-//! for a small stack machine: there is no tree, and nothing here or elsewhere recurses over a question.
+//! A query is split by `lexer` and parsed by `parse`, which calls `term` for each term. The result is a list of steps
+//! for a small stack machine. There is no tree, and nothing recurses over the structure of a query.
 
 mod lexer;
 mod parse;
@@ -21,82 +21,82 @@ use crate::document::{Contents, Document};
 
 pub(crate) use term::{Phrase, Term};
 
-/// A question, ready to be asked. The default one is answered by every message.
+/// A parsed query. The default query matches every message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// In the order in which a stack machine takes them. An empty list asks for everything.
+    /// The steps in the order of execution. An empty list matches everything.
     steps: Vec<Step>,
 }
 
-/// A step of the machine.
+/// A step of the stack machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Puts the answer to a term on the stack.
+    /// Pushes the result of a term.
     Term(Term),
-    /// Turns the topmost answer around.
+    /// Negates the top of the stack.
     Not,
-    /// Makes one answer of the two topmost ones.
+    /// Replaces the two topmost values with their conjunction.
     And,
-    /// The same, when one is enough.
+    /// Replaces the two topmost values with their disjunction.
     Or,
 }
 
 impl Query {
-    /// Reads a question that is asked now. An empty text asks for everything.
+    /// Parses a query. Relative times are relative to `now`. An empty text matches everything.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, QueryError> {
         let query = parse::parse(text, now)?;
         if query.steps.is_empty() && !text.trim().is_empty() {
-            return Err(QueryError::new(text, 0, "there is no word in this"));
+            return Err(QueryError::new(text, 0, "this contains no word to search for"));
         }
         Ok(query)
     }
 
-    /// Whether the source of a message is needed to answer; otherwise its summary says everything.
+    /// Returns true if the source of a message is needed to evaluate the query. Otherwise the summary is enough.
     pub fn needs_source(&self) -> bool {
         self.terms().any(Term::needs_source)
     }
 
-    /// Whether a message is what was asked for. Its source is the whole one, with the lines that were added for the mailbox;
-    /// without it, words are found in sender, recipients and subject only.
+    /// Returns true if a message matches. The source is the complete one, with the header fields that were added for
+    /// the mailbox. Without it, words are found in sender, recipients and subject only.
     pub fn matches(&self, summary: &Summary, source: Option<&Mime>) -> bool {
         self.matches_document(&Document::new(summary, source))
     }
 
-    /// The same for a message that was read before, maybe for others too.
+    /// Like [`Query::matches`], for a message whose texts were built before.
     pub fn matches_contents(&self, summary: &Summary, contents: &Contents) -> bool {
         self.matches_document(&Document::from_contents(summary, contents))
     }
 
-    /// Whether a message can be what was asked for, when all that is known is whether it was marked as read.
+    /// Returns false if no message with this read mark can match. Nothing else about the message is considered.
     pub(crate) fn may_match(&self, seen: bool) -> bool {
-        // What nobody knows decides nothing, unless the other side does not need it.
-        let answer = |term: &Term| match term {
-            Term::Seen(wanted) => Some(*wanted == seen),
+        // An unknown value is `None`. It decides nothing unless the other operand decides alone.
+        let known_result = |term: &Term| match term {
+            Term::Seen(expected) => Some(*expected == seen),
             _ => None,
         };
-        let not = |one: Option<bool>| one.map(|one| !one);
-        let and = |one: Option<bool>, other: Option<bool>| match (one, other) {
+        let not = |left: Option<bool>| left.map(|left| !left);
+        let and = |left: Option<bool>, right: Option<bool>| match (left, right) {
             (Some(false), _) | (_, Some(false)) => Some(false),
-            (one, other) => one.and(other),
+            (left, right) => left.and(right),
         };
-        let or = |one, other| not(and(not(one), not(other)));
-        self.evaluate(answer, not, and, or).flatten() != Some(false)
+        let or = |left, right| not(and(not(left), not(right)));
+        self.evaluate(known_result, not, and, or).flatten() != Some(false)
     }
 
-    /// The phrases that a text shows when it is what was asked for: those that are looked for in texts, and not to be missing.
+    /// Returns the phrases to highlight in a matching text: those that are searched in the body and not negated.
     pub(crate) fn highlight_phrases(&self) -> Vec<&Phrase> {
-        let join = |mut one: Vec<bool>, other: Vec<bool>| {
-            one.extend(other);
-            one
+        let join = |mut left: Vec<bool>, right: Vec<bool>| {
+            left.extend(right);
+            left
         };
-        // Whether each term is asked for, and not its opposite, in the order of the terms.
-        let turned = |signs: Vec<bool>| signs.into_iter().map(|sign| !sign).collect();
-        let signs = self.evaluate(|_| vec![true], turned, join, join).unwrap_or_default();
-        let wanted = self.terms().zip(signs).filter(|(_, is_wanted)| *is_wanted);
-        wanted.filter_map(|(term, _)| term.phrase_in_body()).collect()
+        // For each term, in order, whether it is not negated.
+        let negate = |signs: Vec<bool>| signs.into_iter().map(|sign| !sign).collect();
+        let signs = self.evaluate(|_| vec![true], negate, join, join).unwrap_or_default();
+        let positive = self.terms().zip(signs).filter(|(_, is_positive)| *is_positive);
+        positive.filter_map(|(term, _)| term.phrase_in_body()).collect()
     }
 
-    /// Lets the machine run with answers of whatever kind. There is none when everything is asked for.
+    /// Runs the stack machine with results of any type. Returns `None` if the query matches everything.
     pub(crate) fn evaluate<T>(
         &self,
         mut term: impl FnMut(&Term) -> T,
@@ -107,7 +107,7 @@ impl Query {
         let mut stack = Vec::new();
         for step in &self.steps {
             let result = match step {
-                Step::Term(of) => term(of),
+                Step::Term(condition) => term(condition),
                 Step::Not => not(stack.pop()?),
                 Step::And | Step::Or => {
                     let (second, first) = (stack.pop()?, stack.pop()?);
@@ -120,8 +120,13 @@ impl Query {
     }
 
     fn matches_document(&self, document: &Document<'_>) -> bool {
-        self.evaluate(|term| term.matches(document), |one| !one, |one, other| one && other, |one, other| one || other)
-            .unwrap_or(true)
+        self.evaluate(
+            |term| term.matches(document),
+            |left| !left,
+            |left, right| left && right,
+            |left, right| left || right,
+        )
+        .unwrap_or(true)
     }
 
     fn terms(&self) -> impl Iterator<Item = &Term> {
@@ -132,7 +137,7 @@ impl Query {
     }
 }
 
-/// Why a text is no question. Its text is a sentence that names the place.
+/// A syntax error in a query. It displays as a sentence with the position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryError {
     position: usize,
@@ -140,13 +145,13 @@ pub struct QueryError {
 }
 
 impl QueryError {
-    /// This problem at this byte of the text.
-    fn new(text: &str, at: usize, problem: impl Into<String>) -> Self {
-        let before = &text[..text.floor_char_boundary(at)];
-        Self { position: before.chars().count(), message: problem.into() }
+    /// An error at this byte of the text.
+    fn new(text: &str, offset: usize, message: impl Into<String>) -> Self {
+        let before = &text[..text.floor_char_boundary(offset)];
+        Self { position: before.chars().count(), message: message.into() }
     }
 
-    /// How many characters stand before the place.
+    /// Returns the number of characters before the error.
     pub fn position(&self) -> usize {
         self.position
     }

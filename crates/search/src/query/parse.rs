@@ -1,28 +1,28 @@
-//! From pieces to a question. `or` binds looser than standing side by side; parentheses group. What is open is on a stack of its
-//! own, so that nesting costs no stack of the thread, and all of it is bounded.
+//! Parses tokens into a query. Terms next to each other are combined with "and", which binds more tightly than `or`.
+//! Open groups are on an explicit stack, so nesting does not use the stack of the thread. All sizes are limited.
 
 use jiff::Timestamp;
 
 use super::lexer::{Lexer, Token, TokenKind};
 use super::{Query, QueryError, Step, term};
 
-/// How long a question may be, in bytes.
+/// The maximum length of a query in bytes.
 const MAX_QUERY_BYTES: usize = 4096;
-/// How many terms it may have.
+/// The maximum number of terms.
 const MAX_TERMS: usize = 64;
-/// How deep parentheses may be nested.
+/// The maximum nesting depth of parentheses.
 const MAX_DEPTH: usize = 16;
 
-/// A pair of parentheses, or the whole question, while it is read.
+/// The state of a pair of parentheses, or of the whole query.
 #[derive(Default)]
 struct Group {
-    /// Where it was opened.
+    /// The byte where the group was opened.
     offset: usize,
-    /// Whether a minus sign stands before it.
+    /// True if a minus sign precedes the group.
     is_negated: bool,
-    /// Whether there is an alternative before the one that is read.
+    /// True if the current alternative is not the first one.
     has_alternative: bool,
-    /// Whether there is something in the alternative that is read.
+    /// True if the current alternative has an operand.
     has_operand: bool,
 }
 
@@ -30,14 +30,14 @@ struct Parser<'a> {
     text: &'a str,
     steps: Vec<Step>,
     term_count: usize,
-    /// The group that is read, and those around it.
+    /// The current group, and the groups around it.
     group: Group,
     outer: Vec<Group>,
-    /// The minus sign that was read last, if it is still to be used.
+    /// The position of a minus sign that applies to the next operand.
     pending_minus: Option<usize>,
 }
 
-/// Reads a question that is asked now.
+/// Parses a query. Relative times are relative to `now`.
 pub(super) fn parse(text: &str, now: Timestamp) -> Result<Query, QueryError> {
     if text.len() > MAX_QUERY_BYTES {
         return Err(QueryError::new(text, MAX_QUERY_BYTES, format!("a query has at most {MAX_QUERY_BYTES} bytes")));
@@ -59,26 +59,28 @@ pub(super) fn parse(text: &str, now: Timestamp) -> Result<Query, QueryError> {
 
 impl Parser<'_> {
     fn push_token(&mut self, token: &Token<'_>, now: Timestamp) -> Result<(), QueryError> {
-        let at = token.offset;
+        let offset = token.offset;
         match &token.kind {
-            TokenKind::Minus if self.pending_minus.is_some() => Err(self.error(at, "one minus sign is enough")),
+            TokenKind::Minus if self.pending_minus.is_some() => {
+                Err(self.error(offset, "only one minus sign is allowed here"))
+            }
             TokenKind::Minus => {
-                self.pending_minus = Some(at);
+                self.pending_minus = Some(offset);
                 Ok(())
             }
-            TokenKind::Open => self.open(at),
-            TokenKind::Close => self.close(at),
-            TokenKind::Or => self.or(at),
+            TokenKind::Open => self.open(offset),
+            TokenKind::Close => self.close(offset),
+            TokenKind::Or => self.or(offset),
             TokenKind::Term(raw) => {
-                // Punctuation between words says nothing.
-                let Some(term) = term::parse(self.text, at, raw, now)? else {
+                // Punctuation between words is ignored.
+                let Some(term) = term::parse(self.text, offset, raw, now)? else {
                     return self
                         .pending_minus
-                        .map_or(Ok(()), |at| Err(self.error(at, "a word must follow this minus sign")));
+                        .map_or(Ok(()), |offset| Err(self.error(offset, "a word must follow this minus sign")));
                 };
                 self.term_count += 1;
                 if self.term_count > MAX_TERMS {
-                    return Err(self.error(at, &format!("a query has at most {MAX_TERMS} terms")));
+                    return Err(self.error(offset, &format!("a query has at most {MAX_TERMS} terms")));
                 }
                 self.steps.push(Step::Term(term));
                 let is_negated = self.pending_minus.take().is_some();
@@ -88,7 +90,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Something that can be asked was read, and its steps are there.
+    /// Adds an operand whose steps were already pushed.
     fn push_operand(&mut self, is_negated: bool) {
         if is_negated {
             self.steps.push(Step::Not);
@@ -99,31 +101,33 @@ impl Parser<'_> {
         self.group.has_operand = true;
     }
 
-    fn open(&mut self, at: usize) -> Result<(), QueryError> {
+    fn open(&mut self, offset: usize) -> Result<(), QueryError> {
         if self.outer.len() == MAX_DEPTH {
-            return Err(self.error(at, &format!("parentheses are nested at most {MAX_DEPTH} deep")));
+            return Err(self.error(offset, &format!("parentheses may be nested at most {MAX_DEPTH} levels deep")));
         }
-        let group = Group { offset: at, is_negated: self.pending_minus.take().is_some(), ..Group::default() };
+        let group = Group { offset, is_negated: self.pending_minus.take().is_some(), ..Group::default() };
         self.outer.push(std::mem::replace(&mut self.group, group));
         Ok(())
     }
 
-    fn close(&mut self, at: usize) -> Result<(), QueryError> {
+    fn close(&mut self, offset: usize) -> Result<(), QueryError> {
         let Some(outer) = self.outer.pop() else {
-            return Err(self.error(at, "this parenthesis was never opened"));
+            return Err(self.error(offset, "this parenthesis was never opened"));
         };
-        self.end_group(at, "there must be something in parentheses")?;
+        self.end_group(offset, "the parentheses are empty")?;
         let group = std::mem::replace(&mut self.group, outer);
         self.push_operand(group.is_negated);
         Ok(())
     }
 
-    fn or(&mut self, at: usize) -> Result<(), QueryError> {
+    fn or(&mut self, offset: usize) -> Result<(), QueryError> {
         if self.pending_minus.is_some() {
-            return Err(self.error(at, "a minus sign stands before a term; the word itself is written in quotes"));
+            return Err(
+                self.error(offset, "a minus sign must precede a term; put the word or in quotes to search for it")
+            );
         }
         if !self.group.has_operand {
-            return Err(self.error(at, "something must stand before this or; the word itself is written in quotes"));
+            return Err(self.error(offset, "a term must precede this or; put the word or in quotes to search for it"));
         }
         if self.group.has_alternative {
             self.steps.push(Step::Or);
@@ -133,11 +137,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The last alternative of the group ends.
-    fn end_group(&mut self, at: usize, when_empty: &str) -> Result<(), QueryError> {
+    /// Completes the last alternative of the group.
+    fn end_group(&mut self, offset: usize, when_empty: &str) -> Result<(), QueryError> {
         match (self.group.has_alternative, self.group.has_operand) {
-            (true, false) => Err(self.error(at, "something must follow the or; the word itself is written in quotes")),
-            (false, false) => Err(self.error(at, when_empty)),
+            (true, false) => {
+                Err(self.error(offset, "a term must follow this or; put the word or in quotes to search for it"))
+            }
+            (false, false) => Err(self.error(offset, when_empty)),
             (true, true) => {
                 self.steps.push(Step::Or);
                 Ok(())
@@ -153,11 +159,11 @@ impl Parser<'_> {
         if self.steps.is_empty() && !self.group.has_alternative {
             return Ok(Query::default());
         }
-        self.end_group(self.text.len(), "there must be something to look for")?;
+        self.end_group(self.text.len(), "the query contains no term")?;
         Ok(Query { steps: self.steps })
     }
 
-    fn error(&self, at: usize, problem: &str) -> QueryError {
-        QueryError::new(self.text, at, problem)
+    fn error(&self, offset: usize, message: &str) -> QueryError {
+        QueryError::new(self.text, offset, message)
     }
 }

@@ -1,6 +1,6 @@
-//! Sizes as they are written in a question.
+//! Sizes in a query.
 
-/// Reads a number of bytes: `500`, `10k`, `2M`, `1GB`. A thousand is 1024.
+/// Parses a number of bytes: `500`, `10k`, `2M`, `1GB`. Units are powers of 1024.
 pub(super) fn parse(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes() {
+    fn parses_sizes() {
         let table = [
             ("0", Some(0)),
             ("500", Some(500)),

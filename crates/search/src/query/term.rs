@@ -1,4 +1,4 @@
-//! One term of a question: what it asks, how it is read, and whether a message answers it.
+//! One term of a query: its meaning, how it is parsed, and whether a message matches it.
 
 use jiff::Timestamp;
 use restante_mail::naming::canonical_prefix;
@@ -8,44 +8,44 @@ use super::{QueryError, size, time};
 use crate::document::{Column, Document, field_marker, field_word};
 use crate::words;
 
-/// Where a word is looked for when no field is named.
+/// The columns that are searched if no field is given.
 const DEFAULT_COLUMNS: &[Column] = &[Column::From, Column::To, Column::Cc, Column::Subject, Column::Body];
-/// What can stand before a colon.
+/// The valid field names.
 const FIELD_NAMES: &str =
     "from, to, cc, subject, body, filename, header, mailbox, has, is, before, after, larger, smaller";
 
-/// What a term asks.
+/// A condition on a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Term {
-    /// Is this phrase in one of these columns?
+    /// One of these columns contains this phrase.
     Words { columns: &'static [Column], phrase: Phrase },
-    /// Is this the name of the mailbox, or the beginning of it?
+    /// The mailbox has this name, or a name that begins with it.
     Mailbox { name: String, is_prefix: bool },
-    /// Is something attached?
+    /// The message has an attachment.
     Attachment,
-    /// Was it marked as read, or not?
+    /// The message is marked as read, or is not.
     Seen(bool),
-    /// Was it received before this time?
+    /// The message was received before this time.
     Before(Timestamp),
-    /// Was it received at this time or later?
+    /// The message was received at this time or later.
     After(Timestamp),
-    /// Has it more bytes than this?
+    /// The message is larger than this number of bytes.
     Larger(u64),
-    /// Has it fewer bytes than this?
+    /// The message is smaller than this number of bytes.
     Smaller(u64),
 }
 
-/// Words that follow each other.
+/// Consecutive words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Phrase {
-    /// At least one.
+    /// At least one word.
     pub(crate) words: Vec<String>,
-    /// Whether the last one may go on.
+    /// True if the last word may be a prefix.
     pub(crate) is_prefix: bool,
 }
 
 impl Phrase {
-    /// Whether it is in the text of a column.
+    /// Returns true if the text of a column contains the phrase.
     fn is_in(&self, text: &str) -> bool {
         let end = if self.is_prefix { "" } else { " " };
         text.contains(&format!(" {}{end}", self.words.join(" ")))
@@ -53,7 +53,7 @@ impl Phrase {
 }
 
 impl Term {
-    /// Whether the summary of a message is not enough to say.
+    /// Returns true if the summary is not enough to evaluate the term.
     pub(super) fn needs_source(&self) -> bool {
         match self {
             Self::Words { columns, .. } => columns.iter().any(|column| !column.is_in_summary()),
@@ -62,7 +62,7 @@ impl Term {
         }
     }
 
-    /// The phrase that is looked for in the text of a mail, if one is.
+    /// Returns the phrase that the term searches in the body, if any.
     pub(super) fn phrase_in_body(&self) -> Option<&Phrase> {
         match self {
             Self::Words { columns, phrase } => columns.contains(&Column::Body).then_some(phrase),
@@ -86,15 +86,15 @@ impl Term {
     }
 }
 
-/// Reads the term that starts at this byte of a text. Signs that are no word are no term, but whoever asks for a picture is told
-/// that it is not looked for.
-pub(super) fn parse(text: &str, at: usize, raw: &RawTerm<'_>, now: Timestamp) -> Result<Option<Term>, QueryError> {
+/// Parses the term at this byte of the query. Returns `None` for ASCII punctuation without a word. Other symbols
+/// without a word, such as emoji, are an error, because they cannot be found.
+pub(super) fn parse(text: &str, offset: usize, raw: &RawTerm<'_>, now: Timestamp) -> Result<Option<Term>, QueryError> {
     let field = raw.field.to_ascii_lowercase();
-    let wrong = |problem: String| Err(QueryError::new(text, raw.text_offset, problem));
+    let error = |message: String| Err(QueryError::new(text, raw.text_offset, message));
     let columns: &'static [Column] = match field.as_str() {
         "" => {
             return match default_term(raw.text, raw.has_star) {
-                None if !raw.text.is_ascii() => wrong("there is no word in this".to_owned()),
+                None if !raw.text.is_ascii() => error("this contains no word to search for".to_owned()),
                 term => Ok(term),
             };
         }
@@ -105,22 +105,22 @@ pub(super) fn parse(text: &str, at: usize, raw: &RawTerm<'_>, now: Timestamp) ->
         "body" => &[Column::Body],
         "filename" => &[Column::Filename],
         "header" => return parse_header(text, raw).map(Some),
-        "mailbox" if raw.text.is_empty() => return wrong("the name of a mailbox must follow".to_owned()),
+        "mailbox" if raw.text.is_empty() => return error("the name of a mailbox must follow mailbox:".to_owned()),
         "mailbox" => return Ok(Some(Term::Mailbox { name: canonical_prefix(raw.text), is_prefix: raw.has_star })),
         "has" | "is" | "before" | "after" | "larger" | "smaller" => {
-            return parse_fact(&field, raw, now).map_or_else(wrong, |term| Ok(Some(term)));
+            return parse_fact(&field, raw, now).map_or_else(error, |term| Ok(Some(term)));
         }
-        // The beginning of an answer: `Re: Hello`.
+        // The prefix of a reply: `Re: Hello`.
         _ if raw.text.is_empty() && !raw.is_quoted => return Ok(default_term(raw.field, raw.has_star)),
         _ => {
-            let problem =
-                format!("there is no field {field}, but {FIELD_NAMES}; a text with a colon is written in quotes");
-            return Err(QueryError::new(text, at, problem));
+            let message =
+                format!("unknown field {field}; the fields are {FIELD_NAMES}; put a text with a colon in quotes");
+            return Err(QueryError::new(text, offset, message));
         }
     };
     match parse_phrase(raw.text, raw.has_star) {
         Some(phrase) => Ok(Some(Term::Words { columns, phrase })),
-        None => wrong(format!("a word must follow {field}:")),
+        None => error(format!("a word must follow {field}:")),
     }
 }
 
@@ -133,22 +133,22 @@ fn parse_phrase(text: &str, is_prefix: bool) -> Option<Phrase> {
     (!words.is_empty()).then_some(Phrase { words, is_prefix })
 }
 
-/// `header:Name`, `header:Name=value`, `header:Name="a phrase"`.
+/// Parses `header:Name`, `header:Name=value` or `header:Name="a phrase"`.
 fn parse_header(text: &str, raw: &RawTerm<'_>) -> Result<Term, QueryError> {
-    let wrong = |problem: &str| Err(QueryError::new(text, raw.text_offset, problem));
+    let error = |message: &str| Err(QueryError::new(text, raw.text_offset, message));
     let (name, value) = match (raw.is_quoted, raw.text.split_once('=')) {
         (true, _) => (raw.before_quote.trim_end_matches('='), Some(raw.text)),
         (false, Some((name, value))) => (name, Some(value)),
         (false, None) => (raw.text, None),
     };
     if name.is_empty() {
-        return wrong("the name of a header field must follow, as in header:X-Mailer or header:X-Mailer=word");
+        return error("the name of a header field must follow, as in header:X-Mailer or header:X-Mailer=word");
     }
     let phrase = match value {
-        None if raw.has_star => return wrong("the name of a header field must be given in full"),
+        None if raw.has_star => return error("the name of a header field must be given in full"),
         None => Phrase { words: vec![field_marker(name)], is_prefix: false },
         Some(value) => match parse_phrase(value, raw.has_star) {
-            None => return wrong("a word must follow the equals sign"),
+            None => return error("a word must follow the equals sign"),
             Some(Phrase { words, is_prefix }) => {
                 Phrase { words: words.iter().map(|word| field_word(name, word)).collect(), is_prefix }
             }
@@ -157,7 +157,7 @@ fn parse_header(text: &str, raw: &RawTerm<'_>) -> Result<Term, QueryError> {
     Ok(Term::Words { columns: &[Column::Header], phrase })
 }
 
-/// A term about something other than words.
+/// Parses a term that is not about words.
 fn parse_fact(field: &str, raw: &RawTerm<'_>, now: Timestamp) -> Result<Term, String> {
     let value = if raw.has_star { "" } else { raw.text };
     let term = match field {
@@ -174,10 +174,10 @@ fn parse_fact(field: &str, raw: &RawTerm<'_>, now: Timestamp) -> Result<Term, St
             "has" => "attachment",
             "is" => "seen or unseen",
             "before" | "after" => {
-                "a date such as 2026-11-15 or 2026-11-15T10:00Z, so long ago as in 30m, 2h or 7d, today or yesterday"
+                "a date such as 2026-11-15 or 2026-11-15T10:00Z, an age such as 30m, 2h or 7d, today or yesterday"
             }
             _ => "a size such as 500, 10k or 2M",
         };
-        format!("what must follow {field}: is {expected}")
+        format!("{field}: must be followed by {expected}")
     })
 }

@@ -1,4 +1,4 @@
-//! The language as tables: what is found, what is not, and what is said about texts that are no question.
+//! The query language as tables: queries that match, queries that do not, and the errors of invalid queries.
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -40,7 +40,7 @@ fn message() -> (Summary, Mime) {
 }
 
 #[test]
-fn questions_and_whether_they_are_answered() {
+fn queries_match_the_expected_messages() {
     let (summary, mime) = message();
     let table = [
         ("", true),
@@ -133,29 +133,29 @@ fn questions_and_whether_they_are_answered() {
 }
 
 #[test]
-fn what_is_wrong_with_a_question() {
+fn reports_syntax_errors_with_position() {
     let table = [
         ("\"abc", 0, "never closed"),
         ("a (b", 2, "never closed"),
         ("a) b", 1, "never opened"),
-        ("a ()", 3, "something in parentheses"),
-        ("or a", 0, "before this or"),
-        ("a or", 4, "follow the or"),
-        ("(a or) b", 5, "follow the or"),
+        ("a ()", 3, "parentheses are empty"),
+        ("or a", 0, "precede this or"),
+        ("a or", 4, "follow this or"),
+        ("(a or) b", 5, "follow this or"),
         ("a -or b", 3, "minus sign"),
-        ("--a", 1, "one minus sign"),
-        ("* & -", 0, "no word in this"),
-        ("a \u{1f389}", 2, "no word in this"),
+        ("--a", 1, "only one minus sign"),
+        ("* & -", 0, "no word to search for"),
+        ("a \u{1f389}", 2, "no word to search for"),
         ("a -&", 2, "a word must follow"),
-        ("é form:ann", 2, "no field form"),
+        ("é form:ann", 2, "unknown field form"),
         ("from:", 5, "a word must follow from:"),
         ("from:@", 5, "a word must follow from:"),
         ("subject:\"!\"", 9, "a word must follow subject:"),
-        ("code:your", 0, "no field code"),
+        ("code:your", 0, "unknown field code"),
         ("a*b", 1, "end of a word"),
-        ("\"a\"b", 3, "behind the quotation"),
-        ("a\"b\"", 1, "before the quotation"),
-        ("from:a\"b\"", 6, "before the quotation"),
+        ("\"a\"b", 3, "after the closing quotation"),
+        ("a\"b\"", 1, "before the opening quotation"),
+        ("from:a\"b\"", 6, "before the opening quotation"),
         ("header:", 7, "name of a header field"),
         ("header:\"a b\"", 8, "name of a header field"),
         ("header:x=", 7, "follow the equals sign"),
@@ -176,21 +176,22 @@ fn what_is_wrong_with_a_question() {
 }
 
 #[test]
-fn a_question_is_bounded() {
-    let fits = [format!("{}a{}", "(".repeat(16), ")".repeat(16)), "a ".repeat(64), format!("-{}", "x".repeat(4095))];
-    for text in &fits {
+fn length_terms_and_nesting_are_limited() {
+    let within_limit =
+        [format!("{}a{}", "(".repeat(16), ")".repeat(16)), "a ".repeat(64), format!("-{}", "x".repeat(4095))];
+    for text in &within_limit {
         query(text);
     }
-    let too_much =
+    let over_limit =
         [format!("{}a{}", "(".repeat(17), ")".repeat(17)), "a ".repeat(65), "x".repeat(4097), "(".repeat(4097)];
-    for text in &too_much {
+    for text in &over_limit {
         let error = Query::parse(text, now()).unwrap_err();
         assert!(error.to_string().contains("at most"), "{error}");
     }
 }
 
 #[test]
-fn whether_the_source_is_needed() {
+fn knows_whether_the_source_is_needed() {
     let (summary, mime) = message();
     let table = [
         ("", false),
@@ -209,13 +210,13 @@ fn whether_the_source_is_needed() {
             assert_eq!(query.matches(&summary, None), query.matches(&summary, Some(&mime)), "{text}");
         }
     }
-    assert!(query("votre").matches(&summary, None), "what the summary says is found without the source");
+    assert!(query("votre").matches(&summary, None), "words of the summary are found without the source");
     assert!(!query("424242").matches(&summary, None));
 }
 
 #[test]
-fn what_a_mark_alone_decides() {
-    // Whether it can be found when it is read, and when it is not.
+fn read_mark_alone_can_exclude_messages() {
+    // Whether a message can match if it is marked as read, and if it is not.
     let table = [
         ("", true, true),
         ("code", true, true),
@@ -237,11 +238,11 @@ fn what_a_mark_alone_decides() {
 
 proptest! {
     #[test]
-    fn no_question_is_too_strange(text in prop_oneof![
+    fn any_text_is_parsed_or_rejected(text in prop_oneof![
         any::<String>(),
         prop::collection::vec(prop::sample::select(vec![
             "(", ")", "-", "or", " ", "\"", "*", ":", "=", "from:", "header:", "x", "é", "確", "before:", "2h", "larger:", "1k", "is:", "seen",
-        ]), 0..40).prop_map(|pieces| pieces.concat()),
+        ]), 0..40).prop_map(|parts| parts.concat()),
     ]) {
         let (summary, mime) = message();
         match Query::parse(&text, now()) {

@@ -1,4 +1,4 @@
-//! Points in time as they are written in a question: dates, times, and how long ago. Days are those of UTC.
+//! Points in time in a query: dates, times and ages. Days begin at midnight UTC.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 const DAY_SECONDS: i64 = 24 * 3600;
 
-/// Reads a point in time, as seen now.
+/// Parses a point in time. Ages are relative to `now`.
 pub(super) fn parse(text: &str, now: Timestamp) -> Option<Timestamp> {
     let today = || TimeZone::UTC.to_datetime(now).start_of_day();
     if text.eq_ignore_ascii_case("today") {
@@ -16,10 +16,10 @@ pub(super) fn parse(text: &str, now: Timestamp) -> Option<Timestamp> {
         return in_utc(today().date().yesterday().ok()?.to_datetime(jiff::civil::Time::midnight()));
     }
     if let Some(seconds) = parse_ago(text) {
-        // Longer ago than time goes back is the beginning of time.
+        // An age before the earliest timestamp becomes that timestamp.
         return Some(now.checked_sub(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MIN));
     }
-    // With an offset or in UTC; a bare date is the beginning of that day.
+    // With an offset or in UTC. A date without a time is the beginning of that day.
     text.parse().ok().or_else(|| in_utc(text.parse().ok()?))
 }
 
@@ -27,7 +27,7 @@ fn in_utc(datetime: DateTime) -> Option<Timestamp> {
     datetime.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
 }
 
-/// `2h`, `1h30m`: numbers, each with its unit, added up.
+/// Parses an age such as `2h` or `1h30m` to seconds: numbers with units, added up.
 fn parse_ago(mut text: &str) -> Option<i64> {
     let mut total = 0_i64;
     let mut is_empty = true;
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_in_time() {
+    fn parses_points_in_time() {
         let now: Timestamp = "2026-11-15T18:30:00Z".parse().unwrap();
         let table = [
             ("2026-11-15", Some("2026-11-15T00:00:00Z")),

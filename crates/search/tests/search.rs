@@ -1,0 +1,362 @@
+//! Searches through a mailroom: stored messages are found and deleted ones are not, whatever happens to the index.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_mail::address::{Address, Alphabet};
+use restante_mail::envelope::{Envelope, Peer, Recipient};
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::Naming;
+use restante_mailroom::hooks::Extensions;
+use restante_mailroom::{DeliveryOutcome, Mailroom, Settings};
+use restante_search::{Query, Search, SearchRequest, SearchResults};
+use restante_store::disk::{self, DiskStore};
+use restante_store::memory::MemoryStore;
+use restante_store::{Limits, Store};
+use restante_testdir::TestDir;
+use restante_teststore::SharedStore;
+
+const LONG: Duration = Duration::from_mins(1);
+
+/// A mailroom with a search.
+struct Fixture {
+    mailroom: Arc<Mailroom>,
+    search: Arc<Search>,
+}
+
+impl Fixture {
+    fn with_store(store: Arc<dyn Store>, directory: Option<&Path>) -> Self {
+        let search = Arc::new(Search::new(directory.map(Path::to_owned)));
+        let extensions = Extensions { store_observers: vec![search.clone()], ..Extensions::default() };
+        let mailroom = Arc::new(Mailroom::new(Settings::default(), store, extensions));
+        search.start(&mailroom);
+        Self { mailroom, search }
+    }
+
+    /// Creates a node of a shared store.
+    fn shared_node(store: Arc<dyn Store>, directory: Option<&Path>) -> Self {
+        let fixture = Self::with_store(store, directory);
+        let mailroom = fixture.mailroom.clone();
+        tokio::spawn(async move { mailroom.follow_feed().await });
+        fixture
+    }
+
+    fn in_memory(limits: Limits) -> Self {
+        Self::with_store(Arc::new(MemoryStore::new(limits)), None)
+    }
+
+    fn in_directory(directory: &Path) -> Self {
+        Self::with_store(Arc::new(DiskStore::open(directory, disk::Settings::default()).unwrap()), Some(directory))
+    }
+
+    async fn deliver(&self, mailbox: &str, text: &str) -> Summary {
+        let address = Address::parse(&format!("{mailbox}@x.org"), Alphabet::Ascii).unwrap();
+        let envelope = Envelope {
+            peer: Peer { ip: None, helo: "client.test".into() },
+            from: None,
+            recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
+        };
+        let source = Bytes::from(format!("Subject: about {text}\r\n\r\nHello, this says {text}.\r\n"));
+        match self.mailroom.deliver(&envelope, source).await.unwrap() {
+            DeliveryOutcome::Stored(mut copies) => copies.remove(0),
+            DeliveryOutcome::Discarded => panic!("discarded"),
+        }
+    }
+
+    async fn find(&self, text: &str) -> SearchResults {
+        self.find_page(text, None, 1000).await
+    }
+
+    /// Repeats the search until the result is complete.
+    async fn find_page(&self, text: &str, before: Option<MessageId>, limit: usize) -> SearchResults {
+        loop {
+            let results = self.find_page_once(text, before, limit).await;
+            if results.is_complete {
+                return results;
+            }
+        }
+    }
+
+    async fn find_once(&self, text: &str) -> SearchResults {
+        self.find_page_once(text, None, 1000).await
+    }
+
+    async fn find_page_once(&self, text: &str, before: Option<MessageId>, limit: usize) -> SearchResults {
+        let query = Query::parse(text, Timestamp::now()).unwrap();
+        let is_permitted = Box::new(|_: &_| true);
+        let request = SearchRequest { query, mailbox: None, is_permitted, before, limit };
+        self.search.find(&self.mailroom, request).await.unwrap()
+    }
+
+    async fn find_ids(&self, text: &str) -> Vec<MessageId> {
+        self.find(text).await.hits.iter().map(|hit| hit.summary.id).collect()
+    }
+
+    fn shut_down(self) {
+        self.search.shut_down(LONG, true);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn index_in_memory_is_built_at_the_first_search() {
+    let fixture = Fixture::in_memory(Limits::default());
+    let first = fixture.deliver("ann", "alpha").await;
+    assert_eq!(fixture.search.counts(), restante_search::Counts::default(), "there was no search yet");
+    assert_eq!(fixture.find_ids("alpha").await, [first.id]);
+    let second = fixture.deliver("bob", "alpha beta").await;
+    assert_eq!(fixture.find_ids("alpha").await, [second.id, first.id], "the newest comes first");
+    assert_eq!(fixture.find_ids("alpha -beta").await, [first.id]);
+    assert_eq!(fixture.find_ids("mailbox:bob").await, [second.id]);
+    assert_eq!(fixture.find_ids("gamma").await, []);
+    assert_eq!(fixture.search.counts().indexed, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn index_follows_deletions_evictions_and_read_marks() {
+    let fixture = Fixture::in_memory(Limits { messages_per_mailbox: 2, ..Limits::default() });
+    assert_eq!(fixture.find_ids("alpha").await, []);
+    let gone = fixture.deliver("ann", "alpha").await;
+    let evicted = fixture.deliver("ann", "alpha").await;
+    assert!(fixture.mailroom.remove(&gone.mailbox, gone.id).await.unwrap());
+    assert_eq!(fixture.find_ids("alpha").await, [evicted.id]);
+    let (third, last) = (fixture.deliver("ann", "alpha").await, fixture.deliver("ann", "alpha").await);
+    assert_eq!(fixture.find_ids("alpha").await, [last.id, third.id]);
+    assert!(fixture.mailroom.set_seen(&last.mailbox, last.id, true).await.unwrap());
+    assert_eq!(fixture.find_ids("is:seen").await, [last.id]);
+    fixture.mailroom.set_seen_all(&last.mailbox, vec![last.id], false).await.unwrap();
+    assert_eq!(fixture.find_ids("is:unseen").await, [last.id, third.id]);
+    fixture.mailroom.purge(&last.mailbox).await.unwrap();
+    assert_eq!(fixture.find_ids("").await, []);
+    assert_eq!(fixture.search.counts().indexed, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn returns_pages_with_snippets() {
+    let fixture = Fixture::in_memory(Limits::default());
+    let mut ids = Vec::new();
+    for number in 0..5 {
+        ids.insert(0, fixture.deliver("ann", &format!("word{number}")).await.id);
+    }
+    let (mut find_ids, mut before) = (Vec::new(), None);
+    loop {
+        let page = fixture.find_page("hello", before, 2).await;
+        assert!(page.hits.len() <= 2);
+        find_ids.extend(page.hits.iter().map(|hit| hit.summary.id));
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    assert_eq!(find_ids, ids);
+    let results = fixture.find("subject:about word3").await;
+    let [hit] = results.hits.as_slice() else { panic!("{results:?}") };
+    let pieces: Vec<_> = hit.snippet.iter().map(|piece| (piece.text.as_str(), piece.is_hit)).collect();
+    assert_eq!(pieces, [("Hello, this says ", false), ("word3", true), (".", false)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_permitted_mailboxes_are_searched() {
+    let fixture = Fixture::in_memory(Limits::default());
+    for number in 0..10 {
+        fixture.deliver(if number % 5 == 0 { "ann" } else { "bob" }, "alpha").await;
+    }
+    fixture.find("").await;
+    let request = |mailbox: Option<&str>| SearchRequest {
+        query: Query::parse("alpha", Timestamp::now()).unwrap(),
+        mailbox: mailbox.map(|name| fixture.mailroom.mailbox(name).unwrap()),
+        is_permitted: Box::new(|mailbox| mailbox.as_str() == "ann"),
+        before: None,
+        limit: 1,
+    };
+    let first = fixture.search.find(&fixture.mailroom, request(None)).await.unwrap();
+    let rest = SearchRequest { before: first.next, ..request(None) };
+    let second = fixture.search.find(&fixture.mailroom, rest).await.unwrap();
+    assert_eq!((first.hits.len(), first.next.is_some()), (1, true));
+    assert_eq!((second.hits.len(), second.next), (1, None));
+    assert!(first.hits.iter().chain(&second.hits).all(|hit| hit.summary.mailbox.as_str() == "ann"));
+    assert_eq!(fixture.search.find(&fixture.mailroom, request(Some("bob"))).await.unwrap().hits, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn index_on_disk_is_continued_after_restart() {
+    let dir = TestDir::new();
+    let fixture = Fixture::in_directory(dir.path());
+    let first = fixture.deliver("ann", "alpha").await;
+    assert_eq!(fixture.find_ids("alpha").await, [first.id]);
+    fixture.shut_down();
+
+    // A message is stored while there is no search.
+    let store = DiskStore::open(dir.path(), disk::Settings::default()).unwrap();
+    let unindexed = Fixture::with_store(Arc::new(store), None);
+    let second = unindexed.deliver("bob", "alpha").await;
+    drop(unindexed);
+
+    let fixture = Fixture::in_directory(dir.path());
+    assert_eq!(fixture.find_ids("alpha").await, [second.id, first.id]);
+    fixture.shut_down();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn index_is_compared_with_the_store_after_a_crash() {
+    let dir = TestDir::new();
+    let fixture = Fixture::in_directory(dir.path());
+    let (gone, marked) = (fixture.deliver("ann", "alpha").await, fixture.deliver("ann", "alpha").await);
+    assert_eq!(fixture.find_ids("alpha").await, [marked.id, gone.id]);
+    fixture.search.shut_down(LONG, false);
+    drop(fixture);
+
+    // The index does not see these changes.
+    let store = DiskStore::open(dir.path(), disk::Settings::default()).unwrap();
+    let unindexed = Fixture::with_store(Arc::new(store), None);
+    assert!(unindexed.mailroom.remove(&gone.mailbox, gone.id).await.unwrap());
+    assert!(unindexed.mailroom.set_seen(&marked.mailbox, marked.id, true).await.unwrap());
+    let new = unindexed.deliver("bob", "alpha").await;
+    drop(unindexed);
+
+    let fixture = Fixture::in_directory(dir.path());
+    assert_eq!(fixture.find_ids("alpha").await, [new.id, marked.id]);
+    assert_eq!(fixture.find_ids("alpha is:seen").await, [marked.id]);
+    assert_eq!(fixture.search.counts().indexed, 2, "deleted messages are not in the index");
+    fixture.shut_down();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn searches_correct_wrong_index_entries() {
+    let dir = TestDir::new();
+    let fixture = Fixture::in_directory(dir.path());
+    let (gone, marked) = (fixture.deliver("ann", "alpha").await, fixture.deliver("ann", "alpha").await);
+    assert_eq!(fixture.find_ids("alpha").await, [marked.id, gone.id]);
+    fixture.shut_down();
+
+    // The index does not see these changes, and it is marked as complete.
+    let store = DiskStore::open(dir.path(), disk::Settings::default()).unwrap();
+    let unindexed = Fixture::with_store(Arc::new(store), None);
+    assert!(unindexed.mailroom.remove(&gone.mailbox, gone.id).await.unwrap());
+    assert!(unindexed.mailroom.set_seen(&marked.mailbox, marked.id, true).await.unwrap());
+    drop(unindexed);
+
+    let fixture = Fixture::in_directory(dir.path());
+    assert_eq!(fixture.find_ids("alpha is:unseen").await, []);
+    assert_eq!(fixture.find_ids("alpha is:seen").await, [marked.id]);
+    assert_eq!(fixture.search.counts().indexed, 1);
+    fixture.shut_down();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_index_is_rebuilt() {
+    let dir = TestDir::new();
+    let file = dir.path().join("search.db");
+    let fixture = Fixture::in_directory(dir.path());
+    let source = fixture.deliver("ann", "alpha").await;
+    assert_eq!(fixture.find_ids("alpha").await, [source.id]);
+    fixture.shut_down();
+    let original = fs::read(&file).unwrap();
+
+    let other_version = {
+        let mut bytes = original.clone();
+        bytes[60..64].copy_from_slice(&[0, 0, 0, 99]);
+        bytes
+    };
+    let with_hole = {
+        let mut bytes = original.clone();
+        bytes[4096..].fill(7);
+        bytes
+    };
+    let cases = [
+        ("garbage", b"no database at all, whatever it is called".repeat(200)),
+        ("empty", Vec::new()),
+        ("truncated", original[..original.len() / 2].to_vec()),
+        ("another version", other_version),
+        ("a hole", with_hole),
+    ];
+    for (case, bytes) in cases {
+        fs::write(&file, bytes).unwrap();
+        let fixture = Fixture::in_directory(dir.path());
+        let results = tokio::time::timeout(LONG, async {
+            loop {
+                let query = Query::parse("alpha", Timestamp::now()).unwrap();
+                let request =
+                    SearchRequest { query, mailbox: None, is_permitted: Box::new(|_| true), before: None, limit: 10 };
+                // A search that finds damage fails once.
+                if let Ok(results) = fixture.search.find(&fixture.mailroom, request).await
+                    && results.is_complete
+                    && !results.hits.is_empty()
+                {
+                    return results;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        });
+        let results = results.await.unwrap_or_else(|_| panic!("{case}: it was not rebuilt"));
+        assert_eq!(results.hits[0].summary.id, source.id, "{case}");
+        fixture.shut_down();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delete_index_removes_all_files() {
+    let dir = TestDir::new();
+    let fixture = Fixture::in_directory(dir.path());
+    fixture.deliver("ann", "alpha").await;
+    fixture.find("alpha").await;
+    fixture.shut_down();
+    assert!(dir.path().join("search.db").exists());
+    Search::delete_index(dir.path());
+    let remaining = fs::read_dir(dir.path())
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("search"));
+    assert_eq!(remaining.count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn index_follows_changes_of_other_nodes() {
+    let store = SharedStore::new(Limits::default());
+    let (near_store, far_store) = (store.node().await, store.node().await);
+    let (here, there) = (Fixture::shared_node(near_store.clone(), None), Fixture::shared_node(far_store, None));
+    let first = there.deliver("ann", "alpha").await;
+    assert_eq!(here.find_ids("alpha").await, [first.id]);
+    let second = there.deliver("bob", "alpha").await;
+    assert_eq!(here.find_ids("alpha").await, [second.id, first.id]);
+    there.mailroom.set_seen(&second.mailbox, second.id, true).await.unwrap();
+    there.mailroom.remove(&first.mailbox, first.id).await.unwrap();
+    let third = here.deliver("bob", "alpha").await;
+    assert_eq!(here.find_ids("alpha is:seen").await, [second.id]);
+    assert_eq!(here.find_ids("alpha is:unseen").await, [third.id]);
+    assert_eq!(here.search.counts().indexed, 2);
+
+    near_store.hold().await;
+    let late = there.deliver("bob", "alpha").await;
+    let results = here.find_once("alpha").await;
+    assert_eq!((results.hits.len(), results.is_complete), (2, false), "the result is reported as incomplete");
+    near_store.release().await;
+    assert_eq!(here.find_ids("alpha is:unseen").await, [late.id, third.id]);
+
+    near_store.hold().await;
+    let lost = there.deliver("bob", "alpha").await;
+    there.mailroom.remove(&late.mailbox, late.id).await.unwrap();
+    near_store.discard_held().await;
+    assert_eq!(here.find_ids("alpha is:unseen").await, [lost.id, third.id], "also after lost events");
+    assert_eq!(here.search.counts().indexed, 3);
+}
+
+/// An index file is complete after a clean shutdown, but other nodes delete messages meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn index_finds_changes_of_other_nodes_after_restart() {
+    let (dir, store) = (TestDir::new(), SharedStore::new(Limits::default()));
+    let there = Fixture::shared_node(store.node().await, None);
+    let here = Fixture::shared_node(store.node().await, Some(dir.path()));
+    let (gone, kept) = (there.deliver("ann", "alpha").await, there.deliver("ann", "alpha").await);
+    assert_eq!(here.find_ids("alpha").await, [kept.id, gone.id]);
+    here.shut_down();
+    there.mailroom.remove(&gone.mailbox, gone.id).await.unwrap();
+    there.mailroom.set_seen(&kept.mailbox, kept.id, true).await.unwrap();
+    let here = Fixture::shared_node(store.node().await, Some(dir.path()));
+    assert_eq!(here.find_ids("alpha").await, [kept.id]);
+    assert_eq!(here.find_ids("alpha is:seen").await, [kept.id]);
+    assert_eq!(here.search.counts().indexed, 1);
+    here.shut_down();
+}
