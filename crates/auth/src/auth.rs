@@ -1,6 +1,6 @@
-//! What all protocols share to check logins: the keeper, which has the users, the tokens and the throttle for failed logins,
-//! and the log of denials. It exists without users and tokens too: `smtp.credentials` and `pop3.credentials` are throttled by it.
-//! How credentials are requested, and what is answered, is each protocol's own.
+//! What all protocols share for logins: the authenticator and the log of denials. It exists without users and tokens
+//! too, because it also throttles `smtp.credentials` and `pop3.credentials`. How credentials are requested, and what is
+//! replied, is not here.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,41 +12,41 @@ use std::time::{Duration, Instant};
 
 use crate::{Authenticator, Client, Denied, Settings};
 
-/// The time in which one client is told of so often.
+/// The period of the log limit.
 const LOG_PERIOD: Duration = Duration::from_mins(1);
-/// How many lines of one client there are in that time; what is beyond is counted, and told with the next line or by the end
-/// of the time.
+/// The maximum number of log lines per client and period. Further denials are counted; the count is logged with the
+/// next line or at the end of the period.
 const MAX_LINES_PER_CLIENT: u32 = 20;
-/// How many clients are remembered; all others are as one.
+/// The maximum number of clients that are counted separately. All others are counted together.
 const MAX_CLIENTS: usize = 4096;
-/// How many clients are told of by themselves at a time when it comes to what was left out.
+/// The maximum number of clients that get a separate summary line per period.
 const MAX_REPORTED_CLIENTS: usize = 20;
-/// The longest description of what was asked, in characters.
+/// The maximum length of the logged request in characters.
 const MAX_REQUEST_CHARS: usize = 200;
 
-/// The keeper, and the log of denials.
+/// The authenticator and the log of denials.
 pub struct AuthService {
     /// Checks logins.
     pub authenticator: Authenticator,
     log_counts: Mutex<HashMap<LogKey, LogCount>>,
 }
 
-/// Whom lines are counted by.
+/// The key that log lines are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum LogKey {
     Client(Client),
-    /// All who came when there were too many to be remembered.
+    /// All clients above the limit of separately counted ones.
     Others,
 }
 
-/// Its files hold secrets, so only that it is there is shown.
+/// The files contain secrets, so nothing of the content is shown.
 impl fmt::Debug for AuthService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Locks").finish_non_exhaustive()
+        f.debug_struct("AuthService").finish_non_exhaustive()
     }
 }
 
-/// What was told of a client.
+/// The log lines of a client in the current period.
 struct LogCount {
     since: Instant,
     lines: u32,
@@ -54,33 +54,33 @@ struct LogCount {
 }
 
 impl AuthService {
-    /// Reads the files of users and tokens. The error is a sentence for the operator.
+    /// Loads the user and token files. The error is a sentence for the operator.
     pub fn open(settings: Settings) -> Result<Arc<Self>, String> {
         Ok(Arc::new(Self { authenticator: Authenticator::open(settings)?, log_counts: Mutex::default() }))
     }
 
-    /// Whether users or tokens are configured, so that anonymous requests are refused.
+    /// Returns true if users or tokens are configured, so that anonymous requests are refused.
     pub fn is_enabled(&self) -> bool {
         self.authenticator.has_accounts()
     }
 
-    /// Logs a denial, unless there are too many of the same client.
-    pub fn log_denial(&self, protocol: &str, ip: Option<IpAddr>, asked: &dyn Display, denied: &Denied) {
-        let Some(untold) = self.count_line(ip.into(), Instant::now()) else { return };
+    /// Logs a denial, unless the client has reached the limit of lines.
+    pub fn log_denial(&self, protocol: &str, ip: Option<IpAddr>, request: &dyn Display, denied: &Denied) {
+        let Some(suppressed) = self.count_line(ip.into(), Instant::now()) else { return };
         let client: &dyn Display = ip.as_ref().map_or(&"unix", |ip| ip);
-        let asked: String = asked.to_string().chars().take(MAX_REQUEST_CHARS).collect();
+        let request: String = request.to_string().chars().take(MAX_REQUEST_CHARS).collect();
         tracing::warn!(
             protocol,
             %client,
-            asked,
+            asked = request,
             why = denied.reason.as_str(),
             user = denied.name.as_deref(),
-            untold = (untold > 0).then_some(untold),
+            suppressed = (suppressed > 0).then_some(suppressed),
             "denied"
         );
     }
 
-    /// Tells in time of what was left out, for as long as the server runs.
+    /// Logs the counts of suppressed denials once per period, as long as the server runs.
     pub async fn log_suppressed_periodically(&self) {
         loop {
             tokio::time::sleep(LOG_PERIOD).await;
@@ -88,47 +88,49 @@ impl AuthService {
         }
     }
 
-    /// Tells of the denials that had no line and have not been told of since.
+    /// Logs how many denials were suppressed since the last log line of each client.
     pub fn log_suppressed(&self) {
-        let mut left_out = self.take_suppressed(Instant::now());
-        left_out.sort_by_key(|(who, untold)| (matches!(who, LogKey::Others), Reverse(*untold)));
-        let ones = left_out.iter().take_while(|(who, _)| *who != LogKey::Others).take(MAX_REPORTED_CLIENTS).count();
-        let others: u64 = left_out.split_off(ones).iter().map(|(_, untold)| untold).sum();
-        for (who, untold) in left_out {
-            if let LogKey::Client(client) = who {
-                tracing::warn!(%client, untold, "denials left out");
+        let mut counts = self.take_suppressed(Instant::now());
+        counts.sort_by_key(|(key, suppressed)| (matches!(key, LogKey::Others), Reverse(*suppressed)));
+        let separate = counts.iter().take_while(|(key, _)| *key != LogKey::Others).take(MAX_REPORTED_CLIENTS).count();
+        let rest: u64 = counts.split_off(separate).iter().map(|(_, suppressed)| suppressed).sum();
+        for (key, suppressed) in counts {
+            if let LogKey::Client(client) = key {
+                tracing::warn!(%client, suppressed, "denials not logged");
             }
         }
-        if others > 0 {
-            tracing::warn!(untold = others, "denials left out of further clients");
+        if rest > 0 {
+            tracing::warn!(suppressed = rest, "denials of other clients not logged");
         }
     }
 
-    /// Whether there may be one more line about a client and, if so, how many there were not since the last one.
+    /// Counts a denial. Returns `None` if it must not be logged, otherwise the number of denials suppressed since the
+    /// last line.
     fn count_line(&self, client: Client, now: Instant) -> Option<u64> {
-        let mut all = self.log_counts();
-        let one = LogKey::Client(client);
-        let who = if all.len() >= MAX_CLIENTS && !all.contains_key(&one) { LogKey::Others } else { one };
-        let told = all.entry(who).or_insert(LogCount { since: now, lines: 0, suppressed: 0 });
-        if told.is_expired(now) {
-            (told.since, told.lines) = (now, 0);
+        let mut counts = self.log_counts();
+        let client_key = LogKey::Client(client);
+        let key =
+            if counts.len() >= MAX_CLIENTS && !counts.contains_key(&client_key) { LogKey::Others } else { client_key };
+        let count = counts.entry(key).or_insert(LogCount { since: now, lines: 0, suppressed: 0 });
+        if count.is_expired(now) {
+            (count.since, count.lines) = (now, 0);
         }
-        if told.lines >= MAX_LINES_PER_CLIENT {
-            told.suppressed += 1;
+        if count.lines >= MAX_LINES_PER_CLIENT {
+            count.suppressed += 1;
             return None;
         }
-        told.lines += 1;
-        // What was left out of many stands in no line of one of them.
-        Some(if who == LogKey::Others { 0 } else { mem::take(&mut told.suppressed) })
+        count.lines += 1;
+        // The count of all other clients belongs to none of their lines.
+        Some(if key == LogKey::Others { 0 } else { mem::take(&mut count.suppressed) })
     }
 
-    /// How many lines there were not, and of whom. Those of whom there was none for a while are forgotten.
+    /// Returns the counts of suppressed denials and resets them. Forgets clients without denials in the current period.
     fn take_suppressed(&self, now: Instant) -> Vec<(LogKey, u64)> {
-        let mut all = self.log_counts();
-        let untold = all.iter_mut().map(|(who, told)| (*who, mem::take(&mut told.suppressed)));
-        let left_out = untold.filter(|(_, untold)| *untold > 0).collect();
-        all.retain(|_, told| !told.is_expired(now));
-        left_out
+        let mut counts = self.log_counts();
+        let suppressed = counts.iter_mut().map(|(key, count)| (*key, mem::take(&mut count.suppressed)));
+        let reported = suppressed.filter(|(_, suppressed)| *suppressed > 0).collect();
+        counts.retain(|_, count| !count.is_expired(now));
+        reported
     }
 
     fn log_counts(&self) -> MutexGuard<'_, HashMap<LogKey, LogCount>> {
@@ -148,42 +150,42 @@ mod tests {
 
     use super::*;
 
-    fn locks() -> Arc<AuthService> {
+    fn auth() -> Arc<AuthService> {
         let tokens = Some(PathBuf::from("/nonexistent/tokens.toml"));
         AuthService::open(Settings { tokens, ..Settings::default() }).unwrap()
     }
 
     #[test]
-    fn what_was_left_out_is_told_once_whoever_it_was() {
-        let (locks, now) = (locks(), Instant::now());
+    fn suppressed_denials_are_reported_once() {
+        let (auth, now) = (auth(), Instant::now());
         let client =
             |number: usize| Client::from(Some(std::net::Ipv4Addr::from_bits(u32::try_from(number).unwrap()).into()));
-        let burst = |number| (0..30).filter(|_| locks.count_line(client(number), now).is_some()).count();
+        let burst = |number| (0..30).filter(|_| auth.count_line(client(number), now).is_some()).count();
         assert_eq!(burst(0), 20);
-        assert_eq!(locks.take_suppressed(now), [(LogKey::Client(client(0)), 10)]);
-        assert_eq!(locks.take_suppressed(now), []);
+        assert_eq!(auth.take_suppressed(now), [(LogKey::Client(client(0)), 10)]);
+        assert_eq!(auth.take_suppressed(now), []);
         for number in 0..MAX_CLIENTS {
-            locks.count_line(client(number), now);
+            auth.count_line(client(number), now);
         }
         assert_eq!((burst(MAX_CLIENTS), burst(MAX_CLIENTS + 1)), (20, 0));
-        let mut left_out = locks.take_suppressed(now);
-        left_out.sort_by_key(|(_, untold)| *untold);
-        assert_eq!(left_out, [(LogKey::Client(client(0)), 1), (LogKey::Others, 40)]);
-        // There is room again, and nobody is among the others.
-        assert_eq!(locks.take_suppressed(now + LOG_PERIOD), []);
-        assert!(locks.log_counts().is_empty());
+        let mut counts = auth.take_suppressed(now);
+        counts.sort_by_key(|(_, suppressed)| *suppressed);
+        assert_eq!(counts, [(LogKey::Client(client(0)), 1), (LogKey::Others, 40)]);
+        // There is room again, so no client is counted with the others.
+        assert_eq!(auth.take_suppressed(now + LOG_PERIOD), []);
+        assert!(auth.log_counts().is_empty());
     }
 
     #[test]
-    fn the_log_is_not_filled_by_one_client() {
-        let locks = locks();
-        let (one, other) = (Client::from(None), Client::from(Some([192, 0, 2, 1].into())));
+    fn log_lines_per_client_are_limited() {
+        let auth = auth();
+        let (unix, other) = (Client::from(None), Client::from(Some([192, 0, 2, 1].into())));
         let now = Instant::now();
-        let lines: Vec<_> = (0..100).map(|_| locks.count_line(one, now)).collect();
+        let lines: Vec<_> = (0..100).map(|_| auth.count_line(unix, now)).collect();
         assert_eq!(lines.iter().filter(|line| line.is_some()).count(), MAX_LINES_PER_CLIENT as usize);
-        assert_eq!(locks.count_line(other, now), Some(0));
-        assert_eq!(locks.count_line(one, now + LOG_PERIOD), Some(80));
-        assert_eq!(locks.count_line(one, now + LOG_PERIOD), Some(0));
-        assert!(locks.is_enabled() && !AuthService::open(Settings::default()).unwrap().is_enabled());
+        assert_eq!(auth.count_line(other, now), Some(0));
+        assert_eq!(auth.count_line(unix, now + LOG_PERIOD), Some(80));
+        assert_eq!(auth.count_line(unix, now + LOG_PERIOD), Some(0));
+        assert!(auth.is_enabled() && !AuthService::open(Settings::default()).unwrap().is_enabled());
     }
 }

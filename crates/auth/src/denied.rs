@@ -1,37 +1,38 @@
-//! Why somebody is not let in, or not allowed something.
+//! Why access was denied, and to whom.
 
 use std::sync::Arc;
 
-/// A denial: why, and whom it concerns.
+/// A denial of access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
-    /// Why.
+    /// The reason.
     pub reason: DenialReason,
-    /// The user or the token, when there is one of that name. A name that nobody has may be a password in the wrong field.
+    /// The name of the user or token, if it exists. An unknown name is not included: it may be a password in the wrong
+    /// field.
     pub name: Option<Arc<str>>,
 }
 
-/// Why something is denied.
+/// The reason of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DenialReason {
-    /// Nothing was said about who asks.
+    /// The client sent no credentials.
     NoCredentials,
-    /// There is no such user, or it has another password.
+    /// The user does not exist or has another password.
     WrongPassword,
-    /// There is no such token.
+    /// The token does not exist.
     UnknownToken,
-    /// The token, or the login, was good for some time only.
+    /// The token or the login session has expired.
     Expired,
-    /// Too many wait for the answer to a login already, because others before it have failed.
+    /// Too many logins are waiting, because earlier ones have failed.
     TooMany,
-    /// Things of this kind are not allowed to them.
+    /// The scope is not granted.
     Scope,
-    /// The mailbox is none of theirs.
+    /// The mailbox is not granted.
     Mailbox,
 }
 
 impl DenialReason {
-    /// All there are.
+    /// All reasons.
     pub const ALL: [Self; 7] = [
         Self::NoCredentials,
         Self::WrongPassword,
@@ -42,7 +43,7 @@ impl DenialReason {
         Self::Mailbox,
     ];
 
-    /// The words for it in the log.
+    /// Returns the reason as it appears in the log.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoCredentials => "no credentials",
@@ -57,14 +58,14 @@ impl DenialReason {
 }
 
 impl Denied {
-    /// A denial of somebody who has this name, where that is known.
-    pub fn new(holder: Option<&str>, reason: DenialReason) -> Self {
-        Self { reason, name: holder.map(Into::into) }
+    /// Creates a denial for the user or token of this name, if it is known.
+    pub fn new(name: Option<&str>, reason: DenialReason) -> Self {
+        Self { reason, name: name.map(Into::into) }
     }
 }
 
 impl From<DenialReason> for Denied {
-    /// A denial of nobody in particular.
+    /// Creates a denial without a name.
     fn from(reason: DenialReason) -> Self {
         Self { reason, name: None }
     }

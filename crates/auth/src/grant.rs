@@ -1,4 +1,4 @@
-//! What somebody is allowed: how much, and in which mailboxes. Who that is was found out before.
+//! Grants: what an authenticated client may do, and in which mailboxes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,22 +7,22 @@ use std::sync::Arc;
 use restante_mail::naming::MailboxName;
 use restante_mail::patterns::Patterns;
 
-/// A kind of thing that one can be allowed.
+/// A kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// To read and search mail, to wait for it, and to listen to what happens.
+    /// Read and search messages, wait for them, and subscribe to events.
     Read,
-    /// To add, mark and delete mail.
+    /// Add, mark and delete messages.
     Write,
-    /// To see what concerns all mailboxes: sessions, metrics, the state of the server.
+    /// See data about all mailboxes: sessions, metrics, the state of the server.
     Admin,
 }
 
 impl Scope {
-    /// All there are.
+    /// All scopes.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Admin];
 
-    /// The word for it in settings, files and answers.
+    /// Returns the name of the scope in settings, files and responses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -46,20 +46,20 @@ impl FromStr for Scope {
     }
 }
 
-/// Some of the scopes; none of them includes another.
+/// A set of scopes. No scope includes another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// All there are.
+    /// All scopes.
     pub const ALL: Self = Self(0b111);
 
-    /// Whether this one is among them.
+    /// Returns true if the set contains this scope.
     pub fn contains(self, scope: Scope) -> bool {
         self.0 & bit(scope) != 0
     }
 
-    /// Those that are among them.
+    /// Returns the scopes in the set.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.into_iter().filter(move |&scope| self.contains(scope))
     }
@@ -75,55 +75,56 @@ const fn bit(scope: Scope) -> u8 {
     1 << scope as u8
 }
 
-/// What somebody is allowed. Cheap to clone.
+/// What a client may do. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Grant {
     name: Option<Arc<str>>,
     scopes: Scopes,
-    /// None means all mailboxes.
+    /// `None` means all mailboxes.
     mailboxes: Option<Arc<Patterns>>,
 }
 
 impl Grant {
-    /// What everybody is allowed where nobody has to say who they are.
+    /// The grant of every client if no authentication is configured.
     pub const EVERYTHING: Self = Self { name: None, scopes: Scopes::ALL, mailboxes: None };
 
-    /// What somebody, known by this name, is allowed in the mailboxes that match these patterns, or in all of them.
-    pub fn new(holder: &str, scopes: Scopes, mailboxes: Option<Patterns>) -> Self {
-        Self { name: Some(holder.into()), scopes, mailboxes: mailboxes.map(Arc::new) }
+    /// Creates the grant of the user or token of this name, for the mailboxes that match these patterns, or for all.
+    pub fn new(name: &str, scopes: Scopes, mailboxes: Option<Patterns>) -> Self {
+        Self { name: Some(name.into()), scopes, mailboxes: mailboxes.map(Arc::new) }
     }
 
-    /// Who has it, where somebody had to say so.
+    /// Returns the name of the user or token; `None` if no authentication is configured.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Whether something of this kind is allowed in this mailbox.
+    /// Returns true if this scope is granted in this mailbox.
     pub fn allows(&self, scope: Scope, mailbox: &MailboxName) -> bool {
         self.scopes.contains(scope) && self.covers(mailbox)
     }
 
-    /// Whether something of this kind is allowed in all mailboxes.
+    /// Returns true if this scope is granted in all mailboxes.
     pub fn allows_everywhere(&self, scope: Scope) -> bool {
         self.scopes.contains(scope) && self.mailboxes.is_none()
     }
 
-    /// Whether something of this kind is allowed at all.
+    /// Returns true if this scope is granted in at least one mailbox.
     pub fn allows_somewhere(&self, scope: Scope) -> bool {
         self.scopes.contains(scope)
     }
 
-    /// Whether this is about all mailboxes.
+    /// Returns true if the grant covers all mailboxes.
     pub fn covers_all_mailboxes(&self) -> bool {
         self.mailboxes.is_none()
     }
 
-    /// What the names of the mailboxes begin with that this is about. Sorted; none begins with another one.
+    /// Returns prefixes that together cover the names of all granted mailboxes. They are sorted, and none is a prefix
+    /// of another one.
     pub fn prefixes(&self) -> Vec<String> {
         self.mailboxes.as_ref().map_or_else(|| vec![String::new()], |patterns| patterns.prefixes())
     }
 
-    /// Whether the mailbox is one of those that this is about.
+    /// Returns true if the grant covers this mailbox.
     pub fn covers(&self, mailbox: &MailboxName) -> bool {
         self.mailboxes.as_ref().is_none_or(|patterns| patterns.matches(mailbox.as_str()))
     }
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_allowed_where() {
+    fn allows_granted_scopes_in_granted_mailboxes() {
         let patterns = || Some(Patterns::from_iter(["ci-*", "ann"]));
         let reader = Grant::new("ci", Scopes::from_iter([Scope::Read]), patterns());
         let writer = Grant::new("ci", Scopes::from_iter([Scope::Read, Scope::Write]), None);
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_by_name() {
+    fn parses_scope_names() {
         for scope in Scope::ALL {
             assert_eq!(scope.to_string().parse(), Ok(scope));
             assert!(Scopes::ALL.contains(scope) && !Scopes::default().contains(scope));

@@ -1,5 +1,5 @@
-//! Hashes of passwords: reading them, checking a password against one, and making a new one. The first and the last are
-//! quick or rare; checking takes a noticeable part of a second and, with Argon2, much memory.
+//! Password hashes: parsing, verifying and generating them. Verifying takes a noticeable part of a second and, with
+//! Argon2, much memory.
 
 use std::str::FromStr as _;
 
@@ -8,16 +8,16 @@ use argon2::{ARGON2I_IDENT, ARGON2ID_IDENT, Argon2, Params};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand;
 
-/// The most memory that checking one password may take, in KiB.
+/// The maximum memory for verifying one password, in KiB.
 const MAX_MEMORY_KIB: u32 = 256 * 1024;
-/// The most passes over it.
+/// The maximum number of passes over the memory.
 const MAX_PASSES: u32 = 32;
-/// The most threads that a hash may ask for; they run one behind the other here.
+/// The maximum number of lanes of a hash. They are computed one after another.
 const MAX_LANES: u32 = 16;
-/// The most rounds of bcrypt, as a power of two: some seconds.
+/// The maximum cost of bcrypt, the binary logarithm of the number of rounds. The maximum takes some seconds.
 const MAX_BCRYPT_COST: u32 = 16;
 
-/// A hash that a password can be checked against.
+/// A hash that a password can be verified against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PasswordHash {
     text: Box<str>,
@@ -31,17 +31,17 @@ enum Algorithm {
 }
 
 impl PasswordHash {
-    /// Reads a hash. The error says what is wrong with it, and shows none of it.
+    /// Parses a hash. The error says what is wrong with it and does not contain any part of it.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let kind = match text.split('$').nth(1) {
             Some("argon2id" | "argon2i") => check_argon2(text).map(|()| Algorithm::Argon2)?,
             Some("2y" | "2b" | "2a") => check_bcrypt(text).map(|()| Algorithm::Bcrypt)?,
-            _ => return Err("the hash must be of the kind $argon2id$, $argon2i$, $2y$, $2b$ or $2a$"),
+            _ => return Err("the hash must begin with $argon2id$, $argon2i$, $2y$, $2b$ or $2a$"),
         };
         Ok(Self { text: text.into(), algorithm: kind })
     }
 
-    /// A new hash of this password, by Argon2id.
+    /// Generates an Argon2id hash of a password, with a random salt.
     pub(crate) fn generate(password: &str) -> Result<String, Unspecified> {
         let mut salt = [0; Salt::RECOMMENDED_LENGTH];
         rand::fill(&mut salt)?;
@@ -50,17 +50,17 @@ impl PasswordHash {
         Ok(hash.to_string())
     }
 
-    /// Whether it is this password's. This takes its time.
+    /// Returns true if the password matches. This is slow.
     pub(crate) fn verify(&self, password: &str) -> bool {
         match self.algorithm {
             Algorithm::Argon2 => Phc::new(&self.text)
                 .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()),
-            // What lies behind 72 bytes never counts, here as everywhere.
+            // Like other implementations, bcrypt ignores everything after 72 bytes.
             Algorithm::Bcrypt => bcrypt::verify(password, &self.text).unwrap_or(false),
         }
     }
 
-    /// The hash as it is written.
+    /// Returns the hash as text.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
@@ -74,7 +74,7 @@ fn check_argon2(text: &str) -> Result<(), &'static str> {
         return Err(MALFORMED);
     }
     if params.m_cost() > MAX_MEMORY_KIB || params.t_cost() > MAX_PASSES || params.p_cost() > MAX_LANES {
-        return Err("the Argon2 hash asks for more than 256 MiB, 32 passes or 16 lanes");
+        return Err("the Argon2 hash needs more than 256 MiB, 32 passes or 16 lanes");
     }
     Ok(())
 }
@@ -91,11 +91,11 @@ fn check_bcrypt(text: &str) -> Result<(), &'static str> {
 mod tests {
     use super::*;
 
-    /// Of "secret", made by crypt(3).
+    /// A hash of "secret", made by crypt(3).
     const FOREIGN: &str = "$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a";
 
     #[test]
-    fn a_hash_is_of_one_password_only() {
+    fn verifies_only_the_right_password() {
         let text = PasswordHash::generate("secret").unwrap();
         assert!(text.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{text}");
         assert_ne!(text, PasswordHash::generate("secret").unwrap());
@@ -112,15 +112,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn rejects_invalid_and_expensive_hashes() {
         let huge = "$argon2id$v=19$m=4194304,t=1,p=1$c29tZXNhbHQ$IMit9qkFULCMA/ViizL57cnTLOa5DiVM9eMwpAvPwr4";
         let costly = "$2y$17$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy";
         let table = [
-            ("", "must be of the kind"),
-            ("secret", "must be of the kind"),
-            ("{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=", "must be of the kind"),
-            ("$apr1$salt$hash", "must be of the kind"),
-            ("$argon2d$v=19$m=64,t=1,p=1$c29tZXNhbHQ$IMit9qkFULCMA", "must be of the kind"),
+            ("", "must begin with"),
+            ("secret", "must begin with"),
+            ("{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=", "must begin with"),
+            ("$apr1$salt$hash", "must begin with"),
+            ("$argon2d$v=19$m=64,t=1,p=1$c29tZXNhbHQ$IMit9qkFULCMA", "must begin with"),
             ("$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$", "malformed"),
             ("$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ", "malformed"),
             ("$2y$04$", "malformed"),

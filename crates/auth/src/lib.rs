@@ -1,9 +1,9 @@
-//! Who may do what: users and tokens, and what they are allowed. How a protocol asks for credentials, and what it answers
-//! when they are wrong, is its own business.
+//! Authentication and authorization: users, tokens and their grants. How a protocol requests credentials, and how it
+//! replies if they are wrong, is in the crates of the protocols.
 //!
-//! [`Keeper`] checks all logins. `users` and `tokens` are the two files, each `watched` for changes; `memory` remembers recent
-//! successful logins, `login_throttle` delays logins after failed ones, and `session` is the cookie of a login by the web page.
-//! [`tokens`] and [`users`] are also what the commands use that change the files, by way of `replace`.
+//! [`Authenticator`] checks all logins. The files of `users` and `tokens` are `reloading_file`s. `verified_cache`
+//! caches successful logins, `login_throttle` delays logins after failures, and `session` creates the cookies of the
+//! web interface. The commands that change the files use [`tokens`] and [`users`], and through them `replace`.
 
 mod auth;
 mod authenticator;

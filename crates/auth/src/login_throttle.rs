@@ -1,10 +1,10 @@
-//! Slows down guessing: after a failed login the next attempt waits, longer every time. Failures are counted by client and by
-//! user name, so that neither one client that tries many names nor many clients that try one name get on quickly. Failures are
-//! forgotten with time; the table is bounded.
+//! Slows down password guessing: after a failed login the next attempt is delayed, longer every time. Failures are
+//! counted by client and by user name, so that neither one client that tries many names nor many clients that try one
+//! name are fast. Failures are forgotten with time, and the table is bounded.
 //!
-//! The attempts of one client for one name take turns: each sees the failures of all before it, so guesses on many connections
-//! are no faster than on one. Attempts of other clients, or for other names, do not wait for them: a program with an old password
-//! must not lock out the other programs on its machine.
+//! Attempts of one client for one name run one after another. Each sees the failures of all before it, so guesses on
+//! many connections are no faster than on one. Attempts of other clients, or for other names, do not wait for them: a
+//! program with an old password must not lock out the other programs on its machine.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,21 +17,21 @@ use crate::client::Client;
 
 /// The delay after one failure; every further one doubles it.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
-/// The longest delay.
+/// The maximum delay.
 const MAX_DELAY: Duration = Duration::from_secs(10);
-/// How long it takes until one failure is forgotten.
+/// The time after which one failure is forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(30);
-/// The highest number of failures that is counted.
+/// The maximum number of failures that is counted.
 const MAX_FAILURES: u32 = 12;
-/// How many clients and names are remembered.
+/// The maximum number of clients and names in the table.
 const MAX_SUBJECTS: usize = 10_000;
-/// How many attempts may be under way at the same time, in all and of one client, for one that has failures.
+/// The maximum number of concurrent attempts of clients with failures, in total and per client.
 const MAX_WAITING: usize = 128;
 const MAX_WAITING_PER_CLIENT: usize = 8;
-/// The same for one that has none. Attackers must not fill the places of others.
+/// The same limits for clients without failures, so that attackers cannot use up their slots.
 const MAX_WAITING_WITHOUT_FAILURES: usize = 1024;
 const MAX_WAITING_PER_CLIENT_WITHOUT_FAILURES: usize = 64;
-/// How long an attempt waits for its turn. Clients would not wait much longer.
+/// The maximum time that an attempt waits in its queue. Clients would not wait much longer.
 const MAX_WAIT: Duration = Duration::from_secs(25);
 
 /// What failures are counted by.
@@ -39,10 +39,10 @@ const MAX_WAIT: Duration = Duration::from_secs(25);
 pub(crate) enum Subject {
     /// A client that tries passwords.
     PasswordClient(Client),
-    /// A client that tries tokens. A token cannot be guessed, so this is most likely a program with an old one. Logins with
-    /// passwords from the same address are not slowed down by it.
+    /// A client that tries tokens. A token cannot be guessed, so this is most likely a program with an old one. It does
+    /// not delay logins with passwords from the same address.
     TokenClient(Client),
-    /// A user name, whether there is such a user or not.
+    /// A user name, whether the user exists or not.
     Name(Box<str>),
 }
 
@@ -61,7 +61,7 @@ struct State {
 /// The client and the name.
 type QueueKey = (Subject, Option<Subject>);
 
-/// The attempts of one client for one name that are under way.
+/// The running attempts of one client for one name.
 struct Queue {
     waiting: usize,
     semaphore: Arc<Semaphore>,
@@ -73,53 +73,54 @@ struct Failures {
     since: Instant,
 }
 
-/// Too many attempts wait already.
+/// Too many attempts are waiting.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooManyAttempts;
 
-/// One attempt to log in. Once the password may have been compared, it counts as failed when it is dropped, unless it is reported
-/// as succeeded. An attempt that is given up while it waits does not count: nothing was learned by it.
+/// One login attempt. Once the password may have been compared, the attempt counts as failed when it is dropped, unless
+/// it was reported as successful. An attempt that is dropped while it waits does not count: nothing was learned by it.
 pub(crate) struct Attempt {
     throttle: Arc<LoginThrottle>,
     key: QueueKey,
     is_compared: bool,
     has_succeeded: bool,
-    /// Released after the outcome is recorded, so that the next attempt of the client sees it.
+    /// Released after the result is recorded, so that the next attempt of the client sees it.
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl LoginThrottle {
-    /// Waits until a password may be tried. Returns `None` if `is_right` has been called already and returned true.
+    /// Waits until a password may be tried. Returns `None` if `is_correct` was already called and returned true.
     ///
-    /// If there is nothing to wait for, `is_right` is called at once, under the lock of the throttle: it must be quick. So correct
-    /// logins of a client without failures never queue. It returns `None` if there is nothing that can be compared quickly.
+    /// If there is nothing to wait for, `is_correct` is called at once, under the lock of the throttle, so it must be
+    /// quick. Correct logins of a client without failures therefore never queue. `is_correct` returns `None` if there
+    /// is nothing that can be compared quickly.
     pub(crate) async fn begin_password_attempt(
         self: &Arc<Self>,
         client: Client,
         name: &str,
-        is_right: impl FnOnce() -> Option<bool>,
+        is_correct: impl FnOnce() -> Option<bool>,
     ) -> Result<Option<Attempt>, TooManyAttempts> {
-        self.begin_attempt(Subject::PasswordClient(client), Some(Subject::Name(name.into())), is_right).await
+        self.begin_attempt(Subject::PasswordClient(client), Some(Subject::Name(name.into())), is_correct).await
     }
 
-    /// Waits until a token may be tried. Otherwise like [`LoginThrottle::password`].
+    /// Waits until a token may be tried. Otherwise like [`LoginThrottle::begin_password_attempt`].
     pub(crate) async fn begin_token_attempt(
         self: &Arc<Self>,
         client: Client,
-        is_right: impl FnOnce() -> Option<bool>,
+        is_correct: impl FnOnce() -> Option<bool>,
     ) -> Result<Option<Attempt>, TooManyAttempts> {
-        self.begin_attempt(Subject::TokenClient(client), None, is_right).await
+        self.begin_attempt(Subject::TokenClient(client), None, is_correct).await
     }
 
     async fn begin_attempt(
         self: &Arc<Self>,
         client: Subject,
         name: Option<Subject>,
-        is_right: impl FnOnce() -> Option<bool>,
+        is_correct: impl FnOnce() -> Option<bool>,
     ) -> Result<Option<Attempt>, TooManyAttempts> {
-        let Some((mut attempt, turn)) = self.enter(client, name, is_right)? else { return Ok(None) };
+        let Some((mut attempt, semaphore)) = self.enter(client, name, is_correct)? else { return Ok(None) };
         // The semaphore is never closed.
-        attempt.permit = timeout(MAX_WAIT, turn.acquire_owned()).await.map_err(|_| TooManyAttempts)?.ok();
+        attempt.permit = timeout(MAX_WAIT, semaphore.acquire_owned()).await.map_err(|_| TooManyAttempts)?.ok();
         let delay = delay(self.state().failures(attempt.subjects(), Instant::now()));
         if !delay.is_zero() {
             sleep(delay).await;
@@ -128,37 +129,37 @@ impl LoginThrottle {
         Ok(Some(attempt))
     }
 
-    /// Tries what can be tried at once, and otherwise joins the queue, without a gap between the two.
+    /// Compares at once if possible, and otherwise joins the queue, atomically.
     fn enter(
         self: &Arc<Self>,
         client: Subject,
         name: Option<Subject>,
-        is_right: impl FnOnce() -> Option<bool>,
+        is_correct: impl FnOnce() -> Option<bool>,
     ) -> Result<Option<(Attempt, Arc<Semaphore>)>, TooManyAttempts> {
         let (mut state, now) = (self.state(), Instant::now());
         let key = (client, name);
         let failures = state.failures(subjects(&key), now);
-        let is_free = failures == 0 && !state.queues.contains_key(&key);
-        let compared = if is_free { is_right() } else { None };
-        if compared == Some(true) {
+        let can_compare_now = failures == 0 && !state.queues.contains_key(&key);
+        let comparison = if can_compare_now { is_correct() } else { None };
+        if comparison == Some(true) {
             return Ok(None);
         }
         if state.is_full(&key, failures) {
-            if compared.is_some() {
-                // It was wrong, and there is no attempt to report that.
+            if comparison.is_some() {
+                // The guess was wrong, and there is no attempt that reports it.
                 subjects(&key).for_each(|subject| state.record_failure(subject, now));
             }
             return Err(TooManyAttempts);
         }
-        let turn = state.join(&key);
+        let semaphore = state.join(&key);
         let attempt = Attempt {
             throttle: self.clone(),
             key,
-            is_compared: compared.is_some(),
+            is_compared: comparison.is_some(),
             has_succeeded: false,
             permit: None,
         };
-        Ok(Some((attempt, turn)))
+        Ok(Some((attempt, semaphore)))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -193,22 +194,22 @@ impl Drop for Attempt {
 }
 
 impl State {
-    /// The failures that delay an attempt: those of the subject that has the most.
+    /// Returns the number of failures that delays an attempt: the highest of its subjects.
     fn failures<'a>(&self, subjects: impl Iterator<Item = &'a Subject>, now: Instant) -> u32 {
         let failures = subjects.filter_map(|subject| self.failures.get(subject));
         failures.map(|failures| failures.remaining(now)).max().unwrap_or_default()
     }
 
-    /// Whether there is no place for one more attempt, or it would wait too long if all before it failed.
+    /// Returns true if there is no slot for one more attempt, or if it would wait too long if all before it failed.
     fn is_full(&self, key: &QueueKey, failures: u32) -> bool {
-        let of_client = self.waiting_per_client.get(&key.0).copied().unwrap_or_default();
+        let waiting_of_client = self.waiting_per_client.get(&key.0).copied().unwrap_or_default();
         if failures == 0 {
             return self.total_waiting >= MAX_WAITING_WITHOUT_FAILURES
-                || of_client >= MAX_WAITING_PER_CLIENT_WITHOUT_FAILURES;
+                || waiting_of_client >= MAX_WAITING_PER_CLIENT_WITHOUT_FAILURES;
         }
-        let before = self.queues.get(key).map_or(0, |queue| queue.waiting);
-        let wait: Duration = (failures..).map(delay).take(before + 1).sum();
-        self.total_waiting >= MAX_WAITING || of_client >= MAX_WAITING_PER_CLIENT || wait > MAX_WAIT
+        let waiting_before = self.queues.get(key).map_or(0, |queue| queue.waiting);
+        let wait: Duration = (failures..).map(delay).take(waiting_before + 1).sum();
+        self.total_waiting >= MAX_WAITING || waiting_of_client >= MAX_WAITING_PER_CLIENT || wait > MAX_WAIT
     }
 
     fn join(&mut self, key: &QueueKey) -> Arc<Semaphore> {
@@ -222,9 +223,9 @@ impl State {
 
     fn leave(&mut self, key: &QueueKey) {
         self.total_waiting -= 1;
-        if let Some(of_client) = self.waiting_per_client.get_mut(&key.0) {
-            *of_client -= 1;
-            if *of_client == 0 {
+        if let Some(waiting_of_client) = self.waiting_per_client.get_mut(&key.0) {
+            *waiting_of_client -= 1;
+            if *waiting_of_client == 0 {
                 self.waiting_per_client.remove(&key.0);
             }
         }
@@ -237,22 +238,22 @@ impl State {
     }
 
     fn record_failure(&mut self, subject: &Subject, now: Instant) {
-        let all = &mut self.failures;
-        if all.len() >= MAX_SUBJECTS && !all.contains_key(subject) {
-            all.retain(|_, failures| failures.remaining(now) > 0);
-            // A client with that many addresses or names has all others forgotten, and each of them costs it one failure.
-            if all.len() >= MAX_SUBJECTS {
-                all.clear();
+        let table = &mut self.failures;
+        if table.len() >= MAX_SUBJECTS && !table.contains_key(subject) {
+            table.retain(|_, failures| failures.remaining(now) > 0);
+            // A client with that many addresses or names can clear the table, but each of them costs it one failure.
+            if table.len() >= MAX_SUBJECTS {
+                table.clear();
             }
         }
-        let before = all.get(subject).map_or(0, |failures| failures.remaining(now));
+        let earlier = table.get(subject).map_or(0, |failures| failures.remaining(now));
         // The time since the last failure starts again: nothing is forgotten while failures go on.
-        all.insert(subject.clone(), Failures { count: (before + 1).min(MAX_FAILURES), since: now });
+        table.insert(subject.clone(), Failures { count: (earlier + 1).min(MAX_FAILURES), since: now });
     }
 }
 
 impl Failures {
-    /// The failures that are not forgotten yet.
+    /// Returns the failures that are not yet forgotten.
     fn remaining(self, now: Instant) -> u32 {
         let elapsed = now.saturating_duration_since(self.since).as_secs();
         let forgotten = u32::try_from(elapsed / FORGET_AFTER.as_secs()).unwrap_or(u32::MAX);
@@ -260,7 +261,7 @@ impl Failures {
     }
 }
 
-/// The delay of an attempt after this number of failures.
+/// Returns the delay of an attempt after this number of failures.
 fn delay(failures: u32) -> Duration {
     match failures.min(MAX_FAILURES) {
         0 => Duration::ZERO,
@@ -277,9 +278,9 @@ mod tests {
     }
 
     async fn fail(throttle: &Arc<LoginThrottle>, client: Client, name: &str) -> u128 {
-        let begun = Instant::now();
+        let started = Instant::now();
         drop(throttle.begin_password_attempt(client, name, || Some(false)).await.unwrap());
-        begun.elapsed().as_millis()
+        started.elapsed().as_millis()
     }
 
     #[tokio::test(start_paused = true)]
@@ -300,9 +301,9 @@ mod tests {
     async fn unknown_tokens_do_not_delay_passwords() {
         let throttle = Arc::new(LoginThrottle::default());
         for expected in [0, 200, 400] {
-            let begun = Instant::now();
+            let started = Instant::now();
             drop(throttle.begin_token_attempt(client(1), || Some(false)).await.unwrap());
-            assert_eq!(begun.elapsed().as_millis(), expected);
+            assert_eq!(started.elapsed().as_millis(), expected);
         }
         assert_eq!(fail(&throttle, client(1), "ann").await, 0);
     }
@@ -322,15 +323,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_attempt_counts_from_the_comparison_on() {
+    async fn an_attempt_counts_once_it_may_have_been_compared() {
         let throttle = Arc::new(LoginThrottle::default());
-        // The first is compared at once, the others are given up while they wait.
+        // The first attempt is compared at once, the others are dropped while they wait.
         for _ in 0..5 {
             let attempt = throttle.begin_password_attempt(client(1), "ann", || Some(false));
             drop(timeout(Duration::from_millis(1), attempt).await);
         }
         assert_eq!(fail(&throttle, client(1), "ann").await, 200);
-        // One that is given up after its delay may have been compared.
+        // An attempt that is dropped after its delay may have been compared.
         drop(throttle.begin_password_attempt(client(1), "ann", || None).await.unwrap());
         assert_eq!(fail(&throttle, client(1), "ann").await, 800);
     }
@@ -338,8 +339,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_number_of_waiting_attempts_is_bounded() {
         let throttle = Arc::new(LoginThrottle::default());
-        let enter = |last: u8, name: &str, compared: Option<bool>| {
-            throttle.enter(Subject::PasswordClient(client(last)), Some(Subject::Name(name.into())), || compared)
+        let enter = |last: u8, name: &str, comparison: Option<bool>| {
+            throttle.enter(Subject::PasswordClient(client(last)), Some(Subject::Name(name.into())), || comparison)
         };
         for last in 0..20 {
             fail(&throttle, client(last), &last.to_string()).await;
@@ -353,11 +354,11 @@ mod tests {
         }
         assert_eq!(waiting.len(), MAX_WAITING);
         assert!(enter(19, "19", None).is_err());
-        // Clients without failures have places of their own.
+        // Clients without failures have their own slots.
         for number in 0..MAX_WAITING_PER_CLIENT_WITHOUT_FAILURES {
             waiting.push(enter(99, &format!("free {number}"), None).ok().flatten().unwrap());
         }
-        // What needs no place is still possible, and a wrong guess without a place counts.
+        // An attempt that needs no slot is still possible, and a wrong guess without a slot counts.
         assert!(enter(99, "right", Some(true)).is_ok_and(|attempt| attempt.is_none()));
         assert!(enter(99, "wrong", Some(false)).is_err());
         waiting.clear();
@@ -367,7 +368,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn parallel_attempts_for_a_name_take_as_long_as_sequential_ones() {
         let throttle = Arc::new(LoginThrottle::default());
-        let begun = Instant::now();
+        let started = Instant::now();
         let guesses: Vec<_> = (0..8)
             .map(|_| {
                 let throttle = throttle.clone();
@@ -377,7 +378,7 @@ mod tests {
         for (guess, expected) in guesses.into_iter().zip([0, 200, 600, 1400, 3000, 6200, 12_600, 22_600]) {
             assert_eq!(guess.await.unwrap(), expected);
         }
-        assert_eq!(begun.elapsed().as_millis(), 22_600);
+        assert_eq!(started.elapsed().as_millis(), 22_600);
     }
 
     #[tokio::test(start_paused = true)]
@@ -405,10 +406,10 @@ mod tests {
             assert!(log_in().await.unwrap().is_none());
         }
         fail(&throttle, client(1), "ann").await;
-        let begun = Instant::now();
+        let started = Instant::now();
         let attempt = log_in().await.unwrap();
         assert_eq!(
-            (attempt.is_some(), begun.elapsed().as_millis()),
+            (attempt.is_some(), started.elapsed().as_millis()),
             (true, 200),
             "not compared before the delay is over"
         );

@@ -1,5 +1,5 @@
-//! A file that is read again when it has changed. It is looked at when somebody asks, at most once a second, and away from
-//! the network threads. What cannot be used does not replace what can.
+//! A file that is reloaded when it has changed. It is checked when its value is requested, at most once a second, on a
+//! blocking thread. Invalid content does not replace the last valid one.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
@@ -11,47 +11,47 @@ use std::time::{Duration, Instant, SystemTime};
 use aws_lc_rs::digest::{SHA256, digest};
 use tokio::task::spawn_blocking;
 
-/// How long a look is good for.
+/// The minimum time between two checks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// A file that was written so shortly before it was read may have been written again without a trace: clocks of file
-/// systems are coarse.
+/// A file that was written this shortly before it was read may have changed again without a new modification time: the
+/// clocks of file systems are coarse.
 const MTIME_GRANULARITY: Duration = Duration::from_secs(2);
-/// The largest file.
+/// The maximum size of a file in bytes.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// What is made of a file, and the file.
+/// A file and the value parsed from it.
 pub(crate) struct ReloadingFile<T> {
     source: Source<T>,
     state: Mutex<State<T>>,
-    /// Held by the one that looks: of two looks the later one has the last word.
+    /// Held during a check, so that the result of the later of two checks is kept.
     check_lock: Mutex<()>,
 }
 
-/// Where it comes from.
+/// The file and its parser.
 #[derive(Clone)]
 pub(crate) struct Source<T> {
-    /// The file.
+    /// The path of the file.
     pub(crate) path: PathBuf,
-    /// What it is called in the log.
+    /// The name of the content in the log.
     pub(crate) description: &'static str,
-    /// What becomes of its content; the error is told after the path.
+    /// Parses the content. The error is appended to the path.
     pub(crate) parse: fn(&[u8]) -> Result<T, String>,
-    /// What stands in for a file that is not there; without it, that is an error.
+    /// The value if the file does not exist. If `None`, a missing file is an error.
     pub(crate) default_if_absent: Option<fn() -> T>,
 }
 
 struct State<T> {
     current: Arc<T>,
     content_hash: [u8; 32],
-    /// None when the file has to be read whatever it looks like.
+    /// `None` if the file has to be read at the next check in any case.
     stamp: Option<Stamp>,
     checked_at: Instant,
 }
 
-/// By what it is seen that a file has changed; none when there is no file.
+/// What is compared to detect a change; `None` if the file does not exist.
 type Stamp = Option<(SystemTime, u64, u64)>;
 
-/// What a file was when it was read.
+/// The result of reading the file.
 struct ReadResult<T> {
     value: Result<T, String>,
     content_hash: [u8; 32],
@@ -59,21 +59,21 @@ struct ReadResult<T> {
 }
 
 impl<T: Send + Sync + 'static> ReloadingFile<T> {
-    /// Reads a file for the first time. The error is a sentence for the operator.
+    /// Loads the file. The error is a sentence for the operator.
     pub(crate) fn open(source: Source<T>) -> Result<Arc<Self>, String> {
-        let ReadResult { value, content_hash: content, stamp } = source.read();
-        let value = value.map_err(|problem| format!("{}: {problem}", source.path.display()))?;
-        let state = State { current: Arc::new(value), content_hash: content, stamp, checked_at: Instant::now() };
+        let ReadResult { value, content_hash, stamp } = source.read();
+        let value = value.map_err(|message| format!("{}: {message}", source.path.display()))?;
+        let state = State { current: Arc::new(value), content_hash, stamp, checked_at: Instant::now() };
         Ok(Arc::new(Self { source, state: Mutex::new(state), check_lock: Mutex::default() }))
     }
 
-    /// What the file says, as of a second ago at the most.
+    /// Returns the current value. It is at most one second old.
     pub(crate) async fn current(self: &Arc<Self>) -> Arc<T> {
         let is_due = {
             let mut state = self.state();
             let is_due = state.checked_at.elapsed() >= CHECK_INTERVAL;
             if is_due {
-                // Whoever comes meanwhile does not look as well.
+                // Concurrent callers do not check too.
                 state.checked_at = Instant::now();
             }
             is_due
@@ -84,41 +84,42 @@ impl<T: Send + Sync + 'static> ReloadingFile<T> {
         self.state().current.clone()
     }
 
-    /// Looks at the file now, and reads it whatever it looks like.
+    /// Reloads the file, even if it looks unchanged.
     pub(crate) async fn reload(self: &Arc<Self>) {
         self.check(true).await;
     }
 
-    async fn check(self: &Arc<Self>, in_any_case: bool) {
+    async fn check(self: &Arc<Self>, force: bool) {
         let this = self.clone();
-        let looked = spawn_blocking(move || this.check_blocking(in_any_case)).await;
-        if let Err(error) = looked {
-            tracing::error!(%error, "a file could not be looked at by a fault of the server");
+        let checked = spawn_blocking(move || this.check_blocking(force)).await;
+        if let Err(error) = checked {
+            tracing::error!(%error, "internal error while checking a file for changes");
         }
     }
 
-    fn check_blocking(&self, in_any_case: bool) {
-        let Source { path, description: what, .. } = &self.source;
-        let _look = self.check_lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = self.state().stamp;
-        if !in_any_case && known.is_some() && known == Some(stamp(fs::metadata(path).ok().as_ref())) {
+    fn check_blocking(&self, force: bool) {
+        let Source { path, description, .. } = &self.source;
+        let _lock = self.check_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let last_stamp = self.state().stamp;
+        if !force && last_stamp.is_some() && last_stamp == Some(stamp(fs::metadata(path).ok().as_ref())) {
             return;
         }
-        let ReadResult { value, content_hash: content, stamp } = self.source.read();
+        let ReadResult { value, content_hash, stamp } = self.source.read();
         let mut state = self.state();
         state.stamp = stamp;
-        if content == state.content_hash {
+        if content_hash == state.content_hash {
             return;
         }
-        // What cannot be used is told of once, not at every look.
-        state.content_hash = content;
+        // Invalid content is logged once, not at every check.
+        state.content_hash = content_hash;
         match value {
             Ok(value) => {
                 state.current = Arc::new(value);
-                tracing::info!(path = %path.display(), "{what} read again");
+                tracing::info!(path = %path.display(), "reloaded {description}");
             }
-            Err(problem) => {
-                tracing::error!(path = %path.display(), problem, "{what} cannot be used: those from before still count");
+            Err(message) => {
+                let path = path.display();
+                tracing::error!(%path, error = message, "cannot reload {description}, still using the previous ones");
             }
         }
     }
@@ -138,11 +139,9 @@ impl<T> Source<T> {
             Ok((content, metadata))
         };
         match (read(), self.default_if_absent) {
-            (Ok((content, _)), _) if content.len() as u64 > MAX_FILE_BYTES => ReadResult {
-                value: Err("is larger than any sensible one".to_owned()),
-                content_hash: [2; 32],
-                stamp: None,
-            },
+            (Ok((content, _)), _) if content.len() as u64 > MAX_FILE_BYTES => {
+                ReadResult { value: Err("is larger than 4 MiB".to_owned()), content_hash: [2; 32], stamp: None }
+            }
             (Ok((content, metadata)), _) => {
                 let is_settled =
                     metadata.modified().is_ok_and(|at| at.elapsed().is_ok_and(|since| since > MTIME_GRANULARITY));
@@ -175,77 +174,77 @@ mod tests {
     use restante_testdir::TestDir;
 
     fn number(content: &[u8]) -> Result<u32, String> {
-        str::from_utf8(content).ok().and_then(|text| text.trim().parse().ok()).ok_or("is no number".to_owned())
+        str::from_utf8(content).ok().and_then(|text| text.trim().parse().ok()).ok_or("is not a number".to_owned())
     }
 
-    /// A file about which a look is never fresh.
-    async fn look(watched: &Arc<ReloadingFile<u32>>) -> u32 {
-        watched.check(false).await;
-        *watched.state().current
+    /// Checks the file at once, and returns its value.
+    async fn check(file: &Arc<ReloadingFile<u32>>) -> u32 {
+        file.check(false).await;
+        *file.state().current
     }
 
     #[tokio::test]
-    async fn what_has_changed_is_read_again_and_what_is_broken_is_not() {
+    async fn reloads_changed_files_and_ignores_invalid_ones() {
         let dir = TestDir::new();
         let path = dir.path().join("file");
         let source =
             |absent| Source { path: path.clone(), description: "numbers", parse: number, default_if_absent: absent };
-        assert!(ReloadingFile::open(source(None)).err().is_some_and(|problem| problem.contains("cannot be read")));
-        let watched = ReloadingFile::open(source(Some(|| 0))).unwrap();
-        assert_eq!(look(&watched).await, 0);
+        assert!(ReloadingFile::open(source(None)).err().is_some_and(|message| message.contains("cannot be read")));
+        let file = ReloadingFile::open(source(Some(|| 0))).unwrap();
+        assert_eq!(check(&file).await, 0);
         for (content, expected) in [("1", 1), ("2", 2), ("no number", 2), ("3", 3)] {
             fs::write(&path, content).unwrap();
-            assert_eq!(look(&watched).await, expected, "{content}");
+            assert_eq!(check(&file).await, expected, "{content}");
         }
         fs::remove_file(&path).unwrap();
-        assert_eq!(look(&watched).await, 0);
+        assert_eq!(check(&file).await, 0);
         fs::write(&path, vec![b'1'; 5 << 20]).unwrap();
-        assert_eq!(look(&watched).await, 0);
+        assert_eq!(check(&file).await, 0);
     }
 
-    /// Held while the number two is not to be understood yet, and whether somebody tries to.
+    /// The lock blocks the parsing of the number two. The flag says that it has begun.
     static GATE: Mutex<()> = Mutex::new(());
-    static IS_TRIED: AtomicBool = AtomicBool::new(false);
+    static IS_PARSING: AtomicBool = AtomicBool::new(false);
 
     fn slow_number(content: &[u8]) -> Result<u32, String> {
         let number = number(content)?;
         if number == 2 {
-            IS_TRIED.store(true, Ordering::SeqCst);
+            IS_PARSING.store(true, Ordering::SeqCst);
             drop(GATE.lock());
         }
         Ok(number)
     }
 
     #[test]
-    fn a_slow_look_does_not_undo_a_later_one() {
+    fn slow_check_does_not_undo_a_later_one() {
         let dir = TestDir::new();
         let path = dir.path().join("file");
         fs::write(&path, "1").unwrap();
         let source = Source { path: path.clone(), description: "numbers", parse: slow_number, default_if_absent: None };
-        let watched = &ReloadingFile::open(source).unwrap();
+        let file = &ReloadingFile::open(source).unwrap();
         let gate = GATE.lock().unwrap();
         fs::write(&path, "2").unwrap();
         thread::scope(|scope| {
-            scope.spawn(|| watched.check_blocking(false));
-            while !IS_TRIED.load(Ordering::SeqCst) {
+            scope.spawn(|| file.check_blocking(false));
+            while !IS_PARSING.load(Ordering::SeqCst) {
                 thread::yield_now();
             }
             fs::write(&path, "3").unwrap();
-            let later = scope.spawn(|| watched.check_blocking(true));
-            // Time enough for it to come to its end, if it could.
+            let second = scope.spawn(|| file.check_blocking(true));
+            // Enough time to complete, if it could.
             thread::sleep(Duration::from_millis(50));
-            assert!(!later.is_finished());
+            assert!(!second.is_finished());
             drop(gate);
         });
-        assert_eq!(*watched.state().current, 3);
+        assert_eq!(*file.state().current, 3);
     }
 
     #[tokio::test]
-    async fn a_file_that_is_needed_stays_when_it_is_gone() {
+    async fn last_value_of_a_required_file_is_kept_after_deletion() {
         let dir = TestDir::new();
         let path = dir.path().join("file");
         fs::write(&path, "7").unwrap();
-        let watched = ReloadingFile::open(Source {
+        let file = ReloadingFile::open(Source {
             path: path.clone(),
             description: "numbers",
             parse: number,
@@ -253,9 +252,9 @@ mod tests {
         })
         .unwrap();
         fs::remove_file(&path).unwrap();
-        assert_eq!(look(&watched).await, 7);
+        assert_eq!(check(&file).await, 7);
         fs::write(&path, "8").unwrap();
-        watched.reload().await;
-        assert_eq!(*watched.current().await, 8);
+        file.reload().await;
+        assert_eq!(*file.current().await, 8);
     }
 }

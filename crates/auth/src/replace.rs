@@ -1,10 +1,10 @@
-//! Replaces the files of users and tokens as a whole: one command at a time, and readers see the old content or the new one,
-//! never a part. New files are private to their owner; a replaced file keeps its mode and, if
-//! the command runs as root, its owner and group.
+//! Replaces the user and token files atomically: one command at a time, and readers see either the old or the new
+//! content. New files are private to their owner. A replaced file keeps its mode and, if the command runs as root, its
+//! owner and group.
 //!
-//! The commands often run as root in a directory of the service user, who can put anything there at any time. So the directory
-//! is opened once and every file is opened relative to it, without following symbolic links. Owner and mode are set on open
-//! files, never by path, and only on files that were created here.
+//! The commands often run as root in a directory of the service user, who can create any files there at any time. So
+//! the directory is opened once, and every file is opened relative to it, without following symbolic links. Owner and
+//! mode are set on open files, never by path, and only on files that were created here.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -19,22 +19,22 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
 const PRIVATE_MODE: u32 = 0o600;
 /// The permission bits that a replaced file keeps. Bits such as set-user-ID are dropped.
 const PERMISSION_BITS: u32 = 0o777;
-/// The largest file that is read, in bytes. The server reads no larger one.
+/// The maximum size of a file that is read, in bytes. The server has the same limit.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
-/// The random bytes in the name of a temporary file.
+/// The number of random bytes in the name of a temporary file.
 const RANDOM_BYTES: usize = 8;
 
-/// A file that no other command changes while this value exists. The lock is a file of its own, which stays: the file itself is
-/// replaced.
+/// A file that no other command changes while this value exists. The lock is a separate file, which is not deleted,
+/// because the file itself is replaced.
 pub(crate) struct LockedFile {
     directory: File,
     name: OsString,
     _lock: File,
 }
 
-/// The content of a file, and what its replacement takes over from it.
+/// The content of a file, and the metadata that its replacement keeps.
 pub(crate) struct CurrentContent {
-    /// The content; empty if there is no file.
+    /// The content; empty if the file does not exist.
     pub(crate) content: Vec<u8>,
     metadata: Option<Metadata>,
 }
@@ -51,8 +51,8 @@ impl LockedFile {
         Ok(Self { directory, name, _lock: lock })
     }
 
-    /// Reads the file. Fails if it is anything but a regular file with one link: the content of a file elsewhere must not end up
-    /// in this directory.
+    /// Reads the file. Fails if it is anything but a regular file with one link: the content of a file elsewhere must
+    /// not end up in this directory.
     pub(crate) fn read(&self) -> io::Result<CurrentContent> {
         let file = match open(&self.directory, &self.name, OFlags::RDONLY) {
             Ok(file) => file,
@@ -60,9 +60,7 @@ impl LockedFile {
                 return Ok(CurrentContent { content: Vec::new(), metadata: None });
             }
             Err(error) if is_symlink(&error) => {
-                return Err(io::Error::other(
-                    "is a symbolic link, and this command does not write through links: name the file that the link points to",
-                ));
+                return Err(io::Error::other("is a symbolic link: give the path of the file that it points to"));
             }
             Err(error) => return Err(error),
         };
@@ -76,15 +74,15 @@ impl LockedFile {
         Ok(CurrentContent { content, metadata: Some(metadata) })
     }
 
-    /// Replaces the file once the new content is on the disk. `current` is what [`Locked::read`] returned.
+    /// Replaces the file after the new content was synced to disk. `current` is the result of [`LockedFile::read`].
     pub(crate) fn write(&self, current: &CurrentContent, content: &[u8]) -> io::Result<()> {
         let mut random = [0; RANDOM_BYTES];
-        rand::fill(&mut random).map_err(|_| io::Error::other("the system gives no random numbers"))?;
-        // An unpredictable name, so that nothing can be put in its place beforehand.
+        rand::fill(&mut random).map_err(|_| io::Error::other("cannot get random bytes"))?;
+        // The name is unpredictable, so that no other file can be placed there beforehand.
         let name = with_suffix(&self.name, &format!(".{:016x}.new", u64::from_ne_bytes(random)));
         let written = self.write_new(&name, current, content);
         if written.is_err() {
-            // The first error is the one to report.
+            // The first error is reported.
             let _ = unlinkat(&self.directory, &name, AtFlags::empty());
         }
         written
@@ -106,11 +104,11 @@ impl LockedFile {
     }
 }
 
-/// Opens the lock file, and creates it if it is not there. An existing one is left as it is, also its owner.
+/// Opens the lock file, or creates it. An existing one keeps its owner.
 fn open_lock(directory: &File, name: &OsStr) -> io::Result<File> {
     let refused = |problem: &str| {
         io::Error::other(format!(
-            "the lock file {} beside it {problem}: remove that file and try again",
+            "the lock file {} next to it {problem}: remove that file and try again",
             name.display()
         ))
     };
@@ -129,36 +127,36 @@ fn open_lock(directory: &File, name: &OsStr) -> io::Result<File> {
     }
 }
 
-/// Creates a file that did not exist, private to the caller.
+/// Creates a new file, private to the caller.
 fn create(directory: &File, name: &OsStr) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(directory, name, flags, Mode::from_raw_mode(PRIVATE_MODE))?.into())
 }
 
-/// Opens an existing file, but no symbolic link. Does not wait for the other end of a pipe.
+/// Opens an existing file. Fails for a symbolic link, and does not wait for the other end of a pipe.
 fn open(directory: &File, name: &OsStr, access: OFlags) -> io::Result<File> {
     let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(openat(directory, name, flags, Mode::empty())?.into())
 }
 
-/// Whether opening failed because of `O_NOFOLLOW`.
+/// Returns true if opening failed because of `O_NOFOLLOW`.
 fn is_symlink(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
-/// Checks that this is a file that exists only here.
+/// Checks that this is a regular file without further hard links.
 fn check_regular(metadata: &Metadata) -> Result<(), &'static str> {
     if !metadata.is_file() {
         return Err("is not a regular file");
     }
-    // A hard link could make it a file of another user, from another directory.
+    // A hard link could be a file of another user, from another directory.
     if metadata.nlink() != 1 {
         return Err("has more than one hard link");
     }
     Ok(())
 }
 
-/// Gives a file that root created to the owner of another one: the server that reads it does not run as root.
+/// Gives a file that was created by root to the owner of another one: the server that reads it does not run as root.
 fn set_owner_like(file: &File, like: &Metadata) -> io::Result<()> {
     let created = file.metadata()?;
     if created.uid() != 0 || (created.uid(), created.gid()) == (like.uid(), like.gid()) {
@@ -183,7 +181,7 @@ mod tests {
     use super::*;
     use restante_testdir::TestDir;
 
-    /// A user ID other than root's. Tests give files away only when they run as root.
+    /// A user id other than root's. The tests change owners only if they run as root.
     const SERVICE: u32 = 12_345;
 
     fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -242,14 +240,14 @@ mod tests {
         let before = (owner(&secret), mode(&secret));
 
         symlink(&secret, &lock).unwrap();
-        assert!(refusal(&path).contains("file.lock beside it is a symbolic link: remove"), "{}", refusal(&path));
+        assert!(refusal(&path).contains("file.lock next to it is a symbolic link: remove"), "{}", refusal(&path));
         fs::remove_file(&lock).unwrap();
-        // A link to nothing must not create what it points to.
+        // A dangling link must not create its target.
         symlink(elsewhere.path().join("absent"), &lock).unwrap();
         assert!(refusal(&path).contains("is a symbolic link"));
         fs::remove_file(&lock).unwrap();
         fs::hard_link(&secret, &lock).unwrap();
-        assert!(refusal(&path).contains("file.lock beside it has more than one hard link"));
+        assert!(refusal(&path).contains("file.lock next to it has more than one hard link"));
 
         assert_eq!(((owner(&secret), mode(&secret)), fs::read(&secret).unwrap()), (before, b"secret".to_vec()));
         assert_eq!(names(elsewhere.path()), ["secret"]);
@@ -263,7 +261,7 @@ mod tests {
         let secret = elsewhere.path().join("secret");
         fs::write(&secret, "secret").unwrap();
         symlink(&secret, &path).unwrap();
-        assert!(refusal(&path).contains("name the file that the link points to"), "{}", refusal(&path));
+        assert!(refusal(&path).contains("give the path of the file that it points to"), "{}", refusal(&path));
         assert!(path.is_symlink());
         fs::remove_file(&path).unwrap();
         fs::hard_link(&secret, &path).unwrap();
@@ -307,7 +305,8 @@ mod tests {
         chown(dir.path(), Some(SERVICE), Some(SERVICE)).unwrap();
         replace(&path, b"one").unwrap();
         assert_eq!((owner(&path), owner(&lock)), ((SERVICE, SERVICE), (SERVICE, SERVICE)));
-        // A replaced file keeps its owner, and an existing lock file is not given away: it may be any file of root's, renamed.
+        // A replaced file keeps its owner. An existing lock file is not given away: it may be any file of root that was
+        // renamed.
         chown(&path, Some(SERVICE + 1), Some(SERVICE + 2)).unwrap();
         chown(&lock, Some(0), Some(0)).unwrap();
         replace(&path, b"two").unwrap();

@@ -1,6 +1,6 @@
-//! The cookie of somebody who has logged in by a page. It says who that is and until when, and is signed, so that nothing has
-//! to be remembered of it here. With it goes a fingerprint of what the login was made with: who changes a password or
-//! revokes a token ends the logins made with it.
+//! Session cookies of the web interface. A cookie contains the identity and the expiry time and is signed, so the
+//! server stores no sessions. It also contains a fingerprint of the credentials: changing a password or revoking a
+//! token ends the sessions that were created with it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,55 +14,55 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-/// The bytes of a signature, a nonce and a fingerprint.
+/// The sizes of a signature, a nonce and a fingerprint in bytes.
 const MAC_BYTES: usize = 32;
 const NONCE_BYTES: usize = 16;
 const FINGERPRINT_BYTES: usize = 16;
-/// The longest cookie that is looked at.
+/// The maximum length of a cookie in bytes.
 const MAX_COOKIE_BYTES: usize = 1024;
-/// How many logins of one holder are remembered that were ended before their time; their nonces, to be exact.
+/// The maximum number of nonces of ended sessions that are stored per identity.
 const MAX_ENDED_PER_IDENTITY: usize = 256;
-/// How many of all holders.
+/// The maximum number in total.
 const MAX_ENDED_TOTAL: usize = 65_536;
-/// What the signature is about, beside the content: the same key signs nothing else by the same words.
+/// Prefix of the signed data, so that a signature cannot be used for anything else.
 const SIGNATURE_CONTEXT: &[u8] = b"restante session 1\0";
 
-/// Makes cookies and reads them.
+/// Creates and verifies session cookies.
 pub(crate) struct Sessions {
     key: hmac::Key,
     lifetime: Duration,
     ended: Mutex<HashMap<Identity, EndedSessions>>,
-    /// Changes with every logout.
+    /// Notified at every logout.
     logouts: watch::Sender<()>,
 }
 
-/// The logins of one holder that were ended before their time.
+/// The sessions of one identity that were ended before they expired.
 #[derive(Default)]
 struct EndedSessions {
-    /// Until when they are good, and their nonces.
+    /// The expiry times and nonces of the sessions.
     nonces: Vec<(i64, [u8; NONCE_BYTES])>,
-    /// Every login that is good until then and no longer has ended: nothing finer is remembered of those. So that nobody
-    /// undoes a logout by many others, others may end with it.
+    /// All sessions that expire until this time have ended. Above the limit the nonces of old sessions are replaced by
+    /// this time. Other sessions may then end too, but many logouts can never make an ended session valid again.
     all_until: i64,
 }
 
-/// What a cookie that is ours says.
+/// The content of a valid cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Session {
-    /// Whose it is.
+    /// The user or token.
     pub(crate) identity: Identity,
-    /// Of what the login was made with.
+    /// The fingerprint of the credentials of the login.
     pub(crate) fingerprint: [u8; FINGERPRINT_BYTES],
     nonce: [u8; NONCE_BYTES],
     expires_at: i64,
 }
 
-/// Who can log in.
+/// Who has logged in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Identity {
-    /// A user, by name.
+    /// The name of a user.
     User(String),
-    /// A token, by what is kept of it.
+    /// The digest of a token.
     Token([u8; 32]),
 }
 
@@ -71,33 +71,33 @@ impl Sessions {
         Self { key, lifetime, ended: Mutex::default(), logouts: watch::Sender::default() }
     }
 
-    /// How long a login lasts.
+    /// Returns the lifetime of a session.
     pub(crate) fn lifetime(&self) -> Duration {
         self.lifetime
     }
 
-    /// A fingerprint of what somebody logged in with.
-    pub(crate) fn fingerprint(&self, of: &[u8]) -> [u8; FINGERPRINT_BYTES] {
+    /// Returns the fingerprint of credentials.
+    pub(crate) fn fingerprint(&self, credentials: &[u8]) -> [u8; FINGERPRINT_BYTES] {
         let mut context = hmac::Context::with_key(&self.key);
         context.update(b"restante fingerprint\0");
-        context.update(of);
+        context.update(credentials);
         let mut fingerprint = [0; FINGERPRINT_BYTES];
         fingerprint.copy_from_slice(&context.sign().as_ref()[..FINGERPRINT_BYTES]);
         fingerprint
     }
 
-    /// A number that belongs to a name, and that nobody without the key can work out.
+    /// Returns a number for a name that cannot be computed without the key.
     pub(crate) fn keyed_number(&self, name: &str) -> u64 {
         let mut context = hmac::Context::with_key(&self.key);
         context.update(b"restante number\0");
         context.update(name.as_bytes());
-        context.sign().as_ref().iter().take(size_of::<u64>()).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+        context.sign().as_ref().iter().take(size_of::<u64>()).fold(0, |value, byte| value << 8 | u64::from(*byte))
     }
 
-    /// A new cookie.
+    /// Creates a cookie. Fails if the random source fails.
     pub(crate) fn create_cookie(
         &self,
-        holder: &Identity,
+        identity: &Identity,
         fingerprint: &[u8],
         now: Timestamp,
     ) -> Result<String, Unspecified> {
@@ -105,7 +105,7 @@ impl Sessions {
         rand::fill(&mut nonce)?;
         let lifetime = i64::try_from(self.lifetime.as_secs()).unwrap_or(i64::MAX);
         let until = now.as_second().saturating_add(lifetime);
-        let (kind, name) = match holder {
+        let (kind, name) = match identity {
             Identity::User(name) => (b'u', name.as_bytes()),
             Identity::Token(digest) => (b't', &digest[..]),
         };
@@ -113,7 +113,8 @@ impl Sessions {
         Ok(URL_SAFE_NO_PAD.encode([self.sign(&content).as_ref(), &content].concat()))
     }
 
-    /// What a cookie says, when it is ours and was not ended. Whether it is still good is the second value.
+    /// Parses a cookie. Returns `None` if the signature is wrong. The second value is true if the session is still
+    /// valid.
     pub(crate) fn parse_cookie(&self, cookie: &str, now: Timestamp) -> Option<(Session, bool)> {
         if cookie.len() > MAX_COOKIE_BYTES {
             return None;
@@ -122,54 +123,56 @@ impl Sessions {
         let (mac, content) = bytes.split_at_checked(MAC_BYTES)?;
         verify_slices_are_equal(self.sign(content).as_ref(), mac).ok()?;
         let session = Session::parse(content)?;
-        let is_good = self.is_valid(&session, now);
-        Some((session, is_good))
+        let is_valid = self.is_valid(&session, now);
+        Some((session, is_valid))
     }
 
-    /// Whether a login still lasts: its time is not over, and it was not ended by a logout.
+    /// Returns true if a session has not expired and was not ended by a logout.
     pub(crate) fn is_valid(&self, session: &Session, now: Timestamp) -> bool {
         session.expires_at > now.as_second() && !self.has_ended(session)
     }
 
-    /// Waits until a login is ended by a logout in this process.
+    /// Waits until a session is ended by a logout in this process.
     pub(crate) async fn wait_for_logout(&self, session: &Session) {
         let mut logouts = self.logouts.subscribe();
-        // The sender lives as long as this value, so waiting for a change does not fail.
+        // The sender lives as long as `self`, so waiting for a change does not fail.
         while !self.has_ended(session) && logouts.changed().await.is_ok() {}
     }
 
-    /// Ends a login before its time.
+    /// Ends a session before it expires.
     pub(crate) fn end(&self, session: Session, now: Timestamp) {
         let now = now.as_second();
-        let mut all = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        if session.expires_at <= now || all.get(&session.identity).is_some_and(|ended| ended.contains(&session)) {
+        let mut ended_by_identity = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if session.expires_at <= now
+            || ended_by_identity.get(&session.identity).is_some_and(|ended| ended.contains(&session))
+        {
             return;
         }
-        let mut sum: usize = all.values().map(|ended| ended.nonces.len()).sum();
-        if sum >= MAX_ENDED_TOTAL {
-            all.retain(|_, ended| !ended.prune(now));
-            sum = all.values().map(|ended| ended.nonces.len()).sum();
+        let mut total: usize = ended_by_identity.values().map(|ended| ended.nonces.len()).sum();
+        if total >= MAX_ENDED_TOTAL {
+            ended_by_identity.retain(|_, ended| !ended.prune(now));
+            total = ended_by_identity.values().map(|ended| ended.nonces.len()).sum();
         }
-        let ended = all.entry(session.identity).or_default();
+        let ended = ended_by_identity.entry(session.identity).or_default();
         ended.nonces.retain(|(until, _)| *until > now);
         ended.nonces.push((session.expires_at, session.nonce));
-        if ended.nonces.len() > MAX_ENDED_PER_IDENTITY || sum >= MAX_ENDED_TOTAL {
+        if ended.nonces.len() > MAX_ENDED_PER_IDENTITY || total >= MAX_ENDED_TOTAL {
             ended.coarsen();
         }
-        drop(all);
+        drop(ended_by_identity);
         self.logouts.send_replace(());
     }
 
     fn has_ended(&self, session: &Session) -> bool {
-        let all = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(&session.identity).is_some_and(|ended| ended.contains(session))
+        let ended_by_identity = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended_by_identity.get(&session.identity).is_some_and(|ended| ended.contains(session))
     }
 
     fn sign(&self, content: &[u8]) -> hmac::Tag {
-        let mut signing = hmac::Context::with_key(&self.key);
-        signing.update(SIGNATURE_CONTEXT);
-        signing.update(content);
-        signing.sign()
+        let mut signer = hmac::Context::with_key(&self.key);
+        signer.update(SIGNATURE_CONTEXT);
+        signer.update(content);
+        signer.sign()
     }
 }
 
@@ -178,13 +181,13 @@ impl EndedSessions {
         session.expires_at <= self.all_until || self.nonces.iter().any(|(_, nonce)| *nonce == session.nonce)
     }
 
-    /// Forgets what has no meaning any more; whether that is everything.
+    /// Removes expired nonces. Returns true if nothing is left.
     fn prune(&mut self, now: i64) -> bool {
         self.nonces.retain(|(until, _)| *until > now);
         self.nonces.is_empty() && self.all_until <= now
     }
 
-    /// Makes room: the oldest login is remembered by its time alone.
+    /// Replaces the nonce of the oldest session by its time.
     fn coarsen(&mut self) {
         let oldest = self.nonces.iter().map(|(until, _)| *until).min();
         self.all_until = self.all_until.max(oldest.unwrap_or_default());
@@ -193,7 +196,7 @@ impl EndedSessions {
 }
 
 impl Session {
-    /// How long the login lasts from now on if it is not ended before.
+    /// Returns the time until the session expires.
     pub(crate) fn time_left(&self, now: Timestamp) -> Duration {
         let millis = self.expires_at.saturating_mul(1000).saturating_sub(now.as_millisecond());
         Duration::from_millis(u64::try_from(millis).unwrap_or_default())
@@ -204,17 +207,12 @@ impl Session {
         let (until, rest) = rest.split_first_chunk()?;
         let (nonce, rest) = rest.split_first_chunk()?;
         let (fingerprint, name) = rest.split_first_chunk()?;
-        let holder = match kind {
+        let identity = match kind {
             b'u' => Identity::User(str::from_utf8(name).ok()?.to_owned()),
             b't' => Identity::Token(name.try_into().ok()?),
             _ => return None,
         };
-        Some(Self {
-            identity: holder,
-            fingerprint: *fingerprint,
-            nonce: *nonce,
-            expires_at: i64::from_be_bytes(*until),
-        })
+        Some(Self { identity, fingerprint: *fingerprint, nonce: *nonce, expires_at: i64::from_be_bytes(*until) })
     }
 }
 
@@ -231,48 +229,48 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_says_who_it_is_for_some_time() {
+    fn cookie_is_valid_until_expiry_or_logout() {
         let (sessions, now) = (sessions(1), Timestamp::UNIX_EPOCH);
-        for holder in [Identity::User("ann".to_owned()), Identity::Token([7; 32])] {
+        for identity in [Identity::User("ann".to_owned()), Identity::Token([7; 32])] {
             let fingerprint = sessions.fingerprint(b"hash");
-            let cookie = sessions.create_cookie(&holder, &fingerprint, now).unwrap();
+            let cookie = sessions.create_cookie(&identity, &fingerprint, now).unwrap();
             assert!(cookie.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{cookie}");
-            let (session, is_good) = sessions.parse_cookie(&cookie, now).unwrap();
-            assert_eq!((&session.identity, session.fingerprint, is_good), (&holder, fingerprint, true));
+            let (session, is_valid) = sessions.parse_cookie(&cookie, now).unwrap();
+            assert_eq!((&session.identity, session.fingerprint, is_valid), (&identity, fingerprint, true));
             assert!(!sessions.parse_cookie(&cookie, now + HOUR).unwrap().1);
             assert_eq!(self::sessions(2).parse_cookie(&cookie, now), None);
             sessions.end(session, now);
             assert!(!sessions.parse_cookie(&cookie, now).unwrap().1);
-            assert_ne!(sessions.create_cookie(&holder, &fingerprint, now).unwrap(), cookie);
+            assert_ne!(sessions.create_cookie(&identity, &fingerprint, now).unwrap(), cookie);
         }
         assert_ne!(sessions.fingerprint(b"hash"), sessions.fingerprint(b"another"));
     }
 
     #[test]
-    fn nobody_undoes_a_logout_by_many_others() {
+    fn many_logouts_do_not_undo_an_earlier_one() {
         let (sessions, start) = (sessions(1), Timestamp::UNIX_EPOCH);
         let (ann, bob) = (Identity::User("ann".to_owned()), Identity::User("bob".to_owned()));
-        let log_in = |holder: &Identity, now| sessions.create_cookie(holder, &[0; FINGERPRINT_BYTES], now).unwrap();
+        let log_in = |identity: &Identity, now| sessions.create_cookie(identity, &[0; FINGERPRINT_BYTES], now).unwrap();
         let log_out = |cookie: &str, now| sessions.end(sessions.parse_cookie(cookie, now).unwrap().0, now);
-        let is_good = |cookie: &str, now| sessions.parse_cookie(cookie, now).unwrap().1;
-        let (of_ann, of_bob) = (log_in(&ann, start), log_in(&bob, start));
-        log_out(&of_ann, start);
+        let is_valid = |cookie: &str, now| sessions.parse_cookie(cookie, now).unwrap().1;
+        let (cookie_of_ann, cookie_of_bob) = (log_in(&ann, start), log_in(&bob, start));
+        log_out(&cookie_of_ann, start);
         let mut now = start;
         for _ in 0..2 * MAX_ENDED_PER_IDENTITY {
             now += Duration::from_secs(1);
             let another = log_in(&ann, now);
-            assert!(is_good(&another, now));
+            assert!(is_valid(&another, now));
             log_out(&another, now);
-            assert!(!is_good(&another, now));
+            assert!(!is_valid(&another, now));
         }
-        assert!(!is_good(&of_ann, now) && is_good(&of_bob, now) && is_good(&log_in(&ann, now), now));
+        assert!(!is_valid(&cookie_of_ann, now) && is_valid(&cookie_of_bob, now) && is_valid(&log_in(&ann, now), now));
         assert!(sessions.ended.lock().unwrap()[&ann].nonces.len() <= MAX_ENDED_PER_IDENTITY);
-        log_out(&of_bob, start + HOUR);
-        assert!(!sessions.ended.lock().unwrap().contains_key(&bob), "it was over already");
+        log_out(&cookie_of_bob, start + HOUR);
+        assert!(!sessions.ended.lock().unwrap().contains_key(&bob), "it has already expired");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_logout_is_noticed_by_those_who_wait_for_it() {
+    async fn waits_for_the_logout_of_its_session() {
         let (sessions, now) = (sessions(1), Timestamp::UNIX_EPOCH);
         let log_in = || {
             let cookie =
@@ -281,24 +279,24 @@ mod tests {
         };
         let (first, second) = (log_in(), log_in());
         assert_eq!((first.time_left(now), first.time_left(now + 2 * HOUR)), (HOUR, Duration::ZERO));
-        let of_first = sessions.wait_for_logout(&first);
-        let of_second = tokio::time::timeout(HOUR, sessions.wait_for_logout(&second));
+        let first_logout = sessions.wait_for_logout(&first);
+        let second_logout = tokio::time::timeout(HOUR, sessions.wait_for_logout(&second));
         let log_out = async { sessions.end(first.clone(), now) };
-        let ((), still_lasts, ()) = tokio::join!(of_first, of_second, log_out);
+        let ((), still_lasts, ()) = tokio::join!(first_logout, second_logout, log_out);
         assert!(still_lasts.is_err());
-        // Also when it was before.
+        // It also returns if the logout was before.
         sessions.wait_for_logout(&first).await;
     }
 
     proptest! {
         #[test]
-        fn nothing_else_is_a_cookie(text in ".{0,200}", place in 0_usize..100, letter in "[A-Za-z0-9_-]") {
+        fn rejects_forged_cookies(text in ".{0,200}", position in 0_usize..100, letter in "[A-Za-z0-9_-]") {
             let (sessions, now) = (sessions(1), Timestamp::UNIX_EPOCH);
             prop_assert_eq!(sessions.parse_cookie(&text, now), None);
             let cookie = sessions.create_cookie(&Identity::User("ann".to_owned()), &[0; FINGERPRINT_BYTES], now).unwrap();
-            let place = place % cookie.len();
+            let position = position % cookie.len();
             let mut forged = cookie.clone();
-            forged.replace_range(place..=place, &letter);
+            forged.replace_range(position..=position, &letter);
             prop_assume!(forged != cookie);
             prop_assert_eq!(sessions.parse_cookie(&forged, now), None);
         }

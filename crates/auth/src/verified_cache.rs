@@ -1,6 +1,6 @@
-//! Who was let in a moment ago: a password that was right is not hashed again at every request. What is remembered is a keyed
-//! hash under a key that nobody has outside this process, and for the same client only, so that it is no quick way for others
-//! to try passwords.
+//! A cache of recent successful logins, so that a password is not hashed again at every request. It stores a keyed hash
+//! under a key that exists only in this process, and per client, so that it does not help others to guess passwords
+//! quickly.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 
 use crate::client::Client;
 
-/// How long.
+/// How long an entry is valid.
 const TTL: Duration = Duration::from_mins(5);
-/// How many.
+/// The maximum number of entries.
 const MAX_ENTRIES: usize = 4096;
-/// After so many wrong passwords it is forgotten: each of them was tried in no time.
+/// The number of wrong passwords after which an entry is removed: each of them was compared quickly.
 const MAX_MISSES: u32 = 16;
 
-/// What was right.
+/// The cache.
 pub(crate) struct VerifiedCache {
     key: hmac::Key,
     entries: Mutex<Entries>,
@@ -38,34 +38,35 @@ impl VerifiedCache {
         Self { key, entries: Mutex::default() }
     }
 
-    /// Whether this client's user had this password a moment ago, with the hash that it has now.
+    /// Returns true if this client recently logged in as this user with this password, and the user still has this
+    /// hash.
     pub(crate) fn contains(&self, client: Client, user: &Arc<str>, hash: &str, password: &str) -> bool {
         let proof = self.proof(user, hash, password);
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = (client, user.clone());
-        let Some(entry) = entries.get_mut(&place) else { return false };
+        let key = (client, user.clone());
+        let Some(entry) = entries.get_mut(&key) else { return false };
         let now = Instant::now();
         if entry.expires_at > now && verify_slices_are_equal(entry.proof.as_ref(), proof.as_ref()).is_ok() {
             entry.expires_at = now + TTL;
             return true;
         }
-        count_miss(&mut entries, &place);
+        count_miss(&mut entries, &key);
         false
     }
 
-    /// Counts a wrong login that [`Memory::knows`] let pass to the comparison.
+    /// Counts a wrong login for which [`VerifiedCache::contains`] returned true.
     pub(crate) fn record_miss(&self, client: Client, user: &Arc<str>) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         count_miss(&mut entries, &(client, user.clone()));
     }
 
-    /// Remembers that it was right.
+    /// Adds a successful login.
     pub(crate) fn insert(&self, client: Client, user: &Arc<str>, hash: &str, password: &str) {
         let (proof, now) = (self.proof(user, hash, password), Instant::now());
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() >= MAX_ENTRIES {
             entries.retain(|_, entry| entry.expires_at > now);
-            // It costs those who are forgotten one more hash.
+            // Removed logins cost one more password hash.
             if entries.len() >= MAX_ENTRIES {
                 entries.clear();
             }
@@ -73,7 +74,7 @@ impl VerifiedCache {
         entries.insert((client, user.clone()), Entry { proof, expires_at: now + TTL, misses: 0 });
     }
 
-    /// The parts have their lengths before them, so that no two of them can be moved into each other.
+    /// Each part is preceded by its length, so that different parts never give the same input.
     fn proof(&self, user: &str, hash: &str, password: &str) -> hmac::Tag {
         let mut context = hmac::Context::with_key(&self.key);
         for part in [user, hash, password] {
@@ -84,12 +85,12 @@ impl VerifiedCache {
     }
 }
 
-/// Counts a wrong login. After too many of them, the entry is removed.
-fn count_miss(entries: &mut Entries, place: &(Client, Arc<str>)) {
-    if let Some(entry) = entries.get_mut(place) {
+/// Counts a wrong login, and removes the entry after too many of them.
+fn count_miss(entries: &mut Entries, key: &(Client, Arc<str>)) {
+    if let Some(entry) = entries.get_mut(key) {
         entry.misses += 1;
         if entry.misses >= MAX_MISSES {
-            entries.remove(place);
+            entries.remove(key);
         }
     }
 }
@@ -99,38 +100,38 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_remembered() {
-        let memory = VerifiedCache::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
-        let (here, there) = (Client::from(None), Client::from(Some([192, 0, 2, 1].into())));
+    async fn contains_verified_password_until_it_expires() {
+        let cache = VerifiedCache::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
+        let (client, other) = (Client::from(None), Client::from(Some([192, 0, 2, 1].into())));
         let user: Arc<str> = "ann".into();
-        assert!(!memory.contains(here, &user, "hash", "secret"));
-        memory.insert(here, &user, "hash", "secret");
-        assert!(memory.contains(here, &user, "hash", "secret"));
-        assert!(!memory.contains(there, &user, "hash", "secret"));
-        assert!(!memory.contains(here, &user, "another", "secret"));
-        assert!(!memory.contains(here, &user, "hash", "Secret"));
-        assert!(memory.contains(here, &user, "hash", "secret"));
+        assert!(!cache.contains(client, &user, "hash", "secret"));
+        cache.insert(client, &user, "hash", "secret");
+        assert!(cache.contains(client, &user, "hash", "secret"));
+        assert!(!cache.contains(other, &user, "hash", "secret"));
+        assert!(!cache.contains(client, &user, "another", "secret"));
+        assert!(!cache.contains(client, &user, "hash", "Secret"));
+        assert!(cache.contains(client, &user, "hash", "secret"));
         tokio::time::advance(TTL).await;
-        assert!(!memory.contains(here, &user, "hash", "secret"));
+        assert!(!cache.contains(client, &user, "hash", "secret"));
     }
 
     #[test]
-    fn nobody_tries_many_passwords_against_it() {
-        let memory = VerifiedCache::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
-        let (here, user): (_, Arc<str>) = (Client::from(None), "ann".into());
-        memory.insert(here, &user, "hash", "secret");
+    fn entry_is_removed_after_too_many_misses() {
+        let cache = VerifiedCache::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
+        let (client, user): (_, Arc<str>) = (Client::from(None), "ann".into());
+        cache.insert(client, &user, "hash", "secret");
         for number in 0..MAX_MISSES {
-            assert!(!memory.contains(here, &user, "hash", &number.to_string()));
+            assert!(!cache.contains(client, &user, "hash", &number.to_string()));
         }
-        assert!(!memory.contains(here, &user, "hash", "secret"));
+        assert!(!cache.contains(client, &user, "hash", "secret"));
     }
 
     #[test]
-    fn it_has_an_end() {
-        let memory = VerifiedCache::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
+    fn size_is_limited() {
+        let cache = VerifiedCache::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
         for number in 0..MAX_ENTRIES + 10 {
-            memory.insert(Client::from(None), &number.to_string().into(), "hash", "secret");
+            cache.insert(Client::from(None), &number.to_string().into(), "hash", "secret");
         }
-        assert!(memory.entries.lock().unwrap().len() <= MAX_ENTRIES);
+        assert!(cache.entries.lock().unwrap().len() <= MAX_ENTRIES);
     }
 }
