@@ -1,5 +1,5 @@
-//! What settings mean together: contradictions that stop the start, values that follow from others, and what the
-//! operator should be warned of.
+//! Checks of the settings as a whole: conflicts that prevent the start, values that are derived from other settings,
+//! and warnings.
 
 mod access;
 mod storage;
@@ -50,54 +50,54 @@ const POP3_PROXIES: &Setting = row("pop3.proxyprotocol");
 const WEB_PROXIES: &Setting = row("web.proxyprotocol");
 const WEB_TRUSTED: &Setting = row("web.trustedproxies");
 
-/// Where the container image looks for a greeting. It is for those who have one; nobody has to.
+/// The greeting file of the container image. It is optional, so there is no warning if it does not exist.
 const IMAGE_GREETING_FILE: &str = "/config/greeting.html";
 
-/// What a configuration is wanted for. What nobody is going to use need not be there.
+/// What a configuration is loaded for. Checks that do not matter for the purpose are skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To serve.
+    /// To run the server.
     Serve,
-    /// To put mail into the data directory.
+    /// To write messages to the data directory.
     Write,
-    /// To read the data directory, which may be another user's, or on a file system that cannot be written.
+    /// To read the data directory. It may belong to another user, or be on a read-only file system.
     Read,
-    /// To try a script, away from all mail.
+    /// To test a script, without any messages.
     Script,
 }
 
-/// Everything that cannot be right about the settings as a whole. Settings that have a problem already are left alone:
-/// what they should have been is not known. What can be understood only together is put into the configuration.
+/// Returns the problems of the settings as a whole. Settings that already have a problem are skipped, because their
+/// values are unknown. Values that depend on several settings are stored in the configuration.
 pub(super) fn find_problems(
     config: &mut Config,
     sources: &Sources,
-    known: &[Problem],
+    earlier_problems: &[Problem],
     purpose: Purpose,
     read_file: ReadFile<'_>,
 ) -> Vec<Problem> {
-    let mut found = Checker { sources, earlier_problems: known, problems: Vec::new() };
-    // HTTP has no TLS on demand: there is a use for a certificate where a listener always has it.
+    let mut checker = Checker { sources, earlier_problems, problems: Vec::new() };
+    // HTTP cannot switch to TLS on a plain connection, so a certificate is used only if a listener always has TLS.
     let web = &mut config.web;
     web.tls.enabled = web.tls.force || !web.tls_addr.is_empty();
     if purpose == Purpose::Serve {
-        found.check_service(config, read_file);
+        checker.check_service(config, read_file);
     }
     if purpose != Purpose::Script {
-        found.check_storage(config, purpose, read_file);
+        checker.check_storage(config, purpose, read_file);
     }
-    found.problems
+    checker.problems
 }
 
-/// Fills in what follows from other settings.
+/// Fills in values that are derived from other settings.
 pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
     storage::complete(&mut config.storage, sources);
     access::complete(config, sources);
 
-    // With less room than one message needs, that message could never be received.
+    // A message larger than the budget could never be received.
     let smtp = &mut config.smtp;
     smtp.max_inflight_bytes = smtp.max_inflight_bytes.max(smtp.max_message_bytes);
 
-    // Whoever configures a public URL wants it to be answered.
+    // Requests for the host of the public URL are accepted.
     let public_host = config.web.public_url.as_deref().and_then(|url| {
         let (_, rest) = url.split_once("://")?;
         rest.split('/').next().map(host_of)
@@ -107,13 +107,13 @@ pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
     }
 }
 
-/// What the operator should know about a configuration that can be used.
+/// Returns warnings for the operator about a valid configuration.
 pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
-    // Repeating a default or having a host name changes nothing and needs no warning.
+    // A repeated default and the host name have no effect and cause no warning.
     let changed = |setting: &Setting| {
         let given = sources.effective(setting)?;
-        let without_effect = given.origin == Origin::HostName || given.value == setting.default;
-        (!without_effect).then_some(given)
+        let has_no_effect = given.origin == Origin::HostName || given.value == setting.default;
+        (!has_no_effect).then_some(given)
     };
     let ignored: Vec<String> = SETTINGS
         .iter()
@@ -125,9 +125,9 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
         warnings.push(format!("settings without effect: {}", ignored.join(", ")));
     }
     for TlsSettings { tls, enabled, cert, key } in tls_settings(config) {
-        let certificate = [cert, key].into_iter().any(|setting| changed(setting).is_some());
-        if !tls.enabled && certificate {
-            warnings.push(format!("TLS is off although a certificate is set: see {}", enabled.key));
+        let has_certificate = [cert, key].into_iter().any(|setting| changed(setting).is_some());
+        if !tls.enabled && has_certificate {
+            warnings.push(format!("TLS is off although a certificate is set: to turn it on, set {}", enabled.key));
         }
     }
     warnings.extend(storage::warnings(config, sources));
@@ -140,20 +140,20 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     warnings
 }
 
-/// The warning about a greeting that is not shown as it was meant.
+/// Warns if the greeting file cannot be read.
 fn greeting_warning(config: &Config, sources: &Sources) -> Option<String> {
     let path = config.web.greeting_file.as_deref()?;
     let error = match std::fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && path == Path::new(IMAGE_GREETING_FILE) => return None,
         Err(error) => error,
-        Ok(found) if !found.is_file() => io::Error::other("it is no file"),
+        Ok(metadata) if !metadata.is_file() => io::Error::other("not a regular file"),
         Ok(_) => access(path, Access::READ_OK).err()?.into(),
     };
     let (path, origin) = (path.display(), sources.origin(GREETING_FILE));
     Some(format!("the built-in greeting is shown: {path} ({}, {origin}) cannot be read: {error}", GREETING_FILE.key))
 }
 
-/// The warning about lists of proxies that leave nobody out.
+/// Warns about lists of proxies that contain all addresses.
 fn open_proxies_warning(config: &Config) -> Option<String> {
     let Config { smtp, pop3, web, .. } = config;
     let lists = [
@@ -169,17 +169,17 @@ fn open_proxies_warning(config: &Config) -> Option<String> {
         .collect();
     (!open.is_empty()).then(|| {
         let open = open.join(", ");
-        format!("whoever connects is believed to be a proxy, and can claim to be anybody: {open}")
+        format!("every client is trusted as a proxy and can claim any address: restrict {open}")
     })
 }
 
-/// The warning about a key that there is nothing to sign with.
+/// Warns about a webhook key without webhooks.
 fn unused_secret_warning(webhooks: &Webhooks) -> Option<String> {
-    let idle = webhooks.secret.is_some() && webhooks.targets.is_empty();
-    idle.then(|| format!("{} has no effect without {}", WEBHOOK_SECRET.key, WEBHOOK_URLS.key))
+    let is_unused = webhooks.secret.is_some() && webhooks.targets.is_empty();
+    is_unused.then(|| format!("{} has no effect without {}", WEBHOOK_SECRET.key, WEBHOOK_URLS.key))
 }
 
-/// The warning about webhooks that will never get through. Where other names lead is known only when they are looked up.
+/// Warns about webhooks at private addresses that are not allowed. The addresses of host names are not known here.
 fn private_webhooks_warning(webhooks: &Webhooks) -> Option<String> {
     if webhooks.private_addresses {
         return None;
@@ -193,22 +193,20 @@ fn private_webhooks_warning(webhooks: &Webhooks) -> Option<String> {
         .collect();
     (!entries.is_empty()).then(|| {
         let (urls, private, entries) = (WEBHOOK_URLS.key, WEBHOOK_PRIVATE.key, entries.join(", "));
-        format!(
-            "webhooks at addresses that are not public are not told of anything without {private}: {urls}, entry {entries}"
-        )
+        format!("webhooks at private addresses receive no events unless {private} is true: {urls}, entry {entries}")
     })
 }
 
-/// The warning about listeners that other machines reach without having to authenticate.
+/// Warns about listeners that other machines can reach without authentication.
 fn open_listeners_warning(config: &Config) -> Option<String> {
-    let asks_for_credentials = |setting: &Setting| match setting.section() {
+    let requires_credentials = |setting: &Setting| match setting.section() {
         "SMTP" | "LMTP" => config.smtp.require_auth,
         "POP3" => !config.pop3.credentials.is_empty() || config.auth.is_enabled(),
         _ => config.auth.is_enabled(),
     };
     let open: Vec<String> = listeners(config)
         .into_iter()
-        .filter(|(setting, _)| !asks_for_credentials(setting))
+        .filter(|(setting, _)| !requires_credentials(setting))
         .flat_map(|(setting, addrs)| addrs.iter().map(move |addr| (setting.key, addr)))
         .filter(|(_, addr)| !addr.is_loopback())
         .map(|(key, addr)| format!("{key} {addr}"))
@@ -219,7 +217,7 @@ fn open_listeners_warning(config: &Config) -> Option<String> {
     })
 }
 
-/// The listeners, by their settings.
+/// Returns the listeners with their settings.
 fn listeners(config: &Config) -> [(&'static Setting, &[ListenAddr]); 7] {
     [
         (SMTP_ADDR, &config.smtp.addr),
@@ -248,34 +246,34 @@ fn tls_settings(config: &Config) -> [TlsSettings<'_>; 3] {
     ]
 }
 
-/// Collects problems and looks up where the value in question came from.
+/// Collects problems, and adds the origin of each value.
 struct Checker<'a> {
     sources: &'a Sources,
-    /// What was wrong before.
+    /// The problems found before.
     earlier_problems: &'a [Problem],
     problems: Vec<Problem>,
 }
 
 impl Checker<'_> {
-    /// What the server needs, wherever it keeps its mail.
+    /// Checks what only the server needs, apart from storage.
     fn check_service(&mut self, config: &mut Config, read_file: ReadFile<'_>) {
         let Config { smtp, pop3, .. } = &*config;
-        let needs = [
+        let requirements = [
             (smtp.tls.force, SMTP_FORCE_TLS, smtp.tls.enabled, SMTP_TLS),
             (!smtp.tls_addr.is_empty(), SMTP_TLS_ADDR, smtp.tls.enabled, SMTP_TLS),
             (pop3.tls.force, POP3_FORCE_TLS, pop3.tls.enabled, POP3_TLS),
             (!pop3.tls_addr.is_empty(), POP3_TLS_ADDR, pop3.tls.enabled, POP3_TLS),
         ];
-        for (on, setting, needed_on, needed) in needs {
-            if on && !needed_on && self.is_valid(needed) {
-                self.add(setting, &format!("needs {}", needed.key));
+        for (is_on, setting, is_needed_on, needed) in requirements {
+            if is_on && !is_needed_on && self.is_valid(needed) {
+                self.add(setting, &format!("requires {}", needed.key));
             }
         }
-        for rows in tls_settings(config) {
-            self.check_certificate(&rows, read_file);
+        for settings in tls_settings(config) {
+            self.check_certificate(&settings, read_file);
         }
         match MailboxPassword::from_credentials(&config.pop3.credentials, config.mailbox_naming) {
-            Ok(keys) => config.pop3.mailbox_passwords = keys,
+            Ok(passwords) => config.pop3.mailbox_passwords = passwords,
             Err(error) => self.add(POP3_CREDENTIALS, &error),
         }
         self.check_access(config, read_file);
@@ -299,29 +297,29 @@ impl Checker<'_> {
         self.problems.push(problem);
     }
 
-    /// Whether every value given for a setting could be understood.
+    /// Returns true if all values of a setting were parsed without an error.
     fn is_valid(&self, setting: &Setting) -> bool {
         !self.earlier_problems.iter().any(|problem| problem.is_about(setting))
     }
 
-    /// Certificate and key can be read, and belong together.
-    fn check_certificate(&mut self, rows: &TlsSettings<'_>, read_file: ReadFile<'_>) {
-        let Some(Certificate::Files { cert, key }) = rows.tls.certificate() else { return };
-        if ![rows.enabled, rows.cert, rows.key].into_iter().all(|setting| self.is_valid(setting)) {
+    /// Checks that certificate and key can be read and belong together.
+    fn check_certificate(&mut self, settings: &TlsSettings<'_>, read_file: ReadFile<'_>) {
+        let Some(Certificate::Files { cert, key }) = settings.tls.certificate() else { return };
+        if ![settings.enabled, settings.cert, settings.key].into_iter().all(|setting| self.is_valid(setting)) {
             return;
         }
         let read = |path| read_file(path).map_err(|error| format!("cannot be read: {error}"));
         let chain = read(cert).and_then(|pem| restante_net::Tls::parse_chain(&pem));
-        let private = read(key).and_then(|pem| restante_net::Tls::parse_private_key(&pem));
-        for (setting, error) in [(rows.cert, chain.as_ref().err()), (rows.key, private.as_ref().err())] {
+        let private_key = read(key).and_then(|pem| restante_net::Tls::parse_private_key(&pem));
+        for (setting, error) in [(settings.cert, chain.as_ref().err()), (settings.key, private_key.as_ref().err())] {
             if let Some(error) = error {
                 self.add(setting, error);
             }
         }
-        if let (Ok(chain), Ok(private)) = (chain, private)
-            && let Err(error) = restante_net::Tls::server_config(chain, private)
+        if let (Ok(chain), Ok(private_key)) = (chain, private_key)
+            && let Err(error) = restante_net::Tls::server_config(chain, private_key)
         {
-            self.add(rows.cert, &format!("cannot be used with {}: {error}", rows.key.key));
+            self.add(settings.cert, &format!("cannot be used with {}: {error}", settings.key.key));
         }
     }
 
@@ -331,13 +329,13 @@ impl Checker<'_> {
         }
     }
 
-    /// No two listeners at one address, and at least one listener at all.
+    /// Checks that no two listeners have the same address, and that there is at least one listener.
     fn check_listeners(&mut self, config: &Config) {
         let lists = listeners(config);
-        let all_sound = lists.iter().all(|(setting, _)| self.is_valid(setting));
-        if all_sound && lists.iter().all(|(_, addrs)| addrs.is_empty()) {
+        let all_valid = lists.iter().all(|(setting, _)| self.is_valid(setting));
+        if all_valid && lists.iter().all(|(_, addrs)| addrs.is_empty()) {
             let keys = lists.map(|(setting, _)| setting.key).join(", ");
-            self.problems.push(Problem::new(format!("nothing to serve: {keys} are all empty")));
+            self.problems.push(Problem::new(format!("no address to listen on: set at least one of {keys}")));
         }
         let mut seen: Vec<(&Setting, &ListenAddr)> = Vec::new();
         for (setting, addrs) in lists {
@@ -346,7 +344,7 @@ impl Checker<'_> {
             }
             for addr in addrs {
                 if let Some((first, _)) = seen.iter().find(|(_, other)| other.clashes_with(addr)) {
-                    self.add(setting, &format!("{addr} is taken by {} already", first.key));
+                    self.add(setting, &format!("{addr} is already used by {}", first.key));
                 }
                 seen.push((setting, addr));
             }
@@ -354,10 +352,10 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a file can be written or, where there is none, made. Nothing is opened: a check must not leave traces.
+/// Checks whether a file can be written or created. Nothing is opened: a check must not leave traces.
 fn check_file_writable(path: &Path) -> io::Result<()> {
     match std::fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(_) => Ok(access(path, Access::WRITE_OK)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -1,4 +1,4 @@
-//! Users and passwords as the settings list them. Errors never show any of them.
+//! Users and passwords in the settings. Errors never contain any of them.
 
 use std::collections::HashSet;
 
@@ -7,63 +7,66 @@ use restante_proto::Secret;
 
 use super::values::collect_all;
 
-/// A user and the password that goes with the name.
+/// A user name and a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// The user's name.
+    /// The user name.
     pub user: String,
     /// The password.
     pub password: Secret,
 }
 
 impl Credential {
-    /// Parses a list of `user:password`; errors count the entries and show none of them.
+    /// Parses a list of `user:password`. Errors give the number of the entry and nothing of its content.
     pub(super) fn parse_list(items: &[String]) -> Result<Vec<Self>, String> {
         let mut users = HashSet::new();
         collect_all(items.iter().zip(1..).map(|(item, number)| {
             let (user, password) = item
                 .split_once(':')
                 .filter(|(user, password)| !user.is_empty() && !password.is_empty())
-                .ok_or_else(|| format!("entry {number} is no USER:PASSWORD"))?;
+                .ok_or_else(|| format!("entry {number} is not of the form USER:PASSWORD"))?;
             if !users.insert(user) {
-                return Err(format!("entry {number} repeats a user"));
+                return Err(format!("entry {number} repeats a user name"));
             }
             Ok(Self { user: user.to_owned(), password: Secret::new(password) })
         }))
     }
 }
 
-/// What opens mailboxes over POP3: a credential whose user is known to name one.
+/// The password of a mailbox over POP3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailboxPassword {
-    /// What it opens; none means every mailbox.
+    /// The mailbox; `None` means all mailboxes.
     pub mailbox: Option<MailboxName>,
     /// The password.
     pub password: Secret,
 }
 
 impl MailboxPassword {
-    /// The user whose password opens all mailboxes.
+    /// The user name whose password opens all mailboxes.
     const EVERY_MAILBOX: &str = "*";
 
-    /// Takes the users for mailboxes, which they name as a client's user does; the error counts them and shows none. Two
-    /// users may be two names of one mailbox, which has one password only.
+    /// Converts the users to mailboxes, as at a POP3 login. Errors give the number of the entry and nothing of its
+    /// content. Two users may name the same mailbox, which is an error, because a mailbox has only one password.
     pub(super) fn from_credentials(credentials: &[Credential], naming: Naming) -> Result<Vec<Self>, String> {
         let mut mailboxes = HashSet::new();
-        let key = |(credential, number): (&Credential, usize)| {
+        let password = |(credential, number): (&Credential, usize)| {
             let mailbox = match credential.user.as_str() {
                 Self::EVERY_MAILBOX => None,
                 user => {
-                    let named = naming.parse_mailbox(user);
-                    Some(named.map_err(|error| format!("the user of entry {number} names no mailbox: {error}"))?)
+                    let mailbox = naming.parse_mailbox(user);
+                    Some(
+                        mailbox
+                            .map_err(|error| format!("the user of entry {number} is not a mailbox name: {error}"))?,
+                    )
                 }
             };
             if !mailboxes.insert(mailbox.clone()) {
-                return Err(format!("the user of entry {number} names the mailbox of an entry before it"));
+                return Err(format!("the user of entry {number} names the same mailbox as an earlier entry"));
             }
             Ok(Self { mailbox, password: credential.password.clone() })
         };
-        credentials.iter().zip(1..).map(key).collect()
+        credentials.iter().zip(1..).map(password).collect()
     }
 }
 
@@ -71,21 +74,21 @@ impl MailboxPassword {
 mod tests {
     use super::*;
 
-    fn keys(naming: Naming, users: &[&str]) -> Result<Vec<Option<String>>, String> {
+    fn mailboxes_of(naming: Naming, users: &[&str]) -> Result<Vec<Option<String>>, String> {
         let credential = |user: &&str| Credential { user: (*user).to_owned(), password: Secret::new("secret") };
-        let keys = MailboxPassword::from_credentials(&users.iter().map(credential).collect::<Vec<_>>(), naming)?;
-        Ok(keys.iter().map(|key| key.mailbox.as_ref().map(ToString::to_string)).collect())
+        let passwords = MailboxPassword::from_credentials(&users.iter().map(credential).collect::<Vec<_>>(), naming)?;
+        Ok(passwords.iter().map(|password| password.mailbox.as_ref().map(ToString::to_string)).collect())
     }
 
     #[test]
-    fn users_are_named_as_mailboxes_are() {
-        let named = |name: &str| Some(name.to_owned());
-        assert_eq!(keys(Naming::Local, &["James+a@X.org", "*"]), Ok(vec![named("james"), None]));
-        assert_eq!(keys(Naming::Full, &["James@X.org"]), Ok(vec![named("james@x.org")]));
-        let problem = keys(Naming::Domain, &["x.org", "a!"]).unwrap_err();
-        assert!(problem.starts_with("the user of entry 2 names no mailbox: "), "{problem}");
-        let twice = Err("the user of entry 3 names the mailbox of an entry before it".to_owned());
-        assert_eq!(keys(Naming::Local, &["bob", "*", "Bob@x.org"]), twice);
-        assert_eq!(keys(Naming::Full, &["bob@y.org", "bob@x.org"]).map(|keys| keys.len()), Ok(2));
+    fn users_are_converted_to_mailboxes() {
+        let mailbox = |name: &str| Some(name.to_owned());
+        assert_eq!(mailboxes_of(Naming::Local, &["James+a@X.org", "*"]), Ok(vec![mailbox("james"), None]));
+        assert_eq!(mailboxes_of(Naming::Full, &["James@X.org"]), Ok(vec![mailbox("james@x.org")]));
+        let message = mailboxes_of(Naming::Domain, &["x.org", "a!"]).unwrap_err();
+        assert!(message.starts_with("the user of entry 2 is not a mailbox name: "), "{message}");
+        let duplicate = Err("the user of entry 3 names the same mailbox as an earlier entry".to_owned());
+        assert_eq!(mailboxes_of(Naming::Local, &["bob", "*", "Bob@x.org"]), duplicate);
+        assert_eq!(mailboxes_of(Naming::Full, &["bob@y.org", "bob@x.org"]).map(|mailboxes| mailboxes.len()), Ok(2));
     }
 }

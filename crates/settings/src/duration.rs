@@ -1,10 +1,10 @@
-//! Lengths of time in the form that Go programs use, because existing configurations are written in it.
+//! Durations in the format of Go, because existing configurations use it.
 
 use std::time::Duration;
 
-const EXPECTED: &str = "must be a length of time such as 300s, 24h, 50ms, 1h30m or 0";
+const EXPECTED: &str = "must be a duration such as 300s, 24h, 50ms, 1h30m or 0";
 
-/// Parses `1h30m`, `1.5h`, `50ms`, `0`: numbers, each with its unit, added up.
+/// Parses `1h30m`, `1.5h`, `50ms` or `0`: numbers with units, added up.
 pub fn parse(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
@@ -12,7 +12,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     parse_nanos(text).map(Duration::from_nanos).ok_or_else(|| EXPECTED.to_owned())
 }
 
-/// Writes a length of time as a Go program does: `72h0m0s`, `1m30s`, `1.5s`, `50ms`.
+/// Formats a duration as Go does: `72h0m0s`, `1m30s`, `1.5s`, `50ms`.
 pub fn text(duration: Duration) -> String {
     let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
     if seconds == 0 {
@@ -32,13 +32,13 @@ pub fn text(duration: Duration) -> String {
     }
 }
 
-/// A number with so many decimal places, without the zeros at its end.
+/// Formats a number with up to this many decimal places, without trailing zeros.
 fn format_decimal(whole: u64, fraction: u32, places: usize) -> String {
     let text = format!("{whole}.{fraction:0places$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The whole text in nanoseconds; none when it is malformed or does not fit.
+/// Parses the whole text to nanoseconds. Returns `None` if it is malformed or too large.
 fn parse_nanos(mut text: &str) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -58,7 +58,7 @@ fn parse_nanos(mut text: &str) -> Option<u64> {
 fn unit_nanos(unit: &str) -> Option<u64> {
     Some(match unit {
         "ns" => 1,
-        // The micro sign and the Greek letter look the same, and both get typed.
+        // The micro sign and the Greek letter look the same, and both are in use.
         "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,
@@ -68,7 +68,7 @@ fn unit_nanos(unit: &str) -> Option<u64> {
     })
 }
 
-/// A decimal number of units, without going through floating point.
+/// Multiplies a decimal number by a unit, without floating point.
 fn scale(number: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_written_as_in_go() {
+    fn formats_durations_like_go() {
         let table = [
             (Duration::ZERO, "0s"),
             (Duration::from_nanos(7), "7ns"),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn durations() {
+    fn parses_durations() {
         let good = [
             ("0", Duration::ZERO),
             ("0s", Duration::ZERO),

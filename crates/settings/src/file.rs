@@ -1,5 +1,5 @@
-//! The configuration file: TOML in, settings as the texts that a user would have given on the command line out.
-//! Sections are the first part of a key, so `[smtp]` with `maxrecipients = 200` is `smtp.maxrecipients`.
+//! Parses the configuration file. TOML values are converted to the texts that would be given on the command line. A
+//! section is the first part of a key: `[smtp]` with `maxrecipients = 200` is `smtp.maxrecipients`.
 
 use std::path::Path;
 
@@ -12,18 +12,19 @@ use super::sources::GivenValue;
 use super::table::{SETTINGS, find_setting};
 use super::values::collect_all;
 
-/// What a file holds: the settings it gives, and everything that is wrong with it.
+/// The settings in a file, and its problems.
 #[derive(Default)]
 pub(super) struct FileContents {
     pub(super) given: Vec<(&'static Setting, GivenValue)>,
     pub(super) problems: Vec<Problem>,
 }
 
-/// Reads the text of a file.
+/// Parses the text of a file.
 pub(super) fn parse(path: &Path, text: &str) -> FileContents {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut contents = FileContents::default();
-    // The parser's own rendering quotes the line, which may hold a password: only message and place are told.
+    // The parser's own format quotes the line, which may contain a password. Only the message and the line number are
+    // reported.
     for error in &errors {
         let line = error.span().map_or(1, |span| line_at(text, span.start));
         contents.problems.push(Problem::new(format!("file {}:{line}: {}", path.display(), error.message())));
@@ -31,7 +32,7 @@ pub(super) fn parse(path: &Path, text: &str) -> FileContents {
     if !errors.is_empty() {
         return contents;
     }
-    // Sections inside sections wait on a list instead of the stack.
+    // Nested sections are kept in a list instead of using recursion.
     let mut sections = vec![(String::new(), document.into_inner())];
     while let Some((prefix, table)) = sections.pop() {
         for (name, value) in table {
@@ -63,7 +64,7 @@ impl FileContents {
     }
 }
 
-/// The text of a value: arrays stand for lists, tables for parameters.
+/// Converts a value to text. Arrays become lists, and tables become parameters.
 fn value_text(setting: &Setting, value: DeValue<'_>) -> Result<String, String> {
     match (setting.value, value) {
         (Value::List(_), DeValue::Array(items)) => join_items(items),
@@ -73,8 +74,8 @@ fn value_text(setting: &Setting, value: DeValue<'_>) -> Result<String, String> {
             };
             collect_all(pairs.into_iter().map(pair)).map(|pairs| pairs.join(","))
         }
-        (_, DeValue::Array(_)) => Err("takes one value, not an array".to_owned()),
-        (_, DeValue::Table(_)) => Err("takes a value, it is no section".to_owned()),
+        (_, DeValue::Array(_)) => Err("takes a single value, not an array".to_owned()),
+        (_, DeValue::Table(_)) => Err("takes a value and is not a section".to_owned()),
         (_, value) => scalar_text(value),
     }
 }
@@ -83,7 +84,7 @@ fn join_items(items: DeArray<'_>) -> Result<String, String> {
     collect_all(items.into_iter().map(|value| item_text(value.into_inner()))).map(|items| items.join(","))
 }
 
-/// An entry of an array or table; a comma inside would become a border between two entries.
+/// Converts an entry of an array or table. A comma would separate two entries, so it is an error.
 fn item_text(value: DeValue<'_>) -> Result<String, String> {
     let text = scalar_text(value)?;
     if text.contains(',') {
@@ -98,12 +99,12 @@ fn scalar_text(value: DeValue<'_>) -> Result<String, String> {
         DeValue::Boolean(truth) => Ok(truth.to_string()),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
             .map(|number| number.to_string())
-            .map_err(|_| "holds a number that is too large".to_owned()),
-        _ => Err("must be a string, a whole number or true or false".to_owned()),
+            .map_err(|_| "contains a number that is too large".to_owned()),
+        _ => Err("must be a string, a whole number, or true or false".to_owned()),
     }
 }
 
-/// The line that a byte lies on, counted from 1.
+/// Returns the line of a byte, counted from 1.
 fn line_at(text: &str, offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or_default();
     1 + before.matches('\n').count()

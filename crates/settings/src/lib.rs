@@ -1,10 +1,10 @@
-//! The configuration: one table of settings, and everything that is made from it.
+//! The configuration: one table of settings, and everything that is generated from it.
 //!
-//! [`SETTINGS`] is the only place that defines a setting's name, default, help and parser. The flags, the variables, the keys of
-//! the TOML file, `--help` and `docs/config.md` are generated from it, so that they cannot differ. [`load()`] takes flags,
-//! environment and a file reader as values and returns the checked configuration. It also checks whether the log, the pid file
-//! and the data directory can be written, and whether a greeting exists. Nothing here opens a socket, writes a file or starts the
-//! log.
+//! [`SETTINGS`] is the only place that defines the name, default, help and parser of a setting. The flags, the
+//! variables, the keys of the TOML file, `--help` and `docs/config.md` are generated from it, so they cannot differ.
+//! [`load()`] takes flags, environment and a file reader as values and returns the checked configuration. It also
+//! checks whether the log, the pid file and the data directory can be written, and whether a greeting exists. Nothing
+//! here opens a socket, writes a file or starts the log.
 
 mod check;
 mod credential;
@@ -38,5 +38,5 @@ pub use types::{
 };
 pub use values::boolean;
 
-/// How files are read: `std::fs::read` in the program, a table of texts in a test.
+/// Reads a file: `std::fs::read` in the program, a table of texts in a test.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;

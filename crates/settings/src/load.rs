@@ -1,5 +1,5 @@
-//! Collects what flags, environment, file and machine say, applies it in order of precedence and tells all that is
-//! wrong. What a value means is the table's business, what values mean together that of `check`.
+//! Collects values from flags, environment, file and host name, applies them in order of precedence, and reports all
+//! problems. The meaning of a value is in the table, checks of several settings are in `check`.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,43 +15,44 @@ use super::table::SETTINGS;
 use super::types::Config;
 use super::values;
 
-/// The prefix of our own variables.
+/// The prefix of Restante's variables.
 const PREFIX: &str = "RESTANTE_";
-/// The variable that names the configuration file.
+/// The variable with the path of the configuration file.
 const CONFIG_VARIABLE: &str = "RESTANTE_CONFIG";
 
 /// The flags of the command line.
 #[derive(Debug, Default)]
 pub struct Flags {
-    /// The configuration file.
+    /// The path of the configuration file.
     pub config: Option<PathBuf>,
-    /// Settings and their values, in the order given.
+    /// Settings and their values, in the order of the command line.
     pub given: Vec<(&'static Setting, String)>,
 }
 
-/// A configuration that can be used.
+/// A valid configuration.
 #[derive(Debug)]
 pub struct Loaded {
     /// The settings.
     pub config: Config,
-    /// What the operator should know, one sentence each; to be logged once, at start.
+    /// Warnings for the operator, one sentence each, to be logged at start.
     pub warnings: Vec<String>,
-    /// Every setting as text, in the order of the table, with secrets masked.
+    /// All settings as text, in the order of the table, with secrets masked.
     pub effective: Vec<EffectiveSetting>,
 }
 
-/// A setting as text.
+/// A setting with its effective value.
 #[derive(Debug, Clone)]
 pub struct EffectiveSetting {
-    /// The row of the table.
+    /// The setting.
     pub setting: &'static Setting,
     /// The value, quoted; a secret is masked.
     pub display_value: String,
-    /// Where it comes from.
+    /// The source of the value.
     pub origin: Origin,
 }
 
-/// Loads a configuration, or returns everything that is wrong with it. `other_variables` have our prefix and are not settings.
+/// Loads a configuration, or returns all its problems. `other_variables` are variables with our prefix that are not
+/// settings.
 pub fn load(
     flags: &Flags,
     env: impl IntoIterator<Item = (OsString, OsString)>,
@@ -64,9 +65,9 @@ pub fn load(
     let mut sources = Sources::default();
 
     let variables = Variables::collect(env, other_variables);
-    // The weakest source comes first, each later one wins over those before it.
-    let own_name = host_name(read_file);
-    if let Some(host_name) = &own_name {
+    // In order of precedence: each later source overrides the earlier ones.
+    let machine_name = host_name(read_file);
+    if let Some(host_name) = &machine_name {
         for setting in SETTINGS.iter().filter(|setting| setting.defaults_to_host_name) {
             let given = GivenValue { value: host_name.clone(), origin: Origin::HostName };
             sources.add(setting, given);
@@ -86,7 +87,7 @@ pub fn load(
 
     let mut config = Config::default();
     for setting in SETTINGS {
-        // A value that another one wins over is checked as well: it would count as soon as the other one goes.
+        // Overridden values are checked too: they would take effect as soon as the other value is removed.
         for GivenValue { value, origin } in sources.values(setting) {
             if let Err(message) = (setting.apply)(&mut config, value) {
                 problems.push(Problem::with_value(setting, value, origin, &message));
@@ -98,7 +99,7 @@ pub fn load(
         return Err(problems);
     }
     check::complete(&mut config, &mut sources);
-    if let Some(host_name) = &own_name {
+    if let Some(host_name) = &machine_name {
         config.web.hosts.add(host_name);
     }
     warnings.extend(check::warnings(&config, &sources));
@@ -123,7 +124,7 @@ fn effective_settings(sources: &Sources) -> Vec<EffectiveSetting> {
         .collect()
 }
 
-/// The name of the machine, when it can serve as a domain.
+/// Returns the host name of the machine if it is a valid domain.
 fn host_name(read_file: ReadFile<'_>) -> Option<String> {
     ["/proc/sys/kernel/hostname", "/etc/hostname"]
         .iter()
@@ -151,13 +152,13 @@ fn load_file(path: &Path, read_file: ReadFile<'_>, sources: &mut Sources, proble
     }
 }
 
-/// The part of the environment that concerns us.
+/// The relevant part of the environment.
 struct Variables {
-    /// The configuration file.
+    /// The path of the configuration file.
     config: Option<PathBuf>,
-    /// Variables below one of our prefixes, by full name.
+    /// The variables with one of the prefixes, by full name.
     by_name: BTreeMap<String, OsString>,
-    /// Variables below our prefix that are not settings.
+    /// Variables with our prefix that are not settings.
     other_variables: &'static [&'static str],
 }
 
@@ -186,7 +187,7 @@ impl Variables {
         }
     }
 
-    /// Variables of our own prefix that no setting has: most likely typing errors.
+    /// Returns a problem for each variable with our prefix that is not a setting: most likely it is misspelled.
     fn unknown_problems(&self) -> impl Iterator<Item = Problem> {
         let names = || {
             let own = |setting: &Setting| format!("{PREFIX}{}", setting.variable());
@@ -198,8 +199,8 @@ impl Variables {
         })
     }
 
-    /// One warning about variables of the foreign prefix that no setting has: they belong to a program with more or
-    /// other settings, so they are no reason not to start.
+    /// Returns a warning about `INBUCKET_` variables that are not settings. They belong to a program with other
+    /// settings, so the server still starts.
     fn ignored_warning(&self) -> Option<String> {
         let names: Vec<_> = self.unknown_names(COMPAT_PREFIX).collect();
         (!names.is_empty()).then(|| format!("unknown variables are ignored: {}", names.join(", ")))
@@ -207,21 +208,21 @@ impl Variables {
 
     fn unknown_names(&self, prefix: &'static str) -> impl Iterator<Item = &str> {
         let known = move |name: &str| {
-            let is = |setting: &Setting| name.strip_prefix(prefix) == Some(&setting.variable());
-            SETTINGS.iter().any(is)
+            let is_setting = |setting: &Setting| name.strip_prefix(prefix) == Some(&setting.variable());
+            SETTINGS.iter().any(is_setting)
         };
         self.by_name
             .iter()
             .filter(move |(name, _)| name.starts_with(prefix) && !known(name))
-            // A shell that talks to a server may also start one.
+            // The variables of the commands may be set in a shell that also starts a server.
             .filter(|(name, _)| !self.other_variables.contains(&name.as_str()))
             .filter(|(name, value)| !is_service_link(name, value))
             .map(|(name, _)| name.as_str())
     }
 }
 
-/// Whether a variable was put there by Kubernetes or Docker because a service is called like us: a service `restante`
-/// gives every container beside it `RESTANTE_SERVICE_HOST`, `RESTANTE_PORT=tcp://...`, `RESTANTE_PORT_2500_TCP_ADDR`.
+/// Returns true if a variable was set by Kubernetes or Docker for a service with our name. A service `restante` gives
+/// every container next to it `RESTANTE_SERVICE_HOST`, `RESTANTE_PORT=tcp://...` and `RESTANTE_PORT_2500_TCP_ADDR`.
 fn is_service_link(name: &str, value: &OsStr) -> bool {
     if name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT") {
         return true;
@@ -237,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn service_links_are_told_from_typing_errors() {
+    fn recognizes_service_links() {
         let cases = [
             ("RESTANTE_SERVICE_HOST", "10.0.0.1", true),
             ("RESTANTE_SERVICE_PORT", "2500", true),

@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, and how it is told: all of it at once, each with the place to mend it.
+//! Problems of a configuration, and how they are reported: all at once, each with the source of the value.
 
 use std::fmt;
 use std::fmt::Write;
@@ -6,36 +6,36 @@ use std::path::PathBuf;
 
 use super::setting::Setting;
 
-/// The prefix of the variables of existing installations.
+/// The prefix of Inbucket's variables, which existing installations use.
 pub(super) const COMPAT_PREFIX: &str = "INBUCKET_";
 
-/// The most characters of a bad value that are shown.
+/// The maximum number of characters of an invalid value that are shown.
 const MAX_VALUE_CHARS: usize = 100;
-/// The longest name that is compared with the known ones; typing errors are not that long.
+/// The maximum length of a name for which a similar name is suggested.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Where a value comes from, in order of precedence, the weakest first.
+/// The source of a value, in ascending order of precedence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// The table.
+    /// The default in the table.
     Default,
-    /// The name of the machine.
+    /// The host name of the machine.
     HostName,
     /// A line of the configuration file.
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
     },
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(String),
-    /// A flag of the command line.
+    /// A command-line flag.
     Flag(String),
 }
 
 impl Origin {
-    /// Whether a value from here wins over one from there.
+    /// Returns true if a value from this source overrides one from the other.
     pub(super) fn overrides(&self, other: &Self) -> bool {
         self.precedence() > other.precedence()
     }
@@ -56,7 +56,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
-            Self::HostName => f.write_str("name of the machine"),
+            Self::HostName => f.write_str("host name"),
             Self::File { path, line } => write!(f, "file {}:{line}", path.display()),
             Self::Variable(name) => write!(f, "variable {name}"),
             Self::Flag(name) => write!(f, "flag --{name}"),
@@ -64,32 +64,32 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One thing that is wrong.
+/// A problem of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The setting it is about.
+    /// The key of the setting.
     key: Option<&'static str>,
     text: String,
 }
 
 impl Problem {
-    /// Something wrong that belongs to no setting, such as a file that cannot be read.
+    /// A problem that belongs to no setting, such as an unreadable file.
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self { key: None, text: text.into() }
     }
 
-    /// A value that cannot even be shown as a text.
+    /// A problem with a value that cannot be shown as text.
     pub(super) fn without_value(setting: &Setting, origin: &Origin, message: &str) -> Self {
         Self { key: Some(setting.key), text: format!("{} ({origin}): {message}", setting.key) }
     }
 
-    /// A value that a setting does not take; `message` says what it takes.
+    /// A problem with a value; `message` says what is accepted.
     pub(super) fn with_value(setting: &Setting, value: &str, origin: &Origin, message: &str) -> Self {
         let value = display_value(setting, value, MAX_VALUE_CHARS);
         Self { key: Some(setting.key), text: format!("{} = {value} ({origin}): {message}", setting.key) }
     }
 
-    /// Whether it is about this setting.
+    /// Returns true if the problem is about this setting.
     pub(super) fn is_about(&self, setting: &Setting) -> bool {
         self.key == Some(setting.key)
     }
@@ -101,11 +101,11 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The text that ends the start: every problem on its line.
+/// Returns the error report for the terminal, with one problem per line.
 pub fn report(problems: &[Problem]) -> String {
     let mut text = match problems.len() {
         1 => "restante: the configuration has an error:\n".to_owned(),
-        many => format!("restante: the configuration has {many} errors:\n"),
+        count => format!("restante: the configuration has {count} errors:\n"),
     };
     for problem in problems {
         let _ = writeln!(text, "  {problem}");
@@ -113,8 +113,8 @@ pub fn report(problems: &[Problem]) -> String {
     text
 }
 
-/// A value as it may be shown: quoted, without control characters, cut after `max_chars`, and not at all
-/// when secret.
+/// Returns a value for display: quoted, without control characters, truncated to `max_chars`, and masked if it is
+/// secret.
 pub(super) fn display_value(setting: &Setting, value: &str, max_chars: usize) -> String {
     if setting.is_secret && !value.is_empty() {
         return "\"***\"".to_owned();
@@ -137,20 +137,20 @@ pub(super) fn display_value(setting: &Setting, value: &str, max_chars: usize) ->
     quoted
 }
 
-/// `; did you mean "..."?` when one of the names looks much like the given one, else nothing.
+/// Returns `; did you mean ...?` if one of the names is similar to the given one, otherwise an empty text.
 pub(super) fn suggestion(given: &str, names: impl Iterator<Item = String>) -> String {
     if given.len() > MAX_NAME_BYTES {
         return String::new();
     }
-    let tolerated = 1 + given.len() / 5;
+    let max_distance = 1 + given.len() / 5;
     names
         .map(|name| (distance(given.as_bytes(), name.as_bytes()), name))
-        .filter(|(distance, _)| *distance <= tolerated)
+        .filter(|(distance, _)| *distance <= max_distance)
         .min()
         .map_or_else(String::new, |(_, name)| format!("; did you mean {name}?"))
 }
 
-/// How many bytes have to be inserted, removed, replaced or swapped with their neighbour to turn one into the other.
+/// Returns the number of bytes to insert, remove, replace or swap with a neighbor to turn one text into the other.
 fn distance(from: &[u8], to: &[u8]) -> usize {
     let mut before_last: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=to.len()).collect();
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances() {
+    fn computes_edit_distances() {
         let cases = [
             ("", "", 0),
             ("abc", "", 3),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_only_for_likely_names() {
+    fn suggests_only_similar_names() {
         let names = || ["smtp.addr", "web.addr"].into_iter().map(str::to_owned);
         assert_eq!(suggestion("smpt.addr", names()), "; did you mean smtp.addr?");
         assert_eq!(suggestion("storage.quota", names()), "");

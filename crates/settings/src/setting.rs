@@ -1,52 +1,52 @@
-//! What a row of the settings table is made of, and the names that follow from its key.
+//! A row of the table of settings, and the names that are derived from its key.
 
 use super::types::Config;
 
-/// One setting: everything that is known about it, in one place.
+/// The definition of a setting.
 #[derive(Debug)]
 pub struct Setting {
-    /// Its name in the configuration file, such as `smtp.maxrecipients`; flag and variable follow from it.
+    /// The name in the configuration file, such as `smtp.maxrecipients`. The flag and the variable are derived from it.
     pub key: &'static str,
-    /// The default, as the text that a user would write; it goes through `apply` like any other value.
+    /// The default as text. It is parsed by `apply` like any other value.
     pub default: &'static str,
-    /// What kind of value it takes.
+    /// The kind of value.
     pub value: Value,
-    /// What it does, in full sentences; the first one is the short help.
+    /// The help text in full sentences. The first sentence is the short help.
     pub help: &'static str,
-    /// Whether the value must never be shown.
+    /// True if the value must never be shown.
     pub is_secret: bool,
-    /// Whether this version does something with it.
+    /// Whether the setting has an effect.
     pub status: Status,
     /// Another name of the flag, without the dashes.
     pub alias: Option<&'static str>,
-    /// Whether the name of the machine takes the place of the default.
+    /// True if the host name of the machine is used as default.
     pub defaults_to_host_name: bool,
-    /// Parses a value into its typed place; the error says what is allowed.
+    /// Parses a value and stores it in the configuration. The error says what is accepted.
     pub apply: Apply,
 }
 
 /// The parser of a setting.
 pub type Apply = fn(&mut Config, &str) -> Result<(), String>;
 
-/// The kind of a value: how the flag takes it and which TOML types can express it.
+/// The kind of a value: how the flag is used, and which TOML types are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
-    /// `true` or `false`; the bare flag means `true`.
+    /// `true` or `false`; the flag alone means `true`.
     Bool,
     /// A whole number.
     Number,
-    /// A length of time such as `1h30m`.
+    /// A duration such as `1h30m`.
     Duration,
-    /// One text, with the word that stands for it in help.
+    /// A text, with its placeholder in help.
     Text(&'static str),
-    /// Texts separated by commas, with the word that stands for one of them in help.
+    /// Texts separated by commas, with the placeholder of one of them in help.
     List(&'static str),
     /// `key:value` pairs separated by commas.
     Params,
 }
 
 impl Value {
-    /// The word that stands for the value in help texts.
+    /// Returns the placeholder of the value in help.
     pub fn placeholder(self) -> String {
         match self {
             Self::Bool => "BOOL".to_owned(),
@@ -59,17 +59,17 @@ impl Value {
     }
 }
 
-/// Whether this version does something with a setting.
+/// Whether a setting has an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It does what its help says.
+    /// It has the effect described in its help.
     Active,
     /// It is accepted for compatibility with existing installations and has no effect.
     Ignored,
 }
 
 impl Status {
-    /// What to tell the reader of help and reference page, empty when there is nothing to tell.
+    /// Returns the note for help and reference page; empty if there is none.
     pub fn note(self) -> &'static str {
         match self {
             Self::Active => "",
@@ -79,7 +79,7 @@ impl Status {
 }
 
 impl Setting {
-    /// A plain, active setting; the methods below refine it.
+    /// Creates an active setting without special properties.
     pub(super) const fn new(
         key: &'static str,
         default: &'static str,
@@ -100,7 +100,7 @@ impl Setting {
         }
     }
 
-    /// Marks the value as one that must never be shown.
+    /// Marks the value as secret.
     pub(super) const fn secret(mut self) -> Self {
         self.is_secret = true;
         self
@@ -112,32 +112,32 @@ impl Setting {
         self
     }
 
-    /// Gives the flag a second name.
+    /// Adds another name of the flag.
     pub(super) const fn alias(mut self, alias: &'static str) -> Self {
         self.alias = Some(alias);
         self
     }
 
-    /// Puts the name of the machine, where it has a usable one, before the default.
+    /// Uses the host name of the machine, if it is valid, instead of the default.
     pub(super) const fn default_to_host_name(mut self) -> Self {
         self.defaults_to_host_name = true;
         self
     }
 
-    /// The flag without its dashes: `smtp-maxrecipients`.
+    /// Returns the flag without its dashes: `smtp-maxrecipients`.
     pub fn flag(&self) -> String {
         self.key.replace('.', "-")
     }
 
-    /// The variable without its prefix: `SMTP_MAXRECIPIENTS`.
+    /// Returns the variable without its prefix: `SMTP_MAXRECIPIENTS`.
     pub fn variable(&self) -> String {
         self.key.replace('.', "_").to_ascii_uppercase()
     }
 
-    /// The default as help shows it.
+    /// Returns the default as help shows it.
     pub fn default_text(&self) -> &'static str {
         if self.defaults_to_host_name {
-            "the name of the machine"
+            "the host name"
         } else if self.default.is_empty() {
             "none"
         } else {
@@ -145,7 +145,7 @@ impl Setting {
         }
     }
 
-    /// The heading under which help and reference page list it.
+    /// Returns the heading in help and reference page.
     pub fn section(&self) -> &'static str {
         match self.key.split_once('.').map(|(prefix, _)| prefix) {
             Some("smtp") => "SMTP",

@@ -1,5 +1,4 @@
-//! The typed configuration that the rest of the program works with. How its values are written is known to the table
-//! and the parsers beside this file, not here.
+//! The typed configuration. How its values are written is defined in the table and the parsers, not here.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,12 +14,12 @@ use restante_webhook::Target;
 
 use super::credential::{Credential, MailboxPassword};
 
-/// Every setting, parsed and checked.
+/// All settings, parsed and checked.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// What is logged and where.
+    /// The level, format and output of the log.
     pub log: restante_logging::Settings,
-    /// Where to write the process id.
+    /// The pid file.
     pub pidfile: Option<PathBuf>,
     /// How a recipient address becomes a mailbox name.
     pub mailbox_naming: Naming,
@@ -32,20 +31,20 @@ pub struct Config {
     pub pop3: Pop3,
     /// The HTTP listeners.
     pub web: Web,
-    /// Who is let in.
+    /// Authentication.
     pub auth: Auth,
-    /// Where mail is kept, and for how long.
+    /// The store and its limits.
     pub storage: Storage,
     /// The script.
     pub scripting: Scripting,
-    /// Who is told of mail, and how.
+    /// The webhooks.
     pub webhooks: Webhooks,
-    /// Searching mail.
+    /// The search.
     pub search: Search,
 }
 
 impl Config {
-    /// Empty places for the defaults to be parsed into.
+    /// Returns a configuration without values, into which the defaults are parsed.
     pub(super) fn empty() -> Self {
         Self {
             log: restante_logging::Settings::default(),
@@ -63,17 +62,17 @@ impl Config {
         }
     }
 
-    /// The most bytes of one message that is taken in. One that the whole store has no room for must not be acknowledged; a
-    /// little is left for the lines that are added for each mailbox.
+    /// Returns the maximum size of a message in bytes. A message that does not fit into the store must not be
+    /// acknowledged. Some space is left for the header fields that are added for each mailbox.
     pub fn effective_max_message_bytes(&self) -> usize {
-        let room = match self.storage.max_bytes {
+        let limit = match self.storage.max_bytes {
             0 => usize::MAX,
-            room => usize::try_from(room - room / 64).unwrap_or(usize::MAX),
+            limit => usize::try_from(limit - limit / 64).unwrap_or(usize::MAX),
         };
-        self.smtp.max_message_bytes.min(room)
+        self.smtp.max_message_bytes.min(limit)
     }
 
-    /// The file of tokens: the one that is named, or the one that belongs into the data directory.
+    /// Returns the path of the token file: the configured one, or the one in the data directory.
     pub fn token_file(&self) -> Option<PathBuf> {
         let in_data_directory = || self.storage.path.as_ref().map(|dir| dir.join(TOKENS_FILE_NAME));
         self.auth.tokens.clone().or_else(in_data_directory)
@@ -83,67 +82,67 @@ impl Config {
 /// The SMTP listeners and their limits.
 #[derive(Debug, Clone, Default)]
 pub struct Smtp {
-    /// Where to listen, with STARTTLS when TLS is on.
+    /// The addresses to listen on, with STARTTLS if TLS is enabled.
     pub addr: Vec<ListenAddr>,
-    /// Where to listen with TLS from the first byte.
+    /// The addresses to listen on with TLS from the first byte.
     pub tls_addr: Vec<ListenAddr>,
-    /// The name the server calls itself.
+    /// The host name in the greeting.
     pub domain: String,
-    /// Recipients per message.
+    /// The maximum number of recipients per message.
     pub max_recipients: usize,
-    /// Bytes per message.
+    /// The maximum size of a message in bytes.
     pub max_message_bytes: usize,
-    /// How long a client may stay silent.
+    /// The idle timeout of a client.
     pub timeout: Duration,
-    /// Whose mail is accepted and stored.
+    /// The domains that are accepted and stored.
     pub policy: Policy,
     /// STARTTLS and implicit TLS.
     pub tls: Tls,
-    /// Who may authenticate; nobody listed means that anything is accepted.
+    /// The credentials for AUTH. If there are none, and no users and tokens, AUTH accepts everything.
     pub credentials: Vec<Credential>,
-    /// Whether MAIL needs AUTH first.
+    /// True if MAIL requires AUTH.
     pub require_auth: bool,
-    /// Whether unknown parameters, and arguments of commands that take none, are errors.
+    /// True if unknown parameters, and arguments of commands that take none, are errors.
     pub strict: bool,
-    /// Connections at the same time, over all SMTP and LMTP listeners.
+    /// The maximum number of concurrent connections of all SMTP and LMTP listeners.
     pub max_connections: usize,
-    /// Connections at the same time from one IP address.
+    /// The maximum number of concurrent connections per client.
     pub max_connections_per_ip: Option<usize>,
-    /// Bad commands in a session before it is closed.
+    /// The maximum number of bad commands in a session.
     pub max_bad_commands: u32,
-    /// Bytes of messages being received at the same time; never less than one message.
+    /// The maximum number of bytes of messages being received; at least the size of one message.
     pub max_inflight_bytes: usize,
-    /// Bytes of transcripts of SMTP and LMTP sessions that are kept; 0 keeps none.
+    /// The maximum number of bytes of stored transcripts; 0 stores none.
     pub transcript_bytes: usize,
-    /// Proxies whose connections begin with a PROXY protocol header; for LMTP too.
+    /// Proxies whose connections begin with a PROXY protocol header, also for LMTP.
     pub proxies: Vec<Network>,
 }
 
-/// TLS of one protocol.
+/// The TLS settings of a protocol.
 #[derive(Debug, Clone, Default)]
 pub struct Tls {
-    /// Whether there is TLS at all.
+    /// True if TLS is enabled.
     pub enabled: bool,
-    /// Whether the plain listeners speak TLS from the first byte.
+    /// True if the plain listeners use TLS from the first byte.
     pub force: bool,
-    /// The certificate; ask [`Tls::certificate`], which knows whether TLS is on.
+    /// The source of the certificate. [`Tls::certificate`] also considers whether TLS is enabled.
     pub cert: CertSource,
-    /// The file of its private key, where the certificate is a file.
+    /// The file of the private key, if the certificate is a file.
     pub key: PathBuf,
 }
 
-/// Where a certificate comes from.
+/// The source of a certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CertSource {
-    /// Made at start, for development.
+    /// Created at start, for development.
     #[default]
     SelfSigned,
-    /// A PEM file, the server's own certificate first.
+    /// A PEM file; the server's own certificate is the first one.
     File(PathBuf),
 }
 
 impl Tls {
-    /// The certificate to use, or none when TLS is off.
+    /// Returns the certificate to use; `None` if TLS is disabled.
     pub fn certificate(&self) -> Option<Certificate<'_>> {
         if !self.enabled {
             return None;
@@ -158,32 +157,32 @@ impl Tls {
 /// The LMTP listeners; domain, limits and policy are those of SMTP.
 #[derive(Debug, Clone, Default)]
 pub struct Lmtp {
-    /// Where to listen.
+    /// The addresses to listen on.
     pub addr: Vec<ListenAddr>,
 }
 
 /// The POP3 listeners.
 #[derive(Debug, Clone, Default)]
 pub struct Pop3 {
-    /// Where to listen, with STLS when TLS is on.
+    /// The addresses to listen on, with STLS if TLS is enabled.
     pub addr: Vec<ListenAddr>,
-    /// Where to listen with TLS from the first byte.
+    /// The addresses to listen on with TLS from the first byte.
     pub tls_addr: Vec<ListenAddr>,
-    /// The name the server calls itself.
+    /// The host name in the greeting.
     pub domain: String,
-    /// How long a client may stay silent.
+    /// The idle timeout of a client.
     pub timeout: Duration,
     /// STLS and implicit TLS.
     pub tls: Tls,
-    /// The passwords of mailboxes; none listed means that anything opens all of them.
+    /// The passwords of mailboxes. If there are none, and no users and tokens, every password opens every mailbox.
     pub mailbox_passwords: Vec<MailboxPassword>,
-    /// What the keys are made of, as soon as it is known how mailboxes are named.
+    /// The credentials from which `mailbox_passwords` is derived once the naming of mailboxes is known.
     pub(super) credentials: Vec<Credential>,
-    /// Connections at the same time.
+    /// The maximum number of concurrent connections.
     pub max_connections: usize,
-    /// Connections at the same time from one IP address.
+    /// The maximum number of concurrent connections per client.
     pub max_connections_per_ip: Option<usize>,
-    /// Bad commands in a session before it is closed.
+    /// The maximum number of bad commands in a session.
     pub max_bad_commands: u32,
     /// Proxies whose connections begin with a PROXY protocol header.
     pub proxies: Vec<Network>,
@@ -192,44 +191,44 @@ pub struct Pop3 {
 /// The HTTP listeners.
 #[derive(Debug, Clone, Default)]
 pub struct Web {
-    /// Where to listen.
+    /// The addresses to listen on.
     pub addr: Vec<ListenAddr>,
-    /// Where to listen for HTTPS.
+    /// The addresses to listen on for HTTPS.
     pub tls_addr: Vec<ListenAddr>,
-    /// HTTPS. It is enabled where there is a listener that speaks it, and forced where `addr` does.
+    /// HTTPS. It is enabled if any listener uses it, and forced if `addr` does.
     pub tls: Tls,
-    /// What stands before every path: empty, or `/x/y` without a slash at the end.
+    /// The prefix of all paths: empty, or `/x/y` without a trailing slash.
     pub base_path: String,
-    /// The URL under which clients see the server, without a slash at the end.
+    /// The URL of the server as clients see it, without a trailing slash.
     pub public_url: Option<String>,
     /// The host names that requests may be addressed to.
     pub hosts: Hosts,
     /// The origins whose pages may use the API.
     pub cors: Option<Origins>,
-    /// Proxies whose `X-Forwarded-*` headers are believed.
+    /// Proxies whose `X-Forwarded-*` header fields are trusted.
     pub trusted_proxies: Vec<Network>,
-    /// Connections at the same time.
+    /// The maximum number of concurrent connections.
     pub max_connections: usize,
-    /// Connections at the same time from one IP address, or requests where a trusted proxy stands between.
+    /// The maximum number of concurrent connections per client, or of requests if they come through a trusted proxy.
     pub max_connections_per_ip: Option<usize>,
     /// Proxies whose connections begin with a PROXY protocol header.
     pub proxies: Vec<Network>,
-    /// Bytes of rendered answers to remember.
+    /// The maximum size of the cache of rendered responses in bytes.
     pub cache_bytes: usize,
-    /// HTML for the home page.
+    /// The HTML file for the home page.
     pub greeting_file: Option<PathBuf>,
-    /// Whether the pages offer the live monitor.
+    /// True if the web interface shows the live monitor.
     pub monitor_visible: bool,
-    /// Readers of the live monitor at the same time.
+    /// The maximum number of concurrent clients of the live monitor.
     pub max_monitors: Option<usize>,
-    /// Messages that a new reader of the live monitor is told of.
+    /// The number of recent messages that a new client of the live monitor receives.
     pub monitor_history: usize,
 }
 
-/// The host names that requests may be addressed to, beside loopback names and IP addresses.
+/// The host names that requests may be addressed to, in addition to loopback names and IP addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hosts {
-    /// Any name at all.
+    /// Any name.
     Any,
     /// These names, in lower case.
     Only(Vec<String>),
@@ -242,7 +241,7 @@ impl Default for Hosts {
 }
 
 impl Hosts {
-    /// The names that are known.
+    /// Returns the configured names.
     pub fn names(&self) -> &[String] {
         match self {
             Self::Any => &[],
@@ -250,7 +249,7 @@ impl Hosts {
         }
     }
 
-    /// Adds a name in lower case.
+    /// Adds a name, which must be in lower case.
     pub(super) fn add(&mut self, name: &str) {
         if let Self::Only(names) = self
             && !names.iter().any(|known| known == name)
@@ -259,7 +258,7 @@ impl Hosts {
         }
     }
 
-    /// Whether requests for this host name (without a port, in any case) are answered.
+    /// Returns true if requests for this host name are accepted. The name has no port, and its case is ignored.
     pub fn allows(&self, host: &str) -> bool {
         match self {
             Self::Any => true,
@@ -271,14 +270,14 @@ impl Hosts {
 /// Origins of web pages (RFC 6454 section 4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origins {
-    /// Any at all.
+    /// Any origin.
     Any,
-    /// These, written as browsers do.
+    /// These origins, written as browsers do.
     Only(Vec<String>),
 }
 
 impl Origins {
-    /// Whether this one is among them, as a browser names it.
+    /// Returns true if this origin, written as browsers do, is allowed.
     pub fn allow(&self, origin: &str) -> bool {
         match self {
             Self::Any => true,
@@ -287,19 +286,19 @@ impl Origins {
     }
 }
 
-/// The file of tokens in a data directory.
+/// The name of the token file in a data directory.
 pub(super) const TOKENS_FILE_NAME: &str = "tokens.toml";
 
-/// Who is let in.
+/// The authentication settings.
 #[derive(Debug, Clone, Default)]
 pub struct Auth {
-    /// The file of users.
+    /// The user file.
     pub users: Option<PathBuf>,
-    /// The file of tokens. In a loaded configuration it is also the one in the data directory, when there is one.
+    /// The token file. In a loaded configuration this is also the one in the data directory, if it exists.
     pub tokens: Option<PathBuf>,
-    /// How long a login by a page lasts.
+    /// How long a login to the web interface is valid.
     pub session_time: Duration,
-    /// What the cookies of such logins are signed with.
+    /// The key that signs session cookies.
     pub secret: Option<Secret>,
 }
 
@@ -314,46 +313,46 @@ impl Auth {
         }
     }
 
-    /// Whether anybody has to say who they are. A file of tokens that is empty, or not there, lets nobody in: to revoke the
-    /// last token must not open the doors.
+    /// Returns true if authentication is required. This includes an empty or missing token file: revoking the last
+    /// token must not allow anonymous access.
     pub fn is_enabled(&self) -> bool {
         self.users.is_some() || self.tokens.is_some()
     }
 }
 
-/// Where mail is kept, and for how long.
+/// The store and its limits.
 #[derive(Debug, Clone, Default)]
 pub struct Storage {
     /// The kind of store.
     pub kind: StoreKind,
-    /// The data directory, whichever setting names it. In a loaded configuration it is there when the kind is
-    /// [`StoreKind::File`], and only then.
+    /// The data directory, from whichever setting. In a loaded configuration it is set if and only if the kind is
+    /// [`StoreKind::File`].
     pub path: Option<PathBuf>,
-    /// The data directory that `storage.params` names.
+    /// The data directory in `storage.params`.
     pub(super) params_path: Option<PathBuf>,
-    /// When a message in the data directory counts as stored.
+    /// When a message in the data directory is acknowledged.
     pub durability: Durability,
-    /// Bytes of memory for what was last read from the data directory or the database.
+    /// The size in bytes of the cache for data read from the data directory or the database.
     pub cache_bytes: usize,
-    /// The URL of the database; it may hold a password.
+    /// The URL of the database. It may contain a password.
     pub(super) url: Option<Url>,
-    /// The database. In a configuration that was loaded to open a store it is there when the kind is
-    /// [`StoreKind::Postgres`], and only then.
+    /// The database. In a configuration that was loaded to open a store it is set if and only if the kind is
+    /// [`StoreKind::Postgres`].
     pub database: Option<Address>,
-    /// How many connections to the database are made at most.
+    /// The maximum number of connections to the database.
     pub connections: usize,
-    /// Bytes that the store may hold; zero is no bound.
+    /// The maximum size of the store in bytes; zero means no limit.
     pub max_bytes: u64,
-    /// How long a message is kept; none means for ever.
+    /// How long a message is kept; `None` means forever.
     pub retention_period: Option<Duration>,
-    /// Messages per mailbox; none means no limit.
+    /// The maximum number of messages per mailbox; `None` means no limit.
     pub mailbox_msg_cap: Option<usize>,
 }
 
 /// The kind of store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StoreKind {
-    /// In memory, gone when the process ends.
+    /// In memory, lost when the process ends.
     #[default]
     Memory,
     /// In a data directory.
@@ -362,50 +361,50 @@ pub enum StoreKind {
     Postgres,
 }
 
-/// The script.
+/// The script settings.
 #[derive(Debug, Clone, Default)]
 pub struct Scripting {
-    /// The script is the first of these files that exists; without one there is no script.
+    /// The script is the first of these files that exists. If none exists, there is no script.
     pub paths: Vec<PathBuf>,
-    /// Whether it is kept away from files, programs and the environment.
+    /// True if the script has no access to files, programs and the environment.
     pub sandbox: bool,
-    /// How long one call may take.
+    /// The time limit of one call.
     pub timeout: Duration,
-    /// Bytes that one of its states may hold.
+    /// The memory limit of one Lua state in bytes.
     pub memory_bytes: usize,
-    /// How many states are kept ready; none means one for each core.
+    /// The number of Lua states that are kept ready; `None` means that it depends on the number of cores.
     pub states: Option<usize>,
-    /// The most calls of `before` functions at the same time.
+    /// The maximum number of concurrent calls of `before` functions.
     pub max_calls: usize,
-    /// Events that may wait for `after` functions.
+    /// The maximum number of events that wait for `after` functions.
     pub queue: usize,
 }
 
-/// Who is told of mail, and how.
+/// The webhook settings.
 #[derive(Clone, Default)]
 pub struct Webhooks {
-    /// Who is told of what.
+    /// The webhooks.
     pub targets: Vec<Target>,
-    /// The key to sign with.
+    /// The key that signs requests.
     pub secret: Option<restante_webhook::Key>,
-    /// Whether targets may be at addresses that are not public.
+    /// True if webhooks may have private addresses.
     pub private_addresses: bool,
-    /// How long a target may take to answer.
+    /// The time limit for a response.
     pub timeout: Duration,
-    /// How long it is tried to tell of one event.
+    /// How long the delivery of an event is retried.
     pub give_up_after: Duration,
-    /// Events that may wait for one target.
+    /// The maximum number of events that wait for one webhook.
     pub queue: usize,
 }
 
-/// Searching mail.
+/// The search settings.
 #[derive(Clone, Debug, Default)]
 pub struct Search {
-    /// Whether there is an index, so that all mail can be searched.
+    /// True if there is an index, so that all messages can be searched.
     pub enabled: bool,
 }
 
-/// URLs may hold tokens, so only their number is shown.
+/// URLs may contain tokens, so only their number is shown.
 impl fmt::Debug for Webhooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Webhooks").field("targets", &self.targets.len()).finish_non_exhaustive()

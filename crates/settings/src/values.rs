@@ -1,5 +1,5 @@
-//! Parsers of single values. Each returns the typed value, or a sentence that says what is allowed; the caller adds
-//! the setting's name, where the value came from and the value itself.
+//! Parsers of single values. Each returns the typed value, or a text that says what is accepted. The caller adds the
+//! setting, the source and the value.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use restante_mailroom::policy::Domains;
 
 use super::duration;
 
-/// The most characters in a domain name.
+/// The maximum number of characters in a domain name.
 const MAX_DOMAIN_CHARS: usize = 255;
-/// The most characters in one label of it.
+/// The maximum number of characters in a label of a domain name.
 const MAX_LABEL_CHARS: usize = 63;
-/// The most characters in a base path.
+/// The maximum number of characters in a base path.
 const MAX_BASE_PATH_CHARS: usize = 255;
 
-/// A truth value, in all the spellings that configurations in the wild use.
+/// Parses a boolean, in all spellings that are common in configurations.
 pub fn boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "t" | "1" | "yes" | "y" | "on" => Ok(true),
@@ -26,7 +26,7 @@ pub fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
-/// A whole number within bounds.
+/// Parses a whole number within a range.
 pub(super) fn number<T>(text: &str, range: RangeInclusive<u64>) -> Result<T, String>
 where
     T: TryFrom<u64>,
@@ -40,16 +40,16 @@ where
         .ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
 }
 
-/// A number of KiB within bounds, as bytes.
+/// Parses a number of KiB within a range, and converts it to bytes.
 pub(super) fn kibibytes<T>(text: &str, range: RangeInclusive<u64>) -> Result<T, String>
 where
     T: TryFrom<u64>,
 {
     let bytes = number::<u64>(text, range)?.saturating_mul(1024);
-    T::try_from(bytes).map_err(|_| "is more than this machine can address".to_owned())
+    T::try_from(bytes).map_err(|_| "exceeds the address space of this machine".to_owned())
 }
 
-/// A number where 0 stands for "no limit".
+/// Parses a number; 0 means no limit.
 pub(super) fn optional_limit(text: &str, max: u64) -> Result<Option<usize>, String> {
     match number(text, 0..=max)? {
         0 => Ok(None),
@@ -57,26 +57,26 @@ pub(super) fn optional_limit(text: &str, max: u64) -> Result<Option<usize>, Stri
     }
 }
 
-/// A length of time within bounds, given in seconds.
+/// Parses a duration within a range of seconds.
 pub(super) fn duration_in_seconds(text: &str, range: RangeInclusive<u64>) -> Result<Duration, String> {
     let time = duration::parse(text)?;
     let (low, high) = (*range.start(), *range.end());
     if time < Duration::from_secs(low) || time > Duration::from_secs(high) {
-        return Err(format!("must be a length of time from {low}s to {high}s"));
+        return Err(format!("must be a duration from {low}s to {high}s"));
     }
     Ok(time)
 }
 
-/// A length of time within bounds, which stand here as an operator writes them.
-pub(super) fn duration_between(text: &str, least: &str, most: &str) -> Result<Duration, String> {
+/// Parses a duration within a range whose limits are written like values of settings.
+pub(super) fn duration_between(text: &str, min: &str, max: &str) -> Result<Duration, String> {
     let time = duration::parse(text)?;
-    if time < duration::parse(least)? || time > duration::parse(most)? {
-        return Err(format!("must be a length of time from {least} to {most}"));
+    if time < duration::parse(min)? || time > duration::parse(max)? {
+        return Err(format!("must be a duration from {min} to {max}"));
     }
     Ok(time)
 }
 
-/// A length of time where 0 stands for "for ever".
+/// Parses a duration; 0 means forever.
 pub(super) fn optional_duration(text: &str, range: RangeInclusive<u64>) -> Result<Option<Duration>, String> {
     if duration::parse(text)?.is_zero() {
         return Ok(None);
@@ -84,25 +84,25 @@ pub(super) fn optional_duration(text: &str, range: RangeInclusive<u64>) -> Resul
     duration_in_seconds(text, range).map(Some).map_err(|allowed| format!("{allowed}, or 0 for no limit"))
 }
 
-/// The entries of a list: separated by commas, trimmed, empty ones dropped.
+/// Splits a list at commas. Entries are trimmed, and empty ones are dropped.
 pub(super) fn split_list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
-/// Every entry, or all that is wrong with them: whoever mends one mistake should not meet the next one then.
+/// Returns all entries, or all errors at once, so that they can be fixed together.
 pub(super) fn collect_all<T>(entries: impl IntoIterator<Item = Result<T, String>>) -> Result<Vec<T>, String> {
-    let (mut good, mut wrong) = (Vec::new(), Vec::new());
+    let (mut values, mut errors) = (Vec::new(), Vec::new());
     for entry in entries {
         match entry {
-            Ok(entry) => good.push(entry),
-            Err(message) if wrong.contains(&message) => {}
-            Err(message) => wrong.push(message),
+            Ok(entry) => values.push(entry),
+            Err(message) if errors.contains(&message) => {}
+            Err(message) => errors.push(message),
         }
     }
-    if wrong.is_empty() { Ok(good) } else { Err(wrong.join("; ")) }
+    if errors.is_empty() { Ok(values) } else { Err(errors.join("; ")) }
 }
 
-/// A list whose entries have a parser of their own.
+/// Parses a list of values that implement `FromStr`.
 pub(super) fn parsed_list<T>(text: &str) -> Result<Vec<T>, String>
 where
     T: FromStr<Err = String>,
@@ -110,21 +110,21 @@ where
     collect_all(split_list(text).iter().map(|item| item.parse()))
 }
 
-/// The pairs of `key:value,key:value`.
+/// Splits `key:value,key:value` into pairs.
 pub(super) fn split_params(text: &str) -> impl Iterator<Item = Result<(String, String), String>> {
     split_list(text).into_iter().map(|item| match item.split_once(':') {
         Some((key, value)) => Ok((key.trim().to_ascii_lowercase(), value.trim().to_owned())),
-        None => Err(format!("{item:?} is no KEY:VALUE")),
+        None => Err(format!("{item:?} is not of the form KEY:VALUE")),
     })
 }
 
-/// A path, or none when empty.
+/// Parses a path; empty means none.
 pub(super) fn optional_path(text: &str) -> Option<PathBuf> {
     (!text.is_empty()).then(|| PathBuf::from(text))
 }
 
-/// The name of a host, in lower case: RFC 1123 section 2.1, and the underscore that private networks use. Unlike the
-/// domain of a mail address it may hold doubled hyphens, as the names of preview environments do.
+/// Parses a host name and converts it to lower case: RFC 1123 section 2.1, and the underscore that private networks
+/// use. Unlike the domain of a mail address it may contain doubled hyphens, as in the names of preview environments.
 pub(super) fn host_name(text: &str) -> Result<String, String> {
     let label = |label: &str| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -139,20 +139,20 @@ pub(super) fn host_name(text: &str) -> Result<String, String> {
     Ok(text.to_ascii_lowercase())
 }
 
-/// A list of domains that may hold the wildcards `*` and `?`.
+/// Parses a list of domains, which may contain the wildcards `*` and `?`.
 pub(super) fn domain_patterns(text: &str) -> Result<Domains, String> {
     let allowed = |c: char| c.is_alphanumeric() || "-_.*?[]:".contains(c);
     let patterns: Vec<String> = collect_all(split_list(text).into_iter().map(|item| {
         if item.len() <= MAX_DOMAIN_CHARS && item.chars().all(allowed) {
             Ok(item)
         } else {
-            Err(format!("{item:?} is no domain (* and ? are wildcards)"))
+            Err(format!("{item:?} is not a domain such as example.org or *.example.org (* and ? are wildcards)"))
         }
     }))?;
     Ok(patterns.into_iter().collect())
 }
 
-/// A path to put before all others: empty, or `/x/y` without a slash at the end.
+/// Parses a prefix of all paths: empty, or `/x/y` without a trailing slash.
 pub(super) fn base_path(text: &str) -> Result<String, String> {
     let segment = |segment: &str| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
@@ -168,46 +168,47 @@ pub(super) fn base_path(text: &str) -> Result<String, String> {
     Ok(format!("/{inner}"))
 }
 
-/// A public URL without a slash at the end, or none when empty.
+/// Parses a public URL and removes the trailing slash; empty means none.
 pub(super) fn public_url(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    let not_allowed =
-        || "must be a URL such as https://mail.example.org/path, without user, query or fragment".to_owned();
-    let (scheme, rest) = text.split_once("://").ok_or_else(not_allowed)?;
+    let error = || "must be a URL such as https://mail.example.org/path, without user, query or fragment".to_owned();
+    let (scheme, rest) = text.split_once("://").ok_or_else(error)?;
     let scheme = scheme.to_ascii_lowercase();
     let (authority, path) = match rest.find('/') {
         Some(slash) => rest.split_at(slash),
         None => (rest, ""),
     };
     let printable = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}?#".contains(&byte);
-    let good = matches!(scheme.as_str(), "http" | "https") && is_authority(authority) && path.bytes().all(printable);
-    if !good {
-        return Err(not_allowed());
+    let is_valid =
+        matches!(scheme.as_str(), "http" | "https") && is_authority(authority) && path.bytes().all(printable);
+    if !is_valid {
+        return Err(error());
     }
     let path = path.trim_end_matches('/');
     Ok(Some(format!("{scheme}://{}{path}", authority.to_ascii_lowercase())))
 }
 
-/// An origin as browsers write it: in lower case, and without the port that its scheme has by default.
+/// Parses an origin and converts it to the form that browsers use: in lower case, without the default port of the
+/// scheme.
 pub(super) fn origin(text: &str) -> Result<String, String> {
-    let not_allowed = || format!("{text:?} is no origin such as https://app.example:8443, and not *");
-    let (scheme, authority) = text.split_once("://").ok_or_else(not_allowed)?;
+    let error = || format!("{text:?} is neither an origin such as https://app.example:8443 nor *");
+    let (scheme, authority) = text.split_once("://").ok_or_else(error)?;
     let (scheme, authority) = (scheme.to_ascii_lowercase(), authority.to_ascii_lowercase());
     let default_port = match scheme.as_str() {
         "http" => ":80",
         "https" => ":443",
-        _ => return Err(not_allowed()),
+        _ => return Err(error()),
     };
     if !is_authority(&authority) {
-        return Err(not_allowed());
+        return Err(error());
     }
     let authority = authority.strip_suffix(default_port).unwrap_or(&authority);
     Ok(format!("{scheme}://{authority}"))
 }
 
-/// The host in an authority, without its port.
+/// Returns the host of an authority, without its port.
 pub(super) fn host_of(authority: &str) -> &str {
     match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -215,7 +216,7 @@ pub(super) fn host_of(authority: &str) -> &str {
     }
 }
 
-/// Whether it names a host that there can be, and a port if any.
+/// Returns true if a text is a valid host with an optional port.
 pub(super) fn is_authority(authority: &str) -> bool {
     let host = host_of(authority);
     let port_good = match authority[host.len()..].strip_prefix(':') {
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn booleans() {
+    fn parses_booleans() {
         for text in ["true", "TRUE", "True", "t", "T", "1", "yes", "on", "On"] {
             assert_eq!(boolean(text), Ok(true), "{text}");
         }
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers() {
+    fn parses_numbers() {
         assert_eq!(number::<usize>("200", 1..=1000), Ok(200));
         assert_eq!(optional_limit("0", 10), Ok(None));
         assert_eq!(optional_limit("7", 10), Ok(Some(7)));
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn periods() {
+    fn parses_optional_durations() {
         assert_eq!(optional_duration("0", 1..=60), Ok(None));
         assert_eq!(optional_duration("0s", 1..=60), Ok(None));
         assert_eq!(optional_duration("1m", 1..=60), Ok(Some(Duration::from_mins(1))));
@@ -269,18 +270,18 @@ mod tests {
     }
 
     #[test]
-    fn times() {
+    fn parses_durations_within_limits() {
         for (text, expected) in [("100ms", 100), ("1s", 1000), ("1h", 3_600_000)] {
             assert_eq!(duration_between(text, "100ms", "1h"), Ok(Duration::from_millis(expected)), "{text}");
         }
         for text in ["0", "99ms", "1h1ns"] {
             let error = duration_between(text, "100ms", "1h").expect_err(text);
-            assert_eq!(error, "must be a length of time from 100ms to 1h");
+            assert_eq!(error, "must be a duration from 100ms to 1h");
         }
     }
 
     #[test]
-    fn lists() {
+    fn splits_lists() {
         assert_eq!(split_list(""), Vec::<String>::new());
         assert_eq!(split_list(" , ,"), Vec::<String>::new());
         assert_eq!(split_list("a"), ["a"]);
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters() {
+    fn splits_parameters() {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let params = |text: &str| split_params(text).collect::<Vec<_>>();
         assert_eq!(params("path:/a:b, MaxKB : 10240 ,"), [Ok(pair("path", "/a:b")), Ok(pair("maxkb", "10240"))]);
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn host_names() {
+    fn parses_host_names() {
         for text in
             ["localhost", "mail.example.org", "a_b.c-d", "4.example", "9000--main.example", "xn--bcher-kva.example"]
         {
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn base_paths() {
+    fn parses_base_paths() {
         for (text, expected) in [("", ""), ("/", ""), ("mail", "/mail"), ("/a/b/", "/a/b")] {
             assert_eq!(base_path(text), Ok(expected.to_owned()), "{text}");
         }
@@ -325,14 +326,14 @@ mod tests {
     }
 
     #[test]
-    fn origins() {
-        let good = [
+    fn parses_origins() {
+        let valid = [
             ("http://localhost:3000", "http://localhost:3000"),
             ("HTTPS://App.Example:443", "https://app.example"),
             ("https://app.example:80", "https://app.example:80"),
             ("http://[::1]:80", "http://[::1]"),
         ];
-        for (text, expected) in good {
+        for (text, expected) in valid {
             assert_eq!(origin(text), Ok(expected.to_owned()));
         }
         for text in
@@ -343,19 +344,19 @@ mod tests {
     }
 
     #[test]
-    fn public_urls() {
-        let good = [
+    fn parses_public_urls() {
+        let valid = [
             ("http://localhost", "http://localhost"),
             ("https://Mail.Example.org:8443/", "https://mail.example.org:8443"),
             ("HTTP://192.0.2.1/a/B/", "http://192.0.2.1/a/B"),
             ("http://[2001:db8::1]:80", "http://[2001:db8::1]:80"),
             ("http://[::1]", "http://[::1]"),
         ];
-        for (text, expected) in good {
+        for (text, expected) in valid {
             assert_eq!(public_url(text), Ok(Some(expected.to_owned())), "{text}");
         }
         assert_eq!(public_url(""), Ok(None));
-        let bad = [
+        let invalid = [
             "mail.example.org",
             "ftp://a",
             "http://",
@@ -369,7 +370,7 @@ mod tests {
             "http://a:b",
             "http://[::1",
         ];
-        for text in bad {
+        for text in invalid {
             assert!(public_url(text).is_err(), "{text}");
         }
     }

@@ -1,10 +1,11 @@
-//! Webhooks as the settings list them. Their URLs may hold tokens, so errors count the entries and show none of them.
+//! Parses the webhook settings. URLs may contain tokens, so errors give the number of the entry and nothing of its
+//! content.
 
 use restante_webhook::{Event, Key, Target};
 
 use super::values::{collect_all, is_authority, split_list};
 
-/// What may stand behind the URL of an entry.
+/// The options that may follow the URL of an entry.
 const EVENTS: &str = "events";
 const MAILBOXES: &str = "mailboxes";
 
@@ -14,38 +15,38 @@ pub(super) fn parse_targets(text: &str) -> Result<Vec<Target>, String> {
         split_list(text)
             .iter()
             .zip(1..)
-            .map(|(entry, number)| parse_target(entry).map_err(|why| format!("entry {number} {why}"))),
+            .map(|(entry, number)| parse_target(entry).map_err(|message| format!("entry {number} {message}"))),
     )
 }
 
-/// The key to sign with, or none when empty.
+/// Parses the key that signs requests; empty means none.
 pub(super) fn parse_key(text: &str) -> Result<Option<Key>, String> {
     if text.is_empty() { Ok(None) } else { Key::parse(text).map(Some) }
 }
 
-/// One entry; the error goes on behind its number.
+/// Parses one entry. The error is appended to the number of the entry.
 fn parse_target(entry: &str) -> Result<Target, String> {
     let mut words = entry.split_ascii_whitespace();
     let url = words.next().unwrap_or_default();
     check_url(url)?;
     let (mut events, mut mailboxes) = (None, None);
     for word in words {
-        let twice = match word.split_once('=') {
+        let is_repeated = match word.split_once('=') {
             Some((EVENTS, names)) => events.replace(parse_choices(names, parse_event)?).is_some(),
             Some((MAILBOXES, patterns)) => mailboxes.replace(parse_choices(patterns, parse_pattern)?).is_some(),
-            _ => return Err(format!("has something behind its URL that is neither {EVENTS}=... nor {MAILBOXES}=...")),
+            _ => return Err(format!("has an unknown option after its URL: must be {EVENTS}=... or {MAILBOXES}=...")),
         };
-        if twice {
-            return Err("says the same thing twice".to_owned());
+        if is_repeated {
+            return Err("repeats an option".to_owned());
         }
     }
     let (events, mailboxes) = (events.unwrap_or_default(), mailboxes.unwrap_or_default());
     let target = Target { url: url.to_owned(), events, mailboxes };
-    target.validate().map_err(|_| "has a URL that no request can be sent to".to_owned())?;
+    target.validate().map_err(|_| "has an invalid URL".to_owned())?;
     Ok(target)
 }
 
-/// The parts of `X|Y`.
+/// Parses the parts of `X|Y`.
 fn parse_choices<T>(text: &str, parse: fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
     text.split('|').map(parse).collect()
 }
@@ -54,20 +55,20 @@ fn parse_event(name: &str) -> Result<Event, String> {
     match name.to_ascii_lowercase().as_str() {
         "stored" => Ok(Event::Stored),
         "deleted" => Ok(Event::Deleted),
-        _ => Err(format!(
-            "has an event that does not exist: {EVENTS}=stored, {EVENTS}=deleted or {EVENTS}=stored|deleted"
-        )),
+        _ => Err(format!("has an unknown event: must be {EVENTS}=stored, {EVENTS}=deleted or {EVENTS}=stored|deleted")),
     }
 }
 
 fn parse_pattern(text: &str) -> Result<String, String> {
     if text.is_empty() {
-        return Err(format!("has an empty name of a mailbox: {MAILBOXES}=ci-*|qa, where * and ? are wildcards"));
+        return Err(format!(
+            "has an empty mailbox pattern; an example is {MAILBOXES}=ci-*|qa, where * and ? are wildcards"
+        ));
     }
     Ok(text.to_owned())
 }
 
-/// Whether a request can be sent there; the error goes on behind the number of the entry.
+/// Checks a URL. The error is appended to the number of the entry.
 fn check_url(text: &str) -> Result<(), String> {
     let (scheme, rest) = text.split_once("://").unwrap_or_default();
     if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
@@ -77,16 +78,16 @@ fn check_url(text: &str) -> Result<(), String> {
     }
     let (user, authority, path) = split_url(rest);
     if !is_authority(authority) {
-        return Err("has a URL without a good host and port, as in http://ci.example.org:8080/hook".to_owned());
+        return Err("has a URL without a valid host and port; an example is http://ci.example.org:8080/hook".to_owned());
     }
     let printable = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
     if !user.bytes().chain(path.bytes()).all(printable) {
-        return Err("has a character in its URL that must be written as a percent sign and two digits".to_owned());
+        return Err("has a character in its URL that must be percent-encoded".to_owned());
     }
     Ok(())
 }
 
-/// What stands behind the scheme: user and password, host and port, and all the rest.
+/// Splits the part after the scheme: user and password, host and port, and the rest.
 fn split_url(rest: &str) -> (&str, &str, &str) {
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let (user, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries() {
+    fn parses_entries() {
         use Event::{Deleted, Stored};
         let table: [(&str, &str, &[Event], &[&str]); 6] = [
             ("https://ci.example.org/hook", "https://ci.example.org/hook", &[], &[]),
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_without_showing_anything() {
+    fn errors_do_not_contain_the_entry() {
         let table = [
             ("token", "entry 1 does not begin with http://"),
             ("ftp://token", "entry 1 does not begin with http://"),
@@ -127,19 +128,19 @@ mod tests {
                 "http://a events=stored,deleted",
                 "entry 2 does not begin with http:// or https:// (a comma in a URL is written",
             ),
-            ("http://1.2.3.256/token", "entry 1 has a URL that no request can be sent to"),
-            ("http://", "entry 1 has a URL without a good host"),
-            ("http:///token", "entry 1 has a URL without a good host"),
-            ("http://token:0", "entry 1 has a URL without a good host"),
-            ("http://u@h:token/", "entry 1 has a URL without a good host"),
+            ("http://1.2.3.256/token", "entry 1 has an invalid URL"),
+            ("http://", "entry 1 has a URL without a valid host"),
+            ("http:///token", "entry 1 has a URL without a valid host"),
+            ("http://token:0", "entry 1 has a URL without a valid host"),
+            ("http://u@h:token/", "entry 1 has a URL without a valid host"),
             ("http://h/{token}", "entry 1 has a character in its URL"),
             ("http://h/token\u{fc}", "entry 1 has a character in its URL"),
-            ("http://h token", "entry 1 has something behind its URL"),
-            ("http://h Events=stored", "entry 1 has something behind its URL"),
-            ("http://h events=", "entry 1 has an event that does not exist"),
-            ("http://h events=stored|token", "entry 1 has an event that does not exist"),
-            ("http://h mailboxes=token|", "entry 1 has an empty name of a mailbox"),
-            ("http://h events=stored events=deleted", "entry 1 says the same thing twice"),
+            ("http://h token", "entry 1 has an unknown option after its URL"),
+            ("http://h Events=stored", "entry 1 has an unknown option after its URL"),
+            ("http://h events=", "entry 1 has an unknown event"),
+            ("http://h events=stored|token", "entry 1 has an unknown event"),
+            ("http://h mailboxes=token|", "entry 1 has an empty mailbox pattern"),
+            ("http://h events=stored events=deleted", "entry 1 repeats an option"),
         ];
         for (text, expected) in table {
             let error = parse_targets(text).expect_err(text);

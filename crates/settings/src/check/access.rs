@@ -1,5 +1,5 @@
-//! Who is let in: whether the files of users and tokens can be used, which file of tokens it is, and whether a login is good
-//! where it should be.
+//! Checks of authentication: whether the user and token files are valid, and whether there are credentials if they are
+//! required. Also finds the token file in the data directory.
 
 use std::path::PathBuf;
 
@@ -20,20 +20,20 @@ const CREDENTIALS: &Setting = row("smtp.credentials");
 const REQUIRE_AUTH: &Setting = row("smtp.requireauth");
 
 impl Checker<'_> {
-    /// The files can be read and understood, and there are credentials where they are asked for.
+    /// Checks that the files can be read and parsed, and that there are credentials if they are required.
     pub(super) fn check_access(&mut self, config: &Config, read_file: ReadFile<'_>) {
         let Config { auth, smtp, storage, .. } = config;
         if let Some(path) = &auth.users {
             let content = read_file(path).map_err(|error| format!("cannot be read: {error}"));
-            if let Err(problem) = content.and_then(|content| users::check(&content)) {
-                self.add(USERS, &problem);
+            if let Err(message) = content.and_then(|content| users::check(&content)) {
+                self.add(USERS, &message);
             }
         }
-        // One that is not there has no tokens yet.
-        if let Some(Err(problem)) =
+        // A missing token file contains no tokens yet.
+        if let Some(Err(message)) =
             auth.tokens.as_deref().and_then(|path| read_file(path).ok()).map(|content| tokens::check(&content))
         {
-            self.add(TOKENS, &problem);
+            self.add(TOKENS, &message);
         }
         let has_credentials = !smtp.credentials.is_empty()
             || auth.is_enabled()
@@ -42,12 +42,12 @@ impl Checker<'_> {
             && !has_credentials
             && [CREDENTIALS, USERS, TOKENS].iter().all(|setting| self.is_valid(setting))
         {
-            self.add(REQUIRE_AUTH, &format!("needs {}, {} or {}", CREDENTIALS.key, USERS.key, TOKENS.key));
+            self.add(REQUIRE_AUTH, &format!("requires {}, {} or {}", CREDENTIALS.key, USERS.key, TOKENS.key));
         }
     }
 }
 
-/// Takes the tokens of the data directory, where there are any and no others are named.
+/// Uses the token file in the data directory if it exists and no other is configured.
 pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
     if config.auth.tokens.is_some() {
         return;
@@ -58,13 +58,13 @@ pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
     }
 }
 
-/// The warning about logins that no other node knows of.
+/// Warns if web logins are not valid on other servers with the same store.
 pub(super) fn session_key_warning(config: &Config) -> Option<String> {
     let Config { auth, storage, .. } = config;
-    let is_alone = storage.kind == StoreKind::Postgres && auth.is_enabled() && auth.secret.is_none();
-    is_alone.then(|| {
+    let is_local = storage.kind == StoreKind::Postgres && auth.is_enabled() && auth.secret.is_none();
+    is_local.then(|| {
         format!(
-            "a login on the web page is good at this server only, and not at others with the same store: see {}",
+            "logins to the web interface are valid on this server only, not on other servers with the same store: set {}",
             SECRET.key
         )
     })
