@@ -1,38 +1,38 @@
-//! Why a command did not do what it was asked to, and the exit code that tells a shell script.
+//! Errors of commands, and their exit codes.
 
 use std::fmt;
 use std::io;
 
-/// Why a command ends early. The display form is one sentence for the person at the terminal.
+/// An error of a command. It displays as one sentence for the user.
 #[derive(Debug, PartialEq, Eq)]
 pub enum CommandError {
-    /// What was looked for is not there, or did not come in time. Without a sentence where the exit code says enough.
+    /// Nothing was found, or no message arrived in time. The message is `None` if the exit code is enough.
     NotFound(Option<String>),
-    /// The command line, or what the server says is wrong with it.
+    /// The command line is wrong, or the server refused the request as invalid.
     Usage(String),
-    /// No server answers, or not in time.
+    /// The server cannot be reached, or does not respond in time.
     Unreachable(String),
-    /// The credentials are missing, wrong, or do not allow it.
+    /// The credentials are missing or wrong, or do not allow the request.
     Unauthorized(String),
-    /// The server cannot do it, or answers what nobody understands.
+    /// The server failed, or sent an unexpected response.
     Server(String),
-    /// The mail server does not take the mail.
+    /// The mail server did not accept the message.
     Undelivered {
-        /// What it says.
+        /// The reply of the server.
         message: String,
-        /// Whether it may take it later.
+        /// True if a later attempt may succeed.
         is_temporary: bool,
-        /// Whether it is a recipient that it does not want.
+        /// True if a recipient was refused.
         is_recipient: bool,
     },
-    /// A file here, or standard output.
+    /// A local file or standard output failed.
     Local(String),
-    /// Nobody reads the output any more, so nothing is left to do.
+    /// The reader of standard output is gone, so there is nothing left to do.
     OutputClosed,
 }
 
 impl CommandError {
-    /// What the process ends with.
+    /// Returns the exit code of the process.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
@@ -44,23 +44,23 @@ impl CommandError {
         }
     }
 
-    /// What to tell on standard error, if anything.
+    /// Returns the message for standard error, if any.
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
             Self::OutputClosed => None,
-            Self::NotFound(sentence) => sentence.as_deref(),
-            Self::Usage(sentence)
-            | Self::Unreachable(sentence)
-            | Self::Unauthorized(sentence)
-            | Self::Server(sentence)
-            | Self::Undelivered { message: sentence, .. }
-            | Self::Local(sentence) => Some(sentence),
+            Self::NotFound(message) => message.as_deref(),
+            Self::Usage(message)
+            | Self::Unreachable(message)
+            | Self::Unauthorized(message)
+            | Self::Server(message)
+            | Self::Undelivered { message, .. }
+            | Self::Local(message) => Some(message),
         }
     }
 
-    /// Nothing was found, and this is what to say about it.
-    pub(crate) fn not_found(sentence: impl Into<String>) -> Self {
-        Self::NotFound(Some(sentence.into()))
+    /// Creates a [`CommandError::NotFound`] with a message.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::NotFound(Some(message.into()))
     }
 }
 
@@ -72,7 +72,8 @@ impl fmt::Display for CommandError {
 
 impl std::error::Error for CommandError {}
 
-/// Only standard output is written to without saying where: whatever else fails is told with its name.
+/// I/O errors without further information come from standard output. All others are converted with the name of the
+/// file.
 impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
         match error.kind() {

@@ -1,8 +1,8 @@
-//! The commands that talk to a server: they list, wait for, search and delete mail, and send some.
+//! The commands that use a server: they list, wait for, search, delete and send messages.
 //!
-//! Each command is one file in `commands`: its flags, and what it does. They know the server only through its REST API,
-//! and sending only through SMTP, so they work with any server of either. What a mail says never reaches the terminal as
-//! it is, see [`restante_mail::terminal_text`].
+//! Each command is one file in `commands`. The commands use only the REST API and SMTP, so they work with every server
+//! that has these. Texts of messages are escaped before they are written to a terminal, see
+//! [`restante_mail::terminal_text`].
 
 mod commands;
 mod error;
@@ -31,93 +31,86 @@ use options::{Options, SmtpOptions};
 use output::OutputStyle;
 use server::Server;
 
-/// The commands, in the order in which help lists them.
+/// Returns the commands in the order of the help text.
 pub fn commands() -> impl Iterator<Item = Command> {
     commands::all()
 }
 
-/// Turns `-output` into `--output` and so on behind the commands that Inbucket's client has, so that a script written for
-/// that one works unchanged.
+/// Converts flags such as `-output` to `--output` after the commands of Inbucket's client, so that scripts written for
+/// it work unchanged.
 pub fn with_two_dashes(args: Vec<OsString>) -> Vec<OsString> {
     commands::inbucket::with_two_dashes(args)
 }
 
-/// What the command line asks of a server.
+/// A command for a server, with its arguments.
 pub struct ClientCommand {
     task: Box<dyn Task>,
     options: Options,
 }
 
 impl ClientCommand {
-    /// What a command of [`commands()`] was given; none when the name is not among them.
+    /// Creates a command of [`commands()`] from its arguments. Returns `None` if there is no command of this name.
     pub fn parse(name: &str, matches: &ArgMatches) -> Option<Self> {
         let (task, options) = commands::parse(name, matches)?;
         Some(Self { task, options })
     }
 
-    /// Does it. Says on standard error why not, and by the exit code.
+    /// Runs the command. Prints an error to standard error, and returns the exit code.
     pub fn run(&self) -> ExitCode {
         let mut out = io::BufWriter::new(io::stdout().lock());
-        let screen = OutputStyle::for_stdout(self.options.color);
-        let done = self.execute(&mut out, screen).and_then(|()| Ok(out.flush()?));
-        let Err(failure) = done else { return ExitCode::SUCCESS };
-        // What was found before it went wrong belongs to the answer.
+        let style = OutputStyle::for_stdout(self.options.color);
+        let done = self.execute(&mut out, style).and_then(|()| Ok(out.flush()?));
+        let Err(error) = done else { return ExitCode::SUCCESS };
+        // Results that were found before the error are printed too.
         let _ = out.flush();
-        if let Some(sentence) = failure.message() {
-            print_note(sentence);
+        if let Some(message) = error.message() {
+            print_note(message);
         }
-        ExitCode::from(self.task.exit_code(&failure))
+        ExitCode::from(self.task.exit_code(&error))
     }
 
-    fn execute(&self, out: &mut dyn Write, screen: OutputStyle) -> Result<(), CommandError> {
+    fn execute(&self, out: &mut dyn Write, style: OutputStyle) -> Result<(), CommandError> {
         let server = self.options.server()?;
         let (mailing, json) = (self.options.smtp_options(), self.options.json);
-        self.task.run(&mut CommandContext {
-            server,
-            smtp_options: mailing,
-            style: screen,
-            json,
-            out,
-            now: Timestamp::now(),
-        })
+        self.task.run(&mut CommandContext { server, smtp_options: mailing, style, json, out, now: Timestamp::now() })
     }
 }
 
 impl fmt::Debug for ClientCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The options may hold a token.
+        // The options may contain a token.
         f.debug_struct("Errand").finish_non_exhaustive()
     }
 }
 
-/// Acts as `sendmail` when the program is called by that name: the exit code, or none when it has another name.
+/// Acts as `sendmail` if the program is called by that name. Returns the exit code, or `None` if it has another name.
 pub fn run_as_sendmail(args: &[OsString]) -> Option<ExitCode> {
     let name = args.first().map(Path::new).and_then(Path::file_name);
     (name == Some(OsStr::new("sendmail"))).then(|| send::sendmail(args))
 }
 
-/// Tells the person something that is not the answer itself.
-fn print_note(sentence: &str) {
-    // Nobody has to listen.
-    let _ = writeln!(io::stderr(), "restante: {}", terminal_text::escape_line(sentence));
+/// Prints a note for the user to standard error.
+fn print_note(message: &str) {
+    // There may be no reader.
+    let _ = writeln!(io::stderr(), "restante: {}", terminal_text::escape_line(message));
 }
 
-/// What a command line asks for, ready to be done.
+/// A command with its arguments, ready to run.
 pub(crate) trait Task {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError>;
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError>;
 
-    /// The exit code that a failure has here.
-    fn exit_code(&self, failure: &CommandError) -> u8 {
-        failure.exit_code()
+    /// Returns the exit code for an error of this command.
+    fn exit_code(&self, error: &CommandError) -> u8 {
+        error.exit_code()
     }
 }
 
-/// What a command works with.
+/// What a command has access to.
 pub(crate) struct CommandContext<'a> {
     pub(crate) server: Server,
     pub(crate) smtp_options: SmtpOptions,
     pub(crate) style: OutputStyle,
-    /// Whether the API's own answer is wanted.
+    /// True if the response of the API is printed as JSON.
     pub(crate) json: bool,
     pub(crate) out: &'a mut dyn Write,
     pub(crate) now: Timestamp,

@@ -1,4 +1,4 @@
-//! The options that all commands have: which server, who asks, and how the output looks.
+//! The options of all commands: the server, the credentials and the output format.
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::net::Ipv6Addr;
@@ -14,7 +14,7 @@ use crate::error::CommandError;
 use crate::output::Color;
 use crate::server::{Credentials, Server, parse_base_url};
 
-/// The variables that the commands read. A server that is started beside them has no such settings.
+/// The environment variables of the commands. They are not settings of the server.
 pub const ENVIRONMENT_VARIABLES: &[&str] =
     &[SERVER_VARIABLE, TOKEN_VARIABLE, USER_VARIABLE, PASSWORD_VARIABLE, SMTP_VARIABLE];
 
@@ -22,19 +22,19 @@ const SERVER_VARIABLE: &str = "RESTANTE_SERVER";
 const TOKEN_VARIABLE: &str = "RESTANTE_TOKEN";
 const USER_VARIABLE: &str = "RESTANTE_USER";
 const PASSWORD_VARIABLE: &str = "RESTANTE_PASSWORD";
-/// Where mail is sent to.
+/// The address of the SMTP server.
 pub(crate) const SMTP_VARIABLE: &str = "RESTANTE_SMTP";
 
 const DEFAULT_SERVER: &str = "http://localhost:9000";
-/// How long the server may take for an answer.
+/// The default time limit for a response.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT_FLAG: &str = "timeout";
-/// The longest line that is read as a password, in bytes.
+/// The maximum length of a password that is entered, in bytes.
 const MAX_PASSWORD_BYTES: usize = 1024;
 const CTRL_C: u8 = 3;
 const HEADING: &str = "Server and output";
 
-/// What was said about server and output.
+/// The options for server and output.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     server: Option<String>,
@@ -47,14 +47,14 @@ pub(crate) struct Options {
     pub(crate) color: Color,
 }
 
-/// What was said that matters to mail, which goes by SMTP.
+/// The options that apply to sending by SMTP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SmtpOptions {
-    /// Whether somebody said which server is meant; otherwise it is the one that is there by default.
+    /// True if a server was given; otherwise it is the default one.
     pub(crate) is_server_named: bool,
-    /// Whether a user was named for just this command.
+    /// True if a user was given with a flag.
     pub(crate) has_user: bool,
-    /// Whether credentials may be read by others on the way.
+    /// True if credentials may be sent over an unencrypted connection.
     pub(crate) insecure: bool,
     pub(crate) timeout: Duration,
 }
@@ -62,13 +62,13 @@ pub(crate) struct SmtpOptions {
 impl Options {
     /// Adds the options to a command.
     pub(crate) fn add_to(command: Command) -> Command {
-        // Where a command has a time limit of its own, that one counts.
+        // The time limit of the command itself has priority.
         let has_timeout = command.get_arguments().any(|arg| arg.get_long() == Some(TIMEOUT_FLAG));
         let command = command.args(common_args().map(|arg| arg.help_heading(HEADING)));
         if has_timeout {
             return command;
         }
-        let timeout = duration_arg(TIMEOUT_FLAG, "How long the server may take for an answer [default: 30s]");
+        let timeout = duration_arg(TIMEOUT_FLAG, "The time limit for a response [default: 30s]");
         command.arg(timeout.help_heading(HEADING))
     }
 
@@ -90,20 +90,20 @@ impl Options {
         }
     }
 
-    /// Takes host and port, as Inbucket's client does, from a level above, where nothing else was said.
-    pub(crate) fn or_host_and_port(&mut self, above: &ArgMatches) {
-        self.server = self.server.take().or_else(|| host_and_port(above));
+    /// Uses host and port, the flags of Inbucket's client, from the parent command, unless a server was given.
+    pub(crate) fn or_host_and_port(&mut self, parent: &ArgMatches) {
+        self.server = self.server.take().or_else(|| host_and_port(parent));
     }
 
-    /// The server that is meant. Flags win over variables.
+    /// Returns the server. Flags have priority over variables.
     pub(crate) fn server(&self) -> Result<Server, CommandError> {
         let named = self.server_url();
-        let (url, in_url) = parse_base_url(named.as_deref().unwrap_or(DEFAULT_SERVER))
-            .map_err(|why| CommandError::Usage(format!("The server is not understood: {why}.")))?;
+        let (url, url_credentials) = parse_base_url(named.as_deref().unwrap_or(DEFAULT_SERVER))
+            .map_err(|reason| CommandError::Usage(format!("The URL of the server is invalid: {reason}.")))?;
         let credentials = match (&self.token, &self.user) {
             (Some(token), _) => Credentials::Token(token.clone()),
             (None, Some(user)) => user_with_password(user)?,
-            (None, None) if in_url != Credentials::None => in_url,
+            (None, None) if url_credentials != Credentials::None => url_credentials,
             (None, None) => match (env_variable(TOKEN_VARIABLE), env_variable(USER_VARIABLE)) {
                 (Some(token), _) => Credentials::Token(token),
                 (None, Some(user)) => user_with_password(&user)?,
@@ -131,24 +131,25 @@ impl Options {
             return Ok(TlsTrust::accept_any());
         }
         let Some(path) = &self.cacert else { return Ok(TlsTrust::default()) };
-        let wrong =
-            |why: String| CommandError::Usage(format!("The certificate {} cannot be used: {why}.", path.display()));
-        let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-        TlsTrust::with_extra_roots(&pem).map_err(|failure| wrong(failure.to_string()))
+        let invalid = |reason: String| {
+            CommandError::Usage(format!("The certificate {} cannot be used: {reason}.", path.display()))
+        };
+        let pem = std::fs::read(path).map_err(|error| invalid(error.to_string()))?;
+        TlsTrust::with_extra_roots(&pem).map_err(|error| invalid(error.to_string()))
     }
 }
 
-/// A flag whose value is a length of time.
+/// Returns a flag with a duration as value.
 pub(crate) fn duration_arg(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name("TIME").value_parser(parse_duration).help(help)
 }
 
-/// A variable of the environment that says something.
+/// Returns an environment variable, unless it is empty.
 pub(crate) fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Where Inbucket's client says which server it means.
+/// Returns the flags by which Inbucket's client selects the server.
 pub(crate) fn inbucket_args() -> [Arg; 2] {
     [
         Arg::new("host").long("host").value_name("HOST").help("The host of the server [default: localhost]"),
@@ -165,28 +166,28 @@ fn common_args() -> impl Iterator<Item = Arg> {
         Arg::new("server")
             .long("server")
             .value_name("URL")
-            .help("The server to talk to; variable RESTANTE_SERVER [default: http://localhost:9000]"),
+            .help("The URL of the server; variable RESTANTE_SERVER [default: http://localhost:9000]"),
         Arg::new("token").long("token").value_name("TOKEN").help("A token for the server; variable RESTANTE_TOKEN"),
         Arg::new("user").long("user").value_name("NAME").help(
-            "The user to log in as; variable RESTANTE_USER. The password is in RESTANTE_PASSWORD, or is asked for",
+            "The user name; variable RESTANTE_USER. The password is read from RESTANTE_PASSWORD or from the terminal",
         ),
         Arg::new("cacert")
             .long("cacert")
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
-            .help("Trusts the certificates in this PEM file too, when the server speaks https"),
+            .help("A PEM file with additional trusted certificates for HTTPS"),
         Arg::new("insecure").long("insecure").action(ArgAction::SetTrue).conflicts_with("cacert").help(
-            "Talks to the server whatever its certificate; sends mail with credentials that others can read on the way",
+            "Accepts every certificate of the server; sends SMTP credentials unencrypted, even to other machines",
         ),
         Arg::new("json")
             .long("json")
             .action(ArgAction::SetTrue)
-            .help("Prints the answer of the REST API, as one JSON document"),
+            .help("Prints the response of the REST API as one JSON document"),
         Arg::new("color")
             .long("color")
             .value_name("WHEN")
             .value_parser(PossibleValuesParser::new(["auto", "always", "never"]))
-            .help("Whether there are colours [default: auto, on a terminal when NO_COLOR is not set]"),
+            .help("When to use colors [default: auto, on a terminal unless NO_COLOR is set]"),
     ]
     .into_iter()
 }
@@ -202,13 +203,13 @@ fn host_and_port(matches: &ArgMatches) -> Option<String> {
     Some(if is_bare { format!("http://[{host}]:{port}") } else { format!("http://{host}:{port}") })
 }
 
-/// `30s`, `1m30s`, `500ms`; a number alone is seconds.
+/// Parses `30s`, `1m30s` or `500ms`. A number alone is in seconds.
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<u32>().map(|seconds| Duration::from_secs(seconds.into()));
     seconds
         .ok()
         .or_else(|| text.parse::<SignedDuration>().ok().and_then(|duration| duration.try_into().ok()))
-        .ok_or_else(|| "must be a length of time such as 30s, 1m30s or 500ms".to_owned())
+        .ok_or_else(|| "must be a duration such as 30s, 1m30s or 500ms".to_owned())
 }
 
 fn user_with_password(name: &str) -> Result<Credentials, CommandError> {
@@ -219,27 +220,30 @@ fn user_with_password(name: &str) -> Result<Credentials, CommandError> {
     Ok(Credentials::User { name: name.to_owned(), password })
 }
 
-/// Asks the person at the terminal for a password, and does not show what is typed. Ctrl-C ends the line meanwhile instead of
-/// the program, which would leave the terminal as it is.
+/// Prompts for a password on the terminal, without echo. Ctrl-C only ends the line: terminating the program would leave
+/// the echo off.
 fn prompt_password(name: &str) -> Result<String, CommandError> {
     use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 
     let stdin = std::io::stdin();
-    let missing =
-        || CommandError::Usage(format!("There is no password for {name}: set {PASSWORD_VARIABLE}, or use a terminal."));
+    let missing = || {
+        CommandError::Usage(format!(
+            "There is no password for user {name}: set {PASSWORD_VARIABLE}, or enter it on a terminal."
+        ))
+    };
     if !stdin.is_terminal() {
         return Err(missing());
     }
-    let before = tcgetattr(&stdin).map_err(|_| missing())?;
-    let mut silent = before.clone();
-    silent.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
-    silent.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
-    let _ = write!(std::io::stderr(), "Password of {name}: ");
-    tcsetattr(&stdin, OptionalActions::Flush, &silent).map_err(|_| missing())?;
-    // A terminal gives one line at a time, whatever ends it.
+    let original = tcgetattr(&stdin).map_err(|_| missing())?;
+    let mut without_echo = original.clone();
+    without_echo.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
+    without_echo.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
+    let _ = write!(std::io::stderr(), "Password for {name}: ");
+    tcsetattr(&stdin, OptionalActions::Flush, &without_echo).map_err(|_| missing())?;
+    // A terminal returns one line at a time, whatever ends it.
     let mut line = vec![0; MAX_PASSWORD_BYTES];
     let read = stdin.lock().read(&mut line);
-    let _ = tcsetattr(&stdin, OptionalActions::Flush, &before);
+    let _ = tcsetattr(&stdin, OptionalActions::Flush, &original);
     let _ = writeln!(std::io::stderr());
     line.truncate(read.map_err(|_| missing())?);
     if line.contains(&CTRL_C) {
@@ -254,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time() {
+    fn parses_durations() {
         let table = [
             ("30", Some(30_000)),
             ("30s", Some(30_000)),
@@ -272,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_inbucket() {
+    fn builds_url_from_host_and_port() {
         let table: &[(&[&str], Option<&str>)] = &[
             (&["x"], None),
             (&["x", "--host", "ci.test"], Some("http://ci.test:9000")),

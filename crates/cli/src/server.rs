@@ -1,5 +1,4 @@
-//! The server on the other side: requests to its API, and what its refusals mean for a command. What is asked for is decided
-//! by the commands.
+//! Requests to the REST API of a server, and the conversion of its error responses to command errors.
 
 use std::io::Read;
 use std::time::Duration;
@@ -14,19 +13,19 @@ use serde_json::Value;
 
 use crate::error::CommandError;
 
-/// The longest answer that is kept in memory: a mail, its HTML and what JSON makes of both.
+/// The maximum size of a response in bytes: a message, its HTML and the overhead of JSON.
 const MAX_RESPONSE_BYTES: u64 = 512 * 1024 * 1024;
-/// The longest refusal that is read of an answer that is otherwise a stream.
+/// The maximum size of an error response to a download in bytes.
 const MAX_ERROR_BYTES: u64 = 64 * 1024;
-/// The longest text of a refusal that is no JSON.
+/// The maximum length of an error text that is not JSON.
 const MAX_ERROR_LINE_BYTES: usize = 200;
-/// How much longer than the server may wait for mail, its answer may take.
+/// How much longer than the requested wait a response may take.
 const WAIT_GRACE: Duration = Duration::from_secs(30);
 
-/// Who asks.
+/// The credentials of the requests.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Credentials {
-    /// Anybody.
+    /// Anonymous.
     None,
     Token(String),
     User {
@@ -35,7 +34,7 @@ pub(crate) enum Credentials {
     },
 }
 
-/// A server, and how to talk to it.
+/// A server and how to access it.
 pub(crate) struct Server {
     base: Url,
     client: HttpClient,
@@ -43,12 +42,12 @@ pub(crate) struct Server {
     timeout: Duration,
 }
 
-/// A path below the base, and what is asked of it.
+/// A request to the API.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ApiRequest<'a> {
     pub(crate) path: &'a [&'a str],
     pub(crate) parameters: &'a [(&'a str, &'a str)],
-    /// How long the server is asked to wait before it answers.
+    /// How long the server is asked to wait before it responds.
     pub(crate) wait: Duration,
 }
 
@@ -57,7 +56,7 @@ impl Server {
         let rules = ClientPolicy {
             allow_private_addresses: true,
             use_proxies: true,
-            // A redirect can turn what should delete into what only asks.
+            // A redirect can change the method of a request, for example from DELETE to GET.
             max_redirects: 0,
             body_mode: BodyMode::Full { max_bytes: MAX_RESPONSE_BYTES },
             retry_all_methods: false,
@@ -65,7 +64,7 @@ impl Server {
         Self { base, client: HttpClient::with_trust(trust, rules), credentials, timeout }
     }
 
-    /// The host of the server, as it stands in a URL.
+    /// Returns the host of the server, as written in the URL.
     pub(crate) fn host(&self) -> Option<&str> {
         self.base.host_str()
     }
@@ -74,56 +73,56 @@ impl Server {
         &self.credentials
     }
 
-    /// The JSON document that a path gives.
-    pub(crate) fn get(&self, question: ApiRequest<'_>) -> Result<Value, CommandError> {
-        json_body(&self.send("GET", question, None)?)
+    /// Sends GET and returns the JSON document.
+    pub(crate) fn get(&self, request: ApiRequest<'_>) -> Result<Value, CommandError> {
+        json_body(&self.send("GET", request, None)?)
     }
 
-    /// The JSON document that a path gives when this is sent to it.
+    /// Sends POST with a JSON body and returns the JSON document.
     pub(crate) fn post(&self, path: &[&str], body: &Value) -> Result<Value, CommandError> {
         json_body(&self.send("POST", ApiRequest { path, ..ApiRequest::default() }, Some(body))?)
     }
 
-    /// The JSON document that deleting a path gives.
+    /// Sends DELETE and returns the JSON document.
     pub(crate) fn delete(&self, path: &[&str]) -> Result<Value, CommandError> {
         json_body(&self.send("DELETE", ApiRequest { path, ..ApiRequest::default() }, None)?)
     }
 
-    /// The whole answer, whatever its status.
+    /// Sends a request and returns the response, whatever its status.
     pub(crate) fn send(
         &self,
         method: &str,
-        question: ApiRequest<'_>,
+        request: ApiRequest<'_>,
         body: Option<&Value>,
     ) -> Result<Response, CommandError> {
-        let mut request = self.request(method, question);
+        let mut request = self.request(method, request);
         if let Some(body) = body {
             request.headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
             request.body = Some(body.to_string().into_bytes());
         }
-        self.client.send(&request).map_err(|failure| self.transport_error(&failure))
+        self.client.send(&request).map_err(|error| self.transport_error(&error))
     }
 
-    /// The bytes of a path, while they arrive.
+    /// Sends GET and returns the body as a stream.
     pub(crate) fn download(&self, path: &[&str]) -> Result<Download, CommandError> {
         let request = self.request("GET", ApiRequest { path, ..ApiRequest::default() });
-        let mut download = self.client.download(&request).map_err(|failure| self.transport_error(&failure))?;
+        let mut download = self.client.download(&request).map_err(|error| self.transport_error(&error))?;
         if download.status == 200 {
             return Ok(download);
         }
         let mut body = Vec::new();
-        // What is missing of it is missing of a sentence.
+        // If the body is incomplete, only a part of the error text is missing.
         let _ = (&mut download).take(MAX_ERROR_BYTES).read_to_end(&mut body);
         Err(status_error(download.status, &body))
     }
 
-    fn request(&self, method: &str, question: ApiRequest<'_>) -> Request {
+    fn request(&self, method: &str, request: ApiRequest<'_>) -> Request {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(question.path);
+            segments.pop_if_empty().extend(request.path);
         }
-        if !question.parameters.is_empty() {
-            url.query_pairs_mut().extend_pairs(question.parameters);
+        if !request.parameters.is_empty() {
+            url.query_pairs_mut().extend_pairs(request.parameters);
         }
         let authorization = match &self.credentials {
             Credentials::None => None,
@@ -137,26 +136,26 @@ impl Server {
             url: url.into(),
             headers: authorization.map(|value| ("Authorization".to_owned(), value)).into_iter().collect(),
             body: None,
-            timeout: if question.wait.is_zero() { self.timeout } else { question.wait + WAIT_GRACE },
+            timeout: if request.wait.is_zero() { self.timeout } else { request.wait + WAIT_GRACE },
         }
     }
 
-    fn transport_error(&self, failure: &restante_http_client::HttpError) -> CommandError {
+    fn transport_error(&self, error: &restante_http_client::HttpError) -> CommandError {
         use restante_http_client::HttpError as Sent;
         let base = &self.base;
-        match failure {
-            Sent::InvalidRequest(_) => CommandError::Usage(format!("The request cannot be sent to {base}: {failure}.")),
-            Sent::ResponseTooLarge => CommandError::Server(format!("The answer of {base} is too long.")),
+        match error {
+            Sent::InvalidRequest(_) => CommandError::Usage(format!("The request cannot be sent to {base}: {error}.")),
+            Sent::ResponseTooLarge => CommandError::Server(format!("The response of {base} is too long.")),
             Sent::Timeout | Sent::Network(_) | Sent::ForbiddenAddress(_) => {
-                CommandError::Unreachable(format!("The server {base} cannot be reached: {failure}."))
+                CommandError::Unreachable(format!("The server {base} cannot be reached: {error}."))
             }
         }
     }
 }
 
-/// Understands the URL of a server. Credentials in it count as those of a user.
+/// Parses the URL of a server. Credentials in it are returned separately.
 pub(crate) fn parse_base_url(text: &str) -> Result<(Url, Credentials), String> {
-    let mut url = parse_url(text).map_err(|failure| failure.to_string())?;
+    let mut url = parse_url(text).map_err(|error| error.to_string())?;
     url.set_query(None);
     let credentials = match (url.username(), url.password()) {
         ("", _) => Credentials::None,
@@ -164,63 +163,63 @@ pub(crate) fn parse_base_url(text: &str) -> Result<(Url, Credentials), String> {
             Credentials::User { name: percent_decode(name), password: percent_decode(password.unwrap_or_default()) }
         }
     };
-    // They are sent as a header field, and appear in no error.
+    // Credentials are sent in a header field and must not appear in errors.
     let _ = url.set_password(None).and_then(|()| url.set_username(""));
     let path = format!("{}/", url.path().trim_end_matches('/'));
     url.set_path(&path);
     Ok((url, credentials))
 }
 
-/// Undoes the percent-encoding of a URL's name or password.
+/// Decodes the percent-encoding of a user name or password in a URL.
 fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let hex = behind.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+    while let Some((first, tail)) = rest.split_first() {
+        let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
         match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) if *first == b'%' => {
                 bytes.push(byte);
-                rest = &behind[2..];
+                rest = &tail[2..];
             }
             _ => {
                 bytes.push(*first);
-                rest = behind;
+                rest = tail;
             }
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The document of an answer that says yes; otherwise what its refusal means.
-pub(crate) fn json_body(answer: &Response) -> Result<Value, CommandError> {
-    if !(200..300).contains(&answer.status) {
-        return Err(status_error(answer.status, &answer.body));
+/// Returns the JSON document of a successful response, or the error of any other.
+pub(crate) fn json_body(response: &Response) -> Result<Value, CommandError> {
+    if !(200..300).contains(&response.status) {
+        return Err(status_error(response.status, &response.body));
     }
-    serde_json::from_slice(&answer.body).map_err(|error| unexpected_response(&error.to_string()))
+    serde_json::from_slice(&response.body).map_err(|error| unexpected_response(&error.to_string()))
 }
 
-/// A document, or a part of one, in the shape that the API promises.
+/// Deserializes a JSON document, or a part of one.
 pub(crate) fn decode<T: DeserializeOwned>(document: &Value) -> Result<T, CommandError> {
     T::deserialize(document).map_err(|error| unexpected_response(&error.to_string()))
 }
 
-/// What a refusal means, in the server's own words where it has some (RFC 9457).
+/// Converts an error response to a command error, with the text of the server if it has one (RFC 9457).
 pub(crate) fn status_error(status: u16, body: &[u8]) -> CommandError {
     let problem: Option<Value> = serde_json::from_slice(body).ok();
     let detail = problem.as_ref().and_then(|problem| problem["detail"].as_str());
-    let sentence = match detail.or_else(|| plain_text_line(body)) {
+    let message = match detail.or_else(|| plain_text_line(body)) {
         Some(text) => text.to_owned(),
-        None => format!("The server answers with status {status}."),
+        None => format!("The server responded with status {status}."),
     };
     match status {
-        404 | 408 | 409 => CommandError::not_found(sentence),
-        400 | 413 | 415 | 422 => CommandError::Usage(sentence),
-        401 | 403 => CommandError::Unauthorized(sentence),
-        _ => CommandError::Server(sentence),
+        404 | 408 | 409 => CommandError::not_found(message),
+        400 | 413 | 415 | 422 => CommandError::Usage(message),
+        401 | 403 => CommandError::Unauthorized(message),
+        _ => CommandError::Server(message),
     }
 }
 
-/// The text of an answer that is one line and nothing else: a port that speaks HTTPS says so that way.
+/// Returns the text of a body that is a single line. A port that speaks HTTPS responds like that.
 fn plain_text_line(body: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(body).ok()?.trim();
     let is_line = !text.is_empty()
@@ -230,8 +229,8 @@ fn plain_text_line(body: &[u8]) -> Option<&str> {
     is_line.then_some(text)
 }
 
-fn unexpected_response(why: &str) -> CommandError {
-    CommandError::Server(format!("The answer of the server cannot be understood: {why}."))
+fn unexpected_response(reason: &str) -> CommandError {
+    CommandError::Server(format!("The response of the server is not as expected: {reason}."))
 }
 
 #[cfg(test)]
@@ -239,26 +238,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_have_exit_codes() {
+    fn error_responses_have_exit_codes() {
         let body = br#"{"status":0,"detail":"There is no such message."}"#;
         let table =
             [(404, 1), (408, 1), (409, 1), (400, 2), (422, 2), (401, 4), (403, 4), (421, 5), (302, 5), (503, 5)];
         for (status, code) in table {
-            let failure = status_error(status, body);
+            let error = status_error(status, body);
             assert_eq!(
-                (failure.exit_code(), failure.to_string().as_str()),
+                (error.exit_code(), error.to_string().as_str()),
                 (code, "There is no such message."),
                 "{status}"
             );
         }
         let line = b"This port speaks HTTPS: the URL must begin with https://.\n";
         assert_eq!(status_error(400, line).to_string(), "This port speaks HTTPS: the URL must begin with https://.");
-        assert_eq!(status_error(502, b"one\ntwo\n").to_string(), "The server answers with status 502.");
-        assert_eq!(status_error(502, b"<html>").to_string(), "The server answers with status 502.");
+        assert_eq!(status_error(502, b"one\ntwo\n").to_string(), "The server responded with status 502.");
+        assert_eq!(status_error(502, b"<html>").to_string(), "The server responded with status 502.");
     }
 
     #[test]
-    fn urls_of_servers() {
+    fn parses_server_urls() {
         let user = |name: &str, password: &str| Credentials::User { name: name.into(), password: password.into() };
         let table = [
             ("http://localhost:9000", "http://localhost:9000/", Credentials::None),
@@ -274,13 +273,13 @@ mod tests {
             assert_eq!(url.as_str(), expected);
             assert!(found == credentials, "{text}");
         }
-        for bad in ["localhost:9000", "ftp://x", ""] {
-            assert!(parse_base_url(bad).is_err(), "{bad}");
+        for invalid in ["localhost:9000", "ftp://x", ""] {
+            assert!(parse_base_url(invalid).is_err(), "{invalid}");
         }
     }
 
     #[test]
-    fn paths_are_encoded_below_the_base() {
+    fn encodes_paths_below_the_base_url() {
         let (url, _) = parse_base_url("http://x.test/mail/").unwrap();
         let server = Server::new(url, Credentials::None, TlsTrust::default(), Duration::from_secs(1));
         let path = &["api", "v1", "mailbox", "a/b c@x.org"];

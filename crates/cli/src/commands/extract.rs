@@ -1,4 +1,4 @@
-//! `restante codes` and `restante links`: what a test wants of a mail.
+//! `restante codes` and `restante links`: print the one-time codes or the links of a message.
 
 use std::time::{Duration, Instant};
 
@@ -16,42 +16,41 @@ use crate::output::{Column, Table, TextStyle};
 use crate::server::{ApiRequest, Server, decode};
 use crate::{CommandContext, Task};
 
-/// The most that the server waits for mail at once.
+/// The longest wait that the server accepts in one request.
 const MAX_WAIT: Duration = Duration::from_mins(10);
-/// How many messages, the newest ones, are looked at where several may have what is wanted.
+/// The number of recent messages that are searched for a code or link.
 const MAX_SEARCHED_MESSAGES: usize = 1000;
 const LATEST: &str = "latest";
 
-/// What is taken out of a mail.
+/// What is extracted from a message.
 #[derive(Clone, Debug)]
 pub(super) enum ExtractKind {
     Codes,
-    /// Those with this text in their address or in the words that are linked, or all.
+    /// The links that contain this text in the URL or in the linked text; all if it is `None`.
     Links {
         containing: Option<String>,
     },
 }
 
 pub(super) fn codes_command() -> Command {
-    let command =
-        Command::new("codes").about("Prints the one-time codes of a message, the likeliest first").long_about(
-            "Prints the one-time codes of a message, the likeliest first. In a pipe it is the best code alone: \
-             CODE=$(restante codes ann --wait 30s). With --wait or --after it is the newest message that has a code, \
-             among the last 1000.",
-        );
-    with_wait_args(command, "Waits so long for a message with a code, when there is none yet")
+    let command = Command::new("codes").about("Prints the one-time codes of a message, most likely first").long_about(
+        "Prints the one-time codes of a message, most likely first. In a pipe, it prints only the best code: \
+             CODE=$(restante codes ann --wait 30s). With --wait or --after, it uses the newest message that has a \
+             code, among the last 1000.",
+    );
+    with_wait_args(command, "How long to wait for a message with a code")
 }
 
 pub(super) fn links_command() -> Command {
     let command = Command::new("links").about("Prints the links of a message").long_about(
-        "Prints the links of a message. In a pipe each line is one address. With --wait or --after it is the newest \
-             message that has a link, among the last 1000.",
+        "Prints the links of a message. In a pipe, each line is one URL. With --wait or --after, it uses the newest \
+         message that has a link, among the last 1000.",
     );
-    with_wait_args(command, "Waits so long for a message with a link, when there is none yet").arg(
+    with_wait_args(command, "How long to wait for a message with a link").arg(
         Arg::new("match")
             .long("match")
             .value_name("TEXT")
-            .help("Only links with this in the address or in their words"),
+            .help("Only links with this text in the URL or in the linked text"),
     )
 }
 
@@ -91,8 +90,8 @@ impl Extract {
         }
     }
 
-    /// The newest message that has what is wanted, as soon as there is one. Whatever comes meanwhile may be several messages,
-    /// and the newest of them may be one without.
+    /// Returns the id of the newest message with a match, and waits for one if necessary. Several messages may arrive
+    /// during one wait, and the newest of them may have no match.
     fn wait_for_message(&self, server: &Server) -> Result<String, CommandError> {
         let deadline = Instant::now() + self.wait;
         let mut last = self.after.unwrap_or_default();
@@ -104,39 +103,39 @@ impl Extract {
                 }
             }
             last = ids.last().copied().unwrap_or(last);
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(CommandError::not_found(format!("No message with {} came in time.", self.kind.name())));
+            let time_left = deadline.saturating_duration_since(Instant::now());
+            if time_left.is_zero() {
+                return Err(CommandError::not_found(format!("No message with {} arrived in time.", self.kind.name())));
             }
-            wait_requests::wait_for_more(server, &self.mailbox, last, left.min(MAX_WAIT))?;
+            wait_requests::wait_for_more(server, &self.mailbox, last, time_left.min(MAX_WAIT))?;
         }
     }
 
-    /// The ids of the newest messages behind this one, ascending.
+    /// Returns the ids of the most recent messages after this one, ascending.
     fn ids_after(&self, server: &Server, last: u64) -> Result<Vec<u64>, CommandError> {
         let newest: Vec<Message> =
             decode(&Value::Array(message::list(server, &self.mailbox, Some(MAX_SEARCHED_MESSAGES))?))?;
         Ok(newest.iter().filter_map(|message| message.id.parse().ok()).filter(|id| *id > last).collect())
     }
 
-    /// Whether a message has what is wanted. One that was deleted meanwhile has not.
+    /// Returns true if a message has a match. A message that was deleted in the meantime has none.
     fn has_match(&self, server: &Server, id: &str) -> Result<bool, CommandError> {
         match self.kind.fetch(server, &self.mailbox, id) {
-            Ok(answer) => Ok(!self.kind.matching(&answer).is_empty()),
+            Ok(response) => Ok(!self.kind.matching(&response).is_empty()),
             Err(CommandError::NotFound(_)) => Ok(false),
-            Err(failure) => Err(failure),
+            Err(error) => Err(error),
         }
     }
 }
 
 impl Task for Extract {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let looks_for_itself = !self.wait.is_zero() || self.after.is_some();
-        if looks_for_itself {
-            let id = self.wait_for_message(&session.server)?;
-            return print(session, &self.kind, &self.mailbox, &id);
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let selects_message = !self.wait.is_zero() || self.after.is_some();
+        if selects_message {
+            let id = self.wait_for_message(&context.server)?;
+            return print(context, &self.kind, &self.mailbox, &id);
         }
-        print(session, &self.kind, &self.mailbox, &self.id)
+        print(context, &self.kind, &self.mailbox, &self.id)
     }
 }
 
@@ -173,33 +172,34 @@ impl ExtractKind {
         server.get(ApiRequest { path: &["api", "v2", "mailbox", mailbox, id, self.name()], ..ApiRequest::default() })
     }
 
-    /// What of an answer is wanted.
-    fn matching(&self, answer: &Value) -> Vec<Value> {
-        let all = answer[self.name()].as_array().cloned().unwrap_or_default();
+    /// Returns the matching entries of a response.
+    fn matching(&self, response: &Value) -> Vec<Value> {
+        let all = response[self.name()].as_array().cloned().unwrap_or_default();
         let Self::Links { containing: Some(containing) } = self else { return all };
-        let wanted = containing.to_lowercase();
-        let contains =
-            |link: &Value, field: &str| link[field].as_str().is_some_and(|text| text.to_lowercase().contains(&wanted));
+        let containing = containing.to_lowercase();
+        let contains = |link: &Value, field: &str| {
+            link[field].as_str().is_some_and(|text| text.to_lowercase().contains(&containing))
+        };
         all.into_iter().filter(|link| ["href", "text", "image-alt"].iter().any(|field| contains(link, field))).collect()
     }
 }
 
-/// Shows what is in a message.
+/// Prints the codes or links of a message.
 pub(super) fn print(
-    session: &mut CommandContext<'_>,
+    context: &mut CommandContext<'_>,
     kind: &ExtractKind,
     mailbox: &str,
     id: &str,
 ) -> Result<(), CommandError> {
-    let mut answer = kind.fetch(&session.server, mailbox, id)?;
-    let found = Value::Array(kind.matching(&answer));
-    if session.json {
-        answer[kind.name()] = found.clone();
-        session.style.write_json(session.out, &answer)?;
+    let mut response = kind.fetch(&context.server, mailbox, id)?;
+    let found = Value::Array(kind.matching(&response));
+    if context.json {
+        response[kind.name()] = found.clone();
+        context.style.write_json(context.out, &response)?;
     } else {
         match kind {
-            ExtractKind::Codes => print_codes(session, decode(&found)?)?,
-            ExtractKind::Links { .. } => print_links(session, decode(&found)?)?,
+            ExtractKind::Codes => print_codes(context, decode(&found)?)?,
+            ExtractKind::Links { .. } => print_links(context, decode(&found)?)?,
         }
     }
     if found.as_array().is_some_and(Vec::is_empty) {
@@ -210,11 +210,11 @@ pub(super) fn print(
     Ok(())
 }
 
-fn print_codes(session: &mut CommandContext<'_>, codes: Vec<Code>) -> std::io::Result<()> {
-    if !session.style.is_terminal() {
+fn print_codes(context: &mut CommandContext<'_>, codes: Vec<Code>) -> std::io::Result<()> {
+    if !context.style.is_terminal() {
         return codes
             .first()
-            .map_or(Ok(()), |best| writeln!(session.out, "{}", terminal_text::escape_line(&best.text)));
+            .map_or(Ok(()), |best| writeln!(context.out, "{}", terminal_text::escape_line(&best.text)));
     }
     if codes.is_empty() {
         return Ok(());
@@ -225,23 +225,23 @@ fn print_codes(session: &mut CommandContext<'_>, codes: Vec<Code>) -> std::io::R
         Column::new("AROUND IT").shrinkable(),
     ]);
     for Code { text, score, before, after } in codes {
-        let around = format!("{before} {text} {after}").trim().to_owned();
-        table.add_row([text, format!("{score:.2}"), around]);
+        let context_text = format!("{before} {text} {after}").trim().to_owned();
+        table.add_row([text, format!("{score:.2}"), context_text]);
     }
-    session.style.write_table(session.out, &table)
+    context.style.write_table(context.out, &table)
 }
 
-fn print_links(session: &mut CommandContext<'_>, links: Vec<Link>) -> std::io::Result<()> {
-    let is_terminal = session.style.is_terminal();
+fn print_links(context: &mut CommandContext<'_>, links: Vec<Link>) -> std::io::Result<()> {
+    let is_terminal = context.style.is_terminal();
     for Link { href, text, image_alt } in links {
-        // Addresses are for copying, so they are never cut.
-        writeln!(session.out, "{}", session.style.paint(TextStyle::Id, &terminal_text::escape_line(&href)))?;
-        let words = if text.is_empty() { image_alt.unwrap_or_default() } else { text };
-        if is_terminal && !words.is_empty() && words != href {
+        // URLs are printed for copying, so they are never truncated.
+        writeln!(context.out, "{}", context.style.paint(TextStyle::Id, &terminal_text::escape_line(&href)))?;
+        let linked_text = if text.is_empty() { image_alt.unwrap_or_default() } else { text };
+        if is_terminal && !linked_text.is_empty() && linked_text != href {
             writeln!(
-                session.out,
+                context.out,
                 "    {}",
-                session.style.paint(TextStyle::Faint, &terminal_text::escape_line(&words))
+                context.style.paint(TextStyle::Faint, &terminal_text::escape_line(&linked_text))
             )?;
         }
     }

@@ -1,5 +1,5 @@
-//! What Inbucket's command line client has: `match` and `mbox`, and all of it below `restante client`, with the flags and
-//! outputs that scripts for it rely on.
+//! The commands of Inbucket's client: `match` and `mbox`, and the group `restante client`, with the flags and the
+//! output that existing scripts rely on.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
@@ -21,13 +21,13 @@ use crate::options::{Options, duration_arg, inbucket_args};
 use crate::server::decode;
 use crate::{CommandContext, Task};
 
-/// The name of the group that takes the place of Inbucket's client.
+/// The group that replaces Inbucket's client.
 pub(super) const CLIENT: &str = "client";
-/// The commands behind which flags may have a single dash.
+/// The commands after which flags may have a single dash.
 const SINGLE_DASH_COMMANDS: &[&str] = &[CLIENT, "match", "mbox"];
-/// Flags that Inbucket's client takes with a single dash, as Go programs do.
+/// Flags that Inbucket's client accepts with a single dash, as Go programs do.
 const SINGLE_DASH_FLAGS: &[&str] = &["delete", "from", "help", "host", "maxage", "output", "port", "subject", "to"];
-/// The most memory that a compiled expression may take.
+/// The memory limit of a compiled regular expression in bytes.
 const MAX_REGEX_BYTES: usize = 1024 * 1024;
 
 pub(crate) fn with_two_dashes(args: Vec<OsString>) -> Vec<OsString> {
@@ -49,7 +49,7 @@ fn add_dash(arg: OsString) -> OsString {
 pub(super) fn client_command() -> Command {
     let list = Command::new("list").about("Lists the ids of the messages of a mailbox").arg(mailbox_arg());
     Command::new(CLIENT)
-        .about("Takes the place of Inbucket's client: list, match and mbox with its flags")
+        .about("Replaces Inbucket's client: list, match and mbox with the same flags")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
@@ -78,29 +78,29 @@ pub(super) fn match_command() -> Command {
     Command::new("match")
         .about("Prints the messages of a mailbox that match regular expressions, as Inbucket's client does")
         .long_about(
-            "Prints the messages of a mailbox that match all that is given. The exit code is 1 when there are none. Flags \
-             may have a single dash, as those of Inbucket's client.",
+            "Prints the messages of a mailbox that match all given conditions. The exit code is 1 if there are none. \
+             Flags may have a single dash, as in Inbucket's client.",
         )
         .arg(mailbox_arg())
         .arg(
             Arg::new("output")
                 .long("output")
-                .value_name("FORM")
+                .value_name("FORMAT")
                 .value_parser(PossibleValuesParser::new(["id", "json", "mbox"]))
                 .default_value("id")
-                .help("What is printed of the messages"),
+                .help("The output format"),
         )
-        .arg(expression("from", "The address in From matches this"))
-        .arg(expression("to", "At least one address in To matches this"))
-        .arg(expression("subject", "The subject matches this"))
-        .arg(duration_arg("maxage", "The message came within this time"))
+        .arg(expression("from", "Only messages whose From address matches"))
+        .arg(expression("to", "Only messages with at least one matching To address"))
+        .arg(expression("subject", "Only messages whose subject matches"))
+        .arg(duration_arg("maxage", "Only messages received within this time"))
         .arg(delete_arg())
 }
 
 pub(super) fn mbox_command() -> Command {
     Command::new("mbox")
         .about("Prints a mailbox as mbox")
-        .long_about("Prints a mailbox in the mbox form (mboxrd), as `restante export` writes it.")
+        .long_about("Prints a mailbox in mbox format (mboxrd), as `restante export` writes it.")
         .arg(mailbox_arg())
         .arg(delete_arg())
 }
@@ -115,7 +115,7 @@ fn delete_arg() -> Arg {
         .value_name("BOOL")
         .value_parser(PossibleValuesParser::new(["true", "false"]))
         .hide_possible_values(true)
-        .help("Deletes the messages that were printed")
+        .help("Deletes the printed messages")
 }
 
 fn compile_regex(text: &str) -> Result<Regex, String> {
@@ -123,7 +123,7 @@ fn compile_regex(text: &str) -> Result<Regex, String> {
 }
 
 pub(super) fn parse_match(matches: &ArgMatches) -> Box<dyn Task> {
-    // An empty expression is none, as in Inbucket's client.
+    // An empty expression matches everything, as in Inbucket's client.
     let expression = |name| matches.get_one::<Regex>(name).filter(|regex| !regex.as_str().is_empty()).cloned();
     Box::new(Match {
         mailbox: arg_text(matches, "mailbox"),
@@ -145,7 +145,7 @@ pub(super) fn parse_mbox(matches: &ArgMatches) -> Box<dyn Task> {
     Box::new(match_all(matches))
 }
 
-/// A whole mailbox as mbox.
+/// Matches all messages and prints them as mbox.
 fn match_all(matches: &ArgMatches) -> Match {
     Match {
         mailbox: arg_text(matches, "mailbox"),
@@ -164,10 +164,10 @@ struct ListIds {
 }
 
 impl Task for ListIds {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let messages: Vec<Message> = decode(&Value::Array(message::list(&session.server, &self.mailbox, None)?))?;
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let messages: Vec<Message> = decode(&Value::Array(message::list(&context.server, &self.mailbox, None)?))?;
         for message in messages {
-            writeln!(session.out, "{}", terminal_text::escape_line(&message.id))?;
+            writeln!(context.out, "{}", terminal_text::escape_line(&message.id))?;
         }
         Ok(())
     }
@@ -178,11 +178,11 @@ struct Match {
     from: Option<Regex>,
     to: Option<Regex>,
     subject: Option<Regex>,
-    /// Any when it is zero.
+    /// Zero means any age.
     max_age: Duration,
     format: OutputFormat,
     delete: bool,
-    /// Whether it is a success when nothing is there, as it is for Inbucket's own mbox.
+    /// True if an empty result is a success, as for Inbucket's own mbox.
     allows_empty: bool,
 }
 
@@ -194,31 +194,31 @@ enum OutputFormat {
 }
 
 impl Task for Match {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let listed = message::list(&session.server, &self.mailbox, None)?;
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let listed = message::list(&context.server, &self.mailbox, None)?;
         let mut found = Vec::new();
         for record in listed {
             let message: Message = decode(&record)?;
-            if self.matches(&message, session.now) {
+            if self.matches(&message, context.now) {
                 found.push((record, message));
             }
         }
         if found.is_empty() {
             return if self.allows_empty { Ok(()) } else { Err(CommandError::NotFound(None)) };
         }
-        if self.format == OutputFormat::Json || session.json {
+        if self.format == OutputFormat::Json || context.json {
             let records = found.iter().map(|(record, _)| record.clone()).collect();
-            session.style.write_json(session.out, &Value::Array(records))?;
+            context.style.write_json(context.out, &Value::Array(records))?;
         } else {
             for (_, message) in &found {
-                self.print(session, message)?;
+                self.print(context, message)?;
             }
         }
-        // What was printed must have arrived before it is gone.
-        session.out.flush()?;
+        // The output must be complete before messages are deleted.
+        context.out.flush()?;
         if self.delete {
             let ids: Vec<&str> = found.iter().map(|(_, message)| &*message.id).collect();
-            session.server.post(&["api", "v2", "mailbox", &self.mailbox, "delete"], &json!({ "ids": ids }))?;
+            context.server.post(&["api", "v2", "mailbox", &self.mailbox, "delete"], &json!({ "ids": ids }))?;
         }
         Ok(())
     }
@@ -236,21 +236,21 @@ impl Match {
             && (self.to.is_none() || message.to.iter().any(|to| fits(&self.to, &address(to))))
     }
 
-    fn print(&self, session: &mut CommandContext<'_>, message: &Message) -> Result<(), CommandError> {
+    fn print(&self, context: &mut CommandContext<'_>, message: &Message) -> Result<(), CommandError> {
         if self.format == OutputFormat::Id {
-            return Ok(writeln!(session.out, "{}", terminal_text::escape_line(&message.id))?);
+            return Ok(writeln!(context.out, "{}", terminal_text::escape_line(&message.id))?);
         }
         let mut source = Vec::new();
-        let download = session.server.download(&["api", "v1", "mailbox", &self.mailbox, &message.id, "source"]);
-        download?
-            .read_to_end(&mut source)
-            .map_err(|error| CommandError::Unreachable(format!("The source breaks off: {error}.")))?;
+        let download = context.server.download(&["api", "v1", "mailbox", &self.mailbox, &message.id, "source"]);
+        download?.read_to_end(&mut source).map_err(|error| {
+            CommandError::Unreachable(format!("The download of the message was interrupted: {error}."))
+        })?;
         let sender = NamedAddress::from_display(&message.from).address;
-        if !session.style.is_terminal() {
-            return Ok(mbox::write_message(session.out, &sender, message::received_at(message), &source)?);
+        if !context.style.is_terminal() {
+            return Ok(mbox::write_message(context.out, &sender, message::received_at(message), &source)?);
         }
         let mut text = Vec::new();
         mbox::write_message(&mut text, &sender, message::received_at(message), &source)?;
-        Ok(session.out.write_all(terminal_text::escape_text(&String::from_utf8_lossy(&text)).as_bytes())?)
+        Ok(context.out.write_all(terminal_text::escape_text(&String::from_utf8_lossy(&text)).as_bytes())?)
     }
 }

@@ -1,4 +1,4 @@
-//! `restante list`: the mailboxes of a server, or the messages of one.
+//! `restante list`: lists the mailboxes of a server, or the messages of a mailbox.
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use restante_api_types::{Mailbox, Newest};
@@ -11,16 +11,17 @@ use crate::output::{Column, Table, TextStyle, format_ago, format_size};
 use crate::server::{ApiRequest, Server, decode};
 use crate::{CommandContext, Task};
 
-/// How many mailboxes are asked for at once.
+/// The number of mailboxes per request.
 const PAGE_SIZE: &str = "1000";
 
 pub(super) fn command() -> Command {
     Command::new("list")
         .about("Lists the messages of a mailbox, or the mailboxes")
         .long_about(
-            "Lists the messages of a mailbox, the oldest first, or without one all mailboxes that hold something. On a \
-             terminal it is a table; in a pipe each line has its columns separated by tabs: ID, DATE, FROM, SUBJECT and \
-             SIZE of a message, NAME, MESSAGES, UNSEEN, BYTES and the DATE of the newest message of a mailbox.",
+            "Lists the messages of a mailbox, oldest first. Without a mailbox, it lists all mailboxes that contain \
+             messages. On a terminal, it prints a table. In a pipe, the columns are separated by tabs: ID, DATE, FROM, \
+             SUBJECT and SIZE of messages; NAME, MESSAGES, UNSEEN, BYTES and the DATE of the newest message of \
+             mailboxes.",
         )
         .arg(mailbox_arg().required(false))
         .arg(
@@ -36,7 +37,7 @@ pub(super) fn command() -> Command {
                 .long("prefix")
                 .value_name("TEXT")
                 .conflicts_with("mailbox")
-                .help("Only mailboxes whose names begin with this"),
+                .help("Only mailboxes whose names begin with this text"),
         )
 }
 
@@ -56,13 +57,13 @@ struct ListMessages {
 }
 
 impl Task for ListMessages {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let found = Value::Array(message::list(&session.server, &self.mailbox, self.limit)?);
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let found = Value::Array(message::list(&context.server, &self.mailbox, self.limit)?);
         let messages: Vec<Message> = decode(&found)?;
-        if session.json {
-            session.style.write_json(session.out, &found)?;
+        if context.json {
+            context.style.write_json(context.out, &found)?;
         } else if !messages.is_empty() {
-            message::print_table(session, &messages)?;
+            message::print_table(context, &messages)?;
         }
         if messages.is_empty() {
             return Err(CommandError::not_found(format!("There is no mail in {}.", self.mailbox)));
@@ -76,14 +77,14 @@ struct ListMailboxes {
 }
 
 impl Task for ListMailboxes {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let found = self.fetch_all(&session.server)?;
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let found = self.fetch_all(&context.server)?;
         let mailboxes: Vec<Mailbox<'static>> = decode(&found)?;
         let is_empty = mailboxes.is_empty();
-        if session.json {
-            session.style.write_json(session.out, &json!({ "mailboxes": found, "next": null }))?;
+        if context.json {
+            context.style.write_json(context.out, &json!({ "mailboxes": found, "next": null }))?;
         } else if !is_empty {
-            print_mailboxes(session, mailboxes)?;
+            print_mailboxes(context, mailboxes)?;
         }
         if is_empty { Err(CommandError::not_found("There is no mail.")) } else { Ok(()) }
     }
@@ -110,7 +111,7 @@ impl ListMailboxes {
     }
 }
 
-fn print_mailboxes(session: &mut CommandContext<'_>, mailboxes: Vec<Mailbox<'static>>) -> std::io::Result<()> {
+fn print_mailboxes(context: &mut CommandContext<'_>, mailboxes: Vec<Mailbox<'static>>) -> std::io::Result<()> {
     let mut table = Table::new([
         Column::new("MAILBOX").shrinkable().styled(TextStyle::Id),
         Column::new("MESSAGES").right_aligned(),
@@ -118,14 +119,14 @@ fn print_mailboxes(session: &mut CommandContext<'_>, mailboxes: Vec<Mailbox<'sta
         Column::new("SIZE").right_aligned(),
         Column::new("NEWEST").styled(TextStyle::Faint),
     ]);
-    let is_terminal = session.style.is_terminal();
+    let is_terminal = context.style.is_terminal();
     for Mailbox { name, messages, unseen, bytes, newest: Newest { date, .. } } in mailboxes {
         let newest = match date.parse() {
-            Ok(at) if is_terminal => format_ago(at, session.now),
+            Ok(at) if is_terminal => format_ago(at, context.now),
             _ => date.into_owned(),
         };
         let bytes = if is_terminal { format_size(bytes) } else { bytes.to_string() };
         table.add_row([name.into_owned(), messages.to_string(), unseen.to_string(), bytes, newest]);
     }
-    session.style.write_table(session.out, &table)
+    context.style.write_table(context.out, &table)
 }

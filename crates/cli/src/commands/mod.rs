@@ -1,4 +1,4 @@
-//! The commands: one file for each, with its flags and what it does, and the table that names them all.
+//! The commands: one file for each, and the table of all commands.
 
 mod extract;
 pub(crate) mod inbucket;
@@ -15,10 +15,10 @@ use clap::{Arg, ArgMatches, Command};
 use crate::options::Options;
 use crate::{Task, send};
 
-/// A command: its flags, and how they are read.
+/// A command: its definition, and the parser of its arguments.
 type CommandEntry = (fn() -> Command, fn(&ArgMatches) -> Box<dyn Task>);
 
-/// In the order in which help lists them.
+/// In the order of the help text.
 const COMMANDS: &[CommandEntry] = &[
     (list::command, list::parse),
     (read::get_command, read::parse_get),
@@ -34,16 +34,16 @@ const COMMANDS: &[CommandEntry] = &[
     (inbucket::mbox_command, inbucket::parse_mbox),
 ];
 
-/// What the exit codes say, for the help of every command that has no others.
-pub const EXIT_CODES: &str = "Exit codes: 0 found or done, 1 nothing there, no match or no mail in time, 2 wrong usage, 3 no \
-                          server answers, 4 the server wants other credentials, 5 an error of the server or of this machine.";
+/// The exit codes, for the help of every command that has no others.
+pub const EXIT_CODES: &str = "Exit codes: 0 success, 1 nothing found or no message in time, 2 wrong usage, 3 server \
+ not reachable, 4 credentials missing or refused, 5 error of the server or of this machine.";
 
 pub(crate) fn all() -> impl Iterator<Item = Command> {
     let ours = COMMANDS.iter().map(|(command, _)| with_common_options(command()));
     ours.chain([inbucket::client_command()])
 }
 
-/// What a command was given, and what was said about the server.
+/// Parses the arguments of a command and its common options.
 pub(crate) fn parse(name: &str, matches: &ArgMatches) -> Option<(Box<dyn Task>, Options)> {
     if name == inbucket::CLIENT {
         return inbucket::parse_client(matches);
@@ -52,7 +52,7 @@ pub(crate) fn parse(name: &str, matches: &ArgMatches) -> Option<(Box<dyn Task>, 
     Some((parse(matches), Options::parse(matches)))
 }
 
-/// A command with the options that all have.
+/// Adds the common options to a command.
 fn with_common_options(command: Command) -> Command {
     let command = if command.get_after_help().is_none() { command.after_help(EXIT_CODES) } else { command };
     Options::add_to(command).args_override_self(true)
@@ -63,7 +63,7 @@ fn mailbox_arg() -> Arg {
         .value_name("MAILBOX")
         .required(true)
         .value_parser(parse_segment)
-        .help("A mailbox, given by name or address")
+        .help("The mailbox, as a name or an address")
 }
 
 fn id_arg() -> Arg {
@@ -74,15 +74,15 @@ fn id_arg() -> Arg {
         .help("The id of a message, or latest")
 }
 
-/// A part of a path. Without a name, or with one that leads elsewhere, the request would be about something larger.
+/// Parses a segment of a path. An empty name, `.` and `..` would change the meaning of the path.
 fn parse_segment(text: &str) -> Result<String, String> {
     match text {
-        "" | "." | ".." => Err("must be a name".to_owned()),
+        "" | "." | ".." => Err("must be a name, and not empty, . or ..".to_owned()),
         _ => Ok(text.to_owned()),
     }
 }
 
-/// The text of an argument; empty where it was not given.
+/// Returns the text of an argument; empty if it was not given.
 fn arg_text(matches: &ArgMatches, name: &str) -> String {
     matches.get_one::<String>(name).cloned().unwrap_or_default()
 }

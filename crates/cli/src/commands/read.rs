@@ -1,4 +1,4 @@
-//! `restante get` and `restante source`: one message, for people and byte for byte.
+//! `restante get` and `restante source`: print one message, for people or byte for byte.
 
 use std::io::{Read as _, Write};
 
@@ -12,15 +12,15 @@ use crate::output::{Column, Table, TextStyle, format_size};
 use crate::server::{ApiRequest, decode};
 use crate::{CommandContext, Task};
 
-/// The header fields that people look at, in this order.
+/// The header fields that are shown by default, in this order.
 const DEFAULT_HEADERS: &[&str] = &["From", "Reply-To", "To", "Cc", "Date", "Subject"];
 
 pub(super) fn get_command() -> Command {
     Command::new("get")
         .about("Shows a message: header, text and attachments")
         .long_about(
-            "Shows a message: the usual header fields, the text, and the list of attachments. With --json it is the whole \
-             message of the REST API, with its HTML and all header fields.",
+            "Shows a message: the most important header fields, the text, and the list of attachments. With --json, it \
+             prints the whole message as returned by the REST API, with its HTML and all header fields.",
         )
         .arg(mailbox_arg())
         .arg(id_arg())
@@ -39,8 +39,8 @@ pub(super) fn source_command() -> Command {
     Command::new("source")
         .about("Prints the source of a message")
         .long_about(
-            "Prints the source of a message, byte for byte when it goes to a pipe or a file. On a terminal control \
-             characters are written as their numbers.",
+            "Prints the source of a message. In a pipe or a file, it is unchanged. On a terminal, control characters \
+             are escaped.",
         )
         .arg(mailbox_arg())
         .arg(id_arg())
@@ -56,7 +56,7 @@ struct Get {
     headers: bool,
 }
 
-/// What `/api/v2/mailbox/{name}/{id}` tells, as far as it is shown.
+/// The fields of `/api/v2/mailbox/{name}/{id}` that are shown.
 #[derive(Deserialize)]
 struct Details {
     text: String,
@@ -82,24 +82,24 @@ struct Attachment {
 }
 
 impl Task for Get {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let version = if session.json { "v1" } else { "v2" };
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let version = if context.json { "v1" } else { "v2" };
         let path = &["api", version, "mailbox", &self.mailbox, &self.id];
-        let answer = session.server.get(ApiRequest { path, ..ApiRequest::default() })?;
-        if session.json {
-            return Ok(session.style.write_json(session.out, &answer)?);
+        let response = context.server.get(ApiRequest { path, ..ApiRequest::default() })?;
+        if context.json {
+            return Ok(context.style.write_json(context.out, &response)?);
         }
-        let details: Details = decode(&answer)?;
+        let details: Details = decode(&response)?;
         for field in self.selected_fields(&details.headers) {
-            let name = session.style.paint(TextStyle::Head, &format!("{}:", terminal_text::escape_line(&field.name)));
+            let name = context.style.paint(TextStyle::Head, &format!("{}:", terminal_text::escape_line(&field.name)));
             let value = terminal_text::escape_line(field.decoded.as_ref().unwrap_or(&field.value));
-            writeln!(session.out, "{name} {value}")?;
+            writeln!(context.out, "{name} {value}")?;
         }
-        writeln!(session.out, "\n{}", terminal_text::escape_text(&details.text.replace("\r\n", "\n")).trim_end())?;
+        writeln!(context.out, "\n{}", terminal_text::escape_text(&details.text.replace("\r\n", "\n")).trim_end())?;
         if details.attachments.is_empty() {
             return Ok(());
         }
-        writeln!(session.out)?;
+        writeln!(context.out)?;
         let mut table = Table::new([
             Column::new("").right_aligned().styled(TextStyle::Id),
             Column::new("ATTACHMENT").shrinkable(),
@@ -109,7 +109,7 @@ impl Task for Get {
         for Attachment { index, filename, content_type, size: bytes } in details.attachments {
             table.add_row([index.to_string(), filename, content_type, format_size(bytes)]);
         }
-        Ok(session.style.write_table(session.out, &table)?)
+        Ok(context.style.write_table(context.out, &table)?)
     }
 }
 
@@ -129,28 +129,28 @@ struct Source {
 }
 
 impl Task for Source {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let mut download = session.server.download(&["api", "v1", "mailbox", &self.mailbox, &self.id, "source"])?;
-        let is_terminal = session.style.is_terminal();
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let mut download = context.server.download(&["api", "v1", "mailbox", &self.mailbox, &self.id, "source"])?;
+        let is_terminal = context.style.is_terminal();
         let mut chunk = vec![0; 64 * 1024];
-        // The beginning of a character, or of a line end, whose rest is in the next chunk.
+        // An incomplete character or line end, whose rest is in the next chunk.
         let mut rest: Vec<u8> = Vec::new();
         loop {
-            let length = download
-                .read(&mut chunk)
-                .map_err(|error| CommandError::Unreachable(format!("The source breaks off: {error}.")))?;
+            let length = download.read(&mut chunk).map_err(|error| {
+                CommandError::Unreachable(format!("The download of the message was interrupted: {error}."))
+            })?;
             if length == 0 {
                 break;
             }
             if is_terminal {
                 rest.extend_from_slice(&chunk[..length]);
                 let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-                write_lines(session.out, &rest.drain(..end).collect::<Vec<_>>())?;
+                write_lines(context.out, &rest.drain(..end).collect::<Vec<_>>())?;
             } else {
-                session.out.write_all(&chunk[..length])?;
+                context.out.write_all(&chunk[..length])?;
             }
         }
-        Ok(write_lines(session.out, &rest)?)
+        Ok(write_lines(context.out, &rest)?)
     }
 }
 

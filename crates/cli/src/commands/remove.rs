@@ -1,4 +1,4 @@
-//! `restante delete` and `restante purge`: mail that is no longer wanted.
+//! `restante delete` and `restante purge`: delete messages.
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::error::CommandError;
 use crate::output::count_with_noun;
 use crate::{CommandContext, Task};
 
-/// How many messages are named in one request; the server takes some fifty thousand.
+/// The maximum number of ids in one request. The server accepts about fifty thousand.
 const MAX_IDS_PER_REQUEST: usize = 10_000;
 
 pub(super) fn delete_command() -> Command {
@@ -31,7 +31,7 @@ pub(super) fn purge_command() -> Command {
     Command::new("purge")
         .about("Deletes all messages of a mailbox, or of all mailboxes")
         .arg(mailbox_arg().required(false))
-        .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Deletes everything that the server holds"))
+        .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Deletes all messages on the server"))
         .group(ArgGroup::new("what").args(["mailbox", "all"]).required(true))
 }
 
@@ -45,10 +45,10 @@ struct Delete {
 }
 
 impl Task for Delete {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        // It could be another message by then.
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        // `latest` could be another message by the time of the request.
         if self.ids.iter().any(|id| id == "latest") {
-            return Err(CommandError::Usage("Messages are deleted by their ids; latest is none.".to_owned()));
+            return Err(CommandError::Usage("The command delete takes message ids, not latest.".to_owned()));
         }
         let mut ids: Vec<&String> = self.ids.iter().collect();
         ids.sort_unstable();
@@ -56,49 +56,49 @@ impl Task for Delete {
         let mut deleted = 0;
         for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
             let path = &["api", "v2", "mailbox", &self.mailbox, "delete"];
-            deleted += deleted_count(&session.server.post(path, &json!({ "ids": ids }))?);
+            deleted += deleted_count(&context.server.post(path, &json!({ "ids": ids }))?);
         }
-        print_deleted(session, deleted)?;
+        print_deleted(context, deleted)?;
         let missing = u64::try_from(ids.len()).unwrap_or(u64::MAX).saturating_sub(deleted);
         match missing {
             0 => Ok(()),
-            1 => Err(CommandError::not_found("One of the messages is not there.")),
-            many => Err(CommandError::not_found(format!("{many} of the messages are not there."))),
+            1 => Err(CommandError::not_found("One of the messages does not exist.")),
+            many => Err(CommandError::not_found(format!("{many} of the messages do not exist."))),
         }
     }
 }
 
 struct Purge {
-    /// All mailboxes when there is none.
+    /// `None` means all mailboxes.
     mailbox: Option<String>,
 }
 
 impl Task for Purge {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let Some(mailbox) = &self.mailbox else {
-            let answer = session.server.delete(&["api", "v2", "mailboxes"])?;
-            return print_deleted(session, deleted_count(&answer));
+            let response = context.server.delete(&["api", "v2", "mailboxes"])?;
+            return print_deleted(context, deleted_count(&response));
         };
-        let answer = session.server.delete(&["api", "v1", "mailbox", mailbox])?;
-        if session.json {
-            session.style.write_json(session.out, &answer)?;
-        } else if session.style.is_terminal() {
-            writeln!(session.out, "Purged.")?;
+        let response = context.server.delete(&["api", "v1", "mailbox", mailbox])?;
+        if context.json {
+            context.style.write_json(context.out, &response)?;
+        } else if context.style.is_terminal() {
+            writeln!(context.out, "Purged.")?;
         }
         Ok(())
     }
 }
 
-fn deleted_count(answer: &Value) -> u64 {
-    answer["deleted"].as_u64().unwrap_or_default()
+fn deleted_count(response: &Value) -> u64 {
+    response["deleted"].as_u64().unwrap_or_default()
 }
 
-/// How many were deleted. A script asks for that with `--json`, or not at all.
-fn print_deleted(session: &mut CommandContext<'_>, deleted: u64) -> Result<(), CommandError> {
-    if session.json {
-        session.style.write_json(session.out, &json!({ "deleted": deleted }))?;
-    } else if session.style.is_terminal() {
-        writeln!(session.out, "Deleted {}.", count_with_noun(deleted, "message"))?;
+/// Prints how many messages were deleted, on a terminal or as JSON.
+fn print_deleted(context: &mut CommandContext<'_>, deleted: u64) -> Result<(), CommandError> {
+    if context.json {
+        context.style.write_json(context.out, &json!({ "deleted": deleted }))?;
+    } else if context.style.is_terminal() {
+        writeln!(context.out, "Deleted {}.", count_with_noun(deleted, "message"))?;
     }
     Ok(())
 }

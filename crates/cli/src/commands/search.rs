@@ -1,4 +1,4 @@
-//! `restante search`: messages of all mailboxes, or of one, that match a query.
+//! `restante search`: prints the messages that match a query, of all mailboxes or of one.
 
 use std::io;
 
@@ -13,27 +13,28 @@ use crate::output::{Column, OutputStyle, Table, TextStyle, display_width, trunca
 use crate::server::{ApiRequest, decode};
 use crate::{CommandContext, Task, print_note};
 
-/// The most messages that the server gives at once.
+/// The maximum number of messages per request.
 const PAGE_SIZE: usize = 200;
 
 pub(super) fn command() -> Command {
     Command::new("search")
         .about("Searches all mailboxes, or one")
         .long_about(
-            "Searches all mailboxes, or one; the newest message comes first. Words and \"phrases\" must all be there; \
-             from: to: cc: subject: body: filename: mailbox: header:Name=value has:attachment is:unseen before: after: \
-             larger: smaller: narrow it, - excludes, `or` is between alternatives. Quote the query, or put -- before one \
-             that begins with a dash. In a pipe each line has MAILBOX, ID, DATE, FROM and SUBJECT, separated by tabs.",
+            "Searches all mailboxes, or one. The newest message comes first. A message must contain all words and \
+             \"phrases\" of the query. Fields such as from:ann restrict a term: from, to, cc, subject, body, \
+             filename, mailbox, header:Name=value, has:attachment, is:unseen, before, after, larger, smaller. A - \
+             excludes a term, and `or` separates alternatives. Quote the query, or put -- before a query that begins \
+             with a dash. In a pipe, the columns are separated by tabs: MAILBOX, ID, DATE, FROM and SUBJECT.",
         )
-        .arg(Arg::new("query").value_name("QUERY").required(true).num_args(1..).help("What to look for"))
-        .arg(Arg::new("mailbox").long("mailbox").value_name("MAILBOX").help("Only in this mailbox"))
+        .arg(Arg::new("query").value_name("QUERY").required(true).num_args(1..).help("The query"))
+        .arg(Arg::new("mailbox").long("mailbox").value_name("MAILBOX").help("Only this mailbox"))
         .arg(
             Arg::new("limit")
                 .long("limit")
                 .value_name("N")
                 .value_parser(value_parser!(u32).range(1..))
                 .default_value("50")
-                .help("At most so many messages"),
+                .help("The maximum number of messages"),
         )
 }
 
@@ -51,24 +52,24 @@ struct Search {
 }
 
 impl Task for Search {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let answer = self.fetch_pages(session)?;
-        let found: Vec<FoundMessage<'static>> = decode(&answer["messages"])?;
-        if session.json {
-            session.style.write_json(session.out, &answer)?;
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let response = self.fetch_pages(context)?;
+        let found: Vec<FoundMessage<'static>> = decode(&response["messages"])?;
+        if context.json {
+            context.style.write_json(context.out, &response)?;
         } else if !found.is_empty() {
-            print_matches(session, &found)?;
+            print_matches(context, &found)?;
         }
-        if answer["complete"] == false {
-            print_note("The index has not taken in everything yet, so newer mail may be missing.");
+        if response["complete"] == false {
+            print_note("The search index is not up to date: newer messages may be missing.");
         }
         if found.is_empty() { Err(CommandError::not_found("No message matches.")) } else { Ok(()) }
     }
 }
 
 impl Search {
-    /// All pages up to the limit as one answer.
-    fn fetch_pages(&self, session: &CommandContext<'_>) -> Result<Value, CommandError> {
+    /// Returns all pages up to the limit as one response.
+    fn fetch_pages(&self, context: &CommandContext<'_>) -> Result<Value, CommandError> {
         let mut found: Vec<Value> = Vec::new();
         let mut next = Value::Null;
         let mut complete = true;
@@ -78,7 +79,7 @@ impl Search {
             parameters.extend(self.mailbox.as_deref().map(|mailbox| ("mailbox", mailbox)));
             parameters.extend(next.as_str().map(|next| ("before", next)));
             let path = &["api", "v2", "search"];
-            let mut page = session.server.get(ApiRequest { path, parameters: &parameters, ..ApiRequest::default() })?;
+            let mut page = context.server.get(ApiRequest { path, parameters: &parameters, ..ApiRequest::default() })?;
             complete &= page["complete"] != false;
             let before = found.len();
             if let Value::Array(messages) = page["messages"].take() {
@@ -93,7 +94,7 @@ impl Search {
     }
 }
 
-fn print_matches(session: &mut CommandContext<'_>, found: &[FoundMessage<'static>]) -> io::Result<()> {
+fn print_matches(context: &mut CommandContext<'_>, found: &[FoundMessage<'static>]) -> io::Result<()> {
     let mut table = Table::new([
         Column::new("MAILBOX").shrinkable(),
         Column::new("ID").styled(TextStyle::Id),
@@ -102,38 +103,38 @@ fn print_matches(session: &mut CommandContext<'_>, found: &[FoundMessage<'static
         Column::new("SUBJECT").shrinkable(),
     ]);
     for FoundMessage { record, .. } in found {
-        let when = message::display_date(record, session);
+        let when = message::display_date(record, context);
         let [mailbox, id, from, subject] =
             [&record.mailbox, &record.id, &record.from, &record.subject].map(ToString::to_string);
         table.add_row([mailbox, id, when, from, subject]);
     }
-    let lines = table.lines(&session.style);
-    let Some(room) = session.style.width() else {
-        return session.style.write_table(session.out, &table);
+    let lines = table.lines(&context.style);
+    let Some(width_left) = context.style.width() else {
+        return context.style.write_table(context.out, &table);
     };
-    // The head comes first, then a line for each message.
+    // The first line is the header, then there is one line for each message.
     let (head, rows) = lines.split_at(lines.len().min(1));
     for line in head {
-        writeln!(session.out, "{}", line.trim_end())?;
+        writeln!(context.out, "{}", line.trim_end())?;
     }
     for (line, FoundMessage { snippet, .. }) in rows.iter().zip(found) {
-        writeln!(session.out, "{}", line.trim_end())?;
-        let snippet = highlight(&session.style, snippet, room.saturating_sub(4));
+        writeln!(context.out, "{}", line.trim_end())?;
+        let snippet = highlight(&context.style, snippet, width_left.saturating_sub(4));
         if !snippet.is_empty() {
-            writeln!(session.out, "    {snippet}")?;
+            writeln!(context.out, "    {snippet}")?;
         }
     }
     Ok(())
 }
 
-/// The text around what was found, in one line of so many cells.
-fn highlight(screen: &OutputStyle, snippet: &[SnippetFragment<'_>], mut room: usize) -> String {
+/// Returns a snippet as one line of at most `width_left` cells, with its matches highlighted.
+fn highlight(style: &OutputStyle, snippet: &[SnippetFragment<'_>], mut width_left: usize) -> String {
     let mut line = String::new();
     for SnippetFragment { text, hit } in snippet {
         let text: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
-        let shown = truncate(&terminal_text::escape_line(&text), room);
-        room = room.saturating_sub(display_width(&shown));
-        line.push_str(&screen.paint(if *hit { TextStyle::Hit } else { TextStyle::Faint }, &shown));
+        let truncated = truncate(&terminal_text::escape_line(&text), width_left);
+        width_left = width_left.saturating_sub(display_width(&truncated));
+        line.push_str(&style.paint(if *hit { TextStyle::Hit } else { TextStyle::Faint }, &truncated));
     }
     line
 }

@@ -1,4 +1,4 @@
-//! `restante wait`: ends when mail is there, or when none came.
+//! `restante wait`: waits until messages arrive, or checks that none arrive.
 
 use std::time::Duration;
 
@@ -14,52 +14,53 @@ use crate::options::duration_arg;
 use crate::server::{ApiRequest, decode, json_body, status_error};
 use crate::{CommandContext, Task};
 
-/// How long mail is waited for when nothing is said.
+/// The default time limit.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn command() -> Command {
     Command::new("wait")
-        .about("Waits until mail is there, or makes sure that none comes")
+        .about("Waits until messages arrive, or checks that none arrive")
         .long_about(
-            "Waits until a mailbox holds messages that match, and lists them; mail that was there before counts, unless \
-             --after says otherwise. With --none it is a success when no such mail comes within the time.",
+            "Waits until a mailbox contains matching messages, and lists them. Existing messages count too, unless \
+             --after is given. With --none, it succeeds if no matching message exists or arrives within the time \
+             limit.",
         )
         .arg(mailbox_arg())
-        .arg(duration_arg("patience", "How long to wait, at most 10m [default: 30s]").long("timeout"))
+        .arg(duration_arg("wait-timeout", "How long to wait, at most 10m [default: 30s]").long("timeout"))
         .arg(after_arg())
         .arg(
             Arg::new("count")
                 .long("count")
                 .value_name("N")
                 .value_parser(value_parser!(u32).range(1..=1000))
-                .help("Waits for so many messages [default: 1]"),
+                .help("The number of messages to wait for [default: 1]"),
         )
         .arg(
             Arg::new("match")
                 .long("match")
                 .value_name("QUERY")
                 .allow_hyphen_values(true)
-                .help("Only messages that match, in the language of the search"),
+                .help("Only messages that match this search query"),
         )
         .arg(
             Arg::new("none")
                 .long("none")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["count", "codes", "links"])
-                .help("Succeeds when no such message comes, or is there"),
+                .help("Succeeds if no matching message exists or arrives"),
         )
         .arg(
             Arg::new("codes")
                 .long("codes")
                 .action(ArgAction::SetTrue)
                 .conflicts_with("links")
-                .help("Prints the one-time codes of the newest message that matches instead"),
+                .help("Prints the one-time codes of the newest matching message instead"),
         )
         .arg(
             Arg::new("links")
                 .long("links")
                 .action(ArgAction::SetTrue)
-                .help("Prints the links of the newest message that matches instead"),
+                .help("Prints the links of the newest matching message instead"),
         )
 }
 
@@ -67,7 +68,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
     let flag = |name: &str| matches.get_flag(name);
     Box::new(Wait {
         mailbox: arg_text(matches, "mailbox"),
-        timeout: matches.get_one("patience").copied().unwrap_or(DEFAULT_TIMEOUT),
+        timeout: matches.get_one("wait-timeout").copied().unwrap_or(DEFAULT_TIMEOUT),
         after: matches.get_one::<u64>("after").map(ToString::to_string),
         count: matches.get_one::<u32>("count").map(ToString::to_string),
         query: matches.get_one("match").cloned(),
@@ -91,7 +92,7 @@ struct Wait {
 }
 
 impl Task for Wait {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let timeout = milliseconds(self.timeout);
         let mut parameters = vec![("timeout", timeout.as_str())];
         let given = [("after", &self.after), ("count", &self.count), ("match", &self.query)];
@@ -100,30 +101,30 @@ impl Task for Wait {
             parameters.push(("expect", "none"));
         }
         let path = &["api", "v2", "mailbox", &self.mailbox, "wait"];
-        let question = ApiRequest { path, parameters: &parameters, wait: self.timeout };
-        let answer = session.server.send("GET", question, None)?;
-        match answer.status {
-            // Nothing came, as it should be.
+        let request = ApiRequest { path, parameters: &parameters, wait: self.timeout };
+        let response = context.server.send("GET", request, None)?;
+        match response.status {
+            // No message arrived, as expected.
             204 => {
-                if session.json {
-                    session.style.write_json(session.out, &json!({ "messages": [] }))?;
+                if context.json {
+                    context.style.write_json(context.out, &json!({ "messages": [] }))?;
                 }
                 Ok(())
             }
-            // Too few in time, or one that should not be there: those are told all the same.
+            // Too few messages in time, or an unexpected one. The response lists the messages, so they are printed too.
             408 | 409 => {
-                let told: Option<Value> = serde_json::from_slice(&answer.body).ok();
-                if let Some(told) = told.filter(|told| told["messages"].is_array()) {
-                    self.print_messages(session, &told)?;
+                let document: Option<Value> = serde_json::from_slice(&response.body).ok();
+                if let Some(document) = document.filter(|document| document["messages"].is_array()) {
+                    self.print_messages(context, &document)?;
                 }
-                Err(status_error(answer.status, &answer.body))
+                Err(status_error(response.status, &response.body))
             }
             _ => {
-                let found = json_body(&answer)?;
-                let Some(kind) = &self.extract else { return self.print_messages(session, &found) };
-                match wait_requests::newest_match(&session.server, &self.mailbox, self.query.as_deref(), &found)? {
-                    Some(id) => extract::print(session, kind, &self.mailbox, &id),
-                    None => self.print_messages(session, &found),
+                let found = json_body(&response)?;
+                let Some(kind) = &self.extract else { return self.print_messages(context, &found) };
+                match wait_requests::newest_match(&context.server, &self.mailbox, self.query.as_deref(), &found)? {
+                    Some(id) => extract::print(context, kind, &self.mailbox, &id),
+                    None => self.print_messages(context, &found),
                 }
             }
         }
@@ -131,13 +132,13 @@ impl Task for Wait {
 }
 
 impl Wait {
-    fn print_messages(&self, session: &mut CommandContext<'_>, found: &Value) -> Result<(), CommandError> {
-        if session.json {
-            return Ok(session.style.write_json(session.out, found)?);
+    fn print_messages(&self, context: &mut CommandContext<'_>, found: &Value) -> Result<(), CommandError> {
+        if context.json {
+            return Ok(context.style.write_json(context.out, found)?);
         }
         let messages: Vec<Message> = decode(&found["messages"])?;
         if !messages.is_empty() && self.extract.is_none() {
-            message::print_table(session, &messages)?;
+            message::print_table(context, &messages)?;
         }
         Ok(())
     }

@@ -1,5 +1,4 @@
-//! What a person gets to see: where standard output leads, colours, tables, and texts that are made harmless for a
-//! terminal. What is shown is decided by the commands.
+//! Output for terminals and pipes: colors, tables, JSON, and formatting of sizes and times.
 
 mod table;
 mod times;
@@ -14,41 +13,41 @@ pub(crate) use table::{Column, Table};
 pub(crate) use times::format_ago;
 pub(crate) use width::{display_width, truncate};
 
-/// The width where a terminal does not tell its own.
+/// The width if the terminal does not report one.
 const DEFAULT_WIDTH: usize = 80;
 
-/// When there are colours.
+/// When colors are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Color {
-    /// On a terminal, unless `NO_COLOR` is set or the terminal cannot.
+    /// On a terminal, unless `NO_COLOR` is set or the terminal does not support colors.
     Auto,
     Always,
     Never,
 }
 
-/// What a piece of text is, so that it gets a colour.
+/// The role of a text, which determines its color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextStyle {
     Plain,
     /// Names of columns and fields.
     Head,
     Id,
-    /// What was looked for.
+    /// A match of a query.
     Hit,
-    /// What is of less interest.
+    /// Less important text.
     Faint,
 }
 
-/// Standard output, as far as it is known what it is.
+/// The properties of standard output.
 #[derive(Clone, Debug)]
 pub(crate) struct OutputStyle {
-    /// The width of the terminal; none when it is a pipe or a file.
+    /// The width of the terminal; `None` for a pipe or a file.
     width: Option<usize>,
     colors: bool,
 }
 
 impl OutputStyle {
-    /// Standard output of this process.
+    /// Detects the properties of standard output.
     pub(crate) fn for_stdout(color: Color) -> Self {
         let stdout = io::stdout();
         let width = stdout.is_terminal().then(|| {
@@ -76,17 +75,17 @@ impl OutputStyle {
         Self { width: None, colors: false }
     }
 
-    /// The width of the terminal; none when there is none.
+    /// Returns the width of the terminal; `None` for a pipe or a file.
     pub(crate) fn width(&self) -> Option<usize> {
         self.width
     }
 
-    /// Whether a person looks at it, as far as one can know.
+    /// Returns true if standard output is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.width.is_some()
     }
 
-    /// A text in the colour of its kind.
+    /// Returns a text with the color of its role.
     pub(crate) fn paint(&self, style: TextStyle, text: &str) -> String {
         let code = match style {
             _ if !self.colors || text.is_empty() => return text.to_owned(),
@@ -106,19 +105,19 @@ impl OutputStyle {
         Ok(())
     }
 
-    /// Writes a document: laid out for people on a terminal, on one line elsewhere.
+    /// Writes a JSON document: indented on a terminal, otherwise on one line.
     pub(crate) fn write_json(&self, out: &mut dyn Write, document: &Value) -> io::Result<()> {
         let text = if self.is_terminal() { format!("{document:#}") } else { document.to_string() };
         writeln!(out, "{}", terminal_text::escape_json(&text))
     }
 }
 
-/// `1 message`, `2 messages`.
-pub(crate) fn count_with_noun(count: u64, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+/// Returns `1 message`, `2 messages`.
+pub(crate) fn count_with_noun(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A size for people: `312`, `4.6k`, `12M`.
+/// Formats a size for people: `312`, `4.6k`, `12M`.
 pub(crate) fn format_size(bytes: u64) -> String {
     let units = [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")];
     match units.into_iter().find(|(unit, _)| bytes >= *unit) {
@@ -133,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes() {
+    fn formats_sizes() {
         let table = [
             (0, "0"),
             (1023, "1023"),

@@ -1,5 +1,5 @@
-//! Tables: aligned columns for a terminal, cut to its width; lines with tabs for a pipe, where nothing is cut and no head
-//! is in the way of `cut -f`.
+//! Tables: aligned columns, truncated to the width of a terminal; for a pipe, lines with tabs, without header and
+//! truncation, for `cut -f`.
 
 use restante_mail::terminal_text;
 
@@ -7,20 +7,20 @@ use super::width::{display_width, truncate};
 
 use super::{OutputStyle, TextStyle};
 
-/// Columns are this far apart.
+/// The number of spaces between two columns.
 const COLUMN_GAP: usize = 2;
 
-/// A table under construction. Cells may hold anything: they are made harmless here.
+/// A table. Cells may contain any text; control characters are escaped when a row is added.
 pub(crate) struct Table<const N: usize> {
     columns: [Column; N],
     rows: Vec<[String; N]>,
 }
 
-/// What is true of all cells of a column.
+/// The properties of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     name: &'static str,
-    /// Whether it may be cut when the lines get too long.
+    /// True if cells may be truncated when the line is too long.
     is_shrinkable: bool,
     is_right_aligned: bool,
     style: TextStyle,
@@ -31,12 +31,12 @@ impl Column {
         Self { name, is_shrinkable: false, is_right_aligned: false, style: TextStyle::Plain }
     }
 
-    /// May be cut: it shares what the others leave.
+    /// Allows truncation of the cells.
     pub(crate) const fn shrinkable(self) -> Self {
         Self { is_shrinkable: true, ..self }
     }
 
-    /// Numbers, which stand on the right.
+    /// Aligns the cells to the right, for numbers.
     pub(crate) const fn right_aligned(self) -> Self {
         Self { is_right_aligned: true, ..self }
     }
@@ -47,61 +47,63 @@ impl Column {
 }
 
 impl<const N: usize> Table<N> {
-    pub(crate) fn new(head: [Column; N]) -> Self {
-        Self { columns: head, rows: Vec::new() }
+    pub(crate) fn new(header: [Column; N]) -> Self {
+        Self { columns: header, rows: Vec::new() }
     }
 
     pub(crate) fn add_row(&mut self, cells: [String; N]) {
         self.rows.push(cells.map(|cell| terminal_text::escape_line(&cell)));
     }
 
-    /// The whole table as lines.
-    pub(crate) fn lines(&self, screen: &OutputStyle) -> Vec<String> {
-        let Some(room) = screen.width() else {
+    /// Returns the lines of the table.
+    pub(crate) fn lines(&self, style: &OutputStyle) -> Vec<String> {
+        let Some(line_width) = style.width() else {
             return self.rows.iter().map(|row| row.join("\t")).collect();
         };
-        let widths = self.column_widths(room);
-        let head = self.columns.map(|column| column.name.to_owned());
-        let head = [self.align_row(&head, &widths, |_, text| screen.paint(TextStyle::Head, text))];
+        let widths = self.column_widths(line_width);
+        let header = self.columns.map(|column| column.name.to_owned());
+        let header = [self.align_row(&header, &widths, |_, text| style.paint(TextStyle::Head, text))];
         let rows = self
             .rows
             .iter()
-            .map(|row| self.align_row(row, &widths, |at, text| screen.paint(self.columns[at].style, text)));
-        head.into_iter().chain(rows).collect()
+            .map(|row| self.align_row(row, &widths, |index, text| style.paint(self.columns[index].style, text)));
+        header.into_iter().chain(rows).collect()
     }
 
-    /// The cells of every column: what the longest cell needs, less where that is too much for the line.
-    fn column_widths(&self, room: usize) -> [usize; N] {
-        let mut widths: [usize; N] = std::array::from_fn(|at| {
-            let cells = self.rows.iter().map(|row| display_width(&row[at]));
-            cells.chain([display_width(self.columns[at].name)]).max().unwrap_or_default()
+    /// Returns the widths of the columns: that of the longest cell, or less if the line would be too long.
+    fn column_widths(&self, line_width: usize) -> [usize; N] {
+        let mut widths: [usize; N] = std::array::from_fn(|index| {
+            let cells = self.rows.iter().map(|row| display_width(&row[index]));
+            cells.chain([display_width(self.columns[index].name)]).max().unwrap_or_default()
         });
-        // The names of the columns stay in any case; what else there is room for is shared by those that can be cut.
-        let least =
-            |at: usize| if self.columns[at].is_shrinkable { display_width(self.columns[at].name) } else { widths[at] };
-        let mut room = room.saturating_sub(N.saturating_sub(1) * COLUMN_GAP + (0..N).map(least).sum::<usize>());
-        // Who needs little leaves the rest of its share to those that need much.
-        let mut order: Vec<usize> = (0..N).filter(|at| self.columns[*at].is_shrinkable).collect();
-        order.sort_by_key(|at| widths[*at]);
-        let mut sharers = order.len();
-        for at in order {
-            let least = display_width(self.columns[at].name);
-            let more = (widths[at] - least).min(room / sharers);
-            widths[at] = least + more;
-            room -= more;
-            sharers -= 1;
+        // The column names are never truncated. The remaining width is shared by the shrinkable columns.
+        let min_width = |index: usize| {
+            if self.columns[index].is_shrinkable { display_width(self.columns[index].name) } else { widths[index] }
+        };
+        let mut width_left =
+            line_width.saturating_sub(N.saturating_sub(1) * COLUMN_GAP + (0..N).map(min_width).sum::<usize>());
+        // Columns that need less than their share leave the rest to the others.
+        let mut order: Vec<usize> = (0..N).filter(|index| self.columns[*index].is_shrinkable).collect();
+        order.sort_by_key(|index| widths[*index]);
+        let mut columns_left = order.len();
+        for index in order {
+            let min_width = display_width(self.columns[index].name);
+            let extra = (widths[index] - min_width).min(width_left / columns_left);
+            widths[index] = min_width + extra;
+            width_left -= extra;
+            columns_left -= 1;
         }
         widths
     }
 
     fn align_row(&self, row: &[String; N], widths: &[usize; N], style: impl Fn(usize, &str) -> String) -> String {
         let mut line = String::new();
-        for (at, (cell, room)) in row.iter().zip(widths).enumerate() {
-            let cell = if self.columns[at].is_shrinkable { truncate(cell, *room) } else { cell.clone() };
-            let padding = " ".repeat(room.saturating_sub(display_width(&cell)));
-            let cell = style(at, &cell);
-            let is_last = at + 1 == N;
-            match self.columns[at].is_right_aligned {
+        for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let cell = if self.columns[index].is_shrinkable { truncate(cell, *width) } else { cell.clone() };
+            let padding = " ".repeat(width.saturating_sub(display_width(&cell)));
+            let cell = style(index, &cell);
+            let is_last = index + 1 == N;
+            match self.columns[index].is_right_aligned {
                 true => line.extend([padding, cell]),
                 false if is_last => line.push_str(&cell),
                 false => line.extend([cell, padding]),
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_cut_to_the_terminal() {
+    fn columns_are_truncated_to_the_terminal() {
         let lines = table().lines(&OutputStyle::terminal(50, false));
         assert_eq!(
             lines,
@@ -142,19 +144,19 @@ mod tests {
         );
         for width in 0..60 {
             let lines = table().lines(&OutputStyle::terminal(width, false));
-            let least = 2 + COLUMN_GAP + 4 + COLUMN_GAP + 7;
-            assert!(lines.iter().all(|line| super::display_width(line) <= width.max(least)), "{width} {lines:?}");
+            let min_width = 2 + COLUMN_GAP + 4 + COLUMN_GAP + 7;
+            assert!(lines.iter().all(|line| super::display_width(line) <= width.max(min_width)), "{width} {lines:?}");
         }
     }
 
     #[test]
-    fn a_pipe_gets_everything_with_tabs() {
+    fn pipe_output_is_separated_by_tabs() {
         let lines = table().lines(&OutputStyle::pipe());
         assert_eq!(lines, ["1\tAnn\tYour code is here, in 日本語", "10\tevil\\u{1b}[2J\\tbob\tshort"]);
     }
 
     #[test]
-    fn colours_are_outside_of_what_is_measured() {
+    fn colors_do_not_count_as_width() {
         let mut table = Table::new([Column::new("ID").styled(TextStyle::Id), Column::new("X")]);
         table.add_row(["1".into(), "y".into()]);
         assert_eq!(

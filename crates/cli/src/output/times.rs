@@ -1,12 +1,12 @@
-//! Times for people: how long ago something was.
+//! Relative times for people.
 
 use jiff::Timestamp;
 
-/// Each unit in seconds, from the longest.
+/// The units in seconds, the longest first.
 const UNITS: [(i64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
 
-/// `2 min ago`, `just now`; what is longer ago than a month is told by its date. Clocks differ a little, so a time that
-/// lies ahead is now.
+/// Returns `2 min ago` or `just now`, or the date if it is more than a month ago. A time in the future counts as now,
+/// because clocks differ a little.
 pub(crate) fn format_ago(at: Timestamp, now: Timestamp) -> String {
     let seconds = now.as_second().saturating_sub(at.as_second());
     if seconds > 31 * 86_400 {
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_long_ago() {
+    fn formats_relative_times() {
         let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let table = [
             ("2026-11-15T12:00:05Z", "just now"),

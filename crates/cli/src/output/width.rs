@@ -1,31 +1,31 @@
-//! The number of terminal cells that a text takes, and cutting a text to a number of cells.
+//! The width of texts in terminal cells.
 
 use std::ops::RangeInclusive;
 
 use unicode_width::UnicodeWidthChar as _;
 
-/// Skin tones, which change the character before them and take no cell of their own. The width table of Unicode counts them as
-/// characters.
+/// Skin tones. They modify the preceding character and take no cell of their own, but the width table of Unicode counts
+/// them.
 const SKIN_TONES: RangeInclusive<char> = '\u{1f3fb}'..='\u{1f3ff}';
 
-/// The cells of a text.
+/// Returns the width of a text in cells.
 pub(crate) fn display_width(text: &str) -> usize {
     text.chars().map(cell_width).sum()
 }
 
-/// The beginning of a text that fits into so many cells; where something is cut off, an ellipsis says so.
-pub(crate) fn truncate(text: &str, most: usize) -> String {
-    if display_width(text) <= most {
+/// Truncates a text to a number of cells. A truncated text ends with an ellipsis.
+pub(crate) fn truncate(text: &str, max_cells: usize) -> String {
+    if display_width(text) <= max_cells {
         return text.to_owned();
     }
-    let mut left = most.saturating_sub(1);
+    let mut cells_left = max_cells.saturating_sub(1);
     let kept = text.chars().take_while(|c| {
-        let fits = cell_width(*c) <= left;
-        left = left.saturating_sub(cell_width(*c));
+        let fits = cell_width(*c) <= cells_left;
+        cells_left = cells_left.saturating_sub(cell_width(*c));
         fits
     });
     let mut kept: String = kept.collect();
-    if most > 0 {
+    if max_cells > 0 {
         kept.push('…');
     }
     kept
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn widths() {
+    fn measures_width() {
         let table = [
             ("", 0),
             ("abc", 3),
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts() {
+    fn truncates_to_cells() {
         let table = [
             ("abc", 3, "abc"),
             ("abcd", 3, "ab…"),
@@ -69,8 +69,8 @@ mod tests {
             ("abc", 1, "…"),
             ("abc", 0, ""),
         ];
-        for (text, most, expected) in table {
-            assert_eq!(truncate(text, most), expected, "{text} {most}");
+        for (text, max_cells, expected) in table {
+            assert_eq!(truncate(text, max_cells), expected, "{text} {max_cells}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A mail made from the flags of a command line.
+//! Composes a message from command-line flags.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use restante_mail::mime::NamedAddress;
 use super::{LocalSender, read_stdin};
 use crate::error::CommandError;
 
-/// The types of files that people attach to mails, by the ends of their names.
+/// The content types of common attachments, by file extension.
 const CONTENT_TYPES: &[(&str, &str)] = &[
     ("css", "text/css"),
     ("csv", "text/csv"),
@@ -30,10 +30,10 @@ const CONTENT_TYPES: &[(&str, &str)] = &[
     ("xml", "application/xml"),
     ("zip", "application/zip"),
 ];
-/// How many recipients one flag may name.
+/// The maximum number of recipients in one flag.
 const MAX_RECIPIENTS: usize = 1000;
 
-/// The flags.
+/// The flags that compose a message.
 #[derive(Debug)]
 pub(super) struct ComposeFlags {
     from: Option<String>,
@@ -64,17 +64,17 @@ impl ComposeFlags {
         }
     }
 
-    /// The mail in pieces, and the addresses of everybody who gets it.
-    pub(super) fn draft(&self, place: &LocalSender) -> Result<(Draft, Vec<String>), CommandError> {
+    /// Returns the draft of the message and the addresses of all recipients.
+    pub(super) fn draft(&self, local: &LocalSender) -> Result<(Draft, Vec<String>), CommandError> {
         let (to, cc, bcc) =
-            (parse_recipients(&self.to, place), parse_recipients(&self.cc, place), parse_recipients(&self.bcc, place));
-        let addresses = [&to, &cc, &bcc].into_iter().flatten().map(|person| person.address.clone()).collect();
-        let shown = |persons: Vec<NamedAddress>| persons.iter().map(NamedAddress::display).collect();
-        let from = self.from.as_ref().map_or_else(|| place.address(), |from| place.qualify(from));
+            (parse_recipients(&self.to, local), parse_recipients(&self.cc, local), parse_recipients(&self.bcc, local));
+        let addresses = [&to, &cc, &bcc].into_iter().flatten().map(|recipient| recipient.address.clone()).collect();
+        let display = |recipients: Vec<NamedAddress>| recipients.iter().map(NamedAddress::display).collect();
+        let from = self.from.as_ref().map_or_else(|| local.address(), |from| local.qualify(from));
         let draft = Draft {
             from,
-            to: shown(to),
-            cc: shown(cc),
+            to: display(to),
+            cc: display(cc),
             subject: self.subject.clone(),
             text: self.text.as_deref().map(read_content).transpose()?,
             html: self.html.as_deref().map(read_content).transpose()?,
@@ -86,24 +86,24 @@ impl ComposeFlags {
     }
 }
 
-/// Everybody whom these values name; each may be a list with commas. What is no address at all stays as it is, so that it
-/// is told.
-fn parse_recipients(values: &[String], place: &LocalSender) -> Vec<NamedAddress> {
+/// Parses recipients. Each value may be a list separated by commas. A value without an address is kept, so that it is
+/// reported later.
+fn parse_recipients(values: &[String], local: &LocalSender) -> Vec<NamedAddress> {
     let listed = values.iter().flat_map(|value| {
         let found = NamedAddress::parse_list(value.as_bytes(), MAX_RECIPIENTS);
         if found.is_empty() { vec![NamedAddress::new("", value)] } else { found }
     });
-    listed.map(|NamedAddress { name, address }| NamedAddress { name, address: place.qualify(&address) }).collect()
+    listed.map(|NamedAddress { name, address }| NamedAddress { name, address: local.qualify(&address) }).collect()
 }
 
-/// A text as it stands there, `@file`, or `-` for standard input.
+/// Returns a text given literally, as `@file`, or as `-` for standard input.
 fn read_content(value: &str) -> Result<String, CommandError> {
     let (bytes, name) = match value.strip_prefix('@') {
         _ if value == "-" => (read_stdin()?, "standard input".to_owned()),
         Some(path) => (read_file(Path::new(path))?, path.to_owned()),
         None => return Ok(value.to_owned()),
     };
-    String::from_utf8(bytes).map_err(|_| CommandError::Usage(format!("The text in {name} is not UTF-8.")))
+    String::from_utf8(bytes).map_err(|_| CommandError::Usage(format!("The text in {name} is not valid UTF-8.")))
 }
 
 fn parse_header(header: &str) -> Result<(String, String), CommandError> {
@@ -114,8 +114,9 @@ fn parse_header(header: &str) -> Result<(String, String), CommandError> {
 }
 
 fn read_attachment(path: &Path) -> Result<Attachment, CommandError> {
-    let end = path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-    let known = CONTENT_TYPES.iter().find(|(ending, _)| *ending == end);
+    let extension =
+        path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let known = CONTENT_TYPES.iter().find(|(known_extension, _)| *known_extension == extension);
     Ok(Attachment {
         filename: path.file_name().map(|name| name.to_string_lossy().into_owned()),
         content_type: known.map(|(_, name)| (*name).to_owned()),

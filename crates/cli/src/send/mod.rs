@@ -1,5 +1,6 @@
-//! `restante send`: composes a mail, or takes a ready one as `sendmail` does, and hands it to a server by SMTP. `compose` makes
-//! mails of flags, `ready` completes those that others have made, `route` knows where they go, `smtp` sends them.
+//! `restante send`: composes a message, or reads a complete one as `sendmail` does, and sends it by SMTP. `compose`
+//! creates messages from flags, `raw_message` completes those from standard input, `smtp_target` finds the server, and
+//! `smtp` sends them.
 
 mod compose;
 mod raw_message;
@@ -27,13 +28,13 @@ use crate::options::{Options, env_variable};
 use crate::server::Credentials;
 use crate::{ClientCommand, CommandContext, Task};
 
-/// The most that is read of one file, or of standard input.
+/// The maximum number of bytes read from a file or from standard input.
 const MAX_INPUT_BYTES: u64 = 256 * 1024 * 1024;
-/// The flags that compose a mail.
+/// The flags that compose a message.
 const COMPOSE_FLAGS: &[&str] = &["from", "to", "cc", "bcc", "subject", "text", "html", "header", "attach"];
-/// Flags of `sendmail` that take a value and change nothing here.
+/// Flags of `sendmail` with a value that are ignored.
 const IGNORED_FLAGS_WITH_VALUE: &str = "ABCLNORVXdep";
-/// Flags of `sendmail` that change nothing here.
+/// Flags of `sendmail` that are ignored.
 const IGNORED_FLAGS: &str = "GUmnv";
 
 /// The exit codes of `sendmail` (`sysexits.h`).
@@ -47,26 +48,26 @@ mod sysexits {
 }
 
 pub(crate) fn command() -> Command {
-    let composing = compose_args().map(|arg| arg.help_heading("A new mail"));
-    let ready = sendmail_args().map(|arg| {
-        let arg = arg.help_heading("A ready mail, as sendmail takes it");
+    let compose = compose_args().map(|arg| arg.help_heading("New message"));
+    let raw = sendmail_args().map(|arg| {
+        let arg = arg.help_heading("Message from standard input, like sendmail");
         if arg.get_id() == "sender" { arg } else { arg.conflicts_with_all(COMPOSE_FLAGS) }
     });
     Command::new("send")
-        .about("Sends a mail by SMTP: a new one, or a ready one as sendmail does")
+        .about("Sends a message by SMTP: a new one, or one from standard input like sendmail")
         .long_about(
-            "Sends a mail by SMTP. With --to and the like it is composed here; otherwise a ready one is read from standard \
-             input, as sendmail does: restante send -t -i < mail.eml. Called by the name sendmail, the program does just \
-             that.",
+            "Sends a message by SMTP. With --to and similar flags, it composes a new message. Otherwise it reads a \
+             complete message from standard input, like sendmail: restante send -t -i < mail.eml. If the program is \
+             called by the name sendmail, it does the latter.",
         )
         .after_help(
-            "Exit codes: as for the other commands; 4 when the server does not take the mail, 5 when it cannot at the \
-             moment. For a ready mail they are those of sendmail: 64 wrong usage, 67 no such recipient, 69 not taken, 74 \
-             the input cannot be read, 75 try again later, 77 wrong credentials.",
+            "Exit codes: as for the other commands; 4 if the server refuses the message, 5 if it refuses the message \
+             temporarily. For a message from standard input they are those of sendmail: 64 wrong usage, 67 recipient \
+             refused, 69 message refused, 74 input cannot be read, 75 try again later, 77 wrong credentials.",
         )
         .arg(smtp_arg())
-        .args(composing)
-        .args(ready)
+        .args(compose)
+        .args(raw)
 }
 
 pub(crate) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
@@ -88,15 +89,15 @@ pub(crate) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
     })
 }
 
-/// The program under the name `sendmail`.
+/// Runs the program under the name `sendmail`.
 pub(crate) fn sendmail(args: &[OsString]) -> ExitCode {
     let command = Options::add_to(
         Command::new("sendmail")
-            .about("Hands a mail from standard input to a server by SMTP; restante send has more")
+            .about("Sends a message from standard input by SMTP; restante send has more options")
             .disable_version_flag(true)
-            // The short one is the count of hops.
+            // `-h` is the hop count.
             .disable_help_flag(true)
-            .arg(Arg::new("help").long("help").action(ArgAction::Help).help("Prints this"))
+            .arg(Arg::new("help").long("help").action(ArgAction::Help).help("Prints help"))
             .arg(Arg::new("hops").short('h').hide(true))
             .arg(smtp_arg())
             .args(sendmail_args())
@@ -107,7 +108,7 @@ pub(crate) fn sendmail(args: &[OsString]) -> ExitCode {
         Ok(matches) => ClientCommand { task: parse(&matches), options: Options::parse(&matches) }.run(),
         Err(error) => {
             let is_help = error.exit_code() == 0;
-            // The exit code tells it too.
+            // The exit code reports the error too.
             let _ = error.print();
             if is_help { ExitCode::SUCCESS } else { ExitCode::from(sysexits::USAGE) }
         }
@@ -118,24 +119,24 @@ fn smtp_arg() -> Arg {
     Arg::new("smtp")
         .long("smtp")
         .value_name("HOST:PORT")
-        .help("Where to send it; variable RESTANTE_SMTP [default: the SMTP port of the server, or localhost:2500]")
+        .help("The SMTP server; variable RESTANTE_SMTP [default: the SMTP port of the server, or localhost:2500]")
 }
 
 fn compose_args() -> impl Iterator<Item = Arg> {
-    let one = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
-    let many = move |name, value| one(name, value).action(ArgAction::Append);
+    let single = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
+    let repeated = move |name, value| single(name, value).action(ArgAction::Append);
     [
-        one("from", "PERSON").help("The author, as an address or 'Name <address>' [default: you at this machine]"),
-        many("to", "PERSON").help("Who gets it; may be repeated, or a list with commas"),
-        many("cc", "PERSON").help("Who else gets it"),
-        many("bcc", "PERSON").help("Who gets it without being named in it"),
-        one("subject", "TEXT").allow_hyphen_values(true).help("What it is about"),
-        one("text", "TEXT")
+        single("from", "PERSON").help("The author, as an address or 'Name <address>' [default: the current user]"),
+        repeated("to", "PERSON").help("A recipient; may be repeated, or a list separated by commas"),
+        repeated("cc", "PERSON").help("A recipient of a copy (Cc)"),
+        repeated("bcc", "PERSON").help("A recipient who is not named in the message (Bcc)"),
+        single("subject", "TEXT").allow_hyphen_values(true).help("The subject"),
+        single("text", "TEXT")
             .allow_hyphen_values(true)
-            .help("The text; @FILE takes it from a file, - from standard input"),
-        one("html", "HTML").allow_hyphen_values(true).help("The same as HTML; @FILE and - as well"),
-        many("header", "FIELD").help("One more header field: 'X-Name: value'"),
-        many("attach", "FILE").value_parser(value_parser!(PathBuf)).help("Files that come with it"),
+            .help("The text; @FILE reads it from a file, - from standard input"),
+        single("html", "HTML").allow_hyphen_values(true).help("The HTML version of the text; also @FILE or -"),
+        repeated("header", "FIELD").help("An additional header field: 'X-Name: value'"),
+        repeated("attach", "FILE").value_parser(value_parser!(PathBuf)).help("A file to attach; may be repeated"),
     ]
     .into_iter()
 }
@@ -143,16 +144,16 @@ fn compose_args() -> impl Iterator<Item = Arg> {
 fn sendmail_args() -> impl Iterator<Item = Arg> {
     let flag = |short: char, name: &'static str| Arg::new(name).short(short);
     let shown = [
-        flag('t', "t").action(ArgAction::SetTrue).help("Takes recipients from To, Cc and Bcc too, and drops Bcc"),
+        flag('t', "t").action(ArgAction::SetTrue).help("Also reads recipients from To, Cc and Bcc, and removes Bcc"),
         flag('i', "i")
             .action(ArgAction::SetTrue)
-            .help("A line with nothing but a dot does not end the mail (also -oi)"),
-        flag('f', "sender").short_alias('r').value_name("ADDRESS").help("The sender of the envelope (also -r)"),
-        flag('F', "name").value_name("NAME").help("The name of the sender, where the mail has no From"),
+            .help("Does not end the message at a line with a single dot (also -oi)"),
+        flag('f', "sender").short_alias('r').value_name("ADDRESS").help("The envelope sender (also -r)"),
+        flag('F', "name").value_name("NAME").help("The name of the sender, if the message has no From"),
         flag('b', "b").value_name("MODE").hide(true),
         flag('q', "q").value_name("TIME").num_args(0..=1).hide(true),
         flag('o', "o").value_name("OPTION").action(ArgAction::Append).hide(true),
-        Arg::new("recipients").value_name("RECIPIENT").num_args(0..).help("Who gets it"),
+        Arg::new("recipients").value_name("RECIPIENT").num_args(0..).help("The recipients"),
     ];
     let with_value = IGNORED_FLAGS_WITH_VALUE
         .chars()
@@ -163,7 +164,7 @@ fn sendmail_args() -> impl Iterator<Item = Arg> {
     shown.into_iter().chain(with_value).chain(without)
 }
 
-/// A mail from flags.
+/// Sends a message composed from flags.
 struct ComposeTask {
     smtp: Option<String>,
     sender: Option<String>,
@@ -171,18 +172,19 @@ struct ComposeTask {
 }
 
 impl Task for ComposeTask {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let place = LocalSender::detect();
-        let (draft, to) = self.flags.draft(&place)?;
-        let mark = ComposeContext::new(session.now, &place.host, random_number());
-        let mail =
-            draft.compose(&mark).map_err(|flaw| CommandError::Usage(format!("The mail cannot be written: {flaw}.")))?;
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let local = LocalSender::detect();
+        let (draft, to) = self.flags.draft(&local)?;
+        let compose_context = ComposeContext::new(context.now, &local.host, random_number());
+        let source = draft
+            .compose(&compose_context)
+            .map_err(|error| CommandError::Usage(format!("The message cannot be composed: {error}.")))?;
         let sender = self.sender.as_ref().map_or_else(|| NamedAddress::from_display(&draft.from).address, Clone::clone);
-        send(session, self.smtp.as_deref(), &place, &sender, &to, mail)
+        send(context, self.smtp.as_deref(), &local, &sender, &to, source)
     }
 }
 
-/// A mail from standard input, in the place of `sendmail`.
+/// Sends a message from standard input, as `sendmail` does.
 struct SendmailTask {
     smtp: Option<String>,
     sender: Option<String>,
@@ -195,43 +197,46 @@ struct SendmailTask {
 }
 
 impl Task for SendmailTask {
-    fn run(&self, session: &mut CommandContext<'_>) -> Result<(), CommandError> {
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
         if let Some(mode) = self.mode.as_deref().filter(|mode| *mode != "m") {
-            return Err(CommandError::Usage(format!("Mail is only delivered here: there is no -b{mode}.")));
+            return Err(CommandError::Usage(format!(
+                "The flag -b{mode} is not supported: messages can only be sent (-bm)."
+            )));
         }
         if self.queue {
-            return Err(CommandError::Usage("There is no queue, so there is no -q.".to_owned()));
+            return Err(CommandError::Usage("The flag -q is not supported: there is no queue.".to_owned()));
         }
         if self.recipients.is_empty() && !self.recipients_from_header {
-            return Err(CommandError::Usage("There are no recipients: name some, or use -t or --to.".to_owned()));
+            return Err(CommandError::Usage("There are no recipients: give addresses, -t or --to.".to_owned()));
         }
-        let place = LocalSender::detect();
+        let local = LocalSender::detect();
         let input = read_stdin()?;
-        let ready = RawMessage::parse(if self.ignores_dots { &input } else { truncate_at_dot(&input) });
+        let raw = RawMessage::parse(if self.ignores_dots { &input } else { truncate_at_dot(&input) });
 
         let mut named = Vec::new();
         for list in &self.recipients {
             let found = parse_all_addresses(list.as_bytes());
-            named.extend(found.ok_or_else(|| CommandError::Usage(format!("{list:?} is no recipient.")))?);
+            named.extend(found.ok_or_else(|| CommandError::Usage(format!("{list:?} is not a recipient address.")))?);
         }
-        let in_header = if self.recipients_from_header { ready.recipients() } else { Vec::new() };
-        let mut to: Vec<String> = named.into_iter().chain(in_header).map(|address| place.qualify(&address)).collect();
+        let header_recipients = if self.recipients_from_header { raw.recipients() } else { Vec::new() };
+        let mut to: Vec<String> =
+            named.into_iter().chain(header_recipients).map(|address| local.qualify(&address)).collect();
         to.sort_unstable();
         to.dedup();
         let sender = match &self.sender {
             Some(sender) => sender.trim_matches(['<', '>']).to_owned(),
-            None => ready.from().map_or_else(|| place.address(), |from| place.qualify(&from)),
+            None => raw.from().map_or_else(|| local.address(), |from| local.qualify(&from)),
         };
-        let author = if sender.is_empty() { place.address() } else { place.qualify(&sender) };
-        let unique = format!("{:x}.{:016x}", session.now.as_microsecond(), random_number());
-        let missing =
-            DefaultHeaders { now: session.now, unique_id: &unique, host: &place.host, from: (&author, &self.name) };
-        let mail = ready.with_defaults(&missing, self.recipients_from_header);
-        send(session, self.smtp.as_deref(), &place, &sender, &to, mail)
+        let author = if sender.is_empty() { local.address() } else { local.qualify(&sender) };
+        let unique_id = format!("{:x}.{:016x}", context.now.as_microsecond(), random_number());
+        let defaults =
+            DefaultHeaders { now: context.now, unique_id: &unique_id, host: &local.host, from: (&author, &self.name) };
+        let source = raw.with_defaults(&defaults, self.recipients_from_header);
+        send(context, self.smtp.as_deref(), &local, &sender, &to, source)
     }
 
-    fn exit_code(&self, failure: &CommandError) -> u8 {
-        match failure {
+    fn exit_code(&self, error: &CommandError) -> u8 {
+        match error {
             CommandError::OutputClosed => 0,
             CommandError::Usage(_) => sysexits::USAGE,
             CommandError::Unauthorized(_) => sysexits::NO_PERMISSION,
@@ -246,42 +251,42 @@ impl Task for SendmailTask {
 }
 
 fn send(
-    session: &mut CommandContext<'_>,
+    context: &mut CommandContext<'_>,
     smtp: Option<&str>,
-    place: &LocalSender,
+    local: &LocalSender,
     sender: &str,
     to: &[String],
-    mail: Vec<u8>,
+    source: Vec<u8>,
 ) -> Result<(), CommandError> {
-    let from = if sender.is_empty() { None } else { Some(parse_address(&place.qualify(sender))?) };
+    let from = if sender.is_empty() { None } else { Some(parse_address(&local.qualify(sender))?) };
     let to = to.iter().map(|to| parse_address(to)).collect::<Result<Vec<_>, _>>()?;
     if to.is_empty() {
-        return Err(CommandError::Usage("The mail has no recipients.".to_owned()));
+        return Err(CommandError::Usage("The message has no recipients.".to_owned()));
     }
-    let mailing = session.smtp_options;
-    let route = SmtpTarget::find(smtp, &session.server, mailing)?;
-    let way = ConnectionSettings {
-        addr: &route.addr,
-        helo_name: &place.host,
-        credentials: if route.use_credentials { session.server.credentials() } else { &Credentials::None },
-        insecure: mailing.insecure,
-        timeout: mailing.timeout,
+    let smtp_options = context.smtp_options;
+    let target = SmtpTarget::find(smtp, &context.server, smtp_options)?;
+    let settings = ConnectionSettings {
+        addr: &target.addr,
+        helo_name: &local.host,
+        credentials: if target.use_credentials { context.server.credentials() } else { &Credentials::None },
+        insecure: smtp_options.insecure,
+        timeout: smtp_options.timeout,
     };
-    let reply = send_message(&way, &OutgoingMessage { from, to, source: mail })?;
-    if session.json {
-        session.style.write_json(session.out, &json!({ "reply": reply }))?;
-    } else if session.style.is_terminal() {
-        writeln!(session.out, "Sent to {}: {}", route.addr, restante_mail::terminal_text::escape_line(&reply))?;
+    let reply = send_message(&settings, &OutgoingMessage { from, to, source })?;
+    if context.json {
+        context.style.write_json(context.out, &json!({ "reply": reply }))?;
+    } else if context.style.is_terminal() {
+        writeln!(context.out, "Sent to {}: {}", target.addr, restante_mail::terminal_text::escape_line(&reply))?;
     }
     Ok(())
 }
 
 fn parse_address(text: &str) -> Result<Address, CommandError> {
     Address::parse(text, Alphabet::Utf8)
-        .map_err(|error| CommandError::Usage(format!("{text:?} is no address: {error}.")))
+        .map_err(|error| CommandError::Usage(format!("{text:?} is not an address: {error}.")))
 }
 
-/// All of standard input, within reason.
+/// Reads standard input, up to the limit.
 fn read_stdin() -> Result<Vec<u8>, CommandError> {
     let mut input = Vec::new();
     let read = std::io::stdin().lock().take(MAX_INPUT_BYTES).read_to_end(&mut input);
@@ -289,12 +294,12 @@ fn read_stdin() -> Result<Vec<u8>, CommandError> {
     Ok(input)
 }
 
-/// A number that nobody can guess: the key of a hash map.
+/// Returns a random number: the key of a hash map.
 fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Who sends, where nobody says it.
+/// The sender if none is given.
 struct LocalSender {
     user: String,
     host: String,
@@ -307,12 +312,12 @@ impl LocalSender {
         Self { user, host: if is_valid_domain(&host) { host } else { "localhost".to_owned() } }
     }
 
-    /// The address of whoever runs this.
+    /// Returns the address of the user who runs the program.
     fn address(&self) -> String {
         format!("{}@{}", self.user, self.host)
     }
 
-    /// An address with a domain; a name alone is somebody on this machine.
+    /// Adds the local domain to an address without one.
     fn qualify(&self, address: &str) -> String {
         if address.contains('@') { address.to_owned() } else { format!("{address}@{}", self.host) }
     }

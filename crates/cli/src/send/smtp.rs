@@ -1,5 +1,5 @@
-//! One mail by SMTP (RFC 5321): a short conversation over a plain connection. Who gets it and what is in it is known
-//! already; the extensions that it needs are asked for, and those that are missing are told.
+//! Sends one message by SMTP (RFC 5321) over a plain connection. Extensions are used if the server offers them; a
+//! missing one that the message needs is an error.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use std::net::{IpAddr, TcpStream, ToSocketAddrs as _};
@@ -12,56 +12,59 @@ use restante_mail::address::Address;
 use crate::error::CommandError;
 use crate::server::Credentials;
 
-/// The longest reply that is read, all its lines together.
+/// The maximum size of a reply in bytes, including all its lines.
 const MAX_REPLY_BYTES: u64 = 64 * 1024;
-/// Whom a token belongs to does not matter to the server, but something has to stand there.
+/// The user name that is sent with a token. The server ignores it.
 const TOKEN_USER: &str = "token";
 
-/// What is sent.
+/// The message to send, with its envelope.
 #[derive(Debug)]
 pub(super) struct OutgoingMessage {
-    /// The envelope's sender; none for a mail that nobody shall answer.
+    /// The envelope sender; `None` for the null reverse-path.
     pub(super) from: Option<Address>,
     pub(super) to: Vec<Address>,
     /// Header and body, with any line ends.
     pub(super) source: Vec<u8>,
 }
 
-/// How it is sent.
+/// How to reach the server.
 pub(super) struct ConnectionSettings<'a> {
     /// Host and port.
     pub(super) addr: &'a str,
-    /// What this machine calls itself.
+    /// The name in EHLO.
     pub(super) helo_name: &'a str,
     pub(super) credentials: &'a Credentials,
-    /// Whether credentials go to other machines too, where everybody between can read them.
+    /// True if credentials may be sent to other machines, without encryption.
     pub(super) insecure: bool,
-    /// How long every step may take.
+    /// The time limit of each step.
     pub(super) timeout: Duration,
 }
 
-/// Sends a mail to all its recipients or to none; what the server said in the end.
-pub(super) fn send_message(way: &ConnectionSettings<'_>, letter: &OutgoingMessage) -> Result<String, CommandError> {
-    let mut line = SmtpConnection::open(way)?;
-    line.expect_reply("2")?;
-    let extensions = line.greet(way.helo_name)?;
-    line.authenticate(way, &extensions)?;
+/// Sends a message to all recipients or to none. Returns the final reply.
+pub(super) fn send_message(
+    settings: &ConnectionSettings<'_>,
+    message: &OutgoingMessage,
+) -> Result<String, CommandError> {
+    let mut connection = SmtpConnection::open(settings)?;
+    connection.expect_reply("2")?;
+    let extensions = connection.greet(settings.helo_name)?;
+    connection.authenticate(settings, &extensions)?;
 
-    let wire = encode_data(&letter.source);
-    let from = letter.from.as_ref().map(ToString::to_string).unwrap_or_default();
-    line.command(&format!("MAIL FROM:<{from}>{}", mail_parameters(letter, wire.len(), &extensions)?), "2")?;
-    for to in &letter.to {
-        line.command(&format!("RCPT TO:<{to}>"), "2").map_err(mark_as_recipient_error)?;
+    let data = encode_data(&message.source);
+    let from = message.from.as_ref().map(ToString::to_string).unwrap_or_default();
+    connection.command(&format!("MAIL FROM:<{from}>{}", mail_parameters(message, data.len(), &extensions)?), "2")?;
+    for to in &message.to {
+        connection.command(&format!("RCPT TO:<{to}>"), "2").map_err(mark_as_recipient_error)?;
     }
-    line.command("DATA", "3")?;
-    line.write(&wire)?;
-    let reply = line.expect_reply("2")?;
-    // The mail is there, whatever becomes of the good-bye.
-    let _ = line.command("QUIT", "2");
+    connection.command("DATA", "3")?;
+    connection.write(&data)?;
+    let reply = connection.expect_reply("2")?;
+    // The message was accepted, whatever happens to QUIT.
+    let _ = connection.command("QUIT", "2");
     Ok(reply)
 }
 
-/// What the server said that it can, one extension in each line.
+/// The lines of the EHLO reply, one extension each.
 struct Extensions(Vec<String>);
 
 impl Extensions {
@@ -75,65 +78,64 @@ impl Extensions {
     }
 }
 
-/// The parameters of MAIL: the size (RFC 1870), and what characters outside of ASCII need (RFC 6152, RFC 6531).
-fn mail_parameters(letter: &OutgoingMessage, size: usize, extensions: &Extensions) -> Result<String, CommandError> {
+/// Returns the parameters of MAIL: the size (RFC 1870), and those for characters outside of ASCII (RFC 6152, RFC 6531).
+fn mail_parameters(message: &OutgoingMessage, size: usize, extensions: &Extensions) -> Result<String, CommandError> {
     let mut text = if extensions.has("SIZE") { format!(" SIZE={size}") } else { String::new() };
-    if !letter.source.is_ascii() && extensions.has("8BITMIME") {
+    if !message.source.is_ascii() && extensions.has("8BITMIME") {
         text.push_str(" BODY=8BITMIME");
     }
-    let has_foreign_address = letter.to.iter().chain(&letter.from).any(|address| !address.to_string().is_ascii());
-    let header = header_section(&letter.source);
-    if (has_foreign_address || !header.is_ascii()) && extensions.has("SMTPUTF8") {
+    let has_utf8_address = message.to.iter().chain(&message.from).any(|address| !address.to_string().is_ascii());
+    let header = header_section(&message.source);
+    if (has_utf8_address || !header.is_ascii()) && extensions.has("SMTPUTF8") {
         text.push_str(" SMTPUTF8");
-    } else if has_foreign_address {
-        let sentence = "An address is not ASCII, and the server does not take such addresses.".to_owned();
-        return Err(CommandError::Undelivered { message: sentence, is_temporary: false, is_recipient: true });
+    } else if has_utf8_address {
+        let message = "An address is not ASCII, and the server does not support such addresses (SMTPUTF8).".to_owned();
+        return Err(CommandError::Undelivered { message, is_temporary: false, is_recipient: true });
     }
     Ok(text)
 }
 
-/// Everything before the first blank line.
-fn header_section(mail: &[u8]) -> &[u8] {
+/// Returns everything before the first empty line.
+fn header_section(source: &[u8]) -> &[u8] {
     let mut end = 0;
-    for line in mail.split_inclusive(|byte| *byte == b'\n') {
+    for line in source.split_inclusive(|byte| *byte == b'\n') {
         if matches!(line, b"\n" | b"\r\n") {
             break;
         }
         end += line.len();
     }
-    &mail[..end]
+    &source[..end]
 }
 
-/// The mail as it is sent: every line ends in CRLF, lines that begin with a dot have one more (RFC 5321 section 4.5.2),
-/// and a dot alone ends it.
-fn encode_data(mail: &[u8]) -> Vec<u8> {
-    let mut wire = Vec::with_capacity(mail.len() + mail.len() / 32 + 5);
-    for line in mail.split_inclusive(|byte| *byte == b'\n') {
+/// Encodes a message for DATA: CRLF line ends, dot stuffing (RFC 5321 section 4.5.2), and the final dot.
+fn encode_data(source: &[u8]) -> Vec<u8> {
+    let mut data = Vec::with_capacity(source.len() + source.len() / 32 + 5);
+    for line in source.split_inclusive(|byte| *byte == b'\n') {
         if line.starts_with(b".") {
-            wire.push(b'.');
+            data.push(b'.');
         }
         let text = line.strip_suffix(b"\n").unwrap_or(line);
-        wire.extend_from_slice(text.strip_suffix(b"\r").unwrap_or(text));
-        wire.extend_from_slice(b"\r\n");
+        data.extend_from_slice(text.strip_suffix(b"\r").unwrap_or(text));
+        data.extend_from_slice(b"\r\n");
     }
-    wire.extend_from_slice(b".\r\n");
-    wire
+    data.extend_from_slice(b".\r\n");
+    data
 }
 
-/// A connection, line by line.
+/// An SMTP connection.
 struct SmtpConnection<'a> {
     reader: BufReader<TcpStream>,
     addr: &'a str,
 }
 
 impl<'a> SmtpConnection<'a> {
-    fn open(way: &ConnectionSettings<'a>) -> Result<Self, CommandError> {
-        let place = way.addr;
-        let stream = connect_any(place, way.timeout).map_err(|error| unreachable(place, &error))?;
-        Ok(Self { reader: BufReader::new(stream), addr: place })
+    fn open(settings: &ConnectionSettings<'a>) -> Result<Self, CommandError> {
+        let addr = settings.addr;
+        let stream = connect_any(addr, settings.timeout).map_err(|error| unreachable(addr, &error))?;
+        Ok(Self { reader: BufReader::new(stream), addr })
     }
 
-    /// Says hello, also to a server that knows no extensions.
+    /// Sends EHLO, or HELO to a server without extensions.
     fn greet(&mut self, name: &str) -> Result<Extensions, CommandError> {
         match self.command(&format!("EHLO {name}"), "2") {
             Ok(reply) => {
@@ -143,31 +145,29 @@ impl<'a> SmtpConnection<'a> {
                 self.command(&format!("HELO {name}"), "2")?;
                 Ok(Extensions(Vec::new()))
             }
-            Err(failure) => Err(failure),
+            Err(error) => Err(error),
         }
     }
 
-    /// Logs in where there are credentials and the server wants some.
-    fn authenticate(&mut self, way: &ConnectionSettings<'_>, extensions: &Extensions) -> Result<(), CommandError> {
-        let (name, secret) = match way.credentials {
+    /// Authenticates if there are credentials and the server offers AUTH PLAIN.
+    fn authenticate(&mut self, settings: &ConnectionSettings<'_>, extensions: &Extensions) -> Result<(), CommandError> {
+        let (name, secret) = match settings.credentials {
             _ if !extensions.offers_plain() => return Ok(()),
             Credentials::None => return Ok(()),
             Credentials::Token(token) => (TOKEN_USER, token),
             Credentials::User { name, password } => (name.as_str(), password),
         };
         let peer = self.reader.get_ref().peer_addr().map_err(|error| unreachable(self.addr, &error))?;
-        if !(way.insecure || is_this_machine(peer.ip())) {
-            let place = self.addr;
+        if !(settings.insecure || is_this_machine(peer.ip())) {
+            let addr = self.addr;
             return Err(CommandError::Unauthorized(format!(
-                "The mail server {place} is another machine, and the credentials could be read on the way: use --insecure to \
-                 send them all the same."
+                "The mail server {addr} is another machine, and the connection is not encrypted: use --insecure to send the \
+                 credentials anyway."
             )));
         }
         let response = STANDARD.encode(format!("\0{name}\0{secret}"));
-        self.command(&format!("AUTH PLAIN {response}"), "2").map(|_| ()).map_err(|failure| match failure {
-            CommandError::Undelivered { message: sentence, is_temporary: false, .. } => {
-                CommandError::Unauthorized(sentence)
-            }
+        self.command(&format!("AUTH PLAIN {response}"), "2").map(|_| ()).map_err(|error| match error {
+            CommandError::Undelivered { message, is_temporary: false, .. } => CommandError::Unauthorized(message),
             other => other,
         })
     }
@@ -178,19 +178,19 @@ impl<'a> SmtpConnection<'a> {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
-        let place = self.addr;
-        self.reader.get_mut().write_all(bytes).map_err(|error| unreachable(place, &error))
+        let addr = self.addr;
+        self.reader.get_mut().write_all(bytes).map_err(|error| unreachable(addr, &error))
     }
 
-    /// A whole reply, which must begin with this digit.
+    /// Reads a reply, which must begin with this digit.
     fn expect_reply(&mut self, code: &str) -> Result<String, CommandError> {
-        let place = self.addr;
-        let reply = self.read_reply().map_err(|error| unreachable(place, &error))?;
+        let addr = self.addr;
+        let reply = self.read_reply().map_err(|error| unreachable(addr, &error))?;
         if reply.starts_with(code) {
             return Ok(reply);
         }
-        let sentence = format!("The server {place} says: {}", reply.replace('\n', " "));
-        Err(CommandError::Undelivered { message: sentence, is_temporary: reply.starts_with('4'), is_recipient: false })
+        let message = format!("The server {addr} replied: {}", reply.replace('\n', " "));
+        Err(CommandError::Undelivered { message, is_temporary: reply.starts_with('4'), is_recipient: false })
     }
 
     fn read_reply(&mut self) -> io::Result<String> {
@@ -200,7 +200,10 @@ impl<'a> SmtpConnection<'a> {
             let mut line = Vec::new();
             input.read_until(b'\n', &mut line)?;
             if !line.ends_with(b"\n") {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it hangs up, or says too much"));
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the connection was closed, or the reply is too long",
+                ));
             }
             let line = String::from_utf8_lossy(&line);
             let line = line.trim_end();
@@ -215,10 +218,10 @@ impl<'a> SmtpConnection<'a> {
     }
 }
 
-/// Tries all addresses of a name, as a host may be known by one that nobody listens on.
-fn connect_any(place: &str, timeout: Duration) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
-    for address in place.to_socket_addrs()? {
+/// Tries all addresses of a host name, because the server may not listen on all of them.
+fn connect_any(addr: &str, timeout: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in addr.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, timeout) {
             Ok(stream) => {
                 stream.set_read_timeout(Some(timeout))?;
@@ -231,19 +234,19 @@ fn connect_any(place: &str, timeout: Duration) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Whether an address is this machine, whichever way it is written.
+/// Returns true for a loopback address, also if it is mapped to IPv6.
 fn is_this_machine(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-fn unreachable(place: &str, error: &io::Error) -> CommandError {
-    CommandError::Unreachable(format!("The mail server {place} cannot be reached: {error}."))
+fn unreachable(addr: &str, error: &io::Error) -> CommandError {
+    CommandError::Unreachable(format!("The mail server {addr} cannot be reached: {error}."))
 }
 
-fn mark_as_recipient_error(failure: CommandError) -> CommandError {
-    match failure {
-        CommandError::Undelivered { message: sentence, is_temporary: for_now, .. } => {
-            CommandError::Undelivered { message: sentence, is_temporary: for_now, is_recipient: true }
+fn mark_as_recipient_error(error: CommandError) -> CommandError {
+    match error {
+        CommandError::Undelivered { message, is_temporary, .. } => {
+            CommandError::Undelivered { message, is_temporary, is_recipient: true }
         }
         other => other,
     }
@@ -254,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_on_the_wire() {
+    fn encodes_lines_for_data() {
         let table = [
             ("", ".\r\n"),
             ("a", "a\r\n.\r\n"),
@@ -264,27 +267,27 @@ mod tests {
             ("a\rb\n", "a\rb\r\n.\r\n"),
             ("\n\n", "\r\n\r\n.\r\n"),
         ];
-        for (mail, wire) in table {
-            assert_eq!(String::from_utf8(encode_data(mail.as_bytes())).unwrap(), wire, "{mail:?}");
+        for (source, data) in table {
+            assert_eq!(String::from_utf8(encode_data(source.as_bytes())).unwrap(), data, "{source:?}");
         }
     }
 
     proptest::proptest! {
-        /// Nothing in a mail can end it, and what a server makes of it is the mail.
+        /// No content can end the message early, and decoding restores the message.
         #[test]
-        fn only_the_last_line_is_a_dot(mail in "([.a\r]{0,3}\n){0,6}") {
-            let wire = String::from_utf8(encode_data(mail.as_bytes())).unwrap();
-            let body = wire.strip_suffix(".\r\n").unwrap();
+        fn only_the_last_line_is_a_single_dot(source in "([.a\r]{0,3}\n){0,6}") {
+            let data = String::from_utf8(encode_data(source.as_bytes())).unwrap();
+            let body = data.strip_suffix(".\r\n").unwrap();
             let ends_early = ["\r\n", body].concat().contains("\r\n.\r\n");
             proptest::prop_assert!(!ends_early);
-            let back: String =
+            let decoded: String =
                 body.split_inclusive("\r\n").map(|line| line.strip_prefix('.').unwrap_or(line)).collect();
-            proptest::prop_assert_eq!(back.replace("\r\n", "\n"), mail.replace("\r\n", "\n"));
+            proptest::prop_assert_eq!(decoded.replace("\r\n", "\n"), source.replace("\r\n", "\n"));
         }
     }
 
     #[test]
-    fn credentials_stay_on_this_machine() {
+    fn recognizes_loopback_addresses() {
         for here in ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"] {
             assert!(is_this_machine(here.parse().unwrap()), "{here}");
         }
@@ -294,20 +297,21 @@ mod tests {
     }
 
     #[test]
-    fn extensions_that_a_mail_needs() {
+    fn uses_the_extensions_that_a_message_needs() {
         let all = || Extensions(["SIZE 1000", "8BITMIME", "SMTPUTF8"].map(str::to_owned).to_vec());
         let address = |text: &str| Address::parse(text, restante_mail::address::Alphabet::Utf8).unwrap();
-        let letter = |to: &str, mail: &str| OutgoingMessage { from: None, to: vec![address(to)], source: mail.into() };
+        let message =
+            |to: &str, source: &str| OutgoingMessage { from: None, to: vec![address(to)], source: source.into() };
         let table = [
-            (letter("a@x.org", "A: b\n\nhi\n"), all(), Some(" SIZE=7")),
-            (letter("a@x.org", "A: b\n\nhü\n"), all(), Some(" SIZE=7 BODY=8BITMIME")),
-            (letter("a@x.org", "A: ü\n\nhi\n"), all(), Some(" SIZE=7 BODY=8BITMIME SMTPUTF8")),
-            (letter("ü@x.org", "A: b\n\nhi\n"), all(), Some(" SIZE=7 SMTPUTF8")),
-            (letter("a@x.org", "A: ü\n\nhi\n"), Extensions(Vec::new()), Some("")),
-            (letter("ü@x.org", "A: b\n\nhi\n"), Extensions(Vec::new()), None),
+            (message("a@x.org", "A: b\n\nhi\n"), all(), Some(" SIZE=7")),
+            (message("a@x.org", "A: b\n\nhü\n"), all(), Some(" SIZE=7 BODY=8BITMIME")),
+            (message("a@x.org", "A: ü\n\nhi\n"), all(), Some(" SIZE=7 BODY=8BITMIME SMTPUTF8")),
+            (message("ü@x.org", "A: b\n\nhi\n"), all(), Some(" SIZE=7 SMTPUTF8")),
+            (message("a@x.org", "A: ü\n\nhi\n"), Extensions(Vec::new()), Some("")),
+            (message("ü@x.org", "A: b\n\nhi\n"), Extensions(Vec::new()), None),
         ];
-        for (letter, extensions, expected) in table {
-            assert_eq!(mail_parameters(&letter, 7, &extensions).ok().as_deref(), expected, "{letter:?}");
+        for (message, extensions, expected) in table {
+            assert_eq!(mail_parameters(&message, 7, &extensions).ok().as_deref(), expected, "{message:?}");
         }
         assert!(Extensions(vec!["AUTH LOGIN PLAIN".to_owned()]).offers_plain());
         assert!(!Extensions(vec!["AUTH LOGIN".to_owned(), "PLAIN".to_owned()]).offers_plain());

@@ -1,4 +1,4 @@
-//! Where a mail goes, and whether one has to log in there. How it is handed over is known to `smtp`.
+//! Finds the SMTP server to send to, and whether to authenticate there. `smtp` sends the message.
 
 use serde_json::Value;
 
@@ -6,49 +6,50 @@ use crate::error::CommandError;
 use crate::options::{SMTP_VARIABLE, SmtpOptions, env_variable};
 use crate::server::{ApiRequest, Server};
 
-/// Where mail goes when nobody knows better.
+/// The address if neither the user nor the server gives one.
 const DEFAULT_ADDR: &str = "localhost:2500";
 const DEFAULT_PORT: u16 = 2500;
 
-/// The way to a mail server.
+/// An SMTP server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SmtpTarget {
     /// Host and port.
     pub(super) addr: String,
-    /// Whether credentials are of use there. A token that only reads would be refused where none is needed.
+    /// True if credentials should be sent. A read-only token would be refused even if no authentication is required.
     pub(super) use_credentials: bool,
 }
 
 impl SmtpTarget {
-    /// The way that was named, or that the server tells: it knows its port, also when the system has chosen it. A server that
-    /// somebody named has to tell, so that no mail goes elsewhere; otherwise a mail server may be there alone.
-    pub(super) fn find(smtp: Option<&str>, server: &Server, mailing: SmtpOptions) -> Result<Self, CommandError> {
-        if let Some(place) = smtp.map(ToOwned::to_owned).or_else(|| env_variable(SMTP_VARIABLE)) {
-            return Ok(Self { addr: with_port(place), use_credentials: true });
+    /// Returns the address given by the user, or the one reported by the server, which knows its port even if the
+    /// system has chosen it. A server given by the user must report its port, so that messages do not go elsewhere.
+    /// Without one, there may be only an SMTP server.
+    pub(super) fn find(smtp: Option<&str>, server: &Server, options: SmtpOptions) -> Result<Self, CommandError> {
+        if let Some(addr) = smtp.map(ToOwned::to_owned).or_else(|| env_variable(SMTP_VARIABLE)) {
+            return Ok(Self { addr: with_port(addr), use_credentials: true });
         }
-        let about = match server.get(ApiRequest { path: &["api", "v2", "server"], ..ApiRequest::default() }) {
-            Ok(about) => about,
+        let info = match server.get(ApiRequest { path: &["api", "v2", "server"], ..ApiRequest::default() }) {
+            Ok(info) => info,
             Err(CommandError::NotFound(_)) => Value::Null,
-            Err(failure) if mailing.is_server_named => return Err(failure),
+            Err(error) if options.is_server_named => return Err(error),
             Err(_) => Value::Null,
         };
-        let smtp = &about["smtp"];
+        let smtp = &info["smtp"];
         match (server.host(), smtp["port"].as_u64()) {
             (Some(host), Some(port)) => {
-                let logs_in = mailing.has_user || smtp["auth-required"] != false;
-                Ok(Self { addr: format!("{host}:{port}"), use_credentials: logs_in })
+                let use_credentials = options.has_user || smtp["auth-required"] != false;
+                Ok(Self { addr: format!("{host}:{port}"), use_credentials })
             }
-            _ if mailing.is_server_named => {
-                Err(CommandError::Server("The server does not tell where it takes mail: use --smtp.".to_owned()))
+            _ if options.is_server_named => {
+                Err(CommandError::Server("The server does not report an SMTP port: use --smtp.".to_owned()))
             }
             _ => Ok(Self { addr: DEFAULT_ADDR.to_owned(), use_credentials: true }),
         }
     }
 }
 
-fn with_port(place: String) -> String {
-    let has_port = place
+fn with_port(addr: String) -> String {
+    let has_port = addr
         .rsplit_once(':')
         .is_some_and(|(host, port)| port.parse::<u16>().is_ok() && (!host.contains(':') || host.starts_with('[')));
-    if has_port { place } else { format!("{place}:{DEFAULT_PORT}") }
+    if has_port { addr } else { format!("{addr}:{DEFAULT_PORT}") }
 }

@@ -1,4 +1,4 @@
-//! What goes wrong between a command and its server, and who asks.
+//! Errors of the server and of the connection, and the credentials of requests.
 
 use clap::Command;
 
@@ -6,8 +6,8 @@ use super::fake::{CannedResponse, FakeServer, run};
 use crate::output::OutputStyle;
 
 #[test]
-fn refusals_are_told_in_the_words_of_the_server() {
-    const ANSWERS: &[CannedResponse] = &[
+fn reports_errors_with_the_text_of_the_server() {
+    const RESPONSES: &[CannedResponse] = &[
         ("GET /api/v1/mailbox/locked?after=0&limit=1000", 401, r#"{"detail":"Log in first."}"#),
         ("GET /api/v1/mailbox/other?after=0&limit=1000", 403, r#"{"detail":"Not this mailbox."}"#),
         ("GET /api/v1/mailbox/a%20b?after=0&limit=1000", 400, r#"{"detail":"That is no mailbox."}"#),
@@ -16,41 +16,41 @@ fn refusals_are_told_in_the_words_of_the_server() {
         ("GET /api/v1/mailbox/html?after=0&limit=1000", 200, "<html>"),
         ("GET /api/v1/mailbox/moved?after=0&limit=1000", 302, ""),
     ];
-    let fake = FakeServer::new(ANSWERS);
+    let server = FakeServer::new(RESPONSES);
     let table = [
         ("locked", 4, "Log in first."),
         ("other", 4, "Not this mailbox."),
         ("a b", 2, "That is no mailbox."),
         ("full", 5, "The store is full."),
-        ("odd", 5, "The answer of the server cannot be understood: "),
-        ("html", 5, "The answer of the server cannot be understood: "),
-        ("moved", 5, "The server answers with status 302."),
+        ("odd", 5, "The response of the server is not as expected: "),
+        ("html", 5, "The response of the server is not as expected: "),
+        ("moved", 5, "The server responded with status 302."),
     ];
-    for (mailbox, code, sentence) in table {
-        let (out, ended) = fake.run(OutputStyle::pipe(), &["list", mailbox]);
-        let failure = ended.unwrap_err();
-        assert_eq!((out.as_str(), failure.exit_code()), ("", code), "{mailbox}");
-        assert!(failure.to_string().starts_with(sentence), "{failure}");
+    for (mailbox, code, message) in table {
+        let (out, result) = server.run(OutputStyle::pipe(), &["list", mailbox]);
+        let error = result.unwrap_err();
+        assert_eq!((out.as_str(), error.exit_code()), ("", code), "{mailbox}");
+        assert!(error.to_string().starts_with(message), "{error}");
     }
 }
 
 #[test]
-fn nobody_is_there() {
+fn reports_an_unreachable_server() {
     // Only root could listen on this port, and nothing does.
-    let gone = "127.0.0.1:1";
-    let (_, ended) = run(OutputStyle::pipe(), &["list", "--server", &format!("http://{gone}")]);
-    let failure = ended.unwrap_err();
-    assert_eq!(failure.exit_code(), 3, "{failure}");
-    assert!(failure.to_string().starts_with(&format!("The server http://{gone}/ cannot be reached: ")), "{failure}");
-    let (_, ended) = run(OutputStyle::pipe(), &["list", "--server", "localhost:9000"]);
-    assert_eq!(ended.unwrap_err().exit_code(), 2, "a URL has a scheme");
+    let addr = "127.0.0.1:1";
+    let (_, result) = run(OutputStyle::pipe(), &["list", "--server", &format!("http://{addr}")]);
+    let error = result.unwrap_err();
+    assert_eq!(error.exit_code(), 3, "{error}");
+    assert!(error.to_string().starts_with(&format!("The server http://{addr}/ cannot be reached: ")), "{error}");
+    let (_, result) = run(OutputStyle::pipe(), &["list", "--server", "localhost:9000"]);
+    assert_eq!(result.unwrap_err().exit_code(), 2, "a URL has a scheme");
 }
 
 #[test]
-fn credentials_are_sent_along() {
-    const ANSWERS: &[CannedResponse] = &[("GET /base/api/v1/mailbox/ann?limit=1", 200, "[]")];
-    let list = |fake: &FakeServer, host: &str, more: &[&str]| {
-        let server = format!("{}/base/", fake.url.replace("http://", host));
+fn sends_credentials() {
+    const RESPONSES: &[CannedResponse] = &[("GET /base/api/v1/mailbox/ann?limit=1", 200, "[]")];
+    let list = |server: &FakeServer, host: &str, more: &[&str]| {
+        let server = format!("{}/base/", server.url.replace("http://", host));
         run(OutputStyle::pipe(), &[&["list", "ann", "--limit", "1", "--server", &server], more].concat())
     };
     let table: &[(&str, &[&str], &str)] = &[
@@ -60,29 +60,29 @@ fn credentials_are_sent_along() {
         ("http://ann:x@", &["--token", "wins"], "bearer wins\r\n"),
     ];
     for (host, args, expected) in table {
-        let fake = FakeServer::new(ANSWERS);
-        let (_, ended) = list(&fake, host, args);
-        assert_eq!(ended.unwrap_err().exit_code(), 1, "the mailbox is empty");
-        let head = fake.requests();
+        let server = FakeServer::new(RESPONSES);
+        let (_, result) = list(&server, host, args);
+        assert_eq!(result.unwrap_err().exit_code(), 1, "the mailbox is empty");
+        let head = server.requests();
         let (_, value) = head.split_once("uthorization: ").unwrap();
         assert!(value.to_lowercase().starts_with(&expected.to_lowercase()), "{value}");
     }
-    let fake = FakeServer::new(ANSWERS);
-    let _ = list(&fake, "http://", &[]);
-    assert!(!fake.requests().to_lowercase().contains("authorization"));
+    let server = FakeServer::new(RESPONSES);
+    let _ = list(&server, "http://", &[]);
+    assert!(!server.requests().to_lowercase().contains("authorization"));
 }
 
 #[test]
-fn latest_is_never_deleted() {
-    let fake = FakeServer::new(&[]);
-    let (_, ended) = fake.run(OutputStyle::pipe(), &["delete", "ann", "1", "latest"]);
-    assert_eq!(ended.unwrap_err().exit_code(), 2);
-    assert_eq!(fake.requests(), "");
+fn delete_rejects_latest() {
+    let server = FakeServer::new(&[]);
+    let (_, result) = server.run(OutputStyle::pipe(), &["delete", "ann", "1", "latest"]);
+    assert_eq!(result.unwrap_err().exit_code(), 2);
+    assert_eq!(server.requests(), "");
 }
 
-/// The path of the request would be that of something else.
+/// These names would change the path of the request.
 #[test]
-fn names_that_lead_elsewhere_are_no_names() {
+fn rejects_names_that_change_the_path() {
     let table: &[&[&str]] = &[
         &["list", ""],
         &["get", "."],
@@ -98,7 +98,7 @@ fn names_that_lead_elsewhere_are_no_names() {
     ];
     for args in table {
         let command = Command::new("restante").subcommands(crate::commands());
-        let told = command.try_get_matches_from(["restante"].iter().chain(*args));
-        assert_eq!(told.map(|_| ()).map_err(|error| error.exit_code()), Err(2), "{args:?}");
+        let result = command.try_get_matches_from(["restante"].iter().chain(*args));
+        assert_eq!(result.map(|_| ()).map_err(|error| error.exit_code()), Err(2), "{args:?}");
     }
 }

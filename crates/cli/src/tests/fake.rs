@@ -1,4 +1,4 @@
-//! A web server that has one answer for each request line, and a command line to ask it with.
+//! A web server with one canned response for each request line, and a function to run commands against it.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use clap::Command;
 use crate::output::OutputStyle;
 use crate::{ClientCommand, CommandError};
 
-/// A request line without its version, the status and the body of the answer.
+/// A request line without its version, and the status and body of the response.
 pub(super) type CannedResponse = (&'static str, u16, &'static str);
 
 pub(super) struct FakeServer {
@@ -19,8 +19,8 @@ pub(super) struct FakeServer {
 }
 
 impl FakeServer {
-    /// Serves these answers until the test ends; everything else is an error that names the request.
-    pub(super) fn new(answers: &'static [CannedResponse]) -> Self {
+    /// Serves these responses until the test ends. Any other request gets an error that contains the request line.
+    pub(super) fn new(responses: &'static [CannedResponse]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -31,8 +31,8 @@ impl FakeServer {
                 let Some((head, line)) = request(&mut reader) else { continue };
                 requests.lock().unwrap().push(head);
                 let unknown = format!("{{\"detail\":\"{}\"}}", line.replace('"', "'"));
-                let known = answers.iter().find(|(wanted, ..)| *wanted == line);
-                let (status, body) = known.map_or((500, unknown.as_str()), |(_, status, body)| (*status, *body));
+                let response = responses.iter().find(|(wanted, ..)| *wanted == line);
+                let (status, body) = response.map_or((500, unknown.as_str()), |(_, status, body)| (*status, *body));
                 let length = body.len();
                 let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
                 let _ = reader.get_mut().write_all(&[head.as_bytes(), body.as_bytes()].concat());
@@ -41,28 +41,28 @@ impl FakeServer {
         Self { url, requests: seen }
     }
 
-    /// Runs a command line, given without server, and returns what it printed and how it ended.
-    pub(super) fn run(&self, screen: OutputStyle, args: &[&str]) -> (String, Result<(), CommandError>) {
-        run(screen, &[args, &["--server", &self.url]].concat())
+    /// Runs a command line without `--server`. Returns its output and its result.
+    pub(super) fn run(&self, style: OutputStyle, args: &[&str]) -> (String, Result<(), CommandError>) {
+        run(style, &[args, &["--server", &self.url]].concat())
     }
 
-    /// What was asked so far: heads and bodies.
+    /// Returns all requests so far, with headers and bodies.
     pub(super) fn requests(&self) -> String {
         self.requests.lock().unwrap().join("\n")
     }
 }
 
-/// Runs a command line.
-pub(super) fn run(screen: OutputStyle, args: &[&str]) -> (String, Result<(), CommandError>) {
+/// Runs a command line. Returns its output and its result.
+pub(super) fn run(style: OutputStyle, args: &[&str]) -> (String, Result<(), CommandError>) {
     let command = Command::new("restante").subcommands(crate::commands());
     let matches = command.try_get_matches_from(["restante"].iter().chain(args)).unwrap();
     let (name, matches) = matches.subcommand().unwrap();
     let mut out = Vec::new();
-    let ended = ClientCommand::parse(name, matches).unwrap().execute(&mut out, screen);
-    (String::from_utf8(out).unwrap(), ended)
+    let result = ClientCommand::parse(name, matches).unwrap().execute(&mut out, style);
+    (String::from_utf8(out).unwrap(), result)
 }
 
-/// Head and body of a request, and its first line without the version.
+/// Reads a request. Returns its head and body, and its first line without the version.
 fn request(reader: &mut impl BufRead) -> Option<(String, String)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

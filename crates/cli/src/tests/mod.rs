@@ -1,7 +1,7 @@
-//! The commands against a server that is made up: whatever the API promises, also what no real server can be brought to say
-//! at will. Conversations with the real one are in the tests of the program.
+//! Tests of the commands against a fake server, including responses that a real server does not send on demand. Tests
+//! with a real server are in the crate `restante`.
 
+mod errors;
 mod fake;
-mod found;
-mod sent;
-mod trouble;
+mod reading;
+mod sending;
