@@ -1,5 +1,5 @@
-//! Those who take part in the mailroom's work without belonging to it: the script, the webhooks and the search. They are started, put
-//! in touch with the mailroom, reloaded and ended here; what they do is their own business.
+//! The extensions of the mailroom: the script, the webhooks and the search. They are started, connected to the
+//! mailroom, reloaded and shut down here.
 
 use std::panic::resume_unwind;
 use std::path::PathBuf;
@@ -18,39 +18,39 @@ use tokio::time::timeout;
 
 use crate::script;
 
-/// How long the script may take to end, however much time there is.
+/// The maximum time for the shutdown of the script.
 const SCRIPT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How much of the time that there is belongs to the webhooks, however long the script takes.
+/// The part of the shutdown time that is reserved for the webhooks.
 const RESERVED_FOR_WEBHOOKS: Duration = Duration::from_secs(1);
-/// How long the search index may take to end. What it lacks then is added at the next start.
+/// The maximum time for the shutdown of the search. The next start adds what the index lacks then.
 const SEARCH_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
-/// How much longer one is waited for that does not keep to its time.
+/// How much longer than its time limit an extension is waited for.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
-/// The script, the webhooks and the search of a server; by default it has none.
+/// The extensions of a server; none by default.
 #[derive(Default)]
 pub struct Extensions {
     script: Option<Arc<Host>>,
-    /// Where the script is looked for.
+    /// The paths where the script may be.
     script_paths: Vec<PathBuf>,
     webhooks: Option<Arc<Webhooks>>,
     search: Option<Arc<Search>>,
-    /// Remembers one wish to reload, however many there are.
+    /// Stores one request to reload, however many there are.
     reload_requested: Notify,
 }
 
 impl Extensions {
-    /// With a script that is still to be loaded.
+    /// Creates the extensions with a script that is not loaded yet.
     pub fn with_script(config: &Config) -> Self {
         let (host, script_paths) = (Host::new(script::settings(config)), config.scripting.paths.clone());
         Self { script: Some(host), script_paths, ..Self::default() }
     }
 
-    /// Loads the script, if there is one, and tells of it. This may take as long as one call of the script; who does not
-    /// wait for the end of it leaves a thread behind.
+    /// Loads the script, if there is one, and logs it. This may take as long as one call of the script. If the future
+    /// is dropped, the loading continues on its thread.
     pub async fn load_script(&self) -> Result<(), ScriptError> {
         let Some(host) = self.script.clone() else { return Ok(()) };
-        // Nobody cancels it, so it can only have failed by a fault of the program, which is one here as well.
+        // The task is not cancelled, so an error is a panic, which is propagated.
         let result =
             spawn_blocking(move || host.load()).await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
         match (result?, are_default_paths(&self.script_paths)) {
@@ -58,17 +58,17 @@ impl Extensions {
                 tracing::info!("{}", describe_script(&loaded));
                 self.warn_about_ignored(&loaded);
             }
-            // Who names files means one of them. The usual ones are only where one might be.
+            // Configured files are expected to exist. The default ones are optional.
             (None, false) if !self.script_paths.is_empty() => {
-                tracing::info!("there is no script: no such file: {}", join_paths(&self.script_paths));
+                tracing::info!("no script is loaded, none of these files exists: {}", join_paths(&self.script_paths));
             }
-            (None, _) => tracing::debug!("there is no script"),
+            (None, _) => tracing::debug!("no script is loaded"),
         }
         Ok(())
     }
 
-    /// Starts the webhooks, if there are any. They keep what waits in the data directory, so the store must be open. The error is
-    /// a sentence for the operator.
+    /// Starts the webhooks, if there are any. They store waiting events in the data directory, so the store must be
+    /// open. The error is a sentence for the operator.
     pub fn add_webhooks(&mut self, config: &Config) -> Result<(), String> {
         let webhooks = config.webhooks.clone();
         if webhooks.targets.is_empty() {
@@ -84,13 +84,13 @@ impl Extensions {
             directory: config.storage.path.clone(),
         };
         let webhooks = Webhooks::start(settings)?;
-        tracing::info!("webhooks that are told of mail: {}", webhooks.target_count());
+        tracing::info!("webhooks started: {}", webhooks.target_count());
         self.webhooks = Some(webhooks);
         Ok(())
     }
 
-    /// Adds the search, or removes what is left of one that is no longer wanted. Its index is in the data directory, so the store
-    /// must be open.
+    /// Creates the search, or deletes the index if the search is disabled. The index is in the data directory, so the
+    /// store must be open.
     pub fn add_search(&mut self, config: &Config) {
         let directory = config.storage.path.clone();
         if config.search.enabled {
@@ -100,7 +100,7 @@ impl Extensions {
         }
     }
 
-    /// What the mailroom has to know of them.
+    /// Returns the extensions in the form that the mailroom needs.
     pub fn for_mailroom(&self) -> hooks::Extensions {
         let hooks = self.script.clone().map(|host| host as Arc<dyn Hooks>);
         let script = self.script.clone().map(|host| host as Arc<dyn Observer>);
@@ -110,7 +110,7 @@ impl Extensions {
         hooks::Extensions { hooks, node_observers: observers, store_observers: search.into_iter().collect() }
     }
 
-    /// Puts them in touch with the mailroom, before mail arrives.
+    /// Connects the extensions to the mailroom. Call it before messages arrive.
     pub async fn connect(&self, mailroom: &Arc<Mailroom>) {
         if let Some(host) = &self.script {
             host.connect(mailroom);
@@ -118,7 +118,7 @@ impl Extensions {
         if let Some(webhooks) = self.webhooks.clone() {
             webhooks.activate(mailroom).await;
             let mailroom = mailroom.clone();
-            // That may take its time, in which mail arrives, or somebody wants to end the server.
+            // In its own task, because it may take a while, during which messages arrive or the server is stopped.
             tokio::spawn(async move { webhooks.catch_up(&mailroom).await });
         }
         if let Some(search) = &self.search {
@@ -126,13 +126,13 @@ impl Extensions {
         }
     }
 
-    /// Wants the script to be loaded again. While it is being loaded, that happens once more, however often it is wanted.
+    /// Requests a reload of the script. Several requests during a reload cause one more.
     pub fn request_reload(&self) {
         self.reload_requested.notify_one();
     }
 
-    /// Loads the script again whenever that is wanted, and tells what has become of it. Never ends: a script may take its
-    /// time, and the server does other things meanwhile.
+    /// Reloads the script at every request and logs the result. Runs until the server stops, in its own task, because
+    /// loading may take a while.
     pub async fn reload_on_request(self: Arc<Self>) {
         let Some(host) = &self.script else { return };
         loop {
@@ -143,57 +143,53 @@ impl Extensions {
                     tracing::info!("reloaded {}", describe_script(&loaded));
                     self.warn_about_ignored(&loaded);
                 }
-                Ok(Ok(None)) => tracing::debug!("there is no script"),
-                Ok(Err(problem)) => tracing::error!(%problem, "the script stays as it was"),
-                Err(error) => tracing::error!(%error, "the script stays as it was"),
+                Ok(Ok(None)) => tracing::debug!("no script is loaded"),
+                Ok(Err(error)) => tracing::error!(%error, "cannot reload the script, still using the old one"),
+                Err(error) => tracing::error!(%error, "cannot reload the script, still using the old one"),
             }
         }
     }
 
-    /// Ends them, one after the other: what waits has its turn as far as there is time, and what the script does last is
-    /// something that webhooks are told of. It is not `in_good_order` when mail may still be under way.
-    pub async fn shut_down(&self, patience: Duration, in_good_order: bool) {
-        let begun = Instant::now();
+    /// Shuts down the extensions one after another, within the time limit: webhooks still receive the events of the
+    /// script. `is_clean` is false if messages may still be on their way.
+    pub async fn shut_down(&self, time_limit: Duration, is_clean: bool) {
+        let started = Instant::now();
         if let Some(host) = self.script.clone() {
-            let patience = patience.saturating_sub(RESERVED_FOR_WEBHOOKS).min(SCRIPT_SHUTDOWN_TIMEOUT);
-            wait_for_shutdown("script", patience, spawn_blocking(move || host.shut_down(patience))).await;
+            let time_limit = time_limit.saturating_sub(RESERVED_FOR_WEBHOOKS).min(SCRIPT_SHUTDOWN_TIMEOUT);
+            wait_for_shutdown("script", time_limit, spawn_blocking(move || host.shut_down(time_limit))).await;
         }
         if let Some(webhooks) = self.webhooks.clone() {
-            let patience = patience.saturating_sub(begun.elapsed());
-            wait_for_shutdown(
-                "webhooks",
-                patience,
-                spawn_blocking(move || webhooks.shut_down(patience, in_good_order)),
-            )
-            .await;
+            let time_limit = time_limit.saturating_sub(started.elapsed());
+            wait_for_shutdown("webhooks", time_limit, spawn_blocking(move || webhooks.shut_down(time_limit, is_clean)))
+                .await;
         }
         if let Some(search) = self.search.clone() {
-            let patience = patience.saturating_sub(begun.elapsed()).min(SEARCH_SHUTDOWN_TIMEOUT);
-            wait_for_shutdown("search", patience, spawn_blocking(move || search.shut_down(patience, in_good_order)))
+            let time_limit = time_limit.saturating_sub(started.elapsed()).min(SEARCH_SHUTDOWN_TIMEOUT);
+            wait_for_shutdown("search", time_limit, spawn_blocking(move || search.shut_down(time_limit, is_clean)))
                 .await;
         }
     }
 
-    /// Nobody waits for the script any longer: it is told of nothing more, its calls that go on do not reach the mail, and
-    /// its commands are ended.
+    /// Aborts the script: it receives no more events, running calls cannot access messages any more, and its commands
+    /// are terminated.
     pub fn abort_script(&self) {
         if let Some(host) = &self.script {
             host.shut_down(Duration::ZERO);
         }
     }
 
-    /// Of the usual files there should be only one. Who lists files says which one goes first.
+    /// Of the default files only one should exist. A configured list defines the order.
     fn warn_about_ignored(&self, loaded: &LoadedScript) {
         if !are_default_paths(&self.script_paths) {
             return;
         }
         for ignored in self.script_paths.iter().filter(|path| **path != loaded.path && path.is_file()) {
             let (script, ignored) = (loaded.path.display(), ignored.display());
-            tracing::warn!(%script, %ignored, "there are two scripts; one is ignored");
+            tracing::warn!(%script, %ignored, "there are two scripts, one is ignored");
         }
     }
 
-    /// Returns what the HTTP service shows and uses of them.
+    /// Returns the extensions in the form that the HTTP server needs.
     pub fn for_http(&self) -> restante_http::Extensions {
         restante_http::Extensions {
             script: self.script.clone(),
@@ -203,23 +199,23 @@ impl Extensions {
     }
 }
 
-/// Waits for an end, a little longer than it should take.
-async fn wait_for_shutdown(who: &str, patience: Duration, ending: JoinHandle<()>) {
-    match timeout(patience + SHUTDOWN_GRACE, ending).await {
+/// Waits for the end of a shutdown, a little longer than its time limit.
+async fn wait_for_shutdown(name: &str, time_limit: Duration, shutdown: JoinHandle<()>) {
+    match timeout(time_limit + SHUTDOWN_GRACE, shutdown).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(%error, "{who} did not end well"),
-        Err(_) => tracing::warn!("{who} did not end in time, and what was under way is cut off"),
+        Ok(Err(error)) => tracing::error!(%error, "{name} failed to shut down"),
+        Err(_) => tracing::warn!("{name} did not shut down in time, unfinished work is aborted"),
     }
 }
 
-/// A script in one line: its file, and what it takes part in.
+/// Returns a description of a script: its file and its handlers.
 fn describe_script(LoadedScript { path, handlers }: &LoadedScript) -> String {
     let names: Vec<&str> = handlers.iter().map(|event| event.name()).collect();
     let names = if names.is_empty() { "no handlers".to_owned() } else { names.join(", ") };
     format!("script {}: {names}", path.display())
 }
 
-/// Whether a script is looked for where it is when nobody says where.
+/// Returns true if the paths are the default ones.
 fn are_default_paths(paths: &[PathBuf]) -> bool {
     paths == Config::default().scripting.paths
 }
@@ -236,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_in_one_line() {
+    fn describes_scripts() {
         let mut loaded =
             LoadedScript { path: "conf/rules.lua".into(), handlers: vec![Event::MailFrom, Event::AfterStored] };
         assert_eq!(describe_script(&loaded), "script conf/rules.lua: before.mail_from_accepted, after.message_stored");

@@ -1,5 +1,5 @@
-//! `restante health`: whether the server that runs with this configuration does its work. A container image without a
-//! shell has nobody else to ask. One question to one listener, with blocking sockets: this is a process of its own.
+//! `restante health`: checks whether the server with this configuration works. It is needed in the container image,
+//! which has no shell. It makes one request to one listener, with blocking sockets.
 
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
@@ -17,68 +17,68 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use serde_json::Value;
 
-/// How long everything together may take.
+/// The time limit of the whole check.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// What the greeting of SMTP and LMTP starts with (RFC 5321 section 4.2).
+/// The beginning of the SMTP and LMTP greeting (RFC 5321 section 4.2).
 const SMTP_READY: &str = "220";
-/// What the greeting of POP3 starts with (RFC 1939 section 4).
+/// The beginning of the POP3 greeting (RFC 1939 section 4).
 const POP3_READY: &str = "+OK";
-/// The most bytes of an answer that are read.
+/// The maximum size of a response in bytes.
 const MAX_RESPONSE_BYTES: u64 = 16 * 1024;
 
-/// Asks the server, prints one line, and says by the exit code whether it is well.
+/// Checks the server, prints one line, and returns an exit code.
 pub fn run(loaded: &Loaded) -> ExitCode {
-    let (answer, code) = match check(&loaded.config, TIMEOUT) {
-        Ok(how) => (format!("healthy: {how}"), ExitCode::SUCCESS),
-        Err(why) => (format!("unhealthy: {why}"), ExitCode::FAILURE),
+    let (response, code) = match check(&loaded.config, TIMEOUT) {
+        Ok(detail) => (format!("healthy: {detail}"), ExitCode::SUCCESS),
+        Err(reason) => (format!("unhealthy: {reason}"), ExitCode::FAILURE),
     };
-    // Who reads no output reads the exit code.
-    let _ = writeln!(io::stdout(), "{answer}");
+    // The exit code reports the result too.
+    let _ = writeln!(io::stdout(), "{response}");
     code
 }
 
-/// How the server showed that it is well, or why it is not.
-fn check(config: &Config, patience: Duration) -> Result<String, String> {
-    let target = Probe::for_config(config)?;
-    let name = target.to_string();
-    let (sender, answer) = mpsc::channel();
-    // Not every step has a time limit of its own, so the thread is left behind when it takes too long.
-    std::thread::spawn(move || sender.send(target.run()));
-    match answer.recv_timeout(patience) {
-        Ok(Ok(answer)) => Ok(format!("{name} {answer}")),
-        Ok(Err(why)) => Err(format!("{name} {why}")),
-        Err(_) => Err(format!("{name} does not answer within {} s", patience.as_secs_f32())),
+/// Returns how the server responded, or why it is not healthy.
+fn check(config: &Config, timeout: Duration) -> Result<String, String> {
+    let probe = Probe::for_config(config)?;
+    let name = probe.to_string();
+    let (sender, response) = mpsc::channel();
+    // Not every step has its own time limit, so the thread is abandoned if it takes too long.
+    std::thread::spawn(move || sender.send(probe.run()));
+    match response.recv_timeout(timeout) {
+        Ok(Ok(response)) => Ok(format!("{name} {response}")),
+        Ok(Err(reason)) => Err(format!("{name} {reason}")),
+        Err(_) => Err(format!("{name} does not respond within {} s", timeout.as_secs_f32())),
     }
 }
 
-/// Whom to ask what.
+/// A check of one listener.
 struct Probe {
     kind: ProbeKind,
     addr: ProbeAddr,
-    /// Whether it is asked with TLS.
+    /// True if the check uses TLS.
     tls: bool,
-    /// Those from whom the listener expects a PROXY header. We may be among them.
+    /// The addresses from which the listener expects a PROXY header. They may include this machine.
     proxies: Vec<Network>,
 }
 
 enum ProbeKind {
-    /// Whether the server is ready, by HTTP; the path of the question.
+    /// An HTTP request for the readiness of the server; the path.
     Http(String),
-    /// Whether it greets: the protocol, and what a friendly greeting starts with.
+    /// The greeting of a mail protocol; its name, and the beginning of a positive greeting.
     Greeting(&'static str, &'static str),
-    /// Whether it takes connections: what it says then is encrypted.
+    /// A connection only, because the greeting would be encrypted; the name of the protocol.
     Connection(&'static str),
 }
 
-/// Where a listener can be reached from here.
+/// The address of a listener, as seen from this machine.
 enum ProbeAddr {
-    /// The first of these addresses that takes the connection.
+    /// Addresses to try in this order.
     Tcp(Vec<SocketAddr>),
     Unix(PathBuf),
 }
 
 impl Probe {
-    /// HTTP knows most about the server, so the mail listeners are asked only where there is none.
+    /// Chooses the listener to check. HTTP gives the most information, so mail listeners are checked only without it.
     fn for_config(config: &Config) -> Result<Self, String> {
         let Config { smtp, pop3, web, .. } = config;
         let ready = || ProbeKind::Http(format!("{}/readyz", config.web.base_path));
@@ -96,11 +96,11 @@ impl Probe {
         ];
         lists
             .into_iter()
-            .find_map(|(question, tls, addrs, proxies)| {
-                let place = addrs.iter().find_map(ProbeAddr::from_listen_addr)?;
-                Some(Self { kind: question, addr: place, tls, proxies: proxies.to_vec() })
+            .find_map(|(kind, tls, addrs, proxies)| {
+                let addr = addrs.iter().find_map(ProbeAddr::from_listen_addr)?;
+                Some(Self { kind, addr, tls, proxies: proxies.to_vec() })
             })
-            .ok_or_else(|| "the port is not known, because every address to listen on has port 0".to_owned())
+            .ok_or_else(|| "the port is not known: every configured address has port 0".to_owned())
     }
 
     fn run(&self) -> Result<String, String> {
@@ -109,11 +109,11 @@ impl Probe {
         match &self.kind {
             ProbeKind::Http(path) => check_http(&mut *stream, path),
             ProbeKind::Greeting(_, ready) => check_greeting(&mut *stream, ready),
-            ProbeKind::Connection(_) => Ok("takes connections, with TLS from the first byte".to_owned()),
+            ProbeKind::Connection(_) => Ok("accepts connections, with TLS from the first byte".to_owned()),
         }
         .map_err(|error| match error.kind() {
             io::ErrorKind::Other => error.to_string(),
-            _ => format!("does not answer: {error}"),
+            _ => format!("does not respond: {error}"),
         })
     }
 }
@@ -130,7 +130,8 @@ impl fmt::Display for Probe {
 }
 
 impl ProbeAddr {
-    /// A wildcard is reached by loopback; a port that the system chose cannot be known here.
+    /// Converts an address to listen on. A wildcard is reached by loopback. A port that the system chose is not known
+    /// here.
     fn from_listen_addr(addr: &ListenAddr) -> Option<Self> {
         let (ips, port): (Vec<IpAddr>, u16) = match addr {
             ListenAddr::Unix(path) => return Some(Self::Unix(path.clone())),
@@ -140,7 +141,7 @@ impl ProbeAddr {
             ListenAddr::Tcp(addr) => match addr.ip() {
                 IpAddr::V4(ip) if ip.is_unspecified() => (vec![Ipv4Addr::LOCALHOST.into()], addr.port()),
                 IpAddr::V6(ip) if ip.is_unspecified() => (vec![Ipv6Addr::LOCALHOST.into()], addr.port()),
-                // The whole address: one of a link also says which link.
+                // The whole address: a link-local one also contains the link.
                 _ if addr.port() != 0 => return Some(Self::Tcp(vec![*addr])),
                 _ => return None,
             },
@@ -148,15 +149,15 @@ impl ProbeAddr {
         (port != 0).then(|| Self::Tcp(ips.into_iter().map(|ip| (ip, port).into()).collect()))
     }
 
-    /// Connects, and says as one of the proxies that nobody is behind us.
+    /// Connects. If this machine is one of the proxies, it sends a PROXY header without a client.
     fn connect(&self, proxies: &[Network]) -> io::Result<Box<dyn Stream>> {
         let addrs = match self {
             Self::Tcp(addrs) => addrs,
             Self::Unix(path) => return Ok(Box::new(UnixStream::connect(path)?)),
         };
         let mut stream = TcpStream::connect(addrs.as_slice())?;
-        let ours = stream.local_addr()?.ip();
-        if proxies.iter().any(|network| network.contains(ours)) {
+        let own_ip = stream.local_addr()?.ip();
+        if proxies.iter().any(|network| network.contains(own_ip)) {
             stream.write_all(b"PROXY UNKNOWN\r\n")?;
         }
         Ok(Box::new(stream))
@@ -178,43 +179,43 @@ impl fmt::Display for ProbeAddr {
 trait Stream: Read + Write {}
 impl<S: Read + Write> Stream for S {}
 
-/// One request; HTTP/1.0, because its answer ends with the connection.
+/// Sends an HTTP/1.0 request, so that the response ends with the connection.
 fn check_http(stream: &mut dyn Stream, path: &str) -> io::Result<String> {
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
-    let mut answer = String::new();
-    BufReader::new(stream).take(MAX_RESPONSE_BYTES).read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let mut response = String::new();
+    BufReader::new(stream).take(MAX_RESPONSE_BYTES).read_to_string(&mut response)?;
+    let (head, body) = response.split_once("\r\n\r\n").unwrap_or((&response, ""));
     let line = head.lines().next().unwrap_or_default();
     match line.split(' ').nth(1).filter(|_| line.starts_with("HTTP/")) {
         Some("200") => Ok("is ready".to_owned()),
         Some(status) => {
             let problem: Option<Value> = serde_json::from_str(body).ok();
             let detail = problem.as_ref().and_then(|problem| problem["detail"].as_str());
-            Err(io::Error::other(format!("says {status}: {}", detail.unwrap_or("no reason given"))))
+            Err(io::Error::other(format!("responds with {status}: {}", detail.unwrap_or("no reason given"))))
         }
         None => Err(io::Error::other("does not speak HTTP")),
     }
 }
 
-/// The greeting of a mail protocol: that it is ready, or the reason why not.
+/// Reads the greeting of a mail protocol.
 fn check_greeting(stream: &mut dyn Stream, ready: &str) -> io::Result<String> {
     let mut line = String::new();
     BufReader::new(&mut *stream).take(MAX_RESPONSE_BYTES).read_line(&mut line)?;
     if !line.starts_with(ready) {
-        return Err(io::Error::other(format!("greets with {:?}", line.trim_end())));
+        return Err(io::Error::other(format!("responds with {:?}", line.trim_end())));
     }
-    // A courtesy; the answer to the question is known already.
+    // QUIT is a courtesy; the result is already known.
     let _ = stream.write_all(b"QUIT\r\n");
-    Ok("greets".to_owned())
+    Ok("sends its greeting".to_owned())
 }
 
-/// Starts TLS without checking the certificate. The server is our own, on this machine, and nothing secret is sent. Its certificate
-/// may be made at start, or issued for its name and not for `127.0.0.1`. The handshake is made with the first write. The error is a
-/// sentence for the operator.
+/// Starts TLS without checking the certificate. The server is our own, on this machine, and nothing secret is sent. Its
+/// certificate may have been created at start, or issued for its name and not for `127.0.0.1`. The handshake happens at
+/// the first write. The error is a sentence for the operator.
 fn start_tls<S: Read + Write>(stream: S) -> Result<StreamOwned<ClientConnection, S>, String> {
     let name = ServerName::try_from("localhost").map_err(|error| error.to_string())?;
     let client = insecure_client_config().and_then(|config| ClientConnection::new(Arc::new(config), name));
-    Ok(StreamOwned::new(client.map_err(|error| format!("cannot be asked by TLS: {error}"))?, stream))
+    Ok(StreamOwned::new(client.map_err(|error| format!("cannot be checked with TLS: {error}"))?, stream))
 }
 
 #[cfg(test)]
@@ -228,13 +229,13 @@ mod tests {
     /// A port that only root could listen on, and nothing does.
     const CLOSED_PORT: u16 = 1;
 
-    /// A server that waits for so many bytes of a question, and says one thing to everybody.
-    fn server(question: usize, answer: &'static str) -> SocketAddr {
+    /// Starts a server that reads this many bytes, and sends the same response to every client.
+    fn fake_server(kind: usize, response: &'static str) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let addr = listener.local_addr().expect("an address");
         std::thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok) {
-                let _ = stream.read_exact(&mut vec![0; question]).and_then(|()| stream.write_all(answer.as_bytes()));
+                let _ = stream.read_exact(&mut vec![0; kind]).and_then(|()| stream.write_all(response.as_bytes()));
             }
         });
         addr
@@ -253,100 +254,101 @@ mod tests {
     }
 
     #[test]
-    fn answers_by_http() {
+    fn checks_http_responses() {
         let full = "HTTP/1.1 503 Service Unavailable\r\n\r\n{\"status\":503,\"detail\":\"The store is full.\"}\n";
         let cases = [
             ("HTTP/1.0 200 OK\r\n\r\nok\n", Ok("is ready")),
-            (full, Err("says 503: The store is full.")),
-            ("HTTP/1.1 502 Bad Gateway\r\n\r\n<html>", Err("says 502: no reason given")),
+            (full, Err("responds with 503: The store is full.")),
+            ("HTTP/1.1 502 Bad Gateway\r\n\r\n<html>", Err("responds with 502: no reason given")),
             ("220 mx ready\r\n", Err("does not speak HTTP")),
             ("", Err("does not speak HTTP")),
         ];
-        for (answer, expected) in cases {
-            let addr = server("GET /mail/readyz HTTP/1.0\r\nHost: localhost\r\n\r\n".len(), answer);
+        for (response, expected) in cases {
+            let addr = fake_server("GET /mail/readyz HTTP/1.0\r\nHost: localhost\r\n\r\n".len(), response);
             let mut config = config(&[tcp(addr)], &[]);
             config.web.base_path = "/mail".to_owned();
             let name = format!("HTTP on {addr}");
-            let expected = expected.map(|how| format!("{name} {how}")).map_err(|why| format!("{name} {why}"));
+            let expected =
+                expected.map(|detail| format!("{name} {detail}")).map_err(|reason| format!("{name} {reason}"));
             assert_eq!(check(&config, TIMEOUT), expected);
         }
     }
 
     #[test]
-    fn mail_listeners_are_asked_where_there_is_no_web() {
-        let good = server(0, "220 mx.test ready\r\n");
-        assert_eq!(check(&config(&[], &[tcp(good)]), TIMEOUT), Ok(format!("SMTP on {good} greets")));
-        let busy = server(0, "421 4.3.2 too many connections\r\n");
-        let why = format!("SMTP on {busy} greets with \"421 4.3.2 too many connections\"");
-        assert_eq!(check(&config(&[], &[tcp(busy)]), TIMEOUT), Err(why));
+    fn mail_listeners_are_checked_without_http() {
+        let ready = fake_server(0, "220 mx.test ready\r\n");
+        assert_eq!(check(&config(&[], &[tcp(ready)]), TIMEOUT), Ok(format!("SMTP on {ready} sends its greeting")));
+        let refusing = fake_server(0, "421 4.3.2 too many connections\r\n");
+        let reason = format!("SMTP on {refusing} responds with \"421 4.3.2 too many connections\"");
+        assert_eq!(check(&config(&[], &[tcp(refusing)]), TIMEOUT), Err(reason));
 
         let mut lmtp = config(&[], &[]);
-        lmtp.lmtp.addr = vec![tcp(good)];
-        assert_eq!(check(&lmtp, TIMEOUT), Ok(format!("LMTP on {good} greets")));
+        lmtp.lmtp.addr = vec![tcp(ready)];
+        assert_eq!(check(&lmtp, TIMEOUT), Ok(format!("LMTP on {ready} sends its greeting")));
 
-        let silent = server(1, "");
+        let silent = fake_server(1, "");
         let mut forced = config(&[], &[tcp(silent)]);
         forced.smtp.tls.force = true;
         let mut implicit = config(&[], &[]);
         implicit.smtp.tls_addr = vec![tcp(silent)];
         for config in [forced, implicit] {
-            let expected = format!("SMTP on {silent} takes connections, with TLS from the first byte");
+            let expected = format!("SMTP on {silent} accepts connections, with TLS from the first byte");
             assert_eq!(check(&config, TIMEOUT), Ok(expected));
         }
     }
 
     #[test]
-    fn a_listener_behind_a_proxy_is_asked_as_the_proxy_would() {
-        let addr = server("PROXY UNKNOWN\r\n".len(), "220 mx.test ready\r\n");
-        let mut behind = config(&[], &[tcp(addr)]);
-        behind.smtp.proxies = vec!["127.0.0.0/8".parse().expect("a network")];
-        assert_eq!(check(&behind, TIMEOUT), Ok(format!("SMTP on {addr} greets")));
-        behind.smtp.proxies = vec!["192.0.2.0/24".parse().expect("a network")];
-        let patience = Duration::from_millis(50);
-        check(&behind, patience).expect_err("the server waits for a header");
+    fn sends_a_proxy_header_if_expected() {
+        let addr = fake_server("PROXY UNKNOWN\r\n".len(), "220 mx.test ready\r\n");
+        let mut proxied = config(&[], &[tcp(addr)]);
+        proxied.smtp.proxies = vec!["127.0.0.0/8".parse().expect("a network")];
+        assert_eq!(check(&proxied, TIMEOUT), Ok(format!("SMTP on {addr} sends its greeting")));
+        proxied.smtp.proxies = vec!["192.0.2.0/24".parse().expect("a network")];
+        let timeout = Duration::from_millis(50);
+        check(&proxied, timeout).expect_err("the server waits for a header");
     }
 
     #[test]
-    fn pop3_is_asked_where_there_is_nothing_else() {
+    fn pop3_is_checked_without_other_listeners() {
         let pop3 = |addr| {
             let mut config = config(&[], &[]);
             config.pop3.addr = vec![tcp(addr)];
             config
         };
-        let good = server(0, "+OK Restante POP3 server ready <1.2@mx.test>\r\n");
-        assert_eq!(check(&pop3(good), TIMEOUT), Ok(format!("POP3 on {good} greets")));
-        let busy = server(0, "-ERR [SYS/TEMP] too many connections\r\n");
-        let why = format!("POP3 on {busy} greets with \"-ERR [SYS/TEMP] too many connections\"");
-        assert_eq!(check(&pop3(busy), TIMEOUT), Err(why));
+        let ready = fake_server(0, "+OK Restante POP3 server ready <1.2@mx.test>\r\n");
+        assert_eq!(check(&pop3(ready), TIMEOUT), Ok(format!("POP3 on {ready} sends its greeting")));
+        let refusing = fake_server(0, "-ERR [SYS/TEMP] too many connections\r\n");
+        let reason = format!("POP3 on {refusing} responds with \"-ERR [SYS/TEMP] too many connections\"");
+        assert_eq!(check(&pop3(refusing), TIMEOUT), Err(reason));
 
-        let silent = server(1, "");
+        let silent = fake_server(1, "");
         let mut forced = pop3(silent);
         forced.pop3.tls.force = true;
         let mut implicit = config(&[], &[]);
         implicit.pop3.tls_addr = vec![tcp(silent)];
         for config in [forced, implicit] {
-            let expected = format!("POP3 on {silent} takes connections, with TLS from the first byte");
+            let expected = format!("POP3 on {silent} accepts connections, with TLS from the first byte");
             assert_eq!(check(&config, TIMEOUT), Ok(expected));
         }
 
-        let mut both = pop3(busy);
-        both.smtp.addr = vec![tcp(server(0, "220 mx.test ready\r\n"))];
-        assert!(check(&both, TIMEOUT).is_ok_and(|how| how.starts_with("SMTP on ")));
+        let mut both = pop3(refusing);
+        both.smtp.addr = vec![tcp(fake_server(0, "220 mx.test ready\r\n"))];
+        assert!(check(&both, TIMEOUT).is_ok_and(|detail| detail.starts_with("SMTP on ")));
     }
 
     #[test]
-    fn nobody_is_waited_for_too_long() {
-        let silent = server(1000, "");
-        let why = check(&config(&[tcp(silent)], &[]), Duration::from_millis(50)).expect_err("it says nothing");
-        assert_eq!(why, format!("HTTP on {silent} does not answer within 0.05 s"));
+    fn fails_after_the_time_limit() {
+        let silent = fake_server(1000, "");
+        let reason = check(&config(&[tcp(silent)], &[]), Duration::from_millis(50)).expect_err("no response");
+        assert_eq!(reason, format!("HTTP on {silent} does not respond within 0.05 s"));
 
-        let gone = SocketAddr::from(([127, 0, 0, 1], CLOSED_PORT));
-        let why = check(&config(&[tcp(gone)], &[]), TIMEOUT).expect_err("there is nobody");
-        assert!(why.starts_with(&format!("HTTP on {gone} cannot be reached: ")), "{why}");
+        let closed = SocketAddr::from(([127, 0, 0, 1], CLOSED_PORT));
+        let reason = check(&config(&[tcp(closed)], &[]), TIMEOUT).expect_err("nothing listens there");
+        assert!(reason.starts_with(&format!("HTTP on {closed} cannot be reached: ")), "{reason}");
     }
 
     #[test]
-    fn where_a_listener_is_reached() {
+    fn converts_listen_addresses() {
         let cases = [
             ("192.0.2.1:80", Some("[192.0.2.1:80]")),
             (":9000", Some("[127.0.0.1:9000, [::1]:9000]")),
@@ -360,18 +362,18 @@ mod tests {
             (":0", None),
         ];
         for (addr, expected) in cases {
-            let place = ProbeAddr::from_listen_addr(&addr.parse().expect("an address")).map(|place| match place {
+            let addr = ProbeAddr::from_listen_addr(&addr.parse().expect("an address")).map(|addr| match addr {
                 ProbeAddr::Tcp(addrs) => format!("{addrs:?}"),
                 ProbeAddr::Unix(path) => path.display().to_string(),
             });
-            assert_eq!(place.as_deref(), expected, "{addr}");
+            assert_eq!(addr.as_deref(), expected, "{addr}");
         }
-        let why = check(&config(&[ListenAddr::Any(0)], &[]), TIMEOUT).expect_err("nobody knows where it is");
-        assert!(why.contains("port 0"), "{why}");
+        let reason = check(&config(&[ListenAddr::Any(0)], &[]), TIMEOUT).expect_err("the port is unknown");
+        assert!(reason.contains("port 0"), "{reason}");
     }
 
     #[test]
-    fn a_unix_socket() {
+    fn checks_a_unix_socket() {
         let dir = TestDir::new();
         let path = dir.path().join("smtp.sock");
         let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
@@ -379,7 +381,7 @@ mod tests {
             let (mut stream, _) = listener.accept().expect("a client");
             let _ = stream.write_all(b"220 mx.test ready\r\n");
         });
-        let answer = check(&config(&[], &[ListenAddr::Unix(path.clone())]), TIMEOUT);
-        assert_eq!(answer, Ok(format!("SMTP on unix:{} greets", path.display())));
+        let response = check(&config(&[], &[ListenAddr::Unix(path.clone())]), TIMEOUT);
+        assert_eq!(response, Ok(format!("SMTP on unix:{} greets", path.display())));
     }
 }

@@ -1,4 +1,4 @@
-//! The `restante` program: reads the configuration and does what the command line asks for.
+//! The `restante` program: parses the command line and runs the command.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -18,15 +18,15 @@ fn main() -> ExitCode {
         Command::Export(loaded, request) => transfer::export(&loaded.config, &request),
         Command::Import(loaded, request) => transfer::import(&loaded.config, &request),
         Command::Script(loaded, request) => script::run(&loaded.config, &request),
-        Command::Client(errand) => errand.run(),
+        Command::Client(command) => command.run(),
         Command::Docs(docs) => completions::run(&docs),
         Command::Token(loaded, task) => token::run(&loaded.config, &task),
         Command::User(loaded, task) => user::run(&loaded.config, &task),
         Command::Serve(loaded) => match serve::run(&loaded) {
             Ok(code) => code,
-            Err(problem) => {
-                // The exit code tells it too, when nobody reads this any more.
-                let _ = writeln!(std::io::stderr(), "restante: {problem}");
+            Err(error) => {
+                // The exit code reports the error too.
+                let _ = writeln!(std::io::stderr(), "restante: {error}");
                 ExitCode::FAILURE
             }
         },

@@ -1,4 +1,4 @@
-//! What the process has to settle with the system around it: memory, file descriptors, its pid file, and signals.
+//! The environment of the process: memory, file descriptors, the pid file and signals.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -7,28 +7,31 @@ use std::path::PathBuf;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The C library gives every large block back to the system when it is freed, and the next one costs a page fault for
-/// every 4 KiB again: half the time that a mail of 1 MiB takes. It learns from what is freed which sizes come and go
-/// (glibc, "dynamic mmap threshold"); so one block of the largest size it learns from is freed here, never touched.
+/// Prepares the allocator for large messages. glibc returns every large block to the system when it is freed, and the
+/// next one costs a page fault for every 4 KiB: half of the time that a message of 1 MiB takes. It learns from freed
+/// blocks which sizes are reused ("dynamic mmap threshold"). So one block of the largest size that it learns from is
+/// freed here, without touching it.
 pub fn tune_allocator() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(31 << 20)));
 }
 
-/// Half of the cores, because who sends the mail usually runs on the same machine. One thread takes some 20,000 mails a
-/// second; two that have to wake each other up on two cores take a fifth less (`docs/performance.md`).
+/// Returns the number of network threads: half of the cores, because the sender usually runs on the same machine. One
+/// thread accepts about 20,000 messages per second; two threads that have to wake each other on two cores accept a
+/// fifth less (`docs/performance.md`).
 pub fn network_threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
 }
 
-/// Every connection needs a file descriptor, and the usual limit of 1,024 is only a default that may be raised.
+/// Raises the limit on open files. Every connection needs a file descriptor, and the usual limit of 1,024 is only a
+/// default.
 pub fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
-        tracing::debug!(%error, "the limit on open files stays as it is");
+        tracing::debug!(%error, "cannot raise the limit on open files");
     }
 }
 
-/// The file that tells other programs our process id; gone when this is dropped.
+/// A file with the process id. It is deleted on drop.
 pub struct PidFile(PathBuf);
 
 impl PidFile {
@@ -44,19 +47,19 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // A file that is gone already is what was wanted.
+        // The file may have been deleted already.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// The signals that the server listens to.
+/// The signals that the server handles.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
 }
 
-/// What a signal asks for.
+/// The meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalRequest {
     /// SIGTERM or SIGINT.
@@ -66,9 +69,9 @@ pub enum SignalRequest {
 }
 
 impl Signals {
-    /// From now on signals are heard, also those that come before anybody asks for them.
+    /// Registers the signal handlers. Signals that arrive before they are awaited are not lost.
     pub fn listen() -> Result<Self, String> {
-        let listen = |kind| signal(kind).map_err(|error| format!("cannot listen to signals: {error}"));
+        let listen = |kind| signal(kind).map_err(|error| format!("cannot register signal handlers: {error}"));
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
@@ -76,7 +79,7 @@ impl Signals {
         })
     }
 
-    /// Waits until the end is asked for. Wishes to reload are heard of by [`Signals::next`].
+    /// Waits for SIGTERM or SIGINT. A SIGHUP in the meantime is returned by [`Signals::next`].
     pub async fn wait_for_shutdown(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {},
@@ -84,7 +87,7 @@ impl Signals {
         }
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub async fn next(&mut self) -> SignalRequest {
         tokio::select! {
             _ = self.terminate.recv() => SignalRequest::Shutdown,

@@ -1,4 +1,4 @@
-//! The server as a whole: builds it from the configuration, starts it, listens to signals, and ends it in good order.
+//! The server: builds it from the configuration, starts it, handles signals, and shuts it down.
 
 mod bound_listener;
 mod pop3;
@@ -26,17 +26,17 @@ use crate::storage;
 use crate::storage::{OpenError, OpenedStore};
 use bound_listener::BoundListener;
 
-/// How long open sessions may go on after the end was asked for.
+/// How long open sessions may continue after a shutdown was requested.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long of that HTTP is served for the sake of mail sessions that are still open.
+/// The part of that time in which HTTP is still served while mail sessions are open.
 const MAIL_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(14);
-/// How long work away from the network threads may go on after everything else has ended.
+/// How long blocking tasks may continue after everything else has ended.
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
-/// The exit code that says that trying again does not help. The systemd unit knows it.
+/// The exit code for errors that a restart cannot fix. The systemd unit knows it.
 const EXIT_PERMANENT_ERROR: u8 = 2;
 
-/// Runs the server until it is told to end. What stops it is told in the log or, before there is one, by the error: a
-/// sentence for the operator.
+/// Runs the server until it is stopped. Errors are logged, or returned as a sentence for the operator if there is no
+/// log yet.
 pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
     process::tune_allocator();
     let config = &loaded.config;
@@ -52,8 +52,8 @@ pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
     match run_server(config, runtime, &log) {
         Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(ServeError { message: problem, is_permanent: hopeless }) => {
-            tracing::error!("{problem}");
+        Err(ServeError { message, is_permanent: hopeless }) => {
+            tracing::error!("{message}");
             Ok(if hopeless { ExitCode::from(EXIT_PERMANENT_ERROR) } else { ExitCode::FAILURE })
         }
     }
@@ -61,12 +61,12 @@ pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
 
 /// Loads the script, opens the store, serves, and closes the store.
 fn run_server(config: &Config, runtime: Runtime, log: &restante_logging::Handle) -> Result<(), ServeError> {
-    // The signals come first: whoever reads the first line of the log may send one.
+    // The signal handlers come first: a signal may be sent as soon as the first log line appears.
     let mut signals = runtime.block_on(async { Signals::listen() })?;
-    // A script with a mistake is like a setting with one: nothing has been touched yet.
+    // An invalid script is treated like an invalid setting: nothing has been changed yet.
     let mut extensions = Extensions::with_script(config);
     if !runtime.block_on(load_script(&extensions, &mut signals))? {
-        // Whoever is still busy with loading has no hold on anything.
+        // A thread that is still loading the script holds no resources.
         runtime.shutdown_background();
         return Ok(());
     }
@@ -80,22 +80,22 @@ fn run_server(config: &Config, runtime: Runtime, log: &restante_logging::Handle)
     let journal = storage::open_journal(config, &opened);
     let extensions = Arc::new(extensions);
     let mailroom = build_mailroom(config, opened.store.clone(), journal.clone(), &extensions);
-    let ended = runtime.block_on(serve(config, Arc::new(mailroom), extensions, signals, log));
-    // With the runtime goes whoever else holds store and journal, so that it is this thread that closes them, in peace.
+    let result = runtime.block_on(serve(config, Arc::new(mailroom), extensions, signals, log));
+    // The runtime drops all other references to store and journal, so that this thread closes them.
     runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     drop((opened, journal));
-    Ok(ended?)
+    Ok(result?)
 }
 
-/// Why the server ends: a sentence for the operator, and whether starting it again cannot help.
+/// Why the server stops: a sentence for the operator, and whether a restart cannot help.
 struct ServeError {
     message: String,
     is_permanent: bool,
 }
 
 impl From<String> for ServeError {
-    fn from(problem: String) -> Self {
-        Self { message: problem, is_permanent: false }
+    fn from(message: String) -> Self {
+        Self { message, is_permanent: false }
     }
 }
 
@@ -111,7 +111,7 @@ impl From<OpenError> for ServeError {
     }
 }
 
-/// What every server is built from.
+/// The components that all protocols are built from.
 struct Components<'a> {
     config: &'a Config,
     mailroom: Arc<Mailroom>,
@@ -121,7 +121,7 @@ struct Components<'a> {
     auth: Arc<AuthService>,
 }
 
-/// Loads the script, which may take its time. Whether nobody has asked for the end meanwhile.
+/// Loads the script, which may take a while. Returns false if a shutdown was requested in the meantime.
 async fn load_script(extensions: &Extensions, signals: &mut Signals) -> Result<bool, ScriptError> {
     tokio::select! {
         loaded = extensions.load_script() => loaded.map(|()| true),
@@ -133,7 +133,7 @@ async fn load_script(extensions: &Extensions, signals: &mut Signals) -> Result<b
     }
 }
 
-/// Opens the store, which may take its time. None when somebody has asked for the end meanwhile.
+/// Opens the store, which may take a while. Returns `None` if a shutdown was requested in the meantime.
 async fn open_store(config: &Config, signals: &mut Signals) -> Result<Option<OpenedStore>, OpenError> {
     tokio::select! {
         opened = storage::open_with_retry(&config.storage) => opened.map(Some),
@@ -155,28 +155,28 @@ async fn serve(
     let pop3_tls = load_certificate(&config.pop3.tls, from_ref(&config.pop3.domain), &[])?;
     let web_tls = load_certificate(&config.web.tls, config.web.hosts.names(), &restante_http::ALPN_PROTOCOLS)?;
     let metrics = Arc::new(Metrics::new(config.storage.retention_period));
-    let locks = AuthService::open(config.auth.settings())?;
-    let parts = Components { config, mailroom, extensions, metrics, readiness: Arc::default(), auth: locks };
+    let auth = AuthService::open(config.auth.settings())?;
+    let components = Components { config, mailroom, extensions, metrics, readiness: Arc::default(), auth };
 
-    // Everything is bound before anything is served: a server that starts by halves helps nobody.
+    // All listeners are bound before any is served, so that the server never starts partially.
     let mut problems = Vec::new();
-    let mut mail = smtp::bind(&parts, smtp_tls.as_ref(), &mut problems);
-    mail.extend(pop3::bind(&parts, pop3_tls.as_ref(), &mut problems));
-    let web = web::bind(&parts, &mail, web_tls.as_ref(), &mut problems);
+    let mut mail = smtp::bind(&components, smtp_tls.as_ref(), &mut problems);
+    mail.extend(pop3::bind(&components, pop3_tls.as_ref(), &mut problems));
+    let web = web::bind(&components, &mail, web_tls.as_ref(), &mut problems);
     if !problems.is_empty() {
         return Err(problems.join("; "));
     }
     let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
 
-    let Components { mailroom, extensions, metrics, readiness, auth: locks, .. } = parts;
+    let Components { mailroom, extensions, metrics, readiness, auth, .. } = components;
     extensions.connect(&mailroom).await;
     mailroom.read_feed_backlog().await;
-    let following = {
+    let feed_task = {
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.follow_feed().await })
     };
-    let end_of_mail = start_listeners(mail);
-    let end_of_web = start_listeners(web);
+    let mail_shutdown = start_listeners(mail);
+    let web_shutdown = start_listeners(web);
     let retention = config.storage.retention_period.map(|period| {
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.run_retention(period).await })
@@ -184,66 +184,66 @@ async fn serve(
     tokio::spawn(async move { metrics.run_history(&mailroom).await });
     tokio::spawn(extensions.clone().reload_on_request());
     {
-        let locks = locks.clone();
-        tokio::spawn(async move { locks.log_suppressed_periodically().await });
+        let auth = auth.clone();
+        tokio::spawn(async move { auth.log_suppressed_periodically().await });
     }
 
     while signals.next().await == SignalRequest::Reload {
         reload(log, [&smtp_tls, &pop3_tls, &web_tls].into_iter().flatten());
         extensions.request_reload();
-        locks.authenticator.reload().await;
+        auth.authenticator.reload().await;
     }
     readiness.start_shutdown();
     tracing::info!("shutting down");
-    let begun = Instant::now();
-    let (in_good_order, patience) = tokio::select! {
-        all_ended = shut_down(end_of_mail, end_of_web) => {
+    let started = Instant::now();
+    let (is_clean, time_left) = tokio::select! {
+        all_ended = shut_down(mail_shutdown, web_shutdown) => {
             if !all_ended {
-                tracing::warn!("some sessions did not end in time and were cut off");
+                tracing::warn!("some sessions did not end in time and were closed");
             }
-            (all_ended, SHUTDOWN_TIMEOUT.saturating_sub(begun.elapsed()))
+            (all_ended, SHUTDOWN_TIMEOUT.saturating_sub(started.elapsed()))
         },
         () = signals.wait_for_shutdown() => {
-            tracing::warn!("told twice: sessions are cut off");
+            tracing::warn!("second signal received: closing open sessions");
             (false, Duration::ZERO)
         },
     };
-    locks.log_suppressed();
-    // What sessions and retention have done last is something to tell of, so those who are told end after them.
-    for task in retention.into_iter().chain([following]) {
+    auth.log_suppressed();
+    // The last changes of sessions and retention still cause events, so the extensions are shut down after them.
+    for task in retention.into_iter().chain([feed_task]) {
         task.abort();
-        // It was told to end, and that is all that it can say.
+        // The task was aborted, so there is no result.
         let _ = task.await;
     }
     tokio::select! {
-        () = extensions.shut_down(patience, in_good_order) => {},
+        () = extensions.shut_down(time_left, is_clean) => {},
         () = signals.wait_for_shutdown() => {
-            tracing::warn!("told again: script and webhooks are cut off");
+            tracing::warn!("another signal received: aborting script and webhooks");
             extensions.abort_script();
         },
     }
     Ok(())
 }
 
-/// Serves these listeners, until they are told to end.
-fn start_listeners(bound: Vec<BoundListener>) -> ShutdownTrigger {
+/// Serves these listeners until the shutdown is triggered.
+fn start_listeners(listeners: Vec<BoundListener>) -> ShutdownTrigger {
     let (trigger, shutdown) = ShutdownTrigger::new();
-    for bound in bound {
-        bound.start(shutdown.clone());
+    for listener in listeners {
+        listener.start(shutdown.clone());
     }
     trigger
 }
 
-/// Ends in two steps: as long as there are sessions with mail under way, a supervisor who asks by HTTP is told that the
-/// server ends, instead of finding nobody. Whether all sessions have ended in time.
+/// Shuts down in two steps: while mail sessions are open, HTTP requests still get a response, so that a supervisor sees
+/// that the server is shutting down. Returns true if all sessions ended in time.
 async fn shut_down(mail: ShutdownTrigger, web: ShutdownTrigger) -> bool {
-    let begun = Instant::now();
+    let started = Instant::now();
     let mail_ended = mail.trigger_and_wait(MAIL_SHUTDOWN_TIMEOUT).await;
-    let web_ended = web.trigger_and_wait(SHUTDOWN_TIMEOUT.saturating_sub(begun.elapsed())).await;
+    let web_ended = web.trigger_and_wait(SHUTDOWN_TIMEOUT.saturating_sub(started.elapsed())).await;
     mail_ended && web_ended
 }
 
-/// The certificate of a protocol, or none when its TLS is off. One that is made at start is for these names.
+/// Loads the certificate of a protocol; `None` if TLS is disabled. A self-signed certificate is issued for these names.
 fn load_certificate(
     tls: &restante_settings::Tls,
     names: &[String],
@@ -253,16 +253,16 @@ fn load_certificate(
     Ok(tls.transpose()?.map(Arc::new))
 }
 
-/// Opens the log file and reads the certificates again, after somebody has moved or renewed them.
+/// Reopens the log file and reloads the certificates, after they were rotated or renewed.
 fn reload<'a>(log: &restante_logging::Handle, certificates: impl Iterator<Item = &'a Arc<Tls>>) {
     match log.reopen() {
         Ok(()) => tracing::info!("reloaded log file"),
-        Err(error) => tracing::error!(%error, "cannot open the log file again; going on with the old one"),
+        Err(error) => tracing::error!(%error, "cannot reopen the log file, still using the old one"),
     }
     for certificate in certificates {
         match certificate.reload() {
             Ok(()) => tracing::info!("reloaded certificate"),
-            Err(problem) => tracing::error!(problem, "the certificate stays as it was"),
+            Err(error) => tracing::error!(error, "cannot reload the certificate, still using the old one"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Opens the store that the configuration asks for, and logs where mail is stored.
+//! Opens the configured store, and logs where messages are stored.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use restante_store::postgres::{self, Access, PostgresStore};
 use restante_store::{Limits, Result, Store, Usage};
 use tokio::time::{Instant, sleep};
 
-/// So many entries of a directory say what it is.
+/// The maximum number of directory entries that are examined.
 const MAX_ENTRIES_CHECKED: usize = 100;
 
-/// How many of the connections to a database the journal takes.
+/// The number of database connections that the journal uses.
 const JOURNAL_CONNECTIONS: usize = 1;
 
-/// How long a database is waited for that cannot be reached when the server starts; how often it is tried and told meanwhile.
+/// How long the start waits for a database that cannot be reached, how often it retries, and how often it logs that.
 const DATABASE_START_TIMEOUT: Duration = Duration::from_mins(1);
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Why there is no store: the text is a sentence for the operator.
+/// Why the store cannot be opened. It displays as a sentence for the operator.
 #[derive(Debug)]
 pub enum OpenError {
     /// The data directory cannot be used.
@@ -37,7 +37,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether trying again later does not help.
+    /// Returns true if a later attempt cannot succeed.
     pub fn is_permanent(&self) -> bool {
         match self {
             Self::Directory(error) => error.is_permanent(),
@@ -55,20 +55,20 @@ impl fmt::Display for OpenError {
     }
 }
 
-/// A store that is open.
+/// An open store.
 pub struct OpenedStore {
     /// The store.
     pub store: Arc<dyn Store>,
-    /// The same, where it is in a database: the journal can be there too.
+    /// The same store, if it is in a database, which can contain the journal too.
     database: Option<Arc<PostgresStore>>,
 }
 
-/// Opens the store. With a data directory this takes some milliseconds and blocks, so it is best done before anything is served.
+/// Opens the store. With a data directory this blocks for some milliseconds, so call it before anything is served.
 pub async fn open(storage: &Storage) -> Result<OpenedStore, OpenError> {
     open_with_access(storage, Access::ReadWrite).await
 }
 
-/// The same for reading alone where mail is in a database: nothing is made there.
+/// Opens the store. With read access, nothing is created in a database.
 pub async fn open_with_access(storage: &Storage, access: Access) -> Result<OpenedStore, OpenError> {
     let limits = Limits { messages_per_mailbox: storage.mailbox_msg_cap.unwrap_or(0), bytes: storage.max_bytes };
     let cache_bytes = storage.cache_bytes;
@@ -90,28 +90,29 @@ pub async fn open_with_access(storage: &Storage, access: Access) -> Result<Opene
     Ok(OpenedStore { store, database: None })
 }
 
-/// Opens the store for a server, which may have been started together with its database: that one is waited for. Nothing is
-/// served meanwhile, because nothing could be answered.
+/// Opens the store for a server. Waits for a database, which may have been started at the same time. Nothing is served
+/// in the meantime, because no request could be answered.
 pub async fn open_with_retry(storage: &Storage) -> Result<OpenedStore, OpenError> {
-    let begun = Instant::now();
-    let mut told = None;
+    let started = Instant::now();
+    let mut last_logged = None;
     loop {
         let error = match open(storage).await {
             Err(error @ OpenError::Database(..)) if !error.is_permanent() => error,
-            opened_or_not => return opened_or_not,
+            result => return result,
         };
-        if begun.elapsed() >= DATABASE_START_TIMEOUT {
+        if started.elapsed() >= DATABASE_START_TIMEOUT {
             return Err(error);
         }
-        if told.is_none_or(|told: Instant| told.elapsed() >= LOG_INTERVAL) {
-            tracing::warn!("{error}; waiting for it");
-            told = Some(Instant::now());
+        if last_logged.is_none_or(|last_logged: Instant| last_logged.elapsed() >= LOG_INTERVAL) {
+            tracing::warn!("{error}; retrying");
+            last_logged = Some(Instant::now());
         }
         sleep(RETRY_INTERVAL).await;
     }
 }
 
-/// Opens the journal of sessions beside the store, unless none is wanted. Whatever is wrong with it, mail comes first.
+/// Opens the journal of sessions next to the store, unless it is turned off. An error of the journal does not prevent
+/// the start.
 pub fn open_journal(config: &Config, opened: &OpenedStore) -> Option<Arc<dyn Journal>> {
     let max_bytes = config.smtp.transcript_bytes;
     if max_bytes == 0 {
@@ -124,36 +125,37 @@ pub fn open_journal(config: &Config, opened: &OpenedStore) -> Option<Arc<dyn Jou
         (None, None) => return Some(in_memory()),
     };
     Some(journal.unwrap_or_else(|error| {
-        tracing::error!(%error, "transcripts of sessions are kept in memory only");
+        tracing::error!(%error, "cannot open the journal, session transcripts are kept in memory only");
         in_memory()
     }))
 }
 
-/// Logs where mail is kept, how much is there, and what to do about mail that Inbucket has left there.
+/// Logs where messages are stored, how many there are, and how to import existing messages of Inbucket.
 pub fn log_storage(storage: &Storage, usage: Result<Usage>) {
-    let place = match (&storage.database, &storage.path, storage.durability) {
+    let location = match (&storage.database, &storage.path, storage.durability) {
         (Some(address), ..) => format!("PostgreSQL at {address}"),
         (None, Some(dir), Durability::Full) => dir.display().to_string(),
         (None, Some(dir), Durability::Relaxed) => format!("{}, with relaxed durability", dir.display()),
         (None, None, _) => {
-            tracing::info!("mail is kept in memory until the server ends");
+            tracing::info!("messages are stored in memory until the server stops");
             return;
         }
     };
     match usage {
         Ok(Usage { messages, mailboxes, .. }) => {
-            tracing::info!("mail is kept in {place}: {messages} messages in {mailboxes} mailboxes");
+            tracing::info!("messages are stored in {location}: {messages} messages in {mailboxes} mailboxes");
         }
-        Err(error) => tracing::error!(%error, "mail is kept in {place}, but it cannot be counted"),
+        Err(error) => tracing::error!(%error, "messages are stored in {location}, but cannot be counted"),
     }
     if let Some(dir) = storage.path.as_deref().filter(|dir| holds_inbucket_mail(dir)) {
-        let shown = dir.display();
-        let import = format!("restante import --data {shown} {shown}");
-        tracing::info!("{shown} holds mail of Inbucket too; this takes it over, while no server runs: {import}");
+        let path = dir.display();
+        let import = format!("restante import --data {path} {path}");
+        tracing::info!("{path} also contains messages of Inbucket; to import them, stop the server and run: {import}");
     }
 }
 
-/// Whether there is a `file` store of Inbucket: a folder `mail` with folders named by the first three digits of a hash.
+/// Returns true if the directory contains a `file` store of Inbucket: a directory `mail` with directories named by the
+/// first three digits of a hash.
 fn holds_inbucket_mail(dir: &Path) -> bool {
     let Ok(entries) = fs::read_dir(dir.join("mail")) else { return false };
     entries.take(MAX_ENTRIES_CHECKED).flatten().any(|entry| {
@@ -169,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mail_of_inbucket() {
+    fn detects_an_inbucket_store() {
         let dir = TestDir::new();
         for (folder, expected) in [("segments", false), ("mail", false), ("mail/cur", false), ("mail/0f3", true)] {
             fs::create_dir_all(dir.path().join(folder)).expect("a folder of our own");

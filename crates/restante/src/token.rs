@@ -1,4 +1,4 @@
-//! `restante token`: makes, lists and revokes tokens. A server that runs with the same file knows of it within a second.
+//! `restante token`: creates, lists and revokes tokens. A running server with the same file notices it within a second.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -14,29 +14,27 @@ use serde_json::{Value, json};
 
 use crate::command_line::TokenTask;
 
-/// Does what the command line asks for.
+/// Runs the command.
 pub fn run(config: &Config, task: &TokenTask) -> ExitCode {
-    let told = match config.token_file() {
+    let output = match config.token_file() {
         Some(path) => run_task(&path, task),
-        None => {
-            Err("there is no file of tokens: name one by --auth-tokens, or the data directory by --data".to_owned())
-        }
+        None => Err("there is no token file: set --auth-tokens FILE or --data DIR".to_owned()),
     };
-    match told {
+    match output {
         Ok(CommandOutput { result, note }) => {
-            // Whoever closed the pipe has seen enough, here as below.
+            // A failed write does not matter: the reader has closed the pipe.
             let _ = io::stdout().write_all(result.as_bytes());
             let _ = io::stderr().write_all(note.as_bytes());
             ExitCode::SUCCESS
         }
-        Err(problem) => {
-            let _ = writeln!(io::stderr(), "restante: {problem}");
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "restante: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// What is said: the result for programs, and a note for people.
+/// The output: the result for programs, and a note for people.
 #[derive(Debug, Default)]
 struct CommandOutput {
     result: String,
@@ -46,18 +44,18 @@ struct CommandOutput {
 fn run_task(path: &Path, task: &TokenTask) -> Result<CommandOutput, String> {
     match task {
         TokenTask::Create { name, scopes, mailboxes, expires } => {
-            let end = |time: Duration| {
+            let expiry = |time: Duration| {
                 let time = SignedDuration::try_from(time).map_err(|error| error.to_string())?;
                 Timestamp::now().checked_add(time).map_err(|error| error.to_string())
             };
-            let expires = expires.map(end).transpose()?;
+            let expires = expires.map(expiry).transpose()?;
             let is_first = !path.exists();
-            let wish = RequestedAccess { name: name.clone(), scopes: *scopes, mailboxes: mailboxes.clone(), expires };
-            let (token, text) = tokens::create(path, wish)?;
+            let access = RequestedAccess { name: name.clone(), scopes: *scopes, mailboxes: mailboxes.clone(), expires };
+            let (token, text) = tokens::create(path, access)?;
             let mut note =
-                format!("Token {} of the name {name} is in {}. It is not shown again.\n", token.id, path.display());
+                format!("Created token {} ({name}) in {}. It is not shown again.\n", token.id, path.display());
             if is_first {
-                note.push_str("A server that runs without a file of tokens must be started anew to ask for them.\n");
+                note.push_str("A server that was started without a token file must be restarted to require tokens.\n");
             }
             Ok(CommandOutput { result: format!("{text}\n"), note })
         }
@@ -69,9 +67,9 @@ fn run_task(path: &Path, task: &TokenTask) -> Result<CommandOutput, String> {
         TokenTask::List { json: false } => {
             Ok(CommandOutput { result: format_table(&tokens::list(path)?), ..CommandOutput::default() })
         }
-        TokenTask::Revoke(which) => {
-            let token = tokens::revoke(path, which)?;
-            let note = format!("Token {} of the name {} is revoked.\n", token.id, token.name);
+        TokenTask::Revoke(id_or_name) => {
+            let token = tokens::revoke(path, id_or_name)?;
+            let note = format!("Revoked token {} ({}).\n", token.id, token.name);
             Ok(CommandOutput { note, ..CommandOutput::default() })
         }
     }
@@ -84,27 +82,27 @@ fn token_json(token: &Token) -> Value {
         "scopes": token.scopes.iter().map(Scope::name).collect::<Vec<_>>(),
         "mailboxes": token.mailboxes,
         "created": token.created.to_string(),
-        "expires": token.expires.map(|end| end.to_string()),
+        "expires": token.expires.map(|expiry| expiry.to_string()),
         "expired": token.has_expired(Timestamp::now()),
     })
 }
 
-/// One line for each, in columns; nothing at all when there are none.
+/// Returns a table with one line for each token; empty if there are none.
 fn format_table(tokens: &[Token]) -> String {
     let now = Timestamp::now();
     let row = |token: &Token| {
         let scopes: Vec<&str> = token.scopes.iter().map(Scope::name).collect();
         let mailboxes = if token.mailboxes.is_empty() { "all".to_owned() } else { token.mailboxes.join(",") };
-        let expires = token.expires.map_or_else(|| "never".to_owned(), |end| end.to_string());
+        let expires = token.expires.map_or_else(|| "never".to_owned(), |expiry| expiry.to_string());
         let expires = if token.has_expired(now) { format!("{expires} (expired)") } else { expires };
         [token.id.clone(), token.name.clone(), scopes.join(","), mailboxes, token.created.to_string(), expires]
     };
-    let heading = ["ID", "NAME", "SCOPES", "MAILBOXES", "CREATED", "EXPIRES"].map(str::to_owned);
+    let header = ["ID", "NAME", "SCOPES", "MAILBOXES", "CREATED", "EXPIRES"].map(str::to_owned);
     let rows: Vec<[String; 6]> = tokens.iter().map(row).collect();
     if rows.is_empty() {
         return String::new();
     }
-    let rows: Vec<[String; 6]> = [heading].into_iter().chain(rows).collect();
+    let rows: Vec<[String; 6]> = [header].into_iter().chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; 6] = std::array::from_fn(width);
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The commands `export` and `import`: opens the store, runs the transfer on a runtime of its own, and stops it on a signal.
+//! The commands `export` and `import`: opens the store, runs the transfer on its own runtime, and stops it at a signal.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -16,10 +16,10 @@ use tokio::sync::watch;
 use crate::process::Signals;
 use crate::storage::{self, OpenError};
 
-/// The cache of an export in bytes. It reads every message once.
+/// The cache size of an export in bytes. It reads every message only once.
 const EXPORT_CACHE_BYTES: usize = 4 << 20;
 
-/// Writes mail of the store to files.
+/// Exports messages of the store to files.
 pub fn export(config: &Config, request: &ExportRequest) -> ExitCode {
     finish(run(async |stop| {
         let mailboxes = restante_transfer::requested_mailboxes(request, config.mailbox_naming)?;
@@ -28,7 +28,7 @@ pub fn export(config: &Config, request: &ExportRequest) -> ExitCode {
     }))
 }
 
-/// Takes mail from files into the store.
+/// Imports messages from files into the store.
 pub fn import(config: &Config, request: &ImportRequest) -> ExitCode {
     finish(run(async |stop| {
         let mailbox = restante_transfer::requested_mailbox(request, config.mailbox_naming)?;
@@ -51,13 +51,13 @@ fn open_error(error: &OpenError) -> TransferError {
 
 fn finish(outcome: Result<ExitCode, TransferError>) -> ExitCode {
     outcome.unwrap_or_else(|refused| {
-        // If standard error is closed, the exit code still reports the failure.
+        // If standard error is closed, the exit code still reports the error.
         let _ = writeln!(io::stderr(), "restante: {}", terminal_text::escape_line(&refused.message));
         ExitCode::from(refused.exit_code)
     })
 }
 
-/// Runs a transfer on a runtime of its own. The value that it gets becomes true after the first signal.
+/// Runs a transfer on its own runtime. Its argument becomes true at the first signal.
 fn run(
     work: impl AsyncFnOnce(watch::Receiver<bool>) -> Result<ExitCode, TransferError>,
 ) -> Result<ExitCode, TransferError> {
@@ -68,22 +68,22 @@ fn run(
         .map_err(|error| TransferError::failed(&format!("cannot start the runtime: {error}")))?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(|error| TransferError::failed(&error))?;
-        let (sign, stop) = watch::channel(false);
+        let (stop_sender, stop) = watch::channel(false);
         tokio::spawn(async move {
             signals.next().await;
-            sign.send_replace(true);
-            // Told twice, it does not wait for what is under way. A directory can be left at any moment.
+            stop_sender.send_replace(true);
+            // The second signal exits at once. A directory is consistent at any time.
             signals.next().await;
             std::process::exit(i32::from(INTERRUPTED_EXIT_CODE));
         });
         work(stop).await
     });
-    // A reader that waits for standard input does not hear that it is over.
+    // A thread that reads standard input cannot be stopped.
     runtime.shutdown_background();
     outcome
 }
 
-/// A database is opened as for a server, beside which it is read; of a data directory nothing is touched.
+/// Opens a database with read access, concurrently with a server. A data directory is opened read-only.
 async fn open_read_only(config: &Config) -> Result<Arc<dyn Store>, TransferError> {
     if config.storage.database.is_some() {
         return Ok(storage::open_with_access(&config.storage, Access::ReadOnly)
@@ -97,8 +97,6 @@ async fn open_read_only(config: &Config) -> Result<Arc<dyn Store>, TransferError
 
 fn data_dir(config: &Config) -> Result<&Path, TransferError> {
     config.storage.path.as_deref().ok_or_else(|| {
-        TransferError::usage(
-            "which data directory? Name it by --data DIR, or by storage.path in the configuration; or a database by storage.url",
-        )
+        TransferError::usage("there is no data directory or database: set --data DIR, storage.path or storage.url")
     })
 }

@@ -1,4 +1,4 @@
-//! `restante user`: writes users into their file. A server that runs with the same file knows of it within a second.
+//! `restante user`: adds users to the user file. A running server with the same file notices it within a second.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -9,55 +9,55 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 
 use crate::command_line::UserTask;
 
-/// The longest line that is read as a password, in bytes.
+/// The maximum length of a password that is read, in bytes.
 const MAX_LINE_BYTES: u64 = 1024;
 
-/// Does what the command line asks for.
+/// Runs the command.
 pub fn run(config: &Config, UserTask::Add(name): &UserTask) -> ExitCode {
     match add(config, name) {
         Ok(note) => {
-            // Whoever closed the pipe has seen enough, here as below.
+            // A failed write does not matter: the reader has closed the pipe.
             let _ = writeln!(io::stderr(), "{note}");
             ExitCode::SUCCESS
         }
-        Err(problem) => {
-            let _ = writeln!(io::stderr(), "restante: {problem}");
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "restante: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
 fn add(config: &Config, name: &str) -> Result<String, String> {
-    let path = config.auth.users.as_ref().ok_or("there is no file of users: name one by --auth-users")?;
+    let path = config.auth.users.as_ref().ok_or("there is no user file: set --auth-users FILE")?;
     users::check_name(name)?;
     let is_new = users::add(path, name, &read_password()?)?;
     let path = path.display();
     Ok(if is_new {
-        format!("User {name} is in {path}.")
+        format!("Added user {name} to {path}.")
     } else {
-        format!("User {name} has another password in {path}.")
+        format!("Changed the password of user {name} in {path}.")
     })
 }
 
-/// The password: from a terminal twice and unseen, from anything else its first line.
+/// Reads the password: from a terminal twice and without echo, otherwise the first line.
 fn read_password() -> Result<String, String> {
-    let told = |error: io::Error| format!("the password cannot be read: {error}");
+    let read_error = |error: io::Error| format!("the password cannot be read: {error}");
     if !io::stdin().is_terminal() {
-        return read_line().map_err(told);
+        return read_line().map_err(read_error);
     }
-    let _unseen = EchoOff::start().map_err(told)?;
-    let first = prompt("Password: ").map_err(told)?;
-    if prompt("The same again: ").map_err(told)? != first {
+    let _echo_off = EchoOff::start().map_err(read_error)?;
+    let first = prompt("Password: ").map_err(read_error)?;
+    if prompt("Repeat the password: ").map_err(read_error)? != first {
         return Err("the passwords differ".to_owned());
     }
     if first.chars().any(char::is_control) {
-        return Err("the password has a control character".to_owned());
+        return Err("the password contains a control character".to_owned());
     }
     Ok(first)
 }
 
-fn prompt(question: &str) -> io::Result<String> {
-    write!(io::stderr(), "{question}")?;
+fn prompt(text: &str) -> io::Result<String> {
+    write!(io::stderr(), "{text}")?;
     let line = read_line();
     writeln!(io::stderr())?;
     line
@@ -69,17 +69,17 @@ fn read_line() -> io::Result<String> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// A terminal that does not show what is typed, as long as this is there. Ctrl-C is a letter meanwhile, and one that no
-/// password has: a program that is ended would leave the terminal as it is.
+/// Turns off the echo of the terminal until it is dropped. Ctrl-C is read as a character, which no password may
+/// contain: terminating the program would leave the echo off.
 struct EchoOff(Termios);
 
 impl EchoOff {
     fn start() -> io::Result<Self> {
-        let before = tcgetattr(io::stdin())?;
-        let mut now = before.clone();
-        now.local_modes -= LocalModes::ECHO | LocalModes::ISIG;
-        tcsetattr(io::stdin(), OptionalActions::Flush, &now)?;
-        Ok(Self(before))
+        let original = tcgetattr(io::stdin())?;
+        let mut without_echo = original.clone();
+        without_echo.local_modes -= LocalModes::ECHO | LocalModes::ISIG;
+        tcsetattr(io::stdin(), OptionalActions::Flush, &without_echo)?;
+        Ok(Self(original))
     }
 }
 

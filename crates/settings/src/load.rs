@@ -159,18 +159,18 @@ struct Variables {
     /// The variables with one of the prefixes, by full name.
     by_name: BTreeMap<String, OsString>,
     /// Variables with our prefix that are not settings.
-    other_variables: &'static [&'static str],
+    non_settings: &'static [&'static str],
 }
 
 impl Variables {
-    fn collect(env: impl IntoIterator<Item = (OsString, OsString)>, others: &'static [&'static str]) -> Self {
-        let mut named: BTreeMap<String, OsString> = env
+    fn collect(env: impl IntoIterator<Item = (OsString, OsString)>, non_settings: &'static [&'static str]) -> Self {
+        let mut by_name: BTreeMap<String, OsString> = env
             .into_iter()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .filter(|(name, _)| name.starts_with(PREFIX) || name.starts_with(COMPAT_PREFIX))
             .collect();
-        let config = named.remove(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-        Self { config, by_name: named, other_variables: others }
+        let config = by_name.remove(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+        Self { config, by_name, non_settings }
     }
 
     fn add_to(&self, prefix: &str, sources: &mut Sources, problems: &mut Vec<Problem>) {
@@ -215,7 +215,7 @@ impl Variables {
             .iter()
             .filter(move |(name, _)| name.starts_with(prefix) && !known(name))
             // The variables of the commands may be set in a shell that also starts a server.
-            .filter(|(name, _)| !self.other_variables.contains(&name.as_str()))
+            .filter(|(name, _)| !self.non_settings.contains(&name.as_str()))
             .filter(|(name, value)| !is_service_link(name, value))
             .map(|(name, _)| name.as_str())
     }

@@ -1,6 +1,6 @@
-//! The arguments: flags generated from the table of settings, and the commands. The commands that use a server, and their flags,
-//! come from `restante_cli`. Values of settings stay text here: they are parsed together with those of the other sources, so
-//! that all errors are reported at once.
+//! The arguments: the flags generated from the table of settings, and the commands. The commands that use a server,
+//! with their flags, are defined in `restante_cli`. Values of settings are not parsed here, but together with those of
+//! the other sources, so that all errors are reported at once.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -17,16 +17,16 @@ use super::Exit;
 use super::completions::{self, GeneratedDocs};
 use super::tasks::{ScriptRequest, ScriptTask, TokenTask, UserTask, parse_lifetime, parse_scopes};
 
-/// What the command line asks for.
+/// The parsed command line.
 pub(super) enum ParsedArguments {
-    /// Something that needs settings.
+    /// A task that needs settings.
     Configured(Task, Flags),
     Client(ClientCommand),
     Docs(GeneratedDocs),
     ConfigDocs,
 }
 
-/// What is done with settings.
+/// A task that needs settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Task {
     Serve,
@@ -39,39 +39,39 @@ pub(super) enum Task {
     User(UserTask),
 }
 
-/// Flags that Inbucket's command line takes with a single dash, as Go programs do.
+/// Flags that Inbucket accepts with a single dash, as Go programs do.
 const SINGLE_DASH: &[&str] = &["help", "logfile", "logjson", "netdebug", "pidfile", "version"];
-/// The settings that an export asks for; all others are taken from environment and file, where they count.
+/// The settings that are flags of `export`. Others can be set by the environment and the file.
 const EXPORT_SETTINGS: &[&str] = &["mailboxnaming", DATA, DATABASE];
-/// The settings that an import asks for.
+/// The settings that are flags of `import`.
 const IMPORT_SETTINGS: &[&str] = &["mailboxnaming", DATA, DATABASE, "storage.retentionperiod", "storage.mailboxmsgcap"];
-/// The settings that matter to a script that is tried.
+/// The settings that are flags of `script`.
 const SCRIPT_SETTINGS: &[&str] = &["mailboxnaming", "lua.sandbox", "lua.timeout", "lua.memorykb"];
-/// The settings that say where tokens are.
+/// The settings that are flags of `token`.
 const TOKEN_SETTINGS: &[&str] = &[DATA, "auth.tokens"];
-/// The setting that says where users are.
+/// The settings that are flags of `user`.
 const USER_SETTINGS: &[&str] = &["auth.users"];
-/// The setting that names the data directory.
+/// The key of the data directory.
 const DATA: &str = "storage.path";
-/// The setting that names the database.
+/// The key of the database URL.
 const DATABASE: &str = "storage.url";
 
-/// The formats of an export, each with its name and its help text.
+/// The formats of `export`, with name and help text.
 const EXPORT_FORMATS: &[(ExportFormat, &str, &str)] = &[
-    (ExportFormat::Maildir, "maildir", "OUT/MAILBOX/{cur,new,tmp}: bytes, times and read marks"),
-    (ExportFormat::Eml, "eml", "OUT/MAILBOX/ID.eml: bytes and times"),
-    (ExportFormat::Mbox, "mbox", "OUT/MAILBOX.mbox, or one file when OUT ends in .mbox or is -"),
+    (ExportFormat::Maildir, "maildir", "OUT/MAILBOX/{cur,new,tmp}: source, times and read marks"),
+    (ExportFormat::Eml, "eml", "OUT/MAILBOX/ID.eml: source and times"),
+    (ExportFormat::Mbox, "mbox", "OUT/MAILBOX.mbox, or one file if OUT ends in .mbox or is -"),
 ];
-/// The formats of an import.
+/// The formats of `import`, with name and help text.
 const IMPORT_FORMATS: &[(ImportFormat, &str, &str)] = &[
-    (ImportFormat::Auto, "auto", "Maildirs, .eml, .mbox and .raw files, wherever they are below PATH"),
+    (ImportFormat::Auto, "auto", "Maildirs and .eml, .mbox and .raw files, anywhere below PATH"),
     (ImportFormat::Maildir, "maildir", "Maildirs only"),
     (ImportFormat::Eml, "eml", "Every file is one message"),
     (ImportFormat::Mbox, "mbox", "Every file is an mbox"),
-    (ImportFormat::Inbucket, "inbucket", "The folder of an Inbucket file store"),
+    (ImportFormat::Inbucket, "inbucket", "The directory of an Inbucket file store"),
 ];
 
-/// Reads the command line, program name first. Help, version and mistakes come back as the text to end with.
+/// Parses the command line, including the program name. Help, version and errors are returned as `Err`.
 pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedArguments, Exit> {
     let args: Vec<OsString> = args.into_iter().map(with_two_dashes).collect();
     let args = restante_cli::with_two_dashes(args);
@@ -85,18 +85,18 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedAr
     let Some((name, matches)) = matches.subcommand() else {
         return Ok(ParsedArguments::Configured(Task::Serve, flags));
     };
-    if let Some(errand) = ClientCommand::parse(name, matches) {
-        return Ok(ParsedArguments::Client(errand));
+    if let Some(command) = ClientCommand::parse(name, matches) {
+        return Ok(ParsedArguments::Client(command));
     }
-    if let Some(manual) = completions::parse(name, matches) {
-        return Ok(ParsedArguments::Docs(manual));
+    if let Some(docs) = completions::parse(name, matches) {
+        return Ok(ParsedArguments::Docs(docs));
     }
     add_flags(&mut flags, matches);
-    let below = matches.subcommand();
-    if let Some((_, matches)) = below {
+    let subcommand = matches.subcommand();
+    if let Some((_, matches)) = subcommand {
         add_flags(&mut flags, matches);
     }
-    let task = match (name, below) {
+    let task = match (name, subcommand) {
         ("health", _) => Task::Health,
         ("export", _) => Task::Export(parse_export(matches)),
         ("import", _) => Task::Import(parse_import(matches)),
@@ -111,7 +111,7 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedAr
 
 /// Adds the flags that were given at one level of the command line. Later values override earlier ones.
 fn add_flags(flags: &mut Flags, matches: &ArgMatches) {
-    // A subcommand defines only the flags that concern it.
+    // A subcommand defines only its own flags.
     if let Ok(Some(path)) = matches.try_get_one::<PathBuf>("config") {
         flags.config = Some(path.clone());
     }
@@ -163,28 +163,30 @@ fn name_arg(matches: &ArgMatches) -> String {
     matches.get_one::<String>("name").cloned().unwrap_or_default()
 }
 
-/// All of it: help, completions, man pages and the reference page are made from this.
+/// Returns the definition of the command line. Help, completions, man pages and the reference page are generated from
+/// it.
 pub(crate) fn command() -> Command {
     let check = Command::new("check")
-        .about("Checks the configuration and prints the effective settings with their origin")
+        .about("Checks the configuration and prints the effective settings with their sources")
         .args(flags());
     let health = Command::new("health")
-        .about("Asks the server that runs with this configuration whether it is well")
+        .about("Checks the health of the running server with this configuration")
         .args_override_self(true)
         .args(flags());
     let docs = Command::new("docs").about("Prints the reference page of all settings in Markdown");
     let config = Command::new("config")
-        .about("Works on the configuration without starting the server")
+        .about("Checks or documents the configuration without starting the server")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(check)
         .subcommand(docs);
     Command::new("restante")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("A mail server that keeps instead of sends")
+        .about("A mail server for development and tests that stores mail instead of sending it")
         .after_help(
-            "Every setting is also a variable, RESTANTE_SMTP_ADDR for --smtp-addr (INBUCKET_SMTP_ADDR works too), and \
-             a line of the configuration file. Flags win over variables, variables over the file.",
+            "Every setting can also be given as an environment variable, such as RESTANTE_SMTP_ADDR for --smtp-addr \
+             (INBUCKET_SMTP_ADDR works too), or in the configuration file. Flags override variables, and variables \
+             override the file.",
         )
         .args_override_self(true)
         .args(flags())
@@ -201,10 +203,10 @@ pub(crate) fn command() -> Command {
 
 fn export_command() -> Command {
     Command::new("export")
-        .about("Writes the mail of a data directory or a database to Maildirs, .eml files or mbox files")
+        .about("Exports the messages of a data directory or a database to Maildirs, .eml files or mbox files")
         .long_about(
-            "Writes the mail of a data directory or a database to Maildirs, .eml files or mbox files. The server may be \
-             running meanwhile. Nothing that exists is overwritten.",
+            "Exports the messages of a data directory or a database to Maildirs, .eml files or mbox files. The server \
+             may be running. Existing files are not overwritten.",
         )
         .args_override_self(true)
         .arg(
@@ -212,31 +214,34 @@ fn export_command() -> Command {
                 .long("format")
                 .value_name("FORMAT")
                 .value_parser(parser_for_names(EXPORT_FORMATS))
-                .help("The form to write [default: mbox when OUT ends in .mbox or is -, otherwise maildir]"),
+                .help("The output format [default: mbox if OUT ends in .mbox or is -, otherwise maildir]"),
         )
         .arg(
             Arg::new("mailbox")
                 .long("mailbox")
                 .value_name("NAME")
                 .action(ArgAction::Append)
-                .help("Only this mailbox, given by name or address; may be repeated"),
+                .help("Only this mailbox, as a name or an address; may be repeated"),
         )
         .arg(
             Arg::new("out")
                 .value_name("OUT")
                 .required(true)
                 .value_parser(value_parser!(PathBuf))
-                .help("The folder to make, an .mbox file to make, or - for standard output"),
+                .help("The directory or .mbox file to create, or - for standard output"),
         )
         .args(selected_flags(EXPORT_SETTINGS))
 }
 
 fn import_command() -> Command {
     Command::new("import")
-        .about("Takes mail from Maildirs, .eml and mbox files or an Inbucket store into a data directory or a database")
+        .about(
+            "Imports messages from Maildirs, .eml and mbox files or an Inbucket store into a data directory or a \
+         database",
+        )
         .long_about(
-            "Takes mail from Maildirs, .eml and mbox files or an Inbucket file store into a data directory, which is \
-             made when it does not exist, or a database. No server may be running on the directory meanwhile.",
+            "Imports messages from Maildirs, .eml and mbox files or an Inbucket file store into a data directory or a \
+             database. The directory is created if it does not exist. No server may be running on the directory.",
         )
         .args_override_self(true)
         .arg(
@@ -245,19 +250,17 @@ fn import_command() -> Command {
                 .value_name("FORMAT")
                 .value_parser(parser_for_names(IMPORT_FORMATS))
                 .default_value("auto")
-                .help("The form to expect"),
+                .help("The input format"),
         )
-        .arg(
-            Arg::new("mailbox")
-                .long("mailbox")
-                .value_name("NAME")
-                .help("The mailbox for everything, given by name or address; without it, names and contents tell"),
-        )
+        .arg(Arg::new("mailbox").long("mailbox").value_name("NAME").help(
+            "The mailbox for all messages, as a name or an address; by default it is derived from file names \
+                 and contents",
+        ))
         .arg(
             Arg::new("received-now")
                 .long("received-now")
                 .action(ArgAction::SetTrue)
-                .help("Counts everything as received now, so that retention begins anew"),
+                .help("Treats all messages as received now, so that their retention starts again"),
         )
         .arg(
             Arg::new("paths")
@@ -265,7 +268,7 @@ fn import_command() -> Command {
                 .required(true)
                 .num_args(1..)
                 .value_parser(value_parser!(PathBuf))
-                .help("A folder or a file with mail, or - for standard input"),
+                .help("A directory or a file with messages, or - for standard input"),
         )
         .args(selected_flags(IMPORT_SETTINGS))
 }
@@ -273,23 +276,18 @@ fn import_command() -> Command {
 fn script_command() -> Command {
     let file = || Arg::new("file").value_name("FILE").required(true).value_parser(value_parser!(PathBuf));
     let check = Command::new("check")
-        .about("Loads a script as the server would, and lists its handlers")
+        .about("Loads a script like the server, and lists its handlers")
         .args_override_self(true)
         .arg(file().help("The script"))
         .args(selected_flags(SCRIPT_SETTINGS));
     let test = Command::new("test")
-        .about("Runs the test_ functions of a script against made-up sessions and messages")
+        .about("Runs the test_ functions of a script with simulated sessions and messages")
         .args_override_self(true)
-        .arg(file().help("The script, with its tests in it"))
-        .arg(
-            Arg::new("names")
-                .value_name("NAME")
-                .num_args(0..)
-                .help("Only these tests, by the names of their functions"),
-        )
+        .arg(file().help("The script, including its tests"))
+        .arg(Arg::new("names").value_name("NAME").num_args(0..).help("Only the tests with these function names"))
         .args(selected_flags(SCRIPT_SETTINGS));
     Command::new("script")
-        .about("Tries a Lua script without starting the server")
+        .about("Checks or tests a Lua script without starting the server")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(check)
@@ -298,44 +296,44 @@ fn script_command() -> Command {
 
 fn token_command() -> Command {
     let create = Command::new("create")
-        .about("Makes a token and prints it, this once")
+        .about("Creates a token and prints it once")
         .args_override_self(true)
-        .arg(Arg::new("name").value_name("NAME").required(true).help("What it is for"))
+        .arg(Arg::new("name").value_name("NAME").required(true).help("The name of the token"))
         .arg(
             Arg::new("scope")
                 .long("scope")
                 .value_name("SCOPE,...")
                 .value_parser(parse_scopes)
                 .default_value("read")
-                .help("What it allows: read, write, admin"),
+                .help("The scopes that it grants: read, write, admin"),
         )
         .arg(
             Arg::new("mailbox")
                 .long("mailbox")
                 .value_name("PATTERN")
                 .action(ArgAction::Append)
-                .help("Only in mailboxes whose names match; * and ? are wildcards; may be repeated"),
+                .help("Only mailboxes whose names match; * and ? are wildcards; may be repeated"),
         )
         .arg(
             Arg::new("expires")
                 .long("expires")
                 .value_name("TIME")
                 .value_parser(parse_lifetime)
-                .help("How long it is good for: 30d, 12h [default: for ever]"),
+                .help("The lifetime, such as 30d or 12h [default: unlimited]"),
         )
         .args(selected_flags(TOKEN_SETTINGS));
     let list = Command::new("list")
-        .about("Lists the tokens that there are, without what is secret of them")
+        .about("Lists the tokens, without their secrets")
         .args_override_self(true)
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
         .args(selected_flags(TOKEN_SETTINGS));
     let revoke = Command::new("revoke")
-        .about("Revokes a token: a server that runs refuses it within a second")
+        .about("Revokes a token; a running server refuses it within a second")
         .args_override_self(true)
-        .arg(Arg::new("name").value_name("ID|NAME").required(true).help("The token, by its id or its name"))
+        .arg(Arg::new("name").value_name("ID|NAME").required(true).help("The id or the name of the token"))
         .args(selected_flags(TOKEN_SETTINGS));
     Command::new("token")
-        .about("Makes, lists and revokes the tokens that programs show")
+        .about("Creates, lists and revokes tokens for programs")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(create)
@@ -345,15 +343,15 @@ fn token_command() -> Command {
 
 fn user_command() -> Command {
     let add = Command::new("add")
-        .about("Writes a user with a password into the file of users, or another password for one")
+        .about("Adds a user to the user file, or changes the password of a user")
         .long_about(
-            "Writes a user with a password into the file of users, or another password for one. The password is asked for or, \
-             where that is no terminal, read from standard input. The file is made if it is not there.",
+            "Adds a user to the user file, or changes the password of a user. The password is read from the terminal \
+             without echo, or from standard input if that is not a terminal. The file is created if it does not exist.",
         )
         .args_override_self(true)
-        .arg(Arg::new("name").value_name("NAME").required(true).help("The user's name"))
+        .arg(Arg::new("name").value_name("NAME").required(true).help("The user name"))
         .args(selected_flags(USER_SETTINGS));
-    Command::new("user").about("Writes users").subcommand_required(true).arg_required_else_help(true).subcommand(add)
+    Command::new("user").about("Manages users").subcommand_required(true).arg_required_else_help(true).subcommand(add)
 }
 
 /// Returns a parser that accepts the names in a table.
@@ -372,7 +370,7 @@ fn flags() -> impl Iterator<Item = Arg> {
     std::iter::once(config_flag()).chain(SETTINGS.iter().map(flag))
 }
 
-/// The flags of a command that few settings matter for. There the data directory goes by its short name.
+/// Returns the flags for some of the settings. The data directory has its short name here.
 fn selected_flags(keys: &[&str]) -> impl Iterator<Item = Arg> {
     let settings = SETTINGS.iter().filter(move |setting| keys.contains(&setting.key));
     let flags = settings.map(|setting| match (setting.key, setting.alias) {
@@ -405,7 +403,7 @@ fn flag(setting: &'static Setting) -> Arg {
         .help(short_help(setting))
         .long_help(long_help(setting));
     if setting.value == Value::Bool {
-        // The bare flag turns it on; `=false` is needed because many of them are on by default.
+        // The flag alone means true; `=false` is needed because many settings are true by default.
         arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
     }
     if let Some(alias) = setting.alias {
@@ -430,7 +428,7 @@ fn long_help(setting: &Setting) -> String {
     format!("{}{note}\nDefault {}. Variable RESTANTE_{}.", setting.help, setting.default_text(), setting.variable())
 }
 
-/// A hint for `--smtp-defaultaccept false`, where the parser sees a flag that is complete and a word too many.
+/// Returns a hint for `--smtp-defaultaccept false`, which the parser takes for a complete flag and a superfluous word.
 fn equals_sign_hint(args: &[OsString]) -> Option<String> {
     args.windows(2).find_map(|pair| {
         let (flag, value) = (pair[0].to_str()?, pair[1].to_str()?);
@@ -440,7 +438,7 @@ fn equals_sign_hint(args: &[OsString]) -> Option<String> {
     })
 }
 
-/// Turns `-logjson` into `--logjson`, so that a command line written for Inbucket works unchanged.
+/// Converts `-logjson` to `--logjson`, so that command lines written for Inbucket work unchanged.
 fn with_two_dashes(arg: OsString) -> OsString {
     let known = arg
         .to_str()

@@ -1,4 +1,4 @@
-//! What the command line asks about itself, as values: completions, man pages, the reference page.
+//! The commands that print generated texts: completions, man pages and reference pages.
 
 use std::path::PathBuf;
 
@@ -6,23 +6,23 @@ use clap::builder::EnumValueParser;
 use clap::{Arg, ArgMatches, Command, value_parser};
 pub use clap_complete::Shell;
 
-/// What can be told about the command line.
+/// A generated text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GeneratedDocs {
-    /// `restante completions`: what a shell needs to complete a command line.
+    /// `restante completions`: the completions for a shell.
     Completions(Shell),
     /// `restante man`: the man page of a command, or of the program.
     ManPage(Vec<String>),
-    /// `restante man --out`: all man pages, into a folder.
+    /// `restante man --out`: all man pages, written to a directory.
     AllManPages(PathBuf),
     /// `restante docs`: the reference page of all commands.
     Reference,
-    /// `restante docs openapi`: the description of the HTTP API.
+    /// `restante docs openapi`: the OpenAPI description of the HTTP API.
     Openapi,
 }
 
 pub(super) fn commands() -> impl Iterator<Item = Command> {
-    let completions = Command::new("completions").about("Prints what a shell needs to complete command lines").arg(
+    let completions = Command::new("completions").about("Prints the completions for a shell").arg(
         Arg::new("shell")
             .value_name("SHELL")
             .required(true)
@@ -30,7 +30,7 @@ pub(super) fn commands() -> impl Iterator<Item = Command> {
             .help("The shell"),
     );
     let man = Command::new("man")
-        .about("Prints the man page of a command, or writes all of them into a folder")
+        .about("Prints the man page of a command, or writes all man pages to a directory")
         .arg(Arg::new("command").value_name("COMMAND").num_args(0..).help("A command, such as send or config check"))
         .arg(
             Arg::new("out")
@@ -38,9 +38,9 @@ pub(super) fn commands() -> impl Iterator<Item = Command> {
                 .value_name("DIR")
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with("command")
-                .help("Writes all pages into this folder, which must exist"),
+                .help("Writes all pages to this directory, which must exist"),
         );
-    let openapi = Command::new("openapi").about("Prints the description of the HTTP API in OpenAPI 3.1");
+    let openapi = Command::new("openapi").about("Prints the OpenAPI 3.1 description of the HTTP API");
     let docs = Command::new("docs")
         .about("Prints the reference page of all commands in Markdown")
         .hide(true)
@@ -48,12 +48,12 @@ pub(super) fn commands() -> impl Iterator<Item = Command> {
     [completions, man, docs].into_iter()
 }
 
-/// What one of these commands was given; none when it is another one.
+/// Parses the arguments of these commands. Returns `None` for any other command.
 pub(super) fn parse(name: &str, matches: &ArgMatches) -> Option<GeneratedDocs> {
     match name {
         "completions" => matches.get_one("shell").copied().map(GeneratedDocs::Completions),
         "man" => Some(match matches.get_one::<PathBuf>("out") {
-            Some(folder) => GeneratedDocs::AllManPages(folder.clone()),
+            Some(directory) => GeneratedDocs::AllManPages(directory.clone()),
             None => {
                 GeneratedDocs::ManPage(matches.get_many::<String>("command").into_iter().flatten().cloned().collect())
             }

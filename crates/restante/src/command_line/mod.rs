@@ -1,4 +1,4 @@
-//! The command line of the program: from the arguments to the task to carry out.
+//! The command line of the program.
 //!
 //! [`parse`] takes the arguments, the environment and a file reader as values and returns a [`Command`].
 
@@ -20,44 +20,44 @@ pub(crate) use arguments::command;
 pub use completions::{GeneratedDocs, Shell};
 pub use tasks::{ScriptRequest, ScriptTask, TokenTask, UserTask};
 
-/// What the command line asks the process to do.
+/// What the process has to do.
 #[derive(Debug)]
 pub enum Command {
-    /// Run the server with this configuration.
+    /// Run the server.
     Serve(Box<Loaded>),
-    /// Ask the server that runs with this configuration whether it is well.
+    /// Check the health of the running server with this configuration.
     Health(Box<Loaded>),
-    /// Write mail of the data directory to files.
+    /// Export messages to files.
     Export(Box<Loaded>, ExportRequest),
-    /// Take mail from files into the data directory.
+    /// Import messages from files.
     Import(Box<Loaded>, ImportRequest),
-    /// Try a script without serving.
+    /// Check or test a script.
     Script(Box<Loaded>, ScriptRequest),
-    /// Ask something of a server, or send it a mail.
+    /// Run a command that uses a server.
     Client(ClientCommand),
-    /// Tell what is known about the command line.
+    /// Print a generated text.
     Docs(GeneratedDocs),
-    /// Make, list or revoke tokens.
+    /// Create, list or revoke tokens.
     Token(Box<Loaded>, TokenTask),
-    /// Write users.
+    /// Add users or change passwords.
     User(Box<Loaded>, UserTask),
-    /// Print a text and end: help, version, `config check`, `config docs`, or what is wrong with the configuration.
+    /// Print a text and exit: help, version, `config check`, `config docs`, or errors of the configuration.
     Exit(Exit),
 }
 
-/// A text to print, and the exit code to end with.
+/// A text to print, and an exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
-    /// What to print, complete with its last line end.
+    /// The text, with its final line end.
     pub text: String,
-    /// 0, or 2 for a command line or configuration that cannot be used.
+    /// 0, or 2 for an invalid command line or configuration.
     pub code: u8,
 }
 
 impl Exit {
-    /// Prints the text, on standard error when the code says failure, and gives the code to end `main` with.
+    /// Prints the text, to standard error if the code is not 0, and returns the exit code.
     pub fn print(&self) -> ExitCode {
-        // Whoever closed the pipe early has seen enough: a failed write changes nothing about the outcome.
+        // A failed write does not matter: the reader has closed the pipe.
         let _ = if self.code == 0 {
             io::stdout().write_all(self.text.as_bytes())
         } else {
@@ -67,7 +67,7 @@ impl Exit {
     }
 }
 
-/// Reads the command line (program name first), the environment and the configuration file they may name.
+/// Parses the command line (with the program name), the environment, and the configuration file that they name.
 pub fn parse(
     args: impl IntoIterator<Item = OsString>,
     env: impl IntoIterator<Item = (OsString, OsString)>,
@@ -75,8 +75,8 @@ pub fn parse(
 ) -> Command {
     let (task, flags) = match arguments::parse(args) {
         Ok(ParsedArguments::Configured(task, flags)) => (task, flags),
-        Ok(ParsedArguments::Client(errand)) => return Command::Client(errand),
-        Ok(ParsedArguments::Docs(manual)) => return Command::Docs(manual),
+        Ok(ParsedArguments::Client(command)) => return Command::Client(command),
+        Ok(ParsedArguments::Docs(docs)) => return Command::Docs(docs),
         Ok(ParsedArguments::ConfigDocs) => {
             return Command::Exit(Exit { text: restante_settings::render_docs(), code: 0 });
         }

@@ -6,64 +6,66 @@ use std::time::Duration;
 use restante_auth::{Scope, Scopes};
 use restante_settings::parse_duration;
 
-/// The longest time that a token can be made for: some more than anybody plans ahead.
+/// The maximum lifetime of a token.
 const MAX_TOKEN_LIFETIME: Duration = Duration::from_hours(24 * 36_500);
 
 /// `restante token`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenTask {
-    /// Make one, and tell it.
+    /// Create a token and print it.
     Create {
-        /// What it is for.
+        /// The name of the token.
         name: String,
-        /// What it allows.
+        /// The scopes that it grants.
         scopes: Scopes,
-        /// The mailboxes that it is about, as patterns; none means all of them.
+        /// The mailboxes that it grants, as patterns; empty means all.
         mailboxes: Vec<String>,
-        /// After how long it ends, if it does.
+        /// The lifetime, if it is limited.
         expires: Option<Duration>,
     },
-    /// Tell which ones there are.
+    /// List the tokens.
     List {
-        /// As JSON.
+        /// True to print JSON.
         json: bool,
     },
-    /// Revoke the one that has this id or name.
+    /// Revoke the token with this id or name.
     Revoke(String),
 }
 
 /// `restante user`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserTask {
-    /// Add one of this name, or give it another password.
+    /// Add a user, or change the password of an existing one.
     Add(String),
 }
 
 /// `restante script`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptRequest {
-    /// The script.
+    /// The path of the script.
     pub file: PathBuf,
     /// What to do with it.
     pub task: ScriptTask,
 }
 
-/// What can be done with a script without serving.
+/// What to do with a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptTask {
     /// Load it and list its handlers.
     Check,
-    /// Run its tests: those of these names, or all when there are none.
+    /// Run the tests of these names, or all tests if there are none.
     Test(Vec<String>),
 }
 
-/// Parses scopes, separated by commas.
+/// Parses scopes separated by commas.
 pub(super) fn parse_scopes(text: &str) -> Result<Scopes, String> {
     let scopes = text.split(',').map(|scope| scope.trim().parse::<Scope>());
-    scopes.collect::<Result<_, _>>().map_err(|allowed| format!("must be {allowed}, or several of them with commas"))
+    scopes
+        .collect::<Result<_, _>>()
+        .map_err(|allowed| format!("must be {allowed}, or several of them separated by commas"))
 }
 
-/// Parses a length of time, which may be so many days.
+/// Parses a duration, which may be a number of days.
 pub(super) fn parse_lifetime(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
     let time = match days {
@@ -71,7 +73,7 @@ pub(super) fn parse_lifetime(text: &str) -> Result<Duration, String> {
         None => parse_duration(text).ok(),
     };
     time.filter(|time| !time.is_zero() && *time <= MAX_TOKEN_LIFETIME)
-        .ok_or_else(|| "must be a length of time such as 30d, 12h or 1h30m, at most 36500d".to_owned())
+        .ok_or_else(|| "must be a duration such as 30d, 12h or 1h30m, at most 36500d".to_owned())
 }
 
 #[cfg(test)]
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lifetimes() {
+    fn parses_lifetimes() {
         for (text, hours) in [("30d", 720), ("1d", 24), ("12h", 12), ("1h30m0s", 1)] {
             assert_eq!(parse_lifetime(text).map(|time| time.as_secs() / 3600), Ok(hours), "{text}");
         }
@@ -89,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_with_commas() {
+    fn parses_scopes_separated_by_commas() {
         assert_eq!(parse_scopes("read, write"), Ok([Scope::Read, Scope::Write].into_iter().collect()));
         for text in ["", "all", "read,", "Read"] {
             assert!(parse_scopes(text).is_err(), "{text}");

@@ -1,5 +1,5 @@
-//! Listeners that are bound but not served yet, each with who will serve its connections. Protocols differ in what they
-//! make of a connection, not in how they get it.
+//! Listeners that are bound but not yet served, with the function that serves their connections. It is the same for all
+//! protocols.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -16,17 +16,17 @@ pub(super) struct BoundListener {
     serve: ServeFn,
 }
 
-/// Serves one connection to its end.
+/// Serves one connection until it ends.
 type ServeFn = Arc<dyn Fn(Stream, Option<IpAddr>, Result<Admission, TooMany>, Shutdown) -> ServeFuture + Send + Sync>;
 type ServeFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl BoundListener {
-    /// Listens on all of the addresses, and tells of every one where that is not possible.
+    /// Binds all addresses, and adds a problem for each one that fails.
     pub(super) fn bind_all<F, S>(
         name: &'static str,
         addrs: &[ListenAddr],
-        gate: &Arc<AdmissionControl>,
-        tally: &Arc<ConnectionCounters>,
+        admission: &Arc<AdmissionControl>,
+        counters: &Arc<ConnectionCounters>,
         serve: F,
         problems: &mut Vec<String>,
     ) -> Vec<Self>
@@ -36,29 +36,29 @@ impl BoundListener {
     {
         let serve: ServeFn =
             Arc::new(move |stream, ip, admission, shutdown| Box::pin(serve(stream, ip, admission, shutdown)));
-        let mut all = Vec::new();
+        let mut bound = Vec::new();
         for addr in addrs {
             match restante_net::bind(addr) {
-                Ok(listeners) => all.extend(listeners.into_iter().map(|listener| {
-                    let (gate, tally, serve) = (gate.clone(), tally.clone(), serve.clone());
-                    Self { name, listener, admission: gate, counters: tally, serve }
+                Ok(listeners) => bound.extend(listeners.into_iter().map(|listener| {
+                    let (admission, counters, serve) = (admission.clone(), counters.clone(), serve.clone());
+                    Self { name, listener, admission, counters, serve }
                 })),
                 Err(error) => problems.push(format!("{name} cannot listen on {addr}: {error}")),
             }
         }
-        all
+        bound
     }
 
-    /// The port of the first TCP listener of this name.
-    pub(super) fn port(all: &[Self], name: &str) -> Option<u16> {
-        all.iter().filter(|bound| bound.name == name).find_map(|bound| bound.listener.port())
+    /// Returns the port of the first TCP listener of this name.
+    pub(super) fn port(listeners: &[Self], name: &str) -> Option<u16> {
+        listeners.iter().filter(|listener| listener.name == name).find_map(|listener| listener.listener.port())
     }
 
-    /// Accepts connections from now on, until the end begins.
+    /// Accepts connections until the shutdown begins.
     pub(super) fn start(self, shutdown: Shutdown) {
-        let Self { name, listener, admission: gate, counters: tally, serve } = self;
+        let Self { name, listener, admission, counters, serve } = self;
         tracing::info!("{name} listening on {listener}");
         let serve = move |stream, ip, admission, shutdown| serve(stream, ip, admission, shutdown);
-        tokio::spawn(restante_net::accept(listener, gate, tally, shutdown, serve));
+        tokio::spawn(restante_net::accept(listener, admission, counters, shutdown, serve));
     }
 }

@@ -1,4 +1,4 @@
-//! The making of the POP3 servers: from the configuration to bound listeners.
+//! Builds the POP3 servers from the configuration, and binds their listeners.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,26 +13,31 @@ use restante_settings::Config;
 
 use super::{BoundListener, Components};
 
-/// What all the messages that are being sent may take together. One message always goes, however large it is.
+/// The memory budget for all messages that are being sent, in bytes. A single message is always allowed, however large
+/// it is.
 const MAX_SENDING_BYTES: usize = 64 * 1024 * 1024;
-/// What the lists of messages in all open mailboxes may take together: 16 million messages.
+/// The memory budget for the lists of messages of all open mailboxes, in bytes: 16 million messages.
 const MAX_MAILDROP_BYTES: usize = 256 * 1024 * 1024;
 
 /// The name of the listeners at `pop3.addr`.
 pub(super) const PLAIN: &str = "POP3";
-/// The name of those that always have TLS from the first byte.
+/// The name of the listeners with TLS from the first byte.
 pub(super) const WITH_TLS: &str = "POP3 with TLS";
 
-/// Binds every listener: plain ones with STLS, and those with TLS from the first byte.
-pub(super) fn bind(parts: &Components<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec<String>) -> Vec<BoundListener> {
-    let Config { pop3, log, .. } = parts.config;
-    let gate = Arc::new(AdmissionControl {
+/// Binds all listeners: plain ones with STLS, and those with TLS from the first byte.
+pub(super) fn bind(
+    components: &Components<'_>,
+    tls: Option<&Arc<Tls>>,
+    problems: &mut Vec<String>,
+) -> Vec<BoundListener> {
+    let Config { pop3, log, .. } = components.config;
+    let admission = Arc::new(AdmissionControl {
         limits: ConnectionLimits::new(pop3.max_connections, pop3.max_connections_per_ip),
         proxies: pop3.proxies.clone(),
         exempt: Vec::new(),
-        readiness: parts.readiness.clone(),
+        readiness: components.readiness.clone(),
     });
-    let login = Arc::new(Login::new(pop3.mailbox_passwords.clone(), parts.auth.clone()));
+    let login = Arc::new(Login::new(pop3.mailbox_passwords.clone(), components.auth.clone()));
     let sessions = Arc::new(AtomicU64::new(0));
     let store_errors = Arc::new(StoreErrorLog::default());
     let (maildrops, messages) = (Budget::new(MAX_MAILDROP_BYTES), Budget::new(MAX_SENDING_BYTES));
@@ -44,10 +49,10 @@ pub(super) fn bind(parts: &Components<'_>, tls: Option<&Arc<Tls>>, problems: &mu
         };
         let host = ListenerContext {
             protocol: Protocol::Pop3,
-            mailroom: parts.mailroom.clone(),
+            mailroom: components.mailroom.clone(),
             tls: tls.cloned(),
             implicit_tls,
-            metrics: parts.metrics.clone(),
+            metrics: components.metrics.clone(),
             idle_timeout: pop3.timeout,
             netdebug: log.netdebug,
             session_count: sessions.clone(),
@@ -62,18 +67,18 @@ pub(super) fn bind(parts: &Components<'_>, tls: Option<&Arc<Tls>>, problems: &mu
         })
     };
     let kinds = [(PLAIN, &pop3.addr, pop3.tls.force), (WITH_TLS, &pop3.tls_addr, true)];
-    let mut all = Vec::new();
+    let mut listeners = Vec::new();
     for (name, addrs, implicit_tls) in kinds {
         let server = server(implicit_tls);
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
-        all.extend(BoundListener::bind_all(
+        listeners.extend(BoundListener::bind_all(
             name,
             addrs,
-            &gate,
-            parts.metrics.connections(Protocol::Pop3),
+            &admission,
+            components.metrics.connections(Protocol::Pop3),
             serve,
             problems,
         ));
     }
-    all
+    listeners
 }

@@ -1,4 +1,4 @@
-//! The making of the SMTP and LMTP servers: from the configuration to bound listeners.
+//! Builds the SMTP and LMTP servers from the configuration, and binds their listeners.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -15,19 +15,23 @@ use super::{BoundListener, Components};
 
 /// The name of the listeners at `smtp.addr`.
 pub(super) const PLAIN: &str = "SMTP";
-/// The name of those that always have TLS from the first byte.
+/// The name of the listeners with TLS from the first byte.
 pub(super) const WITH_TLS: &str = "SMTP with TLS";
 
-/// Binds every listener that takes mail in: plain ones with STARTTLS, those with TLS from the first byte, and LMTP.
-pub(super) fn bind(parts: &Components<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec<String>) -> Vec<BoundListener> {
-    let Config { smtp, lmtp, log, .. } = parts.config;
-    let gate = Arc::new(AdmissionControl {
+/// Binds all listeners for messages: plain ones with STARTTLS, those with TLS from the first byte, and LMTP.
+pub(super) fn bind(
+    components: &Components<'_>,
+    tls: Option<&Arc<Tls>>,
+    problems: &mut Vec<String>,
+) -> Vec<BoundListener> {
+    let Config { smtp, lmtp, log, .. } = components.config;
+    let admission = Arc::new(AdmissionControl {
         limits: ConnectionLimits::new(smtp.max_connections, smtp.max_connections_per_ip),
         proxies: smtp.proxies.clone(),
         exempt: Vec::new(),
-        readiness: parts.readiness.clone(),
+        readiness: components.readiness.clone(),
     });
-    let login = Arc::new(Login::new(smtp.credentials.clone(), parts.auth.clone()));
+    let login = Arc::new(Login::new(smtp.credentials.clone(), components.auth.clone()));
     let sessions = Arc::new(AtomicU64::new(0));
     let store_errors = Arc::new(StoreErrorLog::default());
     let budget = Budget::new(smtp.max_inflight_bytes);
@@ -35,7 +39,7 @@ pub(super) fn bind(parts: &Components<'_>, tls: Option<&Arc<Tls>>, problems: &mu
         let settings = Settings {
             domain: smtp.domain.clone(),
             dialect,
-            max_message_bytes: parts.config.effective_max_message_bytes(),
+            max_message_bytes: components.config.effective_max_message_bytes(),
             max_recipients: smtp.max_recipients,
             max_bad_commands: smtp.max_bad_commands as usize,
             starttls: tls.is_some() && !implicit_tls,
@@ -45,10 +49,10 @@ pub(super) fn bind(parts: &Components<'_>, tls: Option<&Arc<Tls>>, problems: &mu
         };
         let host = ListenerContext {
             protocol,
-            mailroom: parts.mailroom.clone(),
+            mailroom: components.mailroom.clone(),
             tls: tls.cloned(),
             implicit_tls,
-            metrics: parts.metrics.clone(),
+            metrics: components.metrics.clone(),
             idle_timeout: smtp.timeout,
             netdebug: log.netdebug,
             session_count: sessions.clone(),
@@ -66,11 +70,18 @@ pub(super) fn bind(parts: &Components<'_>, tls: Option<&Arc<Tls>>, problems: &mu
         (WITH_TLS, &smtp.tls_addr, Dialect::Smtp, Protocol::Smtp, true),
         ("LMTP", &lmtp.addr, Dialect::Lmtp, Protocol::Lmtp, false),
     ];
-    let mut all = Vec::new();
+    let mut listeners = Vec::new();
     for (name, addrs, dialect, protocol, implicit_tls) in kinds {
         let server = server(dialect, protocol, implicit_tls);
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
-        all.extend(BoundListener::bind_all(name, addrs, &gate, parts.metrics.connections(protocol), serve, problems));
+        listeners.extend(BoundListener::bind_all(
+            name,
+            addrs,
+            &admission,
+            components.metrics.connections(protocol),
+            serve,
+            problems,
+        ));
     }
-    all
+    listeners
 }

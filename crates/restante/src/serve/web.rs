@@ -1,4 +1,4 @@
-//! The making of the HTTP server: from the configuration to bound listeners.
+//! Builds the HTTP server from the configuration, and binds its listeners.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,42 +9,43 @@ use restante_net::{AcceptedStream, Admission, AdmissionControl, ConnectionLimits
 
 use super::{BoundListener, Components, pop3, smtp};
 
-/// The name of the listeners that speak HTTP as it is.
+/// The name of the HTTP listeners.
 const PLAIN: &str = "HTTP";
-/// The name of those that speak HTTPS.
+/// The name of the HTTPS listeners.
 const WITH_TLS: &str = "HTTPS";
 
-/// Binds every listener for HTTP and HTTPS, which tells where the others listen.
+/// Binds all listeners for HTTP and HTTPS. The server reports the ports of the mail listeners.
 pub(super) fn bind(
-    parts: &Components<'_>,
+    components: &Components<'_>,
     mail: &[BoundListener],
     tls: Option<&Arc<Tls>>,
     problems: &mut Vec<String>,
 ) -> Vec<BoundListener> {
-    let web = &parts.config.web;
-    let gate = Arc::new(AdmissionControl {
+    let web = &components.config.web;
+    let admission = Arc::new(AdmissionControl {
         limits: ConnectionLimits::new(web.max_connections, web.max_connections_per_ip),
         proxies: web.proxies.clone(),
         exempt: web.trusted_proxies.clone(),
-        readiness: parts.readiness.clone(),
+        readiness: components.readiness.clone(),
     });
-    let router = restante_http::router(parts.mailroom.clone(), settings(parts, &gate), info(parts, mail));
-    let tally = parts.metrics.connections(Protocol::Http);
-    let mut all = Vec::new();
+    let router =
+        restante_http::router(components.mailroom.clone(), settings(components, &admission), info(components, mail));
+    let counters = components.metrics.connections(Protocol::Http);
+    let mut listeners = Vec::new();
     for (addrs, implicit_tls) in [(&web.addr, web.tls.force), (&web.tls_addr, true)] {
         let router = router.clone();
-        let secure =
-            tls.filter(|_| implicit_tls).cloned().map(|tls| HttpsListener { tls, metrics: parts.metrics.clone() });
-        let name = if secure.is_some() { WITH_TLS } else { PLAIN };
+        let https =
+            tls.filter(|_| implicit_tls).cloned().map(|tls| HttpsListener { tls, metrics: components.metrics.clone() });
+        let name = if https.is_some() { WITH_TLS } else { PLAIN };
         let serve = move |stream, ip, admission, shutdown| {
-            serve(stream, ip, admission, secure.clone(), router.clone(), shutdown)
+            serve(stream, ip, admission, https.clone(), router.clone(), shutdown)
         };
-        all.extend(BoundListener::bind_all(name, addrs, &gate, tally, serve, problems));
+        listeners.extend(BoundListener::bind_all(name, addrs, &admission, counters, serve, problems));
     }
-    all
+    listeners
 }
 
-/// What a listener for HTTPS has more.
+/// What HTTPS needs in addition to HTTP.
 #[derive(Clone)]
 struct HttpsListener {
     tls: Arc<Tls>,
@@ -52,8 +53,8 @@ struct HttpsListener {
 }
 
 impl HttpsListener {
-    /// Does the handshake. A client that speaks plain HTTP is told so; there is nobody to talk to then, or when the server
-    /// ends: nothing was said yet that could be finished.
+    /// Performs the handshake. Returns `None` if it fails, or if the server is shutting down: no request has begun yet.
+    /// A client that speaks plain HTTP gets an error response.
     async fn handshake(&self, stream: Stream, ip: Option<IpAddr>, mut shutdown: Shutdown) -> Option<Stream> {
         let opening = tokio::select! {
             biased;
@@ -78,8 +79,8 @@ impl HttpsListener {
     }
 }
 
-fn settings(parts: &Components<'_>, gate: &AdmissionControl) -> restante_http::Settings {
-    let web = &parts.config.web;
+fn settings(components: &Components<'_>, admission: &AdmissionControl) -> restante_http::Settings {
+    let web = &components.config.web;
     restante_http::Settings {
         base_path: web.base_path.clone(),
         public_url: web.public_url.clone(),
@@ -88,53 +89,53 @@ fn settings(parts: &Components<'_>, gate: &AdmissionControl) -> restante_http::S
         trusted_proxies: web.trusted_proxies.clone(),
         cache_bytes: web.cache_bytes,
         max_monitors: web.max_monitors,
-        mailbox_cap: parts.config.storage.mailbox_msg_cap,
-        max_message_bytes: parts.config.effective_max_message_bytes(),
-        clients: gate.limits.clients().clone(),
-        readiness: gate.readiness.clone(),
-        metrics: parts.metrics.clone(),
-        extensions: parts.extensions.for_http(),
-        auth: Some(parts.auth.clone()).filter(|locks| locks.is_enabled()),
+        mailbox_cap: components.config.storage.mailbox_msg_cap,
+        max_message_bytes: components.config.effective_max_message_bytes(),
+        clients: admission.limits.clients().clone(),
+        readiness: admission.readiness.clone(),
+        metrics: components.metrics.clone(),
+        extensions: components.extensions.for_http(),
+        auth: Some(components.auth.clone()).filter(|auth| auth.is_enabled()),
     }
 }
 
-fn info(parts: &Components<'_>, mail: &[BoundListener]) -> restante_http::ServerInfo {
+fn info(components: &Components<'_>, mail: &[BoundListener]) -> restante_http::ServerInfo {
     restante_http::ServerInfo {
-        about: about(parts, mail),
-        status: restante_http::Status::from_config(parts.config),
-        greeting_file: parts.config.web.greeting_file.clone(),
+        about: about(components, mail),
+        status: restante_http::Status::from_config(components.config),
+        greeting_file: components.config.web.greeting_file.clone(),
     }
 }
 
-fn about(parts: &Components<'_>, mail: &[BoundListener]) -> restante_http::About {
-    let announced = |plain, with_tls, tls: &restante_settings::Tls| {
+fn about(components: &Components<'_>, mail: &[BoundListener]) -> restante_http::About {
+    let reported_port = |plain, with_tls, tls: &restante_settings::Tls| {
         let port = |name, implicit_tls| {
             BoundListener::port(mail, name).map(|number| restante_http::Port { number, implicit_tls })
         };
         port(plain, tls.force).or_else(|| port(with_tls, true))
     };
-    let smtp = announced(smtp::PLAIN, smtp::WITH_TLS, &parts.config.smtp.tls);
-    let pop3 = announced(pop3::PLAIN, pop3::WITH_TLS, &parts.config.pop3.tls);
-    restante_http::About::new(parts.config, smtp, pop3, parts.metrics.started())
+    let smtp = reported_port(smtp::PLAIN, smtp::WITH_TLS, &components.config.smtp.tls);
+    let pop3 = reported_port(pop3::PLAIN, pop3::WITH_TLS, &components.config.pop3.tls);
+    restante_http::About::new(components.config, smtp, pop3, components.metrics.started())
 }
 
 async fn serve(
     stream: Stream,
     ip: Option<IpAddr>,
     admission: Result<Admission, TooMany>,
-    secure: Option<HttpsListener>,
+    https: Option<HttpsListener>,
     router: Router,
     shutdown: Shutdown,
 ) {
     let admission = match admission {
         Ok(admission) => admission,
-        // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
-        Err(_) if secure.is_some() => return,
+        // A handshake is too expensive for a refused connection, and without one there is no way to send a response.
+        Err(_) if https.is_some() => return,
         Err(too_many) => return restante_http::refuse_connection(stream, too_many).await,
     };
-    let stream = match secure {
-        // A connection without TLS shall not take the memory that a handshake needs.
-        Some(secure) => match Box::pin(secure.handshake(stream, ip, shutdown.clone())).await {
+    let stream = match https {
+        // Boxed, so that a connection without TLS does not use the memory for a handshake.
+        Some(https) => match Box::pin(https.handshake(stream, ip, shutdown.clone())).await {
             Some(stream) => stream,
             None => return,
         },
