@@ -96,16 +96,16 @@ pub struct Headline {
 impl Headline {
     /// Creates a headline. Line feeds are replaced by spaces; no header field can contain one.
     pub fn new<'a>(from: &str, to: impl IntoIterator<Item = &'a str>, subject: &str) -> Self {
-        let place = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
+        let offset = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
         let mut text = one_line(from).into_owned();
-        let from = place(&text);
+        let from_end = offset(&text);
         text.push_str(&one_line(subject));
-        let subject = place(&text);
+        let subject_end = offset(&text);
         for recipient in to {
             text.push_str(&one_line(recipient));
             text.push('\n');
         }
-        Self { text: text.into(), from_end: from, subject_end: subject }
+        Self { text: text.into(), from_end, subject_end }
     }
 
     /// Returns the sender.
@@ -134,7 +134,7 @@ impl Headline {
     }
 
     fn slice(&self, start: u32, end: u32) -> &str {
-        let at = |place: u32| (place as usize).min(self.text.len());
+        let at = |offset: u32| (offset as usize).min(self.text.len());
         &self.text[at(start)..at(end)]
     }
 }

@@ -128,11 +128,11 @@ fn parse_quoted(value: &[u8]) -> (Vec<u8>, &[u8]) {
 /// contain unquoted spaces.
 fn parse_bare<'a>(value: &'a [u8], name: &str) -> (Vec<u8>, &'a [u8]) {
     let end = memchr::memchr(b';', value).unwrap_or(value.len());
-    let whole = value[..end].trim_ascii_end();
+    let text = value[..end].trim_ascii_end();
     let content = if ["name", "filename", "file"].iter().any(|file| name.starts_with(file)) {
-        whole
+        text
     } else {
-        whole.split(u8::is_ascii_whitespace).next().unwrap_or_default()
+        text.split(u8::is_ascii_whitespace).next().unwrap_or_default()
     };
     (content.to_vec(), &value[end..])
 }

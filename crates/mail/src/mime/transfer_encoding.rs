@@ -61,10 +61,10 @@ impl TransferEncoding {
 /// Decodes a base64 body. A body that is not entirely base64 is decoded line by line, unless it is only damaged.
 fn decode_base64_body(encoded: &[u8], expected: ExpectedContent) -> DecodedContent<Vec<u8>> {
     let Base64Scan { decoded, broken, foreign_chars: foreign, is_clean: clean } = scan_base64(encoded);
-    let whole = |content| DecodedContent { content, broken, foreign_lines: 0 };
+    let decoded_at_once = |content| DecodedContent { content, broken, foreign_lines: 0 };
     if !clean && expected == ExpectedContent::Binary && foreign == 0 && !decoded.is_empty() {
         // Spaces inside of lines are harmless.
-        return whole(decoded);
+        return decoded_at_once(decoded);
     }
     if !clean {
         let by_line = mixed_base64::decode(encoded, expected);
@@ -73,7 +73,7 @@ fn decode_base64_body(encoded: &[u8], expected: ExpectedContent) -> DecodedConte
             && decoded.len() >= MIN_DAMAGED_BYTES
             && foreign <= decoded.len() / BYTES_PER_FOREIGN
             && is_plain_utf8(&decoded);
-        return if is_damaged { whole(decoded) } else { by_line };
+        return if is_damaged { decoded_at_once(decoded) } else { by_line };
     }
     // A short word can also be valid base64: `Test`.
     let text = encoded.trim_ascii();
