@@ -153,7 +153,7 @@ impl RefusalLog {
         let Self { listener, bad_header, .. } = self;
         let proxy = proxy.map(display);
         let reason = match header {
-            ProxyHeaderOutcome::Malformed => "not a PROXY header",
+            ProxyHeaderOutcome::Malformed => "malformed",
             ProxyHeaderOutcome::TimedOut => "timed out",
             // Health checks connect and close without sending anything.
             ProxyHeaderOutcome::Valid | ProxyHeaderOutcome::Disconnected => {
