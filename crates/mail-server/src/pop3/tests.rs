@@ -33,14 +33,14 @@ fn mailroom() -> Arc<Mailroom> {
     Arc::new(Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default()))
 }
 
-async fn deliver(mailroom: &Mailroom, to: &str, mail: Bytes) {
+async fn deliver(mailroom: &Mailroom, to: &str, body: Bytes) {
     let address = Address::parse(to, Alphabet::Ascii).unwrap();
     let envelope = Envelope {
         peer: Peer { ip: None, helo: "client.test".into() },
         from: None,
         recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
     };
-    mailroom.deliver(&envelope, mail).await.unwrap();
+    mailroom.deliver(&envelope, body).await.unwrap();
 }
 
 /// Accounts without users and tokens.
