@@ -288,15 +288,15 @@ async fn gap_in_the_feed_notifies_everything() {
 /// All nodes change the store concurrently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn all_nodes_publish_the_same_order() {
-    const MAILS: usize = 200;
+    const MESSAGES: usize = 200;
     let mut test_nodes = nodes::<3>(0).await;
     let mut tasks = Vec::new();
     for (number, test_node) in test_nodes.iter().enumerate() {
         let mailroom = test_node.mailroom.clone();
         tasks.push(tokio::spawn(async move {
-            for mail in 0..MAILS {
-                let message = deliver(&mailroom, "ann", &format!("{number}.{mail}")).await;
-                if mail % 2 == 0 {
+            for index in 0..MESSAGES {
+                let message = deliver(&mailroom, "ann", &format!("{number}.{index}")).await;
+                if index % 2 == 0 {
                     assert!(mailroom.remove(&message.mailbox, message.id).await.unwrap());
                 }
             }
@@ -307,7 +307,7 @@ async fn all_nodes_publish_the_same_order() {
     }
     let mut received = Vec::new();
     for test_node in &mut test_nodes {
-        received.push(test_node.next_events(3 * (MAILS + MAILS / 2)).await);
+        received.push(test_node.next_events(3 * (MESSAGES + MESSAGES / 2)).await);
         assert!(test_node.events.try_next().unwrap().is_none());
         assert_eq!(Some(&test_node.store_observer.take_records()), received.last());
     }
