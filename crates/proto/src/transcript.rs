@@ -290,9 +290,9 @@ mod tests {
         let line = |text: &str, refusal| (text.to_owned(), refusal);
         let (unknown, no) = (line("500 what?", true), line("550 no", true));
         let others = ["BOGUS", "250 fine", "***", "(10 octets of mail)"].map(|text| line(text, false));
-        let [bogus, fine, secret, mail] = others;
+        let [bogus, fine, secret, octets] = others;
         assert_eq!(recorded(TranscriptScope::Refusals), [unknown.clone(), no.clone()]);
-        assert_eq!(recorded(TranscriptScope::Everything), [bogus, unknown, fine, secret, mail, no]);
+        assert_eq!(recorded(TranscriptScope::Everything), [bogus, unknown, fine, secret, octets, no]);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(super) struct OutgoingMessage {
     /// The number of octets sent, and the number to send.
     sent: usize,
     length: usize,
-    stuffing: DotStuffer,
+    stuffer: DotStuffer,
 }
 
 impl Listing {
@@ -71,7 +71,7 @@ impl OutgoingMessage {
             Extent::Whole => source.len(),
             Extent::Top(lines) => top::length(&source, lines),
         };
-        Self { source, sent: 0, length, stuffing: DotStuffer::new() }
+        Self { source, sent: 0, length, stuffer: DotStuffer::new() }
     }
 
     /// Returns the size of the message, which is in memory until all of it is sent.
@@ -81,7 +81,7 @@ impl OutgoingMessage {
 
     /// Appends text until the output has about this length. Also returns the number of message octets that it took.
     pub(super) fn fill(&mut self, out: &mut Vec<u8>, length: usize) -> (usize, Progress) {
-        let before = self.sent;
+        let sent_before = self.sent;
         while self.sent < self.length && out.len() < length {
             let trace = self.source.trace.len();
             let part = match self.sent.checked_sub(trace) {
@@ -89,14 +89,14 @@ impl OutgoingMessage {
                 Some(offset) => &self.source.body[offset..],
             };
             let block = &part[..part.len().min(self.length - self.sent).min(BLOCK_BYTES)];
-            self.stuffing.push(block, out);
+            self.stuffer.push(block, out);
             self.sent += block.len();
         }
-        let octets = self.sent - before;
+        let octets = self.sent - sent_before;
         if self.sent < self.length {
             return (octets, Progress::Partial);
         }
-        out.extend_from_slice(self.stuffing.missing_line_end());
+        out.extend_from_slice(self.stuffer.missing_line_end());
         (octets, Progress::Complete)
     }
 }

@@ -80,7 +80,7 @@ impl Session {
     /// Returns the size of the message that is in memory because it is being sent.
     pub fn sending_bytes(&self) -> usize {
         match &self.state {
-            State::Sending(_, MultilineReply::Message(mail)) => mail.held_bytes(),
+            State::Sending(_, MultilineReply::Message(message)) => message.held_bytes(),
             _ => 0,
         }
     }

@@ -88,7 +88,7 @@ impl Session {
     fn advance_multiline(&mut self, maildrop: Maildrop, mut multiline: MultilineReply) -> Option<Action> {
         let progress = match &mut multiline {
             MultilineReply::Listing(listing) => self.reply_with(|out, _| listing.fill(&maildrop, out, MAX_REPLY_BYTES)),
-            MultilineReply::Message(mail) => self.reply_message_text(|out| mail.fill(out, MAX_REPLY_BYTES)),
+            MultilineReply::Message(message) => self.reply_message_text(|out| message.fill(out, MAX_REPLY_BYTES)),
         };
         self.state = match progress {
             Progress::Partial => State::Sending(maildrop, multiline),

@@ -311,7 +311,7 @@ mod tests {
         ];
         for (arguments, expected) in table {
             let sender = MailCommand::parse(arguments.as_bytes(), true)
-                .map(|mail| mail.from.as_ref().map(Address::to_string).unwrap_or_default());
+                .map(|parsed| parsed.from.as_ref().map(Address::to_string).unwrap_or_default());
             assert_eq!(sender.as_deref(), expected.as_ref().map(|text| *text), "{arguments:?}");
         }
         assert_eq!(

@@ -157,11 +157,11 @@ fn driver_can_end_the_session() {
         (Session::shut_down, "-ERR [SYS/TEMP] mx.test is shutting down\r\n"),
         (Session::refuse_busy, "-ERR [SYS/TEMP] mx.test has too many connections, try again later\r\n"),
     ];
-    for (end, last_reply) in ends {
+    for (end_session, last_reply) in ends {
         let mut session = logged_in();
         session.step(b"DELE 1\r\n");
         session.replies().clear();
-        end(&mut session);
+        end_session(&mut session);
         // Nothing is deleted, and no command is executed any more.
         assert_eq!(session.step(b"QUIT\r\n"), (6, Action::Close));
         assert_eq!(text(&mut session), last_reply);

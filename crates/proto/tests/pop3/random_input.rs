@@ -109,7 +109,7 @@ fn run_session(settings: Settings, stored: &[Vec<u8>], input: &[u8], cuts: &[usi
         driver.deliver(message_text);
     }
     driver.session.start_recording(TranscriptScope::Everything);
-    let mut cuts: Vec<usize> = cuts.iter().map(|range| range % (input.len() + 1)).chain([0, input.len()]).collect();
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).chain([0, input.len()]).collect();
     cuts.sort_unstable();
     for range in cuts.windows(2) {
         // The driver checks that the unread rest and the replies are limited and that every byte is consumed once.
@@ -164,19 +164,19 @@ proptest! {
         cuts in prop::collection::vec(any::<usize>(), 0..10),
     ) {
         let input = fragments.concat();
-        let expected_outcome = run_session(settings.clone(), &stored, &input, &[]);
-        for message in read_messages(&expected_outcome.replies) {
+        let outcome = run_session(settings.clone(), &stored, &input, &[]);
+        for message in read_messages(&outcome.replies) {
             let text = message.strip_prefix(TRACE.as_bytes());
             let text = text.ok_or_else(|| TestCaseError::fail(format!("{message:?}")))?;
             let without_end = text.strip_suffix(b"\r\n").unwrap_or(text);
             let is_part_of = |message_text: &Vec<u8>| message_text.starts_with(text) || message_text.starts_with(without_end);
             prop_assert!(stored.iter().any(is_part_of), "{:?}", message);
         }
-        let has_quit = expected_outcome.replies.ends_with(b"+OK Bye\r\n");
-        prop_assert!(expected_outcome.messages_left == stored.len() || has_quit);
-        prop_assert!(expected_outcome.transcript.iter().all(|(_, line)| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
-        prop_assert!(expected_outcome.transcript.iter().all(|(_, line)| !line.contains(PLAIN_BASE64)));
-        prop_assert_eq!(expected_outcome, run_session(settings, &stored, &input, &cuts));
+        let has_quit = outcome.replies.ends_with(b"+OK Bye\r\n");
+        prop_assert!(outcome.messages_left == stored.len() || has_quit);
+        prop_assert!(outcome.transcript.iter().all(|(_, line)| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
+        prop_assert!(outcome.transcript.iter().all(|(_, line)| !line.contains(PLAIN_BASE64)));
+        prop_assert_eq!(outcome, run_session(settings, &stored, &input, &cuts));
     }
 
     #[test]
@@ -187,9 +187,9 @@ proptest! {
         }
         driver.feed(b"USER james\r\nPASS x\r\n");
         (1..=stored.len()).for_each(|number| driver.feed(format!("RETR {number}\r\n").as_bytes()));
-        let read_messages = read_messages(&driver.replies());
-        prop_assert_eq!(read_messages.len(), stored.len());
-        for (message, (_, source)) in read_messages.iter().zip(&driver.messages) {
+        let messages = read_messages(&driver.replies());
+        prop_assert_eq!(messages.len(), stored.len());
+        for (message, (_, source)) in messages.iter().zip(&driver.messages) {
             let source = source.to_bytes();
             let added = if source.ends_with(b"\r\n") { &b""[..] } else { &b"\r\n"[..] };
             prop_assert_eq!(message, &[&source, added].concat());

@@ -78,14 +78,13 @@ fn too_many_bad_commands_end_the_session() {
 
 #[test]
 fn bare_line_ends_do_not_end_a_message() {
-    for end_session in ["\n.\n", "\n.\r\n", "\r\n.\n", "\r.\r", "\r.\r\n", "\r\n.\r", "\r\n.\0\r\n", "\r\0\n.\r\n"] {
+    for variant in ["\n.\n", "\n.\r\n", "\r\n.\n", "\r.\r", "\r.\r\n", "\r\n.\r", "\r\n.\0\r\n", "\r\0\n.\r\n"] {
         let mut driver = in_data(default_settings());
-        driver
-            .feed(format!("one{end_session}MAIL FROM:<evil@x.test>\r\nRCPT TO:<victim@y.test>\r\nDATA\r\n").as_bytes());
-        assert_eq!(driver.replies(), "", "{end_session:?} ended the message");
+        driver.feed(format!("one{variant}MAIL FROM:<evil@x.test>\r\nRCPT TO:<victim@y.test>\r\nDATA\r\n").as_bytes());
+        assert_eq!(driver.replies(), "", "{variant:?} ended the message");
         driver.feed(b"two\r\n.\r\n");
-        assert_eq!(driver.replies(), "250 2.0.0 Mail accepted\r\n", "{end_session:?}");
-        assert_eq!(driver.delivered.len(), 1, "{end_session:?}");
+        assert_eq!(driver.replies(), "250 2.0.0 Mail accepted\r\n", "{variant:?}");
+        assert_eq!(driver.delivered.len(), 1, "{variant:?}");
     }
 }
 

@@ -86,7 +86,7 @@ fn run_session(settings: Settings, input: &[u8], cuts: &[usize]) -> Outcome {
     let policy = Policy { reject_domains: vec!["spam.test".to_owned()], ..Policy::default() };
     let mut driver = Driver::new(settings, policy);
     driver.session.start_recording(TranscriptScope::Everything);
-    let mut cuts: Vec<usize> = cuts.iter().map(|range| range % (input.len() + 1)).chain([0, input.len()]).collect();
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).chain([0, input.len()]).collect();
     cuts.sort_unstable();
     for range in cuts.windows(2) {
         // The driver checks that the unread rest is limited and that every byte is consumed once.
@@ -124,15 +124,15 @@ proptest! {
         cuts in prop::collection::vec(any::<usize>(), 0..10),
     ) {
         let input = fragments.concat();
-        let expected_outcome = run_session(settings.clone(), &input, &[]);
-        for line in expected_outcome.0.split_terminator("\r\n") {
+        let outcome = run_session(settings.clone(), &input, &[]);
+        for line in outcome.0.split_terminator("\r\n") {
             let code = line.get(..4).unwrap_or_default();
             prop_assert!(code[..3].bytes().all(|byte| byte.is_ascii_digit()) && line.len() <= 510, "{:?}", line);
         }
-        let expected: Vec<_> = expected_outcome.0.split_terminator("\r\n").filter_map(expected_reason).collect();
-        prop_assert_eq!(&expected_outcome.4, &expected);
-        prop_assert!(expected_outcome.2.iter().all(|(_, line)| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
-        prop_assert_eq!(expected_outcome, run_session(settings, &input, &cuts));
+        let expected: Vec<_> = outcome.0.split_terminator("\r\n").filter_map(expected_reason).collect();
+        prop_assert_eq!(&outcome.4, &expected);
+        prop_assert!(outcome.2.iter().all(|(_, line)| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
+        prop_assert_eq!(outcome, run_session(settings, &input, &cuts));
     }
 
     #[test]
