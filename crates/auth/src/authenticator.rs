@@ -647,7 +647,7 @@ mod tests {
     fn invalid_user_file_is_an_error() {
         let dir = TestDir::new();
         fs::write(dir.path().join("users"), "ann:one\n").unwrap();
-        let problem = Authenticator::open(Fixture::settings(dir.path())).err().unwrap();
-        assert!(problem.contains("users: line 1: the hash must begin with"), "{problem}");
+        let message = Authenticator::open(Fixture::settings(dir.path())).err().unwrap();
+        assert!(message.contains("users: line 1: the hash must begin with"), "{message}");
     }
 }

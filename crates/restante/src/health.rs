@@ -362,11 +362,11 @@ mod tests {
             (":0", None),
         ];
         for (addr, expected) in cases {
-            let addr = ProbeAddr::from_listen_addr(&addr.parse().expect("an address")).map(|addr| match addr {
+            let probe_addr = ProbeAddr::from_listen_addr(&addr.parse().expect("an address")).map(|addr| match addr {
                 ProbeAddr::Tcp(addrs) => format!("{addrs:?}"),
                 ProbeAddr::Unix(path) => path.display().to_string(),
             });
-            assert_eq!(addr.as_deref(), expected, "{addr}");
+            assert_eq!(probe_addr.as_deref(), expected, "{addr}");
         }
         let reason = check(&config(&[ListenAddr::Any(0)], &[]), TIMEOUT).expect_err("the port is unknown");
         assert!(reason.contains("port 0"), "{reason}");
@@ -382,6 +382,6 @@ mod tests {
             let _ = stream.write_all(b"220 mx.test ready\r\n");
         });
         let response = check(&config(&[], &[ListenAddr::Unix(path.clone())]), TIMEOUT);
-        assert_eq!(response, Ok(format!("SMTP on unix:{} greets", path.display())));
+        assert_eq!(response, Ok(format!("SMTP on unix:{} sends its greeting", path.display())));
     }
 }

@@ -61,7 +61,7 @@ impl fmt::Display for SearchError {
         match self {
             Self::Timeout => f.write_str("the search took too long"),
             Self::Busy => f.write_str("too many searches are running"),
-            Self::Unavailable(why) => write!(f, "the search index cannot be used: {why}"),
+            Self::Unavailable(reason) => write!(f, "the search index cannot be used: {reason}"),
             Self::Store(error) => error.fmt(f),
         }
     }

@@ -119,9 +119,9 @@ async fn index_in_memory_is_built_at_the_first_search() {
 async fn index_follows_deletions_evictions_and_read_marks() {
     let fixture = Fixture::in_memory(Limits { messages_per_mailbox: 2, ..Limits::default() });
     assert_eq!(fixture.find_ids("alpha").await, []);
-    let gone = fixture.deliver("ann", "alpha").await;
+    let deleted = fixture.deliver("ann", "alpha").await;
     let evicted = fixture.deliver("ann", "alpha").await;
-    assert!(fixture.mailroom.remove(&gone.mailbox, gone.id).await.unwrap());
+    assert!(fixture.mailroom.remove(&deleted.mailbox, deleted.id).await.unwrap());
     assert_eq!(fixture.find_ids("alpha").await, [evicted.id]);
     let (third, last) = (fixture.deliver("ann", "alpha").await, fixture.deliver("ann", "alpha").await);
     assert_eq!(fixture.find_ids("alpha").await, [last.id, third.id]);
@@ -154,8 +154,8 @@ async fn returns_pages_with_snippets() {
     assert_eq!(find_ids, ids);
     let results = fixture.find("subject:about word3").await;
     let [hit] = results.hits.as_slice() else { panic!("{results:?}") };
-    let pieces: Vec<_> = hit.snippet.iter().map(|piece| (piece.text.as_str(), piece.is_hit)).collect();
-    assert_eq!(pieces, [("Hello, this says ", false), ("word3", true), (".", false)]);
+    let parts: Vec<_> = hit.snippet.iter().map(|part| (part.text.as_str(), part.is_hit)).collect();
+    assert_eq!(parts, [("Hello, this says ", false), ("word3", true), (".", false)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -204,15 +204,15 @@ async fn index_on_disk_is_continued_after_restart() {
 async fn index_is_compared_with_the_store_after_a_crash() {
     let dir = TestDir::new();
     let fixture = Fixture::in_directory(dir.path());
-    let (gone, marked) = (fixture.deliver("ann", "alpha").await, fixture.deliver("ann", "alpha").await);
-    assert_eq!(fixture.find_ids("alpha").await, [marked.id, gone.id]);
+    let (deleted, marked) = (fixture.deliver("ann", "alpha").await, fixture.deliver("ann", "alpha").await);
+    assert_eq!(fixture.find_ids("alpha").await, [marked.id, deleted.id]);
     fixture.search.shut_down(LONG, false);
     drop(fixture);
 
     // The index does not see these changes.
     let store = DiskStore::open(dir.path(), disk::Settings::default()).unwrap();
     let unindexed = Fixture::with_store(Arc::new(store), None);
-    assert!(unindexed.mailroom.remove(&gone.mailbox, gone.id).await.unwrap());
+    assert!(unindexed.mailroom.remove(&deleted.mailbox, deleted.id).await.unwrap());
     assert!(unindexed.mailroom.set_seen(&marked.mailbox, marked.id, true).await.unwrap());
     let new = unindexed.deliver("bob", "alpha").await;
     drop(unindexed);
@@ -228,14 +228,14 @@ async fn index_is_compared_with_the_store_after_a_crash() {
 async fn searches_correct_wrong_index_entries() {
     let dir = TestDir::new();
     let fixture = Fixture::in_directory(dir.path());
-    let (gone, marked) = (fixture.deliver("ann", "alpha").await, fixture.deliver("ann", "alpha").await);
-    assert_eq!(fixture.find_ids("alpha").await, [marked.id, gone.id]);
+    let (deleted, marked) = (fixture.deliver("ann", "alpha").await, fixture.deliver("ann", "alpha").await);
+    assert_eq!(fixture.find_ids("alpha").await, [marked.id, deleted.id]);
     fixture.shut_down();
 
     // The index does not see these changes, and it is marked as complete.
     let store = DiskStore::open(dir.path(), disk::Settings::default()).unwrap();
     let unindexed = Fixture::with_store(Arc::new(store), None);
-    assert!(unindexed.mailroom.remove(&gone.mailbox, gone.id).await.unwrap());
+    assert!(unindexed.mailroom.remove(&deleted.mailbox, deleted.id).await.unwrap());
     assert!(unindexed.mailroom.set_seen(&marked.mailbox, marked.id, true).await.unwrap());
     drop(unindexed);
 
@@ -349,14 +349,14 @@ async fn index_finds_changes_of_other_nodes_after_restart() {
     let (dir, store) = (TestDir::new(), SharedStore::new(Limits::default()));
     let there = Fixture::shared_node(store.node().await, None);
     let here = Fixture::shared_node(store.node().await, Some(dir.path()));
-    let (gone, kept) = (there.deliver("ann", "alpha").await, there.deliver("ann", "alpha").await);
-    assert_eq!(here.find_ids("alpha").await, [kept.id, gone.id]);
+    let (deleted, remaining_message) = (there.deliver("ann", "alpha").await, there.deliver("ann", "alpha").await);
+    assert_eq!(here.find_ids("alpha").await, [remaining_message.id, deleted.id]);
     here.shut_down();
-    there.mailroom.remove(&gone.mailbox, gone.id).await.unwrap();
-    there.mailroom.set_seen(&kept.mailbox, kept.id, true).await.unwrap();
+    there.mailroom.remove(&deleted.mailbox, deleted.id).await.unwrap();
+    there.mailroom.set_seen(&remaining_message.mailbox, remaining_message.id, true).await.unwrap();
     let here = Fixture::shared_node(store.node().await, Some(dir.path()));
-    assert_eq!(here.find_ids("alpha").await, [kept.id]);
-    assert_eq!(here.find_ids("alpha is:seen").await, [kept.id]);
+    assert_eq!(here.find_ids("alpha").await, [remaining_message.id]);
+    assert_eq!(here.find_ids("alpha is:seen").await, [remaining_message.id]);
     assert_eq!(here.search.counts().indexed, 1);
     here.shut_down();
 }

@@ -78,10 +78,10 @@ fn scale(number: &str, unit: u64) -> Option<u64> {
         "" => 0,
         digits => digits.parse::<u64>().ok()?.checked_mul(unit)?,
     };
-    let mut place = unit;
+    let mut digit_unit = unit;
     for digit in fraction.chars() {
-        place /= 10;
-        total = total.checked_add(u64::from(digit.to_digit(10)?) * place)?;
+        digit_unit /= 10;
+        total = total.checked_add(u64::from(digit.to_digit(10)?) * digit_unit)?;
     }
     Some(total)
 }
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn parses_durations() {
-        let good = [
+        let valid = [
             ("0", Duration::ZERO),
             ("0s", Duration::ZERO),
             ("300s", Duration::from_mins(5)),
@@ -129,10 +129,10 @@ mod tests {
             ("9ns", Duration::from_nanos(9)),
             ("1.0000000000000000000001s", Duration::from_secs(1)),
         ];
-        for (text, expected) in good {
+        for (text, expected) in valid {
             assert_eq!(parse(text), Ok(expected), "{text}");
         }
-        let bad = [
+        let invalid = [
             "",
             "1",
             "300",
@@ -150,7 +150,7 @@ mod tests {
             "99999999999h",
             "1d",
         ];
-        for text in bad {
+        for text in invalid {
             assert!(parse(text).is_err(), "{text}");
         }
     }
