@@ -1,4 +1,4 @@
-// The frame around the pages: which one is shown, the bar on top of it, and the keys that work everywhere.
+// The frame of all pages: routing, the bar at the top, and the keyboard shortcuts that work on every page.
 
 /** @import { Route } from './types.js' */
 
@@ -7,14 +7,14 @@ import * as connection from './lib/connection.js';
 import * as keys from './lib/keys.js';
 import * as paths from './lib/paths.js';
 import * as prefs from './lib/prefs.js';
-import * as session from './lib/session.js';
+import * as login from './lib/login.js';
 import * as theme from './lib/theme.js';
 import { fill, find, h, set } from './lib/dom.js';
-import { opens } from './lib/go-to.js';
+import { setUpMailboxField } from './lib/mailbox-field.js';
 import { icon } from './lib/icons.js';
 import { go, moves } from './lib/router.js';
-import { seeker } from './lib/seek.js';
-import { hush, show } from './lib/talk.js';
+import { setUpSearchField } from './lib/search-field.js';
+import { closeDialogs, openDialog } from './lib/feedback.js';
 import { title } from './lib/title.js';
 import { visible } from './lib/visible.js';
 import './components/time-ago.js';
@@ -26,162 +26,162 @@ import './pages/sessions.js';
 import './pages/status.js';
 
 /**
- * A page is an element. It is told its route before it is put into the document, and again when only the route changes.
+ * A page is an element. `route` is set before the element is added to the document, and again when only the route changes.
  * @typedef {HTMLElement & { route?: Route }} Page
  */
 
-const place = find(document, '#page', HTMLElement);
+const main = find(document, '#page', HTMLElement);
 const NARROW = matchMedia('(max-width: 46rem)');
-const seek = seeker();
+const updateSearchField = setUpSearchField();
 
-/** Makes the addresses in the frame whole: they are relative to where it was loaded, and a move goes elsewhere. */
-function anchor() {
+/** Makes the links of the frame absolute. They are relative to the first page, and navigation changes the address. */
+function makeLinksAbsolute() {
   /** @type {NodeListOf<HTMLAnchorElement | HTMLLinkElement>} */
   const links = document.querySelectorAll('.bar a, link[rel=icon]');
   for (const link of links) link.setAttribute('href', link.href);
 }
 
-/** Shows the page that the address means. */
-function arrive() {
+/** Shows the page of the current address. */
+function showPage() {
   const route = paths.route(location);
-  for (const link of document.querySelectorAll('[data-place]')) {
-    set(link, { 'aria-current': link.getAttribute('data-place') === route.page && 'page' });
+  for (const link of document.querySelectorAll('[data-page]')) {
+    set(link, { 'aria-current': link.getAttribute('data-page') === route.page && 'page' });
   }
-  seek(route);
+  updateSearchField(route);
   const name = `${route.page}-page`;
-  const shown = place.firstElementChild;
+  const shown = main.firstElementChild;
   if (shown?.localName === name && customElements.get(name)) {
     /** @type {Page} */ (shown).route = route;
     return;
   }
   const page = /** @type {Page} */ (document.createElement(name));
   page.route = route;
-  place.replaceChildren(page);
-  place.scrollTop = 0;
+  main.replaceChildren(page);
+  main.scrollTop = 0;
 }
 
-/** Goes to another page, where the focus goes to its heading: so a screen reader tells where it is. */
-function move() {
-  hush();
-  const before = place.firstElementChild;
-  arrive();
-  // It may be the same page, or one that knows better where the focus belongs.
+/** Shows the page after a navigation and focuses its heading, so that a screen reader announces the page. */
+function navigate() {
+  closeDialogs();
+  const before = main.firstElementChild;
+  showPage();
+  // The focus stays if the page is the same element, or if the page has already set the focus.
   const focused = document.activeElement;
-  if (place.firstElementChild === before || (focused !== place && place.contains(focused))) return;
-  const heading = place.querySelector('h1');
+  if (main.firstElementChild === before || (focused !== main && main.contains(focused))) return;
+  const heading = main.querySelector('h1');
   if (heading) set(heading, { tabindex: -1 });
   heading?.focus({ preventScroll: true });
-  // On a narrow screen the heading may not be shown.
-  if (document.activeElement !== heading) place.focus({ preventScroll: true });
+  // On a narrow screen the heading can be hidden.
+  if (document.activeElement !== heading) main.focus({ preventScroll: true });
 }
 
-/** What is shown at an address that means nothing. */
+/** The page for unknown addresses. */
 class MissingPage extends HTMLElement {
   connectedCallback() {
-    title('Nothing here');
-    fill(this, h('div', { class: 'empty' }, icon('envelope'), h('h1', {}, 'There is nothing here.'), h('a', { href: paths.home() }, 'Go to the start')));
+    title('Page not found');
+    fill(this, h('div', { class: 'empty' }, icon('envelope'), h('h1', {}, 'Page not found'), h('a', { href: paths.home() }, 'Go to the home page')));
   }
 }
 customElements.define('missing-page', MissingPage);
 
-function gotoForm() {
+function setUpMailboxForm() {
   const form = find(document, '.goto', HTMLFormElement);
   const input = find(form, 'input', HTMLInputElement);
-  const known = find(form, 'datalist', HTMLDataListElement);
-  const leaving = () => {
+  const suggestions = find(form, 'datalist', HTMLDataListElement);
+  const beforeOpen = () => {
     input.value = '';
     input.blur();
   };
-  opens(form, input, { leaving });
-  const word = () => (input.placeholder = NARROW.matches ? 'Mailbox…' : 'Open a mailbox…');
-  NARROW.addEventListener('change', word);
-  word();
-  const remember = () => fill(known, prefs.recent().map((name) => h('option', { value: name })));
-  window.addEventListener('restante:recent', remember);
-  remember();
+  setUpMailboxField(form, input, { beforeOpen });
+  const updatePlaceholder = () => (input.placeholder = NARROW.matches ? 'Mailbox…' : 'Open a mailbox…');
+  NARROW.addEventListener('change', updatePlaceholder);
+  updatePlaceholder();
+  const updateSuggestions = () => fill(suggestions, prefs.recent().map((name) => h('option', { value: name })));
+  window.addEventListener('restante:recent', updateSuggestions);
+  updateSuggestions();
   const focus = () => {
-    const larger = document.querySelector('#open-mailbox');
-    (larger instanceof HTMLInputElement ? larger : input).focus();
+    const homeField = document.querySelector('#open-mailbox');
+    (homeField instanceof HTMLInputElement ? homeField : input).focus();
   };
   keys.add([{ keys: ['o'], group: 'Everywhere', label: 'Open a mailbox', run: focus }]);
 }
 
-function themeButton() {
+function setUpThemeButton() {
   const button = find(document, '[data-tool=theme]', HTMLButtonElement);
-  const words = { system: 'Theme: as the system', light: 'Theme: light', dark: 'Theme: dark' };
+  const labels = { system: 'Theme: system', light: 'Theme: light', dark: 'Theme: dark' };
   const draw = () => {
     const now = theme.chosen();
     fill(button, icon(now));
-    button.title = words[now];
-    button.setAttribute('aria-label', words[now]);
+    button.title = labels[now];
+    button.setAttribute('aria-label', labels[now]);
   };
-  const dress = () => {
+  const applyTheme = () => {
     theme.apply();
     draw();
   };
   button.addEventListener('click', theme.next);
-  window.addEventListener('restante:theme', dress);
-  dress();
-  button.classList.remove('soon');
+  window.addEventListener('restante:theme', applyTheme);
+  applyTheme();
+  button.classList.remove('pending');
 }
 
-function connectionSign() {
-  const sign = find(document, '.connection', HTMLElement);
+function setUpConnectionStatus() {
+  const status = find(document, '.connection', HTMLElement);
   connection.changes.addEventListener('change', () => {
-    sign.textContent = connection.isLost() ? 'Connection lost, trying again…' : '';
-    sign.hidden = !connection.isLost();
+    status.textContent = connection.isLost() ? 'Connection lost. Reconnecting…' : '';
+    status.hidden = !connection.isLost();
   });
 }
 
-function help() {
+function showHelp() {
   const close = h('button', { class: 'button plain dialog-close', 'aria-label': 'Close', title: 'Close (Esc)' }, icon('close'));
-  const groups = [...keys.byGroup()].map(([group, shortcuts]) => h('section', {}, h('h3', {}, group), h('dl', {}, shortcuts.flatMap(explained))));
-  // It may have to be scrolled, which takes the focus where there is no wheel.
-  show('Keyboard shortcuts', close, h('div', { class: 'keys', tabindex: 0, role: 'group', 'aria-label': 'All shortcuts' }, ...groups));
+  const groups = [...keys.byGroup()].map(([group, shortcuts]) => h('section', {}, h('h3', {}, group), h('dl', {}, shortcuts.flatMap(describeShortcut))));
+  // The focus makes the list scrollable by keyboard.
+  openDialog('Keyboard shortcuts', close, h('div', { class: 'keys', tabindex: 0, role: 'group', 'aria-label': 'All shortcuts' }, ...groups));
 }
 
 /** @param {keys.Shortcut} shortcut */
-function explained({ keys: combinations, label }) {
-  const signs = combinations.flatMap((keys, index) => [index > 0 && ' or ', ...(keys === ' ' ? [keys] : keys.split(' ')).map((key) => h('kbd', {}, SIGNS[key] ?? key))]);
-  return [h('dt', {}, signs), h('dd', {}, label)];
+function describeShortcut({ keys: combinations, label }) {
+  const names = combinations.flatMap((keys, index) => [index > 0 && ' or ', ...(keys === ' ' ? [keys] : keys.split(' ')).map((key) => h('kbd', {}, KEY_NAMES[key] ?? key))]);
+  return [h('dt', {}, names), h('dd', {}, label)];
 }
 
 /** @type {Record<string, string>} */
-const SIGNS = { ArrowDown: '↓', ArrowUp: '↑', Delete: 'Del', Escape: 'Esc', ' ': 'Space' };
+const KEY_NAMES = { ArrowDown: '↓', ArrowUp: '↑', Delete: 'Del', Escape: 'Esc', ' ': 'Space' };
 
-/** Shows in the bar what depends on the server. */
-async function serverParts() {
+/** Updates the parts of the bar that depend on the server. */
+async function updateServerParts() {
   const server = await api.about().catch(() => null);
-  const link = find(document, '[data-place=monitor]', HTMLElement);
-  // A server that cannot be asked now may still have one.
+  const link = find(document, '[data-page=monitor]', HTMLElement);
+  // The link stays if the request fails: the monitor may be available.
   const isHidden = server?.['monitor-visible'] === false;
   link.hidden = isHidden;
-  // Whose mail there is would be seen by searching all of it, too.
-  document.documentElement.toggleAttribute('data-discreet', isHidden);
-  for (const part of document.querySelectorAll('.soon')) part.classList.remove('soon');
+  // If the monitor is disabled, a search over all mailboxes is hidden too: it would show the same data.
+  document.documentElement.toggleAttribute('data-monitor-hidden', isHidden);
+  for (const part of document.querySelectorAll('.pending')) part.classList.remove('pending');
   if (!server) return;
   const account = find(document, '.account', HTMLElement);
   account.hidden = !server.locked;
   find(account, '.account-name', HTMLElement).textContent = visible(server.user ?? '');
 }
 
-anchor();
+makeLinksAbsolute();
 const helpButton = find(document, '[data-tool=help]', HTMLButtonElement);
-helpButton.addEventListener('click', help);
-helpButton.classList.remove('soon');
+helpButton.addEventListener('click', showHelp);
+helpButton.classList.remove('pending');
 keys.add([
-  { keys: ['?'], group: 'Everywhere', label: 'This help', run: help },
-  { keys: ['g h'], group: 'Everywhere', label: 'Go to the start', run: () => go(paths.home()) },
-  { keys: ['g m'], group: 'Everywhere', label: 'Go to the monitor', run: () => go(paths.monitor()) },
-  { keys: ['g s'], group: 'Everywhere', label: 'Go to the status', run: () => go(paths.status()) },
+  { keys: ['?'], group: 'Everywhere', label: 'Show this help', run: showHelp },
+  { keys: ['g h'], group: 'Everywhere', label: 'Go to the home page', run: () => go(paths.home()) },
+  { keys: ['g m'], group: 'Everywhere', label: 'Go to the monitor page', run: () => go(paths.monitor()) },
+  { keys: ['g s'], group: 'Everywhere', label: 'Go to the status page', run: () => go(paths.status()) },
   { keys: ['g t'], group: 'Everywhere', label: 'Go to the SMTP sessions', run: () => go(paths.sessions()) },
 ]);
-gotoForm();
-themeButton();
-connectionSign();
-find(document, '.account button', HTMLButtonElement).addEventListener('click', session.end);
-serverParts();
-// It may be another server after that.
-connection.changes.addEventListener('change', () => connection.isLost() || serverParts());
-moves.addEventListener('move', move);
-arrive();
+setUpMailboxForm();
+setUpThemeButton();
+setUpConnectionStatus();
+find(document, '.account button', HTMLButtonElement).addEventListener('click', login.logOut);
+updateServerParts();
+// After a reconnect the server may have another configuration.
+connection.changes.addEventListener('change', () => connection.isLost() || updateServerParts());
+moves.addEventListener('move', navigate);
+showPage();

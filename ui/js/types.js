@@ -1,7 +1,7 @@
-// The shapes of what the server says, for the type checker and for readers; there is nothing here to run.
+// The types of the server's JSON responses, for the type checker. This module contains no code.
 
 /**
- * A message in a listing, as the REST API tells it.
+ * A message in a listing of the REST API.
  * @typedef {object} Summary
  * @property {string} mailbox
  * @property {string} id
@@ -17,13 +17,13 @@
 /**
  * @typedef {object} MessageParts
  * @property {string} text
- * @property {boolean} html Whether there is HTML to preview.
- * @property {string[]} remote The hosts that the HTML would load something from.
+ * @property {boolean} html True if the message has HTML.
+ * @property {string[]} remote The hosts from which the HTML loads remote content.
  * @property {Header[]} headers
  * @property {Attachment[]} attachments
  * @property {Part[]} parts
  * @property {Defect[]} defects
- * @property {Code | null} [code] The likeliest one-time code, if one was found; asked for apart.
+ * @property {Code | null} [code] The most likely one-time code, or null; loaded by a separate request.
  * @typedef {Summary & MessageParts} Message
  */
 
@@ -56,7 +56,7 @@
 /** @typedef {{ name: string, detail: string, severe: boolean }} Defect */
 
 /**
- * What may be a one-time code, and the words around it.
+ * A possible one-time code and the words around it.
  * @typedef {object} Code
  * @property {string} code
  * @property {number} score From 0 to 1.
@@ -75,20 +75,20 @@
  */
 
 /**
- * A message that was looked for, and some of its text around what was found.
+ * A search result: a message and an excerpt of its text.
  * @typedef {Summary & { snippet: { text: string, hit: boolean }[] }} Hit
  * @typedef {object} Found
- * @property {Hit[]} messages The newest first.
- * @property {string | null} next Where to go on.
- * @property {boolean} complete Whether the index knows all that was stored before the question.
+ * @property {Hit[]} messages Newest first.
+ * @property {string | null} next The cursor of the next page, or null.
+ * @property {boolean} complete True if the index contains all messages that were stored before the request.
  */
 
 /**
- * A session of SMTP or LMTP.
+ * An SMTP or LMTP session.
  * @typedef {object} Session
  * @property {string} id
  * @property {'smtp' | 'lmtp'} protocol
- * @property {string | null} client Its address.
+ * @property {string | null} client The IP address of the client.
  * @property {string | null} helo
  * @property {{ version: string, cipher: string } | null} tls
  * @property {string | null} user
@@ -97,11 +97,11 @@
  * @property {number | null} ended-millis
  * @property {string | null} ending
  * @property {Transaction[]} transactions
- * @property {number} refused How many replies were refusals.
+ * @property {number} refused The number of replies that were refusals.
  */
 
 /**
- * One mail of a session.
+ * One mail transaction of a session.
  * @typedef {object} Transaction
  * @property {string} from
  * @property {string[]} to
@@ -112,13 +112,13 @@
  */
 
 /**
- * @typedef {{ 'after-millis': number, from: 'client' | 'server', text: string }} Said A line of a session.
- * @typedef {{ session: Session, lines: Said[] }} Transcript
+ * @typedef {{ 'after-millis': number, from: 'client' | 'server', text: string }} TranscriptLine A line of a session.
+ * @typedef {{ session: Session, lines: TranscriptLine[] }} Transcript
  * @typedef {{ sessions: Session[], next: string | null }} SessionPage
  */
 
 /**
- * A mailbox that holds something.
+ * A mailbox that contains messages.
  * @typedef {object} Mailbox
  * @property {string} name
  * @property {number} messages
@@ -138,16 +138,16 @@
  * @property {boolean} monitor-visible
  * @property {{ port: number | null, domain: string, tls: Tls, 'auth-required': boolean, 'max-message-bytes': number, 'max-recipients': number }} smtp
  * @property {{ port: number | null, tls: Tls }} pop3
- * @property {string | null} script The name of its file.
- * @property {number} webhooks How many there are.
- * @property {string | null} user Who is logged in, where one has to be.
- * @property {boolean} locked Whether one has to be.
+ * @property {string | null} script The file name of the script, or null.
+ * @property {number} webhooks The number of webhooks.
+ * @property {string | null} user The user name of the login, or null.
+ * @property {boolean} locked True if a login is required.
  */
 
 /** @typedef {'off' | 'starttls' | 'implicit'} Tls */
 
 /**
- * The configuration as `/serve/status` tells it.
+ * The configuration, as returned by `/serve/status`.
  * @typedef {object} Status
  * @property {string} version
  * @property {string} build-date
@@ -158,19 +158,19 @@
  */
 
 /**
- * The counters of `/debug/vars`. A `Hist` holds what the number beside it was in the last hour, minute by minute, separated
- * by commas, oldest first: 61 of them at most, none in the first minute. Counters begin at zero when the server starts.
+ * The counters of `/debug/vars`. A `Hist` contains the values of the number next to it in the last hour, one per minute, separated
+ * by commas, oldest first: at most 61 values, none in the first minute. Counters start at zero when the server starts.
  * @typedef {object} Vars
  * @property {{ ConnectsTotal: number, ConnectsCurrent: number, ConnectsHist: string, ReceivedTotal: number, ReceivedHist: string, ErrorsTotal: number, ErrorsHist: string, WarnsTotal: number, WarnsHist: string }} smtp
  * @property {{ WebSocketConnectsCurrent: number }} http
  * @property {{ DeletesTotal: number, DeletesHist: string, Period: number, RetainedCurrent: number, RetainedHist: string, RetainedSize: number, SizeHist: string, ScanCompletedMillis: number }} retention
- * @property {{ Sys: number, HeapSys: number, HeapAlloc: number, HeapObjects: number }} memstats The memory that the process takes, under several names.
+ * @property {{ Sys: number, HeapSys: number, HeapAlloc: number, HeapObjects: number }} memstats The memory of the process, under several names.
  * @property {number} goroutines
  * @property {number} startMillis
  */
 
 /**
- * What the address in the browser means.
+ * The page of an address, with its parameters.
  * @typedef {{ page: 'home' } | { page: 'mailbox', mailbox: string, id: string | null } | { page: 'monitor' } | { page: 'status' } | { page: 'search', query: string, mailbox: string | null } | { page: 'sessions', refused: boolean, id: string | null } | { page: 'missing' }} Route
  */
 

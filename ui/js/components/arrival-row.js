@@ -1,5 +1,5 @@
-// A row of the monitor: when a message arrived, where, from whom and about what. Rows are used again for other arrivals,
-// so what they are made of is made once, and the focus stays in a row that is only drawn again.
+// A row of the monitor: time, mailbox, sender, subject and size of a message. Rows are reused for other arrivals, so their
+// elements are created once, and the focus stays in a row that is redrawn.
 
 /** @import { Arrival } from '../lib/arrivals.js' */
 /** @import { Summary } from '../types.js' */
@@ -9,24 +9,24 @@ import { fill, h, set } from '../lib/dom.js';
 import { address, clock, exact, size } from '../lib/format.js';
 import { visible } from '../lib/visible.js';
 
-/** How long a row looks new. */
-const NEW = 1_500;
+/** How long a row is highlighted. */
+const NEW_MS = 1_500;
 
 /** @type {WeakMap<HTMLElement, ReturnType<typeof parts>>} */
-const made = new WeakMap();
+const rowParts = new WeakMap();
 
 /**
  * @param {HTMLElement} row
  * @param {Arrival} arrival
  */
-export function drawArrival(row, { message, deleted, told }) {
+export function drawArrival(row, { message, deleted, receivedAt }) {
   row.classList.add('arrival');
   row.classList.toggle('gap', message === null);
   row.classList.toggle('gone', deleted);
-  row.classList.toggle('new', performance.now() - told < NEW);
-  if (message) return drawMessage(made.get(row) ?? build(row), message, deleted);
-  made.delete(row);
-  fill(row, h('span', {}, 'There was no connection here; some mail may be missing.'));
+  row.classList.toggle('new', performance.now() - receivedAt < NEW_MS);
+  if (message) return drawMessage(rowParts.get(row) ?? build(row), message, deleted);
+  rowParts.delete(row);
+  fill(row, h('span', {}, 'The connection was lost here. Some messages may be missing.'));
 }
 
 /**
@@ -43,7 +43,7 @@ function drawMessage({ time, box, sender, link, bulk }, message, deleted) {
   fill(box, h('bdi', {}, name));
   sender.title = from;
   fill(sender, h('bdi', {}, address(from).name || '(no sender)'));
-  // It stays where the focus may be, but leads nowhere.
+  // A deleted message keeps its link element, because it can have the focus, but without a target.
   set(link, { tabindex: deleted ? -1 : null, href: deleted ? null : paths.mailbox(mailbox, id), title: subject });
   fill(link, h(deleted ? 'del' : 'bdi', { dir: 'auto' }, subject || '(no subject)'), deleted && h('span', { class: 'hidden' }, ' (deleted)'));
   fill(bulk, size(message.size));
@@ -53,16 +53,16 @@ function drawMessage({ time, box, sender, link, bulk }, message, deleted) {
 function build(row) {
   const all = parts();
   fill(row, ...Object.values(all));
-  made.set(row, all);
+  rowParts.set(row, all);
   return all;
 }
 
 function parts() {
   return {
     time: h('time', { class: 'arrival-time soft number' }),
-    box: h('a', { class: 'arrival-mailbox cut' }),
-    sender: h('span', { class: 'arrival-from cut' }),
-    link: h('a', { class: 'arrival-link cut' }),
+    box: h('a', { class: 'arrival-mailbox truncate' }),
+    sender: h('span', { class: 'arrival-from truncate' }),
+    link: h('a', { class: 'arrival-link truncate' }),
     bulk: h('span', { class: 'arrival-size soft number' }),
   };
 }

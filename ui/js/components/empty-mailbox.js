@@ -1,5 +1,5 @@
-// <empty-mailbox>: what is shown instead of a list: that there is no mail yet and how to send some, or why there is no
-// such mailbox. The event `again` asks for another attempt.
+// <empty-mailbox>: the text in place of an empty list: how to send a message to the mailbox, or why it cannot be listed. The
+// event `again` requests another attempt.
 
 /** @import { Messages } from '../lib/messages.js' */
 /** @import { Server } from '../types.js' */
@@ -12,50 +12,50 @@ import { SNIPPETS, target } from '../lib/snippets.js';
 import { visible } from '../lib/visible.js';
 import { testMail } from './test-mail.js';
 
-/** Which snippets are shown, of all there are. */
+/** The snippets that are shown. */
 const SHOWN = ['swaks', 'curl'];
-/** What a shell takes as it stands. Names can hold more than that, and nobody should be led to paste it. */
+/** Addresses that need no quoting in a shell. For others no command is shown, because it would be unsafe to paste. */
 const PLAIN = /^\w[\w.+-]*@\w[\w.-]*$/u;
 
-/** What a mailbox is called. @type {Record<Server['mailbox-naming'], [string, string, string]>} */
+/** The valid mailbox names. @type {Record<Server['mailbox-naming'], [string, string, string]>} */
 const NAMES = {
-  local: ['A name is what stands before the @ of an address, such as ', 'james', ', or a whole address.'],
-  full: ['A name is a whole address here, such as ', 'james@example.org', '.'],
-  domain: ['A name is what stands after the @ of an address here, such as ', 'example.org', ', or a whole address.'],
+  local: ['A mailbox name is the part before the @ of an address, such as ', 'james', '. A whole address works too.'],
+  full: ['A mailbox name is a whole address on this server, such as ', 'james@example.org', '.'],
+  domain: ['A mailbox name is the part after the @ of an address on this server, such as ', 'example.org', '. A whole address works too.'],
 };
 
 export class EmptyMailbox extends HTMLElement {
-  #told = '';
+  #shownKey = '';
 
   /**
-   * Says why there is no list, and shows itself only then. Returns whether it does.
+   * Shows why there is no list, or hides itself. Returns whether it is shown.
    * @param {Messages} messages
    */
   show({ state, error, entries, mailbox }) {
     const isNeeded = entries.length === 0 && (state !== 'waiting' || error !== null);
     this.hidden = !isNeeded;
     if (!isNeeded) return false;
-    if (state === 'refused') this.#refuse(api.sentence(error));
-    else if (state !== 'waiting') this.#invite(mailbox);
-    else this.#fail(api.sentence(error));
+    if (state === 'refused') this.#showRefused(api.sentence(error));
+    else if (state !== 'waiting') this.#showEmpty(mailbox);
+    else this.#showError(api.sentence(error));
     return true;
   }
 
   /**
-   * Says that the mailbox is empty.
+   * Shows that the mailbox is empty, and how to send a message to it.
    * @param {string} mailbox
    */
-  #invite(mailbox) {
-    return this.#tell(`invite ${mailbox}`, (server) => {
+  #showEmpty(mailbox) {
+    return this.#showWithServer(`empty ${mailbox}`, (server) => {
       const naming = server?.['mailbox-naming'];
-      if (naming === 'full' && !mailbox.includes('@')) return [icon('envelope'), h('h2', {}, 'This mailbox is empty'), h('p', {}, 'No mail arrives under this name. ', ...hint(naming))];
+      if (naming === 'full' && !mailbox.includes('@')) return [icon('envelope'), h('h2', {}, 'This mailbox is empty'), h('p', {}, 'No messages can arrive under this name. ', ...hint(naming))];
       const recipient = mailbox.includes('@') ? mailbox : naming === 'domain' ? `anyone@${mailbox}` : `${mailbox}@example.org`;
       const to = target(location.hostname, server, recipient);
       const snippets = PLAIN.test(recipient) ? SNIPPETS.filter(({ id }) => SHOWN.includes(id)) : [];
       return [
         icon('envelope'),
         h('h2', {}, 'This mailbox is empty'),
-        h('p', {}, 'Send something to ', h('code', {}, visible(recipient)), ' by SMTP at ', h('code', { class: 'whole' }, `${to.host.includes(':') ? `[${to.host}]` : to.host}:${to.port}`), '. It appears here by itself.'),
+        h('p', {}, 'Send a message to ', h('code', {}, visible(recipient)), ' by SMTP to ', h('code', { class: 'nowrap' }, `${to.host.includes(':') ? `[${to.host}]` : to.host}:${to.port}`), '. It appears here automatically.'),
         ...snippets.map(({ name, code }) => command(name, code(to))),
         testMail(mailbox),
       ];
@@ -63,45 +63,45 @@ export class EmptyMailbox extends HTMLElement {
   }
 
   /**
-   * Says why the server knows no such mailbox.
+   * Shows why the server refuses the mailbox name.
    * @param {string} sentence
    */
-  #refuse(sentence) {
-    return this.#tell(`refuse ${sentence}`, (server) => [
+  #showRefused(sentence) {
+    return this.#showWithServer(`refuse ${sentence}`, (server) => [
       icon('warning'),
-      h('h2', {}, 'There is no mailbox of this name'),
+      h('h2', {}, 'This mailbox name is not valid'),
       h('p', { role: 'alert' }, sentence),
       h('p', {}, ...hint(server?.['mailbox-naming'] ?? 'local')),
     ]);
   }
 
   /**
-   * Says something that depends on the server, once.
-   * @param {string} what
-   * @param {(server: Server | null) => Element[]} words
+   * Shows a text that depends on the server, once.
+   * @param {string} key
+   * @param {(server: Server | null) => Element[]} content
    */
-  async #tell(what, words) {
-    if (this.#told === what) return;
-    this.#told = what;
+  async #showWithServer(key, content) {
+    if (this.#shownKey === key) return;
+    this.#shownKey = key;
     const server = await api.about().catch(() => null);
-    if (this.#told === what) fill(this, h('div', { class: 'empty' }, words(server)));
+    if (this.#shownKey === key) fill(this, h('div', { class: 'empty' }, content(server)));
   }
 
   /**
-   * Says that the list does not come.
+   * Shows that the list could not be loaded.
    * @param {string} sentence
    */
-  #fail(sentence) {
-    if (this.#told === sentence) return;
-    this.#told = sentence;
+  #showError(sentence) {
+    if (this.#shownKey === sentence) return;
+    this.#shownKey = sentence;
     fill(
       this,
       h('div', { class: 'empty' },
         icon('warning'),
         h('h2', {}, 'The list could not be loaded'),
         h('p', { role: 'alert' }, sentence),
-        h('p', {}, 'It is tried again every few seconds.'),
-        h('button', { class: 'button', type: 'button', onclick: () => this.dispatchEvent(new Event('again', { bubbles: true })) }, 'Try now'),
+        h('p', {}, 'The page tries again every few seconds.'),
+        h('button', { class: 'button', type: 'button', onclick: () => this.dispatchEvent(new Event('again', { bubbles: true })) }, 'Try again now'),
       ),
     );
   }
@@ -110,7 +110,7 @@ export class EmptyMailbox extends HTMLElement {
 /** @param {Server['mailbox-naming']} naming */
 function hint(naming) {
   const [before, example, after] = NAMES[naming];
-  return [before, h('code', {}, example), `${after} Press `, h('kbd', {}, 'o'), ' to open another one.'];
+  return [before, h('code', {}, example), `${after} Press `, h('kbd', {}, 'o'), ' to open another mailbox.'];
 }
 
 /**

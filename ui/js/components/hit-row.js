@@ -1,4 +1,4 @@
-// A row of what a search has found: who wrote, in which mailbox, when, about what, and the words around what was looked for.
+// A search result: sender, mailbox, time, subject and an excerpt with the matching words.
 
 /** @import { Hit } from '../types.js' */
 
@@ -14,8 +14,8 @@ export function hitRow({ mailbox, id, from, subject, seen, snippet, 'posix-milli
   const time = TimeAgo.of(millis);
   time.className = 'hit-time soft number';
   return h('li', { class: seen ? 'hit' : 'hit unread' },
-    h('span', { class: 'hit-from cut', title: visible(from) }, !seen && h('span', { class: 'hidden' }, 'Unread, '), h('bdi', {}, sender || '(no sender)')),
-    h('a', { class: 'hit-mailbox cut', href: paths.mailbox(mailbox), title: `Mailbox ${box}` }, h('bdi', {}, box)),
+    h('span', { class: 'hit-from truncate', title: visible(from) }, !seen && h('span', { class: 'hidden' }, 'Unread, '), h('bdi', {}, sender || '(no sender)')),
+    h('a', { class: 'hit-mailbox truncate', href: paths.mailbox(mailbox), title: `Mailbox ${box}` }, h('bdi', {}, box)),
     time,
     h('a', { class: 'hit-link', href: paths.mailbox(mailbox, id) }, h('bdi', {}, about || '(no subject)')),
     snippet.length > 0 && h('p', { class: 'hit-snippet soft', dir: 'auto' }, snippet.map(({ text, hit }) => (hit ? h('mark', {}, visible(text)) : visible(text)))));

@@ -1,5 +1,5 @@
-// <list-notes>: what there is to say above a list of messages: that it is on its way, that it is not all, or why the rest
-// does not come. The event `again` asks for another attempt.
+// <list-notes>: the notes above a list of messages: it is loading, it is truncated, or it could not be loaded completely. The
+// event `again` requests another attempt.
 
 /** @import { Messages } from '../lib/messages.js' */
 
@@ -7,46 +7,46 @@ import * as api from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
 import { count } from '../lib/format.js';
 
-/** Before this, waiting is not worth a word. */
-const SOON = 200;
+/** The delay before "Loading…" is shown, in milliseconds. */
+const LOADING_DELAY_MS = 200;
 
 export class ListNotes extends HTMLElement {
   /** @type {number | undefined} */
-  #waiting;
-  #wait = h('p', { class: 'list-none soft', role: 'status', hidden: true }, 'Loading…');
-  #cut = h('p', { class: 'note list-note', hidden: true });
+  #timer;
+  #loading = h('p', { class: 'list-none soft', role: 'status', hidden: true }, 'Loading…');
+  #truncated = h('p', { class: 'note list-note', hidden: true });
   #problem = h('p', { class: 'note bad list-note', role: 'alert', hidden: true });
-  #said = '';
+  #problemText = '';
 
   connectedCallback() {
-    fill(this, this.#wait, this.#cut, this.#problem);
+    fill(this, this.#loading, this.#truncated, this.#problem);
   }
 
   disconnectedCallback() {
-    clearTimeout(this.#waiting);
+    clearTimeout(this.#timer);
   }
 
   /**
-   * A list is asked for that nobody has seen yet.
+   * Call when a list starts to load for the first time.
    * @param {Messages} messages
    */
   begin(messages) {
-    clearTimeout(this.#waiting);
-    this.#wait.hidden = true;
-    this.#waiting = window.setTimeout(() => (this.#wait.hidden = messages.state !== 'waiting' || messages.error !== null), SOON);
+    clearTimeout(this.#timer);
+    this.#loading.hidden = true;
+    this.#timer = window.setTimeout(() => (this.#loading.hidden = messages.state !== 'waiting' || messages.error !== null), LOADING_DELAY_MS);
   }
 
   /** @param {Messages} messages */
-  show({ state, error, isCut, entries }) {
-    this.#wait.hidden ||= state !== 'waiting' || error !== null;
-    this.#cut.hidden = !isCut;
-    this.#cut.textContent = isCut ? `Only the newest ${count(entries.length)} messages are shown here.` : '';
-    // Where there is no list at all, a whole page says so.
-    const said = error && entries.length > 0 ? `${state === 'complete' ? 'The list may be out of date.' : 'The rest of the list could not be loaded.'} ${api.sentence(error)}` : '';
-    if (this.#said === said) return;
-    this.#said = said;
-    this.#problem.hidden = said === '';
-    fill(this.#problem, said, h('button', { class: 'button small', type: 'button', onclick: () => this.dispatchEvent(new Event('again', { bubbles: true })) }, 'Try again'));
+  show({ state, error, isTruncated, entries }) {
+    this.#loading.hidden ||= state !== 'waiting' || error !== null;
+    this.#truncated.hidden = !isTruncated;
+    this.#truncated.textContent = isTruncated ? `This list shows only the newest ${count(entries.length)} messages.` : '';
+    // If there are no messages, <empty-mailbox> shows the error.
+    const text = error && entries.length > 0 ? `${state === 'complete' ? 'The list may be out of date.' : 'The rest of the list could not be loaded.'} ${api.sentence(error)}` : '';
+    if (this.#problemText === text) return;
+    this.#problemText = text;
+    this.#problem.hidden = text === '';
+    fill(this.#problem, text, h('button', { class: 'button small', type: 'button', onclick: () => this.dispatchEvent(new Event('again', { bubbles: true })) }, 'Try again'));
   }
 }
 

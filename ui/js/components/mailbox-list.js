@@ -1,5 +1,5 @@
-// <mailbox-list>: the mailboxes that hold something, kept true while mail arrives. Arrivals are counted as they are
-// told, and the server is asked again now and then, because deletions and reading change numbers that nobody tells.
+// <mailbox-list>: the mailboxes that contain messages. Events of new messages update the counts, and the list is reloaded
+// periodically, because there are no events for messages that are read.
 
 /** @import { Mailbox, MailboxPage, Summary } from '../types.js' */
 
@@ -15,17 +15,17 @@ import { deleteEverything } from './delete-everything.js';
 import { TimeAgo } from './time-ago.js';
 
 const LIMIT = 1000;
-/** How long after something happened the server is asked, and how much time is left between two questions. */
-const SETTLE = 800;
-const REST = 4_000;
-/** How often the rows are drawn at most. */
-const DRAW = 250;
-const TYPING = 200;
-const PATIENCE = 200;
-/** What is told within this time of a connection happened before it. */
-const HISTORY = 600;
-/** With fewer, nobody needs a filter. */
-const MANY = 6;
+/** The delay of a reload after an event, and the minimum time between two reloads. */
+const RELOAD_DELAY_MS = 800;
+const MIN_RELOAD_MS = 4_000;
+/** The minimum time between two redraws. */
+const REDRAW_MS = 250;
+const TYPING_DELAY_MS = 200;
+const LOADING_DELAY_MS = 200;
+/** Events within this time after connecting are from before the connection. */
+const HISTORY_MS = 600;
+/** The filter is shown for this number of mailboxes and more. */
+const MIN_FOR_FILTER = 6;
 
 /** @typedef {{ item: HTMLLIElement, update(mailbox: Mailbox): void }} Row */
 
@@ -33,20 +33,20 @@ export class MailboxList extends HTMLElement {
   /** @type {AbortController | null} */
   #life = null;
   /** @type {AbortController | null} */
-  #question = null;
+  #request = null;
   /** @type {Map<string, Mailbox>} */
   #mailboxes = new Map();
   /** @type {Map<string, Row>} */
   #rows = new Map();
-  /** Whether these are all mailboxes that there are, or the first ones with a prefix. */
+  /** True if these are all mailboxes; false if they are the first ones with a prefix. */
   #complete = true;
-  #known = false;
-  /** @type {unknown} Why nothing is known. */
-  #failure = null;
-  #askedAt = 0;
-  #begunAt = 0;
-  /** @type {Record<'ask' | 'draw' | 'type', number | undefined>} */
-  #timers = { ask: undefined, draw: undefined, type: undefined };
+  #isLoaded = false;
+  /** @type {unknown} The error of the first request, or null. */
+  #error = null;
+  #loadedAt = 0;
+  #connectedAt = 0;
+  /** @type {Record<'load' | 'draw' | 'type', number | undefined>} */
+  #timers = { load: undefined, draw: undefined, type: undefined };
 
   #list = h('ul', { class: 'mailboxes', 'aria-labelledby': 'mailboxes' });
   #state = h('div', { class: 'mailboxes-state', 'aria-live': 'polite' });
@@ -61,58 +61,58 @@ export class MailboxList extends HTMLElement {
     fill(this,
       h('div', { class: 'mailboxes-head' }, h('h2', { id: 'mailboxes' }, 'Mailboxes'), this.#total, h('span', { class: 'spread' }), this.#filter, this.#purge),
       h('div', { class: 'sheet' }, this.#state, this.#list));
-    await this.#seeWhetherAllowed();
+    await this.#removeIfHidden();
     if (signal.aborted) return;
-    this.#ask();
-    live.listen(null, { begun: () => this.#begun(), stored: (message) => this.#stored(message), deleted: () => this.#askSoon() }, signal);
-    document.addEventListener('visibilitychange', () => document.hidden || this.#askSoon(0), { signal });
-    // What waited for the pointer or the focus to leave is put in order then.
+    this.#load();
+    live.subscribe(null, { connected: () => this.#connected(), stored: (message) => this.#stored(message), deleted: () => this.#scheduleLoad() }, signal);
+    document.addEventListener('visibilitychange', () => document.hidden || this.#scheduleLoad(0), { signal });
+    // The order of rows is updated when the pointer or the focus leaves the list.
     this.#list.addEventListener('pointerleave', () => this.#drawSoon(), { signal });
     this.#list.addEventListener('focusout', () => this.#drawSoon(), { signal });
-    setTimeout(() => this.#known || signal.aborted || this.#draw(), PATIENCE);
+    setTimeout(() => this.#isLoaded || signal.aborted || this.#draw(), LOADING_DELAY_MS);
   }
 
   disconnectedCallback() {
     this.#life?.abort();
-    this.#question?.abort();
+    this.#request?.abort();
     Object.values(this.#timers).forEach(clearTimeout);
   }
 
-  /** Who may not watch the mail of all may not see whose there is either. */
-  async #seeWhetherAllowed() {
+  /** If the monitor is disabled, the list of mailboxes is not shown either. */
+  async #removeIfHidden() {
     const server = await api.about().catch(() => null);
     if (server?.['monitor-visible'] === false) this.remove();
   }
 
-  #begun() {
-    this.#begunAt = performance.now();
-    this.#askSoon(0);
-    this.#seeWhetherAllowed();
+  #connected() {
+    this.#connectedAt = performance.now();
+    this.#scheduleLoad(0);
+    this.#removeIfHidden();
   }
 
   /** @param {number} [wait] */
-  #askSoon(wait = SETTLE) {
-    // A tab that nobody sees asks when it is seen again.
-    if (this.#timers.ask !== undefined || document.hidden) return;
-    const due = Math.max(wait, this.#askedAt + REST - Date.now());
-    this.#timers.ask = window.setTimeout(() => this.#ask(), this.#known ? due : wait);
+  #scheduleLoad(wait = RELOAD_DELAY_MS) {
+    // A hidden tab reloads when it is shown again.
+    if (this.#timers.load !== undefined || document.hidden) return;
+    const due = Math.max(wait, this.#loadedAt + MIN_RELOAD_MS - Date.now());
+    this.#timers.load = window.setTimeout(() => this.#load(), this.#isLoaded ? due : wait);
   }
 
-  async #ask() {
-    clearTimeout(this.#timers.ask);
-    this.#timers.ask = undefined;
-    this.#question?.abort();
-    this.#question = new AbortController();
-    this.#askedAt = Date.now();
+  async #load() {
+    clearTimeout(this.#timers.load);
+    this.#timers.load = undefined;
+    this.#request?.abort();
+    this.#request = new AbortController();
+    this.#loadedAt = Date.now();
     const prefix = this.#complete ? '' : this.#filter.value.trim().toLowerCase();
     try {
-      const page = await api.mailboxes({ limit: LIMIT, prefix, signal: this.#question.signal });
-      this.#told(page, prefix);
+      const page = await api.mailboxes({ limit: LIMIT, prefix, signal: this.#request.signal });
+      this.#loaded(page, prefix);
     } catch (error) {
       if (api.wasAborted(error)) return;
-      // Later on, an old list is better than none; the bar says that the connection is lost.
-      this.#failure = error;
-      if (!this.#known) this.#draw();
+      // After the first load, the old list stays. The bar shows that the connection is lost.
+      this.#error = error;
+      if (!this.#isLoaded) this.#draw();
     }
   }
 
@@ -120,24 +120,24 @@ export class MailboxList extends HTMLElement {
    * @param {MailboxPage} page
    * @param {string} prefix
    */
-  #told({ mailboxes, next }, prefix) {
-    this.#known = true;
+  #loaded({ mailboxes, next }, prefix) {
+    this.#isLoaded = true;
     this.#complete = next === null && prefix === '';
     this.#mailboxes = new Map(mailboxes.map((mailbox) => [mailbox.name, mailbox]));
-    this.#filter.placeholder = this.#complete ? 'Filter' : 'Name begins with…';
+    this.#filter.placeholder = this.#complete ? 'Filter' : 'Start of the name…';
     this.#draw();
   }
 
   /** @param {Summary} message */
   #stored(message) {
-    // A tab that nobody sees asks when it is seen again.
+    // A hidden tab reloads when it is shown again.
     if (document.hidden) return;
-    this.#askSoon();
-    // The last messages are told again at first, of which some may be gone.
-    if (!this.#known || performance.now() - this.#begunAt < HISTORY) return;
+    this.#scheduleLoad();
+    // After connecting, the server sends the last messages again. Some of them may be deleted.
+    if (!this.#isLoaded || performance.now() - this.#connectedAt < HISTORY_MS) return;
     const { mailbox: name, id, 'posix-millis': millis } = message;
     const mailbox = this.#mailboxes.get(name);
-    // What the answer to the last question counted already; and what would not be in the part that is listed.
+    // Skips messages that the last load has counted, and mailboxes outside of the listed part.
     if (mailbox ? millis < mailbox.newest['posix-millis'] || id === mailbox.newest.id : !this.#complete || this.#mailboxes.size >= LIMIT) return;
     const { messages, unseen, bytes } = mailbox ?? { messages: 0, unseen: 0, bytes: 0 };
     const newest = { id, date: message.date, 'posix-millis': millis };
@@ -148,29 +148,29 @@ export class MailboxList extends HTMLElement {
   #typed() {
     if (this.#complete) return this.#draw();
     clearTimeout(this.#timers.type);
-    this.#timers.type = window.setTimeout(() => this.#ask(), TYPING);
+    this.#timers.type = window.setTimeout(() => this.#load(), TYPING_DELAY_MS);
   }
 
   async #deleteEverything() {
     if (!(await deleteEverything())) return;
-    await this.#ask();
-    // The button that was pressed may have nothing left to do.
+    await this.#load();
+    // The pressed button may be hidden now.
     if (this.#purge.hidden) this.closest('home-page')?.querySelector('input')?.focus();
   }
 
   #drawSoon() {
-    this.#timers.draw ??= window.setTimeout(() => this.#draw(), DRAW);
+    this.#timers.draw ??= window.setTimeout(() => this.#draw(), REDRAW_MS);
   }
 
   #draw() {
     clearTimeout(this.#timers.draw);
     this.#timers.draw = undefined;
-    const shown = this.#known ? this.#shown() : [];
-    this.classList.toggle('waiting', !this.#known && this.#failure === null);
+    const shown = this.#isLoaded ? this.#shown() : [];
+    this.classList.toggle('waiting', !this.#isLoaded && this.#error === null);
     this.#arrange(shown);
     const all = this.#mailboxes.size;
     this.#total.textContent = all === 0 ? '' : this.#isPart() ? `first ${count(all)}` : count(all);
-    this.#filter.hidden = this.#complete && all < MANY && !this.#filter.value;
+    this.#filter.hidden = this.#complete && all < MIN_FOR_FILTER && !this.#filter.value;
     this.#purge.hidden = all === 0;
     this.#list.hidden = shown.length === 0;
     this.#explain(shown.length);
@@ -180,39 +180,39 @@ export class MailboxList extends HTMLElement {
     return !this.#complete && this.#mailboxes.size >= LIMIT;
   }
 
-  /** The mailboxes to show, in their order: the last arrival first, or by name where only a part is known. */
+  /** Returns the mailboxes to show: the one with the newest message first, or by name if only a part is loaded. */
   #shown() {
     const mailboxes = [...this.#mailboxes.values()];
     if (!this.#complete) return mailboxes;
-    const fits = matcher(this.#filter.value);
+    const matches = matcher(this.#filter.value);
     const newestFirst = (/** @type {Mailbox} */ a, /** @type {Mailbox} */ b) => b.newest['posix-millis'] - a.newest['posix-millis'];
-    return mailboxes.filter(({ name }) => fits?.(fold(name)) ?? true).sort(newestFirst);
+    return mailboxes.filter(({ name }) => matches?.(fold(name)) ?? true).sort(newestFirst);
   }
 
   /**
-   * Makes the rows those of these mailboxes. While somebody points at the list or is in it, rows keep their places.
+   * Updates the rows. They keep their order while the pointer or the focus is in the list.
    * @param {Mailbox[]} shown
    */
   #arrange(shown) {
     const names = new Set(shown.map(({ name }) => name));
     for (const [name, { item }] of this.#rows) {
       if (!names.has(name)) item.remove();
-      // What is only filtered out comes back sooner or later.
+      // Rows of filtered mailboxes are kept for later.
       if (!this.#mailboxes.has(name)) this.#rows.delete(name);
     }
-    const held = this.#complete && this.#list.matches(':hover, :focus-within');
-    let place = this.#list.firstElementChild;
+    const keepOrder = this.#complete && this.#list.matches(':hover, :focus-within');
+    let next = this.#list.firstElementChild;
     for (const mailbox of shown) {
       const known = this.#rows.get(mailbox.name);
       const { item, update } = known ?? row(mailbox);
       if (!known) this.#rows.set(mailbox.name, { item, update });
       update(mailbox);
-      if (held) {
+      if (keepOrder) {
         if (!item.parentNode) this.#list.append(item);
-      } else if (item === place) {
-        place = place.nextElementSibling;
+      } else if (item === next) {
+        next = next.nextElementSibling;
       } else {
-        this.#list.insertBefore(item, place);
+        this.#list.insertBefore(item, next);
       }
     }
   }
@@ -221,13 +221,13 @@ export class MailboxList extends HTMLElement {
   #explain(shown) {
     const filter = this.#filter.value.trim();
     /** @type {Node | null} */
-    let words = null;
-    if (!this.#known) words = this.#failure ? failed(this.#failure, () => this.#ask()) : h('p', { class: 'mailboxes-wait soft' }, 'Asking…');
-    else if (shown === 0 && filter) words = h('p', { class: 'mailboxes-none soft' }, `No mailbox with “${filter}”.`);
-    else if (shown === 0) words = h('div', { class: 'mailboxes-none' }, icon('envelope'), h('h3', {}, 'No mail yet'), h('p', { class: 'soft' }, 'Send a mail to any address with one of the snippets; its mailbox appears here by itself.'));
-    else if (this.#isPart()) words = h('p', { class: 'note' }, `There are more mailboxes than the ${count(LIMIT)} listed here, by name. Type the beginning of a name to see those.`);
-    // A live region speaks when it is filled, so the same words are left alone.
-    if (this.#state.textContent !== (words?.textContent ?? '')) fill(this.#state, words);
+    let note = null;
+    if (!this.#isLoaded) note = this.#error ? failed(this.#error, () => this.#load()) : h('p', { class: 'mailboxes-wait soft' }, 'Loading…');
+    else if (shown === 0 && filter) note = h('p', { class: 'mailboxes-none soft' }, `No mailbox name contains “${filter}”.`);
+    else if (shown === 0) note = h('div', { class: 'mailboxes-none' }, icon('envelope'), h('h3', {}, 'No messages yet'), h('p', { class: 'soft' }, 'Send a message to any address, for example with one of the snippets. Its mailbox appears here automatically.'));
+    else if (this.#isPart()) note = h('p', { class: 'note' }, `This list shows the first ${count(LIMIT)} mailboxes by name. Enter the start of a name to find others.`);
+    // Screen readers announce every change of a live region, so the same text is not inserted again.
+    if (this.#state.textContent !== (note?.textContent ?? '')) fill(this.#state, note);
   }
 }
 
@@ -236,7 +236,7 @@ export class MailboxList extends HTMLElement {
  * @param {() => void} again
  */
 function failed(error, again) {
-  return h('p', { class: 'note bad' }, icon('warning'), h('span', {}, `The mailboxes could not be listed. ${api.sentence(error)}`),
+  return h('p', { class: 'note bad' }, icon('warning'), h('span', {}, `The mailboxes could not be loaded. ${api.sentence(error)}`),
     h('button', { class: 'button small', type: 'button', onclick: again }, 'Try again'));
 }
 
@@ -252,7 +252,7 @@ function row({ name, newest }) {
   const time = TimeAgo.of(newest['posix-millis']);
   time.className = 'mailbox-time soft number';
   const item = h('li', {}, h('a', { class: 'mailbox-row', href: paths.mailbox(name) },
-    h('span', { class: 'mailbox-name cut', title: shownName }, h('bdi', {}, shownName)), unread, messages, bytes, time));
+    h('span', { class: 'mailbox-name truncate', title: shownName }, h('bdi', {}, shownName)), unread, messages, bytes, time));
   let before = '';
   const update = (/** @type {Mailbox} */ mailbox) => {
     const now = [mailbox.messages, mailbox.unseen, mailbox.bytes, mailbox.newest['posix-millis']].join();

@@ -1,6 +1,5 @@
-// <message-list>: the messages of a mailbox to choose from: the filter, the selection and the rows. What happens to those
-// chosen is decided elsewhere; the list asks for it by bubbling events:
-//   `pick` { id, how: 'move' | 'open' }    a message is meant: by moving the cursor, or by a click or Enter
+// <message-list>: the messages of a mailbox with filter and selection. The page handles its bubbling events:
+//   `pick` { id, how: 'move' | 'open' }    a message was chosen: by moving the cursor, or by a click or Enter
 //   `act` { what: 'delete' | 'read' | 'unread', ids }
 
 /** @import { Entry } from '../lib/entries.js' */
@@ -12,23 +11,23 @@ import { fill, h } from '../lib/dom.js';
 import { count } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { matcher } from '../lib/filter.js';
-import { placeOf } from '../lib/entries.js';
+import { indexOfEntry } from '../lib/entries.js';
 import { Selection } from '../lib/selection.js';
 import { drawMessage } from './message-row.js';
 import { VirtualList } from './virtual-list.js';
 
-/** How often the history is told what is in sight; browsers refuse to be told all the time. */
-const REMEMBERING = 400;
+/** The minimum time between two updates of the history entry: browsers limit their number. */
+const SAVE_POSITION_MS = 400;
 
 export class MessageList extends HTMLElement {
   /** @type {Messages | null} */
   #messages = null;
   #selection = new Selection();
   /** @type {((folded: string) => boolean) | null} */
-  #fits = null;
-  #attachments = new AttachmentCounts(() => this.#messages && { mailbox: this.#messages.mailbox, entries: this.#list.inSight }, () => this.#list.refresh());
+  #matches = null;
+  #attachments = new AttachmentCounts(() => this.#messages && { mailbox: this.#messages.mailbox, entries: this.#list.visibleItems }, () => this.#list.refresh());
   /** @type {number | undefined} */
-  #remembering;
+  #positionTimer;
 
   #filter = h('input', { class: 'field', type: 'search', placeholder: 'Filter', 'aria-label': 'Filter by sender, recipient or subject', title: 'Filter by sender, recipient or subject (/)', autocomplete: 'off', spellcheck: 'false' });
   #all = h('input', { type: 'checkbox', 'aria-label': 'Select all', title: 'Select all' });
@@ -36,10 +35,10 @@ export class MessageList extends HTMLElement {
   #chosen = h('span', { class: 'number' });
   #filterBar = h('div', { class: 'list-bar' }, this.#filter, this.#found);
   #choiceBar = h('div', { class: 'list-bar', role: 'toolbar', 'aria-label': 'Selected messages', hidden: true });
-  #deeper = h('a', { class: 'button small' }, icon('search'), 'Search the texts too');
+  #searchLink = h('a', { class: 'button small' }, icon('search'), 'Search message texts');
   #none = h('div', { class: 'list-none soft', hidden: true },
-    h('p', {}, 'Nothing here has these words in its sender, recipients or subject.'),
-    h('div', { class: 'row' }, h('button', { class: 'button small', type: 'button', onclick: () => this.clearFilter() }, 'Clear the filter'), this.#deeper));
+    h('p', {}, 'No message has these words in its sender, recipients or subject.'),
+    h('div', { class: 'row' }, h('button', { class: 'button small', type: 'button', onclick: () => this.clearFilter() }, 'Clear filter'), this.#searchLink));
   #list = /** @type {VirtualList<Entry>} */ (new VirtualList());
 
   constructor() {
@@ -51,7 +50,7 @@ export class MessageList extends HTMLElement {
     list.label = 'Messages';
     list.isMultiple = true;
     list.key = ({ id }) => id;
-    list.place = (id) => placeOf(list.items, id);
+    list.indexOf = (id) => indexOfEntry(list.items, id);
     list.link = ({ id, summary }) => paths.mailbox(summary.mailbox, id);
     list.draw = (row, entry) => drawMessage(row, entry, this.#selection.has(entry.id));
     list.addEventListener('click', (event) => this.#clicked(event), { capture: true });
@@ -60,13 +59,13 @@ export class MessageList extends HTMLElement {
     list.addEventListener('list-open', (event) => this.#pick(event, 'open'));
     list.addEventListener('list-extend', (event) => this.#extend(/** @type {CustomEvent<{ from: string | null, to: string }>} */ (event).detail));
     list.addEventListener('list-toggle', (event) => this.toggle(/** @type {CustomEvent<Entry>} */ (event).detail.id));
-    list.addEventListener('list-sight', () => this.#sighted());
+    list.addEventListener('list-visible', () => this.#visibleChanged());
     fill(
       this.#choiceBar,
       this.#chosen,
       h('span', { class: 'spread' }),
-      h('button', { class: 'button plain small', type: 'button', onclick: () => this.#act('read') }, 'Read'),
-      h('button', { class: 'button plain small', type: 'button', onclick: () => this.#act('unread') }, 'Unread'),
+      h('button', { class: 'button plain small', type: 'button', onclick: () => this.#act('read') }, 'Mark read'),
+      h('button', { class: 'button plain small', type: 'button', onclick: () => this.#act('unread') }, 'Mark unread'),
       h('button', { class: 'button plain small danger', type: 'button', onclick: () => this.#act('delete') }, icon('trash'), 'Delete'),
       h('button', { class: 'button plain small', type: 'button', 'aria-label': 'Select none', title: 'Select none (Esc)', onclick: () => this.selectAll(false) }, icon('close')),
     );
@@ -78,8 +77,8 @@ export class MessageList extends HTMLElement {
 
   disconnectedCallback() {
     this.#attachments.stop();
-    clearTimeout(this.#remembering);
-    this.#remembering = undefined;
+    clearTimeout(this.#positionTimer);
+    this.#positionTimer = undefined;
   }
 
   /** @param {Messages} messages */
@@ -88,11 +87,11 @@ export class MessageList extends HTMLElement {
     this.#selection = new Selection();
     this.#filter.value = '';
     this.#filtered();
-    const { sight } = history.state ?? {};
-    this.#list.sight = sight?.mailbox === messages.mailbox ? sight : null;
+    const { position } = history.state ?? {};
+    this.#list.position = position?.mailbox === messages.mailbox ? position : null;
   }
 
-  /** The id of the message that is meant. */
+  /** The id of the message at the cursor. */
   get current() {
     return this.#list.cursor;
   }
@@ -106,27 +105,27 @@ export class MessageList extends HTMLElement {
     this.#list.reveal();
   }
 
-  /** Those that an action is about: the selected ones, or the one at the cursor. */
-  get meant() {
+  /** The ids that an action applies to: the selected messages, or the one at the cursor. */
+  get targets() {
     if (this.#selection.size > 0) return this.#selection.among(this.#ids());
     return this.current !== null && this.#messages?.find(this.current) ? [this.current] : [];
   }
 
   /**
-   * The message to go to when these are gone: the next one, or else the one before.
+   * Returns the message to show after these are deleted: the next one, or the previous one.
    * @param {string[]} ids
    */
-  neighbour(ids) {
+  neighbor(ids) {
     const gone = new Set(ids);
     const all = this.#ids();
-    const place = all.indexOf(this.current ?? '');
+    const index = all.indexOf(this.current ?? '');
     const stays = (/** @type {string} */ id) => !gone.has(id);
-    return all.slice(place + 1).find(stays) ?? all.slice(0, Math.max(place, 0)).findLast(stays) ?? null;
+    return all.slice(index + 1).find(stays) ?? all.slice(0, Math.max(index, 0)).findLast(stays) ?? null;
   }
 
-  /** Takes over what is different in the mailbox. */
+  /** Updates the list after a change of the mailbox. */
   update() {
-    this.#list.items = this.#fitting(this.#messages?.entries ?? []);
+    this.#list.items = this.#filterEntries(this.#messages?.entries ?? []);
     this.#selection.prune((id) => this.#messages?.find(id) !== undefined);
     this.#list.refresh();
     this.#draw();
@@ -134,12 +133,12 @@ export class MessageList extends HTMLElement {
 
   /** @param {Entry[]} entries */
   arrived(entries) {
-    this.#list.arrived(this.#fitting(entries).length);
+    this.#list.arrived(this.#filterEntries(entries).length);
   }
 
   /**
    * @param {number} by
-   * @param {boolean} [isExtending] Whether to select on the way.
+   * @param {boolean} [isExtending] True to select the rows in between.
    */
   move(by, isExtending = false) {
     this.#list.move(by, isExtending);
@@ -156,7 +155,7 @@ export class MessageList extends HTMLElement {
     this.#selected();
   }
 
-  /** Goes one step back: selects none, or clears the filter. */
+  /** Clears the selection, or else the filter. */
   stepBack() {
     if (this.#selection.size > 0) this.selectAll(false);
     else if (this.#filter.value !== '') this.clearFilter();
@@ -168,7 +167,7 @@ export class MessageList extends HTMLElement {
   }
 
   focusFilter() {
-    // The field gives way to the actions while something is selected.
+    // The actions replace the field while messages are selected.
     this.selectAll(false);
     this.#filter.focus();
     this.#filter.select();
@@ -184,14 +183,14 @@ export class MessageList extends HTMLElement {
   }
 
   /** @param {Entry[]} entries */
-  #fitting(entries) {
-    const fits = this.#fits;
-    return fits ? entries.filter((entry) => entry.fits(fits)) : entries;
+  #filterEntries(entries) {
+    const matches = this.#matches;
+    return matches ? entries.filter((entry) => entry.matches(matches)) : entries;
   }
 
   #filtered() {
-    this.#fits = matcher(this.#filter.value);
-    this.#list.reset(this.#fitting(this.#messages?.entries ?? []));
+    this.#matches = matcher(this.#filter.value);
+    this.#list.reset(this.#filterEntries(this.#messages?.entries ?? []));
     this.#selection.set([]);
     this.#list.refresh();
     this.#draw();
@@ -208,14 +207,14 @@ export class MessageList extends HTMLElement {
     this.#choiceBar.hidden = selected === 0;
     this.#filterBar.hidden = selected > 0;
     if (hadFocus && selected === 0) this.focus();
-    this.classList.toggle('choosing', selected > 0);
+    this.classList.toggle('has-selection', selected > 0);
     this.#chosen.textContent = `${count(selected)} selected`;
     this.#all.checked = selected > 0 && selected === shown;
     this.#all.indeterminate = selected > 0 && selected < shown;
     this.#all.disabled = shown === 0;
-    this.#found.textContent = this.#fits ? `${count(shown)} of ${count(this.#messages?.entries.length ?? 0)}` : '';
-    this.#none.hidden = this.#fits === null || shown > 0;
-    this.#deeper.href = paths.search({ query: this.#filter.value.trim(), mailbox: this.#messages?.mailbox });
+    this.#found.textContent = this.#matches ? `${count(shown)} of ${count(this.#messages?.entries.length ?? 0)}` : '';
+    this.#none.hidden = this.#matches === null || shown > 0;
+    this.#searchLink.href = paths.search({ query: this.#filter.value.trim(), mailbox: this.#messages?.mailbox });
   }
 
   /** @param {KeyboardEvent} event */
@@ -229,7 +228,7 @@ export class MessageList extends HTMLElement {
     if (event.key === 'ArrowDown' || event.key === 'Enter') {
       event.preventDefault();
       this.focus();
-      if (this.#list.place(this.current ?? '') < 0) this.move(0);
+      if (this.#list.indexOf(this.current ?? '') < 0) this.move(0);
     }
   }
 
@@ -243,8 +242,8 @@ export class MessageList extends HTMLElement {
   /** @param {MouseEvent} event */
   #clicked(event) {
     const entry = this.#list.itemAt(event.target);
-    const isMark = event.target instanceof Element && event.target.closest('.row-check') !== null;
-    if (!entry || !(isMark || event.shiftKey) || event.ctrlKey || event.metaKey || event.altKey) return;
+    const isCheckbox = event.target instanceof Element && event.target.closest('.row-check') !== null;
+    if (!entry || !(isCheckbox || event.shiftKey) || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     event.stopPropagation();
     this.focus();
@@ -253,7 +252,7 @@ export class MessageList extends HTMLElement {
   }
 
   /**
-   * Selects to here, from where the last one was chosen, or else from there.
+   * Selects the range from the last chosen message, or from `from`, to `to`.
    * @param {{ from: string | null, to: string }} range
    */
   #extend({ from, to }) {
@@ -272,22 +271,22 @@ export class MessageList extends HTMLElement {
 
   /** @param {'delete' | 'read' | 'unread'} what */
   #act(what) {
-    this.dispatchEvent(new CustomEvent('act', { bubbles: true, detail: { what, ids: this.meant } }));
+    this.dispatchEvent(new CustomEvent('act', { bubbles: true, detail: { what, ids: this.targets } }));
     if (what !== 'delete') this.selectAll(false);
   }
 
-  /** Other rows are in sight. */
-  #sighted() {
-    this.#attachments.soon();
-    this.#remembering ??= window.setTimeout(() => this.#remember(), REMEMBERING);
+  /** Called when other rows are visible. */
+  #visibleChanged() {
+    this.#attachments.schedule();
+    this.#positionTimer ??= window.setTimeout(() => this.#savePosition(), SAVE_POSITION_MS);
   }
 
-  /** Lets the history know what is in sight, for the way back. */
-  #remember() {
-    this.#remembering = undefined;
-    const { sight } = this.#list;
-    // In one column the list may be out of the page, and knows nothing then.
-    if (this.#list.offsetHeight > 0) history.replaceState({ ...history.state, sight: sight && { ...sight, mailbox: this.#messages?.mailbox } }, '');
+  /** Saves the scroll position in the history entry. */
+  #savePosition() {
+    this.#positionTimer = undefined;
+    const { position } = this.#list;
+    // In the one-column layout the list may be hidden and has no position.
+    if (this.#list.offsetHeight > 0) history.replaceState({ ...history.state, position: position && { ...position, mailbox: this.#messages?.mailbox } }, '');
   }
 }
 

@@ -1,29 +1,28 @@
-// <message-pane>: the place of the message that is read: what can be done with it, and the message itself. It asks by
-// bubbling events: `act` { what: 'delete' | 'unread', ids } and `back`, to the list; and it tells by `read`, with the
-// entry as detail, once, that the message of the list is before the reader's eyes.
+// <message-pane>: the message that is shown, and the toolbar above it. Bubbling events: `act` { what: 'delete' | 'unread', ids };
+// `back` to return to the list; and `read`, once, with the entry as detail, when a message of the list is displayed.
 
 /** @import { Messages } from '../lib/messages.js' */
 /** @import { Message } from '../types.js' */
 
 import { fill, h } from '../lib/dom.js';
 import { count } from '../lib/format.js';
-import { placeOf } from '../lib/entries.js';
+import { indexOfEntry } from '../lib/entries.js';
 import { icon } from '../lib/icons.js';
 import { MessageView } from './message-view.js';
 
 export class MessagePane extends HTMLElement {
-  /** The id of the message that is shown, or looked for. @type {string | null} */
+  /** The id of the message that is shown or loading. @type {string | null} */
   shown = null;
 
   /** @type {Messages | null} */
   #messages = null;
-  /** Whether it was in the list when that was looked at last. */
-  #wasThere = false;
-  /** The message is loaded, and it is told that it is read: either it or the list may be there first. */
+  /** Whether the message was in the list at the last update. */
+  #wasListed = false;
+  /** `read` is dispatched when the message is loaded and listed, in either order. */
   #isLoaded = false;
   #isRead = false;
   #view = new MessageView();
-  #place = h('span', { class: 'soft number cut' });
+  #position = h('span', { class: 'soft number truncate' });
   #tools = h('div', { class: 'message-tools', role: 'toolbar', 'aria-label': 'Message' });
 
   constructor() {
@@ -31,12 +30,12 @@ export class MessagePane extends HTMLElement {
     this.#view.tabIndex = -1;
     this.#view.addEventListener('message-loaded', (event) => {
       this.#isLoaded ||= /** @type {CustomEvent<Message>} */ (event).detail.id === this.shown;
-      this.#tellRead();
+      this.#dispatchRead();
     });
     fill(
       this.#tools,
       h('button', { class: 'button plain back', type: 'button', onclick: () => this.dispatchEvent(new Event('back', { bubbles: true })) }, icon('back'), 'Back'),
-      this.#place,
+      this.#position,
       h('span', { class: 'spread' }),
       h('button', { class: 'button plain', type: 'button', title: 'Mark as unread (u)', onclick: () => this.#act('unread') }, icon('envelope'), 'Mark unread'),
       h('button', { class: 'button plain danger', type: 'button', title: 'Delete (Del)', onclick: () => this.#act('delete') }, icon('trash'), 'Delete'),
@@ -48,13 +47,13 @@ export class MessagePane extends HTMLElement {
   }
 
   /**
-   * Shows a message, or none.
-   * @param {Messages} messages Where it is.
+   * Shows a message, or none if `id` is null.
+   * @param {Messages} messages The messages of its mailbox.
    * @param {string | null} id
    */
   show(messages, id) {
     this.shown = id;
-    this.#wasThere = this.#isLoaded = this.#isRead = false;
+    this.#wasListed = this.#isLoaded = this.#isRead = false;
     this.#tools.hidden = id === null;
     if (id === null) this.#view.clear();
     else this.#view.show(messages.mailbox, id);
@@ -62,20 +61,20 @@ export class MessagePane extends HTMLElement {
   }
 
   /**
-   * Looks where in the list the message stands; what can be done with it can be done only there.
+   * Updates the position of the message in the list. The actions are disabled if it is not in the list.
    * @param {Messages} messages
    */
   update(messages) {
     this.#messages = messages;
-    const place = this.shown === null ? -1 : placeOf(messages.entries, this.shown);
-    const isThere = place >= 0;
-    // It seems to be gone: whoever asks for it once more will hear so.
-    if (this.#wasThere && !isThere && this.shown !== null) this.#view.show(messages.mailbox, this.shown);
-    this.#wasThere = isThere;
-    this.#tools.classList.toggle('idle', !isThere);
-    this.#place.textContent = isThere ? `${count(place + 1)} of ${count(messages.entries.length)}` : '';
-    for (const button of this.#tools.querySelectorAll('button:not(.back)')) button.toggleAttribute('disabled', !isThere);
-    this.#tellRead();
+    const index = this.shown === null ? -1 : indexOfEntry(messages.entries, this.shown);
+    const isListed = index >= 0;
+    // It left the list: loading it again shows whether it was deleted.
+    if (this.#wasListed && !isListed && this.shown !== null) this.#view.show(messages.mailbox, this.shown);
+    this.#wasListed = isListed;
+    this.#tools.classList.toggle('idle', !isListed);
+    this.#position.textContent = isListed ? `${count(index + 1)} of ${count(messages.entries.length)}` : '';
+    for (const button of this.#tools.querySelectorAll('button:not(.back)')) button.toggleAttribute('disabled', !isListed);
+    this.#dispatchRead();
   }
 
   /** @override */
@@ -83,7 +82,7 @@ export class MessagePane extends HTMLElement {
     this.#view.focus({ preventScroll: true });
   }
 
-  #tellRead() {
+  #dispatchRead() {
     const entry = this.#isLoaded && !this.#isRead && this.shown !== null ? this.#messages?.find(this.shown) : undefined;
     if (!entry) return;
     this.#isRead = true;

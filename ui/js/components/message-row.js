@@ -1,17 +1,17 @@
-// A row in the list of messages: who wrote, when, about what, and the marks. Rows are used again for other messages, so
-// what they are made of is made once.
+// A row of the list of messages: sender, time, subject, state. Rows are reused for other messages, so their elements are created
+// once.
 
 /** @import { Entry } from '../lib/entries.js' */
 
-import { address, exact, size } from '../lib/format.js';
+import { address, exact, plural, size } from '../lib/format.js';
 import { fill, h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
 import { visible } from '../lib/visible.js';
 import { TimeAgo } from './time-ago.js';
 
 /** @type {WeakMap<HTMLElement, ReturnType<typeof parts>>} */
-const made = new WeakMap();
-/** What rows say now: most of the time, drawing them once more would change nothing. @type {WeakMap<HTMLElement, unknown[]>} */
+const rowParts = new WeakMap();
+/** The values that each row shows. Most redraws change nothing. @type {WeakMap<HTMLElement, unknown[]>} */
 const drawn = new WeakMap();
 
 /**
@@ -21,24 +21,24 @@ const drawn = new WeakMap();
  */
 export function drawMessage(row, entry, isSelected) {
   const now = [entry, entry.seen, entry.attachments, isSelected];
-  if (drawn.get(row)?.every((value, place) => value === now[place])) return;
+  if (drawn.get(row)?.every((value, index) => value === now[index])) return;
   drawn.set(row, now);
   const { from, size: bytes, 'posix-millis': millis } = entry.summary;
-  const { sender, about, time, bulk, clip } = made.get(row) ?? build(row);
-  const who = address(from);
-  const [name, subject] = [visible(who.name), visible(entry.summary.subject).trim()];
+  const { sender, about, time, bulk, clip } = rowParts.get(row) ?? build(row);
+  const parsed = address(from);
+  const [name, subject] = [visible(parsed.name), visible(entry.summary.subject).trim()];
   row.classList.toggle('unread', !entry.seen);
   row.ariaSelected = String(isSelected);
   fill(sender, h('bdi', {}, name || '(no sender)'));
-  sender.title = visible(who.address) || 'Sent without a sender';
+  sender.title = visible(parsed.address) || 'The sender is empty';
   fill(about, h('bdi', {}, subject || '(no subject)'));
   about.classList.toggle('soft', !subject);
   time.millis = millis;
   bulk.textContent = size(bytes);
   clip.setAttribute('class', entry.attachments ? 'row-clip' : 'row-clip none');
-  clip.title = entry.attachments ? `${entry.attachments} attached` : '';
+  clip.title = entry.attachments ? `${plural(entry.attachments, 'attachment')}` : '';
   row.ariaLabel = [
-    !entry.seen && 'Unread', name || 'no sender', subject || 'no subject', exact(millis), size(bytes), entry.attachments && `${entry.attachments} attached`,
+    !entry.seen && 'Unread', name || 'no sender', subject || 'no subject', exact(millis), size(bytes), entry.attachments && `${plural(entry.attachments, 'attachment')}`,
   ].filter(Boolean).join(', ');
 }
 
@@ -50,7 +50,7 @@ function build(row) {
     h('span', { class: 'row-check', title: 'Select (x)' }, h('span', { class: 'row-dot' }), h('span', { class: 'row-box' }, icon('check'))),
     all.sender, all.time, all.about, h('span', { class: 'row-facts' }, all.clip, all.bulk),
   );
-  made.set(row, all);
+  rowParts.set(row, all);
   return all;
 }
 
@@ -58,8 +58,8 @@ function parts() {
   const time = TimeAgo.of(0);
   time.className = 'row-time number';
   return {
-    sender: h('span', { class: 'row-sender cut' }),
-    about: h('span', { class: 'row-subject cut' }),
+    sender: h('span', { class: 'row-sender truncate' }),
+    about: h('span', { class: 'row-subject truncate' }),
     time,
     bulk: h('span', { class: 'row-size number' }),
     clip: h('span', { class: 'row-clip none' }, icon('attachment')),

@@ -1,6 +1,6 @@
-// <message-view>: one message: its headline, what is wrong with it, and its tabs. It asks for the message and remembers
-// the last few, and tells of each that it shows by `message-loaded`, which bubbles. The list beside it and the bar above it
-// (back, unread, delete) belong to the mailbox page.
+// <message-view>: one message: headline, code, problems and tabs. It loads the message, caches the last ones, and dispatches
+// `message-loaded`, which bubbles, for each message that it shows. The list and the toolbar (back, unread, delete) are not
+// part of it.
 
 /** @import { Message } from '../types.js' */
 /** @import { IconName } from '../lib/icons.js' */
@@ -9,80 +9,80 @@ import * as api from '../lib/api.js';
 import * as connection from '../lib/connection.js';
 import { fill, h, set } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
-import { code, likeliest } from './message/code.js';
+import { code, mostLikely } from './message/code.js';
 import { defects } from './message/defects.js';
 import { headline } from './message/headline.js';
-import { MessageMemory } from './message/memory.js';
+import { MessageCache } from './message/message-cache.js';
 import { MessageTabs } from './message/tabs.js';
 
-/** How long nothing is said about a message that is on its way. */
-const PATIENCE = 200;
+/** The delay before a loading message is indicated, in milliseconds. */
+const LOADING_DELAY_MS = 200;
 
-const memory = new MessageMemory();
+const cache = new MessageCache();
 
 export class MessageView extends HTMLElement {
   /** @type {{ mailbox: string, id: string } | null} */
   #wanted = null;
-  /** What stands there: a message, and then which, or a hint. @type {Message | null} */
+  /** The message that is shown; null if a hint is shown. @type {Message | null} */
   #message = null;
-  #asking = new AbortController();
-  #gone = new AbortController();
-  /** Whether it stands there that the message could not be loaded. */
+  #request = new AbortController();
+  #disconnected = new AbortController();
+  /** True if the view shows that the message could not be loaded. */
   #hasFailed = false;
   #tabs = new MessageTabs();
   #head = h('div', { class: 'message-head' });
   #sheet = h('article', { class: 'message', 'aria-label': 'Message' }, this.#head, this.#tabs);
 
   connectedCallback() {
-    this.#gone = new AbortController();
-    connection.changes.addEventListener('change', () => this.#hasFailed && !connection.isLost() && this.#ask(), { signal: this.#gone.signal });
-    if (this.#wanted) this.#ask();
+    this.#disconnected = new AbortController();
+    connection.changes.addEventListener('change', () => this.#hasFailed && !connection.isLost() && this.#load(), { signal: this.#disconnected.signal });
+    if (this.#wanted) this.#load();
     else this.clear();
   }
 
   disconnectedCallback() {
-    this.#gone.abort();
-    this.#asking.abort();
-    this.#wait(false);
+    this.#disconnected.abort();
+    this.#request.abort();
+    this.#setBusy(false);
   }
 
   /**
-   * Shows a message; the one before stays until it is there. One that is shown already is looked for once more, in case
-   * that it is gone.
+   * Shows a message; the previous one stays until it is loaded. A message that is already shown is loaded again, because it may
+   * have been deleted.
    * @param {string} mailbox
    * @param {string} id
    */
   show(mailbox, id) {
     this.#wanted = { mailbox, id };
-    if (this.isConnected) this.#ask();
+    if (this.isConnected) this.#load();
   }
 
-  /** Shows that no message is chosen. */
+  /** Shows that no message is selected. */
   clear() {
-    this.#asking.abort();
+    this.#request.abort();
     this.#wanted = null;
-    this.#wait(false);
-    this.#hint('envelope', 'No message chosen', h('p', {}, 'Choose one from the list to see its HTML, text, headers, parts and source.'));
+    this.#setBusy(false);
+    this.#hint('envelope', 'No message selected', h('p', {}, 'Select a message in the list to see its HTML, text, headers, parts and source.'));
   }
 
-  /** Asks for the wanted message; whoever was asked before need not answer any more. */
-  async #ask() {
+  /** Loads the wanted message and cancels the previous request. */
+  async #load() {
     const wanted = this.#wanted;
     if (!wanted) return;
-    this.#asking.abort();
-    this.#asking = new AbortController();
-    const { signal } = this.#asking;
+    this.#request.abort();
+    this.#request = new AbortController();
+    const { signal } = this.#request;
 
-    // A remembered message is shown at once, and asked for all the same: it does not change, but it may be gone meanwhile.
-    const known = memory.recall(wanted.mailbox, wanted.id);
-    if (known && !this.#isShown(wanted)) this.#draw(known);
-    const slow = setTimeout(() => !this.#isShown(wanted) && !signal.aborted && this.#wait(true), PATIENCE);
+    // A cached message is shown at once and still loaded: it does not change, but it may have been deleted.
+    const cached = cache.get(wanted.mailbox, wanted.id);
+    if (cached && !this.#isShown(wanted)) this.#draw(cached);
+    const slow = setTimeout(() => !this.#isShown(wanted) && !signal.aborted && this.#setBusy(true), LOADING_DELAY_MS);
     try {
-      // What stands above the text comes with it, so that nothing moves. A code is not worth an error.
-      const code = known ? known.code : api.codes(wanted.mailbox, wanted.id, signal).then(likeliest, () => null);
+      // The code is loaded together with the message, so that the layout does not move. Its errors are ignored.
+      const code = cached ? cached.code : api.codes(wanted.mailbox, wanted.id, signal).then(mostLikely, () => null);
       const message = { ...(await api.message(wanted.mailbox, wanted.id, signal)), code: await code };
       if (signal.aborted) return;
-      memory.keep(message);
+      cache.put(message);
       if (!this.#isShown(wanted)) this.#draw(message);
     } catch (error) {
       if (!signal.aborted) this.#failed(wanted, error);
@@ -98,7 +98,7 @@ export class MessageView extends HTMLElement {
 
   /** @param {Message} message */
   #draw(message) {
-    this.#wait(false);
+    this.#setBusy(false);
     this.#hasFailed = false;
     this.#message = message;
     fill(this.#head, headline(message), message.code && code(message.code), defects(message.defects));
@@ -113,39 +113,39 @@ export class MessageView extends HTMLElement {
    * @param {unknown} error
    */
   #failed(wanted, error) {
-    this.#wait(false);
+    this.#setBusy(false);
     if (error instanceof api.ApiError && error.status === 404) {
-      memory.forget(wanted.mailbox, wanted.id);
-      this.#hint('trash', 'This message is gone', h('p', {}, 'It was deleted, or it had to make room for newer ones.'));
+      cache.delete(wanted.mailbox, wanted.id);
+      this.#hint('trash', 'This message does not exist', h('p', {}, 'It was deleted, or removed because a storage limit was reached.'));
       return;
     }
-    // A message that is known needs no answer to be read.
+    // A message that is already shown stays.
     if (this.#isShown(wanted)) return;
-    const retry = h('button', { class: 'button', type: 'button', onclick: () => this.#ask() }, 'Try again');
+    const retry = h('button', { class: 'button', type: 'button', onclick: () => this.#load() }, 'Try again');
     this.#hint('warning', 'The message could not be loaded', h('p', { role: 'alert' }, api.sentence(error)), retry);
     this.#hasFailed = true;
   }
 
   /**
-   * @param {IconName} sign
+   * @param {IconName} iconName
    * @param {string} title
    * @param {...HTMLElement} more
    */
-  #hint(sign, title, ...more) {
+  #hint(iconName, title, ...more) {
     const hadFocus = this.#sheet.contains(document.activeElement);
     this.#message = null;
     this.#hasFailed = false;
     this.#tabs.clear();
-    fill(this, h('div', { class: 'empty' }, icon(sign), h('h2', {}, title), ...more));
-    // What had the focus is gone; who reads is told here why.
+    fill(this, h('div', { class: 'empty' }, icon(iconName), h('h2', {}, title), ...more));
+    // The focused element was removed; the focus moves here, so that screen readers announce the hint.
     if (hadFocus) this.focus({ preventScroll: true });
   }
 
   /**
-   * Says that something is on its way, or that nothing is.
+   * Sets whether a message is loading.
    * @param {boolean} busy
    */
-  #wait(busy) {
+  #setBusy(busy) {
     set(this, { 'data-waiting': busy, 'aria-busy': busy && 'true' });
   }
 }

@@ -1,43 +1,43 @@
-// <open-mailbox>: the large field of the home page, and beneath it the mailboxes that were opened here before.
+// <open-mailbox>: the large field of the home page, and below it the recently opened mailboxes.
 
 import * as paths from '../lib/paths.js';
 import * as prefs from '../lib/prefs.js';
 import { fill, h } from '../lib/dom.js';
-import { opens } from '../lib/go-to.js';
+import { setUpMailboxField } from '../lib/mailbox-field.js';
 import { icon } from '../lib/icons.js';
 import { visible } from '../lib/visible.js';
 
 export class OpenMailbox extends HTMLElement {
   /** @type {AbortController | null} */
-  #life = null;
+  #connected = null;
   #recent = h('ul', { class: 'chips', 'aria-label': 'Recently opened' });
 
   connectedCallback() {
-    this.#life = new AbortController();
+    this.#connected = new AbortController();
     const input = h('input', { class: 'field', id: 'open-mailbox', type: 'text', placeholder: 'name or name@example.org', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', enterkeyhint: 'go' });
     const form = h('form', { class: 'open-form', role: 'search', 'aria-label': 'Open a mailbox' },
       h('h1', {}, h('label', { for: 'open-mailbox' }, 'Open a mailbox')),
       h('div', { class: 'open-line' }, input, h('button', { class: 'button main', type: 'submit' }, 'Open')));
-    opens(form, input);
+    setUpMailboxField(form, input);
     fill(this, form, this.#recent);
     this.#draw();
-    window.addEventListener('restante:recent', () => this.#draw(), { signal: this.#life.signal });
+    window.addEventListener('restante:recent', () => this.#draw(), { signal: this.#connected.signal });
   }
 
   disconnectedCallback() {
-    this.#life?.abort();
+    this.#connected?.abort();
   }
 
   #draw() {
     const names = prefs.recent();
     this.#recent.hidden = names.length === 0;
     fill(this.#recent, names.map((name) => h('li', { class: 'chip' },
-      h('a', { class: 'cut', href: paths.mailbox(name), title: visible(name) }, h('bdi', {}, visible(name))),
-      h('button', { class: 'chip-forget', type: 'button', 'aria-label': `Forget ${visible(name)}`, onclick: () => this.#forget(name) }, icon('close')))));
+      h('a', { class: 'truncate', href: paths.mailbox(name), title: visible(name) }, h('bdi', {}, visible(name))),
+      h('button', { class: 'chip-forget', type: 'button', 'aria-label': `Remove ${visible(name)} from the recent mailboxes`, onclick: () => this.#forget(name) }, icon('close')))));
   }
 
   /**
-   * The focus goes to the next one, so that several can be forgotten in a row.
+   * Removes a recent mailbox. The focus moves to the next one, so that several can be removed in a row.
    * @param {string} name
    */
   #forget(name) {

@@ -1,27 +1,27 @@
-// The language of searches, on half a page. What it means is decided by the server; this is for people.
+// A short reference of the search language. The server parses it.
 
 import { h } from '../lib/dom.js';
 
 /** @type {[string[], string][]} */
 const TERMS = [
-  [['code login'], 'both words, in the subject, the text, the sender or the recipients'],
-  [['"your code"'], 'these words one behind the other'],
-  [['log*'], 'words that begin so'],
-  [['from:ann', 'to:bob@x.org', 'cc:', 'subject:', 'body:'], 'only there'],
-  [['has:attachment', 'filename:invoice*'], 'attachments, also by name'],
-  [['header:X-Mailer', 'header:X-Run=7'], 'a header field, also by what it says'],
-  [['mailbox:james', 'mailbox:ci-*'], 'in these mailboxes'],
-  [['is:unseen', 'is:seen'], 'read or not'],
-  [['after:2h', 'before:2026-11-15', 'after:today'], 'when it was received; days are those of UTC'],
-  [['larger:10k', 'smaller:2M'], 'how large it is'],
-  [['-draft', '-from:ann'], 'without that'],
-  [['alice or bob', '(a or b) code'], 'one of the two'],
+  [['code login'], 'both words, in the subject, text, sender or recipients'],
+  [['"your code"'], 'these words in this order'],
+  [['log*'], 'words that start with this'],
+  [['from:ann', 'to:bob@x.org', 'cc:', 'subject:', 'body:'], 'only in this field'],
+  [['has:attachment', 'filename:invoice*'], 'messages with attachments, or with this file name'],
+  [['header:X-Mailer', 'header:X-Run=7'], 'messages with this header field, or with this value'],
+  [['mailbox:james', 'mailbox:ci-*'], 'only in these mailboxes'],
+  [['is:unseen', 'is:seen'], 'unread or read'],
+  [['after:2h', 'before:2026-11-15', 'after:today'], 'by time of arrival; days are in UTC'],
+  [['larger:10k', 'smaller:2M'], 'by size'],
+  [['-draft', '-from:ann'], 'not matching this term'],
+  [['alice or bob', '(a or b) code'], 'at least one of the terms'],
 ];
 
 /** @param {boolean} isOpen */
 export function searchHelp(isOpen) {
   return h('details', { class: 'search-help', open: isOpen },
-    h('summary', {}, 'What can be searched for'),
+    h('summary', {}, 'Search syntax'),
     h('dl', {}, TERMS.map(([terms, meaning]) => h('div', {}, h('dt', {}, terms.flatMap((term) => [h('code', {}, term), ' '])), h('dd', { class: 'soft' }, meaning)))),
-    h('p', { class: 'soft' }, 'Neither case nor accents matter. Several terms must all fit.'));
+    h('p', { class: 'soft' }, 'Case and accents are ignored. A message must match all terms.'));
 }

@@ -1,14 +1,14 @@
-// A small form that puts a mail into an empty mailbox, for those who want to see one there before anything sends mail here.
+// A form that adds a test message to an empty mailbox.
 
 import * as api from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
-import { toast } from '../lib/talk.js';
+import { toast } from '../lib/feedback.js';
 
 /** @param {string} mailbox */
 export function testMail(mailbox) {
   const from = h('input', { class: 'field', name: 'from', type: 'text', value: 'Test <test@example.org>', autocomplete: 'off', spellcheck: 'false' });
-  const subject = h('input', { class: 'field', name: 'subject', type: 'text', value: 'A test mail', autocomplete: 'off' });
+  const subject = h('input', { class: 'field', name: 'subject', type: 'text', value: 'Test message', autocomplete: 'off' });
   const text = h('textarea', { class: 'field', name: 'text', rows: 4 }, 'Hello!\n\nYour code is 482913.\n');
   const problem = h('p', { class: 'note bad', role: 'alert', hidden: true });
   const button = h('button', { class: 'button main', type: 'submit' }, 'Send');
@@ -18,8 +18,8 @@ export function testMail(mailbox) {
     problem.hidden = true;
     try {
       const { messages } = await api.send(mailbox, { from: from.value, subject: subject.value, text: text.value });
-      // It may have been thrown away, or be sent elsewhere by a script; whatever is stored here shows up by itself.
-      if (messages.every((message) => message.mailbox !== mailbox)) toast('The mail was taken, and is not in this mailbox.');
+      // A rule can discard the message, and a script can redirect it. A stored message appears by an event.
+      if (messages.every((message) => message.mailbox !== mailbox)) toast('The message was accepted, but not stored in this mailbox. Check the rules and the script of the server.');
     } catch (error) {
       problem.hidden = false;
       fill(problem, icon('warning'), api.sentence(error));
@@ -28,7 +28,7 @@ export function testMail(mailbox) {
     }
   };
   return h('details', { class: 'test-mail' },
-    h('summary', { class: 'button' }, 'Send a test mail'),
+    h('summary', { class: 'button' }, 'Send a test message'),
     h('form', { class: 'sheet', onsubmit: send },
       labelled('From', from), labelled('Subject', subject), labelled('Text', text),
       problem, h('div', { class: 'row' }, button)));

@@ -1,13 +1,13 @@
-// <time-ago>: how long something is ago, kept true while it is shown; exact when the pointer rests on it.
+// <time-ago>: a relative time that is updated while it is shown. The exact time is its tooltip.
 
 import { ago, exact } from '../lib/format.js';
 
-/** How often the times on a page are looked at. */
-const STEP = 20_000;
+/** The interval of updates. */
+const UPDATE_MS = 20_000;
 
 /** @type {Set<TimeAgo>} */
 const shown = new Set();
-setInterval(() => shown.forEach((one) => one.refresh()), STEP);
+setInterval(() => shown.forEach((one) => one.refresh()), UPDATE_MS);
 
 export class TimeAgo extends HTMLElement {
   #millis = 0;

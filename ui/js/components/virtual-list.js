@@ -1,31 +1,31 @@
-// <virtual-list>: a long list of which only the rows in sight are in the page. It knows nothing of what it shows:
+// <virtual-list>: a long list of which only the visible rows are in the document. It is independent of what it shows:
 //
-//   list.label = 'Messages';                      what a screen reader calls it
-//   list.key = (item) => item.id;                 what makes an item itself, also after others came and went
-//   list.draw = (row, item) => { ... };           fills a row, which may have shown something else before
-//   list.place = (key) => 7;                      where the item of this key stands, -1 if nowhere; a map is made if left out
-//   list.items = [...];                           what you read does not move when rows come and go above or below it
-//   list.reset([...]);                            other items altogether, from the top
-//   list.cursor = 'key';                          the row that is meant; null for none
-//   list.reveal();                                scrolls to it; when its row is not there yet, as soon as it is
-//   list.refresh();                               draws the rows in sight once more
-//   list.arrived(3);                              so many came on top: a pill says so, unless the top is in sight
-//   list.sight = list.sight;                      what is in sight, to come back to it later
+//   list.label = 'Messages';                      the name for screen readers
+//   list.key = (item) => item.id;                 identifies an item when others are added or removed
+//   list.draw = (row, item) => { ... };           fills a row, which may have shown another item before
+//   list.indexOf = (key) => 7;                    returns the index of an item, or -1; by default from a map
+//   list.items = [...];                           the visible rows do not move when rows are added or removed above them
+//   list.reset([...]);                            replaces all items and scrolls to the top
+//   list.cursor = 'key';                          the current row; null for none
+//   list.reveal();                                scrolls to the current row, later if it does not exist yet
+//   list.refresh();                               redraws the visible rows
+//   list.arrived(3);                              three items were added at the top: shown by a pill if the top is not visible
+//   list.position = list.position;                the scroll position, to restore it later
 //
-// It is one of two kinds, which is to be said before the first items are given:
+// There are two kinds of lists. Choose one before the first items are set:
 //
-//   A listbox, unless something else is said: the focus stays on the list, and the row at the cursor is its active
-//   descendant. With `list.link = (item) => '/where/it/leads'` rows are links, which open in another tab as links do. With
-//   `list.isMultiple = true` several can be selected, which `draw` tells by `aria-selected`.
+//   A listbox, the default: the focus stays on the list, and the row at the cursor is its active descendant. With
+//   `list.link = (item) => '/target'` rows are links, which can be opened in another tab. With `list.isMultiple = true` several
+//   rows can be selected; `draw` sets `aria-selected`.
 //
-//   A list of rows that hold links of their own: `list.inner = '.subject'` says which of them has the focus when the cursor
-//   moves there. The cursor follows the focus too, and clicks are the links' own. `list.open()` follows that link.
+//   A list of rows that contain links: `list.inner = '.subject'` selects the link that gets the focus when the cursor moves. The
+//   cursor also follows the focus, and clicks are handled by the links. `list.open()` follows the link at the cursor.
 //
-// It tells, as bubbling events: `list-move` (the cursor went, by key), `list-open` (a click, or Enter), `list-toggle` (the
-// blank), each with the item as detail; `list-extend` (the cursor went, to select on the way) with `{ from, to }`, keys, as
-// detail; and `list-sight`: other rows are in sight, see `inSight`. A list of links tells of `list-move` and `list-sight` only.
+// Bubbling events: `list-move` (the cursor moved by key), `list-open` (click or Enter), `list-toggle` (Space), each with the item as
+// detail; `list-extend` (the cursor moved and selects) with the keys `{ from, to }` as detail; and `list-visible`: other rows are
+// visible, see `visibleItems`. A list of links dispatches `list-move` and `list-visible` only.
 //
-// All rows have the height that CSS gives to `.virtual-row`. The row at the cursor stays in the page even out of sight.
+// All rows have the height that CSS sets for `.virtual-row`. The row at the cursor stays in the document even if it is not visible.
 
 import { fill, set } from '../lib/dom.js';
 import { VirtualPill } from './virtual-pill.js';
@@ -39,22 +39,22 @@ export class VirtualList extends HTMLElement {
   /** @type {(row: HTMLElement, item: T) => void} */
   draw = (row, item) => fill(row, String(item));
   /** @type {(key: string) => number} */
-  place = (key) => this.#mapped(key);
+  indexOf = (key) => this.#indexFromMap(key);
   /** @type {((item: T) => string) | null} */
   link = null;
-  /** The items in sight, and a little beyond. @type {T[]} */
-  inSight = [];
+  /** The visible items, and a few more. @type {T[]} */
+  visibleItems = [];
 
   /** @type {string | null} */
   #inner = null;
   /** @type {readonly T[]} */
   #items = [];
   /** @type {Map<string, number> | null} */
-  #places = null;
+  #indexes = null;
   /** @type {string | null} */
   #cursor = null;
-  /** Where the cursor was seen last: it goes on from there when its row is gone. */
-  #cursorAt = -1;
+  /** The last index of the cursor: it continues from there after its row is removed. */
+  #lastCursorIndex = -1;
   /** @type {VirtualScroll<T>} */
   #scroll = new VirtualScroll(this);
   #port = this.#scroll.port;
@@ -102,7 +102,7 @@ export class VirtualList extends HTMLElement {
 
   set inner(selector) {
     this.#inner = selector;
-    // The links are what can be reached by Tab then; the list takes the focus only when a row goes that had it.
+    // Tab reaches the links; the list gets the focus only if a focused row is removed.
     set(this.#port, selector === null ? { role: 'listbox', tabindex: 0 } : { role: 'list', tabindex: -1 });
   }
 
@@ -113,16 +113,16 @@ export class VirtualList extends HTMLElement {
 
   set items(items) {
     const [before, top] = [this.#items, this.#port.scrollTop];
-    this.#take(items);
-    if (top > 0) this.#scroll.hold(before, top);
-    this.#scroll.settle();
+    this.#setItems(items);
+    if (top > 0) this.#scroll.keepPosition(before, top);
+    this.#scroll.applyPending();
     this.#render();
   }
 
   /** @param {readonly T[]} items */
   reset(items) {
-    this.#take(items);
-    this.#cursorAt = -1;
+    this.#setItems(items);
+    this.#lastCursorIndex = -1;
     this.toTop();
   }
 
@@ -133,16 +133,16 @@ export class VirtualList extends HTMLElement {
   set cursor(key) {
     if (key === this.#cursor) return;
     this.#cursor = key;
-    this.#cursorAt = -1;
+    this.#lastCursorIndex = -1;
     this.#render();
   }
 
-  get sight() {
-    return this.#scroll.sight;
+  get position() {
+    return this.#scroll.position;
   }
 
-  set sight(sight) {
-    this.#scroll.sight = sight;
+  set position(position) {
+    this.#scroll.position = position;
     this.#scrolled();
   }
 
@@ -156,27 +156,27 @@ export class VirtualList extends HTMLElement {
     this.#port.focus({ preventScroll: true });
   }
 
-  /** Scrolls as little as it takes to show the row at the cursor. */
+  /** Scrolls by the minimum to show the row at the cursor. */
   reveal() {
     this.#scroll.reveal();
     this.#scrolled();
   }
 
   /**
-   * Moves the cursor by so many rows, and tells so; the first move goes to the first row in sight.
+   * Moves the cursor by a number of rows and dispatches an event. The first move goes to the first visible row.
    * @param {number} by
-   * @param {boolean} [isExtending] Whether to select on the way.
+   * @param {boolean} [isExtending] True to select the rows in between.
    */
   move(by, isExtending = false) {
     const from = this.#cursor;
     const item = this.#items[Math.max(0, Math.min(this.#target(by), this.#items.length - 1))];
     if (item === undefined) return;
-    this.#scroll.stay();
+    this.#scroll.cancelPending();
     this.cursor = this.key(item);
     this.reveal();
     this.#link()?.focus({ preventScroll: true });
-    if (isExtending) this.#tell('list-extend', { from, to: this.#cursor });
-    else this.#tell('list-move', item);
+    if (isExtending) this.#dispatch('list-extend', { from, to: this.#cursor });
+    else this.#dispatch('list-move', item);
   }
 
   /** Follows the link of the row at the cursor. */
@@ -184,7 +184,7 @@ export class VirtualList extends HTMLElement {
     this.#link()?.click();
   }
 
-  /** Draws the rows in sight once more, because something about their items is different. */
+  /** Redraws the visible rows, because the state of their items has changed. */
   refresh() {
     this.#rows.refresh();
   }
@@ -195,39 +195,39 @@ export class VirtualList extends HTMLElement {
   }
 
   /**
-   * The item that an element in a row belongs to.
+   * Returns the item of the row that contains an element.
    * @param {EventTarget | null} target
    * @returns {T | undefined}
    */
   itemAt(target) {
     const row = target instanceof Element ? target.closest('.virtual-row') : null;
-    return row instanceof HTMLElement ? this.#items[this.place(row.dataset.key ?? '')] : undefined;
+    return row instanceof HTMLElement ? this.#items[this.indexOf(row.dataset.key ?? '')] : undefined;
   }
 
   /** @param {number} by */
   #target(by) {
-    const place = this.#cursorPlace();
-    if (place >= 0) return place + by;
-    if (this.#cursorAt < 0) return this.#scroll.first;
-    // The next row has moved up to where the cursor was.
-    return this.#cursorAt + by - (by > 0 ? 1 : 0);
+    const index = this.#cursorIndex();
+    if (index >= 0) return index + by;
+    if (this.#lastCursorIndex < 0) return this.#scroll.first;
+    // The row after the removed one has its index now.
+    return this.#lastCursorIndex + by - (by > 0 ? 1 : 0);
   }
 
   /** @param {readonly T[]} items */
-  #take(items) {
+  #setItems(items) {
     this.#items = items;
-    this.#places = null;
-    this.#scroll.stretch();
+    this.#indexes = null;
+    this.#scroll.updateHeight();
   }
 
   /** @param {string} key */
-  #mapped(key) {
-    this.#places ??= new Map(this.#items.map((item, place) => [this.key(item), place]));
-    return this.#places.get(key) ?? -1;
+  #indexFromMap(key) {
+    this.#indexes ??= new Map(this.#items.map((item, index) => [this.key(item), index]));
+    return this.#indexes.get(key) ?? -1;
   }
 
-  #cursorPlace() {
-    return this.#cursor === null ? -1 : this.place(this.#cursor);
+  #cursorIndex() {
+    return this.#cursor === null ? -1 : this.indexOf(this.#cursor);
   }
 
   #link() {
@@ -243,7 +243,7 @@ export class VirtualList extends HTMLElement {
       this.#scroll.resize(height);
       this.#rows.clear();
     }
-    this.#scroll.settle();
+    this.#scroll.applyPending();
     this.#render();
   }
 
@@ -252,34 +252,34 @@ export class VirtualList extends HTMLElement {
     this.#render();
   }
 
-  /** Puts the rows in sight into the page, in their order, and takes away the others. */
+  /** Adds the visible rows to the document, in order, and removes the others. */
   #render() {
     if (this.#scroll.height === 0) return;
     const [first, end] = this.#scroll.range;
-    const wanted = this.#items.slice(first, end).map((item, offset) => ({ key: this.key(item), item, place: first + offset }));
-    const cursor = this.#cursorPlace();
-    if (cursor >= 0) this.#cursorAt = cursor;
-    const there = { key: this.#cursor ?? '', item: this.#items[cursor], place: cursor };
-    if (cursor >= 0 && cursor < first) wanted.unshift(there);
-    if (cursor >= end) wanted.push(there);
+    const wanted = this.#items.slice(first, end).map((item, offset) => ({ key: this.key(item), item, index: first + offset }));
+    const cursor = this.#cursorIndex();
+    if (cursor >= 0) this.#lastCursorIndex = cursor;
+    const cursorRow = { key: this.#cursor ?? '', item: this.#items[cursor], index: cursor };
+    if (cursor >= 0 && cursor < first) wanted.unshift(cursorRow);
+    if (cursor >= end) wanted.push(cursorRow);
 
     const hadFocus = this.#scroll.space.contains(document.activeElement);
     this.#rows.show(wanted, { height: this.#scroll.height, all: this.#items.length, cursor });
     if (hadFocus && !this.#scroll.space.contains(document.activeElement)) this.focus();
-    const active = cursor < 0 || this.#inner !== null ? undefined : this.#rows.at(there.key);
+    const active = cursor < 0 || this.#inner !== null ? undefined : this.#rows.at(cursorRow.key);
     set(this.#port, { 'aria-activedescendant': active?.id });
-    this.#tellSight(first, end);
+    this.#updateVisibleItems(first, end);
   }
 
   /**
    * @param {number} first
    * @param {number} end
    */
-  #tellSight(first, end) {
-    const [before, now] = [this.inSight, this.#items.slice(first, end)];
-    if (now.length === before.length && now.every((item, place) => item === before[place])) return;
-    this.inSight = now;
-    this.dispatchEvent(new Event('list-sight', { bubbles: true }));
+  #updateVisibleItems(first, end) {
+    const [before, now] = [this.visibleItems, this.#items.slice(first, end)];
+    if (now.length === before.length && now.every((item, index) => item === before[index])) return;
+    this.visibleItems = now;
+    this.dispatchEvent(new Event('list-visible', { bubbles: true }));
   }
 
   /** @param {EventTarget | null} target */
@@ -295,30 +295,30 @@ export class VirtualList extends HTMLElement {
     const [page, all] = [this.#scroll.page, this.#items.length];
     /** @type {Record<string, number>} */
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -all, End: all };
-    const item = this.#items[this.#cursorPlace()];
+    const item = this.#items[this.#cursorIndex()];
     if (Object.hasOwn(steps, event.key)) this.move(steps[event.key], isExtending);
     else if (event.shiftKey || (event.key !== 'Enter' && event.key !== ' ')) return;
-    else if (item !== undefined && !event.repeat) this.#tell(event.key === 'Enter' ? 'list-open' : 'list-toggle', item);
+    else if (item !== undefined && !event.repeat) this.#dispatch(event.key === 'Enter' ? 'list-open' : 'list-toggle', item);
     event.preventDefault();
   }
 
   /** @param {MouseEvent} event */
   #clicked(event) {
     const item = this.itemAt(event.target);
-    // A link that is to be opened elsewhere is the browser's.
+    // The browser handles clicks that open the link elsewhere.
     if (item === undefined || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     this.focus();
     this.cursor = this.key(item);
     this.reveal();
-    this.#tell('list-open', item);
+    this.#dispatch('list-open', item);
   }
 
   /**
    * @param {string} name
    * @param {unknown} detail
    */
-  #tell(name, detail) {
+  #dispatch(name, detail) {
     this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
   }
 }

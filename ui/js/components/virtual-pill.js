@@ -1,4 +1,4 @@
-// The pill above a <virtual-list>: how many came on top while the reader is further down, and the way there.
+// The button above a <virtual-list>: the number of items that were added at the top; a click scrolls there.
 
 import { h } from '../lib/dom.js';
 import { count } from '../lib/format.js';
@@ -13,7 +13,7 @@ export class VirtualPill {
     this.#draw();
   }
 
-  /** They are in sight now. Returns whether the focus went with the pill. */
+  /** Resets the count when the top is visible. Returns whether the button had the focus. */
   clear() {
     if (this.#new === 0) return false;
     const hadFocus = document.activeElement === this.element;

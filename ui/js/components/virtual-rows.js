@@ -1,15 +1,15 @@
-// The rows of a <virtual-list> that are in the page: made once, used again for other items, in the order of the list.
+// The row elements of a <virtual-list>: created once, and reused for other items.
 
 import { h, set } from '../lib/dom.js';
 
 /**
- * What a row is to show, and where.
+ * The item of a row and its index.
  * @template T
- * @typedef {{ key: string, item: T, place: number }} Wanted
+ * @typedef {{ key: string, item: T, index: number }} Wanted
  */
 
 /**
- * What rows are made of, see the list.
+ * How rows are created and drawn; see the list.
  * @template T
  * @typedef {object} Kind
  * @property {((item: T) => string) | null} link
@@ -31,7 +31,7 @@ export class VirtualRows {
   #kind;
 
   /**
-   * @param {HTMLElement} space Where the rows are put.
+   * @param {HTMLElement} space The parent element of the rows.
    * @param {Kind<T>} kind
    */
   constructor(space, kind) {
@@ -44,7 +44,7 @@ export class VirtualRows {
     return this.#rows.get(key)?.row;
   }
 
-  /** How high a row is, as CSS says. */
+  /** Returns the height of a row that CSS sets. */
   height() {
     const probe = h('div', { class: 'virtual-row' });
     this.#space.append(probe);
@@ -53,13 +53,13 @@ export class VirtualRows {
     return height;
   }
 
-  /** Draws all of them once more. */
+  /** Redraws all rows. */
   refresh() {
     for (const { row, item } of this.#rows.values()) this.#kind.draw(row, item);
   }
 
   /**
-   * Makes these, in this order, the rows in the page; what a row shows already is not drawn again.
+   * Shows these rows in this order. A row that already shows its item is not redrawn.
    * @param {Wanted<T>[]} wanted
    * @param {{ height: number, all: number, cursor: number }} list
    */
@@ -68,8 +68,8 @@ export class VirtualRows {
     for (const key of this.#rows.keys()) if (!keys.has(key)) this.#release(key);
     let next = this.#space.firstElementChild;
     for (const each of wanted) {
-      const row = this.#take(each);
-      position(row, each.place, list);
+      const row = this.#rowFor(each);
+      position(row, each.index, list);
       if (row === next) next = next.nextElementSibling;
       else this.#space.insertBefore(row, next);
     }
@@ -80,7 +80,7 @@ export class VirtualRows {
   }
 
   /** @param {Wanted<T>} wanted */
-  #take({ key, item }) {
+  #rowFor({ key, item }) {
     const known = this.#rows.get(key);
     if (known?.item === item) return known.row;
     const row = known?.row ?? this.#spare.pop() ?? this.#make();
@@ -110,13 +110,13 @@ export class VirtualRows {
 
 /**
  * @param {HTMLElement} row
- * @param {number} place
+ * @param {number} index
  * @param {{ height: number, all: number, cursor: number }} list
  */
-function position(row, place, { height, all, cursor }) {
-  const top = `${place * height}px`;
+function position(row, index, { height, all, cursor }) {
+  const top = `${index * height}px`;
   if (row.style.top !== top) row.style.top = top;
-  row.ariaPosInSet = String(place + 1);
+  row.ariaPosInSet = String(index + 1);
   row.ariaSetSize = String(all);
-  row.ariaCurrent = place === cursor ? 'true' : null;
+  row.ariaCurrent = index === cursor ? 'true' : null;
 }

@@ -1,64 +1,64 @@
-// What has arrived since the monitor is open, bounded: kept, paused, filtered and forgotten here, shown elsewhere.
+// The messages that arrived while the monitor is open: a bounded list that can be paused, filtered and cleared.
 
 /** @import { Summary } from '../types.js' */
 
 import { fold, matcher } from './filter.js';
 
-/** How many are kept; the oldest leave. */
-export const MOST = 2_000;
+/** The maximum number of arrivals; the oldest are removed. */
+export const MAX_ARRIVALS = 2_000;
 
 /**
  * @typedef {object} Arrival
  * @property {string} key
- * @property {Summary | null} message Null for a gap, which only says that nobody listened here.
+ * @property {Summary | null} message Null for a gap, when there was no connection.
  * @property {boolean} deleted
- * @property {number} told When it was told, in milliseconds of `performance.now()`; -Infinity for what was there before.
- * @property {string} text What the filter looks at, folded.
+ * @property {number} receivedAt In milliseconds of `performance.now()`; -Infinity for messages that arrived before the page was opened.
+ * @property {string} text The text that the filter searches, folded.
  */
 
 export class Arrivals {
-  /** @type {Arrival[]} Newest first. */
-  #kept = [];
-  /** @type {Arrival[]} Told, and not yet taken in; oldest first. */
+  /** @type {Arrival[]} Shown, newest first. */
+  #shown = [];
+  /** @type {Arrival[]} Received but not yet shown; oldest first. */
   #waiting = [];
-  /** How many are waiting, also of those that were too many to keep. */
+  /** The number of waiting arrivals, including those above the limit. */
   waiting = 0;
   /**
-   * All that were told lately, also those that were cleared away: after a connection the last ones are told again.
+   * Recent arrivals by key, including cleared ones: after a reconnect the server sends the last messages again.
    * @type {Map<string, Arrival>}
    */
   #known = new Map();
   #mayMiss = false;
   #gaps = 0;
 
-  /** The connection stands again: what comes next shows whether something was missed. */
-  resumed() {
+  /** Called after a reconnect. The next message shows whether some were missed. */
+  reconnected() {
     this.#mayMiss = this.#known.size > 0;
   }
 
   /**
-   * Returns whether it is one that was not told before.
+   * Adds an arrival. Returns false if it was received before.
    * @param {Summary} message
-   * @param {number} told
+   * @param {number} receivedAt
    */
-  add(message, told) {
+  add(message, receivedAt) {
     const key = `${message.mailbox}\n${message.id}`;
     const known = this.#known.has(key);
-    // The last messages are told again oldest first. If even that one is unknown, there may have been others before.
-    if (this.#mayMiss && !known) this.#queue({ key: `gap ${++this.#gaps}`, message: null, deleted: false, told, text: '' });
+    // The server sends the last messages again, oldest first. If the first is unknown, others before it may be missing.
+    if (this.#mayMiss && !known) this.#queue({ key: `gap ${++this.#gaps}`, message: null, deleted: false, receivedAt, text: '' });
     this.#mayMiss = false;
     if (known) return false;
     const text = fold([message.mailbox, message.from, ...message.to, message.subject].join('\n'));
-    const arrival = { key, message, deleted: false, told, text };
+    const arrival = { key, message, deleted: false, receivedAt, text };
     this.#queue(arrival);
     this.waiting += 1;
     this.#known.set(key, arrival);
-    if (this.#known.size > 2 * MOST) this.#known.delete(/** @type {string} */ (this.#known.keys().next().value));
+    if (this.#known.size > 2 * MAX_ARRIVALS) this.#known.delete(/** @type {string} */ (this.#known.keys().next().value));
     return true;
   }
 
   /**
-   * Returns whether anything changed.
+   * Marks an arrival as deleted. Returns whether anything changed.
    * @param {string} mailbox
    * @param {string} id
    */
@@ -69,38 +69,38 @@ export class Arrivals {
     return true;
   }
 
-  /** Takes in what waits, and returns it. */
+  /** Shows the waiting arrivals, and returns them. */
   take() {
     const taken = this.#waiting;
-    if (taken.length > 0) this.#kept = [...taken.toReversed(), ...this.#kept].slice(0, MOST);
+    if (taken.length > 0) this.#shown = [...taken.toReversed(), ...this.#shown].slice(0, MAX_ARRIVALS);
     this.#waiting = [];
     this.waiting = 0;
     return taken;
   }
 
-  /** Forgets all that is shown or waits. */
+  /** Removes all shown and waiting arrivals. */
   clear() {
     this.take();
-    this.#kept = [];
+    this.#shown = [];
   }
 
   get size() {
-    return this.#kept.length;
+    return this.#shown.length;
   }
 
   /**
-   * Those that fit, newest first.
-   * @param {ReturnType<typeof matcher>} fits
+   * Returns the arrivals that match the filter, newest first.
+   * @param {ReturnType<typeof matcher>} filter
    * @returns {readonly Arrival[]}
    */
-  matching(fits) {
-    return fits ? this.#kept.filter(({ text }) => fits(text)) : this.#kept;
+  matching(filter) {
+    return filter ? this.#shown.filter(({ text }) => filter(text)) : this.#shown;
   }
 
   /** @param {Arrival} arrival */
   #queue(arrival) {
     this.#waiting.push(arrival);
-    // Not at every one: that would move the whole array each time.
-    if (this.#waiting.length > 2 * MOST) this.#waiting = this.#waiting.slice(-MOST);
+    // Not for every arrival: that would copy the whole array each time.
+    if (this.#waiting.length > 2 * MAX_ARRIVALS) this.#waiting = this.#waiting.slice(-MAX_ARRIVALS);
   }
 }

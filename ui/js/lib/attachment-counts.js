@@ -1,32 +1,32 @@
-// How many attachments the messages of a list have: asked only about those that somebody sees, many at once.
+// Loads the number of attachments for the visible messages of a list, in batches.
 
 /** @import { Entry } from './entries.js' */
 
 import * as api from './api.js';
 
-/** How often it is asked, and about how many at once. */
-const OFTEN = 120;
-const MOST = 200;
+/** The delay before a request in milliseconds, and the maximum number of messages in one. */
+const DELAY_MS = 120;
+const MAX_IDS = 200;
 
 export class AttachmentCounts {
-  #seen;
-  #told;
+  #getVisible;
+  #onLoaded;
   /** @type {number | undefined} */
   #timer;
-  #canAsk = true;
+  #isAvailable = true;
 
   /**
-   * @param {() => { mailbox: string, entries: Entry[] } | null} seen What is in sight.
-   * @param {() => void} told What to do when more is known about it.
+   * @param {() => { mailbox: string, entries: Entry[] } | null} getVisible Returns the visible messages.
+   * @param {() => void} onLoaded Called after new counts are loaded.
    */
-  constructor(seen, told) {
-    this.#seen = seen;
-    this.#told = told;
+  constructor(getVisible, onLoaded) {
+    this.#getVisible = getVisible;
+    this.#onLoaded = onLoaded;
   }
 
-  /** Something else is in sight. */
-  soon() {
-    if (this.#canAsk) this.#timer ??= window.setTimeout(() => this.#ask(), OFTEN);
+  /** Schedules a request for the visible messages. */
+  schedule() {
+    if (this.#isAvailable) this.#timer ??= window.setTimeout(() => this.#load(), DELAY_MS);
   }
 
   stop() {
@@ -34,18 +34,18 @@ export class AttachmentCounts {
     this.#timer = undefined;
   }
 
-  /** A mark is not worth a complaint when that fails. */
-  async #ask() {
+  /** Errors are ignored: the count is only a hint. */
+  async #load() {
     this.#timer = undefined;
-    const seen = this.#seen();
-    const asked = seen?.entries.filter(({ attachments }) => attachments === undefined).slice(0, MOST) ?? [];
-    if (!seen || asked.length === 0) return;
+    const visible = this.#getVisible();
+    const missing = visible?.entries.filter(({ attachments }) => attachments === undefined).slice(0, MAX_IDS) ?? [];
+    if (!visible || missing.length === 0) return;
     try {
-      const counts = await api.attachmentCounts(seen.mailbox, asked.map(({ id }) => id));
-      for (const entry of asked) entry.attachments = counts[entry.id] ?? 0;
-      this.#told();
+      const counts = await api.attachmentCounts(visible.mailbox, missing.map(({ id }) => id));
+      for (const entry of missing) entry.attachments = counts[entry.id] ?? 0;
+      this.#onLoaded();
     } catch (error) {
-      this.#canAsk = !(error instanceof api.ApiError && error.status === 404);
+      this.#isAvailable = !(error instanceof api.ApiError && error.status === 404);
     }
   }
 }

@@ -1,10 +1,10 @@
-// Much of the same kind, in portions.
+// Splitting an array into chunks.
 
 /**
  * @template T
  * @param {T[]} items
- * @param {number} most How many a portion holds.
+ * @param {number} size The maximum length of a chunk.
  */
-export function* chunks(items, most) {
-  for (let first = 0; first < items.length; first += most) yield items.slice(first, first + most);
+export function* chunks(items, size) {
+  for (let first = 0; first < items.length; first += size) yield items.slice(first, first + size);
 }

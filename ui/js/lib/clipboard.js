@@ -1,50 +1,50 @@
-// Copying. The browser's own way works on secure pages only, and a server on the next desk is none.
+// Copying to the clipboard. The Clipboard API works on secure pages only; other pages use `execCommand`.
 
 import { fill, h } from './dom.js';
 import { icon } from './icons.js';
-import { say, toast } from './talk.js';
+import { announce, toast } from './feedback.js';
 
-/** How long a button says that it has copied. */
-const SAID = 2_000;
+/** How long a button shows that its text was copied. */
+const COPIED_MS = 2_000;
 
-/** The button that was pressed last, and which says so itself when it has copied. @type {HTMLElement | null} */
+/** The button that was pressed last. It shows whether copying succeeded. @type {HTMLElement | null} */
 let pressed = null;
 document.addEventListener('click', ({ target }) => (pressed = target instanceof Element ? target.closest('button') : null), { capture: true });
 
-/** Those that are saying so. @type {WeakSet<HTMLElement>} */
-const saying = new WeakSet();
+/** The buttons that show the result now. @type {WeakSet<HTMLElement>} */
+const showing = new WeakSet();
 
 /**
- * Copies a text when a button is pressed, and says so.
+ * Copies a text and shows the result on the pressed button.
  * @param {string} text
- * @param {string} [what] For those who cannot see the button.
+ * @param {string} [announcement] The text for screen readers.
  */
-export async function copy(text, what = 'Copied') {
+export async function copy(text, announcement = 'Copied') {
   const button = pressed;
-  if (!(await modern(text) || ancient(text))) {
-    toast('This browser does not allow copying; select the text instead.', { bad: true });
+  if (!(await writeWithApi(text) || writeWithCommand(text))) {
+    toast('The browser does not allow copying. Select the text and copy it yourself.', { bad: true });
     return;
   }
-  say(what);
-  if (button && !saying.has(button)) relabel(button);
+  announce(announcement);
+  if (button && !showing.has(button)) relabel(button);
 }
 
 /** @param {HTMLElement} button */
 function relabel(button) {
   const before = [...button.childNodes];
-  saying.add(button);
-  // What stands beside it shall not move.
+  showing.add(button);
+  // The width stays, so that the neighbors do not move.
   button.style.minWidth = `${button.offsetWidth}px`;
   fill(button, icon('check'), button.textContent?.trim() ? 'Copied' : null);
   setTimeout(() => {
-    saying.delete(button);
+    showing.delete(button);
     button.style.minWidth = '';
     fill(button, ...before);
-  }, SAID);
+  }, COPIED_MS);
 }
 
 /** @param {string} text */
-async function modern(text) {
+async function writeWithApi(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -54,7 +54,7 @@ async function modern(text) {
 }
 
 /** @param {string} text */
-function ancient(text) {
+function writeWithCommand(text) {
   const area = h('textarea', { class: 'hidden', readonly: true });
   area.value = text;
   const before = document.activeElement;

@@ -1,29 +1,29 @@
-// Whether the server is there, as far as the pages that listen to it can tell. Shown in the bar while it is not.
+// The state of the connections to the server. The bar shows a message while one is lost.
 
-/** @typedef {{ up(): void, down(): void }} Line A line that is no longer of interest counts as up. */
+/** @typedef {{ up(): void, down(): void }} Tracker The state of one connection. Call `up` when it is no longer used. */
 
-/** @type {Set<Line>} */
+/** @type {Set<Tracker>} */
 const down = new Set();
 
-/** Tells of changes: an event `change`. */
+/** Dispatches `change` when `isLost` changes. */
 export const changes = new EventTarget();
 
 export const isLost = () => down.size > 0;
 
 /**
- * A new line to the server, which counts as good until it is known to be down.
- * @returns {Line}
+ * Creates a tracker. The connection counts as up until `down` is called.
+ * @returns {Tracker}
  */
-export function line() {
-  const told = (/** @type {() => void} */ change) => {
+export function track() {
+  const update = (/** @type {() => void} */ change) => {
     const before = isLost();
     change();
     if (before !== isLost()) changes.dispatchEvent(new Event('change'));
   };
-  /** @type {Line} */
+  /** @type {Tracker} */
   const self = {
-    up: () => told(() => down.delete(self)),
-    down: () => told(() => down.add(self)),
+    up: () => update(() => down.delete(self)),
+    down: () => update(() => down.add(self)),
   };
   return self;
 }

@@ -1,30 +1,30 @@
-// Deleting with a way back: what is deleted vanishes at once, but the server is told only when the reader can no longer
-// change their mind, because they let the time pass, went elsewhere or closed the page. What is too much for that is asked
-// about first. All of it concerns the mailbox in which it began, whatever is shown when it ends.
+// Deleting messages with undo: they are hidden at once, and deleted on the server when the time for undo is over, the user
+// navigates away or the page is closed. Larger deletions need a confirmation instead. A deletion always applies to the mailbox
+// in which it started, even if another one is shown when it ends.
 
 /** @import { Messages } from './messages.js' */
-/** @import { Toast } from './talk.js' */
+/** @import { Toast } from './feedback.js' */
 
 import * as api from './api.js';
 import { chunks } from './batch.js';
 import { count, plural } from './format.js';
-import { ask, toast } from './talk.js';
+import { confirm, toast } from './feedback.js';
 
-/** How long there is a way back. */
-const PATIENCE = 6_000;
-/** A page that is closed can leave one request behind, of 64 KB; more than fits into it is asked about instead. */
-export const MOST_UNDOABLE = 2_500;
-/** How many are deleted between two words about how far it is. */
-const STEP = 5_000;
-/** Longer than any of this takes. */
-const STAYS = 3_600_000;
+/** The time for undo. */
+const UNDO_MS = 6_000;
+/** More messages need a confirmation: a page that is being closed can send one request of 64 KB only. */
+export const MAX_UNDOABLE = 2_500;
+/** The number of messages per request, and thus per progress message. */
+const BATCH_SIZE = 5_000;
+/** Longer than any deletion takes. */
+const PROGRESS_TOAST_MS = 3_600_000;
 
 export class Deletions {
   #messages;
   /** @type {Set<string>} */
   #pending = new Set();
   /** @type {(() => void)[]} */
-  #undone = [];
+  #onUndo = [];
   /** @type {Toast | null} */
   #toast = null;
 
@@ -34,46 +34,46 @@ export class Deletions {
   }
 
   /**
-   * Deletes messages; those of the last seconds can be brought back together.
+   * Deletes messages. Pending deletions are undone together.
    * @param {string[]} ids
-   * @param {{ leaving(): void, undone(): void }} then What to do before they are out of sight, and when they are back.
+   * @param {{ leaving(): void, undone(): void }} callbacks Called before the messages are hidden, and after an undo.
    */
-  async begin(ids, { leaving, undone }) {
-    if (ids.length > MOST_UNDOABLE) {
+  async start(ids, { leaving, undone }) {
+    if (ids.length > MAX_UNDOABLE) {
       const all = plural(ids.length, 'message');
-      const isSure = await ask({ title: `Delete ${all}?`, text: 'So many at once cannot be brought back.', yes: `Delete ${all}`, danger: true });
+      const isSure = await confirm({ title: `Delete ${all}?`, text: `${all} will be deleted from the mailbox ${this.#messages.mailbox}. This cannot be undone.`, action: `Delete ${all}`, danger: true });
       if (isSure) await this.#deleteNow(ids, leaving);
       return;
     }
-    if (ids.length + this.#pending.size > MOST_UNDOABLE) this.commit();
+    if (ids.length + this.#pending.size > MAX_UNDOABLE) this.commit();
     ids.forEach((id) => this.#pending.add(id));
-    this.#undone.push(undone);
+    this.#onUndo.push(undone);
     leaving();
     this.#messages.hide(ids);
-    this.#say(`Deleted ${plural(this.#pending.size, 'message')}`, { action: { label: 'Undo', key: 'z', run: () => this.undo() }, millis: PATIENCE, over: () => this.commit() });
+    this.#showToast(`Deleted ${plural(this.#pending.size, 'message')}`, { action: { label: 'Undo', key: 'z', run: () => this.undo() }, millis: UNDO_MS, onEnd: () => this.commit() });
   }
 
-  /** Empties the mailbox, if the reader is sure. Returns whether it is empty. */
-  async empty() {
+  /** Deletes all messages of the mailbox after a confirmation. Returns whether they were deleted. */
+  async purge() {
     const { mailbox } = this.#messages;
-    const all = await this.#howMany();
-    const isSure = await ask({ title: `Empty the mailbox ${mailbox}?`, text: `All that is in it, ${all}, is deleted. This cannot be undone.`, yes: `Delete ${all}`, danger: true });
+    const all = await this.#countText();
+    const isSure = await confirm({ title: `Empty the mailbox ${mailbox}?`, text: `This deletes ${all} in the mailbox. This cannot be undone.`, action: `Delete ${all}`, danger: true });
     if (!isSure) return false;
     const ids = this.#messages.entries.map(({ id }) => id);
     try {
       await api.purge(mailbox);
     } catch (error) {
-      toast(`The mailbox could not be emptied. ${api.sentence(error)}`, { bad: true });
+      toast(`The mailbox ${mailbox} could not be emptied. ${api.sentence(error)}`, { bad: true });
       return false;
     }
-    this.#messages.drop(ids.concat(this.#end()));
+    this.#messages.drop(ids.concat(this.#takePending()));
     toast(`Deleted ${all}.`);
     return true;
   }
 
-  /** Makes it final. */
+  /** Deletes the pending messages on the server. */
   async commit() {
-    const ids = this.#end();
+    const ids = this.#takePending();
     if (ids.length === 0) return;
     try {
       await api.removeAll(this.#messages.mailbox, ids, { keepalive: true });
@@ -84,15 +84,15 @@ export class Deletions {
     }
   }
 
-  /** Brings back what can be brought back. */
+  /** Restores the pending messages. */
   undo() {
-    const undone = this.#undone;
-    this.#messages.restore(this.#end());
-    undone.forEach((act) => act());
+    const callbacks = this.#onUndo;
+    this.#messages.restore(this.#takePending());
+    callbacks.forEach((callback) => callback());
   }
 
   /**
-   * Deletes without a way back. What is gone leaves the list, not before.
+   * Deletes messages without undo. Each batch leaves the list after it was deleted.
    * @param {string[]} ids
    * @param {() => void} leaving
    */
@@ -101,41 +101,41 @@ export class Deletions {
     leaving();
     let done = 0;
     try {
-      for (const some of chunks(ids, STEP)) {
-        this.#say(`Deleting: ${count(done)} of ${plural(ids.length, 'message')}…`, { millis: STAYS });
-        await api.removeAll(this.#messages.mailbox, some);
-        this.#messages.drop(some);
-        done += some.length;
+      for (const batch of chunks(ids, BATCH_SIZE)) {
+        this.#showToast(`Deleting: ${count(done)} of ${plural(ids.length, 'message')}…`, { millis: PROGRESS_TOAST_MS });
+        await api.removeAll(this.#messages.mailbox, batch);
+        this.#messages.drop(batch);
+        done += batch.length;
       }
-      this.#say(`Deleted ${plural(ids.length, 'message')}.`);
+      this.#showToast(`Deleted ${plural(ids.length, 'message')}.`);
     } catch (error) {
       this.#toast?.close();
       failed(ids.length - done, error);
     }
   }
 
-  /** How many the mailbox holds, in words. */
-  async #howMany() {
-    const { mailbox, isWhole, entries } = this.#messages;
-    if (isWhole) return plural(entries.length, 'message');
+  /** Returns the number of messages in the mailbox as text. */
+  async #countText() {
+    const { mailbox, isComplete, entries } = this.#messages;
+    if (isComplete) return plural(entries.length, 'message');
     const found = await api.mailboxes({ prefix: mailbox, limit: 1 }).then(({ mailboxes }) => mailboxes.at(0), () => undefined);
     return found?.name === mailbox ? plural(found.messages, 'message') : 'all messages';
   }
 
   /**
-   * Says something in place of what was said before.
-   * @param {Parameters<typeof toast>} said
+   * Replaces the current toast.
+   * @param {Parameters<typeof toast>} options
    */
-  #say(...said) {
+  #showToast(...options) {
     this.#toast?.close();
-    this.#toast = toast(...said);
+    this.#toast = toast(...options);
   }
 
-  #end() {
+  #takePending() {
     const ids = [...this.#pending];
     if (ids.length > 0) this.#toast?.close();
     this.#pending = new Set();
-    this.#undone = [];
+    this.#onUndo = [];
     return ids;
   }
 }

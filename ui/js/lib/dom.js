@@ -1,4 +1,4 @@
-// Making elements. Nothing here, or anywhere in this program, takes a text for markup: what a mail says stays text.
+// Creating elements. No function here parses HTML: the content of messages is always inserted as text.
 
 /**
  * @typedef {Node | string | number | null | undefined | false} Child
@@ -6,8 +6,8 @@
  */
 
 /**
- * Makes an element. An attribute that is `false`, `null` or `undefined` is left out, `true` is there without a value; a
- * name that begins with `on` is an event and its value a function.
+ * Creates an element. An attribute that is `false`, `null` or `undefined` is omitted; `true` sets it without a value. A name
+ * that starts with `on` is an event, and its value a listener.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag
  * @param {Attributes} [attributes]
@@ -22,7 +22,7 @@ export function h(tag, attributes = {}, ...children) {
 }
 
 /**
- * Sets attributes and events, as `h` does.
+ * Sets attributes and event listeners, as `h` does.
  * @param {Element} element
  * @param {Attributes} attributes
  */
@@ -35,7 +35,7 @@ export function set(element, attributes) {
 }
 
 /**
- * Replaces what is inside of an element.
+ * Replaces the children of an element.
  * @param {Element} element
  * @param {...(Child | Child[])} children
  */
@@ -56,7 +56,7 @@ function append(element, children) {
 }
 
 /**
- * The element with this selector, which must be there.
+ * Returns the element that matches a selector. Throws if there is none.
  * @template {Element} T
  * @param {ParentNode} within
  * @param {string} selector
@@ -66,13 +66,13 @@ function append(element, children) {
 export function find(within, selector, kind) {
   const found = within.querySelector(selector);
   if (found instanceof kind) return found;
-  throw new Error(`There is no ${selector} here.`);
+  throw new Error(`No element matches ${selector}.`);
 }
 
 const SVG = 'http://www.w3.org/2000/svg';
 
 /**
- * Makes an element of a drawing.
+ * Creates an SVG element.
  * @template {keyof SVGElementTagNameMap} K
  * @param {K} tag
  * @param {Attributes} [attributes]

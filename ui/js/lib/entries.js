@@ -1,20 +1,20 @@
-// The messages of a mailbox in their order, newest first: found, added and taken away without going through all of them,
-// which may be a hundred thousand. What the server says about them, and who is told, is not decided here.
+// The messages of a mailbox, newest first. Lookup, insertion and removal do not scan the list, which can have 100,000 entries.
+// Loading and events are in `messages.js`.
 
 /** @import { Summary } from '../types.js' */
 
 import { fold } from './filter.js';
 
-/** Up to so many are taken out of a list one by one; for more it is faster to go through all. */
-const FEW = 64;
+/** Up to this number, removing entries one by one is faster than filtering the whole list. */
+const MAX_SINGLE_REMOVALS = 64;
 
-/** A message in the list, and what is known of it beyond the listing. */
+/** A message of the list, with state that is not part of the listing. */
 export class Entry {
-  /** How many attachments it has, once somebody asked. @type {number | undefined} */
+  /** The number of attachments, once loaded. @type {number | undefined} */
   attachments;
   /** @type {string | undefined} */
   #folded;
-  /** The last filter, and whether this passes it. @type {{ filter: (folded: string) => boolean, fits: boolean } | undefined} */
+  /** The last filter and its result. @type {{ filter: (folded: string) => boolean, matches: boolean } | undefined} */
   #tested;
 
   /** @param {Summary} summary */
@@ -25,21 +25,21 @@ export class Entry {
   }
 
   /**
-   * Whether sender, recipients and subject together pass a filter.
+   * Returns whether sender, recipients and subject together match a filter.
    * @param {(folded: string) => boolean} filter
    */
-  fits(filter) {
+  matches(filter) {
     if (this.#tested?.filter !== filter) {
       const { from, to, subject } = this.summary;
       this.#folded ??= fold([from, ...to, subject].join('\n'));
-      this.#tested = { filter, fits: filter(this.#folded) };
+      this.#tested = { filter, matches: filter(this.#folded) };
     }
-    return this.#tested.fits;
+    return this.#tested.matches;
   }
 }
 
 /**
- * The order of ids, which are numbers of any length: the older one first.
+ * Compares ids, which are decimal numbers of any length: the older one first.
  * @param {string} a
  * @param {string} b
  */
@@ -49,13 +49,13 @@ export function compare(a, b) {
 }
 
 /**
- * Where a message stands in a list that is newest first; -1 if it is not there.
+ * Returns the index of a message in a list that is newest first, or -1.
  * @param {readonly Entry[]} list
  * @param {string} id
  */
-export function placeOf(list, id) {
-  const place = firstNotAfter(list, id);
-  return list[place]?.id === id ? place : -1;
+export function indexOfEntry(list, id) {
+  const index = firstNotAfter(list, id);
+  return list[index]?.id === id ? index : -1;
 }
 
 export class Entries {
@@ -63,13 +63,13 @@ export class Entries {
   #all = [];
   /** @type {Map<string, Entry>} */
   #byId = new Map();
-  /** Those to be deleted, which nobody sees any more. @type {Set<string>} */
+  /** Messages that will be deleted. They are not shown. @type {Set<string>} */
   #hidden = new Set();
   /** @type {Entry[] | null} */
   #shown = null;
   #unread = 0;
 
-  /** How many there are, also hidden ones. */
+  /** The number of messages, including hidden ones. */
   get size() {
     return this.#all.length;
   }
@@ -78,13 +78,13 @@ export class Entries {
     return this.#all.at(0)?.id;
   }
 
-  /** Those that are not hidden. Each change makes another list, so that one that was taken stays as it is. */
+  /** The messages that are not hidden. Every change creates a new array, so an array never changes after it was returned. */
   get shown() {
     this.#shown ??= this.#hidden.size > 0 ? this.#all.filter(({ id }) => !this.#hidden.has(id)) : this.#all;
     return this.#shown;
   }
 
-  /** How many are unread, of those that are not hidden. */
+  /** The number of unread messages that are not hidden. */
   get unread() {
     return this.#unread - [...this.#hidden].filter((id) => this.#byId.get(id)?.seen === false).length;
   }
@@ -105,7 +105,7 @@ export class Entries {
   }
 
   /**
-   * All from `oldest` on, itself included, that are older than `before`.
+   * Returns the messages from `oldest` (inclusive) to `before` (exclusive).
    * @param {string | undefined} oldest
    * @param {string | undefined} before
    */
@@ -116,14 +116,14 @@ export class Entries {
     return this.#all.slice(start, this.#all[last]?.id === oldest ? last + 1 : last);
   }
 
-  /** @param {Entry[]} added Newest first, none of them known. */
+  /** @param {Entry[]} added Newest first; none of them is in the list. */
   add(added) {
     if (added.length === 0) return;
     for (const entry of added) {
       this.#byId.set(entry.id, entry);
       if (!entry.seen) this.#unread += 1;
     }
-    this.#replace(together(this.#all, added));
+    this.#replace(merged(this.#all, added));
   }
 
   /** @param {Iterable<string>} ids */
@@ -139,12 +139,12 @@ export class Entries {
   }
 
   /**
-   * Forgets the oldest if there are more than so many; returns whether there were.
-   * @param {number} most
+   * Removes the oldest messages above a limit. Returns whether there were any.
+   * @param {number} limit
    */
-  trim(most) {
-    const isMore = this.#all.length > most;
-    if (isMore) this.remove(this.#all.slice(most).map(({ id }) => id));
+  trim(limit) {
+    const isMore = this.#all.length > limit;
+    if (isMore) this.remove(this.#all.slice(limit).map(({ id }) => id));
     return isMore;
   }
 
@@ -179,7 +179,7 @@ export class Entries {
 }
 
 /**
- * The first place of a list, newest first, that is not newer than this.
+ * Returns the first index of a list, newest first, whose message is not newer than `id`.
  * @param {readonly Entry[]} list
  * @param {string} id
  */
@@ -194,13 +194,13 @@ function firstNotAfter(list, id) {
 }
 
 /**
- * Two lists, both newest first, as one.
+ * Merges two lists that are newest first.
  * @param {Entry[]} list
  * @param {Entry[]} added
  */
-function together(list, added) {
+function merged(list, added) {
   if (list.length === 0) return added;
-  // New mail, and the next page of a listing: what comes goes on top or below.
+  // The usual cases: new messages go to the front, the next page of a listing to the end.
   if (compare(added[added.length - 1].id, list[0].id) > 0) return added.concat(list);
   if (compare(added[0].id, list[list.length - 1].id) < 0) return list.concat(added);
   /** @type {Entry[]} */
@@ -214,13 +214,13 @@ function together(list, added) {
 }
 
 /**
- * A list without some of its messages.
+ * Returns a list without the given messages.
  * @param {Entry[]} list
  * @param {Set<string>} gone
  */
 function without(list, gone) {
-  if (gone.size > FEW) return list.filter(({ id }) => !gone.has(id));
+  if (gone.size > MAX_SINGLE_REMOVALS) return list.filter(({ id }) => !gone.has(id));
   const rest = list.slice();
-  for (const id of gone) rest.splice(placeOf(rest, id), 1);
+  for (const id of gone) rest.splice(indexOfEntry(rest, id), 1);
   return rest;
 }

@@ -1,19 +1,19 @@
-// Finding by words as somebody types: every word must occur, in any order; neither case nor accents matter.
+// Filtering a list while the user types: every word must occur, in any order; case and accents are ignored.
 
 const PLAIN = /^[\0-\x7f]*$/u;
 const MARKS = /\p{M}/gu;
 
 /**
- * A text in the form in which texts are compared.
+ * Returns a text in the form in which texts are compared: lower case, without accents.
  * @param {string} text
  */
 export function fold(text) {
-  // Most mail is plain ASCII, which has nothing to take apart.
+  // Most texts are ASCII, which needs no normalization.
   return (PLAIN.test(text) ? text : text.normalize('NFD').replace(MARKS, '')).toLowerCase();
 }
 
 /**
- * Tests folded texts against what was typed; null when nothing was, and everything fits.
+ * Returns a test for folded texts, or null if nothing was typed and everything matches.
  * @param {string} typed
  * @returns {((folded: string) => boolean) | null}
  */

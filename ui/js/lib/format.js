@@ -1,4 +1,4 @@
-// Numbers, sizes and times as people read them.
+// Formats numbers, sizes, times and addresses for display.
 
 const COUNT = new Intl.NumberFormat('en');
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'medium' });
@@ -26,7 +26,7 @@ export const count = (value) => COUNT.format(value);
 export const plural = (value, one, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;
 
 /**
- * `812 B`, `4.2 KB`, `13 MB`: two digits that matter.
+ * `812 B`, `4.2 KB`, `13 MB`: two significant digits.
  * @param {number} bytes
  */
 export function size(bytes) {
@@ -42,7 +42,7 @@ export function size(bytes) {
 }
 
 /**
- * How long ago: `now`, `5 min`, `14:03`, `3 Nov`. A time that lies ahead is `now`: clocks differ.
+ * Formats a time relative to now: `now`, `5 min`, `14:03`, `3 Nov`. A time in the future is `now`, because clocks differ.
  * @param {number} millis
  * @param {number} [now]
  */
@@ -56,7 +56,7 @@ export function ago(millis, now = Date.now()) {
 }
 
 /**
- * The time to the second, `14:03:27`; the day where it is not today's.
+ * Formats a time with seconds, `14:03:27`; as the day if it is not today.
  * @param {number} millis
  * @param {number} [now]
  */
@@ -65,13 +65,13 @@ export function clock(millis, now = Date.now()) {
 }
 
 /**
- * The day, the time and the second, in words.
+ * Formats a time with day and seconds, in words.
  * @param {number} millis
  */
 export const exact = (millis) => EXACT.format(millis);
 
 /**
- * `3 days 4 h`, `12 min`, `8 s`: the two largest units.
+ * `3 days 4 h`, `12 min`, `8 s`: at most the two largest units.
  * @param {number} millis
  */
 export function duration(millis) {
@@ -87,7 +87,7 @@ export function duration(millis) {
 }
 
 /**
- * The parts of `Display Name <address>`. A mail says how long that is, so nothing is searched twice.
+ * Splits `Display Name <address>`. Runs in linear time, because the text comes from a message.
  * @param {string} text
  */
 export function address(text) {

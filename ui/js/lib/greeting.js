@@ -1,36 +1,36 @@
-// The operator's greeting: the one place where a text becomes markup. It is safe because of whose text it is: a file
-// that the operator of the server named in its configuration, never anything of a mail. And should that file hold a
-// script after all, the page's policy runs no inline script, no handler in an attribute and no `javascript:` link.
+// The operator's greeting: the only text that is inserted as HTML. It comes from a file that the operator has named in the
+// configuration, never from a message. If that file contains a script, the page's policy blocks inline scripts, event handlers in
+// attributes and `javascript:` links.
 
 import * as api from './api.js';
 
 /** @typedef {{ createHTML(text: string): string }} Policy */
 
-// Browsers without Trusted Types take the text as it is. A policy can be made once only, hence here.
+// Browsers without Trusted Types use the text as it is. A policy can be created only once, hence here.
 /** @type {Policy} */
 const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy('greeting', { createHTML: (/** @type {string} */ text) => text })
   ?? { createHTML: (text) => text };
 
-/** What was shown last, so that coming back to the page does not wait for it. */
+/** The last greeting, shown at once when the user returns to the page. */
 let last = '';
 
 /**
- * Puts the greeting into an element: at once the one that is known, then the current one. Without one, or when it
- * cannot be asked, the element stays hidden: nobody misses it.
- * @param {HTMLElement} place
+ * Shows the greeting in an element: first the cached one, then the current one. The element stays hidden if there is none or the
+ * request fails.
+ * @param {HTMLElement} element
  */
-export async function greet(place) {
-  if (last) show(place, last);
+export async function showGreeting(element) {
+  if (last) show(element, last);
   const text = await api.greeting().catch(() => last);
-  if (text !== last || place.hidden) show(place, text);
+  if (text !== last || element.hidden) show(element, text);
   last = text;
 }
 
 /**
- * @param {HTMLElement} place
+ * @param {HTMLElement} element
  * @param {string} text
  */
-function show(place, text) {
-  place.innerHTML = policy.createHTML(text);
-  place.hidden = text.trim() === '';
+function show(element, text) {
+  element.innerHTML = policy.createHTML(text);
+  element.hidden = text.trim() === '';
 }

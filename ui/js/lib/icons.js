@@ -1,4 +1,4 @@
-// The icons, each a path in a square of 24, drawn with the line of the text around it.
+// The icons: SVG paths in a square of 24 units, stroked in the color of the text.
 
 import { svg } from './dom.js';
 
@@ -33,7 +33,7 @@ const PATHS = {
 /** @typedef {keyof typeof PATHS} IconName */
 
 /**
- * An icon. It says nothing to a screen reader: what it stands for has a label or stands beside it.
+ * Creates an icon. It is hidden from screen readers; the control around it needs a label.
  * @param {IconName} name
  */
 export function icon(name) {

@@ -1,18 +1,18 @@
-// Keyboard shortcuts: single keys, and two after one another (`g m`). They rest while somebody types, and while a
-// modifier is held, which belongs to the browser.
+// Keyboard shortcuts: single keys, and sequences of two keys (`g m`). They do not work while the user types in a field, nor with
+// Ctrl, Alt or Meta, which belong to the browser.
 
 /**
  * @typedef {object} Shortcut
- * @property {string[]} keys As `KeyboardEvent.key` names them; `g m` for two after one another.
- * @property {string} label What it does, for the help.
- * @property {string} group Where it works, for the help.
+ * @property {string[]} keys Names as in `KeyboardEvent.key`; `g m` for a sequence.
+ * @property {string} label What it does, shown in the help.
+ * @property {string} group Where it works, shown in the help.
  * @property {(event: KeyboardEvent) => void} run
- * @property {boolean} [once] Whether holding the key does it only once, as with everything that switches to and fro.
- * @property {(event: KeyboardEvent) => boolean} [when] Where or when it does not work, the key keeps its own meaning.
+ * @property {boolean} [once] True if key repeat is ignored, as for toggles.
+ * @property {(event: KeyboardEvent) => boolean} [when] If it returns false, the shortcut does nothing and the key has its default effect.
  */
 
-/** How long the second key may take. */
-const PATIENCE = 1500;
+/** The maximum time between the two keys of a sequence. */
+const SEQUENCE_TIMEOUT_MS = 1500;
 
 /** @type {Set<Shortcut>} */
 const shortcuts = new Set();
@@ -21,7 +21,7 @@ let pending = '';
 let timer;
 
 /**
- * Adds shortcuts until the signal ends them.
+ * Adds shortcuts until the signal is aborted.
  * @param {Shortcut[]} added
  * @param {AbortSignal} [signal]
  */
@@ -30,7 +30,7 @@ export function add(added, signal) {
   signal?.addEventListener('abort', () => added.forEach((shortcut) => shortcuts.delete(shortcut)));
 }
 
-/** The shortcuts that work now, by group, in the order in which they were added; without keys that another one has taken. */
+/** Returns the active shortcuts by group, in the order in which they were added, without keys that a later shortcut overrides. */
 export function byGroup() {
   /** @type {Map<string, Shortcut[]>} */
   const groups = new Map();
@@ -43,7 +43,7 @@ export function byGroup() {
 }
 
 /**
- * Whether keys go into this element as text, or mean something to it.
+ * Returns whether the element uses keys itself, for example as text.
  * @param {EventTarget | null} target
  */
 function isTyping(target) {
@@ -52,9 +52,9 @@ function isTyping(target) {
 
 document.addEventListener('keydown', (event) => {
   const { key, target } = event;
-  const elsewhere = event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.defaultPrevented;
-  if (elsewhere || isTyping(target) || document.querySelector('dialog[open]')) return;
-  // What Enter and the blank do to a link or a button is known to everybody.
+  const isIgnored = event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.defaultPrevented;
+  if (isIgnored || isTyping(target) || document.querySelector('dialog[open]')) return;
+  // Enter and Space activate links and buttons.
   if ((key === 'Enter' || key === ' ') && target instanceof HTMLElement && target.closest('a, button, summary, [role=tab]')) return;
 
   const sequence = pending ? `${pending} ${key}` : key;
@@ -66,12 +66,12 @@ document.addEventListener('keydown', (event) => {
     if (!(found.once && event.repeat)) found.run(event);
   } else if ([...shortcuts].some((shortcut) => shortcut.keys.some((keys) => keys.startsWith(`${key} `)))) {
     pending = key;
-    timer = window.setTimeout(() => (pending = ''), PATIENCE);
+    timer = window.setTimeout(() => (pending = ''), SEQUENCE_TIMEOUT_MS);
   }
 });
 
 /**
- * The last one added wins: pages come after the frame around them.
+ * Finds a shortcut. The last one added wins: pages override the frame.
  * @param {string} keys
  * @param {KeyboardEvent} event
  */

@@ -1,143 +1,143 @@
-// Listening to what happens, as long as a page is open: arrivals and deletions of one mailbox or of all. A lost
-// connection is taken up again by itself; what happened meanwhile is for the page to ask, as `begun` tells it.
+// Live events of one mailbox or of all: stored and deleted messages. A lost connection is reopened. Events in between are not
+// replayed completely, so the page reloads its data when `connected` is called.
 
 /** @import { Summary } from '../types.js' */
 
 import { below } from './paths.js';
 import * as connection from './connection.js';
-import * as session from './session.js';
+import { redirectToLogin } from './login.js';
 
-const FIRST_WAIT = 500;
-const LONGEST_WAIT = 10_000;
-/** After so long a silence the server is asked whether it is there: a connection may die without a word. */
-const SILENCE = 45_000;
-/** How often that is looked at. */
-const LOOK = 5_000;
-/** What the server closes with when the login has ended. */
-const REVOKED = 1008;
-/** How long the server may take to say that it is there. */
-const PATIENCE = 5_000;
+const MIN_RETRY_MS = 500;
+const MAX_RETRY_MS = 10_000;
+/** After this time without events the page checks the server, because a connection can break without notice. */
+const MAX_SILENCE_MS = 45_000;
+/** The interval of that check. */
+const CHECK_INTERVAL_MS = 5_000;
+/** The close code of the server when the login has ended. */
+const LOGIN_ENDED = 1008;
+/** The timeout of the check. */
+const CHECK_TIMEOUT_MS = 5_000;
 
 /**
- * @typedef {object} Listener
- * @property {() => void} begun The connection stands, for the first time or again; the last messages are told once more.
+ * @typedef {object} Handlers
+ * @property {() => void} connected The connection was opened, for the first time or again. The server then sends the last messages once more.
  * @property {(message: Summary) => void} stored
  * @property {(mailbox: string, id: string) => void} deleted
  */
 
 /**
- * Listens until the signal says that nobody wants to hear any more.
- * @param {string | null} mailbox All of them, when it is null.
- * @param {Listener} listener
+ * Subscribes to events until the signal is aborted.
+ * @param {string | null} mailbox Null for all mailboxes.
+ * @param {Handlers} handlers
  * @param {AbortSignal} signal
  */
-export function listen(mailbox, listener, signal) {
+export function subscribe(mailbox, handlers, signal) {
   const path = mailbox === null ? below('api', 'v2', 'monitor', 'messages') : below('api', 'v2', 'monitor', 'messages', mailbox);
   const url = new URL(path, location.href);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
-  const ear = new Ear(url, listener);
-  const looking = setInterval(() => ear.look(), LOOK);
-  // A page that is left may be kept for the way back, but nobody listens there meanwhile.
-  window.addEventListener('pagehide', () => ear.close(), { signal });
-  window.addEventListener('pageshow', ({ persisted }) => persisted && ear.connect(), { signal });
-  window.addEventListener('online', () => ear.hurry() || ear.check(), { signal });
-  document.addEventListener('visibilitychange', () => document.hidden || ear.hurry() || ear.look(), { signal });
+  const subscription = new Subscription(url, handlers);
+  const checking = setInterval(() => subscription.checkIfSilent(), CHECK_INTERVAL_MS);
+  // A page in the back-forward cache closes its connection and reopens it when it is shown again.
+  window.addEventListener('pagehide', () => subscription.close(), { signal });
+  window.addEventListener('pageshow', ({ persisted }) => persisted && subscription.connect(), { signal });
+  window.addEventListener('online', () => subscription.retryNow() || subscription.check(), { signal });
+  document.addEventListener('visibilitychange', () => document.hidden || subscription.retryNow() || subscription.checkIfSilent(), { signal });
   signal.addEventListener('abort', () => {
-    clearInterval(looking);
-    ear.close();
+    clearInterval(checking);
+    subscription.close();
   });
-  ear.connect();
+  subscription.connect();
 }
 
-/** One connection at a time, taken up again whenever it is lost. */
-class Ear {
+/** One WebSocket at a time, reopened after it is lost. */
+class Subscription {
   #url;
-  #listener;
-  #line = connection.line();
-  #wait = FIRST_WAIT;
-  /** Null while there is none: it is closed, or waits for the next attempt. @type {WebSocket | null} */
+  #handlers;
+  #tracker = connection.track();
+  #retryMs = MIN_RETRY_MS;
+  /** Null if there is no connection: closed, or waiting for the next attempt. @type {WebSocket | null} */
   #socket = null;
-  /** Set while it waits. @type {number | undefined} */
+  /** Set while waiting for the next attempt. @type {number | undefined} */
   #timer;
-  /** When something was heard last. */
-  #heard = 0;
+  /** The time of the last event. */
+  #lastEventAt = 0;
   #isChecking = false;
 
   /**
    * @param {URL} url
-   * @param {Listener} listener
+   * @param {Handlers} handlers
    */
-  constructor(url, listener) {
+  constructor(url, handlers) {
     this.#url = url;
-    this.#listener = listener;
+    this.#handlers = handlers;
   }
 
   connect() {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#heard = performance.now();
+    this.#lastEventAt = performance.now();
     const socket = this.#socket = new WebSocket(this.#url);
     socket.onopen = () => {
-      this.#heard = performance.now();
-      this.#wait = FIRST_WAIT;
-      this.#line.up();
-      this.#listener.begun();
+      this.#lastEventAt = performance.now();
+      this.#retryMs = MIN_RETRY_MS;
+      this.#tracker.up();
+      this.#handlers.connected();
     };
     socket.onmessage = ({ data }) => {
-      this.#heard = performance.now();
-      tell(this.#listener, data);
+      this.#lastEventAt = performance.now();
+      dispatch(this.#handlers, data);
     };
     socket.onclose = ({ code }) => {
-      if (code === REVOKED) session.ask();
+      if (code === LOGIN_ENDED) redirectToLogin();
       else if (socket === this.#socket) this.#lost();
     };
   }
 
-  /** Connects now if it waits. Returns whether it did. */
-  hurry() {
-    const waits = this.#timer !== undefined;
-    if (waits) this.connect();
-    return waits;
+  /** Connects at once if an attempt is scheduled. Returns whether it was. */
+  retryNow() {
+    const isScheduled = this.#timer !== undefined;
+    if (isScheduled) this.connect();
+    return isScheduled;
   }
 
-  /** Makes sure of the server when nothing was heard of it for long. */
-  look() {
-    if (!document.hidden && performance.now() - this.#heard > SILENCE) this.check();
+  /** Checks the server if there was no event for a long time. */
+  checkIfSilent() {
+    if (!document.hidden && performance.now() - this.#lastEventAt > MAX_SILENCE_MS) this.check();
   }
 
   async check() {
-    const suspect = this.#socket;
-    if (!suspect || this.#isChecking) return;
+    const socket = this.#socket;
+    if (!socket || this.#isChecking) return;
     this.#isChecking = true;
-    const isThere = await answers();
+    const isUp = await isServerUp();
     this.#isChecking = false;
-    this.#heard = performance.now();
-    if (isThere || suspect !== this.#socket) return;
-    leave(suspect);
+    this.#lastEventAt = performance.now();
+    if (isUp || socket !== this.#socket) return;
+    closeSocket(socket);
     this.#lost();
   }
 
   close() {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#line.up();
-    if (this.#socket) leave(this.#socket);
+    this.#tracker.up();
+    if (this.#socket) closeSocket(this.#socket);
     this.#socket = null;
   }
 
   #lost() {
     this.#socket = null;
-    this.#line.down();
-    // Not all pages at once when a server comes back.
-    this.#timer = window.setTimeout(() => this.connect(), this.#wait * (0.75 + Math.random() / 2));
-    this.#wait = Math.min(2 * this.#wait, LONGEST_WAIT);
+    this.#tracker.down();
+    // The random factor prevents all pages from reconnecting at once.
+    this.#timer = window.setTimeout(() => this.connect(), this.#retryMs * (0.75 + Math.random() / 2));
+    this.#retryMs = Math.min(2 * this.#retryMs, MAX_RETRY_MS);
   }
 }
 
-/** Whether the server is there. What stands before it and answers in its place says 502 or the like. */
-async function answers() {
+/** Returns whether the server responds. A proxy responds with a status of 500 or above in its place. */
+async function isServerUp() {
   try {
-    const { status } = await fetch(below('livez'), { cache: 'no-store', signal: AbortSignal.timeout(PATIENCE) });
+    const { status } = await fetch(below('livez'), { cache: 'no-store', signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) });
     return status < 500;
   } catch {
     return false;
@@ -145,20 +145,20 @@ async function answers() {
 }
 
 /**
- * Closes a connection. One that is still being made is let come about: else the browser complains that it failed.
+ * Closes a connection. If it is still being opened, it is closed after that: otherwise the browser logs an error.
  * @param {WebSocket} socket
  */
-function leave(socket) {
+function closeSocket(socket) {
   if (socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
   else socket.close();
 }
 
 /**
- * @param {Listener} listener
+ * @param {Handlers} handlers
  * @param {string} data
  */
-function tell(listener, data) {
+function dispatch(handlers, data) {
   const { variant, identifier, header } = JSON.parse(data);
-  if (variant === 'message-stored') listener.stored(header);
-  if (variant === 'message-deleted') listener.deleted(identifier.mailbox, identifier.id);
+  if (variant === 'message-stored') handlers.stored(header);
+  if (variant === 'message-deleted') handlers.deleted(identifier.mailbox, identifier.id);
 }

@@ -1,46 +1,46 @@
-// All messages of one mailbox, newest first, kept true while somebody looks: listed page by page, then told of arrivals
-// and deletions, and listed anew when something may have been missed. What of it is shown, and how, is for others.
+// The messages of one mailbox, newest first: listed page by page, updated by events, and listed again if events may have been
+// missed. Does not contain the display.
 
 /** @import { Summary } from '../types.js' */
 
 import * as api from './api.js';
 import * as live from './live.js';
 import { compare, Entries, Entry } from './entries.js';
-import { Marks } from './marks.js';
+import { ReadState } from './read-state.js';
 
-const FIRST_PAGE = 500;
-const NEXT_PAGE = 2_000;
-/** More than this is kept by the server only. */
-const MOST = 100_000;
-/** Arrivals and deletions that come together are taken together, in a long list less often. */
-const GATHER = 40;
-const GATHER_PER_MESSAGE = 1 / 500;
-const RETRY = 5_000;
-/** A page that was hidden for so long may have slept through something; before that, the newest ones are worth a look. */
-const LONG_HIDDEN = 120_000;
+const FIRST_PAGE_SIZE = 500;
+const NEXT_PAGE_SIZE = 2_000;
+/** The maximum number of messages in the list. */
+const MAX_MESSAGES = 100_000;
+/** Events are collected for this time in milliseconds, and longer in a long list. */
+const COLLECT_MS = 40;
+const COLLECT_MS_PER_MESSAGE = 1 / 500;
+const RETRY_MS = 5_000;
+/** A page that was hidden for longer lists all messages again; otherwise only the newest. */
+const LONG_HIDDEN_MS = 120_000;
 
 /**
- * Tells of itself by events: `change` whenever something is different; `arrived` with the new entries as detail, after
- * the `change`; `named` when the server's own name for the mailbox is known.
+ * Dispatches `change` after every change; `arrived` with the new entries as detail, after the `change`; and `named` when the
+ * server's name of the mailbox is known.
  */
 export class Messages extends EventTarget {
-  /** Nothing yet, the newest ones, all of them; or the server says that there is no such mailbox. @type {'waiting' | 'partial' | 'complete' | 'refused'} */
+  /** No messages yet, the newest, all; or the server refuses the name. @type {'waiting' | 'partial' | 'complete' | 'refused'} */
   state = 'waiting';
-  /** Why the listing does not come, while it does not. @type {Error | null} */
+  /** The error of the listing, or null. @type {Error | null} */
   error = null;
-  /** Whether there are more than are kept here. */
-  isCut = false;
+  /** True if the mailbox has more messages than the list may have. */
+  isTruncated = false;
 
   #entries = new Entries();
-  #marks = new Marks(this.#entries, () => this.#changed());
-  /** What came and went since the listing under way began, which need not know of it. @type {Set<string>} */
-  #came = new Set();
+  #readState = new ReadState(this.#entries, () => this.#changed());
+  /** Messages stored and deleted since the current listing started, which it may not reflect. @type {Set<string>} */
+  #storedDuringListing = new Set();
   /** @type {Set<string>} */
-  #went = new Set();
+  #deletedDuringListing = new Set();
   /** @type {Map<string, Summary>} */
-  #arriving = new Map();
+  #newMessages = new Map();
   /** @type {Set<string>} */
-  #leaving = new Set();
+  #deletedIds = new Set();
   /** @type {number | undefined} */
   #timer;
   /** @type {number | undefined} */
@@ -49,27 +49,27 @@ export class Messages extends EventTarget {
   #listing = null;
   #end = new AbortController();
 
-  /** @param {string} mailbox By any name that the server understands. */
+  /** @param {string} mailbox The name or an address of the mailbox. */
   constructor(mailbox) {
     super();
     this.mailbox = mailbox;
     this.isNamed = false;
   }
 
-  /** Begins to list and to listen. */
+  /** Starts the listing and the subscription. */
   start() {
     const signal = this.#end.signal;
     let hiddenAt = Date.now();
-    const back = () => {
+    const visibilityChanged = () => {
       if (document.visibilityState === 'hidden') hiddenAt = Date.now();
-      else this.#lookAgain(Date.now() - hiddenAt > LONG_HIDDEN);
+      else this.#refresh(Date.now() - hiddenAt > LONG_HIDDEN_MS);
     };
-    document.addEventListener('visibilitychange', back, { signal });
-    this.#marks.listen(() => this.mailbox, signal);
+    document.addEventListener('visibilitychange', visibilityChanged, { signal });
+    this.#readState.listen(() => this.mailbox, signal);
     this.list();
-    live.listen(this.mailbox, {
-      // What happened before this was told to nobody, so a listing that began earlier is worth nothing.
-      begun: () => this.list(),
+    live.subscribe(this.mailbox, {
+      // Events before this point are missing, so a listing that started earlier is incomplete.
+      connected: () => this.list(),
       stored: (summary) => this.#stored(summary),
       deleted: (_, id) => this.#deleted(id),
     }, signal);
@@ -91,9 +91,9 @@ export class Messages extends EventTarget {
     return this.#entries.unread;
   }
 
-  /** Whether `entries` are all that the mailbox holds. */
-  get isWhole() {
-    return this.state === 'complete' && !this.isCut;
+  /** True if `entries` are all messages of the mailbox. */
+  get isComplete() {
+    return this.state === 'complete' && !this.isTruncated;
   }
 
   /** @param {string} id */
@@ -107,37 +107,37 @@ export class Messages extends EventTarget {
   }
 
   /**
-   * Asks the server for everything, from the newest on, and takes over what is different.
-   * @param {number} [most] Of the newest, how many to ask for.
+   * Lists the messages, from the newest on, and applies the differences.
+   * @param {number} [limit] The number of newest messages to list.
    */
-  async list(most = MOST) {
+  async list(limit = MAX_MESSAGES) {
     this.#listing?.abort();
     clearTimeout(this.#retry);
     if (this.#end.signal.aborted) return;
     const { signal } = this.#listing = new AbortController();
-    this.#came.clear();
-    this.#went.clear();
+    this.#storedDuringListing.clear();
+    this.#deletedDuringListing.clear();
     try {
-      await this.#listPages(most, signal);
+      await this.#listPages(limit, signal);
     } catch (error) {
       if (!signal.aborted) this.#failed(error);
     }
     if (!signal.aborted) this.#listing = null;
   }
 
-  /** @param {boolean} isLong Whether it is long since anybody looked. */
-  #lookAgain(isLong) {
+  /** @param {boolean} isLong True if the page was hidden for a long time. */
+  #refresh(isLong) {
     if (isLong) this.list();
-    else if (!this.#listing && this.state === 'complete') this.list(FIRST_PAGE);
+    else if (!this.#listing && this.state === 'complete') this.list(FIRST_PAGE_SIZE);
   }
 
   /**
-   * @param {number} most
+   * @param {number} total
    * @param {AbortSignal} signal
    */
-  async #listPages(most, signal) {
-    let limit = Math.min(FIRST_PAGE, most);
-    let left = most;
+  async #listPages(total, signal) {
+    let limit = Math.min(FIRST_PAGE_SIZE, total);
+    let left = total;
     /** @type {string | undefined} */
     let before;
     for (;;) {
@@ -146,11 +146,11 @@ export class Messages extends EventTarget {
       const isLast = page.length < limit;
       left -= page.length;
       this.error = null;
-      if (isLast || most === MOST) this.isCut = !isLast && left <= 0;
+      if (isLast || total === MAX_MESSAGES) this.isTruncated = !isLast && left <= 0;
       this.#merge(page, before, isLast);
       if (isLast || left <= 0) return;
       before = page[0].id;
-      limit = Math.min(NEXT_PAGE, left);
+      limit = Math.min(NEXT_PAGE_SIZE, left);
     }
   }
 
@@ -162,13 +162,13 @@ export class Messages extends EventTarget {
       this.stop();
     } else {
       clearTimeout(this.#retry);
-      this.#retry = window.setTimeout(() => this.list(), RETRY);
+      this.#retry = window.setTimeout(() => this.list(), RETRY_MS);
     }
     this.#changed();
   }
 
   /**
-   * Takes over a part of the listing, which is all that there is between its oldest message and `before`.
+   * Applies a page of the listing, which contains all messages between its oldest message and `before`.
    * @param {Summary[]} page Oldest first.
    * @param {string | undefined} before
    * @param {boolean} isLast
@@ -176,71 +176,71 @@ export class Messages extends EventTarget {
   #merge(page, before, isLast) {
     const wasListed = this.state !== 'waiting';
     const { newest } = this.#entries;
-    const gathered = this.#gather();
+    const collected = this.#applyEvents();
     const listed = new Map(page.map((summary) => [summary.id, summary]));
     const covered = this.#entries.between(isLast ? undefined : page[0].id, before);
-    this.#entries.remove(covered.filter(({ id }) => !listed.has(id) && !this.#came.has(id)).map(({ id }) => id));
-    for (const entry of covered) this.#marks.learn(entry, listed.get(entry.id)?.seen ?? entry.seen);
-    const added = page.filter(({ id }) => !this.#entries.has(id) && !this.#went.has(id)).reverse().map((summary) => new Entry(summary));
+    this.#entries.remove(covered.filter(({ id }) => !listed.has(id) && !this.#storedDuringListing.has(id)).map(({ id }) => id));
+    for (const entry of covered) this.#readState.update(entry, listed.get(entry.id)?.seen ?? entry.seen);
+    const added = page.filter(({ id }) => !this.#entries.has(id) && !this.#deletedDuringListing.has(id)).reverse().map((summary) => new Entry(summary));
     this.#entries.add(added);
-    if (this.state !== 'complete') this.state = isLast || this.isCut ? 'complete' : 'partial';
-    this.#learnName(page.at(-1));
+    if (this.state !== 'complete') this.state = isLast || this.isTruncated ? 'complete' : 'partial';
+    this.#setName(page.at(-1));
     this.#changed();
     const isNew = (/** @type {Entry} */ { id }) => newest === undefined || compare(id, newest) > 0;
-    if (wasListed) this.#tellArrived(gathered.concat(added.filter(isNew)));
+    if (wasListed) this.#dispatchArrived(collected.concat(added.filter(isNew)));
   }
 
   /** @param {Summary} summary */
   #stored(summary) {
-    if (this.#entries.has(summary.id) || this.#went.has(summary.id)) return;
-    if (this.#listing) this.#came.add(summary.id);
-    this.#arriving.set(summary.id, summary);
-    this.#soon();
+    if (this.#entries.has(summary.id) || this.#deletedDuringListing.has(summary.id)) return;
+    if (this.#listing) this.#storedDuringListing.add(summary.id);
+    this.#newMessages.set(summary.id, summary);
+    this.#scheduleEvents();
   }
 
   /** @param {string} id */
   #deleted(id) {
-    if (this.#listing) this.#went.add(id);
-    this.#arriving.delete(id);
-    this.#leaving.add(id);
-    this.#soon();
+    if (this.#listing) this.#deletedDuringListing.add(id);
+    this.#newMessages.delete(id);
+    this.#deletedIds.add(id);
+    this.#scheduleEvents();
   }
 
-  #soon() {
+  #scheduleEvents() {
     this.#timer ??= window.setTimeout(() => {
       const wasListed = this.state !== 'waiting';
-      const arrived = this.#gather();
+      const arrived = this.#applyEvents();
       this.#changed();
-      // Before the first listing these are no news: the last messages are told once more to everybody who comes.
-      if (wasListed) this.#tellArrived(arrived);
-    }, GATHER + this.#entries.size * GATHER_PER_MESSAGE);
+      // Messages before the first listing are not new: the server sends the last messages on every connection.
+      if (wasListed) this.#dispatchArrived(arrived);
+    }, COLLECT_MS + this.#entries.size * COLLECT_MS_PER_MESSAGE);
   }
 
-  /** Takes in what has come and gone. */
-  #gather() {
+  /** Applies the collected events. Returns the new entries. */
+  #applyEvents() {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const arrived = [...this.#arriving.values()].filter(({ id }) => !this.#entries.has(id)).map((summary) => new Entry(summary)).sort((a, b) => compare(b.id, a.id));
-    this.#entries.remove(this.#leaving);
+    const arrived = [...this.#newMessages.values()].filter(({ id }) => !this.#entries.has(id)).map((summary) => new Entry(summary)).sort((a, b) => compare(b.id, a.id));
+    this.#entries.remove(this.#deletedIds);
     this.#entries.add(arrived);
-    this.isCut = this.#entries.trim(MOST) || this.isCut;
-    this.#arriving.clear();
-    this.#leaving.clear();
-    this.#learnName(arrived.at(0)?.summary);
+    this.isTruncated = this.#entries.trim(MAX_MESSAGES) || this.isTruncated;
+    this.#newMessages.clear();
+    this.#deletedIds.clear();
+    this.#setName(arrived.at(0)?.summary);
     return arrived;
   }
 
   /**
-   * Marks messages as read, or as unread.
+   * Marks messages as read or unread.
    * @param {Entry[]} entries
    * @param {boolean} seen
    */
   mark(entries, seen) {
-    return this.#marks.mark(this.mailbox, entries, seen);
+    return this.#readState.mark(this.mailbox, entries, seen);
   }
 
   /**
-   * Makes messages invisible that are going to be deleted.
+   * Hides messages that will be deleted.
    * @param {string[]} ids
    */
   hide(ids) {
@@ -255,18 +255,18 @@ export class Messages extends EventTarget {
   }
 
   /**
-   * Forgets messages that are deleted.
+   * Removes deleted messages from the list.
    * @param {string[]} ids
    */
   drop(ids) {
-    if (this.#listing) ids.forEach((id) => this.#went.add(id));
+    if (this.#listing) ids.forEach((id) => this.#deletedDuringListing.add(id));
     this.#entries.hide(ids, false);
     this.#entries.remove(ids);
     this.#changed();
   }
 
   /** @param {Summary | undefined} summary */
-  #learnName(summary) {
+  #setName(summary) {
     if (!summary || this.isNamed) return;
     this.isNamed = true;
     this.mailbox = summary.mailbox;
@@ -278,7 +278,7 @@ export class Messages extends EventTarget {
   }
 
   /** @param {Entry[]} entries */
-  #tellArrived(entries) {
+  #dispatchArrived(entries) {
     const detail = entries.sort((a, b) => compare(b.id, a.id));
     if (detail.length > 0) this.dispatchEvent(new CustomEvent('arrived', { detail }));
   }

@@ -1,48 +1,48 @@
-// The addresses of pages and of what they are made from. The server's root is found from where this file lies, so
-// nothing has to be told about base paths.
+// The URLs of pages and API endpoints. The root of the server is derived from the URL of this module, so a base path needs no
+// configuration.
 
 /** @import { Route } from '../types.js' */
 
-/** The root of the server, with a slash at the end. */
+/** The root of the server, with a trailing slash. */
 const ROOT = new URL('../../../../', import.meta.url);
 
 /**
- * The address of something below the root; every segment may hold any character.
+ * Returns the path of something below the root. Segments are encoded.
  * @param {...string} segments
  */
 export function below(...segments) {
   return ROOT.pathname + segments.map(segment).join('/');
 }
 
-/** What a browser takes for a step through the path, however it is encoded. */
-export const isStep = (/** @type {string} */ name) => name === '.' || name === '..';
+/** Returns whether a browser removes this segment from a path, even if it is encoded. */
+export const isDotSegment = (/** @type {string} */ name) => name === '.' || name === '..';
 
 /** @param {string} name */
 function segment(name) {
-  // Nothing on the server is named like a step. About three dots it can at least say so.
-  return encodeURIComponent(isStep(name) ? '...' : name.toWellFormed());
+  // No mailbox has such a name. With three dots the request reaches the server, which reports the invalid name.
+  return encodeURIComponent(isDotSegment(name) ? '...' : name.toWellFormed());
 }
 
 export const home = () => ROOT.pathname;
 export const monitor = () => below('monitor');
 export const status = () => below('status');
-/** The description of the API, which is no page of ours. */
+/** The API documentation, which is not part of this web interface. */
 export const api = () => below('api', 'docs');
 
 /**
- * The page that searches, in all mail or in one mailbox.
- * @param {{ query?: string, mailbox?: string | null }} [asked]
+ * The search page, for all mailboxes or for one.
+ * @param {{ query?: string, mailbox?: string | null }} [filter]
  */
 export const search = ({ query = '', mailbox = null } = {}) => below('search') + parameters({ q: query, mailbox });
 
 /**
- * The page of the sessions: all, those in which something was refused, or one.
- * @param {{ refused?: boolean, id?: string | null }} [asked]
+ * The page of sessions: all, those with a refusal, or one.
+ * @param {{ refused?: boolean, id?: string | null }} [filter]
  */
 export const sessions = ({ refused = false, id = null } = {}) => below('sessions') + parameters({ refused: refused && 'true', id });
 
 /**
- * The page that asks who one is, and then leads to this one.
+ * The login page, which returns to the given page after the login.
  * @param {Location} from
  */
 export function login({ pathname, search }) {
@@ -51,7 +51,7 @@ export function login({ pathname, search }) {
 }
 
 /**
- * The page of a mailbox, or of one of its messages.
+ * The page of a mailbox or of one of its messages.
  * @param {string} mailbox
  * @param {string | null} [id]
  */
@@ -60,10 +60,10 @@ export function mailbox(mailbox, id = null) {
 }
 
 /**
- * The document that shows a message's HTML in a frame.
+ * The document with the HTML of a message, for a frame.
  * @param {string} mailbox
  * @param {string} id
- * @param {{ remote?: boolean, scheme?: 'light' | 'dark' | null }} [shown]
+ * @param {{ remote?: boolean, scheme?: 'light' | 'dark' | null }} [options]
  */
 export function preview(mailbox, id, { remote = false, scheme = null } = {}) {
   return below('serve', 'mailbox', mailbox, id, 'html') + parameters({ remote: remote && '1', scheme });
@@ -76,26 +76,26 @@ export function preview(mailbox, id, { remote = false, scheme = null } = {}) {
 export const source = (mailbox, id) => below('serve', 'mailbox', mailbox, id, 'source');
 
 /**
- * An attachment to look at, or to save.
+ * The URL of an attachment, to view it or to download it.
  * @param {'vattach' | 'dattach'} purpose
  * @param {string} mailbox
  * @param {string} id
  * @param {{ index: number, filename: string }} attachment
  */
 export function attachment(purpose, mailbox, id, { index, filename }) {
-  return below('mailbox', purpose, mailbox, id, String(index), filename && !isStep(filename) ? filename : 'attachment');
+  return below('mailbox', purpose, mailbox, id, String(index), filename && !isDotSegment(filename) ? filename : 'attachment');
 }
 
 /**
- * The content of a part, decoded.
+ * The decoded content of a part.
  * @param {string} mailbox
  * @param {string} id
- * @param {number} index Its place among all parts.
+ * @param {number} index Its index among all parts.
  */
 export const part = (mailbox, id, index) => below('api', 'v2', 'mailbox', mailbox, id, 'parts', String(index));
 
 /**
- * What an address means.
+ * Returns the page of a URL.
  * @param {URL | Location} url
  * @returns {Route}
  */
@@ -114,14 +114,14 @@ export function route(url) {
   if (first === 'm' && mailbox && segments.length <= 3) return { page: 'mailbox', mailbox, id: id || null };
   if (first === 'monitor' && segments.length === 1) return { page: 'monitor' };
   if (first === 'status' && segments.length === 1) return { page: 'status' };
-  const asked = new URLSearchParams(url.search);
-  if (first === 'search' && segments.length === 1) return { page: 'search', query: asked.get('q') ?? '', mailbox: asked.get('mailbox') || null };
-  if (first === 'sessions' && segments.length === 1) return { page: 'sessions', refused: asked.get('refused') === 'true', id: asked.get('id') || null };
+  const query = new URLSearchParams(url.search);
+  if (first === 'search' && segments.length === 1) return { page: 'search', query: query.get('q') ?? '', mailbox: query.get('mailbox') || null };
+  if (first === 'sessions' && segments.length === 1) return { page: 'sessions', refused: query.get('refused') === 'true', id: query.get('id') || null };
   return { page: 'missing' };
 }
 
 /**
- * Whether an address is one of ours.
+ * Returns whether a URL is a page of this web interface.
  * @param {URL} url
  */
 export function isPage(url) {
@@ -129,7 +129,7 @@ export function isPage(url) {
 }
 
 /**
- * A query of what was given: nothing stands for what was not.
+ * Builds a query string. Parameters without a value are omitted.
  * @param {Record<string, string | number | false | null | undefined>} given
  */
 export function parameters(given) {

@@ -1,27 +1,27 @@
-// What this browser remembers: the theme, recently opened mailboxes, how messages are shown. A browser that keeps
-// nothing, or that somebody else wrote into, is not a reason to fail. Whenever something is written, here or in another
-// tab, the window is told: `restante:theme`, `restante:recent` and so on.
+// Preferences in the local storage of the browser: the theme, recent mailboxes, display options. A missing storage and foreign
+// values are tolerated. Every change, also in another tab, dispatches an event on the window: `restante:theme`,
+// `restante:recent` and so on.
 
 const PREFIX = 'restante.';
 const MAX_RECENT = 12;
-/** Nothing of ours is longer; what is, somebody else wrote. */
-const MAX_TEXT = 16_384;
-const MAX_NAME = 512;
+/** Longer values were not written by this module. */
+const MAX_VALUE_LENGTH = 16_384;
+const MAX_NAME_LENGTH = 512;
 
 /**
  * @template T
  * @param {string} name
- * @param {T} otherwise
+ * @param {T} fallback
  * @returns {T}
  */
-export function read(name, otherwise) {
+export function read(name, fallback) {
   try {
     const text = localStorage.getItem(PREFIX + name);
-    const value = text === null || text.length > MAX_TEXT ? null : JSON.parse(text);
-    const same = typeof value === typeof otherwise && Array.isArray(value) === Array.isArray(otherwise);
-    return same && value !== null ? value : otherwise;
+    const value = text === null || text.length > MAX_VALUE_LENGTH ? null : JSON.parse(text);
+    const same = typeof value === typeof fallback && Array.isArray(value) === Array.isArray(fallback);
+    return same && value !== null ? value : fallback;
   } catch {
-    return otherwise;
+    return fallback;
   }
 }
 
@@ -33,26 +33,26 @@ export function write(name, value) {
   try {
     localStorage.setItem(PREFIX + name, JSON.stringify(value));
   } catch {
-    // Full, or forbidden: then it holds for this page only.
+    // The storage is full or disabled: the value is not saved.
   }
-  tell(name);
+  dispatchChange(name);
 }
 
 window.addEventListener('storage', ({ key, storageArea }) => {
   if (storageArea !== localStorage) return;
-  if (key?.startsWith(PREFIX)) tell(key.slice(PREFIX.length));
-  // Somebody cleared it all.
-  if (key === null) ['theme', 'recent'].forEach(tell);
+  if (key?.startsWith(PREFIX)) dispatchChange(key.slice(PREFIX.length));
+  // The whole storage was cleared.
+  if (key === null) ['theme', 'recent'].forEach(dispatchChange);
 });
 
 /** @param {string} name */
-function tell(name) {
+function dispatchChange(name) {
   window.dispatchEvent(new Event(`restante:${name}`));
 }
 
-/** The mailboxes that were opened here, the last one first. */
+/** Returns the recently opened mailboxes, the last one first. */
 export function recent() {
-  return read('recent', /** @type {string[]} */ ([])).filter((name) => typeof name === 'string' && name.length <= MAX_NAME && name.isWellFormed()).slice(0, MAX_RECENT);
+  return read('recent', /** @type {string[]} */ ([])).filter((name) => typeof name === 'string' && name.length <= MAX_NAME_LENGTH && name.isWellFormed()).slice(0, MAX_RECENT);
 }
 
 /** @param {string} mailbox */

@@ -1,14 +1,14 @@
-// Moving between pages without loading a new document.
+// Navigation between pages without loading a new document.
 
 import { isPage } from './paths.js';
 
-/** Tells of every move: an event `move`. */
+/** Dispatches `move` after every navigation. */
 export const moves = new EventTarget();
 
 /**
- * Goes to a page. What is remembered with an entry of the history stays when another page takes its place.
+ * Navigates to a page. With `replace`, the state of the history entry is kept.
  * @param {string} path
- * @param {{ replace?: boolean, state?: object | null }} [how]
+ * @param {{ replace?: boolean, state?: object | null }} [options]
  */
 export function go(path, { replace = false, state = replace ? history.state : null } = {}) {
   if (path === location.pathname + location.search) return;

@@ -1,11 +1,11 @@
-// Which rows of a list are selected, by key. Nothing that cannot be seen stays selected: it would be deleted unseen.
+// The selected rows of a list, by key. Rows that are not visible are never selected, so that they cannot be deleted by mistake.
 
 export class Selection {
   /** @type {Set<string>} */
   #keys = new Set();
-  /** Where a range begins. @type {string | null} */
+  /** The start of a range. @type {string | null} */
   #anchor = null;
-  /** How far the range goes now. @type {string | null} */
+  /** The current end of the range. @type {string | null} */
   #end = null;
 
   get size() {
@@ -29,14 +29,14 @@ export class Selection {
   }
 
   /**
-   * Selects everything from where the last one was chosen to here, instead of to where the range went before.
+   * Selects the range from the last chosen row to this one, in place of the previous range.
    * @param {string} key
-   * @param {string[]} all In their order.
-   * @param {string | null} otherwise Where to begin when none was chosen.
+   * @param {string[]} all The keys in list order.
+   * @param {string | null} fallback The start of the range if no row was chosen.
    */
-  extend(key, all, otherwise) {
-    const isThere = (/** @type {string | null} */ other) => other !== null && all.includes(other);
-    if (!isThere(this.#anchor)) [this.#anchor, this.#end] = [isThere(otherwise) ? otherwise : key, null];
+  extend(key, all, fallback) {
+    const exists = (/** @type {string | null} */ other) => other !== null && all.includes(other);
+    if (!exists(this.#anchor)) [this.#anchor, this.#end] = [exists(fallback) ? fallback : key, null];
     for (const each of this.#range(all, this.#end)) this.#keys.delete(each);
     for (const each of this.#range(all, key)) this.#keys.add(each);
     this.#end = key;
@@ -48,15 +48,15 @@ export class Selection {
     this.#anchor = this.#end = null;
   }
 
-  /** @param {(key: string) => boolean} isThere */
-  prune(isThere) {
-    if (this.#anchor !== null && !isThere(this.#anchor)) this.#anchor = this.#end = null;
-    for (const key of this.#keys) if (!isThere(key)) this.#keys.delete(key);
+  /** @param {(key: string) => boolean} exists */
+  prune(exists) {
+    if (this.#anchor !== null && !exists(this.#anchor)) this.#anchor = this.#end = null;
+    for (const key of this.#keys) if (!exists(key)) this.#keys.delete(key);
     if (this.#keys.size === 0) this.#anchor = this.#end = null;
   }
 
   /**
-   * Those selected, in the order of the list.
+   * Returns the selected keys in list order.
    * @param {string[]} all
    */
   among(all) {

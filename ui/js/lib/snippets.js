@@ -1,45 +1,44 @@
-// How programs are told to send their mail here: one snippet per tool or framework, with the place of this server
-// filled in. Only texts are made here; what shows and copies them is elsewhere.
+// Configuration snippets for sending messages to this server, one per tool or framework. The display is in `send-here.js`.
 
 /** @import { Server } from '../types.js' */
 
 /**
- * Where mail goes, as a program has to be told.
+ * The address and options of the SMTP server.
  * @typedef {object} Target
- * @property {string} host Without the brackets that a URL puts around IPv6.
+ * @property {string} host Without the brackets of an IPv6 address in a URL.
  * @property {number} port
- * @property {'off' | 'implicit'} tls What a client has to do; what it merely may do counts as `off`.
- * @property {boolean} auth Whether mail is taken only after a login.
- * @property {string} recipient An address that needs no quoting anywhere.
+ * @property {'off' | 'implicit'} tls What a client must use; optional STARTTLS counts as `off`.
+ * @property {boolean} auth True if a login is required.
+ * @property {string} recipient An address that needs no quoting.
  */
 
-/** @typedef {{ id: string, name: string, place: string, code: (to: Target) => string }} Snippet */
+/** @typedef {{ id: string, name: string, context: string, code: (to: Target) => string }} Snippet */
 
-/** The port that a server listens on unless somebody chose another. */
-export const USUAL_PORT = 2500;
+/** The default SMTP port. */
+export const DEFAULT_PORT = 2500;
 const SENDER = 'app@example.org';
 export const RECIPIENT = 'test@example.org';
 
 /**
- * @param {string} hostname As `location` names it.
- * @param {Server | null} server Null when it could not be asked.
+ * @param {string} hostname As in `location.hostname`.
+ * @param {Server | null} server Null if the request failed.
  * @param {string} [recipient]
  * @returns {Target}
  */
 export function target(hostname, server, recipient = RECIPIENT) {
   const smtp = server?.smtp;
   const tls = smtp?.tls === 'implicit' ? 'implicit' : 'off';
-  return { host: hostname.replace(/^\[|\]$/gu, ''), port: smtp?.port ?? USUAL_PORT, tls, auth: smtp?.['auth-required'] ?? false, recipient };
+  return { host: hostname.replace(/^\[|\]$/gu, ''), port: smtp?.port ?? DEFAULT_PORT, tls, auth: smtp?.['auth-required'] ?? false, recipient };
 }
 
 /**
- * Whether a host means the machine itself, to whoever says it.
+ * Returns whether a host is the local machine.
  * @param {string} host
  */
 export const isLocal = (host) => /^(localhost|127\.[\d.]+|\[?::1\]?)$/u.test(host);
 
 /**
- * The mailbox in which mail to the snippets' recipient arrives.
+ * Returns the mailbox of the recipient in the snippets.
  * @param {Server['mailbox-naming']} naming
  */
 export function mailboxOf(naming) {
@@ -51,7 +50,7 @@ export function mailboxOf(naming) {
 const inUrl = ({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
 /**
- * A text of these lines, without those that are left out.
+ * Joins lines and omits those that are `false`.
  * @param {...(string | false)} texts
  */
 const lines = (...texts) => texts.filter((text) => text !== false).join('\n');
@@ -64,7 +63,7 @@ export const GROUPS = [
       {
         id: 'swaks',
         name: 'swaks',
-        place: 'Shell',
+        context: 'Shell',
         code: (to) => [
           `swaks --server ${to.host} --port ${to.port}`,
           `--from ${SENDER} --to ${to.recipient}`,
@@ -76,7 +75,7 @@ export const GROUPS = [
       {
         id: 'curl',
         name: 'curl',
-        place: 'Shell',
+        context: 'Shell',
         code: (to) => lines(
           `curl ${to.tls === 'implicit' ? 'smtps' : 'smtp'}://${inUrl(to)} --crlf \\`,
           to.auth && '  --user USER:PASSWORD \\',
@@ -93,7 +92,7 @@ export const GROUPS = [
       {
         id: 'msmtp',
         name: 'sendmail (msmtp)',
-        place: '~/.msmtprc',
+        context: '~/.msmtprc',
         code: (to) => lines(
           'account default',
           `host ${to.host}`,
@@ -116,7 +115,7 @@ export const GROUPS = [
       {
         id: 'dotnet',
         name: '.NET (MailKit)',
-        place: 'C#',
+        context: 'C#',
         code: (to) => lines(
           'using MailKit.Net.Smtp;',
           'using MailKit.Security;',
@@ -136,7 +135,7 @@ export const GROUPS = [
       {
         id: 'go',
         name: 'Go (net/smtp)',
-        place: 'Go',
+        context: 'Go',
         code: (to) => lines(
           to.tls === 'implicit' && '// net/smtp does STARTTLS only: dial with crypto/tls and hand the connection to smtp.NewClient.',
           to.auth && `auth := smtp.PlainAuth("", "USER", "PASSWORD", "${to.host}")`,
@@ -148,7 +147,7 @@ export const GROUPS = [
       {
         id: 'node',
         name: 'Node.js (Nodemailer)',
-        place: 'JavaScript',
+        context: 'JavaScript',
         code: (to) => lines(
           'const transport = nodemailer.createTransport({',
           `  host: '${to.host}',`,
@@ -166,7 +165,7 @@ export const GROUPS = [
       {
         id: 'php',
         name: 'PHP mail()',
-        place: 'php.ini',
+        context: 'php.ini',
         code: (to) => lines(
           '; Linux and macOS, by way of msmtp',
           `sendmail_path = "${[
@@ -185,7 +184,7 @@ export const GROUPS = [
       {
         id: 'python',
         name: 'Python (smtplib)',
-        place: 'Python',
+        context: 'Python',
         code: (to) => lines(
           'import smtplib',
           'from email.message import EmailMessage',
@@ -202,7 +201,7 @@ export const GROUPS = [
       {
         id: 'rust',
         name: 'Rust (lettre)',
-        place: 'Rust',
+        context: 'Rust',
         code: (to) => lines(
           `use lettre::{${to.auth ? 'transport::smtp::authentication::Credentials, ' : ''}Message, SmtpTransport, Transport};`,
           '',
@@ -226,7 +225,7 @@ export const GROUPS = [
       {
         id: 'django',
         name: 'Django',
-        place: 'settings.py',
+        context: 'settings.py',
         code: (to) => lines(
           'EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"',
           `EMAIL_HOST = "${to.host}"`,
@@ -239,7 +238,7 @@ export const GROUPS = [
       {
         id: 'laravel',
         name: 'Laravel',
-        place: '.env',
+        context: '.env',
         code: (to) => lines(
           'MAIL_MAILER=smtp',
           `MAIL_SCHEME=${to.tls === 'implicit' ? 'smtps' : 'smtp'}`,
@@ -253,7 +252,7 @@ export const GROUPS = [
       {
         id: 'rails',
         name: 'Ruby on Rails',
-        place: 'config/environments/development.rb',
+        context: 'config/environments/development.rb',
         code: (to) => lines(
           'config.action_mailer.delivery_method = :smtp',
           'config.action_mailer.smtp_settings = {',
@@ -268,7 +267,7 @@ export const GROUPS = [
       {
         id: 'spring',
         name: 'Spring Boot',
-        place: 'application.properties',
+        context: 'application.properties',
         code: (to) => lines(
           `spring.mail.host=${to.host}`,
           `spring.mail.port=${to.port}`,
@@ -281,15 +280,15 @@ export const GROUPS = [
       {
         id: 'symfony',
         name: 'Symfony',
-        place: '.env',
+        context: '.env',
         code: (to) => `MAILER_DSN=${to.tls === 'implicit' ? 'smtps' : 'smtp'}://${to.auth ? 'USER:PASSWORD@' : ''}${inUrl(to)}`,
       },
       {
         id: 'docker',
         name: 'Docker, environment',
-        place: 'Shell',
+        context: 'Shell',
         code: (to) => {
-          // To a container, this name is the container itself.
+          // In a container, `localhost` is the container itself.
           const here = isLocal(to.host);
           return lines(
             'docker run \\',

@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, unless the reader chose.
+// The color theme: light, dark, or that of the system.
 
 import * as prefs from './prefs.js';
 
@@ -11,12 +11,12 @@ export function chosen() {
   return ORDER.find((theme) => theme === prefs.read('theme', 'system')) ?? 'system';
 }
 
-/** Chooses the next one; `restante:theme` tells of it. */
+/** Selects the next theme, which dispatches `restante:theme`. */
 export function next() {
   prefs.write('theme', ORDER[(ORDER.indexOf(chosen()) + 1) % ORDER.length]);
 }
 
-/** Makes the page look as chosen. */
+/** Applies the selected theme to the page. */
 export function apply() {
   const theme = chosen();
   if (theme === 'system') delete document.documentElement.dataset.theme;

@@ -1,10 +1,10 @@
-// The title of the window, with the number of unread messages in front.
+// The title of the window, preceded by the number of unread messages.
 
 import { count } from './format.js';
 import { visible } from './visible.js';
 
 /**
- * @param {string} page What the page is about; empty for the home page.
+ * @param {string} page The title of the page; empty for the home page.
  * @param {number} [unread]
  */
 export function title(page, unread = 0) {

@@ -1,20 +1,20 @@
-// The page of a mailbox: the list of its messages beside the one that is read. Here is what happens when something is
-// chosen: which message is shown, where the address goes, what is marked, deleted and brought back.
+// The page of a mailbox: the list of its messages next to the selected one. It handles navigation, read state, deletion and undo;
+// the list and the message are components.
 
 /** @import { Entry } from '../lib/entries.js' */
 /** @import { Route } from '../types.js' */
 
 import * as api from '../lib/api.js';
 import * as keys from '../lib/keys.js';
-import * as notices from '../lib/notices.js';
+import * as notifications from '../lib/notifications.js';
 import * as paths from '../lib/paths.js';
 import * as prefs from '../lib/prefs.js';
 import { fill, h, set } from '../lib/dom.js';
-import { Deletions, MOST_UNDOABLE } from '../lib/deletions.js';
+import { Deletions, MAX_UNDOABLE } from '../lib/deletions.js';
 import { Messages } from '../lib/messages.js';
 import { go, moves } from '../lib/router.js';
-import { Running } from '../lib/running.js';
-import { toast } from '../lib/talk.js';
+import { Debounce } from '../lib/debounce.js';
+import { toast } from '../lib/feedback.js';
 import { title } from '../lib/title.js';
 import { EmptyMailbox } from '../components/empty-mailbox.js';
 import { ListNotes } from '../components/list-notes.js';
@@ -31,13 +31,13 @@ export class MailboxPage extends HTMLElement {
   #route = { page: 'missing' };
   #messages = new Messages('');
   #deletions = new Deletions(this.#messages);
-  /** Whether this browser remembers that the mailbox was opened. */
-  #isRemembered = false;
-  #running = new Running();
-  /** Ends with the mailbox that is shown. */
-  #visit = new AbortController();
-  /** Ends with the page. */
-  #leaving = new AbortController();
+  /** True if the mailbox was added to the recent ones. */
+  #isInRecent = false;
+  #openDebounce = new Debounce();
+  /** Aborted when another mailbox is shown. */
+  #mailboxClosed = new AbortController();
+  /** Aborted when the page is removed. */
+  #disconnected = new AbortController();
 
   #head = new MailboxHead();
   #list = new MessageList();
@@ -55,8 +55,8 @@ export class MailboxPage extends HTMLElement {
   }
 
   connectedCallback() {
-    this.#leaving = new AbortController();
-    const { signal } = this.#leaving;
+    this.#disconnected = new AbortController();
+    const { signal } = this.#disconnected;
     fill(
       this,
       h('section', { class: 'list-pane', 'aria-label': 'Messages' }, this.#head, this.#notes, this.#list, this.#empty),
@@ -75,88 +75,88 @@ export class MailboxPage extends HTMLElement {
       step: (by, isExtending) => this.#step(by, isExtending),
       enter: () => this.#enter(),
       back: () => this.#stepBack(),
-      unread: () => this.#act({ what: 'unread', ids: this.#list.meant }),
-      remove: () => this.#delete(this.#list.meant),
+      unread: () => this.#act({ what: 'unread', ids: this.#list.targets }),
+      remove: () => this.#delete(this.#list.targets),
       undo: () => this.#deletions.undo(),
     }), signal);
     this.#follow();
   }
 
   disconnectedCallback() {
-    this.#leaving.abort();
+    this.#disconnected.abort();
     this.#close();
     this.#messages = new Messages('');
   }
 
-  /** Shows what the address means. */
+  /** Shows the mailbox and message of the address. */
   #follow() {
     if (this.#route.page !== 'mailbox') return;
     const { mailbox, id } = this.#route;
-    if (mailbox !== this.#messages.mailbox) this.#enterMailbox(mailbox);
-    this.#running.stop();
+    if (mailbox !== this.#messages.mailbox) this.#openMailbox(mailbox);
+    this.#openDebounce.cancel();
     if (id === 'latest') this.#toLatest();
-    // What is about to be deleted is gone already, for the reader.
+    // A message with a pending deletion is not shown.
     else if (id !== null && this.#messages.isHidden(id)) go(paths.mailbox(mailbox), { replace: true });
     else this.#show(id);
   }
 
   /** @param {string} mailbox */
-  #enterMailbox(mailbox) {
+  #openMailbox(mailbox) {
     this.#close();
     const messages = this.#messages = new Messages(mailbox);
     this.#deletions = new Deletions(messages);
     this.#pane.shown = null;
-    this.#isRemembered = false;
+    this.#isInRecent = false;
     this.#list.messages = messages;
-    const { signal } = this.#visit = new AbortController();
+    const { signal } = this.#mailboxClosed = new AbortController();
     messages.addEventListener('change', () => this.#changed(), { signal });
     messages.addEventListener('arrived', (event) => this.#arrived(/** @type {CustomEvent<Entry[]>} */ (event).detail), { signal });
     messages.addEventListener('named', () => this.#named(mailbox), { signal });
     this.#notes.begin(messages);
     this.#changed();
     messages.start();
-    this.#takeFocus();
+    this.#setInitialFocus();
   }
 
-  /** Whoever comes from elsewhere begins here; who loads the document, at its top. */
-  #takeFocus() {
+  /** Focuses the page after a navigation, but not when the document is loaded. */
+  #setInitialFocus() {
     if (document.readyState !== 'complete' || document.activeElement !== document.body) return;
     if (NARROW.matches && this.#route.page === 'mailbox' && this.#route.id !== null) this.#pane.focus();
     else this.#head.focus();
   }
 
-  /** What still happens to the mailbox is nothing to this page any more. */
+  /** Stops the updates of the current mailbox and commits its deletions. */
   #close() {
-    this.#visit.abort();
-    this.#running.stop();
+    this.#mailboxClosed.abort();
+    this.#openDebounce.cancel();
     this.#deletions.commit();
     this.#messages.stop();
   }
 
   /**
-   * The server's own name takes the place of the one that was asked for.
-   * @param {string} asked
+   * Replaces the name in the address by the server's name of the mailbox.
+   * @param {string} requested
    */
-  #named(asked) {
+  #named(requested) {
     const { mailbox } = this.#messages;
-    if (mailbox === asked || this.#route.page !== 'mailbox') return;
-    prefs.forget(asked);
+    if (mailbox === requested || this.#route.page !== 'mailbox') return;
+    prefs.forget(requested);
     prefs.opened(mailbox);
     go(paths.mailbox(mailbox, this.#route.id), { replace: true });
   }
 
-  /** Something in the mailbox is different. */
+  /** Called after every change of the mailbox. */
   #changed() {
     const { state, entries, unread, mailbox } = this.#messages;
     const isListed = state === 'partial' || state === 'complete';
-    if (isListed && !this.#isRemembered) {
-      this.#isRemembered = true;
+    if (isListed && !this.#isInRecent) {
+      this.#isInRecent = true;
       prefs.opened(mailbox);
     }
     this.#head.show(mailbox, { all: entries.length, unread, isKnown: isListed, isMore: state === 'partial' });
     this.#notes.show(this.#messages);
     this.#list.update();
-    this.#drawEmptiness();
+    this.#drawEmpty();
     if (this.#route.page === 'mailbox' && this.#route.id === 'latest') this.#toLatest();
     else this.#pane.update(this.#messages);
     this.#drawTitle();
@@ -168,18 +168,18 @@ export class MailboxPage extends HTMLElement {
     title(entry ? `${entry.summary.subject.trim() || '(no subject)'} · ${mailbox}` : mailbox, unread);
   }
 
-  #drawEmptiness() {
+  #drawEmpty() {
     const hadFocus = this.#list.contains(document.activeElement);
     const isEmpty = this.#empty.show(this.#messages);
     this.#list.hidden = this.#messages.entries.length === 0;
-    this.classList.toggle('nothing', isEmpty);
+    this.classList.toggle('is-empty', isEmpty);
     if (hadFocus && isEmpty) this.#head.focus();
   }
 
   /** @param {Entry[]} entries */
   #arrived(entries) {
     this.#list.arrived(entries);
-    notices.tell(entries[0].summary);
+    notifications.notify(entries[0].summary);
   }
 
   #toLatest() {
@@ -191,7 +191,7 @@ export class MailboxPage extends HTMLElement {
   /** @param {string | null} id */
   #show(id) {
     this.dataset.pane = id === null ? 'list' : 'message';
-    // In one column the list stays where it was left.
+    // In the one-column layout the list keeps its cursor.
     if (id !== null || !NARROW.matches) this.#list.current = id;
     else this.#list.reveal();
     if (id === this.#pane.shown && id !== null) return;
@@ -200,7 +200,7 @@ export class MailboxPage extends HTMLElement {
   }
 
   /**
-   * To another message, in the list; the focus stays in the message if it is there.
+   * Moves to another message in the list. The focus stays in the message if it is there.
    * @param {number} by
    * @param {boolean} isExtending
    */
@@ -211,18 +211,18 @@ export class MailboxPage extends HTMLElement {
 
   /** @param {{ id: string, how: 'move' | 'open' }} pick */
   #picked({ id, how }) {
-    this.#running.stop();
+    this.#openDebounce.cancel();
     if (how === 'open') {
       if (id === this.#pane.shown) this.#enter();
       else this.#open(id);
-      // In one column the list, and with it the focus, is gone now.
+      // In the one-column layout the list, and with it the focus, is hidden now.
       if (NARROW.matches) this.#pane.focus();
       return;
     }
-    // In one column the list would be gone after the first step.
+    // In the one-column layout the list would be hidden after the first step.
     if (NARROW.matches && this.dataset.pane === 'list') return;
-    // Whoever went on by selecting is elsewhere when it is time, and is not called back.
-    this.#running.step(() => this.#list.current === id && this.#open(id, { replace: this.#pane.shown !== null }));
+    // If the cursor has moved on in the meantime, this message is not opened.
+    this.#openDebounce.run(() => this.#list.current === id && this.#open(id, { replace: this.#pane.shown !== null }));
   }
 
   /**
@@ -234,7 +234,7 @@ export class MailboxPage extends HTMLElement {
     go(paths.mailbox(this.#messages.mailbox, id), replace ? { replace } : { state: { ...history.state, from } });
   }
 
-  /** From the list into the message. */
+  /** Moves the focus from the list to the message. */
   #enter() {
     const { current } = this.#list;
     if (current === null) return;
@@ -242,7 +242,7 @@ export class MailboxPage extends HTMLElement {
     this.#pane.focus();
   }
 
-  /** From the message to the list. */
+  /** Returns from the message to the list. */
   #back() {
     if (!NARROW.matches) return this.#list.focus();
     moves.addEventListener('move', () => this.#list.focus(), { once: true });
@@ -254,14 +254,14 @@ export class MailboxPage extends HTMLElement {
     const inMessage = NARROW.matches ? this.dataset.pane === 'message' : this.#pane.contains(document.activeElement);
     if (inMessage) return this.#back();
     this.#list.stepBack();
-    // Selecting has moved the cursor away from the message that is read, which is the one that is meant now.
+    // Selecting may have moved the cursor: it returns to the message that is shown.
     if (this.#pane.shown !== null) this.#list.current = this.#pane.shown;
   }
 
   /** @param {{ what: 'delete' | 'read' | 'unread', ids: string[] }} act */
   #act({ what, ids }) {
     if (what === 'delete') return this.#delete(ids);
-    this.#running.stop();
+    this.#openDebounce.cancel();
     this.#mark(ids.flatMap((id) => this.#messages.find(id) ?? []), what === 'read');
   }
 
@@ -273,7 +273,7 @@ export class MailboxPage extends HTMLElement {
     try {
       await this.#messages.mark(entries, seen);
     } catch (error) {
-      toast(`That could not be marked. ${api.sentence(error)}`, { bad: true });
+      toast(`The messages could not be marked as ${seen ? 'read' : 'unread'}. ${api.sentence(error)}`, { bad: true });
     }
   }
 
@@ -281,42 +281,42 @@ export class MailboxPage extends HTMLElement {
   #delete(ids) {
     if (ids.length === 0) return;
     const messages = this.#messages;
-    // All of so many are deleted faster by emptying the mailbox; it is asked about either way.
-    if (ids.length > MOST_UNDOABLE && ids.length === messages.entries.length && messages.isWhole) {
+    // Emptying the mailbox is faster; both need a confirmation.
+    if (ids.length > MAX_UNDOABLE && ids.length === messages.entries.length && messages.isComplete) {
       this.#purge();
       return;
     }
-    // Whoever runs means the message at the cursor, which is not shown yet.
-    const left = this.#running.stop() ? this.#list.current : this.#pane.shown;
-    const isLeft = left !== null && ids.includes(left);
+    // While the user moves quickly, the message at the cursor is not shown yet.
+    const current = this.#openDebounce.cancel() ? this.#list.current : this.#pane.shown;
+    const isDeleted = current !== null && ids.includes(current);
     const cursor = this.#list.current;
-    const to = (/** @type {string | null} */ id) => this.#isOf(messages) && go(paths.mailbox(messages.mailbox, id), { replace: true });
+    const to = (/** @type {string | null} */ id) => this.#isShowing(messages) && go(paths.mailbox(messages.mailbox, id), { replace: true });
     const leaving = () => {
-      const next = this.#list.neighbour(ids);
-      if (isLeft) to(next);
-      else if (this.#isOf(messages) && this.#list.current !== null && ids.includes(this.#list.current)) this.#list.current = next;
+      const next = this.#list.neighbor(ids);
+      if (isDeleted) to(next);
+      else if (this.#isShowing(messages) && this.#list.current !== null && ids.includes(this.#list.current)) this.#list.current = next;
     };
     const undone = () => {
-      if (isLeft) to(left);
-      else if (this.#isOf(messages)) this.#list.current = cursor;
+      if (isDeleted) to(current);
+      else if (this.#isShowing(messages)) this.#list.current = cursor;
     };
-    this.#deletions.begin(ids, { leaving, undone });
+    this.#deletions.start(ids, { leaving, undone });
   }
 
   async #purge() {
     const messages = this.#messages;
-    this.#running.stop();
-    if (!(await this.#deletions.empty()) || !this.#isOf(messages)) return;
+    this.#openDebounce.cancel();
+    if (!(await this.#deletions.purge()) || !this.#isShowing(messages)) return;
     go(paths.mailbox(messages.mailbox), { replace: true });
-    // The button that was pressed has nothing left to do.
+    // The pressed button is disabled now.
     this.#head.focus();
   }
 
   /**
-   * Whether this is still the page of these messages: whoever was asked something may have gone elsewhere meanwhile.
+   * Returns whether the page still shows these messages: the user may have navigated during a confirmation.
    * @param {Messages} messages
    */
-  #isOf(messages) {
+  #isShowing(messages) {
     return this.isConnected && this.#messages === messages;
   }
 }

@@ -1,5 +1,4 @@
-// The page `/monitor`: everything as it arrives, newest on top. Whoever opens a message and comes back finds the page as
-// it was left.
+// The page `/monitor`: new messages of all mailboxes, newest first. Its state is state when the user opens a message and returns.
 
 /** @import { Arrival } from '../lib/arrivals.js' */
 /** @import { Summary } from '../types.js' */
@@ -8,7 +7,7 @@ import * as api from '../lib/api.js';
 import * as connection from '../lib/connection.js';
 import * as keys from '../lib/keys.js';
 import * as live from '../lib/live.js';
-import * as notices from '../lib/notices.js';
+import * as notifications from '../lib/notifications.js';
 import * as paths from '../lib/paths.js';
 import { Arrivals } from '../lib/arrivals.js';
 import { fill, h } from '../lib/dom.js';
@@ -19,37 +18,37 @@ import { title } from '../lib/title.js';
 import { drawArrival } from '../components/arrival-row.js';
 import { VirtualList } from '../components/virtual-list.js';
 
-/** What is told within this time of the first connection was there before. */
-const HISTORY = 600;
-/** It is drawn in one piece, when nothing more has come for this long. */
-const PIECE = 120;
-/** How often the title counts, in a tab that nobody sees. */
-const COUNTING = 1_000;
+/** Messages within this time after the first connection arrived before it. */
+const HISTORY_MS = 600;
+/** These messages are drawn together when no more arrive for this time. */
+const HISTORY_PAUSE_MS = 120;
+/** The interval of title updates in a hidden tab. */
+const TITLE_UPDATE_MS = 1_000;
 
-/** What outlives the page, for the way back. */
-const kept = {
+/** The state that is state when the page is left. */
+const state = {
   arrivals: new Arrivals(),
   filter: '',
   isPaused: false,
-  /** @type {VirtualList<Arrival>['sight']} */
-  sight: null,
-  /** The row that was opened last. @type {string | null} */
+  /** @type {VirtualList<Arrival>['position']} */
+  position: null,
+  /** The key of the row that was opened last. @type {string | null} */
   opened: null,
 };
 
 export class MonitorPage extends HTMLElement {
   /** @type {AbortController | null} */
-  #life = null;
-  /** When the first connection stood; what is told shortly after it is history. */
-  #begun = Infinity;
-  #unseen = 0;
-  /** Whether rows in sight are different from what they were when they were drawn. */
+  #connected = null;
+  /** The time of the first connection. */
+  #firstConnectedAt = Infinity;
+  #hiddenCount = 0;
+  /** True if visible rows must be redrawn. */
   #isStale = false;
   #frame = 0;
   /** @type {number | undefined} */
   #titleTimer;
-  /** Set while history comes in. @type {number | undefined} */
-  #gathering;
+  /** Set while earlier messages arrive. @type {number | undefined} */
+  #historyTimer;
 
   #list = /** @type {VirtualList<Arrival>} */ (new VirtualList());
   #heading = h('h1', { tabindex: -1 }, 'Monitor');
@@ -58,8 +57,8 @@ export class MonitorPage extends HTMLElement {
   #empty = h('div', { class: 'monitor-empty', hidden: true });
   #filter = h('input', { class: 'field', type: 'search', placeholder: 'Filter', 'aria-label': 'Filter by sender, recipient, subject or mailbox', title: 'Filter by sender, recipient, subject or mailbox (/)', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', oninput: () => this.#filtered(this.#filter.value) });
   #pauseButton = h('button', { class: 'button', type: 'button', onclick: () => this.#pause() });
-  #clearButton = h('button', { class: 'button', type: 'button', title: 'Empty this list; nothing is deleted', onclick: () => this.#clear() }, icon('close'), h('span', { class: 'wide' }, 'Clear'));
-  #noticeButton = h('button', { class: 'button', type: 'button', title: 'Desktop notices of new mail', 'aria-label': 'Desktop notices', onclick: () => this.#toggleNotices() }, icon('bell'));
+  #clearButton = h('button', { class: 'button', type: 'button', title: 'Clear this list. No messages are deleted.', onclick: () => this.#clear() }, icon('close'), h('span', { class: 'wide' }, 'Clear'));
+  #notificationButton = h('button', { class: 'button', type: 'button', title: 'Desktop notifications of new messages', 'aria-label': 'Desktop notifications', onclick: () => this.#toggleNotifications() }, icon('bell'));
 
   constructor() {
     super();
@@ -68,66 +67,66 @@ export class MonitorPage extends HTMLElement {
     list.inner = '.arrival-link';
     list.key = ({ key }) => key;
     list.draw = drawArrival;
-    list.addEventListener('scroll', () => (kept.sight = list.sight), { capture: true, passive: true });
-    list.addEventListener('click', ({ target }) => (kept.opened = list.itemAt(target)?.key ?? null), { capture: true });
-    list.addEventListener('keydown', (event) => this.#blank(event));
+    list.addEventListener('scroll', () => (state.position = list.position), { capture: true, passive: true });
+    list.addEventListener('click', ({ target }) => (state.opened = list.itemAt(target)?.key ?? null), { capture: true });
+    list.addEventListener('keydown', (event) => this.#spacePressed(event));
     this.#filter.addEventListener('keydown', (event) => this.#inFilter(event));
   }
 
   async connectedCallback() {
-    const life = new AbortController();
-    this.#life = life;
+    const connected = new AbortController();
+    this.#connected = connected;
     title('Monitor');
     fill(this,
-      h('div', { class: 'monitor-bar' }, this.#heading, this.#state, this.#rows, h('span', { class: 'spread' }), this.#filter, this.#pauseButton, this.#clearButton, this.#noticeButton),
+      h('div', { class: 'monitor-bar' }, this.#heading, this.#state, this.#rows, h('span', { class: 'spread' }), this.#filter, this.#pauseButton, this.#clearButton, this.#notificationButton),
       h('div', { class: 'monitor-head', 'aria-hidden': 'true' }, ['Time', 'Mailbox', 'From', 'Subject', 'Size'].map((name) => h('span', {}, name))),
       this.#empty,
       this.#list);
-    this.#comeBack();
+    this.#restore();
     const server = await api.about().catch(() => null);
-    if (life.signal.aborted) return;
-    if (server?.['monitor-visible'] === false) fill(this, switchedOff());
-    else this.#listen(life.signal);
+    if (connected.signal.aborted) return;
+    if (server?.['monitor-visible'] === false) fill(this, monitorDisabled());
+    else this.#subscribe(connected.signal);
   }
 
   disconnectedCallback() {
-    this.#life?.abort();
+    this.#connected?.abort();
     cancelAnimationFrame(this.#frame);
     clearTimeout(this.#titleTimer);
-    clearTimeout(this.#gathering);
+    clearTimeout(this.#historyTimer);
   }
 
-  /** Shows what was there when the page was left, and goes to the row that was opened. */
-  #comeBack() {
-    const { filter, sight, opened } = kept;
+  /** Restores the state of the last visit and focuses the row that was opened. */
+  #restore() {
+    const { filter, position, opened } = state;
     this.#filter.value = filter;
     this.#draw();
-    this.#list.sight = sight;
-    if (opened === null || this.#list.place(opened) < 0) return;
+    this.#list.position = position;
+    if (opened === null || this.#list.indexOf(opened) < 0) return;
     this.#list.cursor = opened;
     this.#list.move(0);
   }
 
   /** @param {AbortSignal} signal */
-  #listen(signal) {
-    const begun = () => {
-      kept.arrivals.resumed();
-      if (this.#begun === Infinity) this.#begun = performance.now();
-      this.#gather();
+  #subscribe(signal) {
+    const connected = () => {
+      state.arrivals.reconnected();
+      if (this.#firstConnectedAt === Infinity) this.#firstConnectedAt = performance.now();
+      this.#drawHistorySoon();
     };
     const deleted = (/** @type {string} */ mailbox, /** @type {string} */ id) => {
-      this.#isStale ||= kept.arrivals.delete(mailbox, id);
+      this.#isStale ||= state.arrivals.delete(mailbox, id);
       this.#drawSoon();
     };
-    live.listen(null, { begun, stored: (message) => this.#stored(message), deleted }, signal);
+    live.subscribe(null, { connected, stored: (message) => this.#stored(message), deleted }, signal);
     connection.changes.addEventListener('change', () => this.#drawSoon(), { signal });
     document.addEventListener('visibilitychange', () => this.#seen(), { signal });
     const group = 'Monitor';
     keys.add([
       { keys: ['j', 'ArrowDown'], group, label: 'Next row', run: () => this.#list.move(1) },
-      { keys: ['k', 'ArrowUp'], group, label: 'Row before', run: () => this.#list.move(-1) },
+      { keys: ['k', 'ArrowUp'], group, label: 'Previous row', run: () => this.#list.move(-1) },
       { keys: ['Enter'], group, label: 'Open the message', run: () => this.#list.open() },
-      { keys: ['p', ' '], group, label: 'Pause, or go on', once: true, run: () => this.#pause() },
+      { keys: ['p', ' '], group, label: 'Pause or resume', once: true, run: () => this.#pause() },
       { keys: ['/'], group, label: 'Filter', run: () => this.#filter.select() },
     ], signal);
   }
@@ -135,73 +134,73 @@ export class MonitorPage extends HTMLElement {
   /** @param {Summary} message */
   #stored(message) {
     const now = performance.now();
-    const history = now - this.#begun < HISTORY;
-    const isNew = kept.arrivals.add(message, history ? -Infinity : now);
-    if (history) return this.#gather();
+    const history = now - this.#firstConnectedAt < HISTORY_MS;
+    const isNew = state.arrivals.add(message, history ? -Infinity : now);
+    if (history) return this.#drawHistorySoon();
     if (!isNew) return;
-    notices.tell(message);
+    notifications.notify(message);
     if (document.hidden) {
-      this.#unseen += 1;
-      this.#titleTimer ??= window.setTimeout(() => this.#countInTitle(), COUNTING);
+      this.#hiddenCount += 1;
+      this.#titleTimer ??= window.setTimeout(() => this.#countInTitle(), TITLE_UPDATE_MS);
     }
     this.#drawSoon();
   }
 
-  /** What was there before is drawn at once, not row by row as it comes. */
-  #gather() {
-    clearTimeout(this.#gathering);
+  /** Draws earlier messages together, not row by row. */
+  #drawHistorySoon() {
+    clearTimeout(this.#historyTimer);
     const end = () => {
-      this.#gathering = undefined;
+      this.#historyTimer = undefined;
       this.#draw();
     };
-    this.#gathering = window.setTimeout(end, Math.max(0, Math.min(PIECE, this.#begun + HISTORY - performance.now())));
+    this.#historyTimer = window.setTimeout(end, Math.max(0, Math.min(HISTORY_PAUSE_MS, this.#firstConnectedAt + HISTORY_MS - performance.now())));
   }
 
-  /** Tells how many there are that nobody has seen. */
+  /** Shows the number of unseen messages in the title. */
   #countInTitle() {
     clearTimeout(this.#titleTimer);
     this.#titleTimer = undefined;
-    title('Monitor', kept.isPaused ? kept.arrivals.waiting : this.#unseen);
+    title('Monitor', state.isPaused ? state.arrivals.waiting : this.#hiddenCount);
   }
 
   #seen() {
     if (document.hidden) return;
-    this.#unseen = 0;
+    this.#hiddenCount = 0;
     this.#drawSoon();
   }
 
   #pause() {
-    kept.isPaused = !kept.isPaused;
-    if (!kept.isPaused) this.#list.toTop();
+    state.isPaused = !state.isPaused;
+    if (!state.isPaused) this.#list.toTop();
     this.#draw();
   }
 
   #clear() {
-    kept.arrivals.clear();
+    state.arrivals.clear();
     this.#draw();
-    // The button that was pressed has nothing left to do.
+    // The pressed button is disabled now.
     this.#heading.focus();
   }
 
   /** @param {string} typed */
   #filtered(typed) {
-    kept.filter = typed;
+    state.filter = typed;
     this.#filter.value = typed;
     this.#list.cursor = null;
-    this.#list.reset(kept.arrivals.matching(matcher(typed)));
+    this.#list.reset(state.arrivals.matching(matcher(typed)));
     this.#draw();
   }
 
-  async #toggleNotices() {
-    await notices.toggle();
+  async #toggleNotifications() {
+    await notifications.toggle();
     this.#draw();
   }
 
   /**
-   * The blank pauses on a row too, where it would only scroll.
+   * Space pauses also on a row, where it would scroll.
    * @param {KeyboardEvent} event
    */
-  #blank(event) {
+  #spacePressed(event) {
     if (event.key !== ' ' || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
     if (!event.repeat) this.#pause();
@@ -209,7 +208,7 @@ export class MonitorPage extends HTMLElement {
 
   /** @param {KeyboardEvent} event */
   #inFilter(event) {
-    // Whoever writes with an input method ends a word with these keys.
+    // Input methods use these keys to end a word.
     if (event.isComposing) return;
     if (event.key === 'Escape') {
       event.preventDefault();
@@ -222,21 +221,21 @@ export class MonitorPage extends HTMLElement {
     }
   }
 
-  /** However much arrives, a frame is drawn once. */
+  /** Schedules one redraw per animation frame. */
   #drawSoon() {
-    if (this.#gathering === undefined) this.#frame ||= requestAnimationFrame(() => this.#draw());
+    if (this.#historyTimer === undefined) this.#frame ||= requestAnimationFrame(() => this.#draw());
   }
 
   #draw() {
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
-    const fits = matcher(kept.filter);
-    const taken = kept.isPaused ? [] : kept.arrivals.take();
-    const shown = kept.arrivals.matching(fits);
+    const matches = matcher(state.filter);
+    const taken = state.isPaused ? [] : state.arrivals.take();
+    const shown = state.arrivals.matching(matches);
     this.#list.items = shown;
     if (this.#isStale) this.#list.refresh();
     this.#isStale = false;
-    this.#list.arrived(fits ? taken.filter(({ text }) => fits(text)).length : taken.length);
+    this.#list.arrived(matches ? taken.filter(({ text }) => matches(text)).length : taken.length);
     this.#drawState(shown.length);
     this.#drawEmpty(shown.length);
     this.#countInTitle();
@@ -245,38 +244,38 @@ export class MonitorPage extends HTMLElement {
   /** @param {number} shown */
   #drawState(shown) {
     const [words, kind] = connection.isLost() ? ['Connection lost', 'lost']
-      : this.#begun === Infinity ? ['', '']
-      : kept.isPaused ? [kept.arrivals.waiting ? `Paused, ${count(kept.arrivals.waiting)} waiting` : 'Paused', 'paused']
+      : this.#firstConnectedAt === Infinity ? ['', '']
+      : state.isPaused ? [state.arrivals.waiting ? `Paused, ${count(state.arrivals.waiting)} waiting` : 'Paused', 'paused']
       : ['Live', 'live'];
     if (this.#state.textContent !== words) this.#state.textContent = words;
     this.#state.dataset.state = kind;
-    const all = kept.arrivals.size;
+    const all = state.arrivals.size;
     this.#rows.textContent = shown === all ? '' : `${count(shown)} of ${count(all)}`;
-    const { isPaused } = kept;
+    const { isPaused } = state;
     if (this.#pauseButton.dataset.paused !== String(isPaused)) {
       this.#pauseButton.dataset.paused = String(isPaused);
-      this.#pauseButton.title = isPaused ? 'Go on (p)' : 'Pause (p)';
+      this.#pauseButton.title = isPaused ? 'Resume (p)' : 'Pause (p)';
       fill(this.#pauseButton, icon(isPaused ? 'play' : 'pause'), h('span', { class: 'wide' }, isPaused ? 'Resume' : 'Pause'));
     }
     this.#clearButton.disabled = all === 0;
-    this.#noticeButton.setAttribute('aria-pressed', String(notices.areOn()));
+    this.#notificationButton.setAttribute('aria-pressed', String(notifications.areEnabled()));
   }
 
   /** @param {number} shown */
   #drawEmpty(shown) {
-    this.#empty.hidden = shown > 0 || this.#begun === Infinity || this.#gathering !== undefined;
-    const filtered = kept.arrivals.size > 0;
+    this.#empty.hidden = shown > 0 || this.#firstConnectedAt === Infinity || this.#historyTimer !== undefined;
+    const filtered = state.arrivals.size > 0;
     if (this.#empty.hidden || this.#empty.dataset.filtered === String(filtered)) return;
     this.#empty.dataset.filtered = String(filtered);
     fill(this.#empty, filtered
-      ? h('div', { class: 'empty' }, icon('filter'), h('h2', {}, 'Nothing matches'), h('p', {}, 'Every word has to be in the sender, a recipient, the subject or the mailbox.'))
-      : h('div', { class: 'empty' }, icon('envelope'), h('h2', {}, 'Waiting for mail'), h('p', {}, 'Whatever arrives, in any mailbox, shows up here by itself. ', h('a', { href: paths.home() }, 'How to send mail here'))));
+      ? h('div', { class: 'empty' }, icon('filter'), h('h2', {}, 'No matching messages'), h('p', {}, 'Every word must occur in the sender, a recipient, the subject or the mailbox.'))
+      : h('div', { class: 'empty' }, icon('envelope'), h('h2', {}, 'Waiting for messages'), h('p', {}, 'New messages of all mailboxes appear here automatically. ', h('a', { href: paths.home() }, 'How to send messages'))));
   }
 }
 
-function switchedOff() {
-  return h('div', { class: 'empty' }, icon('shield'), h('h1', {}, 'The monitor is switched off'),
-    h('p', {}, 'This server does not show the mail of all mailboxes. Its operator can change that with the setting ', h('code', {}, 'web.monitorvisible'), '.'),
+function monitorDisabled() {
+  return h('div', { class: 'empty' }, icon('shield'), h('h1', {}, 'The monitor is disabled'),
+    h('p', {}, 'This server does not show the messages of all mailboxes. Its operator can enable the monitor with the setting ', h('code', {}, 'web.monitorvisible'), '.'),
     h('a', { href: paths.home() }, 'Open a mailbox instead'));
 }
 

@@ -1,5 +1,5 @@
-// The page `/sessions`: who has connected to bring mail, what became of it, and what was said. Nobody tells of new sessions,
-// so the page asks when somebody wants to know.
+// The page `/sessions`: SMTP sessions with their outcome and transcript. There are no events for new sessions, so the page has
+// a Refresh button.
 
 /** @import { Route, Session } from '../types.js' */
 
@@ -16,15 +16,15 @@ import { client, transcript } from '../components/transcript.js';
 export class SessionsPage extends HTMLElement {
   /** @type {Route} */
   #route = { page: 'missing' };
-  #asking = new AbortController();
-  /** Where to go on. @type {string | null} */
+  #request = new AbortController();
+  /** The cursor of the next page, or null. @type {string | null} */
   #next = null;
 
   #refused = h('input', { type: 'checkbox', onchange: () => go(paths.sessions({ refused: this.#refused.checked }), { replace: true }) });
-  #choice = h('label', { class: 'sessions-choice' }, this.#refused, 'Refused only');
+  #choice = h('label', { class: 'sessions-choice' }, this.#refused, 'Only with refusals');
   #all = h('a', { href: paths.sessions() }, 'All sessions');
   #state = h('div', { class: 'sessions-state', 'aria-live': 'polite' });
-  #list = h('ol', { class: 'sessions sheet', 'aria-label': 'Sessions, the latest first', hidden: true });
+  #list = h('ol', { class: 'sessions sheet', 'aria-label': 'Sessions, latest first', hidden: true });
   #more = h('button', { class: 'button', type: 'button', hidden: true, onclick: () => this.#load(this.#next) }, 'Show more');
 
   get route() {
@@ -41,16 +41,16 @@ export class SessionsPage extends HTMLElement {
     const refresh = h('button', { class: 'button', type: 'button', onclick: () => this.#load(null) }, icon('again'), 'Refresh');
     fill(this, h('div', { class: 'page sessions-page' },
       h('div', { class: 'sessions-head' }, h('h1', { tabindex: -1 }, 'SMTP sessions'), h('span', { class: 'spread' }), this.#all, this.#choice, refresh),
-      h('p', { class: 'soft' }, 'Who has brought mail, or tried to, and what was said. The mail itself and passwords are not in it.'),
+      h('p', { class: 'soft' }, 'Clients that sent messages or tried to, and the transcript of each session. Message contents and passwords are not recorded.'),
       this.#state, this.#list, h('div', { class: 'search-more' }, this.#more)));
     this.#follow();
   }
 
   disconnectedCallback() {
-    this.#asking.abort();
+    this.#request.abort();
   }
 
-  /** Shows what the address asks for. */
+  /** Loads the sessions of the address. */
   #follow() {
     if (this.#route.page !== 'sessions') return;
     const { refused, id } = this.#route;
@@ -61,17 +61,17 @@ export class SessionsPage extends HTMLElement {
   }
 
   /**
-   * Asks for sessions: from the latest on, in place of those that are shown, or for those before one.
+   * Loads sessions: the latest, which replace those that are shown, or those before one.
    * @param {string | null} before
    */
   async #load(before) {
     if (this.#route.page !== 'sessions') return;
     const { refused, id } = this.#route;
-    this.#asking.abort();
-    const { signal } = this.#asking = new AbortController();
+    this.#request.abort();
+    const { signal } = this.#request = new AbortController();
     const server = await api.about().catch(() => null);
     if (signal.aborted) return;
-    if (server?.['monitor-visible'] === false) return fill(this.#state, switchedOff());
+    if (server?.['monitor-visible'] === false) return fill(this.#state, sessionsDisabled());
     try {
       const { sessions, next } = id === null
         ? await api.sessions({ refused, before: before ?? undefined, signal })
@@ -92,60 +92,60 @@ export class SessionsPage extends HTMLElement {
   }
 }
 
-function switchedOff() {
-  return h('p', { class: 'note' }, icon('shield'), 'This server does not show the mail of all mailboxes, nor who has brought it. Each message tells how it came itself.');
+function sessionsDisabled() {
+  return h('p', { class: 'note' }, icon('shield'), 'This server does not show the sessions of all clients. Open a message and select the tab Session to see how it was delivered.');
 }
 
 /** @param {boolean} refused */
 function nothing(refused) {
-  return h('div', { class: 'empty' }, icon('envelope'), h('h2', {}, refused ? 'Nothing was refused' : 'No sessions yet'),
-    h('p', {}, refused ? 'No session that is remembered has a refusal in it.' : 'Whoever connects to bring mail is listed here.'));
+  return h('div', { class: 'empty' }, icon('envelope'), h('h2', {}, refused ? 'No refusals' : 'No sessions yet'),
+    h('p', {}, refused ? 'No recorded session has a refusal.' : 'Clients that connect by SMTP or LMTP are listed here.'));
 }
 
 /**
- * A session, which opens to what was said.
+ * Returns a session, which expands to its transcript.
  * @param {Session} session
  * @param {boolean} isOpen
  */
 function row(session, isOpen) {
   const { id, tls, user, transactions, refused, 'started-millis': started } = session;
-  const said = h('div', { class: 'session-said' });
+  const content = h('div', { class: 'session-transcript' });
   const details = h('details', { class: 'session', open: isOpen },
     h('summary', {},
       h('time', { class: 'soft number', title: exact(started) }, clock(started)),
-      h('span', { class: 'session-client cut' }, ...client(session)),
-      h('span', { class: 'session-about cut' }, about(session)),
+      h('span', { class: 'session-client truncate' }, ...client(session)),
+      h('span', { class: 'session-about truncate' }, about(session)),
       h('span', { class: 'session-marks' },
         tls !== null && h('span', { class: 'badge' }, 'TLS'),
         user !== null && h('span', { class: 'badge' }, h('bdi', {}, visible(user))),
-        transactions.length > 1 && h('span', { class: 'badge' }, plural(transactions.length, 'mail')),
+        transactions.length > 1 && h('span', { class: 'badge' }, plural(transactions.length, 'message')),
         refused > 0 && h('span', { class: 'badge refused' }, `${refused} refused`))),
-    said);
-  details.addEventListener('toggle', () => details.open && !said.firstChild && tell(said, id));
+    content);
+  details.addEventListener('toggle', () => details.open && !content.firstChild && showTranscript(content, id));
   return h('li', {}, details);
 }
 
 /**
- * What the session was about, in one line: its last mail.
+ * Returns a summary of the last transaction of the session.
  * @param {Session} session
  */
 function about({ transactions }) {
   const last = transactions.at(-1);
-  if (!last) return h('span', { class: 'soft' }, 'no mail');
+  if (!last) return h('span', { class: 'soft' }, 'no message');
   const [first, ...others] = last.to;
-  return h('bdi', {}, `${visible(last.from) || '<>'} → ${first === undefined ? 'nobody' : visible(first)}${others.length > 0 ? ` and ${plural(others.length, 'other')}` : ''}`);
+  return h('bdi', {}, `${visible(last.from) || '<>'} → ${first === undefined ? 'no recipient' : visible(first)}${others.length > 0 ? ` and ${plural(others.length, 'other')}` : ''}`);
 }
 
 /**
- * @param {HTMLElement} place
+ * @param {HTMLElement} element
  * @param {string} id
  */
-async function tell(place, id) {
-  fill(place, h('p', { class: 'soft' }, 'Loading…'));
+async function showTranscript(element, id) {
+  fill(element, h('p', { class: 'soft' }, 'Loading…'));
   try {
-    fill(place, transcript(await api.session(id)));
+    fill(element, transcript(await api.session(id)));
   } catch (error) {
-    fill(place, h('p', { class: 'note bad', role: 'alert' }, icon('warning'), api.sentence(error)));
+    fill(element, h('p', { class: 'note bad', role: 'alert' }, icon('warning'), api.sentence(error)));
   }
 }
 

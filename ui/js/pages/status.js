@@ -1,4 +1,4 @@
-// The page `/status`: what the server is, what it does now and did in the last hour, and how it is configured.
+// The page `/status`: version, counters, charts of the last hour, and the configuration.
 
 /** @import { Server, Status, Vars } from '../types.js' */
 
@@ -7,92 +7,92 @@ import * as connection from '../lib/connection.js';
 import * as paths from '../lib/paths.js';
 import { fill, h } from '../lib/dom.js';
 import { count, duration, plural, size } from '../lib/format.js';
-import { growth, level } from '../lib/history.js';
+import { growth, level } from '../lib/last-hour.js';
 import { icon } from '../lib/icons.js';
 import { title } from '../lib/title.js';
-import { inWords } from '../lib/wording.js';
+import { describeConfig } from '../lib/config-text.js';
 import { HourChart } from '../components/chart.js';
 
-const REFRESH = 5_000;
+const REFRESH_MS = 5_000;
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 
 /**
- * The figures: what each is called, what it means, and where it is found.
+ * The counters: label, meaning and value of each.
  * @type {{ label: string, meaning: string, value: (vars: Vars) => string }[]}
  */
 const FIGURES = [
-  { label: 'Messages received', meaning: 'Taken in since the server started, whether they were kept or not', value: ({ smtp }) => count(smtp.ReceivedTotal) },
-  { label: 'Messages kept', meaning: 'In all mailboxes now', value: ({ retention }) => count(retention.RetainedCurrent) },
-  { label: 'Store size', meaning: 'All kept messages together', value: ({ retention }) => size(retention.RetainedSize) },
-  { label: 'Deleted by age', meaning: 'Messages that were kept for as long as configured', value: ({ retention }) => count(retention.DeletesTotal) },
-  { label: 'Connections', meaning: 'SMTP and LMTP, since the server started', value: ({ smtp }) => count(smtp.ConnectsTotal) },
-  { label: 'Connected now', meaning: 'SMTP and LMTP', value: ({ smtp }) => count(smtp.ConnectsCurrent) },
-  { label: 'Errors', meaning: 'Mail that the store could not take', value: ({ smtp }) => count(smtp.ErrorsTotal) },
-  { label: 'Warnings', meaning: 'Whatever else was refused: by the rules, by a limit, or as malformed', value: ({ smtp }) => count(smtp.WarnsTotal) },
-  { label: 'Live monitors', meaning: 'Pages and programs that listen for arrivals', value: ({ http }) => count(http.WebSocketConnectsCurrent) },
-  { label: 'Memory', meaning: 'Taken by the server', value: ({ memstats }) => (memstats.Sys > 0 ? size(memstats.Sys) : '–') },
+  { label: 'Messages received', meaning: 'Accepted since the server started, including discarded messages', value: ({ smtp }) => count(smtp.ReceivedTotal) },
+  { label: 'Stored messages', meaning: 'Currently in all mailboxes', value: ({ retention }) => count(retention.RetainedCurrent) },
+  { label: 'Store size', meaning: 'Total size of the stored messages', value: ({ retention }) => size(retention.RetainedSize) },
+  { label: 'Expired messages', meaning: 'Deleted because of the retention period', value: ({ retention }) => count(retention.DeletesTotal) },
+  { label: 'Connections', meaning: 'SMTP and LMTP connections since the server started', value: ({ smtp }) => count(smtp.ConnectsTotal) },
+  { label: 'Open connections', meaning: 'Current SMTP and LMTP connections', value: ({ smtp }) => count(smtp.ConnectsCurrent) },
+  { label: 'Errors', meaning: 'Messages that could not be stored', value: ({ smtp }) => count(smtp.ErrorsTotal) },
+  { label: 'Warnings', meaning: 'Other refusals: by a rule, by a limit, or because of a syntax error', value: ({ smtp }) => count(smtp.WarnsTotal) },
+  { label: 'Live monitors', meaning: 'Pages and programs that receive live events', value: ({ http }) => count(http.WebSocketConnectsCurrent) },
+  { label: 'Memory', meaning: 'Memory of the server process', value: ({ memstats }) => (memstats.Sys > 0 ? size(memstats.Sys) : '–') },
 ];
 
 export class StatusPage extends HTMLElement {
   /** @type {AbortController | null} */
-  #life = null;
-  #connection = connection.line();
+  #connected = null;
+  #tracker = connection.track();
   /** @type {number | undefined} */
   #timer;
   /** @type {number | undefined} */
   #clock;
-  #asking = false;
+  #isLoading = false;
   #started = 0;
-  #answered = 0;
-  /** By how much our clock is ahead of the server's. */
-  #ahead = 0;
+  #loadedAt = 0;
+  /** The difference between the clocks of the browser and the server. */
+  #clockOffset = 0;
 
   #uptime = h('span', { class: 'number' });
   #about = h('p', { class: 'soft' });
   #note = h('p', { class: 'status-note', role: 'status' });
   #values = FIGURES.map(() => h('dd', { class: 'number' }, '–'));
   #mail = /** @type {HourChart} */ (document.createElement('hour-chart'));
-  #kept = /** @type {HourChart} */ (document.createElement('hour-chart'));
+  #stored = /** @type {HourChart} */ (document.createElement('hour-chart'));
   #size = /** @type {HourChart} */ (document.createElement('hour-chart'));
-  #words = h('div', { class: 'status-words' });
+  #config = h('div', { class: 'status-words' });
 
   connectedCallback() {
-    this.#life = new AbortController();
+    this.#connected = new AbortController();
     title('Status');
     fill(this, h('div', { class: 'page status' },
       h('div', {}, h('div', { class: 'status-head' }, h('h1', {}, 'Status'), h('a', { class: 'button to-sessions', href: paths.sessions() }, 'SMTP sessions')), h('div', { class: 'status-line' }, this.#about, this.#note)),
       h('section', { class: 'live-figures', 'aria-label': 'Figures' },
         h('dl', { class: 'figures sheet' }, FIGURES.map(({ label, meaning }, index) => h('div', { class: 'figure', title: meaning }, h('dt', {}, label), this.#values[index]))),
-        h('div', { class: 'charts' }, [this.#mail, this.#kept, this.#size].map((chart) => h('div', { class: 'sheet' }, chart)))),
-      h('section', { class: 'configuration' }, h('h2', {}, 'Configuration'), this.#words),
-      h('p', { class: 'soft' }, 'What this page shows, and more, programs can ask for: ', h('a', { class: 'api', href: paths.api() }, 'the API'), '.')));
+        h('div', { class: 'charts' }, [this.#mail, this.#stored, this.#size].map((chart) => h('div', { class: 'sheet' }, chart)))),
+      h('section', { class: 'configuration' }, h('h2', {}, 'Configuration'), this.#config),
+      h('p', { class: 'soft' }, 'These values are also available to programs through the ', h('a', { class: 'api', href: paths.api() }, 'REST API'), '.')));
     this.#clock = window.setInterval(() => this.#tick(), 1_000);
-    document.addEventListener('visibilitychange', () => document.hidden || this.#refresh(), { signal: this.#life.signal });
+    document.addEventListener('visibilitychange', () => document.hidden || this.#refresh(), { signal: this.#connected.signal });
     this.#refresh();
   }
 
   disconnectedCallback() {
-    this.#life?.abort();
-    this.#connection.up();
+    this.#connected?.abort();
+    this.#tracker.up();
     clearTimeout(this.#timer);
     clearInterval(this.#clock);
   }
 
-  /** Asks now, and again after a while for as long as somebody looks. */
+  /** Loads the counters now, and periodically while the page is visible. */
   async #refresh() {
-    const signal = this.#life?.signal;
-    if (!signal || signal.aborted || this.#asking) return;
+    const signal = this.#connected?.signal;
+    if (!signal || signal.aborted || this.#isLoading) return;
     clearTimeout(this.#timer);
-    this.#asking = true;
+    this.#isLoading = true;
     try {
       const { vars, now } = await api.vars(signal);
-      this.#answered = Date.now();
+      this.#loadedAt = Date.now();
       if (vars.startMillis !== this.#started) {
-        // Another start is another server, perhaps with another configuration.
-        if (this.#started) api.restarted();
-        this.#ahead = this.#answered - now;
-        await this.#configured(signal);
+        // The server has restarted, perhaps with another configuration.
+        if (this.#started) api.resetServer();
+        this.#clockOffset = this.#loadedAt - now;
+        await this.#loadConfig(signal);
       }
       this.#started = vars.startMillis;
       this.#draw(vars);
@@ -100,13 +100,13 @@ export class StatusPage extends HTMLElement {
     } catch (error) {
       if (!api.wasAborted(error)) this.#lost(error);
     } finally {
-      this.#asking = false;
+      this.#isLoading = false;
     }
-    if (!signal.aborted && !document.hidden) this.#timer = window.setTimeout(() => this.#refresh(), REFRESH);
+    if (!signal.aborted && !document.hidden) this.#timer = window.setTimeout(() => this.#refresh(), REFRESH_MS);
   }
 
   /** @param {AbortSignal} signal */
-  async #configured(signal) {
+  async #loadConfig(signal) {
     const [status, server] = await Promise.all([api.status(signal), api.about().catch(() => null)]);
     this.#describe(status, server);
   }
@@ -118,24 +118,24 @@ export class StatusPage extends HTMLElement {
   #describe(status, server) {
     const built = new Date(status['build-date']);
     fill(this.#about, `Restante ${status.version}`, Number.isNaN(built.getTime()) ? '' : `, built ${DATE.format(built)}`, ', up ', this.#uptime);
-    fill(this.#words, inWords(status, server).map((chapter) => h('section', { class: 'sheet' }, h('h3', {}, chapter.title), h('ul', {}, chapter.sentences.map((sentence) => h('li', {}, sentence))))));
+    fill(this.#config, describeConfig(status, server).map((section) => h('section', { class: 'sheet' }, h('h3', {}, section.title), h('ul', {}, section.sentences.map((sentence) => h('li', {}, sentence))))));
   }
 
   /** @param {unknown} error */
   #lost(error) {
     this.classList.toggle('stale', error !== null);
     if (error === null) {
-      this.#connection.up();
+      this.#tracker.up();
       fill(this.#note);
       return;
     }
-    if (error instanceof api.ApiError && error.status === 0) this.#connection.down();
-    const since = this.#answered ? ` These are the figures of ${TIME.format(this.#answered)}.` : '';
-    fill(this.#note, icon('warning'), h('span', {}, `${api.sentence(error)}${since} Trying again by itself.`));
+    if (error instanceof api.ApiError && error.status === 0) this.#tracker.down();
+    const since = this.#loadedAt ? ` The values are from ${TIME.format(this.#loadedAt)}.` : '';
+    fill(this.#note, icon('warning'), h('span', {}, `${api.sentence(error)}${since} The page tries again automatically.`));
   }
 
   #tick() {
-    if (this.#started && !this.classList.contains('stale')) this.#uptime.textContent = duration(Date.now() - this.#ahead - this.#started);
+    if (this.#started && !this.classList.contains('stale')) this.#uptime.textContent = duration(Date.now() - this.#clockOffset - this.#started);
   }
 
   /** @param {Vars} vars */
@@ -143,8 +143,8 @@ export class StatusPage extends HTMLElement {
     FIGURES.forEach(({ value }, index) => (this.#values[index].textContent = value(vars)));
     const messages = (/** @type {number} */ value) => plural(value, 'message');
     const { smtp, retention } = vars;
-    this.#mail.draw({ kind: 'bars', label: 'Mail per minute', values: growth(smtp.ReceivedHist, smtp.ReceivedTotal), format: messages });
-    this.#kept.draw({ kind: 'line', label: 'Messages kept', values: level(retention.RetainedHist, retention.RetainedCurrent), format: messages });
+    this.#mail.draw({ kind: 'bars', label: 'Messages per minute', values: growth(smtp.ReceivedHist, smtp.ReceivedTotal), format: messages });
+    this.#stored.draw({ kind: 'line', label: 'Stored messages', values: level(retention.RetainedHist, retention.RetainedCurrent), format: messages });
     this.#size.draw({ kind: 'line', label: 'Store size', values: level(retention.SizeHist, retention.RetainedSize), format: size });
     this.#tick();
   }

@@ -111,7 +111,7 @@ fn everything_is_deleted_when_somebody_is_sure() {
     assert_eq!((server.count("james"), server.count("bob")), (1, 1));
     page.click("[aria-label='Delete everything']");
     page.click("dialog [value=yes]");
-    page.until("the end of it all", || page.text("mailbox-list").contains("No mail yet"));
+    page.until("the end of it all", || page.text("mailbox-list").contains("No messages yet"));
     assert!(page.text(".toasts").contains("Deleted 2 messages."));
     assert_eq!(server.json("/api/v2/mailboxes")["mailboxes"], Value::Array(Vec::new()));
     page.assert_quiet();

@@ -95,7 +95,7 @@ fn what_is_not_there_cannot_be_deleted() {
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, &["One", "Two"]);
     page.open("/m/james/999");
-    page.until("the word of it", || page.text("message-view").contains("This message is gone"));
+    page.until("the word of it", || page.text("message-view").contains("This message does not exist"));
     until_rows(&page, &["Two", "One"]);
     // The help comes after the key before it has done what it does.
     page.keys(&[key::DELETE, "?"].concat());

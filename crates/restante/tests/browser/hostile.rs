@@ -203,14 +203,14 @@ fn no_name_of_a_mailbox_acts_in_a_page() {
     page.click(".mailbox-row");
     page.until("the message", || page.texts(".row-subject") == ["Hello"]);
     assert_eq!(page.text("mailbox-page h1"), name);
-    page.click("[data-place=monitor]");
+    page.click("[data-page=monitor]");
     page.until("the arrival", || page.texts(".arrival-mailbox") == [name]);
     page.assert_quiet();
     // And others that only stand in the address.
     for words in WORDS.map(|words| words.replace("SCRIPT", &active_html::script(1))) {
         let encoded = page.eval("return encodeURIComponent(arguments[0])", &json!([words]));
         page.open(&format!("/m/{}", encoded.as_str().unwrap()));
-        page.until("a refusal", || page.text("mailbox-page").contains("There is no mailbox of this name"));
+        page.until("a refusal", || page.text("mailbox-page").contains("This mailbox name is not valid"));
         assert!(page.title().contains(&words), "{}", page.title());
         assert_harmless(&page);
     }

@@ -153,6 +153,6 @@ fn the_focus_is_seen_everywhere() {
     page.open("/status");
     page.find("status-page h1");
     page.keys(key::TAB);
-    assert_eq!(focus(&page), "Skip to the content");
+    assert_eq!(focus(&page), "Skip to content");
     page.assert_quiet();
 }

@@ -108,7 +108,7 @@ fn a_place_in_a_long_list_is_found_again() {
     page.until("the middle", || page.texts(ROWS).contains(&"Message 1490".to_owned()));
     let before = top(&page);
     page.until("its mark", || page.eval("return Boolean(history.state?.sight)", &json!([])) == true);
-    page.click("[data-place=status]");
+    page.click("[data-page=status]");
     page.find("status-page h1");
     page.back();
     page.until("what was in sight", || page.count(PORT) == 1 && top(&page) == before);

@@ -95,7 +95,7 @@ fn the_html_is_shown_and_asks_nobody() {
     let asked =
         || page.asked_outside().into_iter().filter(|asked| !asked.starts_with("a connection")).collect::<Vec<_>>();
     page.until("the request", || asked() == ["http://tracker.test/open.gif"]);
-    page.until("the word of it", || page.text(".remote-note").contains("is loaded, this time"));
+    page.until("the word of it", || page.text(".remote-note").contains("is loaded for this view"));
     page.inside("iframe", |frame| {
         let widths = "return [...document.images].map(image => image.naturalWidth)";
         frame.until("both pictures", || frame.eval(widths, &json!([])) == json!([1, 16]));
@@ -121,7 +121,7 @@ fn the_html_is_shown_in_other_sizes_and_colours() {
     page.until("the full width", || width().as_u64().is_some_and(|width| width != 768 && width > 400));
     let dark = || brightness(&page) < 0.5;
     assert!(!dark());
-    page.click("[aria-label='Colours of the preview'] [title=Dark]");
+    page.click("[aria-label='Color scheme of the preview'] [title=Dark]");
     page.until("the dark", dark);
     page.reload();
     page.until("the dark, again", dark);
@@ -165,7 +165,7 @@ fn each_tab_tells_its_part() {
         "image/png",
     ];
     assert_eq!(types, expected);
-    assert!(page.text(".message-parts").contains("This mail is well formed."));
+    assert!(page.text(".message-parts").contains("This message is well-formed."));
 
     page.click("#tab-source");
     let source = String::from_utf8(server.bytes(&format!("/api/v1/mailbox/james/{id}/source"))).unwrap();
@@ -253,7 +253,7 @@ fn the_focus_stays_when_remote_content_is_loaded() {
     let Some(page) = Page::of(&server) else { return };
     open(&server, &page);
     page.click(".remote-note .button");
-    page.until("the word of it", || page.text(".remote-note").contains("is loaded, this time"));
+    page.until("the word of it", || page.text(".remote-note").contains("is loaded for this view"));
     page.inside("iframe", |frame| {
         let width = "return document.querySelector('img:not([width])')?.naturalWidth";
         frame.until("the picture", || frame.eval(width, &json!([])) == 16);

@@ -21,7 +21,7 @@ fn arrivals_are_shown_as_they_come() {
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "james@x.org", "Before");
     page.open("/");
-    page.click("[data-place=monitor]");
+    page.click("[data-page=monitor]");
     until_rows(&page, &["Before"]);
     assert_eq!(page.title(), "Monitor · Restante");
     deliver(&server, "mary@x.org", "Later");
@@ -33,7 +33,7 @@ fn arrivals_are_shown_as_they_come() {
     deliver(&server, "james@x.org", "At last");
     page.until("the number", || page.text(".monitor-state") == "Paused, 2 waiting");
     assert_eq!(page.texts(ROWS), ["Later", "Before"]);
-    page.click("[title^='Go on']");
+    page.click("[title^='Resume']");
     until_rows(&page, &["At last", "Meanwhile", "Later", "Before"]);
     assert_eq!(page.text(".monitor-state"), "Live");
     // A filter looks at all words, and at what arrives as well.
@@ -43,7 +43,7 @@ fn arrivals_are_shown_as_they_come() {
     deliver(&server, "james@x.org", "The very last");
     until_rows(&page, &["The very last", "At last"]);
     page.fill("monitor-page [type=search]", "nobody");
-    page.until("the word of it", || page.text("monitor-page").contains("Nothing matches"));
+    page.until("the word of it", || page.text("monitor-page").contains("No matching messages"));
     page.fill("monitor-page [type=search]", "mary later");
     until_rows(&page, &["Later"]);
     page.click(ROWS);
@@ -77,7 +77,7 @@ fn it_is_found_as_it_was_left() {
     assert_eq!(page.texts(ROWS), ["Three", "One"]);
     assert_eq!(page.text(".monitor-count"), "2 of 3");
     page.until("the number", || page.title() == "(3) Monitor · Restante");
-    page.click("[title^='Go on']");
+    page.click("[title^='Resume']");
     until_rows(&page, &["Six", "Five", "Four", "Three", "One"]);
     page.until("the title", || page.title() == "Monitor · Restante");
     page.assert_quiet();
@@ -98,8 +98,8 @@ fn what_is_deleted_is_struck_out() {
     ureq::delete(server.url(&format!("/api/v1/mailbox/james/{}", ids[1]))).call().unwrap();
     page.until("the deletion", || page.texts(".arrival.gone del") == ["To go"]);
     assert_eq!(page.attribute(".arrival.gone .arrival-link", "href"), None, "it leads nowhere");
-    page.click("[title^='Empty this list']");
-    page.until("nothing", || page.text("monitor-page").contains("Waiting for mail"));
+    page.click("[title^='Clear this list']");
+    page.until("nothing", || page.text("monitor-page").contains("Waiting for messages"));
     assert_eq!(server.count("james"), 1);
     page.assert_quiet();
 }
@@ -112,9 +112,9 @@ fn a_hidden_monitor_is_not_offered() {
     page.open("/");
     page.find("send-here .snippet-code");
     page.until("no list", || page.count("mailbox-list") == 0);
-    assert_eq!(page.count("[data-place=monitor]:not([hidden])"), 0);
+    assert_eq!(page.count("[data-page=monitor]:not([hidden])"), 0);
     page.open("/monitor");
-    page.until("the word of it", || page.text("monitor-page").contains("The monitor is switched off"));
+    page.until("the word of it", || page.text("monitor-page").contains("The monitor is disabled"));
     assert_eq!(page.count(ROWS), 0);
     page.assert_quiet();
 }

@@ -25,8 +25,8 @@ fn deliver(server: &Server, subject: &str) {
 #[track_caller]
 fn tour(page: &Page, server: &Server, base: &str) {
     page.find("home-page h1");
-    page.click("[data-place=status]");
-    page.until("the figures", || page.text("status-page .figures").contains("Messages kept"));
+    page.click("[data-page=status]");
+    page.until("the figures", || page.text("status-page .figures").contains("Stored messages"));
     assert_eq!(page.path(), format!("{base}/status"));
     page.fill("#goto", "james\n");
     page.find("mailbox-page h1");
@@ -39,7 +39,7 @@ fn tour(page: &Page, server: &Server, base: &str) {
     // From deeper below, the links in the frame lead where they led before; so they do after a reload.
     page.reload();
     page.until("the message", || page.text(".message-subject") == "First");
-    page.click("[data-place=monitor]");
+    page.click("[data-page=monitor]");
     page.until("the arrival", || page.texts(".arrival-link") == ["First"]);
     assert_eq!(page.path(), format!("{base}/monitor"));
     page.back();
@@ -120,7 +120,7 @@ fn mailboxes_are_opened_by_any_name_that_can_be_one() {
         page.fill(field, "..\n");
         let complaint = || page.eval("return document.querySelector(arguments[0]).validationMessage", &json!([field]));
         page.until("the complaint", || {
-            complaint() == "“..” cannot be a mailbox. Type a name such as james, or an address."
+            complaint() == "“..” is not a mailbox name. Enter a name such as james, or an address such as james@example.org."
         });
         assert_eq!(page.path(), start);
         // An address as mail programs copy it.
@@ -148,7 +148,7 @@ fn what_others_wrote_into_the_memory_is_overlooked() {
     }
     page.open("/");
     page.until("what can be a name", || page.texts("open-mailbox .chip") == ["james"]);
-    assert_eq!(page.attribute("[data-tool=theme]", "aria-label").as_deref(), Some("Theme: as the system"));
+    assert_eq!(page.attribute("[data-tool=theme]", "aria-label").as_deref(), Some("Theme: system"));
     page.assert_quiet();
 }
 
@@ -159,8 +159,8 @@ fn the_focus_goes_to_the_heading_of_another_page() {
     deliver(&server, "Hello");
     page.open("/");
     for (link, heading) in [
-        ("[data-place=status]", "status-page h1"),
-        ("[data-place=monitor]", "monitor-page h1"),
+        ("[data-page=status]", "status-page h1"),
+        ("[data-page=monitor]", "monitor-page h1"),
         (".brand", "home-page h1"),
         (".mailbox-row", "mailbox-page h1"),
     ] {

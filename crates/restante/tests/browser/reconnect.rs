@@ -47,7 +47,7 @@ fn deliver(server: &Server, subject: &str) {
 /// The server ends and comes back, with one message more than before.
 fn restart(data: &Data, mut server: Server, page: &Page) -> Server {
     server.kill();
-    page.until("the sign", || page.texts(".connection:not([hidden])") == ["Connection lost, trying again…"]);
+    page.until("the sign", || page.texts(".connection:not([hidden])") == ["Connection lost. Reconnecting…"]);
     let server = data.server();
     deliver(&server, "Meanwhile");
     page.until("the end of the sign", || page.count(".connection[hidden]") == 1);
@@ -153,11 +153,11 @@ fn other_pages_say_so_and_recover() {
     page.until("the mailbox", || page.text(".mailboxes").contains("1 message"));
     let server = restart(&data, server, &page);
     page.until("the numbers", || page.text(".mailboxes").contains("2 messages"));
-    page.click("[data-place=status]");
-    page.until("the figures", || page.text(".figures").contains("Messages kept\n2"));
+    page.click("[data-page=status]");
+    page.until("the figures", || page.text(".figures").contains("Stored messages\n2"));
     let mut server = server;
     server.kill();
-    page.until("the word of it", || page.text("status-page").contains("The server does not answer."));
+    page.until("the word of it", || page.text("status-page").contains("The server does not respond."));
     let _server = data.server();
     page.until("the end of it", || page.text(".status-note").is_empty() && page.count("status-page.stale") == 0);
 }

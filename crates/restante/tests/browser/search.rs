@@ -58,22 +58,22 @@ fn a_mailbox_is_searched_first() {
     page.find(".message-row");
     // What the filter does not see, a search does.
     page.fill("message-list input[type=search]", "secret");
-    page.until("nothing", || page.text("message-list .list-none").contains("Nothing here has these words"));
+    page.until("nothing", || page.text("message-list .list-none").contains("No message has these words"));
     page.click("message-list .list-none a");
     page.until("the message", || page.texts(FOUND) == ["Mine"]);
     assert_eq!(page.text("search-page h1"), "Search in james");
     page.click(".search-wider");
     page.until("both", || page.texts(FOUND) == ["His", "Mine"]);
-    assert_eq!(page.text("search-page h1"), "Search all mail");
+    assert_eq!(page.text("search-page h1"), "Search all messages");
     // The field in the bar knows where it is.
     page.click(".hit-mailbox");
     page.until("the mailbox", || page.path() == "/m/bob");
-    assert_eq!(page.attribute("#seek", "placeholder").as_deref(), Some("Search in bob…"));
-    page.fill("#seek", "secret\n");
+    assert_eq!(page.attribute("#search-field", "placeholder").as_deref(), Some("Search in bob…"));
+    page.fill("#search-field", "secret\n");
     page.until("the message", || page.texts(FOUND) == ["His"]);
     assert_eq!(page.path(), "/search?q=secret&mailbox=bob");
     page.fill("#search", "nowhere\n");
-    page.until("nothing", || page.text(".search-notes").contains("Nothing found"));
+    page.until("nothing", || page.text(".search-notes").contains("No messages found"));
     page.assert_quiet();
 }
 
@@ -86,8 +86,8 @@ fn a_question_that_is_none_is_answered_with_what_is_wrong() {
     assert!(page.text(".search-help").contains("has:attachment"), "the language is explained");
     page.fill("#search", "hello before:soon\n");
     page.until("the sentence", || page.text(".search-problem").contains("is a date such as"));
-    assert!(page.text(".search-place").contains("hello before:soon"), "{}", page.text(".search-place"));
-    assert_eq!(page.text(".search-place mark"), "s");
+    assert!(page.text(".search-error-position").contains("hello before:soon"), "{}", page.text(".search-error-position"));
+    assert_eq!(page.text(".search-error-position mark"), "s");
     assert_eq!(page.count(FOUND), 0);
     page.fill("#search", "hello before:2100-01-01\n");
     page.until("the message", || page.texts(FOUND) == ["Hello"]);
@@ -146,10 +146,10 @@ fn where_mail_is_not_for_all_to_see_it_is_searched_by_mailbox() {
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "james@x.org", "Hello", "Hello");
     page.open("/search?q=hello");
-    page.until("a word of it", || page.text(".search-notes").contains("does not show the mail of all mailboxes"));
+    page.until("a word of it", || page.text(".search-notes").contains("does not allow searching all mailboxes"));
     assert_eq!(page.count(FOUND), 0);
     page.open("/m/james");
-    page.fill("#seek", "hello\n");
+    page.fill("#search-field", "hello\n");
     page.until("the message", || page.texts(FOUND) == ["Hello"]);
     page.assert_quiet();
 }

@@ -35,7 +35,7 @@ fn a_message_tells_how_it_came() {
     deliver_with_parameters(&server);
     page.open("/m/james/latest");
     page.click("#tab-session");
-    page.find("#panel-session .said li");
+    page.find("#panel-session .transcript-lines li");
     let facts = page.text("#panel-session .session-facts");
     for words in ["127.0.0.1", "client.test", "SMTP"] {
         assert!(facts.contains(words), "{words}: {facts}");
@@ -44,16 +44,16 @@ fn a_message_tells_how_it_came() {
     for words in ["ann@x.org", "james@x.org", "RET=HDRS ENVID=QQ314159", "NOTIFY=SUCCESS,FAILURE", "stored"] {
         assert!(mail.contains(words), "{words}: {mail}");
     }
-    let said = page.texts("#panel-session .said li");
+    let said = page.texts("#panel-session .transcript-lines li");
     let is_said = |by: &str, words: &str| {
         said.iter().any(|line| line.split_whitespace().any(|word| word == by) && line.contains(words))
     };
     assert!(is_said("C", "EHLO client.test") && is_said("S", "220 "), "{said:#?}");
-    assert!(page.text("#panel-session .said-at").starts_with("+0."), "{said:#?}");
+    assert!(page.text("#panel-session .transcript-time").starts_with("+0."), "{said:#?}");
     // The mail itself is not in it, but there is a way to the rest.
     assert!(!said.iter().any(|line| line.contains("Subject:")), "{said:#?}");
     page.click("#panel-session .panel-end a");
-    page.until("the whole session", || page.text("sessions-page .said").contains("QUIT"));
+    page.until("the whole session", || page.text("sessions-page .transcript-lines").contains("QUIT"));
     page.click(".sessions-head a");
     page.until("all sessions", || page.path() == "/sessions");
     page.assert_quiet();
@@ -77,10 +77,10 @@ fn sessions_are_listed_and_told() {
     page.until("one of them", || rows().len() == 1);
     assert_eq!(page.path(), "/sessions?refused=true");
     page.click(".session > summary");
-    page.until("what was said", || page.text(".said").contains("RCPT TO:<james@evil.test>"));
-    assert!(page.text(".said .refusal").contains("550"), "{}", page.text(".said"));
+    page.until("what was said", || page.text(".transcript-lines").contains("RCPT TO:<james@evil.test>"));
+    assert!(page.text(".transcript-lines .refusal").contains("550"), "{}", page.text(".transcript-lines"));
     // Whatever a client says stays a text.
-    assert!(page.text(".said").contains("VRFY <img src=x onerror=alert(1)>"), "{}", page.text(".said"));
+    assert!(page.text(".transcript-lines").contains("VRFY <img src=x onerror=alert(1)>"), "{}", page.text(".transcript-lines"));
     page.reload();
     page.until("one of them", || rows().len() == 1);
     page.assert_quiet();

@@ -54,17 +54,17 @@ fn the_status_is_told_in_words_figures_and_charts() {
     }
     page.open("/status");
     page.until("the words", || page.text(".status-words").contains("evil.example"));
-    for words in ["at most 7 messages per mailbox", "2 webhooks are told of mail"] {
+    for words in ["at most 7 messages per mailbox", "2 webhooks are called when a message"] {
         assert!(page.text(".status-words").contains(words), "{}", page.text(".status-words"));
     }
     let figure = |label: &str| page.texts(".figure").into_iter().find(|figure| figure.starts_with(label));
-    page.until("the figures", || figure("Messages kept").is_some_and(|figure| figure.ends_with("\n3")));
+    page.until("the figures", || figure("Stored messages").is_some_and(|figure| figure.ends_with("\n3")));
     let said = |chart: usize| {
         let script = "return document.querySelectorAll('.chart-plot')[arguments[0]].ariaLabel";
         page.eval(script, &json!([chart])).as_str().unwrap_or_default().to_owned()
     };
-    for (chart, label) in ["Mail per minute", "Messages kept"].into_iter().enumerate() {
-        assert_eq!(said(chart), format!("{label} in the last hour: 3 messages now, 3 messages at most."));
+    for (chart, label) in ["Messages per minute", "Stored messages"].into_iter().enumerate() {
+        assert_eq!(said(chart), format!("{label} in the last hour: 3 messages now, maximum 3 messages."));
     }
     assert!(page.count(".chart-plot g > *") >= 3, "all charts are drawn");
     server.deliver("james@x.org", &mails::text("Four", "Hello"));
@@ -93,9 +93,9 @@ fn mail_is_told_on_the_desktop_when_that_was_asked_for() {
     page.until("the arrival", || page.texts(".message-row").len() == 1);
     assert_eq!(told(), json!([]), "nobody asked for it");
 
-    page.click("mailbox-head [aria-label^='Desktop notices']");
+    page.click("mailbox-head [aria-label^='Desktop notifications']");
     page.until("the bell", || {
-        page.attribute("mailbox-head [aria-label^='Desktop notices']", "aria-pressed").as_deref() == Some("true")
+        page.attribute("mailbox-head [aria-label^='Desktop notifications']", "aria-pressed").as_deref() == Some("true")
     });
     server.deliver("james@x.org", &mails::text("After", "Hello"));
     page.until("the notice", || told()[0][1] == "After");

@@ -1,4 +1,4 @@
-// The one-time code of a message, ready to be copied: what most who open such a mail are looking for.
+// The one-time code of a message, with a copy button.
 
 /** @import { Code } from '../../types.js' */
 
@@ -7,17 +7,17 @@ import { h } from '../../lib/dom.js';
 import { icon } from '../../lib/icons.js';
 import { visible } from '../../lib/visible.js';
 
-/** What is less likely is no code, as a rule. */
-const LIKELY = 0.5;
+/** A possible code with a lower score is usually not a code. */
+const MIN_SCORE = 0.5;
 
 /**
- * The first of them, if it is likely to be one.
- * @param {Code[]} codes The likeliest first.
+ * Returns the first code if its score is high enough.
+ * @param {Code[]} codes The most likely first.
  * @returns {Code | null}
  */
-export function likeliest(codes) {
+export function mostLikely(codes) {
   const first = codes.at(0);
-  return first && first.score >= LIKELY ? first : null;
+  return first && first.score >= MIN_SCORE ? first : null;
 }
 
 /** @param {Code} code */
@@ -27,5 +27,5 @@ export function code({ code, before, after }) {
     h('span', { class: 'soft' }, 'Code'),
     h('bdi', { class: 'message-code-value mono' }, shown),
     h('button', { class: 'button small', type: 'button', 'aria-label': `Copy the code ${shown}`, onclick: () => copy(code, 'Code copied') }, icon('copy'), 'Copy'),
-    h('span', { class: 'message-code-around soft cut', 'aria-hidden': 'true', dir: 'auto' }, `… ${visible(before)} `, h('b', {}, shown), ` ${visible(after)} …`));
+    h('span', { class: 'message-code-around soft truncate', 'aria-hidden': 'true', dir: 'auto' }, `… ${visible(before)} `, h('b', {}, shown), ` ${visible(after)} …`));
 }

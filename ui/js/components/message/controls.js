@@ -1,4 +1,4 @@
-// Buttons of the panels whose state is remembered for the next message.
+// Controls of the panels. Their state is saved for the next message.
 
 /** @import { IconName } from '../../lib/icons.js' */
 
@@ -7,12 +7,12 @@ import { h } from '../../lib/dom.js';
 import { icon } from '../../lib/icons.js';
 
 /**
- * A button that is pressed or not. What it means is applied at once, and at every change.
+ * Creates a toggle button. `apply` is called at once and after every change.
  * @param {string} label
- * @param {{ pref: string, otherwise: boolean, apply: (pressed: boolean) => void }} how
+ * @param {{ pref: string, fallback: boolean, apply: (pressed: boolean) => void }} settings
  */
-export function toggle(label, { pref, otherwise, apply }) {
-  let pressed = prefs.read(pref, otherwise);
+export function toggle(label, { pref, fallback, apply }) {
+  let pressed = prefs.read(pref, fallback);
   const draw = () => {
     button.setAttribute('aria-pressed', String(pressed));
     apply(pressed);
@@ -27,11 +27,11 @@ export function toggle(label, { pref, otherwise, apply }) {
 }
 
 /**
- * A row of buttons of which one is pressed. What it means is applied at once, and at every change.
+ * Creates a group of buttons of which one is pressed. `apply` is called at once and after every change.
  * @template {string} T
- * @param {string} label What is chosen.
- * @param {{ value: T, label: string, icon: IconName }[]} options The first one counts when nothing is remembered.
- * @param {{ pref: string, apply: (value: T) => void }} how
+ * @param {string} label The name of the group.
+ * @param {{ value: T, label: string, icon: IconName }[]} options The first one is the default.
+ * @param {{ pref: string, apply: (value: T) => void }} settings
  */
 export function choice(label, options, { pref, apply }) {
   const buttons = options.map((option) => h('button', { class: 'button small', type: 'button', title: option.label, onclick: () => {

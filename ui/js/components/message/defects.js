@@ -1,4 +1,4 @@
-// What is wrong with a mail's form, as the server found it.
+// The format errors that the server found in a message.
 
 /** @import { Defect } from '../../types.js' */
 
@@ -7,16 +7,16 @@ import { plural } from '../../lib/format.js';
 import { icon } from '../../lib/icons.js';
 import { visible } from '../../lib/visible.js';
 
-const MOST = 200;
+const MAX_SHOWN = 200;
 
 /**
- * A line that says how much is wrong, and what when it is opened. Nothing for a mail that is well.
+ * Returns a collapsed list of the problems, or null if there are none.
  * @param {Defect[]} defects
  */
 export function defects(defects) {
   if (defects.length === 0) return null;
   const severe = defects.some((defect) => defect.severe);
-  const summary = h('summary', {}, icon('warning'), h('span', {}, `${plural(defects.length, 'problem')} in this mail`));
+  const summary = h('summary', {}, icon('warning'), h('span', {}, `${plural(defects.length, 'problem')} in this message`));
   return h('details', { class: severe ? 'message-defects note bad' : 'message-defects note warn' }, summary, defectList(defects));
 }
 
@@ -24,7 +24,7 @@ export function defects(defects) {
  * @param {Defect[]} defects
  */
 export function defectList(defects) {
-  const rows = defects.slice(0, MOST).map(({ name, detail, severe }) => h('li', { class: severe ? 'severe' : null }, h('strong', {}, visible(name)), severe && h('span', { class: 'badge' }, 'severe'), h('span', {}, visible(detail))));
+  const rows = defects.slice(0, MAX_SHOWN).map(({ name, detail, severe }) => h('li', { class: severe ? 'severe' : null }, h('strong', {}, visible(name)), severe && h('span', { class: 'badge' }, 'severe'), h('span', {}, visible(detail))));
   const rest = defects.length - rows.length;
   return h('ul', { class: 'defect-list' }, rows, rest > 0 && h('li', {}, `and ${plural(rest, 'more', 'more')}`));
 }

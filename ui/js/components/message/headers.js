@@ -1,4 +1,4 @@
-// <message-headers>: all header lines of a message, in the order of the mail, decoded, with what was sent on demand.
+// <message-headers>: all header fields of a message in their order, decoded; the raw value can be shown.
 
 /** @import { Header, Message } from '../../types.js' */
 
@@ -9,17 +9,17 @@ import { count, plural, size } from '../../lib/format.js';
 import { icon } from '../../lib/icons.js';
 import { visible } from '../../lib/visible.js';
 import { scroller } from './controls.js';
-import { acrossTable, inSteps } from './steps.js';
+import { tableRow, withShowMore } from './show-more.js';
 
-const ROWS = 100;
+const FIRST_ROWS = 100;
 
-/** Of a longer value the beginning is shown first, and more of it at each step. */
-const LONG_VALUE = 2_000;
-const MORE_VALUE = 100_000;
+/** Longer values are shown in steps, in characters. */
+const FIRST_CHARACTERS = 2_000;
+const MORE_CHARACTERS = 100_000;
 
 export class MessageHeaders extends HTMLElement {
   #headers;
-  /** The headers in the form in which they are compared, as soon as somebody filters. @type {string[]} */
+  /** The folded headers, computed when the user filters. @type {string[]} */
   #folded = [];
   #rows = h('tbody');
   #found = h('span', { class: 'soft panel-fact', role: 'status' });
@@ -47,12 +47,12 @@ export class MessageHeaders extends HTMLElement {
 
   /** @param {string} filter */
   #draw(filter) {
-    const fits = matcher(filter);
+    const matches = matcher(filter);
     const folded = (/** @type {Header} */ { name, value, decoded = '' }, /** @type {number} */ at) => (this.#folded[at] ??= fold(`${name}: ${decoded} ${value}`));
-    const found = fits ? this.#headers.filter((header, at) => fits(folded(header, at))) : this.#headers;
-    const none = h('tr', {}, h('td', { class: 'soft', colspan: 2 }, fits ? 'No header says that.' : 'This mail has no headers.'));
-    fill(this.#rows, found.length > 0 ? inSteps(found, row, { first: ROWS, place: acrossTable(2) }) : none);
-    this.#found.textContent = fits ? `${count(found.length)} of ${count(this.#headers.length)}` : plural(this.#headers.length, 'header');
+    const found = matches ? this.#headers.filter((header, at) => matches(folded(header, at))) : this.#headers;
+    const none = h('tr', {}, h('td', { class: 'soft', colspan: 2 }, matches ? 'No header matches the filter.' : 'This message has no headers.'));
+    fill(this.#rows, found.length > 0 ? withShowMore(found, row, { first: FIRST_ROWS, wrap: tableRow(2) }) : none);
+    this.#found.textContent = matches ? `${count(found.length)} of ${count(this.#headers.length)}` : plural(this.#headers.length, 'header');
   }
 }
 
@@ -64,20 +64,20 @@ function row({ name, value, decoded }) {
     const button = h('button', { class: 'more', type: 'button', 'aria-expanded': 'false', onclick: () => {
       raw.hidden = !raw.hidden;
       button.setAttribute('aria-expanded', String(!raw.hidden));
-    } }, 'As sent');
+    } }, 'Show raw value');
     cell.append(' ', button, raw);
   }
   return h('tr', {}, h('th', { scope: 'row' }, h('bdi', {}, visible(name))), cell);
 }
 
 /**
- * The beginning of a text, and a button for more of it. A mail may have millions of characters in one header.
+ * Returns the start of a text and a button for more of it. A header can have millions of characters.
  * @param {string} text
  */
 function shortened(text) {
   const words = h('bdi', { tabindex: -1 });
   const button = h('button', { class: 'more', type: 'button', onclick: () => {
-    show(shown + MORE_VALUE);
+    show(shown + MORE_CHARACTERS);
     words.focus({ preventScroll: true });
   } });
   let shown = 0;
@@ -88,8 +88,8 @@ function shortened(text) {
     button.hidden = rest <= 0;
     button.textContent = `… show more (${size(rest)} left)`;
   };
-  show(LONG_VALUE);
-  return text.length > LONG_VALUE ? h('span', {}, words, ' ', button) : words;
+  show(FIRST_CHARACTERS);
+  return text.length > FIRST_CHARACTERS ? h('span', {}, words, ' ', button) : words;
 }
 
 customElements.define('message-headers', MessageHeaders);

@@ -1,17 +1,17 @@
-// The top of a message: what it is about, from whom, to whom, when, how large.
+// The headline of a message: subject, sender, recipients, time and size.
 
 /** @import { Message } from '../../types.js' */
 
 import { h } from '../../lib/dom.js';
 import { address, count, exact, size } from '../../lib/format.js';
 import { visible } from '../../lib/visible.js';
-import { inSteps } from './steps.js';
+import { withShowMore } from './show-more.js';
 
-/** Exact, and yet short enough for a phone; the words in full are in the hint. */
+/** Exact, but short enough for a phone; the tooltip has the long form. */
 const MOMENT = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit' });
 
-/** What is longer is shown in part. */
-const LONG = 200;
+/** Longer texts are truncated, in characters. */
+const MAX_LENGTH = 200;
 
 const FIRST_RECIPIENTS = 3;
 const MORE_RECIPIENTS = 500;
@@ -38,39 +38,39 @@ function subject(text) {
 function recipients(to) {
   const list = h('ul', { class: 'message-to', 'aria-label': 'To' });
   const draw = (/** @type {string} */ one) => h('li', {}, person(one, '(no recipient)'));
-  const place = (/** @type {HTMLButtonElement} */ button) => h('li', {}, button);
-  const words = (/** @type {number} */ rest) => `and ${count(rest)} more`;
-  list.append(...inSteps(to.length > 0 ? to : [''], draw, { first: FIRST_RECIPIENTS, step: MORE_RECIPIENTS, place, words, kind: 'more' }));
+  const wrap = (/** @type {HTMLButtonElement} */ button) => h('li', {}, button);
+  const label = (/** @type {number} */ rest) => `and ${count(rest)} more`;
+  list.append(...withShowMore(to.length > 0 ? to : [''], draw, { first: FIRST_RECIPIENTS, step: MORE_RECIPIENTS, wrap, label, kind: 'more' }));
   return list;
 }
 
 /**
- * A name with its address. Each is isolated, so that neither can turn the other around.
+ * Formats a name and an address. Each is isolated, so that text direction controls in one do not affect the other.
  * @param {string} text
- * @param {string} nobody
+ * @param {string} placeholder
  */
-function person(text, nobody) {
+function person(text, placeholder) {
   const known = address(text);
   const [name, at] = [visible(known.name).trim(), visible(known.address).trim()];
-  if (!name) return h('em', { class: 'soft' }, nobody);
+  if (!name) return h('em', { class: 'soft' }, placeholder);
   const whole = h('span', { class: 'person' }, h('bdi', { class: 'person-name' }, name), name !== at && h('span', { class: 'person-address' }, ' <', h('bdi', {}, at), '>'));
   return clamped(whole, text, 'address');
 }
 
 /**
- * Two lines of something that is too long for the head of a message, and a button for the rest.
+ * Truncates a long element to two lines, with a button that shows the rest.
  * @param {HTMLElement} whole
- * @param {string} text What it says.
- * @param {string} what
+ * @param {string} text The text of the element.
+ * @param {string} name
  */
-function clamped(whole, text, what) {
-  if (text.length <= LONG) return whole;
+function clamped(whole, text, name) {
+  if (text.length <= MAX_LENGTH) return whole;
   whole.classList.add('clamped');
-  const words = () => (whole.classList.contains('clamped') ? `Show the whole ${what}` : 'Show less');
+  const label = () => (whole.classList.contains('clamped') ? `Show the whole ${name}` : 'Show less');
   const button = h('button', { class: 'more', type: 'button', 'aria-expanded': 'false', onclick: () => {
     button.setAttribute('aria-expanded', String(!whole.classList.toggle('clamped')));
-    button.textContent = words();
-  } }, words());
+    button.textContent = label();
+  } }, label());
   return h('div', { class: 'message-long' }, whole, button);
 }
 

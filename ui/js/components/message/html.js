@@ -1,5 +1,5 @@
-// <message-html>: a message's HTML in a frame without script, without our origin, and without anything from elsewhere
-// until it is asked for. The frame's document comes from the server, which has made it harmless.
+// <message-html>: the HTML of a message in a sandboxed frame without scripts, without the origin of the page, and without
+// remote content until the user loads it. The server sanitizes the document of the frame.
 
 /** @import { Message } from '../../types.js' */
 
@@ -18,18 +18,18 @@ const FIRST_HOSTS = 3;
 
 export class MessageHtml extends HTMLElement {
   #message;
-  /** Mails are made for white paper. @type {Scheme} */
+  /** Most messages are designed for a white background. @type {Scheme} */
   #scheme = 'light';
   #remote = false;
-  /** Whether the frame was asked for while nobody answered. */
-  #isDoubtful = false;
-  #gone = new AbortController();
+  /** True if the frame was loaded while the connection was lost. */
+  #mayHaveFailed = false;
+  #disconnected = new AbortController();
   #device = h('div', { class: 'device' });
   #stage = h('div', { class: 'stage' }, this.#device);
-  /** Keys that are pressed in the frame are not ours. A click anywhere else, thus here, too, is the way back. */
-  #keys = h('span', { class: 'frame-keys cut', title: 'Keys that you press go to the mail now. Click here, or leave the mail by Tab, to use the shortcuts of this page.' }, 'Keys go to the mail: click here to leave');
-  #said = h('span', { role: 'status' });
-  #once = h('button', { class: 'button small', type: 'button', onclick: () => this.#loadRemote() }, 'Load once');
+  /** The frame receives all keys while it has the focus. A click anywhere outside of it returns the focus. */
+  #keys = h('span', { class: 'frame-keys truncate', title: 'The message has the keyboard focus. Click here or press Tab to use the shortcuts of this page.' }, 'The message has the keyboard focus. Click here to leave it.');
+  #remoteText = h('span', { role: 'status' });
+  #loadButton = h('button', { class: 'button small', type: 'button', onclick: () => this.#loadRemote() }, 'Load once');
 
   /** @param {Message} message */
   constructor(message) {
@@ -39,17 +39,17 @@ export class MessageHtml extends HTMLElement {
 
   connectedCallback() {
     if (!this.firstChild) this.#build();
-    this.#gone = new AbortController();
-    const { signal } = this.#gone;
-    // While a frame has the focus, the window around it has not.
-    const tell = (/** @type {Event} */ { type }) => this.#keys.classList.toggle('shown', type === 'blur' && this.#device.contains(document.activeElement));
-    window.addEventListener('blur', tell, { signal });
-    window.addEventListener('focus', tell, { signal });
-    connection.changes.addEventListener('change', () => this.#isDoubtful && !connection.isLost() && this.#load(), { signal });
+    this.#disconnected = new AbortController();
+    const { signal } = this.#disconnected;
+    // The window loses the focus while a frame has it.
+    const updateKeys = (/** @type {Event} */ { type }) => this.#keys.classList.toggle('shown', type === 'blur' && this.#device.contains(document.activeElement));
+    window.addEventListener('blur', updateKeys, { signal });
+    window.addEventListener('focus', updateKeys, { signal });
+    connection.changes.addEventListener('change', () => this.#mayHaveFailed && !connection.isLost() && this.#load(), { signal });
   }
 
   disconnectedCallback() {
-    this.#gone.abort();
+    this.#disconnected.abort();
   }
 
   #build() {
@@ -59,23 +59,23 @@ export class MessageHtml extends HTMLElement {
       { value: 'phone', label: 'Phone', icon: 'phone' },
     ]), { pref: 'preview.width', apply: (width) => (this.#device.dataset.width = width) });
     widths.classList.add('widths');
-    const schemes = choice('Colours of the preview', /** @type {{ value: Scheme, label: string, icon: Scheme }[]} */ ([
+    const schemes = choice('Color scheme of the preview', /** @type {{ value: Scheme, label: string, icon: Scheme }[]} */ ([
       { value: 'light', label: 'Light', icon: 'light' },
       { value: 'dark', label: 'Dark', icon: 'dark' },
     ]), { pref: 'preview.scheme', apply: (scheme) => {
       this.#scheme = scheme;
       this.#load();
     } });
-    this.#tellRemote();
-    const note = h('p', { class: 'note remote-note' }, icon('shield'), this.#said, h('span', { class: 'spread' }), this.#once);
+    this.#updateRemoteText();
+    const note = h('p', { class: 'note remote-note' }, icon('shield'), this.#remoteText, h('span', { class: 'spread' }), this.#loadButton);
     fill(this, h('div', { class: 'panel-bar' }, widths, h('span', { class: 'spread' }, this.#keys), schemes), this.#message.remote.length > 0 && note, this.#stage);
   }
 
-  /** Always a frame of its own: one that is sent elsewhere would leave steps behind the browser's back button. */
+  /** Always creates a new frame: changing its URL would add an entry to the history. */
   #load() {
     const { mailbox, id, subject } = this.#message;
     this.#device.dataset.scheme = this.#scheme;
-    this.#isDoubtful = connection.isLost();
+    this.#mayHaveFailed = connection.isLost();
     fill(this.#device, h('iframe', {
       class: 'preview',
       title: `HTML of the message ${visible(subject)}`,
@@ -89,17 +89,17 @@ export class MessageHtml extends HTMLElement {
     if (this.#remote) return;
     this.#remote = true;
     this.#load();
-    this.#tellRemote();
+    this.#updateRemoteText();
   }
 
-  #tellRemote() {
+  #updateRemoteText() {
     const { remote } = this.#message;
     const first = remote.slice(0, FIRST_HOSTS).map(visible).join(', ');
     const hosts = remote.length > FIRST_HOSTS ? `${first} and ${count(remote.length - FIRST_HOSTS)} more` : first;
-    this.#said.textContent = `Remote content from ${hosts} is ${this.#remote ? 'loaded, this time' : 'not loaded'}.`;
-    this.#said.title = remote.map(visible).join('\n');
-    // Not disabled: it has the focus.
-    set(this.#once, { 'aria-disabled': this.#remote && 'true' });
+    this.#remoteText.textContent = `Remote content from ${hosts} is ${this.#remote ? 'loaded for this view' : 'not loaded'}.`;
+    this.#remoteText.title = remote.map(visible).join('\n');
+    // Not `disabled`, because the button has the focus.
+    set(this.#loadButton, { 'aria-disabled': this.#remote && 'true' });
   }
 }
 

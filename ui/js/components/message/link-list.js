@@ -1,4 +1,4 @@
-// <message-links>: the links of a message, each with the words that lead there, its address in full, and where it was found.
+// <message-links>: the links of a message, each with its text, its URL and where it was found.
 
 /** @import { Link, Message } from '../../types.js' */
 
@@ -7,21 +7,21 @@ import { copy } from '../../lib/clipboard.js';
 import { fill, h } from '../../lib/dom.js';
 import { icon } from '../../lib/icons.js';
 import { visible } from '../../lib/visible.js';
-import { AskedPanel } from './asked.js';
+import { LazyPanel } from './lazy-panel.js';
 import { scroller } from './controls.js';
-import { isLink } from './links.js';
-import { inSteps } from './steps.js';
+import { isLink } from './linkify.js';
+import { withShowMore } from './show-more.js';
 
-const ROWS = 100;
+const FIRST_ROWS = 100;
 
-/** Of a longer address the beginning is shown; it is copied in full. */
-const LONG = 2_000;
+/** Longer URLs are truncated in the display, not when they are copied. */
+const MAX_LENGTH = 2_000;
 
 /** @type {Record<Link['where'], string>} */
-const PLACES = { html: 'HTML', text: 'Text', header: 'Header' };
+const SOURCES = { html: 'HTML', text: 'Text', header: 'Header' };
 
-/** @extends {AskedPanel<Link[]>} */
-export class MessageLinks extends AskedPanel {
+/** @extends {LazyPanel<Link[]>} */
+export class MessageLinks extends LazyPanel {
   /** @param {Message} message */
   constructor({ mailbox, id }) {
     super((signal) => api.links(mailbox, id, signal), draw);
@@ -30,25 +30,25 @@ export class MessageLinks extends AskedPanel {
 
 /** @param {Link[]} links */
 function draw(links) {
-  if (links.length === 0) return [h('div', { class: 'empty' }, icon('open'), h('h2', {}, 'No links'), h('p', {}, 'Neither the text nor the HTML nor the headers of this mail have one.'))];
-  const place = (/** @type {HTMLButtonElement} */ button) => h('li', { class: 'panel-end' }, button);
+  if (links.length === 0) return [h('div', { class: 'empty' }, icon('open'), h('h2', {}, 'No links'), h('p', {}, 'The text, the HTML and the headers of this message contain no links.'))];
+  const wrap = (/** @type {HTMLButtonElement} */ button) => h('li', { class: 'panel-end' }, button);
   const body = scroller('Links', 'message-links');
-  fill(body, h('ul', {}, inSteps(links, row, { first: ROWS, place })));
+  fill(body, h('ul', {}, withShowMore(links, row, { first: FIRST_ROWS, wrap })));
   return [body];
 }
 
 /** @param {Link} link */
 function row({ href, text, 'image-alt': alt, where, kind }) {
-  const words = visible(text).trim() || (alt !== null && visible(alt).trim() && `Picture: ${visible(alt).trim()}`) || '';
-  const shown = visible(href.length > LONG ? `${href.slice(0, LONG)}…` : href);
+  const words = visible(text).trim() || (alt !== null && visible(alt).trim() && `Image: ${visible(alt).trim()}`) || '';
+  const shown = visible(href.length > MAX_LENGTH ? `${href.slice(0, MAX_LENGTH)}…` : href);
   const mayFollow = kind !== 'other' && isLink(href);
   const address = mayFollow
     ? h('a', { class: 'mono', href, target: '_blank', rel: 'noopener noreferrer' }, h('bdi', {}, shown))
-    : h('bdi', { class: 'mono soft', title: 'Not to be followed: an address of this kind may do anything.' }, shown);
+    : h('bdi', { class: 'mono soft', title: 'Not clickable: only web and mail links can be opened.' }, shown);
   return h('li', { class: 'link' },
     h('div', { class: 'link-words' }, words && words !== shown && h('bdi', { class: 'link-text' }, words), address),
-    h('span', { class: 'badge' }, PLACES[where] ?? where),
-    h('button', { class: 'button plain small', type: 'button', 'aria-label': `Copy the address ${shown}`, title: 'Copy the address', onclick: () => copy(href, 'Address copied') }, icon('copy')));
+    h('span', { class: 'badge' }, SOURCES[where] ?? where),
+    h('button', { class: 'button plain small', type: 'button', 'aria-label': `Copy the URL ${shown}`, title: 'Copy the URL', onclick: () => copy(href, 'URL copied') }, icon('copy')));
 }
 
 customElements.define('message-links', MessageLinks);

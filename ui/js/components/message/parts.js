@@ -1,4 +1,4 @@
-// <message-parts>: what a message is made of: the tree of its MIME parts, and what is wrong with them.
+// <message-parts>: the tree of the MIME parts of a message, and its problems.
 
 /** @import { Message, Part } from '../../types.js' */
 
@@ -6,15 +6,15 @@ import * as paths from '../../lib/paths.js';
 import { fill, h } from '../../lib/dom.js';
 import { plural, size } from '../../lib/format.js';
 import { visible } from '../../lib/visible.js';
-import { SAVE_ONLY, mayOpen, ways } from './attached.js';
+import { SAVE_ONLY, attachmentLinks, mayOpen } from './attachment-links.js';
 import { scroller } from './controls.js';
 import { defectList } from './defects.js';
-import { acrossTable, inSteps } from './steps.js';
+import { tableRow, withShowMore } from './show-more.js';
 
-const ROWS = 200;
+const FIRST_ROWS = 200;
 
-/** Deeper ones stand no further to the right. */
-const DEEPEST = 10;
+/** Deeper parts are not indented further. */
+const MAX_INDENT = 10;
 
 /** @type {Record<string, string>} */
 const ROLES = { multipart: 'Container', text: 'Text', html: 'HTML', attachment: 'Attachment' };
@@ -32,11 +32,11 @@ export class MessageParts extends HTMLElement {
     if (this.firstChild) return;
     const { parts, defects } = this.#message;
     const titles = ['Part', 'Use', 'Encoding', 'Charset', 'Disposition', 'Size'].map((title) => h('th', { scope: 'col' }, title));
-    const rows = h('tbody', {}, inSteps([...parts.entries()], ([index, part]) => this.#row(part, index), { first: ROWS, place: acrossTable(titles.length) }));
+    const rows = h('tbody', {}, withShowMore([...parts.entries()], ([index, part]) => this.#row(part, index), { first: FIRST_ROWS, wrap: tableRow(titles.length) }));
     const body = scroller('Parts', 'message-parts');
     fill(body,
-      h('table', {}, h('caption', { class: 'hidden' }, 'The parts of the mail'), h('thead', {}, h('tr', {}, titles)), rows),
-      h('section', { class: 'part-defects' }, h('h3', {}, defects.length > 0 ? plural(defects.length, 'problem') : 'No problems'), defects.length > 0 ? defectList(defects) : h('p', { class: 'soft' }, 'This mail is well formed.')));
+      h('table', {}, h('caption', { class: 'hidden' }, 'Parts of the message'), h('thead', {}, h('tr', {}, titles)), rows),
+      h('section', { class: 'part-defects' }, h('h3', {}, defects.length > 0 ? plural(defects.length, 'problem') : 'No problems'), defects.length > 0 ? defectList(defects) : h('p', { class: 'soft' }, 'This message is well-formed.')));
     fill(this, body);
   }
 
@@ -53,26 +53,26 @@ export class MessageParts extends HTMLElement {
       h('div', { class: 'part-more' }, name, id, this.#links(part, index)));
     const facts = [ROLES[part.role] ?? part.role, part.encoding, part.charset, part.disposition].map((fact) => h('td', {}, fact === null ? h('span', { class: 'soft none' }, '–') : h('bdi', {}, visible(fact))));
     const row = h('tr', {}, first, facts, h('td', { class: 'number' }, size(part.size)));
-    row.style.setProperty('--depth', String(Math.min(part.depth, DEEPEST)));
+    row.style.setProperty('--depth', String(Math.min(part.depth, MAX_INDENT)));
     return row;
   }
 
   /**
-   * The ways to what a part holds. An attachment has a name, and what it is saved as; what else there is has a number.
+   * Returns the links of a part. An attachment is downloaded under its file name, other parts under their number.
    * @param {Part} part
    * @param {number} index
    */
   #links(part, index) {
     const { mailbox, id, attachments } = this.#message;
     const attachment = attachments.find((one) => one.index === part.attachment);
-    const there = paths.part(mailbox, id, index);
-    const { look, save, mayOpen: isOpenable } = attachment ? ways(this.#message, attachment) : { look: there, save: there, mayOpen: mayOpen(part) };
-    // No browser shows a container.
+    const path = paths.part(mailbox, id, index);
+    const { view, download, mayOpen: isOpenable } = attachment ? attachmentLinks(this.#message, attachment) : { view: path, download: path, mayOpen: mayOpen(part) };
+    // Browsers cannot display a container.
     const isShown = isOpenable && part.role !== 'multipart';
     const name = visible(part.filename ?? `part ${index}`);
     return h('span', { class: 'part-links' },
-      isShown && h('a', { href: look, target: '_blank', rel: 'noopener noreferrer', 'aria-label': `Open ${name}` }, 'Open'),
-      h('a', { href: save, download: attachment ? true : `part-${index}`, title: isOpenable ? null : SAVE_ONLY, 'aria-label': `Download ${name}` }, 'Download'));
+      isShown && h('a', { href: view, target: '_blank', rel: 'noopener noreferrer', 'aria-label': `Open ${name}` }, 'Open'),
+      h('a', { href: download, download: attachment ? true : `part-${index}`, title: isOpenable ? null : SAVE_ONLY, 'aria-label': `Download ${name}` }, 'Download'));
   }
 }
 

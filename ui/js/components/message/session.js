@@ -1,4 +1,4 @@
-// <message-session>: what was said when a message came, by the program that sent it and by the server.
+// <message-session>: the transcript of the SMTP session that delivered a message.
 
 /** @import { Message, Transcript } from '../../types.js' */
 
@@ -6,21 +6,21 @@ import * as api from '../../lib/api.js';
 import * as paths from '../../lib/paths.js';
 import { fill, h } from '../../lib/dom.js';
 import { transcript } from '../transcript.js';
-import { AskedPanel } from './asked.js';
+import { LazyPanel } from './lazy-panel.js';
 import { scroller } from './controls.js';
 
-/** @extends {AskedPanel<Transcript>} */
-export class MessageSession extends AskedPanel {
+/** @extends {LazyPanel<Transcript>} */
+export class MessageSession extends LazyPanel {
   /** @param {Message} message */
   constructor({ mailbox, id }) {
     super((signal) => api.transcript(mailbox, id, signal), draw);
   }
 }
 
-/** @param {Transcript} told */
-function draw(told) {
+/** @param {Transcript} transcriptData */
+function draw(transcriptData) {
   const body = scroller('Session', 'message-session');
-  fill(body, transcript(told), h('p', { class: 'panel-end' }, h('a', { class: 'to-sessions', href: paths.sessions({ id: told.session.id }) }, 'The whole session')));
+  fill(body, transcript(transcriptData), h('p', { class: 'panel-end' }, h('a', { class: 'to-sessions', href: paths.sessions({ id: transcriptData.session.id }) }, 'Show this session')));
   return [body];
 }
 

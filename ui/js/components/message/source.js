@@ -1,5 +1,5 @@
-// <message-source>: a message byte for byte as far as text can show it, with line numbers. It is fetched when somebody
-// looks at it. A large one is laid out and numbered a chunk at a time, and the largest are shown in part.
+// <message-source>: the source of a message as text, with line numbers. It is loaded when it is first shown. Line numbers are
+// added chunk by chunk, and very large sources are truncated.
 
 /** @import { Message } from '../../types.js' */
 
@@ -11,25 +11,25 @@ import { fill, h } from '../../lib/dom.js';
 import { size } from '../../lib/format.js';
 import { icon } from '../../lib/icons.js';
 import { scroller, toggle } from './controls.js';
-import { adornNear } from './steps.js';
+import { decorateWhenNear } from './show-more.js';
 
-const MOST_CHARACTERS = 5_000_000;
-const MOST_LINES = 100_000;
+const MAX_CHARACTERS = 5_000_000;
+const MAX_LINES = 100_000;
 const CHUNK_ROWS = 200;
 
-/** A longer line is broken for the eye, as RFC 5322 section 2.1.1 has none; the copy and the file know nothing of that. */
-const LONGEST_LINE = 1_000;
+/** Longer lines are wrapped in the display only. RFC 5322 section 2.1.1 limits lines to 998 characters. */
+const MAX_LINE_LENGTH = 1_000;
 
-/** Of a subject, in the name of a file. */
-const LONGEST_NAME = 80;
+/** The maximum length of the subject in the file name. */
+const MAX_NAME_LENGTH = 80;
 
-/** How long nothing is said about a source that is on its way. */
-const PATIENCE = 200;
+/** The delay before "Loading…" is shown, in milliseconds. */
+const LOADING_DELAY_MS = 200;
 
 export class MessageSource extends HTMLElement {
   #message;
   #source = '';
-  #gone = new AbortController();
+  #request = new AbortController();
   #body = scroller('Source', 'message-source');
   #copy = h('button', { class: 'button small', type: 'button', disabled: true, onclick: () => copy(this.#source, 'Source copied') }, icon('copy'), 'Copy');
 
@@ -45,13 +45,13 @@ export class MessageSource extends HTMLElement {
   }
 
   disconnectedCallback() {
-    this.#gone.abort();
+    this.#request.abort();
   }
 
   #bar() {
     const { mailbox, id, subject, size: bytes } = this.#message;
     return h('div', { class: 'panel-bar' },
-      toggle('Wrap lines', { pref: 'source.wrap', otherwise: false, apply: (on) => this.#body.classList.toggle('wrapped', on) }),
+      toggle('Wrap lines', { pref: 'source.wrap', fallback: false, apply: (on) => this.#body.classList.toggle('wrapped', on) }),
       h('span', { class: 'soft number panel-fact' }, size(bytes)),
       h('span', { class: 'spread' }),
       this.#copy,
@@ -59,10 +59,10 @@ export class MessageSource extends HTMLElement {
   }
 
   async #fetch() {
-    this.#gone.abort();
-    this.#gone = new AbortController();
-    const { signal } = this.#gone;
-    const slow = setTimeout(() => fill(this.#body, h('p', { class: 'panel-end soft' }, 'Loading…')), PATIENCE);
+    this.#request.abort();
+    this.#request = new AbortController();
+    const { signal } = this.#request;
+    const slow = setTimeout(() => fill(this.#body, h('p', { class: 'panel-end soft' }, 'Loading…')), LOADING_DELAY_MS);
     try {
       this.#source = await api.source(this.#message.mailbox, this.#message.id, signal);
       this.#copy.disabled = false;
@@ -86,42 +86,41 @@ export class MessageSource extends HTMLElement {
       return block;
     });
     const rest = this.#source.length - shown;
-    fill(this.#body, blocks, rest > 0 && h('p', { class: 'panel-end' }, `The source is long: another ${size(rest)} are not shown. Copy or download it to see the rest.`));
-    adornNear(this.#body, blocks, (block, at) => fill(block, numbered(chunks[at])));
+    fill(this.#body, blocks, rest > 0 && h('p', { class: 'panel-end' }, `The source is too long to show here: ${size(rest)} are hidden. Copy or download the source to see all of it.`));
+    decorateWhenNear(this.#body, blocks, (block, at) => fill(block, numbered(chunks[at])));
   }
 }
 
 /**
- * What stands in one row: a line, or a piece of one that is too long.
- * @typedef {{ text: string, number: number | null, inHeader: boolean }} Row The number of the line that begins here.
+ * A row of the display: a line, or a part of a long line.
+ * @typedef {{ text: string, number: number | null, inHeader: boolean }} Row `number` is null for the continuation of a line.
  */
 
 /**
- * The rows of the source, and how many of its characters these are.
+ * Splits the source into rows. Returns them and the number of characters in them.
  * @param {string} source
  */
 function lines(source) {
   /** @type {Row[]} */
   const rows = [];
   let [at, number, inHeader] = [0, 0, true];
-  while (at < source.length && at < MOST_CHARACTERS && number < MOST_LINES) {
+  while (at < source.length && at < MAX_CHARACTERS && number < MAX_LINES) {
     const found = source.indexOf('\n', at);
     const end = found < 0 ? source.length : found;
-    const stop = Math.min(source[end - 1] === '\r' && end > at ? end - 1 : end, MOST_CHARACTERS);
+    const stop = Math.min(source[end - 1] === '\r' && end > at ? end - 1 : end, MAX_CHARACTERS);
     if (stop === at) inHeader = false;
     number += 1;
-    rows.push({ text: source.slice(at, Math.min(stop, at + LONGEST_LINE)), number, inHeader });
-    for (let more = at + LONGEST_LINE; more < stop; more += LONGEST_LINE) {
-      rows.push({ text: source.slice(more, Math.min(stop, more + LONGEST_LINE)), number: null, inHeader });
+    rows.push({ text: source.slice(at, Math.min(stop, at + MAX_LINE_LENGTH)), number, inHeader });
+    for (let more = at + MAX_LINE_LENGTH; more < stop; more += MAX_LINE_LENGTH) {
+      rows.push({ text: source.slice(more, Math.min(stop, more + MAX_LINE_LENGTH)), number: null, inHeader });
     }
     at = Math.min(end + 1, source.length);
   }
-  return { rows, shown: Math.min(at, MOST_CHARACTERS) };
+  return { rows, shown: Math.min(at, MAX_CHARACTERS) };
 }
 
 /**
- * Rows with their numbers, and with the names of the headers set off. Numbers are drawn by the style sheet, so that they
- * are never copied.
+ * Formats rows with line numbers and highlighted header names. The style sheet draws the numbers, so they are never copied.
  * @param {Row[]} chunk
  */
 function numbered(chunk) {
@@ -134,12 +133,12 @@ function numbered(chunk) {
 }
 
 /**
- * A name for the file, without what some system forbids in one.
+ * Returns a file name without characters that an operating system forbids.
  * @param {string} subject
  * @param {string} id
  */
 function fileName(subject, id) {
-  const words = subject.slice(0, LONGEST_NAME).normalize().replace(/[\p{C}\p{Z}\\/:*?"<>|]+/gu, ' ').replace(/^[. ]+|[. ]+$/gu, '');
+  const words = subject.slice(0, MAX_NAME_LENGTH).normalize().replace(/[\p{C}\p{Z}\\/:*?"<>|]+/gu, ' ').replace(/^[. ]+|[. ]+$/gu, '');
   return `${words || `message ${id}`}.eml`;
 }
 

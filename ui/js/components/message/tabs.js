@@ -1,5 +1,5 @@
-// <message-tabs>: the ways to look at a message, as tabs. A panel is made when it is first shown, and the tab that was
-// chosen last is shown again for the next message that has it. What a panel shows is its own business.
+// <message-tabs>: the views of a message as tabs. A panel is created when it is first shown. The last chosen tab is shown for the
+// next message if that has it.
 
 /** @import { Message } from '../../types.js' */
 
@@ -22,10 +22,10 @@ import { MessageText } from './text.js';
  * @property {string} name
  * @property {string} label
  * @property {(message: Message) => HTMLElement} panel
- * @property {(message: Message) => boolean} [isIn] Whether a message has this; every message, when it is left out.
+ * @property {(message: Message) => boolean} [isIn] Returns whether a message has this tab; by default true.
  */
 
-/** In the order of preference, too: the first one that a message has is shown. @type {Kind[]} */
+/** In order of preference: the first one that a message has is the default. @type {Kind[]} */
 const KINDS = [
   { name: 'html', label: 'HTML', panel: (message) => new MessageHtml(message), isIn: (message) => message.html },
   { name: 'text', label: 'Text', panel: (message) => new MessageText(message) },
@@ -40,44 +40,44 @@ const KINDS = [
 export class MessageTabs extends HTMLElement {
   /** @type {Message | null} */
   #message = null;
-  #gone = new AbortController();
+  #disconnected = new AbortController();
   #attachments = h('span', { class: 'badge' });
   #tabs = KINDS.map((kind) => this.#tab(kind));
   #panels = KINDS.map(({ name }) => h('div', { class: 'panel', role: 'tabpanel', id: `panel-${name}`, 'aria-labelledby': `tab-${name}`, hidden: true }));
 
   connectedCallback() {
     if (!this.firstChild) {
-      const list = h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Ways to look at the message', onkeydown: (event) => event instanceof KeyboardEvent && this.#move(event) }, this.#tabs);
+      const list = h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Views of the message', onkeydown: (event) => event instanceof KeyboardEvent && this.#move(event) }, this.#tabs);
       fill(this, list, this.#panels);
     }
-    this.#gone = new AbortController();
-    keys.add(KINDS.map(({ label }, at) => ({ keys: [String(at + 1)], group: 'Message', label, run: () => this.#choose(at) })), this.#gone.signal);
+    this.#disconnected = new AbortController();
+    keys.add(KINDS.map(({ label }, at) => ({ keys: [String(at + 1)], group: 'Message', label, run: () => this.#choose(at) })), this.#disconnected.signal);
   }
 
   disconnectedCallback() {
-    this.#gone.abort();
+    this.#disconnected.abort();
   }
 
   /** @param {Message} message */
   show(message) {
     this.#message = message;
-    // A tab that a message has no use for stays in its place: the others do not move from message to message.
+    // Tabs that do not apply are disabled, not hidden, so that the others do not move.
     this.#tabs.forEach((tab, at) => set(tab, { 'aria-disabled': !this.#has(at) && 'true' }));
     this.#attachments.textContent = count(message.attachments.length);
     this.#attachments.hidden = message.attachments.length === 0;
 
-    const liked = KINDS.findIndex(({ name }) => name === prefs.read('message.tab', 'html'));
-    const at = liked >= 0 && this.#has(liked) ? liked : KINDS.findIndex((_, index) => this.#has(index));
-    const reading = this.#panels.some((panel) => panel.contains(document.activeElement));
+    const preferred = KINDS.findIndex(({ name }) => name === prefs.read('message.tab', 'html'));
+    const at = preferred >= 0 && this.#has(preferred) ? preferred : KINDS.findIndex((_, index) => this.#has(index));
+    const hadFocus = this.#panels.some((panel) => panel.contains(document.activeElement));
     this.#panels.forEach((panel, index) => index !== at && panel.replaceChildren());
     fill(this.#panels[at], KINDS[at].panel(message));
     this.#reveal(at);
-    // Who scrolled through the one before scrolls through this one.
+    // If the focus was in the previous panel, it moves to this one, so that keys scroll it.
     const body = this.#panels[at].querySelector('.panel-body');
-    if (reading) (body instanceof HTMLElement ? body : this.#tabs[at]).focus();
+    if (hadFocus) (body instanceof HTMLElement ? body : this.#tabs[at]).focus();
   }
 
-  /** Lets go of the message. */
+  /** Removes the message. */
   clear() {
     this.#message = null;
     for (const panel of this.#panels) panel.replaceChildren();
@@ -104,7 +104,7 @@ export class MessageTabs extends HTMLElement {
     if (!panel.firstChild) fill(panel, KINDS[at].panel(this.#message));
     const inside = this.contains(document.activeElement) && !panel.contains(document.activeElement);
     this.#reveal(at);
-    // What had the focus is hidden now, or is a tab that is not chosen any more.
+    // The focused element is hidden now, or is a tab that is no longer selected.
     if (inside) this.#tabs[at].focus();
   }
 

@@ -1,5 +1,4 @@
-// <message-text>: a message's text, made to be read: in lines of a good length, with links, quotations and the
-// signature set back.
+// <message-text>: the text of a message with links, quotations and signature highlighted.
 
 /** @import { Message } from '../../types.js' */
 
@@ -8,17 +7,17 @@ import { fill, h } from '../../lib/dom.js';
 import { size } from '../../lib/format.js';
 import { icon } from '../../lib/icons.js';
 import { scroller, toggle } from './controls.js';
-import { linked } from './links.js';
-import { adornNear } from './steps.js';
+import { linkify } from './linkify.js';
+import { decorateWhenNear } from './show-more.js';
 
-/** More characters than this are shown when they are asked for. */
-const LONG = 500_000;
+/** Longer texts are truncated until the user shows all, in characters. */
+const FIRST_CHARACTERS = 500_000;
 
-/** The browser lays out a long text piece by piece. */
-const PIECE = 20_000;
+/** The length of a chunk: the browser lays out each chunk separately. */
+const CHUNK_LENGTH = 20_000;
 
-/** How many links and quotations of a piece are marked; the rest of it is shown as it is. */
-const MOST_MARKS = 1_000;
+/** The maximum number of highlighted links and quotations in a chunk. */
+const MAX_MARKS = 1_000;
 
 /** RFC 3676 section 4.3. */
 const SIGNATURE = '-- ';
@@ -36,46 +35,46 @@ export class MessageText extends HTMLElement {
   connectedCallback() {
     if (this.firstChild) return;
     if (this.#text.trim() === '') {
-      fill(this, h('div', { class: 'empty' }, icon('file'), h('h2', {}, 'No text'), h('p', {}, 'The body of this mail is empty. Its parts and its source show what there is.')));
+      fill(this, h('div', { class: 'empty' }, icon('file'), h('h2', {}, 'No text'), h('p', {}, 'The body of this message is empty. See the tabs Parts and Source for its content.')));
       return;
     }
     const bar = h('div', { class: 'panel-bar' },
-      toggle('Wrap lines', { pref: 'text.wrap', otherwise: true, apply: (on) => this.#body.classList.toggle('wrapped', on) }),
-      toggle('Monospace', { pref: 'text.mono', otherwise: false, apply: (on) => this.#body.classList.toggle('typed', on) }),
+      toggle('Wrap lines', { pref: 'text.wrap', fallback: true, apply: (on) => this.#body.classList.toggle('wrapped', on) }),
+      toggle('Monospace', { pref: 'text.mono', fallback: false, apply: (on) => this.#body.classList.toggle('monospace', on) }),
       h('span', { class: 'spread' }),
       h('button', { class: 'button small', type: 'button', onclick: () => copy(this.#text, 'Text copied') }, icon('copy'), 'Copy'));
-    this.#draw(this.#text.length > LONG ? this.#text.slice(0, LONG) : this.#text);
+    this.#draw(this.#text.length > FIRST_CHARACTERS ? this.#text.slice(0, FIRST_CHARACTERS) : this.#text);
     fill(this, bar, this.#body);
   }
 
   /** @param {string} text */
   #draw(text) {
-    const pieces = cut(text);
-    const blocks = pieces.map((piece) => h('pre', { class: 'text-piece' }, piece));
+    const chunks = split(text);
+    const blocks = chunks.map((chunk) => h('pre', { class: 'text-chunk' }, chunk));
     const rest = this.#text.length - text.length;
     const all = h('button', { class: 'button', type: 'button', onclick: () => {
       this.#draw(this.#text);
       this.#body.focus();
     } }, 'Show all');
-    const note = h('p', { class: 'panel-end' }, `The text is long: another ${size(rest)} are not shown.`, all);
+    const note = h('p', { class: 'panel-end' }, `The text is long: ${size(rest)} are hidden.`, all);
     fill(this.#body, blocks, rest > 0 && note);
-    adornNear(this.#body, blocks, (block, at) => fill(block, marked(pieces[at], at === pieces.length - 1)));
+    decorateWhenNear(this.#body, blocks, (block, at) => fill(block, highlight(chunks[at], at === chunks.length - 1)));
   }
 }
 
 /**
- * A piece with its links, and its quotations and the signature apart.
- * @param {string} piece
+ * Returns the nodes of a chunk with links, quotations and the signature.
+ * @param {string} chunk
  * @param {boolean} isLast
  */
-function marked(piece, isLast) {
-  const signature = isLast ? signatureOf(piece) : piece.length;
+function highlight(chunk, isLast) {
+  const signature = isLast ? signatureStart(chunk) : chunk.length;
   /** @type {(Node | string)[]} */
   const done = [];
   let marks = 0;
-  for (const { kind, start, end } of runs(piece, signature)) {
-    if (marks >= MOST_MARKS) return [...done, piece.slice(start)];
-    const { nodes, links } = linked(piece.slice(start, end), MOST_MARKS - marks);
+  for (const { kind, start, end } of runs(chunk, signature)) {
+    if (marks >= MAX_MARKS) return [...done, chunk.slice(start)];
+    const { nodes, links } = linkify(chunk.slice(start, end), MAX_MARKS - marks);
     marks += links + 1;
     done.push(...(kind === '' ? nodes : [h('span', { class: kind }, nodes)]));
   }
@@ -83,24 +82,24 @@ function marked(piece, isLast) {
 }
 
 /**
- * Pieces that end at the end of a line, if there is one.
+ * Splits a text into chunks, at line ends if possible.
  * @param {string} text
  */
-function cut(text) {
-  const pieces = [];
+function split(text) {
+  const chunks = [];
   for (let start = 0; start < text.length;) {
-    const piece = text.slice(start, start + PIECE);
-    const lines = start + PIECE < text.length ? piece.lastIndexOf('\n') + 1 : piece.length;
-    pieces.push(piece.slice(0, lines || PIECE));
-    start += lines || PIECE;
+    const chunk = text.slice(start, start + CHUNK_LENGTH);
+    const lines = start + CHUNK_LENGTH < text.length ? chunk.lastIndexOf('\n') + 1 : chunk.length;
+    chunks.push(chunk.slice(0, lines || CHUNK_LENGTH));
+    start += lines || CHUNK_LENGTH;
   }
-  return pieces;
+  return chunks;
 }
 
 /**
- * Lines of the same kind, quoted or not, together, and the signature.
+ * Yields runs of quoted lines, of other lines, and the signature.
  * @param {string} text
- * @param {number} signature Where it begins.
+ * @param {number} signature The index where the signature starts.
  */
 function* runs(text, signature) {
   let start = 0;
@@ -118,10 +117,10 @@ function* runs(text, signature) {
 }
 
 /**
- * Where the signature begins; at the end when there is none.
+ * Returns the index where the signature starts, or the length of the text.
  * @param {string} text
  */
-function signatureOf(text) {
+function signatureStart(text) {
   if (text.startsWith(`${SIGNATURE}\n`)) return 0;
   const found = text.lastIndexOf(`\n${SIGNATURE}\n`);
   return found < 0 ? text.length : found + 1;

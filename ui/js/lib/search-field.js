@@ -1,5 +1,5 @@
-// The field in the bar that searches: in the mailbox that is shown, and elsewhere in all mail. What is found is shown on a
-// page of its own, which has a larger field.
+// The search field in the bar. It searches the mailbox that is shown, or all mailboxes on other pages. The results are on the
+// search page, which has its own field.
 
 /** @import { Route } from '../types.js' */
 
@@ -11,13 +11,13 @@ import { go } from './router.js';
 import { visible } from './visible.js';
 
 /**
- * Makes the field work. Returns what is to be called with each page that is shown.
+ * Sets up the field. Returns a function to call for each page that is shown.
  * @returns {(route: Route) => void}
  */
-export function seeker() {
-  const form = find(document, '.seek', HTMLFormElement);
+export function setUpSearchField() {
+  const form = find(document, '.search-form', HTMLFormElement);
   const input = find(form, 'input', HTMLInputElement);
-  const link = find(document, '.seek-link', HTMLAnchorElement);
+  const link = find(document, '.search-link', HTMLAnchorElement);
   /** @type {string | null} */
   let mailbox = null;
   form.prepend(icon('search'));
@@ -30,14 +30,14 @@ export function seeker() {
     input.blur();
     go(paths.search({ query, mailbox }));
   });
-  // Where there is no room for the field, there is a way to the page.
+  // On narrow screens a link to the search page replaces the field.
   const focus = () => (input.checkVisibility({ visibilityProperty: true }) ? input.focus() : link.click());
-  keys.add([{ keys: ['s', '/'], group: 'Everywhere', label: 'Search mail', run: focus }]);
+  keys.add([{ keys: ['s', '/'], group: 'Everywhere', label: 'Search messages', run: focus }]);
   return (route) => {
     mailbox = route.page === 'mailbox' ? route.mailbox : null;
-    const words = mailbox === null ? 'Search all mail' : `Search in ${visible(mailbox)}`;
-    input.placeholder = `${words}…`;
-    input.ariaLabel = words;
+    const label = mailbox === null ? 'Search all messages' : `Search in ${visible(mailbox)}`;
+    input.placeholder = `${label}…`;
+    input.ariaLabel = label;
     link.href = paths.search({ mailbox });
   };
 }

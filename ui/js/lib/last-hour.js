@@ -1,25 +1,25 @@
-// The last hour of a number, as `/debug/vars` tells it, made ready to be drawn.
+// The values of the last hour from `/debug/vars`, prepared for a chart.
 
-/** How many minutes are drawn, the running one among them. */
+/** The number of minutes in a chart, including the current one. */
 export const MINUTES = 60;
-/** An hour is remembered as one sample more than it has minutes. */
+/** The server keeps one sample more than an hour has minutes. */
 const SAMPLES = 61;
 
 /**
- * How much a counter grew in each minute; the last one is the running minute.
+ * Returns the growth of a counter in each minute; the last value is the current minute.
  * @param {string} hist
- * @param {number} total What the counter is now.
+ * @param {number} total The current value of the counter.
  * @returns {number[]}
  */
 export function growth(hist, total) {
   const samples = [...numbers(hist), total];
-  // A server that is younger than that began with nothing.
+  // With fewer samples the server is younger than an hour and the counter started at zero.
   if (samples.length <= SAMPLES) samples.unshift(0);
   return samples.slice(1).map((value, index) => Math.max(0, value - samples[index])).slice(-MINUTES);
 }
 
 /**
- * How high a level was at each minute; the last one is now.
+ * Returns the value at each minute; the last one is the current value.
  * @param {string} hist
  * @param {number} now
  * @returns {number[]}

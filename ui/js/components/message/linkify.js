@@ -1,31 +1,31 @@
-// Finding the links in a text, in one pass over it.
+// Finds the links in a text in one pass.
 
 import { h } from '../../lib/dom.js';
 
-/** Where a link may begin and how far it may reach; what is no address after all is seen later. */
+/** Possible links; each is validated afterwards. */
 const CANDIDATE = /\b(?:https?:\/\/|mailto:)[^\s<>"\u0000-\u001f]+/giu;
 
 const SCHEMES = ['http:', 'https:', 'mailto:'];
 
-/** What ends a sentence rather than an address. */
-const ENDS = '.,;:!?\'*_~';
+/** Punctuation that ends a sentence rather than a URL. */
+const TRAILING_PUNCTUATION = '.,;:!?\'*_~';
 
 /** @type {Record<string, string>} */
 const OPENING = { ')': '(', ']': '[', '}': '{' };
 
 /**
- * The text with its links, as nodes. After `most` links the rest stays text.
+ * Returns the text as nodes with links. Links after the first `max` stay text.
  * @param {string} text
- * @param {number} most
+ * @param {number} max
  * @returns {{ nodes: (HTMLAnchorElement | string)[], links: number }}
  */
-export function linked(text, most) {
+export function linkify(text, max) {
   /** @type {(HTMLAnchorElement | string)[]} */
   const nodes = [];
   let links = 0;
   let done = 0;
   for (const { 0: candidate, index } of text.matchAll(CANDIDATE)) {
-    if (links === most) break;
+    if (links === max) break;
     const address = trimmed(candidate);
     if (!isLink(address)) continue;
     nodes.push(text.slice(done, index), h('a', { href: address, target: '_blank', rel: 'noopener noreferrer' }, address));
@@ -37,7 +37,7 @@ export function linked(text, most) {
 }
 
 /**
- * Without what belongs to the sentence around it: `(see https://example.org/).`
+ * Removes trailing punctuation of the sentence: `(see https://example.org/).`
  * @param {string} candidate
  */
 function trimmed(candidate) {
@@ -49,14 +49,14 @@ function trimmed(candidate) {
     const last = candidate[end - 1];
     const opening = OPENING[last];
     const alone = opening !== undefined && seen[last] > (seen[opening] ?? 0);
-    if (!ENDS.includes(last) && !alone) break;
+    if (!TRAILING_PUNCTUATION.includes(last) && !alone) break;
     seen[last] -= 1;
   }
   return candidate.slice(0, end);
 }
 
 /**
- * Whether this is an address that may be followed.
+ * Returns whether this is a URL that may be opened.
  * @param {string} address
  */
 export function isLink(address) {

@@ -1,0 +1,121 @@
+// Feedback to the user: toasts, announcements for screen readers, and dialogs.
+
+import { fill, find, h } from './dom.js';
+import { icon } from './icons.js';
+import { visible } from './visible.js';
+
+const TOAST_MS = 4_000;
+/** The minimum time that a toast stays after the pointer or the focus has left it. */
+const MIN_REMAINING_MS = 1_000;
+
+/** @typedef {{ close(): void }} Toast */
+
+/**
+ * Shows a toast. Its timer is paused while the pointer is over it or the focus is in it.
+ * @param {string} text
+ * @param {{ action?: { label: string, key?: string, run(): void }, bad?: boolean, millis?: number, onEnd?: () => void }} [options]
+ *   `onEnd` is called when the time is over or the user dismisses the toast, but not after the action.
+ * @returns {Toast}
+ */
+export function toast(text, { action, bad = false, millis = bad ? 2 * TOAST_MS : TOAST_MS, onEnd } = {}) {
+  const element = h('div', { class: bad ? 'toast bad' : 'toast', role: bad ? 'alert' : null }, h('bdi', {}, visible(text)));
+  const close = () => {
+    timer.stop();
+    const hadFocus = element.contains(document.activeElement);
+    element.remove();
+    if (hadFocus && previousFocus?.isConnected) previousFocus.focus();
+  };
+  const end = () => {
+    close();
+    onEnd?.();
+  };
+  const act = () => {
+    close();
+    action?.run();
+  };
+  const timer = pausableTimer(millis, end);
+  /** @type {HTMLElement | null} The element that had the focus before the toast. */
+  let previousFocus = null;
+  const updateTimer = () => (element.matches(':hover, :focus-within') ? timer.stop() : timer.start());
+  for (const name of ['pointerenter', 'pointerleave', 'focusin', 'focusout']) element.addEventListener(name, updateTimer);
+  element.addEventListener('focusin', ({ relatedTarget }) => {
+    if (relatedTarget instanceof HTMLElement && !element.contains(relatedTarget)) previousFocus = relatedTarget;
+  });
+
+  if (action) {
+    const key = action.key && h('kbd', { 'aria-hidden': 'true' }, action.key);
+    element.append(h('button', { class: 'button', type: 'button', 'aria-keyshortcuts': action.key, onclick: act }, action.label, key));
+  }
+  element.append(h('button', { class: 'button', type: 'button', 'aria-label': 'Dismiss', onclick: end }, icon('close')));
+  container().append(element);
+  timer.start();
+  return { close };
+}
+
+/**
+ * Announces a text to screen readers only.
+ * @param {string} text
+ */
+export function announce(text) {
+  const element = h('span', { class: 'hidden' }, text);
+  container().append(element);
+  setTimeout(() => element.remove(), TOAST_MS);
+}
+
+const container = () => find(document, '#toasts', HTMLElement);
+
+/**
+ * A timer that can be stopped and continues with the remaining time, at least `MIN_REMAINING_MS`.
+ * @param {number} millis
+ * @param {() => void} end
+ */
+function pausableTimer(millis, end) {
+  let [remaining, startedAt] = [millis, 0];
+  /** @type {number | undefined} */
+  let timer;
+  const stop = () => {
+    if (timer === undefined) return;
+    clearTimeout(timer);
+    timer = undefined;
+    remaining = Math.max(MIN_REMAINING_MS, remaining - (performance.now() - startedAt));
+  };
+  const start = () => {
+    if (timer !== undefined) return;
+    startedAt = performance.now();
+    timer = window.setTimeout(end, remaining);
+  };
+  return { start, stop };
+}
+
+/**
+ * Asks for a confirmation. The focus is on Cancel.
+ * @param {{ title: string, text: string, action: string, danger?: boolean }} question `action` is the label of the button.
+ * @returns {Promise<boolean>}
+ */
+export function confirm({ title, text, action, danger = false }) {
+  const no = h('button', { class: 'button', value: 'no', autofocus: true }, 'Cancel');
+  const yes = h('button', { class: danger ? 'button main danger' : 'button main', value: 'yes' }, action);
+  const dialog = openDialog(title, h('p', {}, h('bdi', {}, visible(text))), h('div', { class: 'row' }, no, yes));
+  return new Promise((resolve) => dialog.addEventListener('close', () => resolve(dialog.returnValue === 'yes')));
+}
+
+/**
+ * Opens a modal dialog. Escape, a button in it, a click outside of it, and navigation close it.
+ * @param {string} title
+ * @param {...Node} content
+ */
+export function openDialog(title, ...content) {
+  const form = h('form', { method: 'dialog' });
+  const dialog = h('dialog', { class: 'modal', 'aria-label': visible(title) }, form);
+  fill(form, h('h2', {}, h('bdi', {}, visible(title))), ...content);
+  dialog.addEventListener('click', (event) => event.target === dialog && dialog.close());
+  dialog.addEventListener('close', () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+/** Closes all dialogs: a question about a page ends with the page. */
+export function closeDialogs() {
+  for (const dialog of document.querySelectorAll('dialog')) dialog.close();
+}

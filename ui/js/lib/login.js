@@ -1,0 +1,20 @@
+// The login of the user: redirecting to the login page, and logging out.
+
+import { below, login } from './paths.js';
+
+let isRedirecting = false;
+
+/** Goes to the login page, which returns to the current page after the login. */
+export function redirectToLogin() {
+  // Several requests can be refused at once.
+  if (isRedirecting) return;
+  isRedirecting = true;
+  location.assign(login(location));
+}
+
+/** Logs out and goes to the login page. */
+export async function logOut() {
+  // The login page also reports a failed logout, so errors are ignored here.
+  await fetch(below('logout'), { method: 'POST', redirect: 'manual' }).catch(() => null);
+  location.assign(below('login'));
+}
