@@ -1,4 +1,4 @@
-// For the test of the fixtures: the browser is the system's own.
+// Configuration for the test of the fixtures. It uses the browser of the system.
 
 export default {
   testDir: "test",

@@ -1,4 +1,4 @@
-"""Loads the fixtures from the sources, where the package is not installed."""
+"""Loads the fixtures from the source tree if the package is not installed."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The client against a real server, by the fixtures that come with it."""
+"""Tests the client against a real server, with the fixtures of the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from restante import NotFound, Refused, Restante, RestanteError, UnexpectedMail, WaitTimeout
 
 
-def letter(to: str, subject: str = "Welcome", text: str = "Your code is 482913.", html: str = "") -> EmailMessage:
+def message(to: str, subject: str = "Welcome", text: str = "Your code is 482913.", html: str = "") -> EmailMessage:
     mail = EmailMessage()
     mail["From"] = "Shop <shop@example.com>"
     mail["To"] = to
@@ -28,10 +28,10 @@ def send(smtp: tuple[str, int], *mails: EmailMessage) -> None:
             session.send_message(mail)
 
 
-def test_a_message_that_comes_later(mailbox, restante_smtp):
+def test_wait_returns_when_a_message_arrives(mailbox, restante_smtp):
     import threading
 
-    later = threading.Timer(0.3, send, [restante_smtp, letter(mailbox.address, "Grüße aus Köln")])
+    later = threading.Timer(0.3, send, [restante_smtp, message(mailbox.address, "Grüße aus Köln")])
     later.start()
     mail = mailbox.wait(match="subject:grusse or subject:gruße", timeout=20)
     later.join()
@@ -44,7 +44,7 @@ def test_a_message_that_comes_later(mailbox, restante_smtp):
 
 def test_code_and_link(mailbox, restante_smtp):
     html = '<p>Your code: <b>73 91 04</b></p><a href="https://shop.example/verify?t=x">Confirm your address</a>'
-    send(restante_smtp, letter(mailbox.address, "Confirm", "Your code: 739104", html))
+    send(restante_smtp, message(mailbox.address, "Confirm", "Your code: 739104", html))
     mail = mailbox.wait()
     assert mail.code() == "739104"
     assert mail.link("confirm") == "https://shop.example/verify?t=x"
@@ -54,14 +54,14 @@ def test_code_and_link(mailbox, restante_smtp):
         mail.link("nowhere")
 
 
-def test_no_code(mailbox, restante_smtp):
-    send(restante_smtp, letter(mailbox.address, "News", "Nothing to see here."))
+def test_code_raises_not_found_without_a_code(mailbox, restante_smtp):
+    send(restante_smtp, message(mailbox.address, "News", "Nothing to see here."))
     with pytest.raises(NotFound, match="no code"):
         mailbox.wait().code()
 
 
-def test_many_and_those_behind_one(mailbox, restante_smtp):
-    send(restante_smtp, *[letter(mailbox.address, f"number {n}") for n in range(4)])
+def test_wait_for_several_and_after_one(mailbox, restante_smtp):
+    send(restante_smtp, *[message(mailbox.address, f"number {n}") for n in range(4)])
     messages = mailbox.wait_for(4)
     assert [one.subject for one in messages] == [f"number {n}" for n in range(4)]
     assert mailbox.wait(after=messages[1]).subject == "number 2"
@@ -69,8 +69,8 @@ def test_many_and_those_behind_one(mailbox, restante_smtp):
     assert [one.id for one in mailbox.messages()] == [one.id for one in messages]
 
 
-def test_in_vain(mailbox, restante_smtp):
-    send(restante_smtp, letter(mailbox.address, "Something else"))
+def test_wait_timeout_lists_what_arrived(mailbox, restante_smtp):
+    send(restante_smtp, message(mailbox.address, "Something else"))
     with pytest.raises(WaitTimeout, match="Something else") as failure:
         mailbox.wait(match="subject:welcome", timeout=0.2)
     assert failure.value.messages == [] and isinstance(failure.value, TimeoutError)
@@ -79,16 +79,16 @@ def test_in_vain(mailbox, restante_smtp):
     assert [one.subject for one in failure.value.messages] == ["Something else"]
 
 
-def test_nothing_comes(mailbox, restante_smtp):
+def test_expect_none(mailbox, restante_smtp):
     mailbox.expect_none(timeout=0.2)
-    send(restante_smtp, letter(mailbox.address))
+    send(restante_smtp, message(mailbox.address))
     with pytest.raises(UnexpectedMail, match="Welcome") as failure:
         mailbox.expect_none(timeout=20)
     assert [one.subject for one in failure.value.messages] == ["Welcome"]
 
 
 def test_mark_delete_and_purge(mailbox, restante_smtp):
-    send(restante_smtp, letter(mailbox.address), letter(mailbox.address))
+    send(restante_smtp, message(mailbox.address), message(mailbox.address))
     first, second = mailbox.messages()
     first.mark_seen()
     assert [one.seen for one in mailbox.messages()] == [True, False]
@@ -103,7 +103,7 @@ def test_mark_delete_and_purge(mailbox, restante_smtp):
 
 
 def test_search(restante, mailbox, restante_smtp):
-    send(restante_smtp, *[letter(mailbox.address, f"Invoice {n}", "thank you") for n in range(3)])
+    send(restante_smtp, *[message(mailbox.address, f"Invoice {n}", "thank you") for n in range(3)])
     assert [one.subject for one in mailbox.search("invoice", limit=2)] == ["Invoice 2", "Invoice 1"]
     found = restante.search(f"invoice -subject:1 mailbox:{mailbox.message().mailbox}")
     assert [one.subject for one in found] == ["Invoice 2", "Invoice 0"]
@@ -135,14 +135,14 @@ def test_inject(mailbox):
 
 
 def test_mailboxes(restante, mailbox, restante_smtp):
-    send(restante_smtp, letter(mailbox.address))
+    send(restante_smtp, message(mailbox.address))
     name = mailbox.message().mailbox
     (state,) = restante.mailboxes(prefix=name)
     assert (state["name"], state["messages"], state["unseen"]) == (name, 1, 1)
 
 
 def test_transcript(mailbox, restante_smtp):
-    send(restante_smtp, letter(mailbox.address))
+    send(restante_smtp, message(mailbox.address))
     lines = [line["text"] for line in mailbox.wait().transcript()["lines"]]
     assert any(line.lower().startswith("rcpt to:") for line in lines), lines
 
@@ -151,7 +151,7 @@ def test_a_new_mailbox_has_no_last_message(mailbox):
     assert mailbox.last() == "0"
 
 
-def test_a_password_in_the_address_is_told_to_nobody():
+def test_error_text_hides_the_password_in_the_url():
     server = Restante("http://ann:s3cret@127.0.0.1:9/")
     assert server.url == "http://127.0.0.1:9"
     with pytest.raises(RestanteError) as failure:
@@ -159,12 +159,12 @@ def test_a_password_in_the_address_is_told_to_nobody():
     assert "s3cret" not in str(failure.value)
 
 
-def test_something_else_than_a_server(restante_smtp):
-    with pytest.raises(RestanteError, match="does not answer"):
+def test_port_that_does_not_speak_http(restante_smtp):
+    with pytest.raises(RestanteError, match="does not respond"):
         Restante("http://{}:{}".format(*restante_smtp)).about()
 
 
 def test_no_server():
-    with pytest.raises(RestanteError, match="does not answer") as failure:
+    with pytest.raises(RestanteError, match="does not respond") as failure:
         Restante("http://127.0.0.1:9").mailbox("ann").messages()
     assert failure.value.status is None and not isinstance(failure.value, Refused)

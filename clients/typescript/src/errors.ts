@@ -1,10 +1,10 @@
-/** What can go wrong, as a test wants to tell it apart. */
+/** The errors of this package. */
 
 import type { Summary } from "./records.js";
 
-/** The server did not do what it was asked for; the text is its own sentence about it. */
+/** The request failed. The text is the error message of the server. */
 export class RestanteError extends Error {
-  /** The status of its answer, or undefined when there was none. */
+  /** The HTTP status, or undefined if there was no response. */
   readonly status: number | undefined;
 
   constructor(text: string, status?: number, options?: ErrorOptions) {
@@ -14,15 +14,15 @@ export class RestanteError extends Error {
   }
 }
 
-/** There is no such message, or nothing of the kind in it. */
+/** The message does not exist, or does not contain what was requested. */
 export class NotFound extends RestanteError {}
 
-/** The credentials are missing or wrong, or do not allow this. */
+/** The credentials are missing or wrong, or do not allow the request. */
 export class Refused extends RestanteError {}
 
-/** The mail did not come in time. */
+/** The expected messages did not arrive in time. */
 export class WaitTimeout extends RestanteError {
-  /** Those of the expected ones that did. */
+  /** The expected messages that did arrive. */
   readonly messages: Summary[];
 
   constructor(text: string, messages: Summary[]) {
@@ -31,9 +31,9 @@ export class WaitTimeout extends RestanteError {
   }
 }
 
-/** Mail came although none was expected. */
+/** A message arrived although none was expected. */
 export class UnexpectedMail extends RestanteError {
-  /** What came. */
+  /** The messages that arrived. */
   readonly messages: Summary[];
 
   constructor(text: string, messages: Summary[]) {

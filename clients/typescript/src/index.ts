@@ -1,5 +1,5 @@
 /**
- * Waits for mail in tests: a client for the Restante mail server.
+ * Waits for messages in tests: a client for the Restante mail server.
  *
  *     const box = new Restante().mailbox("ann");
  *     await signUp("ann@example.org");

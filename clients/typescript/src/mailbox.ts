@@ -1,21 +1,21 @@
-/** A mailbox of a server. */
+/** Mailboxes: waiting for messages, listing, adding and deleting them. */
 
 import { RestanteError, UnexpectedMail, WaitTimeout } from "./errors.js";
 import { Message } from "./message.js";
 import { type Content, describe, type Summary } from "./records.js";
 import { problem, type Transport } from "./transport.js";
 
-/** What to wait for, and for how long. */
+/** The condition and the timeout of a wait. */
 export interface WaitOptions {
-  /** What the message must match, in the language of searches: `from:shop subject:"your order"`. */
+  /** A search query that the message must match: `from:shop subject:"your order"`. */
   match?: string | undefined;
   /** In milliseconds. */
   timeout?: number | undefined;
-  /** Only messages that came behind this one. */
+  /** Only messages that arrived after this one count. */
   after?: string | { id: string } | null | undefined;
 }
 
-/** A message to put into a mailbox. */
+/** A message to add to a mailbox. */
 export interface Draft {
   from: string;
   to?: string[];
@@ -28,12 +28,12 @@ export interface Draft {
   attachments?: { filename: string; "content-type"?: string; content: string; "content-id"?: string }[];
 }
 
-const TIMEOUT = 30_000;
-const QUIET = 2_000;
-/** How long one request waits at most: Node gives up on answers that take five minutes to begin. */
-const AT_ONCE = 240_000;
+const DEFAULT_TIMEOUT_MS = 30_000;
+const DEFAULT_QUIET_MS = 2_000;
+/** The maximum wait of one request: Node aborts responses that do not start within five minutes. */
+const MAX_REQUEST_WAIT_MS = 240_000;
 
-/** A mailbox, which need not hold anything. */
+/** A mailbox of a server. It can be empty. */
 export class Mailbox {
   readonly name: string;
   readonly #transport: Transport;
@@ -44,96 +44,96 @@ export class Mailbox {
   }
 
   /**
-   * Waits for a message that matches and fetches it: the oldest of them. One that is there already counts, unless it did
-   * not come behind `after`; so use an address once, or say behind which message to look (`last`). Throws `WaitTimeout`,
-   * which tells what came instead.
+   * Waits for a message that matches and fetches the oldest one. A message that is already in the mailbox counts, unless it
+   * arrived before `after`. Use an address only once, or pass the last message that you know (`last`). Throws `WaitTimeout`,
+   * whose text lists what arrived instead.
    */
   async waitForMessage(options: WaitOptions = {}): Promise<Message> {
     const [first] = await this.waitForMessages(1, options);
     return this.message(first?.id);
   }
 
-  /** Waits for so many messages that match, oldest first. */
+  /** Waits for `count` messages that match. Returns them oldest first. */
   async waitForMessages(count: number, options: WaitOptions = {}): Promise<Summary[]> {
-    const answer = await this.#wait(options, TIMEOUT, 408, { count });
-    if (answer.status === 408) {
-      const { detail, messages } = (await answer.json()) as { detail: string; messages: Summary[] };
+    const response = await this.#wait(options, DEFAULT_TIMEOUT_MS, 408, { count });
+    if (response.status === 408) {
+      const { detail, messages } = (await response.json()) as { detail: string; messages: Summary[] };
       throw new WaitTimeout(`${detail} ${await this.#inventory()}`, messages);
     }
-    if (!answer.ok) throw await problem(answer);
-    return ((await answer.json()) as { messages: Summary[] }).messages;
+    if (!response.ok) throw await problem(response);
+    return ((await response.json()) as { messages: Summary[] }).messages;
   }
 
-  /** Waits and makes sure that nothing comes that matches. Throws `UnexpectedMail`. */
+  /** Waits and checks that no matching message arrives. Throws `UnexpectedMail` if one does. */
   async expectNone(options: WaitOptions = {}): Promise<void> {
-    const answer = await this.#wait(options, QUIET, 204, { expect: "none" });
-    if (answer.status === 409) {
-      const { messages } = (await answer.json()) as { messages: Summary[] };
+    const response = await this.#wait(options, DEFAULT_QUIET_MS, 204, { expect: "none" });
+    if (response.status === 409) {
+      const { messages } = (await response.json()) as { messages: Summary[] };
       throw new UnexpectedMail(`unexpected mail: ${messages.map(describe).join("; ")}`, messages);
     }
-    if (!answer.ok) throw await problem(answer);
+    if (!response.ok) throw await problem(response);
   }
 
-  /** A message by its id, or the latest. */
+  /** Returns a message by its id, or the latest. */
   async message(id = "latest"): Promise<Message> {
     return new Message(this.#transport, await this.#transport.json<Content>("GET", `${this.#path(1)}/${encodeURIComponent(id)}`));
   }
 
-  /** The id of the newest message, or `"0"`: what comes from now on is behind it. */
+  /** Returns the id of the newest message, or `"0"`. Pass it as `after` to wait for later messages. */
   async last(): Promise<string> {
     const newest = await this.#transport.json<Summary[]>("GET", this.#path(1), { query: { limit: 1 } });
     return newest[0]?.id ?? "0";
   }
 
-  /** All messages, oldest first. */
+  /** Returns all messages, oldest first. */
   async messages(): Promise<Summary[]> {
     return this.#transport.json("GET", this.#path(1));
   }
 
-  /** Puts a message into the mailbox without SMTP: a whole mail, or one that is made of a draft. */
+  /** Adds a message to the mailbox without SMTP: the source of a message, or one that is built from a draft. */
   async inject(mail: Draft | Uint8Array | string): Promise<Message> {
-    const isWhole = typeof mail === "string" || mail instanceof Uint8Array;
-    const answer = await this.#transport.json<{ messages: Summary[] }>(
+    const isSource = typeof mail === "string" || mail instanceof Uint8Array;
+    const response = await this.#transport.json<{ messages: Summary[] }>(
       "POST",
       this.#path(2),
-      isWhole ? { mail } : { json: mail },
+      isSource ? { mail } : { json: mail },
     );
-    const [stored] = answer.messages;
+    const [stored] = response.messages;
     if (stored === undefined) {
-      throw new RestanteError("the server took the message and, as its rules want it, did not keep it");
+      throw new RestanteError("the server accepted the message but did not store it, because a rule or a script discarded it");
     }
-    // A script on the server may have sent it elsewhere.
+    // A script on the server can redirect the message to another mailbox.
     return new Mailbox(this.#transport, stored.mailbox).message(stored.id);
   }
 
-  /** Deletes everything in the mailbox. */
+  /** Deletes all messages in the mailbox. */
   async purge(): Promise<void> {
-    await this.#transport.ask("DELETE", this.#path(1));
+    await this.#transport.request("DELETE", this.#path(1));
   }
 
-  /** Waits in as many requests as it takes; `nothing` is the status of one that was in vain. */
+  /** Waits in as many requests as needed. `timeoutStatus` is the status of a request whose time is over. */
   async #wait(
     { match, timeout, after }: WaitOptions,
-    usual: number,
-    nothing: number,
+    defaultTimeout: number,
+    timeoutStatus: number,
     more: Record<string, string | number>,
   ): Promise<Response> {
-    const end = Date.now() + (timeout ?? usual);
+    const end = Date.now() + (timeout ?? defaultTimeout);
     for (;;) {
       const left = Math.max(0, end - Date.now());
-      const now = Math.round(Math.min(left, AT_ONCE));
+      const now = Math.round(Math.min(left, MAX_REQUEST_WAIT_MS));
       const query = { timeout: `${now}ms`, match: match || undefined, after: idOf(after), ...more };
-      const answer = await this.#transport.send("GET", `${this.#path(2)}/wait`, { query, extraPatience: now });
-      if (answer.status !== nothing || left <= AT_ONCE) return answer;
-      await answer.body?.cancel();
+      const response = await this.#transport.send("GET", `${this.#path(2)}/wait`, { query, extraTimeout: now });
+      if (response.status !== timeoutStatus || left <= MAX_REQUEST_WAIT_MS) return response;
+      await response.body?.cancel();
     }
   }
 
-  /** Whoever reads the failed test wants to know what is there instead. */
+  /** Returns the content of the mailbox for the text of a timeout. */
   async #inventory(): Promise<string> {
-    const there = await this.messages();
-    const holds = there.length === 0 ? "nothing" : there.slice(-5).map(describe).join("; ");
-    return `The mailbox ${this.name} holds ${holds}`;
+    const messages = await this.messages();
+    const content = messages.length === 0 ? "no messages" : messages.slice(-5).map(describe).join("; ");
+    return `The mailbox ${this.name} contains ${content}`;
   }
 
   #path(version: 1 | 2): string {

@@ -1,13 +1,13 @@
-/** A message, and what can be asked about it. */
+/** A message, and what can be requested about it. */
 
 import { NotFound } from "./errors.js";
 import { type Attachment, type Code, type Content, describe, type Link } from "./records.js";
 import type { Transport } from "./transport.js";
 
-/** Below this score a code is a guess that is more often wrong than right. */
-const LIKELY = 0.5;
+/** A code with a lower score is more often wrong than right. */
+const MIN_SCORE = 0.5;
 
-/** A message that was fetched. */
+/** A message with its content. */
 export class Message {
   readonly #transport: Transport;
   readonly #content: Content;
@@ -21,17 +21,17 @@ export class Message {
     return this.#content.mailbox;
   }
 
-  /** Its id within the mailbox; ids ascend with arrival. */
+  /** The id in the mailbox. Later messages have greater ids. */
   get id(): string {
     return this.#content.id;
   }
 
-  /** Who sent it: `Name <address>`. */
+  /** The sender: `Name <address>`. */
   get from(): string {
     return this.#content.from;
   }
 
-  /** To whom it was sent: `Name <address>` each. */
+  /** The recipients: `Name <address>` each. */
   get to(): string[] {
     return this.#content.to;
   }
@@ -40,32 +40,32 @@ export class Message {
     return this.#content.subject;
   }
 
-  /** When the server received it. */
+  /** The time when the server received the message. */
   get received(): Date {
     return new Date(this.#content["posix-millis"]);
   }
 
-  /** The length of its source in bytes. */
+  /** The length of the source in bytes. */
   get size(): number {
     return this.#content.size;
   }
 
-  /** Whether it was marked as seen when it was fetched. */
+  /** Whether the message was marked as seen when it was fetched. */
   get seen(): boolean {
     return this.#content.seen;
   }
 
-  /** The plain text; made from the HTML when there is only that. */
+  /** The plain text, converted from the HTML if the message has no plain text. */
   get text(): string {
     return this.#content.body.text;
   }
 
-  /** The HTML as it was sent; empty when there is none. */
+  /** The HTML as it was sent; empty if there is none. */
   get html(): string {
     return this.#content.body.html;
   }
 
-  /** The header by canonical names; values not decoded. */
+  /** The header fields by canonical name. Values are not decoded. */
   get header(): Record<string, string[]> {
     return this.#content.header;
   }
@@ -74,39 +74,39 @@ export class Message {
     return this.#content.attachments;
   }
 
-  /** The content of one of the attachments, by its place in the list. */
+  /** Returns the content of an attachment by its index. */
   async attachment(index: number): Promise<Uint8Array> {
     const path = `/mailbox/dattach/${encodeURIComponent(this.mailbox)}/${this.id}/${index}/file`;
-    const answer = await this.#transport.ask("GET", path);
-    return new Uint8Array(await answer.arrayBuffer());
+    const response = await this.#transport.request("GET", path);
+    return new Uint8Array(await response.arrayBuffer());
   }
 
-  /** The message byte for byte, behind the lines that were added when it was received. */
+  /** Returns the source byte for byte, after the header fields that the server added on arrival. */
   async source(): Promise<Uint8Array> {
-    const answer = await this.#transport.ask("GET", `${this.#path(1)}/source`);
-    return new Uint8Array(await answer.arrayBuffer());
+    const response = await this.#transport.request("GET", `${this.#path(1)}/source`);
+    return new Uint8Array(await response.arrayBuffer());
   }
 
-  /** The one-time codes in it, the likeliest first. */
+  /** Returns the possible one-time codes, the most likely first. */
   async codes(): Promise<Code[]> {
     return (await this.#transport.json<{ codes: Code[] }>("GET", `${this.#path(2)}/codes`)).codes;
   }
 
-  /** The one-time code in it; throws `NotFound` when there is none. */
+  /** Returns the one-time code. Throws `NotFound` if there is none. */
   async code(): Promise<string> {
     const best = (await this.codes())[0];
-    if (best === undefined || best.score < LIKELY) throw new NotFound(`there is no code in ${this}`);
+    if (best === undefined || best.score < MIN_SCORE) throw new NotFound(`there is no code in ${this}`);
     return best.code;
   }
 
-  /** The links in it, in their order. */
+  /** Returns the links in order. */
   async links(): Promise<Link[]> {
     return (await this.#transport.json<{ links: Link[] }>("GET", `${this.#path(2)}/links`)).links;
   }
 
   /**
-   * Where the first link goes whose address or text has this word, in any case, or matches this expression; throws
-   * `NotFound` when there is none.
+   * Returns the URL of the first link whose URL or text contains `wanted`, ignoring case, or matches the expression. Throws
+   * `NotFound` if there is none.
    */
   async link(wanted: string | RegExp = ""): Promise<string> {
     const links = await this.links();
@@ -117,22 +117,22 @@ export class Message {
     return found.href;
   }
 
-  /** The session that brought it: who said what, and when. */
+  /** Returns the transcript of the SMTP session that delivered the message. */
   async transcript(): Promise<unknown> {
     return this.#transport.json("GET", `${this.#path(2)}/transcript`);
   }
 
-  /** Marks it as seen, or as not seen. */
+  /** Marks the message as seen or not seen. */
   async markSeen(seen = true): Promise<void> {
-    await this.#transport.ask("PATCH", this.#path(1), { json: { seen } });
+    await this.#transport.request("PATCH", this.#path(1), { json: { seen } });
   }
 
-  /** Deletes it. */
+  /** Deletes the message. */
   async delete(): Promise<void> {
-    await this.#transport.ask("DELETE", this.#path(1));
+    await this.#transport.request("DELETE", this.#path(1));
   }
 
-  /** What `JSON.stringify` makes of it: the message as the API has it. */
+  /** The JSON of the message as in the API, for `JSON.stringify`. */
   toJSON(): Content {
     return this.#content;
   }

@@ -1,5 +1,5 @@
 /**
- * Fixtures for Playwright: every test gets a mailbox of its own.
+ * Fixtures for Playwright: every test gets its own mailbox.
  *
  *     import { test, expect } from "restante/playwright";
  *
@@ -10,7 +10,7 @@
  *       await page.getByLabel("Code").fill(await mail.code());
  *     });
  *
- * The server is that of the option `restanteOptions`, or of the variables that `Restante` knows.
+ * The server is set by the option `restanteOptions`, or by the environment variables of `Restante`.
  */
 
 import { test as base } from "@playwright/test";
@@ -22,23 +22,23 @@ export { expect } from "@playwright/test";
 
 /** The mailbox of one test. */
 export type OwnMailbox = Mailbox & {
-  /** An address whose mail comes here. */
+  /** An address whose messages are stored in this mailbox. */
   readonly address: string;
 };
 
-/** What tests get. */
+/** The fixtures of tests. */
 export interface RestanteFixtures {
   /** The client. */
   restante: Restante;
-  /** A mailbox that no other test has; it is emptied afterwards. */
+  /** A mailbox that no other test uses. It is emptied after the test. */
   mailbox: OwnMailbox;
 }
 
-/** What projects can set. */
+/** The options of projects. */
 export interface RestanteSettings {
-  /** Which server, and how to get in. */
+  /** The server and its credentials. */
   restanteOptions: RestanteOptions;
-  /** What the addresses of tests look like, with a star for what differs. */
+  /** The pattern of test addresses, with `*` for the part that differs. */
   restanteAddress: string;
 }
 
@@ -51,13 +51,13 @@ export const test = base.extend<RestanteFixtures & RestanteSettings>({
   restanteAddress: ["test-*@example.org", { option: true }],
   mailbox: async ({ restante, restanteAddress }, use) => {
     const address = restanteAddress.replace("*", () => unique());
-    // Whatever the server names mailboxes after, it is that of the address.
+    // The address identifies the mailbox with every mailbox naming of the server.
     const mailbox = Object.assign(restante.mailbox(address), { address });
     await use(mailbox);
     try {
       await mailbox.purge();
     } catch (error) {
-      // A token that may only read leaves it to the server to forget the mail.
+      // A read-only token cannot delete messages. The server removes them by retention.
       if (!(error instanceof Refused)) throw error;
     }
   },

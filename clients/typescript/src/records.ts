@@ -1,32 +1,32 @@
-/** What the API answers with, as far as tests read it. */
+/** The types of the API responses. */
 
-/** A message as a listing has it. */
+/** A message in a listing. */
 export interface Summary {
   mailbox: string;
-  /** Its id within the mailbox; ids ascend with arrival. */
+  /** The id in the mailbox. Later messages have greater ids. */
   id: string;
   /** `Name <address>`. */
   from: string;
   /** `Name <address>` each. */
   to: string[];
   subject: string;
-  /** When the server received it, as RFC 3339. */
+  /** The time when the server received the message, in RFC 3339 format. */
   date: string;
   "posix-millis": number;
-  /** The length of its source in bytes. */
+  /** The length of the source in bytes. */
   size: number;
   seen: boolean;
 }
 
-/** A message as a whole, as the API has it. */
+/** A message with its content. */
 export interface Content extends Summary {
   body: { text: string; html: string };
-  /** By canonical names; values not decoded. */
+  /** By canonical name. Values are not decoded. */
   header: Record<string, string[]>;
   attachments: Attachment[];
 }
 
-/** A file that came with a message. */
+/** An attached file. */
 export interface Attachment {
   filename: string;
   "content-type": string;
@@ -44,7 +44,7 @@ export interface Code {
   where: "subject" | "text" | "html";
 }
 
-/** A link: where it goes, and what a reader sees of it. */
+/** A link: its URL and its visible text. */
 export interface Link {
   href: string;
   text: string;
@@ -53,7 +53,7 @@ export interface Link {
   kind: "http" | "mailto" | "other";
 }
 
-/** A message in a few words, for those who read why a test failed. */
+/** Returns a short description of a message for error texts. */
 export function describe({ id, subject, from }: Pick<Summary, "id" | "subject" | "from">): string {
   return `message ${id} "${subject}" from ${from}`;
 }

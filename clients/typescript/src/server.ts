@@ -1,22 +1,22 @@
-/** The server, and what concerns all of its mailboxes. */
+/** The server: its mailboxes, search and information. */
 
 import { Mailbox } from "./mailbox.js";
 import type { Summary } from "./records.js";
 import { Transport } from "./transport.js";
 
-/** Which server, and how to get in. */
+/** The server and its credentials. */
 export interface RestanteOptions {
-  /** Where it is; otherwise the variable `RESTANTE_SERVER` says it, or it is at `http://localhost:9000`. */
+  /** The URL. Default: the environment variable `RESTANTE_SERVER`, or `http://localhost:9000`. */
   url?: string | undefined;
-  /** What opens a server that is locked; otherwise the variable `RESTANTE_TOKEN` has it. */
+  /** The token, if the server requires a login. Default: the environment variable `RESTANTE_TOKEN`. */
   token?: string | undefined;
-  /** A name and a password, instead of a token; otherwise `RESTANTE_USER` and `RESTANTE_PASSWORD` have them. */
+  /** A name and a password instead of a token. Default: `RESTANTE_USER` and `RESTANTE_PASSWORD`. */
   user?: { name: string; password: string } | undefined;
-  /** What sends requests, where the usual `fetch` will not do. */
+  /** The function that sends requests. Default: the global `fetch`. */
   fetch?: typeof fetch;
 }
 
-/** A mailbox that holds something, in numbers. */
+/** A mailbox that contains messages, with its counts. */
 export interface MailboxState {
   name: string;
   messages: number;
@@ -39,22 +39,22 @@ export class Restante {
   constructor(options: RestanteOptions = {}) {
     const url = new URL(options.url || variable("RESTANTE_SERVER") || DEFAULT_URL);
     const authorized = authorization(options, url);
-    // They are not for the eyes of those who read error messages.
+    // The credentials must not appear in error messages.
     url.username = url.password = "";
     this.#transport = new Transport(url.href, authorized, options.fetch ?? fetch);
   }
 
-  /** Where it is. */
+  /** The URL of the server. */
   get url(): string {
     return this.#transport.url;
   }
 
-  /** A mailbox, by its name or an address. It need not hold anything. */
+  /** Returns a mailbox by its name or an address. It can be empty. */
   mailbox(name: string): Mailbox {
     return new Mailbox(this.#transport, name);
   }
 
-  /** The mailboxes that hold something, ascending by name. */
+  /** Yields the mailboxes that contain messages, in ascending order of name. */
   async *mailboxes(prefix = ""): AsyncGenerator<MailboxState> {
     let after: string | undefined;
     do {
@@ -69,7 +69,7 @@ export class Restante {
     } while (after !== undefined);
   }
 
-  /** The messages that match, newest first, of one mailbox or of all. */
+  /** Yields the messages that match, newest first, of one mailbox or of all. */
   async *search(text: string, options: { mailbox?: string } = {}): AsyncGenerator<Summary> {
     let before: string | undefined;
     do {
@@ -80,12 +80,12 @@ export class Restante {
     } while (before !== undefined);
   }
 
-  /** Deletes all mail of all mailboxes; how much that was. */
+  /** Deletes all messages in all mailboxes. Returns their number. */
   async deleteEverything(): Promise<number> {
     return (await this.#transport.json<{ deleted: number }>("DELETE", "/api/v2/mailboxes")).deleted;
   }
 
-  /** What the server tells about itself, its ports among it. */
+  /** Returns information about the server, such as its ports. */
   async about(): Promise<{ version: string; smtp: { port: number | null }; [more: string]: unknown }> {
     return this.#transport.json("GET", "/api/v2/server");
   }
@@ -106,7 +106,7 @@ function basic(name: string, password: string): string {
   return `Basic ${btoa(String.fromCharCode(...bytes))}`;
 }
 
-/** A variable of the environment, where there is one. */
+/** Returns an environment variable, if the runtime has them. */
 function variable(name: string): string | undefined {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
   return process?.env?.[name];

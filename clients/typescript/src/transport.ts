@@ -1,20 +1,20 @@
-/** HTTP: one request, one answer. What is asked and what the answers mean is known elsewhere. */
+/** Sends HTTP requests and maps error responses to errors. */
 
 import { NotFound, Refused, RestanteError } from "./errors.js";
 
-/** How long the server may take for an answer that it need not wait for, in milliseconds. */
-const PATIENCE = 30_000;
+/** The timeout of a request that does not wait for messages, in milliseconds. */
+const REQUEST_TIMEOUT_MS = 30_000;
 
-/** What a request may have beside its path. */
+/** The options of a request. */
 export interface Request {
   query?: Record<string, string | number | undefined>;
   json?: unknown;
   mail?: Uint8Array | string;
-  /** How long the server may take beyond what is usual, in milliseconds. */
-  extraPatience?: number;
+  /** Added to the timeout, in milliseconds. */
+  extraTimeout?: number;
 }
 
-/** The way to one server, with the credentials for it. */
+/** Sends requests to one server, with its credentials. */
 export class Transport {
   readonly url: string;
   readonly #authorization: string | undefined;
@@ -23,58 +23,58 @@ export class Transport {
   constructor(url: string, authorization: string | undefined, send: typeof fetch) {
     this.url = url.replace(/\/+$/, "");
     this.#authorization = authorization;
-    // A browser's own will not be called as a method of something else.
+    // Browsers reject a call of `fetch` as a method of another object.
     this.#fetch = (...request) => send(...request);
   }
 
-  /** Sends a request; the answer, whatever it says. */
-  async send(method: string, path: string, request: Request = {}): Promise<Response> {
+  /** Sends a request. Returns the response, also for error statuses. */
+  async send(method: string, path: string, options: Request = {}): Promise<Response> {
     const query = new URLSearchParams();
-    for (const [name, value] of Object.entries(request.query ?? {})) {
+    for (const [name, value] of Object.entries(options.query ?? {})) {
       if (value !== undefined) query.set(name, String(value));
     }
     const search = String(query) && `?${query}`;
     const headers: Record<string, string> = {};
     if (this.#authorization !== undefined) headers["authorization"] = this.#authorization;
-    const init: RequestInit = { method, headers, signal: AbortSignal.timeout(PATIENCE + Math.ceil(request.extraPatience ?? 0)) };
-    if (request.mail !== undefined) {
+    const init: RequestInit = { method, headers, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS + Math.ceil(options.extraTimeout ?? 0)) };
+    if (options.mail !== undefined) {
       headers["content-type"] = "message/rfc822";
-      init.body = request.mail as BodyInit;
-    } else if (request.json !== undefined) {
+      init.body = options.mail as BodyInit;
+    } else if (options.json !== undefined) {
       headers["content-type"] = "application/json";
-      init.body = JSON.stringify(request.json);
+      init.body = JSON.stringify(options.json);
     }
     try {
       return await this.#fetch(`${this.url}${path}${search}`, init);
     } catch (cause) {
-      throw new RestanteError(`${this.url} does not answer: ${reason(cause)}`, undefined, { cause });
+      throw new RestanteError(`${this.url} does not respond: ${reason(cause)}`, undefined, { cause });
     }
   }
 
-  /** Sends a request; a successful answer. */
-  async ask(method: string, path: string, request: Request = {}): Promise<Response> {
-    const answer = await this.send(method, path, request);
-    if (!answer.ok) throw await problem(answer);
-    return answer;
+  /** Sends a request. Returns a successful response, otherwise throws. */
+  async request(method: string, path: string, options: Request = {}): Promise<Response> {
+    const response = await this.send(method, path, options);
+    if (!response.ok) throw await problem(response);
+    return response;
   }
 
-  /** Sends a request; what a successful answer says. */
-  async json<T>(method: string, path: string, request: Request = {}): Promise<T> {
-    return (await (await this.ask(method, path, request)).json()) as T;
+  /** Sends a request. Returns the JSON of a successful response, otherwise throws. */
+  async json<T>(method: string, path: string, options: Request = {}): Promise<T> {
+    return (await (await this.request(method, path, options)).json()) as T;
   }
 }
 
-/** The error that an answer means. */
-export async function problem(answer: Response): Promise<RestanteError> {
-  const { status } = answer;
-  const said = (await answer.json().catch(() => ({}))) as { detail?: string };
-  const detail = said.detail ?? `the server answered ${status}`;
+/** Returns the error for an error response. */
+export async function problem(response: Response): Promise<RestanteError> {
+  const { status } = response;
+  const problem = (await response.json().catch(() => ({}))) as { detail?: string };
+  const detail = problem.detail ?? `the server responded with status ${status}`;
   if (status === 404) return new NotFound(detail, status);
   if (status === 401 || status === 403) return new Refused(detail, status);
   return new RestanteError(detail, status);
 }
 
-/** Why there was no answer. What `fetch` throws says it in its cause, if at all. */
+/** Returns why there was no response. The error of `fetch` has it in its cause. */
 function reason(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return cause instanceof Error ? cause.message || cause.name : String(cause);

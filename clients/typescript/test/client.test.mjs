@@ -1,4 +1,4 @@
-// The client against a real server, whose addresses are in RESTANTE_SERVER and RESTANTE_SMTP (host:port).
+// Tests the client against a real server. RESTANTE_SERVER and RESTANTE_SMTP (host:port) contain its addresses.
 
 import assert from "node:assert/strict";
 import { createConnection } from "node:net";
@@ -10,49 +10,49 @@ import { NotFound, Restante, RestanteError, UnexpectedMail, WaitTimeout } from "
 const restante = new Restante();
 const CRLF = "\r\n";
 
-/** Sends mails over SMTP, as the software under test would. */
+/** Sends messages over SMTP, as the software under test would. */
 async function send(to, ...mails) {
   const [host, port] = process.env.RESTANTE_SMTP.split(":");
   const socket = createConnection(Number(port), host);
   const replies = socket.setEncoding("utf8")[Symbol.asyncIterator]();
-  let heard = "";
+  let received = "";
   const reply = async () => {
-    while (!/^\d{3} .*\r\n$/m.test(heard)) heard += (await replies.next()).value;
-    const said = heard;
-    heard = "";
-    return said;
+    while (!/^\d{3} .*\r\n$/m.test(received)) received += (await replies.next()).value;
+    const text = received;
+    received = "";
+    return text;
   };
-  const say = async (line, expected) => {
+  const command = async (line, expected) => {
     socket.write(line + CRLF);
-    const said = await reply();
-    assert.ok(said.startsWith(expected), `${line}: ${said}`);
+    const text = await reply();
+    assert.ok(text.startsWith(expected), `${line}: ${text}`);
   };
   await reply();
-  await say("HELO test", "250");
+  await command("HELO test", "250");
   for (const mail of mails) {
-    await say("MAIL FROM:<shop@example.com>", "250");
-    await say(`RCPT TO:<${to}>`, "250");
-    await say("DATA", "354");
-    await say(mail + CRLF + ".", "250");
+    await command("MAIL FROM:<shop@example.com>", "250");
+    await command(`RCPT TO:<${to}>`, "250");
+    await command("DATA", "354");
+    await command(mail + CRLF + ".", "250");
   }
   socket.end("QUIT" + CRLF);
 }
 
-function letter(subject = "Welcome", text = "Your code is 482913.", type = "text/plain") {
+function message(subject = "Welcome", text = "Your code is 482913.", type = "text/plain") {
   return [`From: Shop <shop@example.com>`, `Subject: ${subject}`, `Content-Type: ${type}`, "", text].join(CRLF);
 }
 
-/** A mailbox that no other test has. */
-function own() {
+/** Returns a mailbox that no other test uses. */
+function newMailbox() {
   const name = `test-${crypto.randomUUID()}`;
   return Object.assign(restante.mailbox(name), { address: `${name}@example.org` });
 }
 
-test("a message that comes later", async () => {
-  const box = own();
+test("waitForMessage returns when a message arrives", async () => {
+  const box = newMailbox();
   const waiting = box.waitForMessage({ match: "subject:welcome", timeout: 20_000 });
   await sleep(200);
-  await send(box.address, letter("Something else"), letter());
+  await send(box.address, message("Something else"), message());
   const mail = await waiting;
   assert.equal(mail.subject, "Welcome");
   assert.equal(mail.from, "Shop <shop@example.com>");
@@ -62,47 +62,47 @@ test("a message that comes later", async () => {
   await assert.rejects(mail.link("confirm"), NotFound);
 });
 
-test("links", async () => {
-  const box = own();
-  await send(box.address, letter("x", '<a href="https://shop.example/v?t=1">Confirm <b>now</b></a>', "text/html"));
+test("link and code", async () => {
+  const box = newMailbox();
+  await send(box.address, message("x", '<a href="https://shop.example/v?t=1">Confirm <b>now</b></a>', "text/html"));
   const mail = await box.waitForMessage();
   assert.equal(await mail.link("confirm NOW"), "https://shop.example/v?t=1");
   assert.equal(await mail.link(/v\?t=\d$/), "https://shop.example/v?t=1");
   await assert.rejects(mail.code(), NotFound);
 });
 
-test("many, and those behind one", async () => {
-  const box = own();
-  await send(box.address, letter("number 0"), letter("number 1"), letter("number 2"));
+test("waitForMessages, and messages after one", async () => {
+  const box = newMailbox();
+  await send(box.address, message("number 0"), message("number 1"), message("number 2"));
   const messages = await box.waitForMessages(3);
   assert.deepEqual(messages.map((one) => one.subject), ["number 0", "number 1", "number 2"]);
   assert.equal((await box.waitForMessage({ after: messages[1] })).subject, "number 2");
   assert.equal((await box.waitForMessage({ after: null, timeout: undefined })).subject, "number 0");
   assert.equal(await box.last(), messages[2].id);
-  assert.equal(await own().last(), "0");
+  assert.equal(await newMailbox().last(), "0");
 });
 
-test("in vain", async () => {
-  const box = own();
-  await send(box.address, letter("Something else"));
+test("WaitTimeout lists what arrived", async () => {
+  const box = newMailbox();
+  await send(box.address, message("Something else"));
   const failure = await box.waitForMessages(2, { timeout: 200 / 3 }).catch((error) => error);
   assert.ok(failure instanceof WaitTimeout, failure);
   assert.match(failure.message, /Something else/);
   assert.deepEqual(failure.messages.map((one) => one.subject), ["Something else"]);
 });
 
-test("nothing comes, and then something does", async () => {
-  const box = own();
+test("expectNone", async () => {
+  const box = newMailbox();
   await box.expectNone({ timeout: 200 });
-  await send(box.address, letter());
+  await send(box.address, message());
   const failure = await box.expectNone({ timeout: 20_000 }).catch((error) => error);
   assert.ok(failure instanceof UnexpectedMail, failure);
   assert.equal(failure.messages[0].subject, "Welcome");
 });
 
 test("mark, delete and purge", async () => {
-  const box = own();
-  await send(box.address, letter(), letter());
+  const box = newMailbox();
+  await send(box.address, message(), message());
   const mail = await box.message();
   await mail.markSeen();
   assert.deepEqual((await box.messages()).map((one) => one.seen), [false, true]);
@@ -113,8 +113,8 @@ test("mark, delete and purge", async () => {
 });
 
 test("search and mailboxes", async () => {
-  const box = own();
-  await send(box.address, letter("Invoice 1"), letter("Invoice 2"));
+  const box = newMailbox();
+  await send(box.address, message("Invoice 1"), message("Invoice 2"));
   const found = [];
   for await (const one of restante.search("invoice", { mailbox: box.name })) found.push(one.subject);
   assert.deepEqual(found, ["Invoice 2", "Invoice 1"]);
@@ -124,7 +124,7 @@ test("search and mailboxes", async () => {
 });
 
 test("inject", async () => {
-  const box = own();
+  const box = newMailbox();
   const content = btoa("a;b");
   const mail = await box.inject({ from: "Änn <ann@example.org>", subject: "Grüße", text: "text", attachments: [{ filename: "a.csv", content }] });
   assert.equal(mail.subject, "Grüße");
@@ -135,10 +135,10 @@ test("inject", async () => {
 });
 
 test("no server", async () => {
-  const nobody = new Restante({ url: "http://ann:s3cret@127.0.0.1:9/" });
-  const failure = await nobody.mailbox("ann").messages().catch((error) => error);
+  const unreachable = new Restante({ url: "http://ann:s3cret@127.0.0.1:9/" });
+  const failure = await unreachable.mailbox("ann").messages().catch((error) => error);
   assert.ok(failure instanceof RestanteError);
-  assert.match(failure.message, /does not answer/);
+  assert.match(failure.message, /does not respond/);
   assert.doesNotMatch(failure.message, /s3cret/);
   assert.equal(failure.status, undefined);
 });

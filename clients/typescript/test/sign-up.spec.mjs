@@ -1,4 +1,4 @@
-// The fixtures for Playwright, as a project uses them: a page that sends mail when its form is sent.
+// Tests the Playwright fixtures as a project uses them: a page that sends a message when its form is submitted.
 
 import { createServer } from "node:http";
 

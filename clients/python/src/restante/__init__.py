@@ -1,4 +1,4 @@
-"""Waits for mail in tests: a client for the Restante mail server.
+"""Waits for messages in tests: a client for the Restante mail server.
 
     from restante import Restante
 

@@ -10,18 +10,18 @@ from urllib.parse import quote
 
 from .errors import RestanteError, UnexpectedMail, WaitTimeout
 from .message import Message, Summary
-from .transport import PATIENCE, Transport, details, problem
+from .transport import REQUEST_TIMEOUT, Transport, details, problem
 
-#: Where the server is when nobody says so.
+#: The URL of the server if none is given.
 DEFAULT_URL = "http://localhost:9000"
 
 
 class Restante:
     """A Restante server.
 
-    Without arguments it is the one that the variable ``RESTANTE_SERVER`` names. A server that is locked wants a ``token``,
-    or a ``user`` as a pair of name and password; otherwise ``RESTANTE_TOKEN``, or ``RESTANTE_USER`` and
-    ``RESTANTE_PASSWORD``, have them. ``tls`` is for certificates that the system does not trust.
+    By default its URL is in the environment variable ``RESTANTE_SERVER``. If the server requires a login, pass a ``token``, or a
+    ``user`` as a pair of name and password, or set ``RESTANTE_TOKEN``, or ``RESTANTE_USER`` and ``RESTANTE_PASSWORD``. ``tls``
+    is for certificates that the system does not trust.
     """
 
     def __init__(
@@ -40,16 +40,16 @@ class Restante:
 
     @property
     def url(self) -> str:
-        """Where the server is."""
+        """The URL of the server."""
         return self._transport.url
 
     def mailbox(self, name: str) -> Mailbox:
-        """A mailbox, by its name or an address. It need not hold anything."""
+        """Returns a mailbox by its name or an address. It can be empty."""
         return Mailbox(self._transport, name)
 
     def mailboxes(self, prefix: str = "") -> Iterator[dict[str, Any]]:
-        """The mailboxes that hold something, ascending by name: each with ``name``, ``messages``, ``unseen``, ``bytes``
-        and ``newest``."""
+        """Yields the mailboxes that contain messages, in ascending order of name: each with ``name``, ``messages``, ``unseen``,
+        ``bytes`` and ``newest``."""
         after = None
         while True:
             query = {"prefix": prefix or None, "after": after, "limit": 1000}
@@ -60,15 +60,15 @@ class Restante:
                 return
 
     def search(self, query: str, *, limit: int | None = None) -> Iterator[Summary]:
-        """The messages that match, newest first, at most ``limit``. The language is described in ``docs/search.md``."""
+        """Yields the messages that match, newest first, at most ``limit``. ``docs/search.md`` describes the query language."""
         return search(self._transport, query, None, limit)
 
     def delete_everything(self) -> int:
-        """Deletes all mail of all mailboxes; how much that was."""
+        """Deletes all messages in all mailboxes. Returns their number."""
         return self._transport.json("DELETE", "/api/v2/mailboxes")["deleted"]
 
     def about(self) -> dict[str, Any]:
-        """What the server tells about itself, its ports among it."""
+        """Returns information about the server, such as its ports."""
         return self._transport.json("GET", "/api/v2/server")
 
     def __repr__(self) -> str:
@@ -83,25 +83,25 @@ class Mailbox:
         self.name = name
 
     def wait(self, *, match: str = "", timeout: float = 30.0, after: str | Summary | None = None) -> Message:
-        """Waits for a message that matches and fetches it: the oldest of them. One that is there already counts, unless its
-        id is not above that of ``after``; so use an address once, or say behind which message to look (:meth:`last`).
-        Raises :class:`WaitTimeout`, which tells what came instead."""
+        """Waits for a message that matches and fetches the oldest one. A message that is already in the mailbox counts, unless
+        its id is not greater than ``after``. Use an address only once, or pass the last message that you know (:meth:`last`).
+        Raises :class:`WaitTimeout`, whose text lists what arrived instead."""
         first = self.wait_for(1, match=match, timeout=timeout, after=after)[0]
         return self.message(first.id)
 
     def wait_for(
         self, count: int, *, match: str = "", timeout: float = 30.0, after: str | Summary | None = None
     ) -> list[Summary]:
-        """Waits for so many messages that match, oldest first."""
+        """Waits for ``count`` messages that match. Returns them oldest first."""
         status, body = self._wait(match, timeout, after, count=count)
         if status == 408:
-            raise WaitTimeout(self._sad_story(details(body).get("detail", "")), self._summaries(details(body)))
+            raise WaitTimeout(self._timeout_text(details(body).get("detail", "")), self._summaries(details(body)))
         if status >= 400:
             raise problem(status, body)
         return self._summaries(details(body))
 
     def expect_none(self, *, match: str = "", timeout: float = 2.0, after: str | Summary | None = None) -> None:
-        """Waits and makes sure that nothing comes that matches. Raises :class:`UnexpectedMail`."""
+        """Waits and checks that no matching message arrives. Raises :class:`UnexpectedMail` if one does."""
         status, body = self._wait(match, timeout, after, expect="none")
         if status == 409:
             messages = self._summaries(details(body))
@@ -110,20 +110,20 @@ class Mailbox:
             raise problem(status, body)
 
     def message(self, id: str = "latest") -> Message:
-        """A message by its id, or the latest."""
+        """Returns a message by its id, or the latest."""
         return Message(self._transport, self._transport.json("GET", f"{self._path(1)}/{quote(id, safe='')}"))
 
     def last(self) -> str:
-        """The id of the newest message, or ``"0"``: what comes from now on is behind it."""
+        """Returns the id of the newest message, or ``"0"``. Pass it as ``after`` to wait for later messages."""
         newest = self._transport.json("GET", self._path(1), query={"limit": 1})
         return newest[0]["id"] if newest else "0"
 
     def messages(self) -> list[Summary]:
-        """All messages, oldest first."""
+        """Returns all messages, oldest first."""
         return [Summary(self._transport, record) for record in self._transport.json("GET", self._path(1))]
 
     def search(self, query: str, *, limit: int | None = None) -> Iterator[Summary]:
-        """The messages of this mailbox that match, newest first."""
+        """Yields the messages of this mailbox that match, newest first."""
         return search(self._transport, query, self.name, limit)
 
     def inject(
@@ -138,7 +138,7 @@ class Mailbox:
         headers: Mapping[str, str] | None = None,
         attachments: Mapping[str, bytes] | None = None,
     ) -> Message:
-        """Puts a message into the mailbox without SMTP: a whole mail, or one that is made of the other arguments."""
+        """Adds a message to the mailbox without SMTP: the source of a message, or one that is built from the other arguments."""
         if mail is not None:
             options: dict[str, Any] = {"body": mail, "content_type": "message/rfc822"}
         else:
@@ -158,12 +158,12 @@ class Mailbox:
             options = {"body": {name: value for name, value in fields.items() if value is not None}}
         stored = self._transport.json("POST", self._path(2), **options)["messages"]
         if not stored:
-            raise RestanteError("the server took the message and, as its rules want it, did not keep it")
-        # A script on the server may have sent it elsewhere.
+            raise RestanteError("the server accepted the message but did not store it, because a rule or a script discarded it")
+        # A script on the server can redirect the message to another mailbox.
         return Mailbox(self._transport, stored[0]["mailbox"]).message(stored[0]["id"])
 
     def purge(self) -> None:
-        """Deletes everything in the mailbox."""
+        """Deletes all messages in the mailbox."""
         self._transport.json("DELETE", self._path(1))
 
     def _wait(
@@ -171,16 +171,16 @@ class Mailbox:
     ) -> tuple[int, bytes]:
         after = after.id if isinstance(after, Summary) else after
         query = {"timeout": f"{timeout:.3f}s", "match": match or None, "after": after, **more}
-        return self._transport.request("GET", f"{self._path(2)}/wait", query=query, patience=timeout + PATIENCE)
+        return self._transport.request("GET", f"{self._path(2)}/wait", query=query, timeout=timeout + REQUEST_TIMEOUT)
 
-    def _summaries(self, answer: dict[str, Any]) -> list[Summary]:
-        return [Summary(self._transport, record) for record in answer.get("messages", [])]
+    def _summaries(self, response: dict[str, Any]) -> list[Summary]:
+        return [Summary(self._transport, record) for record in response.get("messages", [])]
 
-    def _sad_story(self, detail: str) -> str:
-        """Why the wait was in vain: whoever reads the failed test wants to know what is there instead."""
-        there = self.messages()
-        holds = "; ".join(repr(one) for one in there[-5:]) if there else "nothing"
-        return f"{detail} The mailbox {self.name} holds {holds}"
+    def _timeout_text(self, detail: str) -> str:
+        """Returns the text of a timeout, with what the mailbox contains instead."""
+        messages = self.messages()
+        content = "; ".join(repr(one) for one in messages[-5:]) if messages else "no messages"
+        return f"{detail} The mailbox {self.name} contains {content}"
 
     def _path(self, version: int) -> str:
         return f"/api/v{version}/mailbox/{quote(self.name, safe='')}"
@@ -190,7 +190,7 @@ class Mailbox:
 
 
 def search(transport: Transport, text: str, mailbox: str | None, limit: int | None) -> Iterator[Summary]:
-    """Goes through the pages of a search."""
+    """Yields the results of a search, page by page."""
     before, left = None, limit
     while left is None or left > 0:
         query = {"q": text, "mailbox": mailbox, "before": before, "limit": min(left, 200) if left is not None else None}

@@ -1,4 +1,4 @@
-"""What can go wrong, as a test wants to tell it apart."""
+"""The exceptions of this package."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, Sequence
 
 
 class RestanteError(Exception):
-    """The server did not do what it was asked for; the text is its own sentence about it.
+    """The request failed. The text is the error message of the server.
 
-    ``status`` is the status of its answer, or ``None`` when there was no answer.
+    ``status`` is the HTTP status, or ``None`` if there was no response.
     """
 
     def __init__(self, text: str, status: int | None = None) -> None:
@@ -17,15 +17,15 @@ class RestanteError(Exception):
 
 
 class NotFound(RestanteError):
-    """There is no such message."""
+    """The message does not exist, or does not contain what was requested."""
 
 
 class Refused(RestanteError):
-    """The credentials are missing or wrong, or do not allow this."""
+    """The credentials are missing or wrong, or do not allow the request."""
 
 
 class WaitTimeout(RestanteError, TimeoutError):
-    """The mail did not come in time. ``messages`` are those of the expected ones that did."""
+    """The expected messages did not arrive in time. ``messages`` are those that did."""
 
     def __init__(self, text: str, messages: Sequence[Any] = ()) -> None:
         super().__init__(text, 408)
@@ -33,7 +33,7 @@ class WaitTimeout(RestanteError, TimeoutError):
 
 
 class UnexpectedMail(RestanteError, AssertionError):
-    """Mail came although none was expected; ``messages`` are what came."""
+    """A message arrived although none was expected. ``messages`` are those that arrived."""
 
     def __init__(self, text: str, messages: Sequence[Any] = ()) -> None:
         super().__init__(text, 409)

@@ -1,4 +1,4 @@
-"""A message: its summary as listings have it, and what can be asked about it."""
+"""Messages, and what can be requested about them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from urllib.parse import quote
 from .errors import NotFound
 from .transport import Transport
 
-#: Below this score a code is a guess that is more often wrong than right.
-LIKELY = 0.5
+#: A code with a lower score is more often wrong than right.
+MIN_SCORE = 0.5
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Link:
-    """A link: where it goes, and what a reader sees of it."""
+    """A link: its URL and its visible text."""
 
     href: str
     text: str
@@ -39,7 +39,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Attachment:
-    """A file that came with a message."""
+    """An attached file."""
 
     filename: str
     content_type: str
@@ -48,7 +48,7 @@ class Attachment:
 
 
 class Summary:
-    """A message as a listing has it. Its content is fetched when it is asked for, and once only."""
+    """A message in a listing. Its content is fetched when it is first used."""
 
     def __init__(self, transport: Transport, record: dict[str, Any]) -> None:
         self._transport = transport
@@ -57,22 +57,22 @@ class Summary:
 
     @property
     def mailbox(self) -> str:
-        """The mailbox that holds it."""
+        """The mailbox that contains the message."""
         return self._record["mailbox"]
 
     @property
     def id(self) -> str:
-        """Its id within the mailbox; ids ascend with arrival."""
+        """The id in the mailbox. Later messages have greater ids."""
         return self._record["id"]
 
     @property
     def sender(self) -> str:
-        """Who sent it: ``Name <address>``."""
+        """The sender: ``Name <address>``."""
         return self._record["from"]
 
     @property
     def to(self) -> list[str]:
-        """To whom it was sent: ``Name <address>`` each."""
+        """The recipients: ``Name <address>`` each."""
         return list(self._record["to"])
 
     @property
@@ -82,70 +82,70 @@ class Summary:
 
     @property
     def received(self) -> datetime:
-        """When the server received it."""
+        """The time when the server received the message."""
         return datetime.fromtimestamp(self._record["posix-millis"] / 1000, timezone.utc)
 
     @property
     def size(self) -> int:
-        """The length of its source in bytes."""
+        """The length of the source in bytes."""
         return self._record["size"]
 
     @property
     def seen(self) -> bool:
-        """Whether it was marked as seen when this was fetched."""
+        """Whether the message was marked as seen when it was fetched."""
         return self._record["seen"]
 
     @property
     def text(self) -> str:
-        """The plain text; made from the HTML when there is only that."""
+        """The plain text, converted from the HTML if the message has no plain text."""
         return self._fetched()["body"]["text"]
 
     @property
     def html(self) -> str:
-        """The HTML as it was sent; empty when there is none."""
+        """The HTML as it was sent; empty if there is none."""
         return self._fetched()["body"]["html"]
 
     @property
     def header(self) -> dict[str, list[str]]:
-        """The header by canonical names, values not decoded."""
+        """The header fields by canonical name. Values are not decoded."""
         return self._fetched()["header"]
 
     @property
     def attachments(self) -> list[Attachment]:
-        """The files that came with it."""
+        """The attachments."""
         files = self._fetched()["attachments"]
         return [Attachment(file["filename"], file["content-type"], file["md5"], n) for n, file in enumerate(files)]
 
     def content(self, attachment: Attachment) -> bytes:
-        """The content of one of the files."""
+        """Returns the content of an attachment."""
         path = f"/mailbox/dattach/{quote(self.mailbox, safe='')}/{self.id}/{attachment.index}/file"
         return self._transport.bytes("GET", path)
 
     def source(self) -> bytes:
-        """The message byte for byte, behind the lines that were added when it was received."""
+        """Returns the source byte for byte, after the header fields that the server added on arrival."""
         return self._transport.bytes("GET", f"{self._path(1)}/source")
 
     def codes(self) -> list[Code]:
-        """The one-time codes in it, the likeliest first."""
+        """Returns the possible one-time codes, the most likely first."""
         found = self._transport.json("GET", f"{self._path(2)}/codes")["codes"]
         return [Code(one["code"], one["score"], one["before"], one["after"], one["where"]) for one in found]
 
     def code(self) -> str:
-        """The one-time code in it. Raises :class:`NotFound` when there is none."""
-        likely = [one for one in self.codes() if one.score >= LIKELY]
+        """Returns the one-time code. Raises :class:`NotFound` if there is none."""
+        likely = [one for one in self.codes() if one.score >= MIN_SCORE]
         if not likely:
             raise NotFound(f"there is no code in {self!r}")
         return likely[0].code
 
     def links(self) -> list[Link]:
-        """The links in it, in their order."""
+        """Returns the links in order."""
         found = self._transport.json("GET", f"{self._path(2)}/links")["links"]
         return [Link(one["href"], one["text"], one["image-alt"], one["where"], one["kind"]) for one in found]
 
     def link(self, wanted: str | re.Pattern[str] = "") -> str:
-        """Where the first link goes whose address or text has these words, in any case, or matches this expression.
+        """Returns the URL of the first link whose URL or text contains ``wanted``, ignoring case, or matches the expression.
 
-        Raises :class:`NotFound` when there is none.
+        Raises :class:`NotFound` if there is none.
         """
         pattern = re.compile(re.escape(wanted), re.IGNORECASE) if isinstance(wanted, str) else wanted
         links = self.links()
@@ -155,15 +155,15 @@ class Summary:
         raise NotFound(f"none of the {len(links)} links in {self!r} matches {wanted!r}")
 
     def transcript(self) -> dict[str, Any]:
-        """The session that brought it: who said what, and when."""
+        """Returns the transcript of the SMTP session that delivered the message."""
         return self._transport.json("GET", f"{self._path(2)}/transcript")
 
     def mark_seen(self, seen: bool = True) -> None:
-        """Marks it as seen, or as not seen."""
+        """Marks the message as seen or not seen."""
         self._transport.json("PATCH", self._path(1), body={"seen": seen})
 
     def delete(self) -> None:
-        """Deletes it."""
+        """Deletes the message."""
         self._transport.json("DELETE", self._path(1))
 
     def _fetched(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Summary:
 
 
 class Message(Summary):
-    """A message that was fetched as a whole."""
+    """A message with its content."""
 
     def __init__(self, transport: Transport, record: dict[str, Any]) -> None:
         super().__init__(transport, record)

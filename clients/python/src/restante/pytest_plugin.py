@@ -1,9 +1,9 @@
-"""Fixtures for pytest: a server, and a mailbox of its own for every test.
+"""Fixtures for pytest: a server, and a separate mailbox for every test.
 
-``restante`` is the client. It talks to the server that ``--restante-server`` or ``RESTANTE_SERVER`` names; with
-``--restante-program`` (or ``RESTANTE_PROGRAM``) it starts one of its own for the run. ``restante_smtp`` is where that
-server takes mail, as a pair of host and port. ``mailbox`` is a mailbox that no other test has, with an ``address`` to
-send to; it is emptied afterwards. ``--restante-address`` says what such addresses look like.
+``restante`` is the client. It uses the server of ``--restante-server`` or ``RESTANTE_SERVER``. With ``--restante-program``
+(or ``RESTANTE_PROGRAM``) it starts its own server for the run. ``restante_smtp`` is the SMTP address of that server, as a
+pair of host and port. ``mailbox`` is a mailbox that no other test uses, with an ``address`` to send to; it is emptied after
+the test. ``--restante-address`` sets the pattern of these addresses.
 """
 
 from __future__ import annotations
@@ -21,55 +21,55 @@ import pytest
 from .client import Mailbox, Restante
 from .errors import Refused
 
-#: The words by which a server tells where it listens.
+#: The log lines in which a server reports its ports.
 LISTENING = re.compile(r"(SMTP|HTTP) listening on tcp4 \S*?:(\d+)")
-#: How long a server may take to start, in seconds.
-START = 30.0
+#: The maximum time for the server to start, in seconds.
+START_TIMEOUT = 30.0
 
 
 class OwnMailbox(Mailbox):
-    """The mailbox of one test. Whatever the server names mailboxes after, it is that of the address."""
+    """The mailbox of one test. It is identified by its address, so it works with every mailbox naming of the server."""
 
     def __init__(self, restante: Restante, address: str) -> None:
         super().__init__(restante._transport, address)
-        #: An address whose mail comes here.
+        #: An address whose messages are stored in this mailbox.
         self.address = address
 
 
 def pytest_addoption(parser: Any) -> None:
     """Adds the options."""
     group = parser.getgroup("restante", "mail")
-    group.addoption("--restante-server", metavar="URL", help="the Restante server that mail is sent to")
-    group.addoption("--restante-program", metavar="FILE", help="a restante program to start for this run")
+    group.addoption("--restante-server", metavar="URL", help="the URL of the Restante server")
+    group.addoption("--restante-program", metavar="FILE", help="the restante program to start for this run")
     group.addoption(
         "--restante-address",
         metavar="PATTERN",
         default="test-*@example.org",
-        help="what the addresses of tests look like, with a star for what differs [default: %(default)s]",
+        help="the pattern of test addresses, with * for the part that differs [default: %(default)s]",
     )
 
 
 @pytest.fixture(scope="session")
 def restante_server(request: Any) -> Iterator[tuple[str | None, tuple[str, int] | None]]:
-    """The URL of the server, and where it takes mail if that is known."""
+    """The URL of the server, and its SMTP address if it was started here."""
     url = request.config.getoption("--restante-server")
     program = request.config.getoption("--restante-program") or os.environ.get("RESTANTE_PROGRAM")
     if url or not program:
         yield url, None
         return
     flags = ["--smtp-addr=127.0.0.1:0", "--web-addr=127.0.0.1:0", "--pop3-addr=", "--loglevel=info", "--logfile=stderr"]
-    # What is set for other servers, or for this program, is not meant for this one.
+    # Variables for other servers, or for this client, must not configure this server.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("RESTANTE_", "INBUCKET_"))}
     process = subprocess.Popen([program, *flags], env=environment, stderr=subprocess.PIPE, text=True)
-    # Who never says that it listens is ended, and with that its log.
-    impatience = threading.Timer(START, process.kill)
-    impatience.start()
+    # A server that does not start in time is killed, which ends its log.
+    start_timer = threading.Timer(START_TIMEOUT, process.kill)
+    start_timer.start()
     try:
-        ports = listening(process.stderr)
-        impatience.cancel()
+        ports = read_ports(process.stderr)
+        start_timer.cancel()
         yield f"http://127.0.0.1:{ports['HTTP']}", ("127.0.0.1", ports["SMTP"])
     finally:
-        impatience.cancel()
+        start_timer.cancel()
         process.terminate()
         try:
             process.wait(timeout=30)
@@ -85,7 +85,7 @@ def restante(restante_server: Any) -> Restante:
 
 @pytest.fixture(scope="session")
 def restante_smtp(restante: Restante, restante_server: Any) -> tuple[str, int]:
-    """Where the server takes mail: host and port."""
+    """The host and port for SMTP."""
     if restante_server[1] is not None:
         return restante_server[1]
     port = restante.about()["smtp"]["port"]
@@ -94,19 +94,19 @@ def restante_smtp(restante: Restante, restante_server: Any) -> tuple[str, int]:
 
 @pytest.fixture
 def mailbox(restante: Restante, request: Any) -> Iterator[OwnMailbox]:
-    """A mailbox that no other test has."""
+    """A mailbox that no other test uses."""
     pattern = request.config.getoption("--restante-address")
     box = OwnMailbox(restante, pattern.replace("*", uuid.uuid4().hex[:16]))
     yield box
     try:
         box.purge()
     except Refused:
-        # A token that may only read leaves it to the server to forget the mail.
+        # A read-only token cannot delete messages. The server removes them by retention.
         pass
 
 
-def listening(log: IO[str]) -> dict[str, int]:
-    """Reads the log until the server has said where it listens, and then lets it go on in the background."""
+def read_ports(log: IO[str]) -> dict[str, int]:
+    """Reads the ports from the log, and then drains the log in a background thread."""
     ports: dict[str, int] = {}
     lines = []
     for line in log:
@@ -115,7 +115,7 @@ def listening(log: IO[str]) -> dict[str, int]:
         if found:
             ports[found[1]] = int(found[2])
         if len(ports) == 2:
-            # A full pipe would stop the server.
+            # A full pipe would block the server.
             threading.Thread(target=lambda: [None for _ in log], daemon=True).start()
             return ports
     raise RuntimeError("the restante program did not start:\n" + "".join(lines))

@@ -1,4 +1,4 @@
-"""HTTP: one request, one answer. What is asked and what the answers mean is known elsewhere."""
+"""Sends HTTP requests and maps error responses to exceptions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from urllib.request import Request, urlopen
 
 from .errors import NotFound, Refused, RestanteError
 
-#: How long the server may take for an answer that it need not wait for, in seconds.
-PATIENCE = 30.0
+#: The timeout of a request that does not wait for messages, in seconds.
+REQUEST_TIMEOUT = 30.0
 
 
 class Transport:
-    """The way to one server, with the credentials for it."""
+    """Sends requests to one server, with its credentials."""
 
     def __init__(
         self,
@@ -27,8 +27,8 @@ class Transport:
         user: tuple[str, str] | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self.url, of_url = without_credentials(url.rstrip("/"))
-        user = user or of_url
+        self.url, url_user = split_credentials(url.rstrip("/"))
+        user = user or url_user
         self._headers = {}
         self._tls = tls
         if token is not None:
@@ -44,9 +44,9 @@ class Transport:
         query: Mapping[str, Any] | None = None,
         body: Any = None,
         content_type: str = "application/json",
-        patience: float = PATIENCE,
+        timeout: float = REQUEST_TIMEOUT,
     ) -> tuple[int, bytes]:
-        """Sends a request; the status and the body of the answer, whatever they are."""
+        """Sends a request. Returns the status and the body of the response, also for error statuses."""
         given = {name: value for name, value in (query or {}).items() if value is not None}
         url = f"{self.url}{path}" + (f"?{urlencode(given)}" if given else "")
         headers = dict(self._headers)
@@ -55,33 +55,33 @@ class Transport:
             body = body if isinstance(body, bytes) else json.dumps(body).encode()
         request = Request(url, method=method, headers=headers, data=body)
         try:
-            with urlopen(request, timeout=patience, context=self._tls) as answer:
-                return answer.status, answer.read()
+            with urlopen(request, timeout=timeout, context=self._tls) as response:
+                return response.status, response.read()
         except HTTPError as error:
             with error:
                 return error.code, error.read()
         except (URLError, OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or str(error) or type(error).__name__
-            raise RestanteError(f"{self.url} does not answer: {reason}") from error
+            raise RestanteError(f"{self.url} does not respond: {reason}") from error
 
     def bytes(self, method: str, path: str, **options: Any) -> bytes:
-        """Sends a request; the body of a successful answer."""
+        """Sends a request. Returns the body of a successful response, otherwise raises."""
         status, body = self.request(method, path, **options)
         if status >= 400:
             raise problem(status, body)
         return body
 
     def json(self, method: str, path: str, **options: Any) -> Any:
-        """Sends a request; what a successful answer says."""
+        """Sends a request. Returns the JSON of a successful response, otherwise raises."""
         body = self.bytes(method, path, **options)
         try:
             return json.loads(body) if body else None
         except ValueError as error:
-            raise RestanteError(f"{self.url} answers with something that is no JSON: is it a Restante server?") from error
+            raise RestanteError(f"the response of {self.url} is not JSON: check that it is a Restante server") from error
 
 
-def without_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """A URL, and the user and password that it holds: these are not for the eyes of those who read error messages."""
+def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
+    """Splits user and password from a URL, so that they do not appear in error messages."""
     parts = urlsplit(url)
     if parts.username is None:
         return url, None
@@ -90,8 +90,8 @@ def without_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def problem(status: int, body: bytes) -> RestanteError:
-    """The error that an answer means."""
-    detail = details(body).get("detail") or f"the server answered {status}"
+    """Returns the exception for an error response."""
+    detail = details(body).get("detail") or f"the server responded with status {status}"
     if status == 404:
         return NotFound(detail, status)
     if status in (401, 403):
@@ -100,7 +100,7 @@ def problem(status: int, body: bytes) -> RestanteError:
 
 
 def details(body: bytes) -> dict[str, Any]:
-    """What a problem says about itself (RFC 9457); nothing when it is none."""
+    """Returns the fields of a problem document (RFC 9457), or an empty dictionary."""
     try:
         value = json.loads(body)
     except ValueError:
