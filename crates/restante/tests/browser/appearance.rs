@@ -1,13 +1,13 @@
-//! How pages look and what they are to those who cannot look: pictures of every page in the light, in the dark and on a
-//! phone, for people to look at; and what can be counted: contrasts, names, sizes, motion.
+//! Appearance and accessibility: screenshots of every page in light, dark and phone mode for review, and checks of contrast, accessible
+//! names, width and motion.
 
 use serde_json::{Value, json};
 
-use super::page::{Look, Page};
+use super::page::{DisplayMode, Page};
 use super::sample_mail;
 use crate::support::Server;
 
-/// What to look at, what is there when all is there, and what it is called.
+/// The path of each page, a selector that exists when it is complete, and its name.
 const PAGES: [(&str, &str, &str); 14] = [
     ("/", ".mailbox-row, .mailboxes-none", "home"),
     ("/m/anna.keller", ".row-clip:not(.none)", "list"),
@@ -25,16 +25,16 @@ const PAGES: [(&str, &str, &str); 14] = [
     ("/sessions", ".session", "sessions"),
 ];
 
-/// By how many pixels the page is wider than the window.
+/// Returns by how many pixels the page is wider than the window.
 const OVERHANG: &str = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
 
-/// How bright the background is, from 0 to 1.
+/// Returns the brightness of the background, from 0 to 1.
 const BRIGHTNESS: &str = "
     const [red, green, blue] = getComputedStyle(document.documentElement).backgroundColor.match(/[0-9.]+/g).map(Number);
     return (red + green + blue) / 3 / 255";
 
-/// Texts that are too faint for WCAG 2.2, success criterion 1.4.3. Colours are mixed as they lie over one another.
-const FAINT: &str = "
+/// Returns texts with too little contrast for WCAG 2.2, success criterion 1.4.3. Transparent colors are blended.
+const LOW_CONTRAST: &str = "
     const context = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d', { willReadFrequently: true });
     const colour = text => {
         context.clearRect(0, 0, 1, 1);
@@ -71,7 +71,7 @@ const FAINT: &str = "
     }
     return [...new Set(faint)]";
 
-/// What a page must not lack, beyond names: those are asked of the browser.
+/// Returns accessibility errors other than missing names, which the browser reports.
 const FLAWS: &str = "
     const flaws = [];
     const ids = [...document.querySelectorAll('[id]')].map(({ id }) => id);
@@ -80,7 +80,7 @@ const FLAWS: &str = "
     for (const frame of document.querySelectorAll('iframe:not([title])')) flaws.push(`${frame.src} has no title`);
     if (!document.documentElement.lang) flaws.push('no language');
     if (!document.title) flaws.push('no title');
-    // In one column a message takes the place of the list, whose name is the first heading; then its subject is what is read.
+    // In the one-column layout a message replaces the list, whose name is the first heading; the subject is an h2.
     const heads = [...document.querySelectorAll('h1')].filter(head => head.checkVisibility());
     const isAlone = !document.querySelector('.list-pane')?.checkVisibility() && document.querySelector('message-view h2');
     if (heads.length !== (isAlone ? 0 : 1)) flaws.push(`${heads.length} first headings`);
@@ -91,8 +91,8 @@ const FLAWS: &str = "
     }
     return flaws";
 
-/// Whoever meets these must be told what they are.
-const NAMED: [&str; 14] = [
+/// The roles that need an accessible name.
+const ROLES_WITH_NAME: [&str; 14] = [
     "button",
     "link",
     "textbox",
@@ -109,71 +109,77 @@ const NAMED: [&str; 14] = [
     "separator",
 ];
 
-/// Opens a page, and waits until it is whole.
+/// Opens a page and waits until it is complete.
 #[track_caller]
 fn open(page: &Page, path: &str, landmark: &str) {
     page.open(path);
     page.find(landmark);
     if page.count(".preview") > 0 {
-        // A frame is empty at first, and that is whole too.
+        // The frame is loaded after the page.
         let loaded = "return location.href !== 'about:blank' && document.readyState === 'complete'";
-        page.until("the frame", || page.inside(".preview", |frame| frame.eval(loaded, &json!([])) == true));
+        page.until("the frame", || page.in_frame(".preview", |frame| frame.eval(loaded, &json!([])) == true));
     }
     let resting = "return document.getAnimations().every(each => each.effect.getComputedTiming().iterations === Infinity || each.playState === 'finished')";
-    page.until("rest", || page.eval(resting, &json!([])) == true);
+    page.until("the end of animations", || page.eval(resting, &json!([])) == true);
 }
 
-/// The elements that a screen reader could not name.
+/// Returns the elements without an accessible name.
 fn nameless(page: &Page) -> Vec<String> {
     let tree = page.command("Accessibility.getFullAXTree", &json!({}));
     let nodes = tree["nodes"].as_array().unwrap();
     let is_nameless = |node: &&Value| {
         let role = node["role"]["value"].as_str().unwrap_or_default();
         node["ignored"] == false
-            && NAMED.contains(&role)
+            && ROLES_WITH_NAME.contains(&role)
             && node["name"]["value"].as_str().unwrap_or_default().trim().is_empty()
     };
-    let is_there = |node: &Value| node["role"]["value"] == "button" || node["role"]["value"] == "link";
-    assert!(nodes.iter().any(is_there), "the tree is there");
+    let is_installed = |node: &Value| node["role"]["value"] == "button" || node["role"]["value"] == "link";
+    assert!(nodes.iter().any(is_installed), "the accessibility tree is empty");
     nodes.iter().filter(is_nameless).map(|node| format!("{} {}", node["role"]["value"], node["properties"])).collect()
 }
 
 #[test]
-fn pages_are_pictured() {
+fn screenshots_of_all_pages() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     sample_mail::set_up(&server);
-    for (look, suffix) in [(Look::Light, "light"), (Look::Dark, "dark"), (Look::Phone, "phone")] {
-        page.look(look);
+    for (display, suffix) in [(DisplayMode::Light, "light"), (DisplayMode::Dark, "dark"), (DisplayMode::Phone, "phone")]
+    {
+        page.set_display_mode(display);
         for (path, landmark, name) in PAGES {
             open(&page, path, landmark);
             page.screenshot(&format!("{name}-{suffix}"));
-            assert_eq!(page.eval(OVERHANG, &json!([])), 0, "{name} fits into the window in {suffix}");
+            assert_eq!(page.eval(OVERHANG, &json!([])), 0, "{name} is wider than the window in {suffix}");
             let brightness = page.eval(BRIGHTNESS, &json!([])).as_f64().unwrap();
-            assert_eq!(brightness < 0.5, look == Look::Dark, "{name} has a brightness of {brightness} in {suffix}");
+            assert_eq!(
+                brightness < 0.5,
+                display == DisplayMode::Dark,
+                "{name} has a brightness of {brightness} in {suffix}"
+            );
         }
     }
     let console = page.console();
     let complaints = console.iter().filter(|line| {
         !line.contains("/1 - Failed") && !line.contains("/1/codes - Failed") && !line.contains("anna..keller")
     });
-    assert_eq!(complaints.collect::<Vec<_>>(), [""; 0], "nothing is on the console");
-    assert_eq!(page.asked_outside(), [""; 0], "nothing is asked from other hosts");
+    assert_eq!(complaints.collect::<Vec<_>>(), [""; 0], "console messages");
+    assert_eq!(page.external_requests(), [""; 0], "requests to other hosts");
 }
 
 #[test]
-fn everything_can_be_read_and_has_a_name() {
+fn texts_have_contrast_and_controls_have_names() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     sample_mail::set_up(&server);
     let mut flaws = Vec::new();
     let mut judge = |what: &str| {
         let found = |script: &str| serde_json::from_value::<Vec<String>>(page.eval(script, &json!([]))).unwrap();
-        let all = [found(FAINT), found(FLAWS), nameless(&page)].concat();
+        let all = [found(LOW_CONTRAST), found(FLAWS), nameless(&page)].concat();
         flaws.extend(all.into_iter().map(|flaw| format!("{what}: {flaw}")));
     };
-    for (look, suffix) in [(Look::Light, "light"), (Look::Dark, "dark"), (Look::Phone, "phone")] {
-        page.look(look);
+    for (display, suffix) in [(DisplayMode::Light, "light"), (DisplayMode::Dark, "dark"), (DisplayMode::Phone, "phone")]
+    {
+        page.set_display_mode(display);
         for (path, landmark, name) in PAGES {
             open(&page, path, landmark);
             judge(&format!("{name} in {suffix}"));
@@ -189,20 +195,20 @@ fn everything_can_be_read_and_has_a_name() {
         page.find("dialog");
         judge(&format!("help in {suffix}"));
         page.keys(super::page::key::ESCAPE);
-        page.hold_time();
+        page.pause_timers();
         page.click("message-pane .danger");
         page.find(".toast");
         judge(&format!("a toast in {suffix}"));
         page.keys("z");
         page.until("the end of the toast", || page.count(".toast") == 0);
-        // The tab that was chosen would be shown the next time.
+        // The selected tab would be shown the next time.
         page.eval("localStorage.clear()", &json!([]));
     }
     assert_eq!(flaws, [""; 0], "{flaws:#?}");
 }
 
 #[test]
-fn the_judges_are_awake() {
+fn accessibility_checks_detect_errors() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open(
@@ -214,39 +220,39 @@ fn the_judges_are_awake() {
         document.querySelector('button:last-child').style = 'color: white; background: rgb(255 255 255 / 10%)'";
     page.eval(style, &json!([]));
     let found = |script: &str| serde_json::from_value::<Vec<String>>(page.eval(script, &json!([]))).unwrap();
-    assert_eq!(found(FAINT), ["3.73 h1.: One", "1.42 h1.: Two"]);
+    assert_eq!(found(LOW_CONTRAST), ["3.73 h1.: One", "1.42 h1.: Two"]);
     assert_eq!(found(FLAWS), ["#x is there twice", "data:, has no alt", "no language", "no title", "2 first headings"]);
-    assert_eq!(nameless(&page).len(), 2, "the picture and the first button: {:#?}", nameless(&page));
+    assert_eq!(nameless(&page).len(), 2, "the image and the first button: {:#?}", nameless(&page));
 }
 
 #[test]
-fn the_theme_follows_the_system_until_one_is_chosen() {
+fn theme_follows_the_system_until_one_is_chosen() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     let is_dark = || page.eval(BRIGHTNESS, &json!([])).as_f64().unwrap() < 0.5;
-    page.look(Look::Dark);
+    page.set_display_mode(DisplayMode::Dark);
     page.open("/status");
     page.find("[data-tool=theme]:not([hidden])");
     assert!(is_dark());
-    page.look(Look::Light);
-    assert!(!is_dark(), "it follows at once");
-    // As the system, light, dark: two steps to the dark in the light.
+    page.set_display_mode(DisplayMode::Light);
+    assert!(!is_dark(), "it does not follow the system");
+    // The order is system, light, dark: two clicks to dark.
     page.click("[data-tool=theme]");
     page.click("[data-tool=theme]");
     assert_eq!(page.attribute("[data-tool=theme]", "aria-label").as_deref(), Some("Theme: dark"));
     assert!(is_dark());
     page.reload();
     page.find("[data-tool=theme]:not([hidden])");
-    assert!(is_dark(), "it is remembered");
-    page.look(Look::Dark);
+    assert!(is_dark(), "the theme is not saved");
+    page.set_display_mode(DisplayMode::Dark);
     page.click("[data-tool=theme]");
     page.click("[data-tool=theme]");
-    assert!(!is_dark(), "light is chosen, whatever the system has");
+    assert!(!is_dark(), "the chosen theme does not override the system");
     page.assert_quiet();
 }
 
 #[test]
-fn who_wants_no_motion_sees_none() {
+fn reduced_motion_disables_animations() {
     let mut server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     sample_mail::set_up(&server);
@@ -256,14 +262,14 @@ fn who_wants_no_motion_sees_none() {
     for (path, landmark, name) in PAGES {
         page.open(path);
         page.find(landmark);
-        assert_eq!(motions(), 0, "{name} rests");
+        assert_eq!(motions(), 0, "{name} has animations");
     }
     page.open("/monitor");
-    page.until("the beginning", || page.text(".monitor-state") == "Live");
+    page.until("the connection", || page.text(".monitor-state") == "Live");
     server.deliver("james@x.org", &super::mails::text("New", "Hello"));
     page.until("the arrival", || page.texts(".arrival-link").contains(&"New".to_owned()));
-    assert_eq!(motions(), 0, "an arrival rests");
+    assert_eq!(motions(), 0, "an arrival is animated");
     server.kill();
-    page.until("the sign", || page.count(".connection:not([hidden])") == 1);
-    assert_eq!(motions(), 0, "the sign rests");
+    page.until("the connection message", || page.count(".connection:not([hidden])") == 1);
+    assert_eq!(motions(), 0, "the connection message is animated");
 }

@@ -1,5 +1,5 @@
-//! Web pages of other origins that attack the server by the browser of its user, on all of its listeners and with its default
-//! settings: they can neither store, delete nor read mail, and a response tells them nothing by the time it takes.
+//! Attacks by web pages of other origins through the user's browser, on all listeners and with default settings: they can neither
+//! store, delete nor read messages, and cannot learn anything from response times.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::page::Page;
 use crate::support::Server;
 use crate::support::exposition::Exposition;
 
-/// Sends commands in the body of a request, by every way that needs no permission of the server. Returns the number of ways.
+/// Sends commands in request bodies, in every way that needs no permission of the server. Returns the number of ways.
 const SEND_COMMANDS: &str = "
     const [url, commands] = arguments;
     const settled = promise => promise.then(() => {}, () => {});
@@ -44,8 +44,8 @@ const SEND_COMMANDS: &str = "
         return 9;
     })()";
 
-/// Asks for a path of the server by every way that a page has. Waits until all of them have ended.
-const ASK: &str = "
+/// Requests a path of the server in every way that a page has. Waits until all requests have ended.
+const REQUEST: &str = "
     const [url] = arguments;
     const settled = promise => promise.then(() => {}, () => {});
     const loaded = element => new Promise(done => {
@@ -77,14 +77,14 @@ const ASK: &str = "
         socket(),
     ]).then(() => 'done')";
 
-/// A server with one message for James, and the pages that attack it: one on another site, one on another port.
-struct Scene {
+/// A server with one message for James, and the attacking pages: on another site and on another port.
+struct Setup {
     server: Server,
     page: Page,
     attackers: [String; 2],
 }
 
-impl Scene {
+impl Setup {
     /// Starts a server with these arguments in addition to the default settings; `None` if there is no browser.
     fn start(arguments: &[&str]) -> Option<Self> {
         let server = Server::start(arguments);
@@ -92,11 +92,11 @@ impl Scene {
         let file = File { kind: "text/plain", name: "x.txt", content: b"271828" };
         let mail = Mail { subject: "Your code", text: "Your code is 271828.", files: &[file], ..Mail::default() };
         server.deliver("james@x.org", &mail.bytes());
-        let attackers = page.foreign_pages();
+        let attackers = page.external_pages();
         Some(Self { server, page, attackers })
     }
 
-    /// How many sessions the server has ended because of what the client sent.
+    /// Returns the number of sessions that the server has ended because of the input.
     fn disconnected(&self, protocol: &str) -> f64 {
         let metrics = String::from_utf8(self.server.bytes("/metrics")).unwrap();
         let series = format!("restante_sessions_ended_total{{protocol=\"{protocol}\",outcome=\"errors\"}}");
@@ -105,36 +105,36 @@ impl Scene {
 }
 
 #[test]
-fn a_page_stores_and_deletes_nothing_by_the_mail_ports() {
-    let Some(mut scene) = Scene::start(&["--lmtp-addr=127.0.0.1:0"]) else { return };
-    let pop3 = scene.server.address_of("POP3 listening on tcp4 ");
-    let lmtp = scene.server.address_of("LMTP listening on tcp4 ");
+fn page_cannot_store_or_delete_through_mail_ports() {
+    let Some(mut setup) = Setup::start(&["--lmtp-addr=127.0.0.1:0"]) else { return };
+    let pop3 = setup.server.address_of("POP3 listening on tcp4 ");
+    let lmtp = setup.server.address_of("LMTP listening on tcp4 ");
     let forged = "MAIL FROM:<evil@x.test>\r\nRCPT TO:<james@x.org>\r\nDATA\r\nSubject: Forged\r\n\r\nx\r\n.\r\n";
-    let before = scene.server.ids("james");
+    let before = setup.server.ids("james");
     let ports = [
-        ("smtp", scene.server.smtp, format!("\r\nEHLO evil.test\r\n{forged}QUIT\r\n")),
+        ("smtp", setup.server.smtp, format!("\r\nEHLO evil.test\r\n{forged}QUIT\r\n")),
         ("lmtp", lmtp, format!("\r\nLHLO evil.test\r\n{forged}QUIT\r\n")),
         ("pop3", pop3, "\r\nUSER james\r\nPASS x\r\nDELE 1\r\nQUIT\r\n".to_owned()),
     ];
     for (protocol, address, commands) in ports {
-        for attacker in &scene.attackers {
-            let before_attack = scene.disconnected(protocol);
-            scene.page.open(attacker);
+        for attacker in &setup.attackers {
+            let before_attack = setup.disconnected(protocol);
+            setup.page.open(attacker);
             let ways =
-                scene.page.eval(SEND_COMMANDS, &json!([format!("http://{address}"), commands])).as_f64().unwrap();
-            let all_ended = || scene.disconnected(protocol) >= before_attack + ways;
-            scene.page.until("the end of every attack", all_ended);
-            assert_eq!(scene.server.ids("james"), before, "{protocol} from {attacker}");
+                setup.page.eval(SEND_COMMANDS, &json!([format!("http://{address}"), commands])).as_f64().unwrap();
+            let all_ended = || setup.disconnected(protocol) >= before_attack + ways;
+            setup.page.until("the end of every attack", all_ended);
+            assert_eq!(setup.server.ids("james"), before, "{protocol} from {attacker}");
         }
     }
-    let mailboxes = scene.server.json("/api/v2/mailboxes");
+    let mailboxes = setup.server.json("/api/v2/mailboxes");
     assert_eq!(mailboxes["mailboxes"].as_array().map(Vec::len), Some(1), "{mailboxes}");
 }
 
 #[test]
-fn a_page_reads_times_and_changes_nothing_by_http() {
-    let Some(scene) = Scene::start(&[]) else { return };
-    let id = &scene.server.ids("james")[0];
+fn page_cannot_read_measure_or_change_through_http() {
+    let Some(setup) = Setup::start(&[]) else { return };
+    let id = &setup.server.ids("james")[0];
     let paths = [
         "/api/v1/mailbox/james".to_owned(),
         format!("/api/v1/mailbox/james/{id}"),
@@ -154,25 +154,25 @@ fn a_page_reads_times_and_changes_nothing_by_http() {
         "/m/james".to_owned(),
         "/metrics".to_owned(),
     ];
-    for attacker in &scene.attackers {
+    for attacker in &setup.attackers {
         for path in &paths {
-            scene.page.open(attacker);
-            scene.page.forget_requests();
-            let url = scene.server.url(path);
-            assert_eq!(scene.page.eval(ASK, &json!([url])), "done");
-            let statuses = scene.page.statuses_of(&scene.server);
+            setup.page.open(attacker);
+            setup.page.clear_requests();
+            let url = setup.server.url(path);
+            assert_eq!(setup.page.eval(REQUEST, &json!([url])), "done");
+            let statuses = setup.page.statuses_from(&setup.server);
             assert!(statuses.len() >= 10, "{path} from {attacker}: {statuses:?}");
             assert!(statuses.iter().all(|status| *status == 403), "{path} from {attacker}: {statuses:?}");
         }
     }
-    assert_eq!(scene.server.ids("james"), std::slice::from_ref(id));
-    assert_eq!(scene.server.json("/api/v1/mailbox/james")[0]["seen"], false);
+    assert_eq!(setup.server.ids("james"), std::slice::from_ref(id));
+    assert_eq!(setup.server.json("/api/v1/mailbox/james")[0]["seen"], false);
 }
 
 #[test]
-fn a_link_of_another_site_leads_to_a_page_but_not_to_the_api() {
-    let Some(scene) = Scene::start(&[]) else { return };
-    let Scene { server, page, attackers } = &scene;
+fn link_of_another_site_opens_pages_but_not_the_api() {
+    let Some(setup) = Setup::start(&[]) else { return };
+    let Setup { server, page, attackers } = &setup;
     let go = |path: &str| page.eval("location.href = arguments[0]", &json!([server.url(path)]));
     for attacker in attackers {
         page.open(attacker);
@@ -182,26 +182,26 @@ fn a_link_of_another_site_leads_to_a_page_but_not_to_the_api() {
         go("/api/v2/mailbox/james/wait?timeout=1ms");
         page.until("the refusal", || page.text("body").contains("web page of another origin"));
     }
-    // A person who types the address sees it.
+    // Entering the address works.
     page.open("/api/v1/mailbox/james");
     page.until("the list", || page.text("body").contains("Your code"));
 }
 
 #[test]
-fn a_page_keeps_no_hold_of_a_window_that_it_opens() {
-    let Some(scene) = Scene::start(&[]) else { return };
-    let Scene { server, page, attackers } = &scene;
+fn page_loses_access_to_a_window_that_it_opens() {
+    let Some(setup) = Setup::start(&[]) else { return };
+    let Setup { server, page, attackers } = &setup;
     for attacker in attackers {
         page.open(attacker);
         page.eval("window.opened = window.open(arguments[0])", &json!([server.url("/m/james")]));
-        // The frames of the window would tell whether it shows a message.
-        page.until("the end of the hold", || page.eval("return window.opened.closed", &json!([])) == true);
+        // The number of frames would reveal whether a message is shown.
+        page.until("the loss of access", || page.eval("return window.opened.closed", &json!([])) == true);
         assert_eq!(page.eval("return window.opened.length", &json!([])), 0, "{attacker}");
     }
 }
 
 #[test]
-fn a_name_of_the_attacker_is_not_answered_for() {
+fn host_name_of_an_attacker_is_rejected() {
     let server = Server::start(&[]);
     let status = |host: &str| {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();

@@ -1,5 +1,4 @@
-//! What a message has for those who test with it: its code, its links, its parts, and mail that the page sends and deletes
-//! itself.
+//! Codes, links and parts of a message, the test message form, and deleting everything.
 
 use serde_json::{Value, json};
 
@@ -11,18 +10,18 @@ const SIGN_UP: &str =
     "Hello James,\n\nyour verification code is 482913.\nOr open https://shop.test/confirm?token=abc.\n";
 
 #[test]
-fn the_code_is_copied() {
+fn code_can_be_copied() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     server.deliver("james@x.org", &mails::text("No code", "The parcel comes on Monday."));
     server.deliver("james@x.org", &mails::text("Confirm your address", SIGN_UP));
     page.open("/m/james/latest");
     page.until("the code", || page.text(".message-code-value") == "482913");
-    // A browser without a window has no clipboard of its own.
+    // A headless browser has no clipboard.
     page.eval("navigator.clipboard.writeText = async text => { window.copied = text }", &json!([]));
     page.click(".message-code button");
     page.until("the copy", || page.eval("return window.copied ?? null", &json!([])) == "482913");
-    page.until("the word of it", || page.text(".message-code button") == "Copied");
+    page.until("the label of the button", || page.text(".message-code button") == "Copied");
     page.keys("j");
     page.until("the other message", || page.text(".message-subject") == "No code");
     assert_eq!(page.count(".message-code"), 0);
@@ -30,7 +29,7 @@ fn the_code_is_copied() {
 }
 
 #[test]
-fn links_are_listed_and_only_good_ones_lead_somewhere() {
+fn links_are_listed_and_only_safe_ones_are_clickable() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     let html = "<a href='https://shop.test/a'>Confirm <b>now</b></a> <a href='javascript:alert(1)'>Trick</a>
@@ -53,12 +52,12 @@ fn links_are_listed_and_only_good_ones_lead_somewhere() {
     }
     server.deliver("james@x.org", &mails::text("None", "Hello"));
     page.open("/m/james/latest");
-    page.until("a word of it", || page.text("#panel-links").contains("No links"));
+    page.until("the empty list", || page.text("#panel-links").contains("No links"));
     page.assert_quiet();
 }
 
 #[test]
-fn every_part_can_be_had() {
+fn every_part_can_be_opened_or_downloaded() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     let mail = Mail { subject: "Two forms", text: "The text", html: "<p>The HTML</p>", ..Mail::default() };
@@ -68,7 +67,7 @@ fn every_part_can_be_had() {
     page.find(".part-links");
     let ways =
         "return [...document.querySelectorAll('.part-links')].map(links => [...links.children].map(a => a.innerText))";
-    // A document is not opened: it might tell its sender.
+    // Documents have no Open link, because they could notify their sender.
     let [both, save] = [json!(["Open", "Download"]), json!(["Download"])];
     assert_eq!(page.eval(ways, &json!([])), json!([save, both, save]));
     let content = "return fetch(document.querySelectorAll('.part-links')[arguments[0]].firstElementChild.href).then(answer => answer.text())";
@@ -78,15 +77,15 @@ fn every_part_can_be_had() {
 }
 
 #[test]
-fn a_test_mail_fills_an_empty_mailbox() {
+fn test_message_form_adds_a_message() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open("/m/james");
     page.click(".test-mail summary");
-    // What makes no mail is refused where it was written.
+    // An invalid address is reported in the form.
     page.fill(".test-mail [name=from]", "nobody at all");
     page.click(".test-mail [type=submit]");
-    page.until("the refusal", || page.text(".test-mail .note").contains("from"));
+    page.until("the error", || page.text(".test-mail .note").contains("from"));
     page.fill(".test-mail [name=from]", "Ann <ann@x.org>");
     page.fill(".test-mail [name=subject]", "Grüße");
     page.fill(".test-mail [name=text]", "Hello James");
@@ -98,7 +97,7 @@ fn a_test_mail_fills_an_empty_mailbox() {
 }
 
 #[test]
-fn everything_is_deleted_when_somebody_is_sure() {
+fn delete_everything_needs_a_confirmation() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     for mailbox in ["james", "bob"] {
@@ -111,7 +110,7 @@ fn everything_is_deleted_when_somebody_is_sure() {
     assert_eq!((server.count("james"), server.count("bob")), (1, 1));
     page.click("[aria-label='Delete everything']");
     page.click("dialog [value=yes]");
-    page.until("the end of it all", || page.text("mailbox-list").contains("No messages yet"));
+    page.until("the empty list", || page.text("mailbox-list").contains("No messages yet"));
     assert!(page.text(".toasts").contains("Deleted 2 messages."));
     assert_eq!(server.json("/api/v2/mailboxes")["mailboxes"], Value::Array(Vec::new()));
     page.assert_quiet();

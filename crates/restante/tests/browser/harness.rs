@@ -1,19 +1,19 @@
-//! The harness itself: what later tests lean on is tried on pages that are written here.
+//! Tests of the test harness itself, with pages that are written here.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
 
-use super::page::{Look, Page, key};
+use super::page::{DisplayMode, Page, key};
 use crate::support::Server;
 
-/// A page of this HTML.
+/// Returns a data URL with this HTML.
 fn document(html: &str) -> String {
     format!("data:text/html;base64,{}", BASE64_STANDARD.encode(format!("<meta charset=utf-8>{html}")))
 }
 
 #[test]
-fn a_page_is_read_and_used() {
+fn page_can_be_read_and_used() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open(&document(
@@ -42,26 +42,26 @@ fn a_page_is_read_and_used() {
 }
 
 #[test]
-fn a_page_is_looked_at() {
+fn display_modes_and_screenshots() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open(&document("<meta name=viewport content='width=device-width'><p>Hello"));
     let seen = "return [innerWidth, matchMedia('(prefers-color-scheme: dark)').matches, 'ontouchstart' in window]";
-    for (look, expected) in [
-        (Look::Light, json!([1280, false, false])),
-        (Look::Dark, json!([1280, true, false])),
-        (Look::Phone, json!([390, false, true])),
+    for (display, expected) in [
+        (DisplayMode::Light, json!([1280, false, false])),
+        (DisplayMode::Dark, json!([1280, true, false])),
+        (DisplayMode::Phone, json!([390, false, true])),
     ] {
-        page.look(look);
+        page.set_display_mode(display);
         page.reload();
-        assert_eq!(page.eval(seen, &json!([])), expected, "{look:?}");
+        assert_eq!(page.eval(seen, &json!([])), expected, "{display:?}");
     }
     let picture = std::fs::read(page.screenshot("harness")).unwrap();
     assert!(picture.starts_with(b"\x89PNG"));
 }
 
 #[test]
-fn the_network_is_watched_and_cut() {
+fn network_is_recorded_and_can_be_disabled() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open("/livez");
@@ -69,20 +69,20 @@ fn the_network_is_watched_and_cut() {
     page.back();
     assert_eq!(page.path(), "/livez");
     page.until("the request", || page.requests().contains(&server.url("/livez")));
-    let status = "return fetch('/api/v1/mailbox/ann').then(answer => answer.status, () => 'cut')";
+    let status = "return fetch('/api/v1/mailbox/ann').then(answer => answer.status, () => 'failed')";
     assert_eq!(page.eval(status, &json!([])), 200);
     page.offline(true);
-    assert_eq!(page.eval(status, &json!([])), "cut");
+    assert_eq!(page.eval(status, &json!([])), "failed");
     page.offline(false);
     assert_eq!(page.eval(status, &json!([])), 200);
-    assert_eq!(page.asked_outside(), [""; 0]);
+    assert_eq!(page.external_requests(), [""; 0]);
 }
 
 #[test]
-fn what_is_active_is_noticed() {
+fn running_scripts_are_detected() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
-    // Plain, in a frame, and in a frame of an origin of its own, which may not open dialogs.
+    // Directly, in a frame, and in a frame with its own origin, which may not open dialogs.
     let scripts = [
         "<script>SCRIPT</script>",
         "<img src=x: onerror='SCRIPT'>",
@@ -99,7 +99,7 @@ fn what_is_active_is_noticed() {
 }
 
 #[test]
-fn what_asks_outside_is_noticed() {
+fn external_requests_are_detected() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     let cases = [
@@ -114,19 +114,19 @@ fn what_asks_outside_is_noticed() {
         ("<script>new WebSocket('ws://h.test/')</script>", "ws://h.test/"),
         ("<img src=http://elsewhere.example/>", "http://elsewhere.example/"),
     ];
-    for (html, asked) in cases {
+    for (html, expected) in cases {
         page.open(&document(html));
-        page.until(html, || page.asked_outside().iter().any(|url| url.contains(asked)));
+        page.until(html, || page.external_requests().iter().any(|url| url.contains(expected)));
     }
 }
 
 #[test]
-fn frames_are_entered() {
+fn frames_can_be_entered() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open(&document("<p>out</p><iframe sandbox srcdoc='<p>in</p>'></iframe>"));
     page.find("iframe");
-    assert_eq!(page.inside("iframe", |frame| frame.text("p")), "in");
+    assert_eq!(page.in_frame("iframe", |frame| frame.text("p")), "in");
     assert_eq!(page.text("p"), "out");
     page.assert_quiet();
 }

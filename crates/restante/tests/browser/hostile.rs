@@ -1,5 +1,4 @@
-//! Mail that wants to act in the browser of its reader: nothing of it runs, and nothing is fetched from elsewhere, whatever
-//! part of a mail it hides in and wherever that is shown.
+//! Hostile messages: no script runs and nothing is loaded from other hosts, in any part of a message and on any page.
 
 use serde_json::json;
 
@@ -8,7 +7,7 @@ use super::mails::{self, File, Mail, Picture};
 use super::page::Page;
 use crate::support::Server;
 
-/// Files that browsers show, other than HTML.
+/// File types other than HTML that browsers display.
 const FILES: [(&str, &str); 5] = [
     ("image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg' onload='SCRIPT'><script>SCRIPT</script></svg>"),
     ("image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'><image href='http://image.test/'/></svg>"),
@@ -17,8 +16,8 @@ const FILES: [(&str, &str); 5] = [
     ("text/xml", "<?xml-stylesheet type='text/xsl' href='http://sheet.test/'?><x/>"),
 ];
 
-/// What to write where a page shows a text of the mail.
-const WORDS: [&str; 5] = [
+/// Texts for every place where a page shows text of a message.
+const TEXTS: [&str; 5] = [
     "<script>SCRIPT</script>",
     "\"><img src=x onerror=SCRIPT>",
     "'><svg onload=SCRIPT>",
@@ -26,13 +25,13 @@ const WORDS: [&str; 5] = [
     "{{constructor.constructor('SCRIPT')()}}${SCRIPT}",
 ];
 
-/// What a document goes elsewhere with.
-const GOERS: [&str; 3] = ["http-equiv", "<form", "<base"];
+/// Elements that make a document navigate.
+const NAVIGATING: [&str; 3] = ["http-equiv", "<form", "<base"];
 
-/// Documents that are loaded at the same time, each in a frame of its own.
-const TOGETHER: usize = 35;
+/// The number of documents that are loaded concurrently, each in its own frame.
+const CONCURRENT_FRAMES: usize = 35;
 
-/// Loads documents of the server in frames without a sandbox, so that only their own policies guard them.
+/// Loads documents of the server in frames without a sandbox, so that only their own policies apply.
 const FRAMES: &str = "
     document.querySelectorAll('iframe').forEach(frame => frame.remove());
     return Promise.all(arguments[0].map(path => new Promise(done => {
@@ -42,49 +41,49 @@ const FRAMES: &str = "
         document.body.append(frame);
     })))";
 
-/// Loads all these paths, several at a time; nothing of what they hold runs.
+/// Loads all these paths, several at a time, and checks that nothing runs.
 #[track_caller]
 fn load(page: &Page, paths: &[String], check: impl Fn()) {
     page.open("/status");
-    for some in paths.chunks(TOGETHER) {
+    for some in paths.chunks(CONCURRENT_FRAMES) {
         page.eval(FRAMES, &json!([some]));
         check();
     }
 }
 
-/// Opens what wants to go elsewhere by itself as a page of its own, where nobody else's policy holds it back.
+/// Opens documents that try to navigate as top-level pages, where no other policy applies.
 #[track_caller]
-fn open_goers(page: &Page, paths: &[String]) {
+fn open_navigating(page: &Page, paths: &[String]) {
     for (path, _) in
-        paths.iter().zip(active_html::all()).filter(|(_, trick)| GOERS.iter().any(|goer| trick.contains(goer)))
+        paths.iter().zip(active_html::all()).filter(|(_, trick)| NAVIGATING.iter().any(|goer| trick.contains(goer)))
     {
         page.open(path);
         assert_harmless(page);
     }
 }
 
-/// Nothing of a mail has run.
+/// Checks that no script of a message has run.
 #[track_caller]
 fn assert_nothing_ran(page: &Page) {
     let console = page.console();
-    // That it was kept from acting stands there too, in the words of the browser; a frame may not open dialogs.
+    // The browser also logs blocked actions; a frame may not open dialogs.
     let ran = |line: &&String| {
         line.contains("console-api") && line.contains("executed") || line.contains("Ignored call to 'alert()'")
     };
-    assert_eq!(console.iter().find(ran), None, "something ran: {console:#?}");
-    assert_eq!(page.dialogs(), [""; 0], "a dialog opened");
+    assert_eq!(console.iter().find(ran), None, "a script ran: {console:#?}");
+    assert_eq!(page.dialogs(), [""; 0], "dialogs");
 }
 
-/// Nothing of a mail has run or asked for something.
+/// Checks that no script of a message has run and that nothing was requested.
 #[track_caller]
 fn assert_harmless(page: &Page) {
     assert_nothing_ran(page);
-    // Chromium connects to a host that a page names, before it looks whether the page may ask there: no policy forbids it.
-    let asked = page.asked_outside().into_iter().filter(|asked| !asked.starts_with("a connection"));
-    assert_eq!(asked.collect::<Vec<_>>(), [""; 0], "somebody else was asked");
+    // Chromium connects to a named host before it checks the policy of the page, so connections are ignored.
+    let requests = page.external_requests().into_iter().filter(|requests| !requests.starts_with("a connection"));
+    assert_eq!(requests.collect::<Vec<_>>(), [""; 0], "requests to other hosts");
 }
 
-/// Puts a mail for each trick into a mailbox, and returns the paths of their previews.
+/// Stores a message for each entry, and returns the paths of their previews.
 fn previews(server: &Server) -> Vec<String> {
     for (number, trick) in active_html::all().enumerate() {
         server.deliver("james@x.org", &mails::html(&format!("{number}"), &format!("<p>Read me</p>{trick}")));
@@ -93,70 +92,70 @@ fn previews(server: &Server) -> Vec<String> {
 }
 
 #[test]
-fn the_tricks_are_noticed() {
+fn running_tricks_are_detected() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
-    // What the other tests rely on: without the server's care, a trick shows.
+    // The other tests rely on this: without the server's protection, the script runs.
     let trick = active_html::all().next().unwrap();
     page.open(&format!("data:text/html,{trick}"));
     page.until("a dialog", || page.dialogs().iter().any(|text| text.starts_with("executed")));
     page.open(&format!("data:text/html,<iframe sandbox=allow-scripts srcdoc='{trick}'></iframe>"));
-    page.until("a word of the browser", || {
+    page.until("the log entry of the browser", || {
         page.console().iter().any(|line| line.contains("Ignored call to 'alert()'"))
     });
 }
 
 #[test]
-fn attachments_do_not_act() {
+fn attachments_run_no_scripts() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     let pages = active_html::all().map(|trick| ("text/html", trick));
     let others = FILES.map(|(kind, content)| (kind, content.replace("SCRIPT", &active_html::script(0))));
     let contents: Vec<_> = pages.chain(others).collect();
     let mut paths = Vec::new();
-    for some in contents.chunks(TOGETHER) {
+    for some in contents.chunks(CONCURRENT_FRAMES) {
         let files: Vec<_> =
             some.iter().map(|(kind, content)| File { kind, name: "file", content: content.as_bytes() }).collect();
         server.deliver("james@x.org", &Mail { subject: "Files", files: &files, ..Mail::default() }.bytes());
         let id = server.ids("james").pop().unwrap();
         for (index, (_, content)) in some.iter().enumerate() {
             let path = format!("/serve/mailbox/james/{id}/attach/{index}/file");
-            assert_eq!(String::from_utf8_lossy(&server.bytes(&path)), *content, "the file is served as it is");
+            assert_eq!(String::from_utf8_lossy(&server.bytes(&path)), *content, "the file was changed");
             paths.push(path);
         }
     }
     load(&page, &paths, || assert_harmless(&page));
-    open_goers(&page, &paths);
+    open_navigating(&page, &paths);
 }
 
 #[test]
-fn the_preview_does_not_act() {
+fn preview_runs_no_scripts() {
     let server = Server::start(&["--storage-mailboxmsgcap=0"]);
     let Some(page) = Page::of(&server) else { return };
     let paths = previews(&server);
     assert_eq!(paths.len(), active_html::all().count());
     load(&page, &paths, || {
         assert_harmless(&page);
-        // Here not even a connection is made: what would ask was taken out of the document.
-        assert_eq!(page.asked_outside(), [""; 0], "somebody else was named");
+        // There is not even a connection: the sanitizer has removed all remote URLs.
+        assert_eq!(page.external_requests(), [""; 0], "connections to other hosts");
     });
-    open_goers(&page, &paths);
-    // When it may load pictures, it does, but runs nothing.
+    open_navigating(&page, &paths);
+    // With remote content allowed, images are loaded but no script runs.
     let paths: Vec<_> = paths.iter().map(|path| format!("{path}?remote=1")).collect();
     load(&page, &paths, || {
         assert_nothing_ran(&page);
-        let asked = page.asked_outside();
-        assert!(!asked.iter().any(|url| url.contains("script.test")), "something ran: {asked:#?}");
+        let requests = page.external_requests();
+        assert!(!requests.iter().any(|url| url.contains("script.test")), "a script ran: {requests:#?}");
     });
-    assert!(page.asked_outside().contains(&"http://image.test/".to_owned()), "pictures are loaded when they may be");
+    assert!(page.external_requests().contains(&"http://image.test/".to_owned()), "images were not loaded");
 }
 
 #[test]
-fn no_text_of_a_mail_acts_in_a_page() {
+fn texts_of_a_message_are_not_interpreted_as_html() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open("/monitor");
-    for words in WORDS.map(|words| words.replace("SCRIPT", &active_html::script(1))) {
+    for words in TEXTS.map(|words| words.replace("SCRIPT", &active_html::script(1))) {
         let word = mails::word(&words);
         let quoted = words.replace('"', "\\\"");
         let mail = Mail {
@@ -192,10 +191,10 @@ fn no_text_of_a_mail_acts_in_a_page() {
 }
 
 #[test]
-fn no_name_of_a_mailbox_acts_in_a_page() {
+fn mailbox_names_are_not_interpreted_as_html() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
-    // One that can be.
+    // A valid name.
     let name = "'=onload=alert`1`{{x}}";
     server.deliver(&format!("{name}@x.org"), &mails::text("Hello", "Hello"));
     page.open("/");
@@ -206,11 +205,11 @@ fn no_name_of_a_mailbox_acts_in_a_page() {
     page.click("[data-page=monitor]");
     page.until("the arrival", || page.texts(".arrival-mailbox") == [name]);
     page.assert_quiet();
-    // And others that only stand in the address.
-    for words in WORDS.map(|words| words.replace("SCRIPT", &active_html::script(1))) {
+    // Invalid names in the address.
+    for words in TEXTS.map(|words| words.replace("SCRIPT", &active_html::script(1))) {
         let encoded = page.eval("return encodeURIComponent(arguments[0])", &json!([words]));
         page.open(&format!("/m/{}", encoded.as_str().unwrap()));
-        page.until("a refusal", || page.text("mailbox-page").contains("This mailbox name is not valid"));
+        page.until("the error", || page.text("mailbox-page").contains("This mailbox name is not valid"));
         assert!(page.title().contains(&words), "{}", page.title());
         assert_harmless(&page);
     }

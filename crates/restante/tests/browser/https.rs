@@ -1,4 +1,4 @@
-//! The page by HTTPS, and pages of other origins that use the API.
+//! The web interface over HTTPS, and pages of other origins that use the API.
 
 use serde_json::json;
 
@@ -7,24 +7,24 @@ use super::page::Page;
 use crate::support::Server;
 
 #[test]
-fn mail_is_shown_live_by_https() {
+fn live_events_work_over_https() {
     let mut server = Server::start(&["--web-tlsaddr=127.0.0.1:0", "--web-tlscert=self-signed"]);
     let address = server.address_of("HTTPS listening on tcp4 ");
     let Some(page) = Page::secure_at(address) else { return };
     page.open("/monitor");
-    page.until("the beginning", || page.text(".monitor-state") == "Live");
+    page.until("the connection", || page.text(".monitor-state") == "Live");
     let secure = "return [isSecureContext, performance.getEntriesByType('navigation')[0].nextHopProtocol]";
     assert_eq!(page.eval(secure, &json!([])), json!([true, "h2"]));
     let mail = Mail { to: "james@x.org", subject: "Safe and sound", ..Mail::default() };
     server.deliver("james@x.org", &mail.bytes());
-    page.until("the mail", || page.texts(".arrival-link") == ["Safe and sound"]);
+    page.until("the arrival", || page.texts(".arrival-link") == ["Safe and sound"]);
     page.click(".arrival-link");
     page.until("the message", || page.text(".message-subject") == "Safe and sound");
     page.assert_quiet();
 }
 
 #[test]
-fn a_listed_page_uses_the_api_and_another_one_does_not() {
+fn only_allowed_origins_can_use_the_api() {
     let server = Server::start(&["--web-corsorigins=http://app.test"]);
     let Some(page) = Page::of(&server) else { return };
     server.deliver("james@x.org", &Mail { to: "james@x.org", subject: "Here", ..Mail::default() }.bytes());
@@ -33,8 +33,8 @@ fn a_listed_page_uses_the_api_and_another_one_does_not() {
             .then(answer => answer.json(), () => 'refused')";
         page.eval(script, &json!([server.url("/api/v1/mailbox/james"), method]))
     };
-    // Both are ready to hear of what has arrived already.
-    let hears = |script: &str, path: &str| page.eval(script, &json!([server.url(path)]));
+    // Both receive messages that have already arrived.
+    let receives = |script: &str, path: &str| page.eval(script, &json!([server.url(path)]));
     let stream = "return new Promise(done => {
         const events = new EventSource(arguments[0]);
         events.addEventListener('message-stored', event => { events.close(); done('heard'); });
@@ -47,8 +47,8 @@ fn a_listed_page_uses_the_api_and_another_one_does_not() {
     })";
     for (origin, expected) in [("http://evil.test/", "refused"), ("http://app.test/", "heard")] {
         page.open(origin);
-        assert_eq!(hears(stream, "/api/v2/events"), expected, "{origin}");
-        assert_eq!(hears(socket, "/api/v2/monitor/messages"), expected, "{origin}");
+        assert_eq!(receives(stream, "/api/v2/events"), expected, "{origin}");
+        assert_eq!(receives(socket, "/api/v2/monitor/messages"), expected, "{origin}");
     }
     assert_eq!(outcome("GET")[0]["subject"], "Here");
     assert_eq!(outcome("DELETE"), "OK");

@@ -1,4 +1,4 @@
-//! Everything by keys alone: no test here clicks. Whoever has no mouse sees where they are.
+//! Keyboard operation: no test here clicks, and the focus is always visible.
 
 use serde_json::json;
 
@@ -6,8 +6,8 @@ use super::mails;
 use super::page::{Page, key};
 use crate::support::Server;
 
-/// Where the focus is, and whether that can be seen. A list keeps the focus itself and means one of its rows; a link may
-/// leave it to the row around it to be framed.
+/// Returns the focused element and whether the focus is visible. A list keeps the focus and has an active row; the row of a link can
+/// show the focus instead of the link.
 const FOCUS: &str = "
     const active = document.activeElement;
     const meant = document.getElementById(active.getAttribute('aria-activedescendant')) ?? active;
@@ -18,21 +18,21 @@ const FOCUS: &str = "
         isNowhere: active === document.body,
     }";
 
-/// Where the focus is; it can be seen there.
+/// Returns the name of the focused element, and checks that the focus is visible.
 #[track_caller]
 fn focus(page: &Page) -> String {
     let focus = page.eval(FOCUS, &json!([]));
     let name = focus["name"].as_str().unwrap_or_default().to_owned();
-    assert_eq!(focus["isSeen"], true, "the focus can be seen on {name:?}");
+    assert_eq!(focus["isSeen"], true, "the focus is not visible on {name:?}");
     name
 }
 
-/// Goes on with the tabulator until the focus is where it shall be; it can be seen all the way.
+/// Presses Tab until the element has the focus, which must be visible at every step.
 #[track_caller]
 fn tab_to(page: &Page, css: &str) {
     for _ in 0..60 {
         page.keys(key::TAB);
-        // The end of the page is nowhere; from there it goes on at the beginning.
+        // After the last element the focus leaves the page and then starts again.
         if page.eval(FOCUS, &json!([]))["isNowhere"] == false {
             focus(page);
         }
@@ -40,7 +40,7 @@ fn tab_to(page: &Page, css: &str) {
             return;
         }
     }
-    panic!("{css} is not reached by the tabulator");
+    panic!("Tab does not reach {css}");
 }
 
 fn deliver(server: &Server, subjects: &[&str]) {
@@ -50,13 +50,13 @@ fn deliver(server: &Server, subjects: &[&str]) {
 }
 
 #[test]
-fn mail_is_read_and_deleted_by_keys() {
+fn messages_are_read_and_deleted_by_keyboard() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, &["One", "Two", "Three", "Four"]);
     page.open("/");
     page.find("home-page h1");
-    page.hold_time();
+    page.pause_timers();
     page.keys("o");
     page.keys(&format!("james{}", key::ENTER));
     page.until("the list", || page.count(".message-row") == 4);
@@ -65,15 +65,15 @@ fn mail_is_read_and_deleted_by_keys() {
     page.keys(&["j", key::DOWN, "k"].concat());
     page.until("the second", || page.text("[aria-current=true] .row-subject") == "Three");
     page.until("the second", || page.text(".message-subject") == "Three");
-    // It goes, and comes back.
+    // Delete and undo.
     page.keys(key::DELETE);
     page.until("the deletion", || page.texts(".row-subject") == ["Four", "Two", "One"]);
     page.keys("z");
-    page.until("its end", || page.texts(".row-subject") == ["Four", "Three", "Two", "One"]);
+    page.until("the end of the dialog", || page.texts(".row-subject") == ["Four", "Three", "Two", "One"]);
     page.until("the second", || page.text(".message-subject") == "Three");
     page.keys("u");
-    page.until("the mark", || server.json("/api/v1/mailbox/james")[2]["seen"] == false);
-    // Into the message, through its tabs, and back.
+    page.until("the unread state", || server.json("/api/v1/mailbox/james")[2]["seen"] == false);
+    // To the message, through its tabs, and back.
     page.keys(key::ENTER);
     tab_to(&page, "[role=tab]");
     assert_eq!(focus(&page), "Text");
@@ -88,12 +88,12 @@ fn mail_is_read_and_deleted_by_keys() {
     page.until("the deletion", || page.texts(".row-subject") == ["Three", "One"]);
     page.keys("gh");
     page.find("home-page h1");
-    page.until("the end of the messages", || server.count("james") == 2);
+    page.until("the deletion on the server", || server.count("james") == 2);
     page.assert_quiet();
 }
 
 #[test]
-fn the_rest_is_done_by_keys() {
+fn filter_help_dialogs_and_monitor_by_keyboard() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, &["One", "Two"]);
@@ -110,14 +110,14 @@ fn the_rest_is_done_by_keys() {
     page.keys("?");
     page.until("the help", || page.text("dialog").contains("Mark as unread"));
     page.keys(key::ESCAPE);
-    page.until("its end", || page.count("dialog") == 0);
-    // Even what asks first.
+    page.until("the end of the dialog", || page.count("dialog") == 0);
+    // Also actions with a confirmation.
     tab_to(&page, "[aria-label='Delete all messages']");
     page.keys(key::ENTER);
-    page.until("the question", || page.text("dialog").contains("2 messages"));
+    page.until("the dialog", || page.text("dialog").contains("2 messages"));
     assert_eq!(focus(&page), "Cancel");
     page.keys(key::ENTER);
-    page.until("its end", || page.count("dialog") == 0);
+    page.until("the end of the dialog", || page.count("dialog") == 0);
     assert_eq!(server.count("james"), 2);
     page.keys("gm");
     page.until("the monitor", || page.texts(".arrival-link") == ["Two", "One"]);
@@ -133,7 +133,7 @@ fn the_rest_is_done_by_keys() {
 }
 
 #[test]
-fn the_focus_is_seen_everywhere() {
+fn focus_is_visible_on_all_pages() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, &["One"]);
@@ -149,7 +149,7 @@ fn the_focus_is_seen_everywhere() {
         page.find(last);
         tab_to(&page, last);
     }
-    // The first step leads past the bar.
+    // The first element skips the bar.
     page.open("/status");
     page.find("status-page h1");
     page.keys(key::TAB);

@@ -1,4 +1,4 @@
-//! Mailboxes of thousands of messages, which are as easy to live with as ten.
+//! Mailboxes with thousands of messages.
 
 use serde_json::{Value, json};
 
@@ -6,47 +6,47 @@ use super::mailbox::{ROWS, deliver, until_rows};
 use super::page::Page;
 use crate::support::Server;
 
-/// What the list is scrolled in.
+/// The scrolling element of the list.
 const PORT: &str = ".virtual-port";
-/// Many enough that no list could show them all.
+/// More rows than a list can have in the document.
 const MANY: usize = 10_000;
-/// More than can be deleted with a way back.
-const THOUSANDS: usize = 3_000;
-/// Whether the row of the open message is in sight; a fraction of a pixel may be missing.
-const CURRENT_IS_SEEN: &str = "
+/// More messages than can be deleted with undo.
+const ABOVE_UNDO_LIMIT: usize = 3_000;
+/// Returns whether the row of the open message is visible, within a fraction of a pixel.
+const CURRENT_IS_VISIBLE: &str = "
     const port = document.querySelector(arguments[0]).getBoundingClientRect();
     const row = document.querySelector('.message-row[aria-current=true]')?.getBoundingClientRect();
     return Boolean(row) && row.top > port.top - 1 && row.bottom < port.bottom + 1";
-/// So many are sent before the replies are read.
-const AT_ONCE: usize = 250;
+/// The number of messages that are sent before the replies are read.
+const PIPELINED: usize = 250;
 
-/// Puts many messages into a mailbox, without waiting for each: from `Message 0` on, in this order.
+/// Delivers messages by pipelining, in order from `Message 0`.
 pub(crate) fn deliver_many(server: &Server, count: usize) {
-    let mut talk = server.talk();
-    talk.expect("220");
-    talk.say("EHLO client.test", "250");
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.command("EHLO client.test", "250");
     let numbers: Vec<_> = (0..count).collect();
-    for some in numbers.chunks(AT_ONCE) {
+    for some in numbers.chunks(PIPELINED) {
         let mails = some.iter().map(|number| {
             let mail = format!("From: Ann <ann@x.org>\r\nSubject: Message {number}\r\n\r\nHello\r\n");
             let length = mail.len();
             format!("MAIL FROM:<ann@x.org>\r\nRCPT TO:<james@x.org>\r\nBDAT {length} LAST\r\n{mail}")
         });
-        talk.send(mails.collect::<String>());
+        connection.send(mails.collect::<String>());
         for _ in 0..3 * some.len() {
-            talk.expect("250");
+            connection.expect("250");
         }
     }
 }
 
-/// Scrolls the list: 1 is its end.
+/// Scrolls the list to a fraction of its height.
 #[track_caller]
 fn scroll(page: &Page, to: f64) {
     let script = "const port = document.querySelector(arguments[0]); port.scrollTop = arguments[1] * port.scrollHeight";
     page.eval(script, &json!([PORT, to]));
 }
 
-/// What the first row that is wholly in sight is about, and where it stands.
+/// Returns the subject and the position of the first fully visible row.
 #[track_caller]
 fn top(page: &Page) -> Value {
     page.eval(
@@ -58,30 +58,30 @@ fn top(page: &Page) -> Value {
 }
 
 #[test]
-fn many_messages_are_no_burden() {
+fn large_mailbox_is_shown_with_few_rows() {
     let server = Server::start(&["--storage-mailboxmsgcap=0"]);
     let Some(page) = Page::of(&server) else { return };
     deliver_many(&server, MANY);
     page.open("/m/james");
     page.until("all of them", || page.text(".mailbox-counts") == "10,000 messages, 10,000 unread");
     assert_eq!(page.texts(ROWS)[0], format!("Message {}", MANY - 1));
-    let few = || assert!(page.count(".message-row") < 60, "{} rows are in the page", page.count(".message-row"));
+    let few = || assert!(page.count(".message-row") < 60, "{} rows are in the document", page.count(".message-row"));
     few();
-    // To the end, and somewhere between.
+    // To the end, and to the middle.
     scroll(&page, 1.0);
     page.until("the end", || page.texts(ROWS).last().is_some_and(|subject| subject == "Message 0"));
     few();
     scroll(&page, 0.5);
     page.until("the middle", || page.texts(ROWS).contains(&"Message 4990".to_owned()));
-    // What is read there does not move when something arrives.
+    // The visible rows do not move when messages arrive.
     let before = top(&page);
     deliver(&server, &["A needle", "Hay"]);
     page.until("the arrivals", || page.text(".mailbox-counts").starts_with("10,002"));
-    assert_eq!(top(&page), before, "what is read does not move");
-    page.until("the word of the arrivals", || page.text(".virtual-pill") == "2 new");
+    assert_eq!(top(&page), before, "the visible rows moved");
+    page.until("the number of arrivals", || page.text(".virtual-pill") == "2 new");
     page.click(".virtual-pill");
     page.until("the top", || page.texts(ROWS).first().is_some_and(|subject| subject == "Hay"));
-    // One is found among all.
+    // The filter finds one of them.
     page.fill("message-list [type=search]", "NEEDLE ann");
     until_rows(&page, &["A needle"]);
     page.fill("message-list [type=search]", "4711");
@@ -92,45 +92,45 @@ fn many_messages_are_no_burden() {
 }
 
 #[test]
-fn a_place_in_a_long_list_is_found_again() {
+fn scroll_position_is_restored() {
     let server = Server::start(&["--storage-mailboxmsgcap=0"]);
     let Some(page) = Page::of(&server) else { return };
-    deliver_many(&server, THOUSANDS);
-    // By the address of a message far down.
+    deliver_many(&server, ABOVE_UNDO_LIMIT);
+    // By the address of a message far down the list.
     page.open(&format!("/m/james/{}", server.ids("james")[100]));
     page.until("the message", || page.text(".message-subject") == "Message 100");
-    page.until("its row", || page.eval(CURRENT_IS_SEEN, &json!([PORT])) == true);
+    page.until("its row", || page.eval(CURRENT_IS_VISIBLE, &json!([PORT])) == true);
     assert_eq!(page.text("[aria-current=true] .row-subject"), "Message 100");
-    // By the way back, even to where no message is open.
+    // By navigating back, even without an open message.
     page.open("/m/james");
     page.until("all of them", || page.text(".mailbox-counts").starts_with("3,000"));
     scroll(&page, 0.5);
     page.until("the middle", || page.texts(ROWS).contains(&"Message 1490".to_owned()));
     let before = top(&page);
-    page.until("its mark", || page.eval("return Boolean(history.state?.sight)", &json!([])) == true);
+    page.until("the saved position", || page.eval("return Boolean(history.state?.position)", &json!([])) == true);
     page.click("[data-page=status]");
     page.find("status-page h1");
     page.back();
-    page.until("what was in sight", || page.count(PORT) == 1 && top(&page) == before);
+    page.until("the restored position", || page.count(PORT) == 1 && top(&page) == before);
     page.assert_quiet();
 }
 
 #[test]
-fn thousands_are_deleted_after_a_question() {
+fn large_deletion_needs_a_confirmation() {
     let server = Server::start(&["--storage-mailboxmsgcap=0"]);
     let Some(page) = Page::of(&server) else { return };
-    deliver_many(&server, THOUSANDS);
+    deliver_many(&server, ABOVE_UNDO_LIMIT);
     page.open("/m/james");
     page.until("all of them", || page.text(".mailbox-counts").starts_with("3,000"));
-    // All but the newest.
+    // All except for the newest.
     page.click("[aria-label='Select all']");
     page.click(".message-row .row-check");
     page.until("the number", || page.text("[aria-label='Selected messages']").contains("2,999 selected"));
     page.click("[aria-label='Selected messages'] .danger");
     assert!(page.text("dialog").contains("2,999 messages"), "{}", page.text("dialog"));
-    assert_eq!(server.count("james"), THOUSANDS, "the question comes first");
+    assert_eq!(server.count("james"), ABOVE_UNDO_LIMIT, "messages were deleted before the confirmation");
     page.click("dialog [value=yes]");
     until_rows(&page, &["Message 2999"]);
-    assert_eq!(server.count("james"), 1, "what is gone from the list is gone");
+    assert_eq!(server.count("james"), 1, "messages were not deleted");
     page.assert_quiet();
 }

@@ -1,4 +1,4 @@
-//! A server with locks, as somebody meets it in a browser: the page that asks, the way back, the name in the bar, the way out.
+//! The login in a browser: the login page, the redirect back, the user name in the bar, and the logout.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const USERS: &str =
     "ann:$argon2id$v=19$m=19456,t=2,p=1$PHD+WTFRHvTJ2ySmkmuXWw$6CeFKOFBwuxZmMbEypQUWBTx3U3aI1a3q520QOzHbkI\n";
 
 #[test]
-fn somebody_logs_in_and_out() {
+fn user_logs_in_and_out() {
     let dir = TestDir::new();
     let file = dir.path().join("users");
     fs::write(&file, USERS).unwrap();
@@ -21,18 +21,18 @@ fn somebody_logs_in_and_out() {
     let Some(page) = Page::of(&server) else { return };
     server.deliver("james@x.org", &mails::text("Hello", "The needle"));
     page.open("/search?q=needle");
-    page.until("the question", || page.path().starts_with("/login?next="));
+    page.until("the login page", || page.path().starts_with("/login?next="));
     page.fill("#user", "ann");
     page.fill("#password", "wrong\n");
-    page.until("a refusal", || page.text(".note.bad") == "The user name or the password is wrong.");
+    page.until("the error", || page.text(".note.bad") == "The user name or the password is wrong.");
     page.fill("#password", "secret\n");
-    // On to where one wanted to go.
-    page.until("what was found", || page.texts(".hit-link") == ["Hello"]);
+    // Redirects to the requested page.
+    page.until("the results", || page.texts(".hit-link") == ["Hello"]);
     assert_eq!(page.path(), "/search?q=needle");
-    page.until("the name", || page.text(".account-name") == "ann");
+    page.until("the user name", || page.text(".account-name") == "ann");
     page.click(".account button");
-    page.until("the question", || page.path() == "/login");
+    page.until("the login page", || page.path() == "/login");
     page.open("/m/james");
-    page.until("the question", || page.path() == "/login?next=m%2Fjames");
-    assert_eq!(page.asked_outside(), [""; 0]);
+    page.until("the login page", || page.path() == "/login?next=m%2Fjames");
+    assert_eq!(page.external_requests(), [""; 0]);
 }

@@ -1,37 +1,37 @@
-//! A mailbox that somebody looks at: mail arrives, is read and is marked. How mail is deleted is in `deletions.rs`, and how
-//! one lives with thousands of messages in `large_mailboxes.rs`.
+//! The page of a mailbox: messages arrive, are read and are marked. Deleting is in `deletions.rs`, large mailboxes are in
+//! `large_mailboxes.rs`.
 
 use super::mails;
 use super::page::{Page, key};
 use crate::support::Server;
 
-/// The subjects in the list, as far as they are in the page.
+/// The subjects of the rows that are in the document.
 pub(crate) const ROWS: &str = ".message-row .row-subject";
 
-/// Mails for James.
+/// Delivers messages to James.
 pub(crate) fn deliver(server: &Server, subjects: &[&str]) {
     for subject in subjects {
         server.deliver("james@x.org", &mails::text(subject, "Hello James"));
     }
 }
 
-/// Waits until the list shows these subjects, and no more.
+/// Waits until the list shows exactly these subjects.
 #[track_caller]
 pub(crate) fn until_rows(page: &Page, rows: &[&str]) {
     page.until(&format!("the rows {rows:?}"), || page.texts(ROWS) == rows);
 }
 
 #[test]
-fn mail_arrives_while_one_looks() {
+fn new_messages_appear_in_the_open_mailbox() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open("/");
     page.fill("#open-mailbox", "James@x.org\n");
-    page.until("the invitation", || page.text("mailbox-page").contains("This mailbox is empty"));
-    assert!(page.text("mailbox-page").contains(&server.smtp.port().to_string()), "it says where to send mail");
+    page.until("the empty mailbox", || page.text("mailbox-page").contains("This mailbox is empty"));
+    assert!(page.text("mailbox-page").contains(&server.smtp.port().to_string()), "the SMTP port is not shown");
     deliver(&server, &["First"]);
     until_rows(&page, &["First"]);
-    // The server's own name is in the address as soon as it is known.
+    // The address changes to the server's name of the mailbox.
     page.until("the name", || page.path() == "/m/james");
     assert_eq!(page.text("mailbox-page h1"), "james");
     page.until("the title", || page.title() == "(1) james · Restante");
@@ -39,39 +39,39 @@ fn mail_arrives_while_one_looks() {
     until_rows(&page, &["Third", "Second", "First"]);
     page.until("the title", || page.title() == "(3) james · Restante");
     assert_eq!(page.text(".mailbox-counts"), "3 messages, 3 unread");
-    // Reading one leaves two.
+    // One of three is read.
     page.click(".message-row");
     page.until("the message", || page.text(".message-subject") == "Third");
     page.until("the title", || page.title() == "(2) Third · james · Restante");
-    page.until("the mark", || server.json("/api/v1/mailbox/james")[2]["seen"] == true);
-    // What is read stays when more arrives.
+    page.until("the read state", || server.json("/api/v1/mailbox/james")[2]["seen"] == true);
+    // The open message stays when others arrive.
     deliver(&server, &["Fourth"]);
     until_rows(&page, &["Fourth", "Third", "Second", "First"]);
     assert_eq!(page.text(".message-subject"), "Third");
     assert_eq!(page.text("[aria-current=true] .row-subject"), "Third");
-    // The mailbox is remembered at home.
+    // The mailbox is in the recent mailboxes on the home page.
     page.click(".brand");
     page.until("the mailbox", || page.texts("open-mailbox .chip") == ["james"]);
-    page.until("its numbers", || page.texts(".mailbox-row").iter().any(|row| row.contains("4 messages")));
+    page.until("its counts", || page.texts(".mailbox-row").iter().any(|row| row.contains("4 messages")));
     page.assert_quiet();
 }
 
 #[test]
-fn a_message_opened_by_its_address_counts_as_read() {
+fn message_opened_by_address_is_marked_as_read() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, &["One", "Two"]);
     page.open(&format!("/m/james/{}", server.ids("james")[0]));
     assert_eq!(page.text(".message-subject"), "One");
-    page.until("the mark", || server.json("/api/v1/mailbox/james")[0]["seen"] == true);
+    page.until("the read state", || server.json("/api/v1/mailbox/james")[0]["seen"] == true);
     page.until("the row", || page.texts(".message-row:not(.unread) .row-subject") == ["One"]);
-    // The newest one has an address of its own.
+    // The newest message has its own address.
     page.open("/m/james/latest");
-    page.until("the mark", || server.json("/api/v1/mailbox/james")[1]["seen"] == true);
+    page.until("the read state", || server.json("/api/v1/mailbox/james")[1]["seen"] == true);
     page.until("the title", || page.title() == "Two · james · Restante");
-    // Marked as unread, it stays so.
+    // A message that is marked as unread stays unread.
     page.click("[title^='Mark as unread']");
-    page.until("no mark", || server.json("/api/v1/mailbox/james")[1]["seen"] == false);
+    page.until("the unread state", || server.json("/api/v1/mailbox/james")[1]["seen"] == false);
     deliver(&server, &["Three"]);
     until_rows(&page, &["Three", "Two", "One"]);
     assert_eq!(page.texts(".message-row.unread .row-subject"), ["Three", "Two"]);
@@ -80,13 +80,13 @@ fn a_message_opened_by_its_address_counts_as_read() {
 }
 
 #[test]
-fn two_tabs_agree_about_what_is_read() {
+fn read_state_is_shared_between_tabs() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, &["One", "Two"]);
     page.open("/m/james");
     page.until("the counts", || page.text(".mailbox-counts") == "2 messages, 2 unread");
-    page.beside(|other| {
+    page.in_new_tab(|other| {
         other.open("/m/james/latest");
         other.until("the message", || other.text(".message-subject") == "Two");
         other.until("the counts", || other.text(".mailbox-counts") == "2 messages, 1 unread");
@@ -98,7 +98,7 @@ fn two_tabs_agree_about_what_is_read() {
 }
 
 #[test]
-fn shift_and_arrows_select_a_range() {
+fn shift_and_arrow_keys_select_a_range() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, &["One", "Two", "Three", "Four", "Five"]);
@@ -106,12 +106,12 @@ fn shift_and_arrows_select_a_range() {
     until_rows(&page, &["Five", "Four", "Three", "Two", "One"]);
     let selected = || page.texts(".message-row[aria-selected=true] .row-subject");
     page.keys("jj");
-    page.shifted(&key::DOWN.repeat(2));
+    page.keys_with_shift(&key::DOWN.repeat(2));
     page.until("the range", || selected() == ["Four", "Three", "Two"]);
     assert!(page.text("[aria-label='Selected messages']").contains("3 selected"));
-    page.shifted(key::UP);
+    page.keys_with_shift(key::UP);
     page.until("a shorter range", || selected() == ["Four", "Three"]);
     page.keys(key::ESCAPE);
-    page.until("nothing", || selected().is_empty());
+    page.until("no selection", || selected().is_empty());
     page.assert_quiet();
 }

@@ -1,17 +1,17 @@
-//! Mails for the tests to send. Contents are in base64, so that whatever they hold comes through as it is.
+//! Messages for the tests. Contents are encoded in base64, so any bytes are preserved.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-/// A mail to be sent, of those parts that are given.
+/// A message that is composed of the given parts.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Mail<'a> {
-    /// The sender as it is written; Ann, when it is empty.
+    /// The From field; Ann if empty.
     pub(crate) from: &'a str,
-    /// The recipients as they are written; James, when it is empty.
+    /// The To field; James if empty.
     pub(crate) to: &'a str,
     pub(crate) subject: &'a str,
-    /// More lines of the header, each with its end.
+    /// More header lines, each terminated.
     pub(crate) header: &'a str,
     pub(crate) text: &'a str,
     pub(crate) html: &'a str,
@@ -19,7 +19,7 @@ pub(crate) struct Mail<'a> {
     pub(crate) files: &'a [File<'a>],
 }
 
-/// A picture that the HTML shows by its content id.
+/// An image that the HTML refers to by its content id.
 #[derive(Clone, Copy)]
 pub(crate) struct Picture<'a> {
     pub(crate) id: &'a str,
@@ -27,7 +27,7 @@ pub(crate) struct Picture<'a> {
     pub(crate) content: &'a [u8],
 }
 
-/// A file that goes with the mail.
+/// An attachment.
 #[derive(Clone, Copy)]
 pub(crate) struct File<'a> {
     pub(crate) kind: &'a str,
@@ -36,7 +36,7 @@ pub(crate) struct File<'a> {
 }
 
 impl Mail<'_> {
-    /// The mail as it goes over the wire.
+    /// Returns the source of the message.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let or = |given: &str, otherwise: &str| if given.is_empty() { otherwise.to_owned() } else { given.to_owned() };
         let people = format!("From: {}\r\nTo: {}\r\n", or(self.from, "Ann <ann@x.org>"), or(self.to, "james@x.org"));
@@ -65,19 +65,19 @@ impl Mail<'_> {
     }
 }
 
-/// A mail of HTML alone.
+/// Returns a message with HTML only.
 pub(crate) fn html(subject: &str, html: &str) -> Vec<u8> {
     Mail { subject, html, ..Mail::default() }.bytes()
 }
 
-/// A mail of text alone.
+/// Returns a message with text only.
 pub(crate) fn text(subject: &str, text: &str) -> Vec<u8> {
     Mail { subject, text, ..Mail::default() }.bytes()
 }
 
-/// A text of any characters in a header (RFC 2047).
+/// Encodes a text for a header field (RFC 2047).
 pub(crate) fn word(text: &str) -> String {
-    // An encoded word holds 75 characters at most, and no part of a character.
+    // An encoded word has at most 75 characters and contains complete characters only.
     let words = text.chars().collect::<Vec<_>>();
     let words = words.chunks(10).map(|chunk| BASE64_STANDARD.encode(chunk.iter().collect::<String>()));
     words.map(|word| format!("=?utf-8?B?{word}?=")).collect::<Vec<_>>().join("\r\n ")
@@ -90,7 +90,7 @@ fn part(kind: &str, content: &[u8]) -> String {
     format!("Content-Type: {kind}\r\nContent-Transfer-Encoding: base64\r\n\r\n{}\r\n", lines.join("\r\n"))
 }
 
-/// Several parts in one; a single one stands for itself.
+/// Joins parts into a multipart; a single part is returned as it is.
 fn joined(kind: &str, mut parts: Vec<String>) -> String {
     if parts.len() == 1 {
         return parts.remove(0);

@@ -1,5 +1,5 @@
-//! The web interface in a real browser: a headless Chromium that is driven by its WebDriver. A machine may lack it, and then
-//! nothing is tested, unless `REQUIRE_BROWSER` is set, as it is in CI. Every test has a server and a browser of its own.
+//! Tests of the web interface in a real browser: a headless Chromium controlled by WebDriver. If it is not installed, the tests are
+//! skipped, or fail if `REQUIRE_BROWSER` is set, as in CI. Every test has its own server and browser.
 
 mod active_html;
 mod appearance;

@@ -1,4 +1,4 @@
-//! A message that somebody reads, in each of the ways to look at it.
+//! The page of a message with each of its tabs.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ const TEXT: &str = "Hello James,\r\n\r\nthe report is at https://example.org/rep
 const HTML: &str = "<h1>Hello James</h1><p>The <a href='https://example.org/report'>report</a>.</p>\
     <img id=near src=cid:near@x width=40 height=40><img id=far src=http://tracker.test/open.gif>";
 
-/// How bright a picture of the page is, from 0 to 1, where the mail is shown and nothing stands; 1 before it is shown.
+/// Returns the brightness of a screenshot at an empty place of the message, from 0 to 1; 1 before it is shown.
 const BRIGHTNESS: &str = "
     const picture = new Image();
     picture.src = `data:image/png;base64,${arguments[0]}`;
@@ -29,10 +29,10 @@ const BRIGHTNESS: &str = "
         return (red + green + blue) / 3 / 255;
     })";
 
-/// Many enough that a page of an element for each line would be slow.
+/// More lines than a page could have elements.
 const LINES: usize = 100_000;
 
-/// The number and the words of the line in the middle of what is seen of a source: `[7, 6]` for `Line 6`.
+/// Returns the number and the text of the line in the middle of the visible source: `[7, 6]` for `Line 6`.
 const MIDDLE_LINE: &str = "
     const seen = document.querySelector('.message-source').getBoundingClientRect();
     const line = [...document.querySelectorAll('.line')].find(line => line.getBoundingClientRect().bottom > seen.top + seen.height / 2);
@@ -44,7 +44,7 @@ fn brightness(page: &Page) -> f64 {
     page.eval(BRIGHTNESS, &json!([picture["data"]])).as_f64().unwrap()
 }
 
-/// Sends a mail of every kind of part, and opens it.
+/// Delivers a message with every kind of part, and opens it.
 fn open(server: &Server, page: &Page) -> String {
     let pixel = pixel();
     let mail = Mail {
@@ -73,46 +73,50 @@ fn pixel() -> Vec<u8> {
 }
 
 #[test]
-fn the_html_is_shown_and_asks_nobody() {
+fn html_is_shown_without_remote_content() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     open(&server, &page);
     assert_eq!(page.text(".message-from .person"), "Zoë <zoe@x.org>");
     assert_eq!(page.text(".message-to"), "james@x.org");
-    page.inside("iframe", |frame| {
+    page.in_frame("iframe", |frame| {
         assert_eq!(frame.text("h1"), "Hello James");
         assert_eq!(frame.attribute("a", "rel").as_deref(), Some("noopener noreferrer nofollow"));
         assert_eq!(frame.attribute("a", "target").as_deref(), Some("_blank"));
-        frame.until("the picture", || frame.attribute("img[width]", "src").is_some_and(|src| src.starts_with("data:")));
+        frame.until("the image", || frame.attribute("img[width]", "src").is_some_and(|src| src.starts_with("data:")));
         let loaded = "return document.querySelector('img[width]').naturalWidth";
-        frame.until("the picture", || frame.eval(loaded, &json!([])) == 1);
+        frame.until("the image", || frame.eval(loaded, &json!([])) == 1);
     });
     assert!(page.text(".remote-note").contains("tracker.test is not loaded"));
     page.assert_quiet();
-    // On demand it is asked for, and that alone.
+    // On demand only the remote content is requested.
     page.click(".remote-note .button");
-    // A browser may connect twice, to be the faster.
-    let asked =
-        || page.asked_outside().into_iter().filter(|asked| !asked.starts_with("a connection")).collect::<Vec<_>>();
-    page.until("the request", || asked() == ["http://tracker.test/open.gif"]);
-    page.until("the word of it", || page.text(".remote-note").contains("is loaded for this view"));
-    page.inside("iframe", |frame| {
+    // The browser may open two connections for one request.
+    let requests = || {
+        page.external_requests()
+            .into_iter()
+            .filter(|requests| !requests.starts_with("a connection"))
+            .collect::<Vec<_>>()
+    };
+    page.until("the request", || requests() == ["http://tracker.test/open.gif"]);
+    page.until("the note", || page.text(".remote-note").contains("is loaded for this view"));
+    page.in_frame("iframe", |frame| {
         let widths = "return [...document.images].map(image => image.naturalWidth)";
-        frame.until("both pictures", || frame.eval(widths, &json!([])) == json!([1, 16]));
+        frame.until("both images", || frame.eval(widths, &json!([])) == json!([1, 16]));
     });
-    // That was for once.
+    // It was loaded for this view only.
     page.reload();
-    page.until("the word of it", || page.text(".remote-note").contains("is not loaded"));
-    assert_eq!(asked(), ["http://tracker.test/open.gif"]);
+    page.until("the note", || page.text(".remote-note").contains("is not loaded"));
+    assert_eq!(requests(), ["http://tracker.test/open.gif"]);
     assert_eq!(page.console(), [""; 0]);
 }
 
 #[test]
-fn the_html_is_shown_in_other_sizes_and_colours() {
+fn html_preview_has_widths_and_color_schemes() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     open(&server, &page);
-    let width = || page.inside("iframe", |frame| frame.eval("return innerWidth", &json!([])));
+    let width = || page.in_frame("iframe", |frame| frame.eval("return innerWidth", &json!([])));
     for (button, expected) in [("Phone", 375), ("Tablet", 768)] {
         page.click(&format!(".widths [title={button}]"));
         page.until(button, || width() == expected);
@@ -122,14 +126,14 @@ fn the_html_is_shown_in_other_sizes_and_colours() {
     let dark = || brightness(&page) < 0.5;
     assert!(!dark());
     page.click("[aria-label='Color scheme of the preview'] [title=Dark]");
-    page.until("the dark", dark);
+    page.until("the dark scheme", dark);
     page.reload();
-    page.until("the dark, again", dark);
+    page.until("the dark scheme after a reload", dark);
     page.assert_quiet();
 }
 
 #[test]
-fn each_tab_tells_its_part() {
+fn each_tab_shows_its_content() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     let id = open(&server, &page);
@@ -172,11 +176,11 @@ fn each_tab_tells_its_part() {
     let shown = "return [...document.querySelectorAll('.source-chunk')].map(chunk => chunk.textContent).join('\\n')";
     page.until("the source", || page.count(".message-source .line") > 0);
     assert_eq!(page.eval(shown, &json!([])).as_str().unwrap(), source.trim_end().replace("\r\n", "\n"));
-    assert_eq!(page.count(".message-source .line"), source.lines().count(), "every line has a number");
+    assert_eq!(page.count(".message-source .line"), source.lines().count(), "lines without a number");
 
     page.click("#tab-attachments");
     page.find(".card");
-    // The picture in the HTML is one too, and has got a name.
+    // The inline image is an attachment too, with a generated name.
     assert_eq!(page.texts(".card-name"), ["attachment-0.png", "Übersicht.csv", "pixel.png"]);
     let attachments = server.json(&format!("/api/v2/mailbox/james/{id}"))["attachments"].clone();
     let sums: Vec<_> = attachments.as_array().unwrap().iter().map(|one| one["md5"].as_str().unwrap()).collect();
@@ -184,12 +188,12 @@ fn each_tab_tells_its_part() {
     let path = page.eval("return document.querySelectorAll('.card a[download]')[1].pathname", &json!([]));
     assert_eq!(server.bytes(path.as_str().unwrap()), b"a;b\r\n1;2\r\n");
     let picture = "const [picture] = document.querySelectorAll('.card img'); return picture?.naturalWidth";
-    page.until("the small picture", || page.eval(picture, &json!([])) == 1);
+    page.until("the thumbnail", || page.eval(picture, &json!([])) == 1);
     page.assert_quiet();
 }
 
 #[test]
-fn what_is_wrong_with_a_mail_is_told() {
+fn problems_of_a_message_are_shown() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     let broken = "From: Ann <ann@x.org>\r\nSubject: Broken\r\nMIME-Version: 1.0\r\n\
@@ -209,7 +213,7 @@ fn what_is_wrong_with_a_mail_is_told() {
 }
 
 #[test]
-fn attached_documents_are_only_saved() {
+fn attached_documents_can_only_be_downloaded() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     let drawing =
@@ -233,7 +237,7 @@ fn attached_documents_are_only_saved() {
         .map(card => [...card.querySelectorAll('.card-actions a')].map(link => link.innerText.trim()))";
     let save = || json!(["Download"]);
     assert_eq!(page.eval(actions, &json!([])), json!([save(), save(), save(), ["Open", "Download"]]));
-    // Nor are they opened by their pictures, or by the list of the parts.
+    // They cannot be opened by their thumbnails or in the list of parts either.
     page.click("#tab-parts");
     page.find(".message-parts tbody tr");
     let opened =
@@ -248,25 +252,25 @@ fn attached_documents_are_only_saved() {
 }
 
 #[test]
-fn the_focus_stays_when_remote_content_is_loaded() {
+fn focus_stays_when_remote_content_is_loaded() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     open(&server, &page);
     page.click(".remote-note .button");
-    page.until("the word of it", || page.text(".remote-note").contains("is loaded for this view"));
-    page.inside("iframe", |frame| {
+    page.until("the note", || page.text(".remote-note").contains("is loaded for this view"));
+    page.in_frame("iframe", |frame| {
         let width = "return document.querySelector('img:not([width])')?.naturalWidth";
-        frame.until("the picture", || frame.eval(width, &json!([])) == 16);
+        frame.until("the image", || frame.eval(width, &json!([])) == 16);
     });
     assert!(page.is_focused(".remote-note .button"));
-    // Thus the keys are still those of the page.
+    // The shortcuts of the page still work.
     page.keys("?");
     page.find("dialog");
     assert_eq!(page.console(), [""; 0]);
 }
 
 #[test]
-fn a_long_source_is_no_burden() {
+fn long_source_is_shown_with_few_elements() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     let head = "From: Ann <ann@x.org>\r\nSubject: Long\r\n\r\n";
@@ -278,9 +282,9 @@ fn a_long_source_is_no_burden() {
     page.until("the message", || page.text(".message-subject") == "Long");
     page.click("#tab-source");
     page.until("the source", || page.count(".message-source .line") > 0);
-    let few = || assert!(page.count("*") < 3_000, "{} elements are in the page", page.count("*"));
+    let few = || assert!(page.count("*") < 3_000, "{} elements are in the document", page.count("*"));
     few();
-    // Somewhere in the middle a line tells its number, and what stands in it says which one it must be.
+    // The number of a line in the middle must match its text.
     page.eval(
         "const body = document.querySelector('.message-source'); body.scrollTop = body.scrollHeight / 2",
         &json!([]),
@@ -288,9 +292,9 @@ fn a_long_source_is_no_burden() {
     let middle =
         || -> (usize, usize) { serde_json::from_value(page.eval(MIDDLE_LINE, &json!([]))).unwrap_or_default() };
     page.until("a number", || middle().0 > 0);
-    let (number, told) = middle();
-    assert_eq!(number, told + before + 1, "lines are counted from one");
-    assert!((LINES / 4..LINES / 4 * 3).contains(&told), "line {told} is not in the middle");
+    let (number, shown_number) = middle();
+    assert_eq!(number, shown_number + before + 1, "wrong line number");
+    assert!((LINES / 4..LINES / 4 * 3).contains(&shown_number), "line {shown_number} is not in the middle");
     few();
     page.assert_quiet();
 }

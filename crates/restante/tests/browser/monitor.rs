@@ -1,4 +1,4 @@
-//! The monitor: everything as it arrives, in any mailbox.
+//! The monitor page.
 
 use super::mails::Mail;
 use super::page::Page;
@@ -16,7 +16,7 @@ fn until_rows(page: &Page, rows: &[&str]) {
 }
 
 #[test]
-fn arrivals_are_shown_as_they_come() {
+fn arrivals_are_shown_live_paused_and_filtered() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "james@x.org", "Before");
@@ -27,7 +27,7 @@ fn arrivals_are_shown_as_they_come() {
     deliver(&server, "mary@x.org", "Later");
     until_rows(&page, &["Later", "Before"]);
     assert_eq!(page.texts(".arrival-mailbox"), ["mary", "james"]);
-    // Nothing moves while it is paused, and nothing is lost.
+    // While paused, the list does not change and no arrival is lost.
     page.click("[title^=Pause]");
     deliver(&server, "james@x.org", "Meanwhile");
     deliver(&server, "james@x.org", "At last");
@@ -36,14 +36,14 @@ fn arrivals_are_shown_as_they_come() {
     page.click("[title^='Resume']");
     until_rows(&page, &["At last", "Meanwhile", "Later", "Before"]);
     assert_eq!(page.text(".monitor-state"), "Live");
-    // A filter looks at all words, and at what arrives as well.
+    // The filter matches all words, also of new arrivals.
     page.fill("monitor-page [type=search]", "JAMES last");
     until_rows(&page, &["At last"]);
     deliver(&server, "mary@x.org", "At last, Mary");
     deliver(&server, "james@x.org", "The very last");
     until_rows(&page, &["The very last", "At last"]);
     page.fill("monitor-page [type=search]", "nobody");
-    page.until("the word of it", || page.text("monitor-page").contains("No matching messages"));
+    page.until("the empty result", || page.text("monitor-page").contains("No matching messages"));
     page.fill("monitor-page [type=search]", "mary later");
     until_rows(&page, &["Later"]);
     page.click(ROWS);
@@ -53,11 +53,11 @@ fn arrivals_are_shown_as_they_come() {
 }
 
 #[test]
-fn it_is_found_as_it_was_left() {
+fn state_is_kept_when_the_page_is_left() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open("/monitor");
-    page.until("the beginning", || page.text(".monitor-state") == "Live");
+    page.until("the connection", || page.text(".monitor-state") == "Live");
     for (to, subject) in [("james@x.org", "One"), ("mary@x.org", "Two"), ("james@x.org", "Three")] {
         deliver(&server, to, subject);
     }
@@ -65,7 +65,7 @@ fn it_is_found_as_it_was_left() {
     page.fill("monitor-page [type=search]", "james");
     until_rows(&page, &["Three", "One"]);
     page.click("[title^=Pause]");
-    // Whoever looks at something else is told by the title how much waits.
+    // In a hidden tab the title shows the number of waiting arrivals.
     deliver(&server, "james@x.org", "Four");
     deliver(&server, "james@x.org", "Five");
     page.until("the number", || page.title() == "(2) Monitor · Restante");
@@ -73,7 +73,7 @@ fn it_is_found_as_it_was_left() {
     page.until("the message", || page.text(".message-subject") == "One");
     deliver(&server, "james@x.org", "Six");
     page.back();
-    page.until("what waits", || page.text(".monitor-state") == "Paused, 3 waiting");
+    page.until("the waiting arrivals", || page.text(".monitor-state") == "Paused, 3 waiting");
     assert_eq!(page.texts(ROWS), ["Three", "One"]);
     assert_eq!(page.text(".monitor-count"), "2 of 3");
     page.until("the number", || page.title() == "(3) Monitor · Restante");
@@ -84,11 +84,11 @@ fn it_is_found_as_it_was_left() {
 }
 
 #[test]
-fn what_is_deleted_is_struck_out() {
+fn deleted_messages_are_struck_out() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open("/monitor");
-    page.until("the beginning", || page.text(".monitor-state") == "Live");
+    page.until("the connection", || page.text(".monitor-state") == "Live");
     deliver(&server, "james@x.org", "To stay");
     let from = "\"Mary <the other>\" <mary@x.org>";
     server.deliver("james@x.org", &Mail { from, subject: "To go", ..Mail::default() }.bytes());
@@ -97,15 +97,15 @@ fn what_is_deleted_is_struck_out() {
     let ids = server.ids("james");
     ureq::delete(server.url(&format!("/api/v1/mailbox/james/{}", ids[1]))).call().unwrap();
     page.until("the deletion", || page.texts(".arrival.gone del") == ["To go"]);
-    assert_eq!(page.attribute(".arrival.gone .arrival-link", "href"), None, "it leads nowhere");
+    assert_eq!(page.attribute(".arrival.gone .arrival-link", "href"), None, "the deleted message has a link");
     page.click("[title^='Clear this list']");
-    page.until("nothing", || page.text("monitor-page").contains("Waiting for messages"));
+    page.until("the empty list", || page.text("monitor-page").contains("Waiting for messages"));
     assert_eq!(server.count("james"), 1);
     page.assert_quiet();
 }
 
 #[test]
-fn a_hidden_monitor_is_not_offered() {
+fn hidden_monitor_is_not_linked() {
     let server = Server::start(&["--web-monitorvisible=false"]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "james@x.org", "Secret");
@@ -114,7 +114,7 @@ fn a_hidden_monitor_is_not_offered() {
     page.until("no list", || page.count("mailbox-list") == 0);
     assert_eq!(page.count("[data-page=monitor]:not([hidden])"), 0);
     page.open("/monitor");
-    page.until("the word of it", || page.text("monitor-page").contains("The monitor is disabled"));
+    page.until("the explanation", || page.text("monitor-page").contains("The monitor is disabled"));
     assert_eq!(page.count(ROWS), 0);
     page.assert_quiet();
 }

@@ -1,5 +1,5 @@
-//! A page as a test speaks of it: open, click, type, read, and wait for what shall happen. Everything that looks for
-//! something on the page waits for it, so that no test depends on how fast the machine is.
+//! A page with the operations of tests: open, click, type, read and wait. Every operation on an element waits for the element, so
+//! tests do not depend on the speed of the machine.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -10,11 +10,11 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use super::driver::{Answer, Driver, Refusal};
-use super::other_hosts::{Outside, PAGE};
-use crate::support::{LONG, Server};
+use super::driver::{Driver, DriverError, DriverResult};
+use super::other_hosts::{ExternalHosts, PAGE};
+use crate::support::{Server, TEST_TIMEOUT};
 
-/// Keys without a character, as WebDriver spells them (section 17.4.2).
+/// Keys without a character, in the encoding of WebDriver (section 17.4.2).
 pub(crate) mod key {
     pub(crate) const TAB: &str = "\u{e004}";
     pub(crate) const ENTER: &str = "\u{e007}";
@@ -26,11 +26,11 @@ pub(crate) mod key {
     pub(crate) const DELETE: &str = "\u{e017}";
 }
 
-/// Why a request was never sent, as Chromium puts it.
+/// Chromium's reasons for requests that were never sent.
 const FORBIDDEN: [&str; 2] = ["csp", "origin"];
 
-/// Holds back what a page wants to do after more than five seconds: that is where it waits for people.
-const HOLD: &str = "
+/// Pauses all timers of more than five seconds: those wait for the user.
+const PAUSE_TIMERS: &str = "
     const [set, clear] = [window.setTimeout, window.clearTimeout];
     window.held = new Map();
     window.setTimeout = (run, millis, ...more) => {
@@ -41,9 +41,9 @@ const HOLD: &str = "
     };
     window.clearTimeout = number => window.held.delete(number) || clear(number)";
 
-/// What a page is looked at with.
+/// A display mode of the browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum DisplayMode {
     Light,
     Dark,
     Phone,
@@ -52,95 +52,95 @@ pub(crate) enum Look {
 /// The open tab of a browser.
 pub(crate) struct Page {
     driver: Driver,
-    outside: Outside,
+    external: ExternalHosts,
     root: String,
-    seen: RefCell<Seen>,
+    seen: RefCell<LogState>,
 }
 
-/// What the browser has logged so far; it tells everything only once.
+/// The log entries so far. The browser returns each entry only once.
 #[derive(Default)]
-struct Seen {
+struct LogState {
     console: Vec<String>,
     dialogs: Vec<String>,
-    /// By the browser's number for them, and their URLs.
+    /// The URLs of requests, by the browser's request id.
     requests: Vec<(String, String)>,
-    /// The status of each response, also of one that the browser keeps from the page, by the number of the request.
+    /// The status of each response by request id, including responses that the browser hides from the page.
     statuses: Vec<(String, u64)>,
 }
 
 impl Page {
-    /// An empty page whose paths are those of a server; `None` where there is no browser.
+    /// Opens an empty page whose paths are those of a server. Returns `None` if there is no browser.
     pub(crate) fn of(server: &Server) -> Option<Self> {
         Self::at(server.http)
     }
 
-    /// An empty page whose paths are found here, where somebody stands before the server.
+    /// Opens an empty page whose paths are at this address, for a proxy in front of the server.
     pub(crate) fn at(address: SocketAddr) -> Option<Self> {
         Self::start(format!("http://{address}"), &[])
     }
 
-    /// An empty page whose paths are found here by HTTPS, whoever has signed the certificate.
+    /// Opens an empty page whose paths are at this address with HTTPS and any certificate.
     pub(crate) fn secure_at(address: SocketAddr) -> Option<Self> {
         Self::start(format!("https://{address}"), &["--ignore-certificate-errors".to_owned()])
     }
 
     fn start(root: String, flags: &[String]) -> Option<Self> {
-        let outside = Outside::start();
-        let driver = Driver::start(&[flags, &[outside.flag()]].concat())?;
-        Some(Self { driver, outside, root, seen: RefCell::default() })
+        let external = ExternalHosts::start();
+        let driver = Driver::start(&[flags, &[external.flag()]].concat())?;
+        Some(Self { driver, external, root, seen: RefCell::default() })
     }
 
-    /// Goes to a path of the server, or to a URL, and waits until it is loaded.
+    /// Opens a path of the server, or a URL, and waits until it is loaded.
     #[track_caller]
     pub(crate) fn open(&self, path: &str) {
         let url = if path.starts_with('/') { format!("{}{path}", self.root) } else { path.to_owned() };
-        must(self.driver.post("/url", &json!({ "url": url })));
+        unwrap(self.driver.post("/url", &json!({ "url": url })));
     }
 
     #[track_caller]
     pub(crate) fn reload(&self) {
-        must(self.driver.post("/refresh", &json!({})));
+        unwrap(self.driver.post("/refresh", &json!({})));
     }
 
     #[track_caller]
     pub(crate) fn back(&self) {
-        must(self.driver.post("/back", &json!({})));
+        unwrap(self.driver.post("/back", &json!({})));
     }
 
-    /// The address without the server: `/m/james?a=b#c`.
+    /// Returns the address without the server: `/m/james?a=b#c`.
     #[track_caller]
     pub(crate) fn path(&self) -> String {
-        let url = must(self.driver.ask("/url"));
+        let url = unwrap(self.driver.get("/url"));
         let url = url.as_str().unwrap_or_default();
         url.strip_prefix(&self.root).unwrap_or(url).to_owned()
     }
 
     #[track_caller]
     pub(crate) fn title(&self) -> String {
-        must(self.driver.ask("/title")).as_str().unwrap_or_default().to_owned()
+        unwrap(self.driver.get("/title")).as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until something is there.
+    /// Waits until an element exists.
     #[track_caller]
     pub(crate) fn find(&self, css: &str) {
-        self.with(css, |_| Ok(Value::Null));
+        self.with_element(css, |_| Ok(Value::Null));
     }
 
-    /// How many of this there are now.
+    /// Returns the current number of matching elements.
     #[track_caller]
     pub(crate) fn count(&self, css: &str) -> usize {
-        let found = must(self.driver.post("/elements", &by(css)));
+        let found = unwrap(self.driver.post("/elements", &by(css)));
         found.as_array().map_or(0, Vec::len)
     }
 
-    /// The visible text of the first one, once it is there.
+    /// Waits for the first matching element and returns its visible text.
     #[track_caller]
     pub(crate) fn text(&self, css: &str) -> String {
-        let text = self.with(css, |element| self.driver.ask(&element.path("text")));
+        let text = self.with_element(css, |element| self.driver.get(&element.path("text")));
         text.as_str().unwrap_or_default().to_owned()
     }
 
-    /// The visible texts of all that are there now.
+    /// Returns the visible texts of all current matching elements.
     #[track_caller]
     pub(crate) fn texts(&self, css: &str) -> Vec<String> {
         let texts =
@@ -148,41 +148,41 @@ impl Page {
         serde_json::from_value(texts).unwrap()
     }
 
-    /// An attribute of the first one, once it is there.
+    /// Waits for the first matching element and returns an attribute.
     #[track_caller]
     pub(crate) fn attribute(&self, css: &str, name: &str) -> Option<String> {
         let script = "return arguments[0].getAttribute(arguments[1])";
-        let value = self.with(css, |element| {
+        let value = self.with_element(css, |element| {
             self.driver.post("/execute/sync", &json!({ "script": script, "args": [element.reference(), name] }))
         });
         value.as_str().map(str::to_owned)
     }
 
-    /// Clicks in the middle of the first one, as soon as it can be seen and nothing lies over it.
+    /// Clicks the middle of the first matching element, as soon as it is visible and not covered.
     #[track_caller]
     pub(crate) fn click(&self, css: &str) {
-        self.with(css, |element| self.driver.post(&element.path("click"), &json!({})));
+        self.with_element(css, |element| self.driver.post(&element.path("click"), &json!({})));
     }
 
-    /// Puts a text into a field, in place of what is there.
+    /// Replaces the text of a field.
     #[track_caller]
     pub(crate) fn fill(&self, css: &str, text: &str) {
-        self.with(css, |element| self.driver.post(&element.path("clear"), &json!({})));
-        self.with(css, |element| self.driver.post(&element.path("value"), &json!({ "text": text })));
+        self.with_element(css, |element| self.driver.post(&element.path("clear"), &json!({})));
+        self.with_element(css, |element| self.driver.post(&element.path("value"), &json!({ "text": text })));
     }
 
-    /// Presses and releases keys, one after another: characters, and those of [`key`].
+    /// Presses and releases keys one after another: characters, and those of [`key`].
     #[track_caller]
     pub(crate) fn keys(&self, keys: &str) {
         let strokes =
             keys.chars().flat_map(|key| ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key })));
         let keyboard = json!({ "type": "key", "id": "keyboard", "actions": strokes.collect::<Vec<_>>() });
-        must(self.driver.post("/actions", &json!({ "actions": [keyboard] })));
+        unwrap(self.driver.post("/actions", &json!({ "actions": [keyboard] })));
     }
 
     /// Presses and releases keys while Shift is held down.
     #[track_caller]
-    pub(crate) fn shifted(&self, keys: &str) {
+    pub(crate) fn keys_with_shift(&self, keys: &str) {
         let stroke = |kind: &str, key: &str| json!({ "type": kind, "value": key });
         let mut strokes = vec![stroke("keyDown", key::SHIFT)];
         for key in keys.chars().map(String::from) {
@@ -190,10 +190,10 @@ impl Page {
         }
         strokes.push(stroke("keyUp", key::SHIFT));
         let keyboard = json!({ "type": "key", "id": "keyboard", "actions": strokes });
-        must(self.driver.post("/actions", &json!({ "actions": [keyboard] })));
+        unwrap(self.driver.post("/actions", &json!({ "actions": [keyboard] })));
     }
 
-    /// Whether the first one has the focus now.
+    /// Returns whether the first matching element has the focus.
     #[track_caller]
     pub(crate) fn is_focused(&self, css: &str) -> bool {
         let script =
@@ -201,74 +201,74 @@ impl Page {
         self.eval(script, &json!([css])) == true
     }
 
-    /// Runs the body of a function in the page, and returns what it returns, or its promise is kept with.
+    /// Runs the body of a function in the page. Returns its result, or that of its promise.
     #[track_caller]
     pub(crate) fn eval(&self, script: &str, arguments: &Value) -> Value {
-        must(self.driver.post("/execute/sync", &json!({ "script": script, "args": arguments })))
+        unwrap(self.driver.post("/execute/sync", &json!({ "script": script, "args": arguments })))
     }
 
-    /// Lets the page be as patient as a test is slow, until it is loaded anew: nothing ends by itself that waits for people.
+    /// Pauses the timers that wait for the user until the page is reloaded, so that a slow test does not miss them.
     #[track_caller]
-    pub(crate) fn hold_time(&self) {
-        self.eval(HOLD, &json!([]));
+    pub(crate) fn pause_timers(&self) {
+        self.eval(PAUSE_TIMERS, &json!([]));
     }
 
-    /// All that time that was held passes now.
+    /// Runs all paused timers now.
     #[track_caller]
-    pub(crate) fn let_time_pass(&self) {
+    pub(crate) fn run_paused_timers(&self) {
         self.eval("const all = [...held.values()]; held.clear(); all.forEach(run => run())", &json!([]));
     }
 
-    /// Looks into a frame, and comes back.
+    /// Runs a function within a frame.
     #[track_caller]
-    pub(crate) fn inside<T>(&self, css: &str, look: impl FnOnce(&Self) -> T) -> T {
-        self.with(css, |element| self.driver.post("/frame", &json!({ "id": element.reference() })));
-        let seen = look(self);
-        must(self.driver.post("/frame/parent", &json!({})));
+    pub(crate) fn in_frame<T>(&self, css: &str, display: impl FnOnce(&Self) -> T) -> T {
+        self.with_element(css, |element| self.driver.post("/frame", &json!({ "id": element.reference() })));
+        let seen = display(self);
+        unwrap(self.driver.post("/frame/parent", &json!({})));
         seen
     }
 
-    /// Looks into another tab of the same browser, which stays open, and comes back.
+    /// Runs a function in a new tab of the same browser. The tab stays open.
     #[track_caller]
-    pub(crate) fn beside<T>(&self, look: impl FnOnce(&Self) -> T) -> T {
-        let here = must(self.driver.ask("/window"));
-        let other = must(self.driver.post("/window/new", &json!({ "type": "tab" })));
-        must(self.driver.post("/window", &json!({ "handle": other["handle"] })));
-        let seen = look(self);
-        must(self.driver.post("/window", &json!({ "handle": here })));
+    pub(crate) fn in_new_tab<T>(&self, display: impl FnOnce(&Self) -> T) -> T {
+        let here = unwrap(self.driver.get("/window"));
+        let other = unwrap(self.driver.post("/window/new", &json!({ "type": "tab" })));
+        unwrap(self.driver.post("/window", &json!({ "handle": other["handle"] })));
+        let seen = display(self);
+        unwrap(self.driver.post("/window", &json!({ "handle": here })));
         seen
     }
 
-    /// Shows the page to an eye that wants it so.
+    /// Sets the display mode.
     #[track_caller]
-    pub(crate) fn look(&self, look: Look) {
-        let scheme = if look == Look::Dark { "dark" } else { "light" };
+    pub(crate) fn set_display_mode(&self, mode: DisplayMode) {
+        let scheme = if mode == DisplayMode::Dark { "dark" } else { "light" };
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.command("Emulation.setEmulatedMedia", &json!({ "features": features }));
-        let phone = look == Look::Phone;
+        let phone = mode == DisplayMode::Phone;
         let (width, height) = if phone { (390, 844) } else { (1280, 800) };
         let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone });
         self.command("Emulation.setDeviceMetricsOverride", &metrics);
         self.command("Emulation.setTouchEmulationEnabled", &json!({ "enabled": phone }));
     }
 
-    /// A command of Chromium's own protocol.
+    /// Sends a command of the Chrome DevTools protocol.
     #[track_caller]
     pub(crate) fn command(&self, name: &str, parameters: &Value) -> Value {
-        must(self.driver.command(name, parameters))
+        unwrap(self.driver.command(name, parameters))
     }
 
-    /// Cuts the browser off from everything, or joins it again.
+    /// Disables or enables the network of the browser.
     #[track_caller]
     pub(crate) fn offline(&self, offline: bool) {
         let unlimited = json!({ "offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1 });
         self.command("Network.emulateNetworkConditions", &unlimited);
     }
 
-    /// Takes a picture of what is in the window, and says where it is.
+    /// Takes a screenshot of the window, and returns its path.
     #[track_caller]
     pub(crate) fn screenshot(&self, name: &str) -> PathBuf {
-        let picture = must(self.driver.ask("/screenshot"));
+        let picture = unwrap(self.driver.get("/screenshot"));
         let picture = BASE64_STANDARD.decode(picture.as_str().unwrap_or_default()).unwrap();
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots").join(format!("{name}.png"));
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -277,34 +277,34 @@ impl Page {
         path
     }
 
-    /// What was written to the console, by the page or, as for a request that failed, by the browser.
+    /// Returns the console messages of the page and of the browser, such as failed requests.
     pub(crate) fn console(&self) -> Vec<String> {
         self.read_logs();
         self.seen.borrow().console.clone()
     }
 
-    /// The texts of dialogs that came up; they were dismissed.
+    /// Returns the texts of the dialogs, which were dismissed.
     pub(crate) fn dialogs(&self) -> Vec<String> {
         self.read_logs();
         self.seen.borrow().dialogs.clone()
     }
 
-    /// The URLs of all requests over the network, WebSockets among them, to whomever; but not of those that a policy forbade.
+    /// Returns the URLs of all network requests, including WebSockets, except for those that a policy blocked.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.read_logs();
         self.seen.borrow().requests.iter().map(|(_, url)| url.clone()).collect()
     }
 
-    /// Forgets the requests so far.
-    pub(crate) fn forget_requests(&self) {
+    /// Clears the recorded requests.
+    pub(crate) fn clear_requests(&self) {
         self.read_logs();
         let mut seen = self.seen.borrow_mut();
         seen.requests.clear();
         seen.statuses.clear();
     }
 
-    /// The statuses of all responses of a server, also of those that the browser keeps from the page.
-    pub(crate) fn statuses_of(&self, server: &Server) -> Vec<u64> {
+    /// Returns the statuses of all responses of a server, including those that the browser hides from the page.
+    pub(crate) fn statuses_from(&self, server: &Server) -> Vec<u64> {
         self.read_logs();
         let seen = self.seen.borrow();
         let authority = format!("//{}/", server.http);
@@ -312,65 +312,68 @@ impl Page {
         seen.statuses.iter().filter(|(id, _)| is_its(id)).map(|(_, status)| *status).collect()
     }
 
-    /// The URLs of empty pages that are not the server's: one on another site, one on another port of the server's host.
-    pub(crate) fn foreign_pages(&self) -> [String; 2] {
-        [format!("http://evil.test{PAGE}"), format!("{}{PAGE}", self.outside.origin())]
+    /// Returns the URLs of two empty external pages: on another site, and on another port of the server's host.
+    pub(crate) fn external_pages(&self) -> [String; 2] {
+        [format!("http://evil.test{PAGE}"), format!("{}{PAGE}", self.external.origin())]
     }
 
-    /// What was asked from anybody but the server.
-    pub(crate) fn asked_outside(&self) -> Vec<String> {
+    /// Returns the URLs of requests to other hosts.
+    pub(crate) fn external_requests(&self) -> Vec<String> {
         let host = self.root.trim_start_matches("http");
         let foreign = |url: &String| !url.trim_start_matches("http").trim_start_matches("ws").starts_with(host);
-        let mut asked = self.outside.asked();
-        asked.extend(self.requests().into_iter().filter(foreign));
-        asked.sort();
-        asked.dedup();
-        asked
+        let mut urls = self.external.requests();
+        urls.extend(self.requests().into_iter().filter(foreign));
+        urls.sort();
+        urls.dedup();
+        urls
     }
 
-    /// Nobody has complained, nothing has come up, and nothing has left the machine.
+    /// Checks that there are no console messages, no dialogs and no requests to other hosts.
     #[track_caller]
     pub(crate) fn assert_quiet(&self) {
-        assert_eq!(self.console(), [""; 0], "nothing is on the console");
-        assert_eq!(self.dialogs(), [""; 0], "no dialog comes up");
-        assert_eq!(self.asked_outside(), [""; 0], "nothing is asked from other hosts");
+        assert_eq!(self.console(), [""; 0], "console messages");
+        assert_eq!(self.dialogs(), [""; 0], "dialogs");
+        assert_eq!(self.external_requests(), [""; 0], "requests to other hosts");
     }
 
-    /// Waits until something holds.
+    /// Waits until a condition holds. `what` is shown if it never does.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, condition: impl Fn() -> bool) {
-        let deadline = Instant::now() + LONG;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while !condition() {
             if Instant::now() > deadline {
-                self.give_up(what);
+                self.fail(what);
             }
             std::thread::sleep(Duration::from_millis(30));
         }
     }
 
-    /// Does something with the first element, as soon as that can be done. A page may replace it at any time.
+    /// Runs an operation on the first matching element as soon as that is possible. A page can replace elements at any time.
     #[track_caller]
-    fn with(&self, css: &str, act: impl Fn(&Element) -> Answer) -> Value {
-        let deadline = Instant::now() + LONG;
+    fn with_element(&self, css: &str, act: impl Fn(&Element) -> DriverResult) -> Value {
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             let found = self.driver.post("/element", &by(css));
             let done = found.and_then(|found| act(&Element::of(&found)));
             match done {
                 Ok(value) => return value,
-                Err(refusal) if !passes(&refusal) => panic!("{css}: {refusal:?}"),
-                Err(refusal) if Instant::now() > deadline => self.give_up(&format!("{css}: {}", refusal.message)),
+                Err(error) if !is_transient(&error) => panic!("{css}: {error:?}"),
+                Err(error) if Instant::now() > deadline => self.fail(&format!("{css}: {}", error.message)),
                 Err(_) => std::thread::sleep(Duration::from_millis(30)),
             }
         }
     }
 
     #[track_caller]
-    fn give_up(&self, what: &str) -> ! {
+    fn fail(&self, what: &str) -> ! {
         let text = self.eval("return document.body?.innerText ?? ''", &json!([]));
         let picture = self.screenshot(&format!("failed-{}", std::thread::current().name().unwrap_or("test")));
         let (path, console) = (self.path(), self.console());
         let text = text.as_str().unwrap_or_default();
-        panic!("waited for {what}\nat {path}, pictured in {}\nconsole: {console:#?}\n{text}", picture.display());
+        panic!(
+            "timed out waiting for {what}\nat {path}, screenshot: {}\nconsole: {console:#?}\n{text}",
+            picture.display()
+        );
     }
 
     fn read_logs(&self) {
@@ -400,29 +403,29 @@ impl Page {
                 _ => {}
             }
         }
-        // The browser's own pages and what is at hand anyway: chrome:, data:, blob:.
+        // The browser's own pages and local content: chrome:, data:, blob:.
         seen.requests.retain(|(_, url)| url.starts_with("http") || url.starts_with("ws"));
     }
 }
 
 #[track_caller]
-fn must(answer: Answer) -> Value {
-    answer.unwrap_or_else(|refusal| panic!("{refusal:?}"))
+fn unwrap(result: DriverResult) -> Value {
+    result.unwrap_or_else(|error| panic!("{error:?}"))
 }
 
-/// An element of the page, while it is there.
+/// A reference to an element of the page.
 struct Element(String);
 
 impl Element {
-    /// How WebDriver marks a reference to an element (section 12.1).
-    const MARK: &str = "element-6066-11e4-a52e-4f735466cecf";
+    /// The key of an element reference in WebDriver (section 12.1).
+    const REFERENCE_KEY: &str = "element-6066-11e4-a52e-4f735466cecf";
 
     fn of(reference: &Value) -> Self {
-        Self(reference[Self::MARK].as_str().unwrap_or_default().to_owned())
+        Self(reference[Self::REFERENCE_KEY].as_str().unwrap_or_default().to_owned())
     }
 
     fn reference(&self) -> Value {
-        json!({ Self::MARK: self.0 })
+        json!({ Self::REFERENCE_KEY: self.0 })
     }
 
     fn path(&self, command: &str) -> String {
@@ -434,9 +437,9 @@ fn by(css: &str) -> Value {
     json!({ "using": "css selector", "value": css })
 }
 
-/// Whether a refusal may turn into something else by waiting.
-fn passes(refusal: &Refusal) -> bool {
-    let passing = [
+/// Returns whether the command can succeed later.
+fn is_transient(error: &DriverError) -> bool {
+    let transient = [
         "element click intercepted",
         "element not interactable",
         "invalid element state",
@@ -444,5 +447,5 @@ fn passes(refusal: &Refusal) -> bool {
         "no such frame",
         "stale element reference",
     ];
-    passing.contains(&refusal.code.as_str())
+    transient.contains(&error.code.as_str())
 }

@@ -1,5 +1,4 @@
-//! Every page as a visitor first meets it: it is there at its address, with and without a base path and behind a proxy, and
-//! asks nobody but its server.
+//! Every page at its address, with and without a base path and behind a proxy. Pages send requests to their server only.
 
 use serde_json::json;
 
@@ -7,7 +6,7 @@ use super::page::Page;
 use super::{mails, proxy};
 use crate::support::Server;
 
-/// The addresses of all pages, and what is there when they are whole.
+/// The addresses of all pages, and a selector that exists when they are complete.
 const PAGES: [(&str, &str); 6] = [
     ("/", "home-page .mailbox-row"),
     ("/m/james", "mailbox-page .message-row"),
@@ -21,12 +20,12 @@ fn deliver(server: &Server, subject: &str) {
     server.deliver("james@x.org", &mails::html(subject, "<h1>Hello James</h1>"));
 }
 
-/// Goes from page to page by their links, all below this path, while mail arrives.
+/// Navigates by links through all pages below this path while messages arrive.
 #[track_caller]
-fn tour(page: &Page, server: &Server, base: &str) {
+fn visit_all_pages(page: &Page, server: &Server, base: &str) {
     page.find("home-page h1");
     page.click("[data-page=status]");
-    page.until("the figures", || page.text("status-page .figures").contains("Stored messages"));
+    page.until("the counters", || page.text("status-page .figures").contains("Stored messages"));
     assert_eq!(page.path(), format!("{base}/status"));
     page.fill("#goto", "james\n");
     page.find("mailbox-page h1");
@@ -35,8 +34,8 @@ fn tour(page: &Page, server: &Server, base: &str) {
     page.click(".message-row");
     page.until("the message", || page.text(".message-subject") == "First");
     assert_eq!(page.path(), format!("{base}/m/james/{}", server.ids("james")[0]));
-    assert_eq!(page.inside("iframe", |frame| frame.text("h1")), "Hello James");
-    // From deeper below, the links in the frame lead where they led before; so they do after a reload.
+    assert_eq!(page.in_frame("iframe", |frame| frame.text("h1")), "Hello James");
+    // The links of the frame work from a deeper path, also after a reload.
     page.reload();
     page.until("the message", || page.text(".message-subject") == "First");
     page.click("[data-page=monitor]");
@@ -47,13 +46,13 @@ fn tour(page: &Page, server: &Server, base: &str) {
     page.click(".brand");
     page.until("the mailbox", || page.texts(".mailbox-row .mailbox-name") == ["james"]);
     assert_eq!(page.path(), format!("{base}/"));
-    let strays: Vec<_> = page.requests().into_iter().filter(|url| !url.contains(&format!("{base}/"))).collect();
-    assert_eq!(strays, [""; 0], "nothing is asked from above the base path");
+    let outside: Vec<_> = page.requests().into_iter().filter(|url| !url.contains(&format!("{base}/"))).collect();
+    assert_eq!(outside, [""; 0], "requests outside of the base path");
     page.assert_quiet();
 }
 
 #[test]
-fn each_page_is_at_its_address() {
+fn every_page_has_its_address() {
     let server = Server::start(&["--web-basepath=/mail/box"]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Hello");
@@ -67,28 +66,28 @@ fn each_page_is_at_its_address() {
 }
 
 #[test]
-fn a_base_path_is_never_left() {
+fn all_requests_stay_below_the_base_path() {
     let server = Server::start(&["--web-basepath=/mail"]);
     let Some(page) = Page::of(&server) else { return };
     page.open("/mail");
     page.find("home-page");
     assert_eq!(page.path(), "/mail/");
-    // The address without the slash is the only one outside.
-    page.forget_requests();
-    tour(&page, &server, "/mail");
+    // Only the address without the trailing slash is outside.
+    page.clear_requests();
+    visit_all_pages(&page, &server, "/mail");
 }
 
 #[test]
-fn a_stripped_prefix_is_never_left() {
+fn all_requests_stay_below_a_stripped_prefix() {
     let server = Server::start(&[]);
     let proxy = proxy::start("/tools/mail", server.http);
     let Some(page) = Page::at(proxy) else { return };
     page.open("/tools/mail/");
-    tour(&page, &server, "/tools/mail");
+    visit_all_pages(&page, &server, "/tools/mail");
 }
 
 #[test]
-fn an_unknown_address_is_no_page() {
+fn unknown_address_is_not_found() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open("/m/james/1/2");
@@ -96,7 +95,7 @@ fn an_unknown_address_is_no_page() {
 }
 
 #[test]
-fn a_slash_at_the_end_is_no_other_page() {
+fn trailing_slash_is_the_same_page() {
     let server = Server::start(&["--web-basepath=/mail"]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Hello");
@@ -110,20 +109,21 @@ fn a_slash_at_the_end_is_no_other_page() {
 }
 
 #[test]
-fn mailboxes_are_opened_by_any_name_that_can_be_one() {
+fn mailbox_field_accepts_valid_names_only() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Hello");
     for (start, field) in [("/status", "#goto"), ("/", "#open-mailbox")] {
         page.open(start);
-        // A step up is refused where it was typed, in a sentence.
+        // A dot segment is rejected at the field with a message.
         page.fill(field, "..\n");
         let complaint = || page.eval("return document.querySelector(arguments[0]).validationMessage", &json!([field]));
-        page.until("the complaint", || {
-            complaint() == "“..” is not a mailbox name. Enter a name such as james, or an address such as james@example.org."
+        page.until("the message", || {
+            complaint()
+                == "“..” is not a mailbox name. Enter a name such as james, or an address such as james@example.org."
         });
         assert_eq!(page.path(), start);
-        // An address as mail programs copy it.
+        // An address as copied from mail programs.
         page.fill(field, "J K <james@example.org>\n");
         page.find(".message-row");
         page.until("the name", || page.path() == "/m/james");
@@ -132,7 +132,7 @@ fn mailboxes_are_opened_by_any_name_that_can_be_one() {
 }
 
 #[test]
-fn what_others_wrote_into_the_memory_is_overlooked() {
+fn foreign_values_in_local_storage_are_ignored() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Hello");
@@ -147,13 +147,13 @@ fn what_others_wrote_into_the_memory_is_overlooked() {
         page.find(landmark);
     }
     page.open("/");
-    page.until("what can be a name", || page.texts("open-mailbox .chip") == ["james"]);
+    page.until("the valid name", || page.texts("open-mailbox .chip") == ["james"]);
     assert_eq!(page.attribute("[data-tool=theme]", "aria-label").as_deref(), Some("Theme: system"));
     page.assert_quiet();
 }
 
 #[test]
-fn the_focus_goes_to_the_heading_of_another_page() {
+fn navigation_focuses_the_heading() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Hello");
@@ -168,6 +168,6 @@ fn the_focus_goes_to_the_heading_of_another_page() {
         page.until(heading, || page.is_focused(heading));
     }
     page.back();
-    page.until("the heading at home", || page.is_focused("home-page h1"));
+    page.until("the heading of the home page", || page.is_focused("home-page h1"));
     page.assert_quiet();
 }

@@ -1,27 +1,26 @@
-//! A reverse proxy that puts the server below a path of its own and tells it nothing about that, as proxies do that strip a
-//! prefix.
+//! A reverse proxy that strips a path prefix and does not tell the server about it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 
-use crate::support::{LONG, connect};
+use crate::support::{TEST_TIMEOUT, connect};
 
-/// Starts one; it runs until the test program ends.
+/// Starts a proxy. It runs until the test program exits.
 pub(crate) fn start(prefix: &'static str, server: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A browser that has heard enough just leaves.
-            std::thread::spawn(move || pass(&stream, prefix, server));
+            // The browser closes connections at any time.
+            std::thread::spawn(move || forward(&stream, prefix, server));
         }
     });
     address
 }
 
-/// Passes one request on, and everything that follows in both directions.
-fn pass(client: &TcpStream, prefix: &str, server: SocketAddr) -> std::io::Result<()> {
-    client.set_read_timeout(Some(LONG))?;
+/// Forwards one request, and then all data in both directions.
+fn forward(client: &TcpStream, prefix: &str, server: SocketAddr) -> std::io::Result<()> {
+    client.set_read_timeout(Some(TEST_TIMEOUT))?;
     let Some(request) = read_head(client)?.and_then(|head| stripped(&head, prefix)) else {
         return (&*client).write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     };
@@ -36,7 +35,7 @@ fn pass(client: &TcpStream, prefix: &str, server: SocketAddr) -> std::io::Result
     client.shutdown(Shutdown::Both)
 }
 
-/// The head of a request, byte by byte: what comes after it is not ours to read.
+/// Reads the head of a request byte by byte, so that the rest stays unread.
 fn read_head(mut client: &TcpStream) -> std::io::Result<Option<String>> {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -49,7 +48,7 @@ fn read_head(mut client: &TcpStream) -> std::io::Result<Option<String>> {
     Ok(String::from_utf8(head).ok())
 }
 
-/// The request as the server shall see it: without the prefix, and one per connection.
+/// Returns the request for the server: without the prefix, and with one request per connection.
 fn stripped(head: &str, prefix: &str) -> Option<String> {
     let (method, rest) = head.split_once(' ')?;
     let path = rest.strip_prefix(prefix)?;
@@ -57,7 +56,7 @@ fn stripped(head: &str, prefix: &str) -> Option<String> {
     Some(format!("{method} {rest}"))
 }
 
-/// A path has a slash at its beginning, also when nothing else is left of it.
+/// Adds the leading slash to the rest of a path.
 fn rest_of(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
 }

@@ -1,5 +1,4 @@
-//! A server as somebody's team would have it after a morning's work: a shop's mails, a build's complaints, a newsletter. For
-//! pictures that show how pages look in use.
+//! Sample messages of a team: from a shop, a build server and a newsletter. They are used for screenshots.
 
 use super::mails::{File, Mail, Picture, word};
 use crate::support::Server;
@@ -37,7 +36,7 @@ const NEWS: &str = "<body style='margin: 0; font: 16px/1.5 Georgia, serif; backg
     <div style='max-width: 600px; margin: 0 auto; padding: 24px'><img src='http://images.shop.test/header.png' width=600 height=120 alt='Autumn'>
     <h1 style='font-weight: normal'>New glazes for the autumn</h1><p>Moss, slate and a warm red: three glazes that we have tried all summer.</p></div></body>";
 
-/// Everything that has arrived, oldest first: for whom, and what.
+/// Returns all messages with their recipients, oldest first.
 fn mails(shop: &str) -> Vec<(&'static str, Mail<'_>)> {
     let ci = "Build Server <ci@build.example>";
     let plain = Mail::default();
@@ -91,7 +90,7 @@ fn mails(shop: &str) -> Vec<(&'static str, Mail<'_>)> {
     ]
 }
 
-/// Lets it all arrive.
+/// Delivers all sample messages.
 pub(crate) fn set_up(server: &Server) {
     let shop = format!("{} <shop@toepferei.example>", word("Töpferei Müller"));
     for (mailbox, mail) in mails(&shop) {

@@ -1,35 +1,35 @@
-//! What was said when mail came, as the page tells it: with a message, and on the page of all sessions.
+//! Session transcripts in the web interface: of a message, and on the page of all sessions.
 
 use super::mails;
 use super::page::Page;
 use crate::support::Server;
 
-/// A mail that asks to be told of its delivery (RFC 3461).
+/// Delivers a message with parameters for delivery notifications (RFC 3461).
 fn deliver_with_parameters(server: &Server) {
-    let mut talk = server.talk();
-    talk.expect("220");
-    talk.say("EHLO client.test", "250");
-    talk.say("MAIL FROM:<ann@x.org> RET=HDRS ENVID=QQ314159", "250");
-    talk.say("RCPT TO:<james@x.org> NOTIFY=SUCCESS,FAILURE", "250");
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.command("EHLO client.test", "250");
+    connection.command("MAIL FROM:<ann@x.org> RET=HDRS ENVID=QQ314159", "250");
+    connection.command("RCPT TO:<james@x.org> NOTIFY=SUCCESS,FAILURE", "250");
     let mail = mails::text("Hello", "Hello");
-    talk.send([format!("BDAT {} LAST\r\n", mail.len()).as_bytes(), &mail].concat());
-    talk.expect("250");
-    talk.say("QUIT", "221");
+    connection.send([format!("BDAT {} LAST\r\n", mail.len()).as_bytes(), &mail].concat());
+    connection.expect("250");
+    connection.command("QUIT", "221");
 }
 
-/// A mail that nobody takes.
-fn be_refused(server: &Server) {
-    let mut talk = server.talk();
-    talk.expect("220");
-    talk.say("EHLO refused.test", "250");
-    talk.say("VRFY <img src=x onerror=alert(1)>", "252");
-    talk.say("MAIL FROM:<ann@x.org>", "250");
-    talk.say("RCPT TO:<james@evil.test>", "550");
-    talk.say("QUIT", "221");
+/// Sends a message that is refused.
+fn send_refused(server: &Server) {
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.command("EHLO refused.test", "250");
+    connection.command("VRFY <img src=x onerror=alert(1)>", "252");
+    connection.command("MAIL FROM:<ann@x.org>", "250");
+    connection.command("RCPT TO:<james@evil.test>", "550");
+    connection.command("QUIT", "221");
 }
 
 #[test]
-fn a_message_tells_how_it_came() {
+fn message_shows_its_session() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver_with_parameters(&server);
@@ -44,14 +44,14 @@ fn a_message_tells_how_it_came() {
     for words in ["ann@x.org", "james@x.org", "RET=HDRS ENVID=QQ314159", "NOTIFY=SUCCESS,FAILURE", "stored"] {
         assert!(mail.contains(words), "{words}: {mail}");
     }
-    let said = page.texts("#panel-session .transcript-lines li");
-    let is_said = |by: &str, words: &str| {
-        said.iter().any(|line| line.split_whitespace().any(|word| word == by) && line.contains(words))
+    let transcript = page.texts("#panel-session .transcript-lines li");
+    let has_line = |by: &str, words: &str| {
+        transcript.iter().any(|line| line.split_whitespace().any(|word| word == by) && line.contains(words))
     };
-    assert!(is_said("C", "EHLO client.test") && is_said("S", "220 "), "{said:#?}");
-    assert!(page.text("#panel-session .transcript-time").starts_with("+0."), "{said:#?}");
-    // The mail itself is not in it, but there is a way to the rest.
-    assert!(!said.iter().any(|line| line.contains("Subject:")), "{said:#?}");
+    assert!(has_line("C", "EHLO client.test") && has_line("S", "220 "), "{transcript:#?}");
+    assert!(page.text("#panel-session .transcript-time").starts_with("+0."), "{transcript:#?}");
+    // The content is not part of the transcript, but there is a link to the whole session.
+    assert!(!transcript.iter().any(|line| line.contains("Subject:")), "{transcript:#?}");
     page.click("#panel-session .panel-end a");
     page.until("the whole session", || page.text("sessions-page .transcript-lines").contains("QUIT"));
     page.click(".sessions-head a");
@@ -60,28 +60,32 @@ fn a_message_tells_how_it_came() {
 }
 
 #[test]
-fn sessions_are_listed_and_told() {
+fn sessions_are_listed_with_transcripts() {
     let server = Server::start(&["--smtp-rejectdomains=evil.test"]);
     let Some(page) = Page::of(&server) else { return };
     page.open("/status");
     page.click(".status-head a");
-    page.until("nobody", || page.text("sessions-page").contains("No sessions yet"));
+    page.until("no sessions", || page.text("sessions-page").contains("No sessions yet"));
     deliver_with_parameters(&server);
-    be_refused(&server);
+    send_refused(&server);
     let rows = || page.texts(".session > summary");
     page.click(".sessions-head button");
     page.until("both", || rows().len() == 2);
     assert!(rows()[0].contains("1 refused") && !rows()[1].contains("refused\n"), "{:#?}", rows());
     assert!(rows()[1].contains("ann@x.org → james@x.org"), "{:#?}", rows());
     page.click(".sessions-choice input");
-    page.until("one of them", || rows().len() == 1);
+    page.until("the filtered session", || rows().len() == 1);
     assert_eq!(page.path(), "/sessions?refused=true");
     page.click(".session > summary");
-    page.until("what was said", || page.text(".transcript-lines").contains("RCPT TO:<james@evil.test>"));
+    page.until("the transcript", || page.text(".transcript-lines").contains("RCPT TO:<james@evil.test>"));
     assert!(page.text(".transcript-lines .refusal").contains("550"), "{}", page.text(".transcript-lines"));
-    // Whatever a client says stays a text.
-    assert!(page.text(".transcript-lines").contains("VRFY <img src=x onerror=alert(1)>"), "{}", page.text(".transcript-lines"));
+    // Input of clients is not interpreted as HTML.
+    assert!(
+        page.text(".transcript-lines").contains("VRFY <img src=x onerror=alert(1)>"),
+        "{}",
+        page.text(".transcript-lines")
+    );
     page.reload();
-    page.until("one of them", || rows().len() == 1);
+    page.until("the filtered session", || rows().len() == 1);
     page.assert_quiet();
 }

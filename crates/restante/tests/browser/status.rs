@@ -1,4 +1,4 @@
-//! What home and the status page tell, and notices on the desktop.
+//! The home page, the status page, and desktop notifications.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use super::page::Page;
 use crate::support::Server;
 
 #[test]
-fn home_greets_remembers_and_says_how_to_send() {
+fn home_page_shows_greeting_recent_mailboxes_and_snippets() {
     let dir = TestDir::new();
     let file = dir.path().join("greeting.html");
     let hostile = "<script>window.acted = 1</script><img src=data:, onerror='window.acted = 1'>";
@@ -21,7 +21,7 @@ fn home_greets_remembers_and_says_how_to_send() {
 
     page.open("/");
     page.until("the greeting", || page.text(".greeting") == "Hello team");
-    assert!(page.eval("return window.acted ?? null", &json!([])).is_null(), "a greeting runs nothing");
+    assert!(page.eval("return window.acted ?? null", &json!([])).is_null(), "a script of the greeting ran");
 
     let port = server.smtp.port();
     page.until("the port", || page.text("send-here pre").contains(&format!("--port {port}")));
@@ -36,16 +36,16 @@ fn home_greets_remembers_and_says_how_to_send() {
     page.fill("#open-mailbox", "James+shop@x.org\n");
     page.until("the name of the mailbox", || page.path() == "/m/james");
     page.click(".brand");
-    page.until("the mailbox among those opened lately", || page.texts(".chip a") == ["james"]);
+    page.until("the recent mailbox", || page.texts(".chip a") == ["james"]);
     page.click(".chip a");
     page.until("the mailbox", || page.texts(".message-row").len() == 1);
     page.click(".brand");
     page.click(".chip-forget");
-    page.until("that it is forgotten", || page.count(".chip") == 0);
+    page.until("its removal", || page.count(".chip") == 0);
 }
 
 #[test]
-fn the_status_is_told_in_words_figures_and_charts() {
+fn status_page_shows_configuration_counters_and_charts() {
     let webhooks = "--webhook-urls=http://a.test events=deleted,http://b.test events=deleted";
     let server = Server::start(&["--smtp-rejectdomains=evil.example", "--storage-mailboxmsgcap=7", webhooks]);
     let Some(page) = Page::of(&server) else { return };
@@ -53,34 +53,34 @@ fn the_status_is_told_in_words_figures_and_charts() {
         server.deliver("james@x.org", &mails::text(subject, "Hello"));
     }
     page.open("/status");
-    page.until("the words", || page.text(".status-words").contains("evil.example"));
+    page.until("the configuration", || page.text(".status-words").contains("evil.example"));
     for words in ["at most 7 messages per mailbox", "2 webhooks are called when a message"] {
         assert!(page.text(".status-words").contains(words), "{}", page.text(".status-words"));
     }
     let figure = |label: &str| page.texts(".figure").into_iter().find(|figure| figure.starts_with(label));
-    page.until("the figures", || figure("Stored messages").is_some_and(|figure| figure.ends_with("\n3")));
-    let said = |chart: usize| {
+    page.until("the counters", || figure("Stored messages").is_some_and(|figure| figure.ends_with("\n3")));
+    let chart_label = |chart: usize| {
         let script = "return document.querySelectorAll('.chart-plot')[arguments[0]].ariaLabel";
         page.eval(script, &json!([chart])).as_str().unwrap_or_default().to_owned()
     };
     for (chart, label) in ["Messages per minute", "Stored messages"].into_iter().enumerate() {
-        assert_eq!(said(chart), format!("{label} in the last hour: 3 messages now, maximum 3 messages."));
+        assert_eq!(chart_label(chart), format!("{label} in the last hour: 3 messages now, maximum 3 messages."));
     }
-    assert!(page.count(".chart-plot g > *") >= 3, "all charts are drawn");
+    assert!(page.count(".chart-plot g > *") >= 3, "a chart is not drawn");
     server.deliver("james@x.org", &mails::text("Four", "Hello"));
-    page.until("the next figures", || said(0).contains("4 messages now"));
+    page.until("the next counters", || chart_label(0).contains("4 messages now"));
     page.assert_quiet();
 }
 
-/// The desktop is played by the page itself: a headless browser has none.
+/// The page itself simulates the desktop, because a headless browser has none.
 #[test]
-fn mail_is_told_on_the_desktop_when_that_was_asked_for() {
-    const DESKTOP: &str = "window.told = [];
+fn desktop_notifications_must_be_enabled() {
+    const DESKTOP: &str = "window.notifications = [];
         document.hasFocus = () => false;
         window.Notification = class {
             static permission = 'default';
             static async requestPermission() { return (Notification.permission = 'granted'); }
-            constructor(title, { body }) { told.push([title, body]); }
+            constructor(title, { body }) { notifications.push([title, body]); }
             close() {}
         };";
     let server = Server::start(&[]);
@@ -88,16 +88,16 @@ fn mail_is_told_on_the_desktop_when_that_was_asked_for() {
     page.open("/m/james");
     page.find("mailbox-page h1");
     page.eval(DESKTOP, &json!([]));
-    let told = || page.eval("return told", &json!([]));
+    let notifications = || page.eval("return notifications", &json!([]));
     server.deliver("james@x.org", &mails::text("Before", "Hello"));
     page.until("the arrival", || page.texts(".message-row").len() == 1);
-    assert_eq!(told(), json!([]), "nobody asked for it");
+    assert_eq!(notifications(), json!([]), "a notification without permission");
 
     page.click("mailbox-head [aria-label^='Desktop notifications']");
-    page.until("the bell", || {
+    page.until("the enabled button", || {
         page.attribute("mailbox-head [aria-label^='Desktop notifications']", "aria-pressed").as_deref() == Some("true")
     });
     server.deliver("james@x.org", &mails::text("After", "Hello"));
-    page.until("the notice", || told()[0][1] == "After");
+    page.until("the notification", || notifications()[0][1] == "After");
     page.assert_quiet();
 }

@@ -1,4 +1,4 @@
-//! `restante export` and `restante import` as an operator meets them: the real program, real folders, a real server.
+//! `restante export` and `restante import` with the real program, real folders and a real server.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use restante_testdir::TestDir;
 
-use crate::support::{LONG, Server, command};
+use crate::support::{Server, TEST_TIMEOUT, command};
 
-/// A directory that is gone when the test ends.
+/// A directory that is removed when the test ends.
 struct Scratch(TestDir);
 
 impl Scratch {
@@ -25,18 +25,18 @@ impl Scratch {
         fs::write(path, content).unwrap();
     }
 
-    /// Runs the program in this directory, and returns its exit code with what it wrote on standard error.
+    /// Runs the program in this directory. Returns its exit code and its standard error.
     fn run(&self, arguments: &[&str]) -> (i32, String) {
         let Output { status, stderr, .. } = command().args(arguments).current_dir(self.0.path()).output().unwrap();
         (status.code().unwrap(), String::from_utf8(stderr).unwrap())
     }
 
-    /// Runs the program, which must be content, and returns its closing lines.
+    /// Runs the program, which must succeed, and returns its standard error.
     #[track_caller]
-    fn done(&self, arguments: &[&str]) -> String {
-        let (code, told) = self.run(arguments);
-        assert_eq!(code, 0, "{told}");
-        told
+    fn run_successfully(&self, arguments: &[&str]) -> String {
+        let (code, stderr) = self.run(arguments);
+        assert_eq!(code, 0, "{stderr}");
+        stderr
     }
 
     fn server(&self, data: &str) -> Server {
@@ -45,14 +45,14 @@ impl Scratch {
 }
 
 fn deliver(server: &Server, to: &str, text: &str) {
-    let mut talk = server.talk();
-    talk.open_mail(to);
-    talk.say("DATA", "354");
-    talk.say(&format!("To: {to}\r\nSubject: {text}\r\n\r\n{text}\r\nFrom here on\r\n."), "250");
-    talk.say("QUIT", "221");
+    let mut connection = server.connect_smtp();
+    connection.start_message(to);
+    connection.command("DATA", "354");
+    connection.command(&format!("To: {to}\r\nSubject: {text}\r\n\r\n{text}\r\nFrom here on\r\n."), "250");
+    connection.command("QUIT", "221");
 }
 
-/// The messages of a mailbox without their ids, which are new in every directory.
+/// Returns the messages of a mailbox without their ids, which differ in every directory.
 fn listed(server: &Server, mailbox: &str) -> Vec<serde_json::Value> {
     let list = server.json(&format!("/api/v1/mailbox/{mailbox}"));
     let without_id = |mut message: serde_json::Value| {
@@ -62,7 +62,7 @@ fn listed(server: &Server, mailbox: &str) -> Vec<serde_json::Value> {
     list.as_array().unwrap().iter().cloned().map(without_id).collect()
 }
 
-/// The sources of a mailbox, in order.
+/// Returns the sources of a mailbox in order.
 fn sources(server: &Server, mailbox: &str) -> Vec<Vec<u8>> {
     let list = server.json(&format!("/api/v1/mailbox/{mailbox}"));
     let id = |message: &serde_json::Value| message["id"].as_str().unwrap().to_owned();
@@ -78,7 +78,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn out_of_a_running_server_and_into_another() {
+fn exports_from_a_running_server_and_imports_into_another() {
     let scratch = Scratch::new();
     let one = scratch.server("one");
     for (to, text) in [("bob@x.org", "first"), ("ann@x.org", "second"), ("bob@x.org", "third"), ("a/b@x.org", "fourth")]
@@ -90,27 +90,27 @@ fn out_of_a_running_server_and_into_another() {
         .send(r#"{"seen":true}"#)
         .unwrap();
 
-    let told = scratch.done(&["export", "--data", "one", "out"]);
+    let stderr = scratch.run_successfully(&["export", "--data", "one", "out"]);
     assert!(
-        told.starts_with("restante: exported 4 messages of 3 mailboxes (") && told.ends_with(") to out\n"),
-        "{told}"
+        stderr.starts_with("restante: exported 4 messages of 3 mailboxes (") && stderr.ends_with(") to out\n"),
+        "{stderr}"
     );
     assert_eq!(names(&scratch.0.path().join("out")), ["a%2Fb", "ann", "bob"]);
     let (cur, new) = (names(&scratch.0.path().join("out/bob/cur")), names(&scratch.0.path().join("out/bob/new")));
     assert!(cur[0].ends_with(".restante:2,S") && new[0].ends_with(".restante"), "{cur:?} {new:?}");
     assert_eq!(fs::read(scratch.0.path().join("out/bob/new").join(&new[0])).unwrap(), sources(&one, "bob")[0]);
 
-    scratch.done(&["import", "--data", "two", "out"]);
+    scratch.run_successfully(&["import", "--data", "two", "out"]);
     let two = scratch.server("two");
     for mailbox in ["bob", "ann", "a%2Fb"] {
         assert_eq!(listed(&one, mailbox), listed(&two, mailbox));
         assert_eq!(sources(&one, mailbox), sources(&two, mailbox));
     }
 
-    // The same by the other forms, of some mailboxes.
-    scratch.done(&["export", "--data", "one", "--format", "eml", "--mailbox", "Bob@x.org", "eml"]);
-    scratch.done(&["export", "--data", "one", "--mailbox", "ann", "ann.mbox"]);
-    scratch.done(&["import", "--data", "three", "eml", "ann.mbox"]);
+    // The same with the other formats, for some mailboxes.
+    scratch.run_successfully(&["export", "--data", "one", "--format", "eml", "--mailbox", "Bob@x.org", "eml"]);
+    scratch.run_successfully(&["export", "--data", "one", "--mailbox", "ann", "ann.mbox"]);
+    scratch.run_successfully(&["import", "--data", "three", "eml", "ann.mbox"]);
     let three = scratch.server("three");
     for mailbox in ["bob", "ann"] {
         assert_eq!(sources(&one, mailbox), sources(&three, mailbox));
@@ -118,29 +118,29 @@ fn out_of_a_running_server_and_into_another() {
     assert_eq!(three.count("a%2Fb"), 0);
 }
 
-/// Mailboxes fill and empty all the time, in front of the export and behind it: that is no trouble, and what stays is there.
+/// Mailboxes before and after the position of the export are filled and emptied. The export succeeds and contains the others.
 #[test]
-fn an_export_while_mail_comes_and_goes() {
+fn export_during_deliveries_and_deletions() {
     let scratch = Scratch::new();
     let server = scratch.server("data");
     deliver(&server, "a-stays@x.org", "first");
     deliver(&server, "z-stays@x.org", "last");
-    let over = AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for worker in 0..2 {
-            let (mut talk, web, over) = (server.talk(), server.url("/api/v1/mailbox"), &over);
+            let (mut connection, web, stop) = (server.connect_smtp(), server.url("/api/v1/mailbox"), &stop);
             scope.spawn(move || {
                 let mailboxes = || (0..50).map(|number| format!("m{worker}{number:02}"));
-                talk.expect("220");
-                talk.say("EHLO client.test", "250");
-                while !over.load(Ordering::Relaxed) {
+                connection.expect("220");
+                connection.command("EHLO client.test", "250");
+                while !stop.load(Ordering::Relaxed) {
                     for mailbox in mailboxes() {
-                        talk.say("MAIL FROM:<ann@x.org>", "250");
-                        talk.say(&format!("RCPT TO:<{mailbox}@x.org>"), "250");
-                        talk.say("DATA", "354");
-                        talk.say("Subject: short\r\n\r\n.", "250");
+                        connection.command("MAIL FROM:<ann@x.org>", "250");
+                        connection.command(&format!("RCPT TO:<{mailbox}@x.org>"), "250");
+                        connection.command("DATA", "354");
+                        connection.command("Subject: short\r\n\r\n.", "250");
                     }
-                    // From the end, so that they go before the export comes to them.
+                    // From the end, so that they are deleted before the export reaches them.
                     for mailbox in mailboxes().rev() {
                         ureq::delete(format!("{web}/{mailbox}")).call().unwrap();
                     }
@@ -149,10 +149,10 @@ fn an_export_while_mail_comes_and_goes() {
         }
         let exports: Vec<_> =
             (0..10).map(|turn| (turn, scratch.run(&["export", "--data", "data", &format!("out{turn}")]))).collect();
-        // Whatever came of them, the workers must end.
-        over.store(true, Ordering::Relaxed);
-        for (turn, (code, told)) in exports {
-            assert_eq!((code, told.lines().count()), (0, 1), "{told}");
+        // The workers must stop even if an export failed.
+        stop.store(true, Ordering::Relaxed);
+        for (turn, (code, stderr)) in exports {
+            assert_eq!((code, stderr.lines().count()), (0, 1), "{stderr}");
             let folders = names(&scratch.0.path().join(format!("out{turn}")));
             assert!(folders.starts_with(&["a-stays".to_owned()]) && folders.ends_with(&["z-stays".to_owned()]));
         }
@@ -160,7 +160,7 @@ fn an_export_while_mail_comes_and_goes() {
 }
 
 #[test]
-fn an_mbox_through_a_pipe() {
+fn mbox_through_a_pipe() {
     let scratch = Scratch::new();
     let one = scratch.server("one");
     deliver(&one, "bob@x.org", "first");
@@ -172,18 +172,18 @@ fn an_mbox_through_a_pipe() {
         .spawn()
         .unwrap();
     let piped = out.stdout.take().unwrap();
-    let into =
+    let import =
         command().args(["import", "--data", "two", "-"]).current_dir(scratch.0.path()).stdin(piped).output().unwrap();
-    assert!(out.wait().unwrap().success() && into.status.success());
+    assert!(out.wait().unwrap().success() && import.status.success());
     let two = scratch.server("two");
     for mailbox in ["bob", "ann"] {
         assert_eq!(sources(&one, mailbox), sources(&two, mailbox));
     }
 }
 
-/// A tree as Inbucket writes it: the SHA-1 of the mailbox's name below its first three and its first six digits.
+/// A tree as written by Inbucket: the SHA-1 of the mailbox name, below directories of its first three and first six digits.
 #[test]
-fn moving_over_from_inbucket() {
+fn imports_from_inbucket() {
     const BOB: &str = "storage/mail/481/48181a/48181acd22b3edaebc8a447868a7df7ce629920a";
     const ANN: &str = "storage/mail/ad2/ad2729/ad272981b3f98a38804a5c7e59dbe198bc67738e";
     let received =
@@ -197,9 +197,9 @@ fn moving_over_from_inbucket() {
     scratch.file(&format!("{BOB}/index.gob"), "\x07\x7f\x03\x01");
     scratch.file(&format!("{ANN}/20260115T120000-0002.raw"), &full);
 
-    let told = scratch.done(&["import", "--data", "data", "--storage-retentionperiod", "24h", "storage"]);
-    let lines: Vec<&str> = told.lines().collect();
-    assert!(lines[0].starts_with("restante: imported 3 messages ("), "{told}");
+    let stderr = scratch.run_successfully(&["import", "--data", "data", "--storage-retentionperiod", "24h", "storage"]);
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert!(lines[0].starts_with("restante: imported 3 messages ("), "{stderr}");
     assert_eq!(
         lines[1..],
         ["restante: 3 messages are older than the retention period of 24h and will go when the server starts; \
@@ -215,51 +215,70 @@ fn moving_over_from_inbucket() {
     assert_eq!((&list[1]["from"], &list[1]["to"]), (&"<ann@x.org>".into(), &serde_json::json!(["<bob>"])));
     assert_eq!(sources(&server, "ann"), [full.as_bytes()]);
 
-    scratch.done(&["import", "--data", "full", "--mailboxnaming", "full", "--format", "inbucket", "storage"]);
-    scratch.done(&["export", "--data", "full", "out"]);
+    scratch.run_successfully(&[
+        "import",
+        "--data",
+        "full",
+        "--mailboxnaming",
+        "full",
+        "--format",
+        "inbucket",
+        "storage",
+    ]);
+    scratch.run_successfully(&["export", "--data", "full", "out"]);
     assert_eq!(names(&scratch.0.path().join("out")), ["ann@x.org", "bob"]);
 }
 
-/// Each of these fills the memory for mail that is under way, so the next one is read when it is stored.
+/// Each message fills the memory budget, so the next one is read after it was stored.
 #[test]
-fn large_messages_wait_for_each_other() {
+fn large_messages_wait_for_the_memory_budget() {
     let scratch = Scratch::new();
     let mail = format!("Subject: x\r\n\r\n{}", "0123456789abcde\n".repeat(17 << 16));
     for number in 1..=3 {
         scratch.file(&format!("bob/{number}.eml"), &mail);
     }
-    let told = scratch.done(&["import", "--data", "data", "--received-now", "bob"]);
-    assert_eq!(told, "restante: imported 3 messages (51.0 MiB)\n");
+    let stderr = scratch.run_successfully(&["import", "--data", "data", "--received-now", "bob"]);
+    assert_eq!(stderr, "restante: imported 3 messages (51.0 MiB)\n");
 }
 
 #[test]
-fn the_cap_holds_and_is_told() {
+fn message_cap_is_enforced_and_reported() {
     let scratch = Scratch::new();
     let mail = |number| format!("From a Thu Jan 15 12:00:0{number} 2026\nSubject: {number}\n\n\n");
     scratch.file("bob.mbox", &[0, 1, 2, 3, 4].map(mail).concat());
-    let told =
-        scratch.done(&["import", "--data", "data", "--received-now", "--storage-mailboxmsgcap", "2", "bob.mbox"]);
-    assert!(told.contains("imported 5 messages") && told.contains("3 messages went to keep the limits"), "{told}");
-    assert!(!told.contains("retention"), "{told}");
+    let stderr = scratch.run_successfully(&[
+        "import",
+        "--data",
+        "data",
+        "--received-now",
+        "--storage-mailboxmsgcap",
+        "2",
+        "bob.mbox",
+    ]);
+    assert!(
+        stderr.contains("imported 5 messages") && stderr.contains("3 messages went to keep the limits"),
+        "{stderr}"
+    );
+    assert!(!stderr.contains("retention"), "{stderr}");
     let server = scratch.server("data");
     let subjects: Vec<_> = listed(&server, "bob").iter().map(|message| message["subject"].clone()).collect();
     assert_eq!(subjects, ["3", "4"]);
 }
 
 #[test]
-fn some_good_and_some_bad() {
+fn valid_messages_are_imported_and_invalid_ones_reported() {
     let scratch = Scratch::new();
     scratch.file("in/bob/1.eml", "Subject: good\r\n\r\n");
     scratch.file("in/not a name/2.eml", "Subject: lost\r\n\r\n");
-    let (code, told) = scratch.run(&["import", "--data", "data", "in"]);
+    let (code, stderr) = scratch.run(&["import", "--data", "data", "in"]);
     assert_eq!(code, 1);
-    assert!(told.contains("restante: in/not a name/2.eml: \"not a name\" names no mailbox: "), "{told}");
-    assert!(told.contains("; --mailbox can\n"), "{told}");
-    assert!(told.ends_with("restante: imported 1 message (17 bytes), 1 could not be taken\n"), "{told}");
+    assert!(stderr.contains("restante: in/not a name/2.eml: \"not a name\" names no mailbox: "), "{stderr}");
+    assert!(stderr.contains("; --mailbox can\n"), "{stderr}");
+    assert!(stderr.ends_with("restante: imported 1 message (17 bytes), 1 could not be taken\n"), "{stderr}");
 }
 
 #[test]
-fn an_operator_who_stops_it_keeps_what_was_imported() {
+fn interrupted_import_keeps_the_imported_messages() {
     let scratch = Scratch::new();
     let mut import = command();
     import
@@ -267,28 +286,28 @@ fn an_operator_who_stops_it_keeps_what_was_imported() {
         .current_dir(scratch.0.path())
         .stdin(Stdio::piped());
     let mut import = import.spawn().unwrap();
-    // Each mail is complete when the next one begins; the last one stays open.
+    // A message is complete when the next one starts. The last one stays open.
     let mut input = import.stdin.take().unwrap();
     input.write_all("From a Thu Jan 15 12:00:00 2026\nSubject: x\n\n".repeat(3).as_bytes()).unwrap();
-    let deadline = Instant::now() + LONG;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     let stored =
         |turn| scratch.run(&["export", "--data", "data", &format!("out{turn}")]).1.contains("exported 2 messages");
     let turns = (0..).take_while(|_| Instant::now() < deadline);
-    assert!(turns.into_iter().any(stored), "they are stored before the input ends");
+    assert!(turns.into_iter().any(stored), "nothing is stored before the input ends");
     let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", import.id())]).status().unwrap();
     assert!(sent.success());
     let Output { status, stderr, .. } = import.wait_with_output().unwrap();
-    let told = String::from_utf8(stderr).unwrap();
-    assert_eq!(status.code(), Some(130), "{told}");
-    assert!(told.contains("interrupted: the rest was not imported\nrestante: imported 2 messages ("), "{told}");
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("interrupted: the rest was not imported\nrestante: imported 2 messages ("), "{stderr}");
     assert_eq!(scratch.server("data").count("bob"), 2);
 }
 
 #[test]
-fn a_reader_that_has_seen_enough() {
+fn export_ends_quietly_if_its_reader_closes_the_pipe() {
     let scratch = Scratch::new();
     scratch.file("bob.mbox", &format!("From a\n{}\n", "x".repeat(1 << 20)));
-    scratch.done(&["import", "--data", "data", "bob.mbox"]);
+    scratch.run_successfully(&["import", "--data", "data", "bob.mbox"]);
     let mut export = command();
     export.args(["export", "--data", "data", "-"]).current_dir(scratch.0.path()).stdout(Stdio::piped());
     let mut export = export.spawn().unwrap();
@@ -298,7 +317,7 @@ fn a_reader_that_has_seen_enough() {
 }
 
 #[test]
-fn what_cannot_be_done() {
+fn rejects_invalid_arguments() {
     let scratch = Scratch::new();
     scratch.file("full/file", "precious");
     scratch.file("bob.mbox", "");
@@ -306,8 +325,8 @@ fn what_cannot_be_done() {
     let table: &[(&[&str], i32, &str)] = &[
         (&["export"], 2, "<OUT>"),
         (&["import", "--data", "data"], 2, "<PATH>"),
-        (&["export", "out"], 2, "which data directory? Name it by --data DIR"),
-        (&["import", "bob.mbox"], 2, "which data directory?"),
+        (&["export", "out"], 2, "there is no data directory or database: set --data DIR"),
+        (&["import", "bob.mbox"], 2, "there is no data directory or database"),
         (&["export", "--data", "nowhere", "out"], 2, "there is no store in nowhere"),
         (&["export", "--data", "bob.mbox", "out"], 2, "bob.mbox"),
         (&["export", "--data", "data", "full"], 2, "full is not empty"),
@@ -320,16 +339,16 @@ fn what_cannot_be_done() {
         (&["import", "--data", "other", "missing"], 1, "missing: No such file"),
     ];
     for (arguments, expected, text) in table {
-        let (code, told) = scratch.run(arguments);
-        assert_eq!(code, *expected, "{arguments:?} {told}");
-        assert!(told.contains(text), "{arguments:?} {told}");
+        let (code, stderr) = scratch.run(arguments);
+        assert_eq!(code, *expected, "{arguments:?} {stderr}");
+        assert!(stderr.contains(text), "{arguments:?} {stderr}");
     }
     assert_eq!(names(&scratch.0.path().join("full")), ["file"]);
     assert_eq!(fs::read(scratch.0.path().join("bob.mbox")).unwrap(), b"");
 }
 
 #[test]
-fn help_shows_what_matters_and_no_more() {
+fn help_shows_only_relevant_flags() {
     let scratch = Scratch::new();
     for (name, flags) in [("export", 6), ("import", 9)] {
         let shown = command().args([name, "-h"]).current_dir(scratch.0.path()).stdout(Stdio::piped()).output().unwrap();

@@ -1,5 +1,4 @@
-//! Tests of the real program over HTTP: the REST API, HTTPS, logins, live events, search, metrics and webhooks, and of the build of
-//! the web interface.
+//! Tests of the real program over HTTP: the REST API, HTTPS, logins, live events, search, metrics and webhooks.
 
 mod accounts;
 mod auth;

@@ -1,5 +1,4 @@
-//! What the real program tells about itself: its metrics move when things happen, and whatever is made from them, be it
-//! the dashboard, the alerts or the manual, speaks of metrics that exist.
+//! Metrics of the real program: they change with events, and the dashboard, the alerts and the manual use existing metrics.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,33 +7,33 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::exposition::Exposition;
-use crate::support::tls::Wire;
-use crate::support::{LONG, Server, Talk, connect};
+use crate::support::tls::ClientStream;
+use crate::support::{LineConnection, Server, TEST_TIMEOUT, connect};
 
-/// Settings with which every metric has a value. Nothing is sent to the webhook, because no mail comes.
-const EVERYTHING: [&str; 2] = ["--webhook-urls", "https://ci.test/hook"];
+/// Settings with which every metric has a value. The webhook is never called, because no message arrives.
+const ALL_METRICS: [&str; 2] = ["--webhook-urls", "https://ci.test/hook"];
 
 fn scrape(server: &Server) -> Exposition {
     Exposition::parse(&String::from_utf8(server.bytes("/metrics")).unwrap())
 }
 
 fn send(server: &Server, to: &str) {
-    let mut talk = server.talk();
-    talk.open_mail(to);
-    talk.say("DATA", "354");
-    talk.say("Subject: hi\r\n\r\nhello\r\n.", "250");
-    talk.say("QUIT", "221");
+    let mut connection = server.connect_smtp();
+    connection.start_message(to);
+    connection.command("DATA", "354");
+    connection.command("Subject: hi\r\n\r\nhello\r\n.", "250");
+    connection.command("QUIT", "221");
 }
 
-/// Scrapes until the series has the value: what happens between two packets is not told at once.
+/// Scrapes until the series has the value, because counters are updated asynchronously.
 fn wait_for(server: &Server, series: &str, value: f64) -> Exposition {
-    let deadline = Instant::now() + LONG;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     loop {
         let page = scrape(server);
         if (page.value(series) - value).abs() < 1e-9 {
             return page;
         }
-        assert!(Instant::now() < deadline, "{series} is {} and not {value}", page.value(series));
+        assert!(Instant::now() < deadline, "{series} is {} instead of {value}", page.value(series));
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -45,7 +44,7 @@ fn file(path: &str) -> String {
 }
 
 #[test]
-fn mail_moves_the_counters() {
+fn messages_change_the_counters() {
     let policy = ["--smtp-rejectdomains", "deny.test", "--smtp-discarddomains", "drop.test"];
     let server = Server::start(&[&policy[..], &["--storage-mailboxmsgcap", "1"]].concat());
     let before = scrape(&server);
@@ -57,14 +56,14 @@ fn mail_moves_the_counters() {
     send(&server, "bob@x.org");
     send(&server, "eve@x.org");
     send(&server, "ann@drop.test");
-    let mut talk = server.talk();
-    talk.open_mail("bob@x.org");
-    talk.say("RCPT TO:<a@deny.test>", "550");
-    talk.say("RCPT TO:<a b>", "5");
-    talk.say("BREW", "500");
+    let mut connection = server.connect_smtp();
+    connection.start_message("bob@x.org");
+    connection.command("RCPT TO:<a@deny.test>", "550");
+    connection.command("RCPT TO:<a b>", "5");
+    connection.command("BREW", "500");
     assert_eq!(ureq::delete(server.url("/api/v1/mailbox/eve")).call().unwrap().status(), 200);
 
-    // Those who have said QUIT may need a moment to be gone.
+    // Connections are closed shortly after QUIT.
     wait_for(&server, "restante_sessions_ended_total{protocol=\"smtp\",outcome=\"quit\"}", 4.0);
     let after = wait_for(&server, "restante_connections{protocol=\"smtp\"}", 1.0);
     let expected = [
@@ -103,7 +102,7 @@ fn mail_moves_the_counters() {
 }
 
 #[test]
-fn old_mail_is_counted_when_it_goes() {
+fn expired_messages_are_counted() {
     let server = Server::start(&["--storage-retentionperiod", "1s"]);
     send(&server, "bob@x.org");
     wait_for(&server, "restante_messages_deleted_total{cause=\"age\"}", 1.0);
@@ -113,14 +112,14 @@ fn old_mail_is_counted_when_it_goes() {
 }
 
 #[test]
-fn mail_that_is_collected_is_counted() {
+fn pop3_deletions_are_counted() {
     let mut server = Server::start(&[]);
     send(&server, "bob@x.org");
-    let mut talk = Talk::new(connect(server.address_of("POP3 listening on tcp4 ")));
-    assert!(talk.line().is_some_and(|greeting| greeting.starts_with("+OK")));
+    let mut connection = LineConnection::new(connect(server.address_of("POP3 listening on tcp4 ")));
+    assert!(connection.line().is_some_and(|greeting| greeting.starts_with("+OK")));
     for line in ["USER bob", "PASS anything", "DELE 1", "QUIT"] {
-        talk.send(format!("{line}\r\n"));
-        assert!(talk.line().is_some_and(|reply| reply.starts_with("+OK")), "{line}");
+        connection.send(format!("{line}\r\n"));
+        assert!(connection.line().is_some_and(|reply| reply.starts_with("+OK")), "{line}");
     }
     let page = wait_for(&server, "restante_connections{protocol=\"pop3\"}", 0.0);
     for series in [
@@ -133,14 +132,14 @@ fn mail_that_is_collected_is_counted() {
 }
 
 #[test]
-fn connections_beyond_the_limit_and_logins_are_counted() {
+fn refused_connections_and_logins_are_counted() {
     let server = Server::start(&["--smtp-maxconnections", "1", "--smtp-credentials", "ann:secret"]);
-    let mut talk = server.talk();
-    talk.expect("220");
-    server.talk().expect("421");
-    talk.say("EHLO client.test", "250");
-    talk.say("AUTH PLAIN AGFubgB3cm9uZw==", "535");
-    talk.say("AUTH PLAIN AGFubgBzZWNyZXQ=", "235");
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    server.connect_smtp().expect("421");
+    connection.command("EHLO client.test", "250");
+    connection.command("AUTH PLAIN AGFubgB3cm9uZw==", "535");
+    connection.command("AUTH PLAIN AGFubgBzZWNyZXQ=", "235");
     let page = scrape(&server);
     for series in [
         "restante_connections_refused_total{protocol=\"smtp\"}",
@@ -154,18 +153,18 @@ fn connections_beyond_the_limit_and_logins_are_counted() {
 }
 
 #[test]
-fn handshakes_are_counted() {
+fn tls_handshakes_are_counted() {
     let server = Server::start(&["--smtp-tlsenabled", "--smtp-tlscert=self-signed"]);
     for good in [true, false] {
-        let mut talk = Talk::new(Wire::Plain(connect(server.smtp)));
-        talk.expect("220");
-        talk.say("EHLO client.test", "250");
-        talk.say("STARTTLS", "220");
+        let mut connection = LineConnection::new(ClientStream::Plain(connect(server.smtp)));
+        connection.expect("220");
+        connection.command("EHLO client.test", "250");
+        connection.command("STARTTLS", "220");
         if good {
-            talk.stream.start_tls();
-            talk.say("EHLO client.test", "250");
+            connection.stream.start_tls();
+            connection.command("EHLO client.test", "250");
         } else {
-            talk.send("this is no TLS\r\n");
+            connection.send("this is not TLS\r\n");
         }
         let outcome = if good { "ok" } else { "failed" };
         let series = format!("restante_tls_handshakes_total{{protocol=\"smtp\",outcome=\"{outcome}\"}}");
@@ -174,7 +173,7 @@ fn handshakes_are_counted() {
 }
 
 #[test]
-fn webhooks_are_told_apart_without_their_secrets() {
+fn webhook_labels_have_no_secrets() {
     let urls = "https://ci.test/secret,https://ci.test/secret2,http://qa.test:8080/?secret";
     let server = Server::start(&["--webhook-urls", urls]);
     let text = String::from_utf8(server.bytes("/metrics")).unwrap();
@@ -187,13 +186,13 @@ fn webhooks_are_told_apart_without_their_secrets() {
 }
 
 #[test]
-fn no_client_makes_up_a_label() {
+fn clients_cannot_create_labels() {
     let server = Server::start(&["--web-basepath", "/mail"]);
-    let mut raw = Talk::new(connect(server.http));
+    let mut raw = LineConnection::new(connect(server.http));
     for (request, status) in [("BREW /livez", "405"), ("GET /x/y?z", "404"), ("GET /mail/livez", "200")] {
         raw.send(format!("{request} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
-        let answer = raw.line().unwrap();
-        assert!(answer.contains(status), "{request}: {answer}");
+        let response = raw.line().unwrap();
+        assert!(response.contains(status), "{request}: {response}");
         let mut length = 0;
         while let Some(line) = raw.line().filter(|line| !line.is_empty()) {
             if let Some(value) = line.strip_prefix("content-length: ") {
@@ -213,28 +212,28 @@ fn no_client_makes_up_a_label() {
 }
 
 #[test]
-fn answers_about_the_server_are_at_the_root_and_below_the_base_path_and_never_old() {
+fn operational_responses_are_at_root_and_base_path_and_not_cached() {
     let server = Server::start(&["--web-basepath", "/mail"]);
     for path in ["/livez", "/readyz", "/metrics", "/debug/vars", "/serve/status"] {
         for url in [server.url(path), server.url(&format!("/mail{path}"))] {
-            for answer in [ureq::get(&url).call().unwrap(), ureq::head(&url).call().unwrap()] {
-                assert_eq!(answer.status(), 200, "{url}");
-                assert_eq!(answer.headers()["cache-control"], "no-store", "{url}");
+            for response in [ureq::get(&url).call().unwrap(), ureq::head(&url).call().unwrap()] {
+                assert_eq!(response.status(), 200, "{url}");
+                assert_eq!(response.headers()["cache-control"], "no-store", "{url}");
             }
         }
     }
     for path in ["/debug/vars", "/serve/status"] {
-        let mut answer = ureq::get(server.url(path)).call().unwrap();
-        assert_eq!(answer.headers()["content-type"], "application/json; charset=utf-8");
-        assert_eq!(answer.headers()["expires"], "-1");
-        assert!(answer.body_mut().read_to_string().unwrap().ends_with("}\n"));
+        let mut response = ureq::get(server.url(path)).call().unwrap();
+        assert_eq!(response.headers()["content-type"], "application/json; charset=utf-8");
+        assert_eq!(response.headers()["expires"], "-1");
+        assert!(response.body_mut().read_to_string().unwrap().ends_with("}\n"));
     }
     assert_eq!(server.json("/serve/status")["storage-config"]["retention-period"], "24h0m0s");
 }
 
 #[test]
-fn the_dashboard_and_the_alerts_speak_of_metrics_that_exist() {
-    let server = Server::start(&EVERYTHING);
+fn dashboard_and_alerts_use_existing_metrics() {
+    let server = Server::start(&ALL_METRICS);
     scrape(&server);
     let page = scrape(&server);
     let dashboard: Value = serde_json::from_str(&file("packaging/grafana/restante.json")).unwrap();
@@ -256,12 +255,12 @@ fn the_dashboard_and_the_alerts_speak_of_metrics_that_exist() {
             unused.retain(|family| !name.starts_with(family));
         }
     }
-    assert_eq!(unused, [] as [&str; 0], "the dashboard shows everything");
+    assert_eq!(unused, [] as [&str; 0], "the dashboard does not show these metrics");
 }
 
 #[test]
-fn the_manual_lists_all_metrics() {
-    let server = Server::start(&EVERYTHING);
+fn manual_lists_all_metrics() {
+    let server = Server::start(&ALL_METRICS);
     scrape(&server);
     let mut table = String::new();
     for family in scrape(&server).families {

@@ -1,31 +1,31 @@
-//! The live monitor of the real program: mail comes in and goes, by every way there is, and those who listen hear of it.
+//! The live monitor of the real program: every way to store and delete messages causes events for subscribers.
 
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::monitor::{Ear, EventStream, Heard};
+use crate::support::monitor::{EventStream, SocketMessage, WebSocketClient};
 use crate::support::pop3::Pop3;
-use crate::support::{LONG, Server};
+use crate::support::{Server, TEST_TIMEOUT};
 
 const V1: &str = "/api/v1/monitor/messages";
 const V2: &str = "/api/v2/monitor/messages";
 const EVENTS: &str = "/api/v2/events";
 
-/// Sends mails with these subjects over one connection.
+/// Sends messages with these subjects over one connection.
 fn send(server: &Server, to: &[&str], subjects: impl IntoIterator<Item = String>) {
-    let mut talk = server.talk();
-    talk.expect("220");
-    talk.say("EHLO client.test", "250");
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.command("EHLO client.test", "250");
     for subject in subjects {
-        talk.say("MAIL FROM:<ann@x.org>", "250");
+        connection.command("MAIL FROM:<ann@x.org>", "250");
         for to in to {
-            talk.say(&format!("RCPT TO:<{to}>"), "250");
+            connection.command(&format!("RCPT TO:<{to}>"), "250");
         }
-        talk.say("DATA", "354");
-        talk.say(&format!("From: ann@x.org\r\nTo: all@x.org\r\nSubject: {subject}\r\n\r\nHello\r\n."), "250");
+        connection.command("DATA", "354");
+        connection.command(&format!("From: ann@x.org\r\nTo: all@x.org\r\nSubject: {subject}\r\n\r\nHello\r\n."), "250");
     }
-    talk.say("QUIT", "221");
+    connection.command("QUIT", "221");
 }
 
 fn send_one(server: &Server, to: &str, subject: &str) {
@@ -36,7 +36,7 @@ fn delete(server: &Server, path: &str) {
     ureq::delete(server.url(&format!("/api/v1/mailbox/{path}"))).call().unwrap();
 }
 
-/// A frame of version 2 in short: `+subject` or `-id`.
+/// Abbreviates an event of version 2: `+subject` or `-id`.
 fn short(frame: &Value) -> String {
     match frame["variant"].as_str().unwrap() {
         "message-stored" => {
@@ -52,11 +52,11 @@ fn short(frame: &Value) -> String {
 }
 
 #[test]
-fn one_mail_is_heard_in_every_way() {
+fn stored_message_reaches_every_kind_of_subscriber() {
     let server = Server::start(&["--web-basepath", "/mail"]);
     send_one(&server, "early@x.org", "history");
-    let (mut v1, mut v2) = (Ear::open(&server, V1), Ear::open(&server, &format!("/mail{V2}")));
-    let mut bob = Ear::open(&server, &format!("{V1}/Bob+tag@y.org"));
+    let (mut v1, mut v2) = (WebSocketClient::open(&server, V1), WebSocketClient::open(&server, &format!("/mail{V2}")));
+    let mut bob = WebSocketClient::open(&server, &format!("{V1}/Bob+tag@y.org"));
     let mut events = EventStream::open(&server, &format!("/mail{EVENTS}"), "");
     assert_eq!(v1.text()["subject"], "history");
     assert_eq!(short(&v2.text()), "+history");
@@ -79,54 +79,54 @@ fn one_mail_is_heard_in_every_way() {
 }
 
 #[test]
-fn every_cause_of_deletion_is_told() {
+fn every_cause_of_deletion_sends_an_event() {
     let options = [
         vec!["--storage-mailboxmsgcap", "2"],
         vec!["--storage-params", "maxkb:4"],
         vec!["--storage-retentionperiod", "1s"],
     ];
-    let [mut cap, bound, age] = options.map(|options| Server::start(&options));
+    let [mut cap, size_limit, age] = options.map(|options| Server::start(&options));
 
-    let mut ear = Ear::open(&cap, V2);
+    let mut socket = WebSocketClient::open(&cap, V2);
     let mut ids = Vec::new();
     for subject in ["one", "two", "three", "four"] {
         send_one(&cap, "bob@x.org", subject);
-        let stored = ear.text();
+        let stored = socket.text();
         assert_eq!(short(&stored), format!("+{subject}"));
         ids.push(stored["header"]["id"].as_str().unwrap().to_owned());
         if ids.len() > 2 {
-            assert_eq!(short(&ear.text()), format!("-{}", ids[ids.len() - 3]), "the cap");
+            assert_eq!(short(&socket.text()), format!("-{}", ids[ids.len() - 3]), "the cap");
         }
     }
     delete(&cap, &format!("bob/{}", ids[2]));
-    assert_eq!(short(&ear.text()), format!("-{}", ids[2]));
+    assert_eq!(short(&socket.text()), format!("-{}", ids[2]));
     delete(&cap, "bob");
-    assert_eq!(short(&ear.text()), format!("-{}", ids[3]), "a purge");
+    assert_eq!(short(&socket.text()), format!("-{}", ids[3]), "a purge");
     send_one(&cap, "bob@x.org", "five");
-    let stored = ear.text();
+    let stored = socket.text();
     let mut pop3 = Pop3::login(&mut cap, "bob");
     pop3.ok("DELE 1");
     pop3.quit();
-    assert_eq!(ear.text()["identifier"]["id"], stored["header"]["id"], "POP3");
+    assert_eq!(socket.text()["identifier"]["id"], stored["header"]["id"], "POP3");
 
-    let mut ear = Ear::open(&bound, V2);
-    send(&bound, &["bob@x.org"], (0..50).map(|number| format!("{number} {}", "x".repeat(400))));
-    let first = ear.text()["header"]["id"].as_str().unwrap().to_owned();
-    let gone = std::iter::repeat_with(|| short(&ear.text())).find(|frame| frame.starts_with('-'));
-    assert_eq!(gone, Some(format!("-{first}")), "the bound");
+    let mut socket = WebSocketClient::open(&size_limit, V2);
+    send(&size_limit, &["bob@x.org"], (0..50).map(|number| format!("{number} {}", "x".repeat(400))));
+    let first = socket.text()["header"]["id"].as_str().unwrap().to_owned();
+    let deleted = std::iter::repeat_with(|| short(&socket.text())).find(|frame| frame.starts_with('-'));
+    assert_eq!(deleted, Some(format!("-{first}")), "the size limit");
 
-    let mut ear = Ear::open(&age, V2);
+    let mut socket = WebSocketClient::open(&age, V2);
     send_one(&age, "bob@x.org", "old");
-    let stored = ear.text();
-    assert_eq!(ear.text()["identifier"], serde_json::json!({"mailbox": "bob", "id": stored["header"]["id"]}), "age");
-    // What is gone is not in the history of those who come later.
-    let mut late = Ear::open(&age, V2);
+    let stored = socket.text();
+    assert_eq!(socket.text()["identifier"], serde_json::json!({"mailbox": "bob", "id": stored["header"]["id"]}), "age");
+    // Deleted messages are not in the history of later subscribers.
+    let mut late = WebSocketClient::open(&age, V2);
     send_one(&age, "bob@x.org", "new");
     assert_eq!(short(&late.text()), "+new");
 }
 
 #[test]
-fn a_stream_goes_on_where_it_was_cut_off() {
+fn stream_continues_at_the_last_event_id() {
     let server = Server::start(&[]);
     let mut events = EventStream::open(&server, EVENTS, "");
     send(&server, &["bob@x.org"], ["one", "two", "three"].map(str::to_owned));
@@ -135,11 +135,11 @@ fn a_stream_goes_on_where_it_was_cut_off() {
     drop(events);
     delete(&server, "bob");
     let mut events = EventStream::open(&server, EVENTS, &format!("Last-Event-ID: {}\r\n", first.id));
-    let heard: Vec<String> = (0..5).map(|_| short(&events.next().unwrap().data)).collect();
-    assert_eq!(heard[..2], ["+two", "+three"]);
-    assert!(heard[2..].iter().all(|frame| frame.starts_with('-')), "{heard:?}");
+    let frames: Vec<String> = (0..5).map(|_| short(&events.next().unwrap().data)).collect();
+    assert_eq!(frames[..2], ["+two", "+three"]);
+    assert!(frames[2..].iter().all(|frame| frame.starts_with('-')), "{frames:?}");
 
-    // The next server knows nothing of this one's positions.
+    // A restarted server does not know the old positions.
     let next = Server::start(&[]);
     send_one(&next, "bob@x.org", "another life");
     let mut events = EventStream::open(&next, &format!("{EVENTS}?lastEventId={}", first.id), "");
@@ -148,42 +148,42 @@ fn a_stream_goes_on_where_it_was_cut_off() {
 }
 
 #[test]
-fn who_does_not_listen_is_cut_off_and_the_others_hear_everything() {
+fn slow_subscriber_is_disconnected_and_others_are_not_affected() {
     const MAILS: usize = 150;
     let server = Server::start(&["--storage-mailboxmsgcap", "0"]);
     let recipients: Vec<String> = (0..200).map(|number| format!("{number}@x.org")).collect();
     let recipients: Vec<&str> = recipients.iter().map(String::as_str).collect();
-    let mut deaf = Ear::hard_of_hearing(&server, V2);
-    let mut quiet = Ear::open(&server, &format!("{V1}/somebody"));
+    let mut slow = WebSocketClient::open_with_small_buffer(&server, V2);
+    let mut other = WebSocketClient::open(&server, &format!("{V1}/somebody"));
     let subjects = (0..MAILS).map(|number| format!("{number} {}", "x".repeat(900)));
     send(&server, &recipients, subjects);
-    let mut heard = 0;
+    let mut frames = 0;
     let end = loop {
-        match deaf.next() {
-            Heard::Text(_) => heard += 1,
-            end @ Heard::Closed(_) => break end,
+        match slow.next() {
+            SocketMessage::Text(_) => frames += 1,
+            end @ SocketMessage::Closed(_) => break end,
         }
     };
-    assert_eq!(end, Heard::Closed(1013));
-    assert!(heard < MAILS * recipients.len());
-    deaf.hang_up();
+    assert_eq!(end, SocketMessage::Closed(1013));
+    assert!(frames < MAILS * recipients.len());
+    slow.wait_for_close();
     send_one(&server, "somebody@x.org", "hello");
-    assert_eq!(quiet.text()["subject"], "hello");
+    assert_eq!(other.text()["subject"], "hello");
 }
 
 #[test]
-fn a_client_has_little_to_say() {
+fn large_client_messages_close_the_socket() {
     let server = Server::start(&[]);
-    let mut ear = Ear::open(&server, V1);
-    ear.say("x".repeat(512));
-    send_one(&server, "bob@x.org", "heard");
-    assert_eq!(ear.text()["subject"], "heard");
-    ear.say("x".repeat(100_000));
-    assert_eq!(ear.next(), Heard::Closed(1009));
+    let mut socket = WebSocketClient::open(&server, V1);
+    socket.send("x".repeat(512));
+    send_one(&server, "bob@x.org", "short");
+    assert_eq!(socket.text()["subject"], "short");
+    socket.send("x".repeat(100_000));
+    assert_eq!(socket.next(), SocketMessage::Closed(1009));
 }
 
 #[test]
-fn doors_that_stay_closed() {
+fn rejects_invalid_monitor_requests() {
     let server = Server::start(&[]);
     let status = |path: &str, header: (&str, &str)| {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
@@ -196,53 +196,53 @@ fn doors_that_stay_closed() {
 }
 
 #[test]
-fn the_end_is_told_and_waits_for_nobody() {
+fn shutdown_closes_monitors_without_waiting() {
     let mut server = Server::start(&[]);
-    let (mut ear, mut events) = (Ear::open(&server, V2), EventStream::open(&server, EVENTS, ""));
-    let _stalled = Ear::hard_of_hearing(&server, V1);
+    let (mut socket, mut events) = (WebSocketClient::open(&server, V2), EventStream::open(&server, EVENTS, ""));
+    let _stalled = WebSocketClient::open_with_small_buffer(&server, V1);
     send(&server, &["bob@x.org"], (0..200).map(|number| format!("{number} {}", "x".repeat(900))));
     for _ in 0..200 {
-        ear.text();
+        socket.text();
         events.next().unwrap();
     }
     let start = Instant::now();
     server.signal("TERM");
-    assert_eq!(ear.next(), Heard::Closed(1001));
-    ear.hang_up();
+    assert_eq!(socket.next(), SocketMessage::Closed(1001));
+    socket.wait_for_close();
     assert!(events.next().is_none());
     assert!(server.wait().success());
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
-    assert!(!server.whole_log().contains("cut off"));
+    assert!(!server.full_log().contains("in time"));
 }
 
 #[test]
-fn monitors_count_among_the_connections() {
+fn monitors_count_as_connections() {
     for is_stream_first in [false, true] {
         let server = Server::start(&["--web-maxconnections", "2"]);
-        let (ear, stream) = (Ear::open(&server, V1), EventStream::open(&server, EVENTS, ""));
+        let (socket, stream) = (WebSocketClient::open(&server, V1), EventStream::open(&server, EVENTS, ""));
         let status = || {
             let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-            agent.get(server.url("/livez")).call().map_or(0, |answer| answer.status().as_u16())
+            agent.get(server.url("/livez")).call().map_or(0, |response| response.status().as_u16())
         };
         assert_eq!(status(), 503);
-        // One leaves, and the other one stays until the end.
-        let (mut ear, mut stream) = (Some(ear), Some(stream));
+        // One client disconnects, and the other one stays connected.
+        let (mut socket, mut stream) = (Some(socket), Some(stream));
         if is_stream_first {
             stream = None;
         } else {
-            ear = None;
+            socket = None;
         }
-        let deadline = Instant::now() + LONG;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while status() != 200 {
-            assert!(Instant::now() < deadline, "the place is not free again");
+            assert!(Instant::now() < deadline, "the connection slot is not freed");
             std::thread::sleep(Duration::from_millis(20));
         }
-        drop((ear, stream));
+        drop((socket, stream));
     }
 }
 
 #[test]
-fn monitors_leave_places_to_others() {
+fn monitor_limit_leaves_connections_for_other_requests() {
     let server = Server::start(&["--web-maxconnections=4", "--web-maxmonitors=1"]);
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let monitor = EventStream::open(&server, EVENTS, "");

@@ -1,5 +1,4 @@
-//! The real program is asked for mail by what is in it: in memory, in a data directory, after a restart, after a crash, and with an
-//! index that makes no sense.
+//! Search with the real program: in memory, in a data directory, after a restart, after a crash, and with a damaged index.
 
 use std::time::Instant;
 
@@ -7,28 +6,28 @@ use serde_json::{Value, json};
 
 use crate::support::disk::Disk;
 use crate::support::exposition::Exposition;
-use crate::support::{LONG, Server};
+use crate::support::{Server, TEST_TIMEOUT};
 
 fn send(server: &Server, mailbox: &str, subject: &str, text: &str) {
     let mail = format!("From: Ann <ann@x.org>\r\nSubject: {subject}\r\nX-Run: {text}\r\n\r\n{text}\r\n");
     server.deliver(&format!("{mailbox}@x.org"), mail.as_bytes());
 }
 
-/// The answer to a search, once everything was looked at.
-fn ask(server: &Server, query: &str) -> Value {
-    let deadline = Instant::now() + LONG;
+/// Searches until the index is complete, and returns the response.
+fn search(server: &Server, query: &str) -> Value {
+    let deadline = Instant::now() + TEST_TIMEOUT;
     loop {
-        let answer = server.json(&format!("/api/v2/search?{query}"));
-        if answer["complete"] == true || Instant::now() > deadline {
-            return answer;
+        let response = server.json(&format!("/api/v2/search?{query}"));
+        if response["complete"] == true || Instant::now() > deadline {
+            return response;
         }
     }
 }
 
-/// What was found, as `mailbox: subject`.
+/// Returns the results as `mailbox: subject`.
 fn found(server: &Server, query: &str) -> Vec<String> {
-    let answer = ask(server, query);
-    let messages = answer["messages"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    let response = search(server, query);
+    let messages = response["messages"].as_array().unwrap_or_else(|| panic!("{response}"));
     messages.iter().map(|message| format!("{}: {}", text(&message["mailbox"]), text(&message["subject"]))).collect()
 }
 
@@ -36,14 +35,14 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
-/// The status and the sentence of an answer that is none.
+/// Returns the status and the text of an error response.
 fn refused(server: &Server, query: &str) -> (u16, String) {
     let problem = problem(server, query);
     let status = problem["status"].as_u64().and_then(|status| status.try_into().ok());
     (status.unwrap(), text(&problem["detail"]).to_owned())
 }
 
-/// What is wrong with a question.
+/// Returns the problem document of an invalid query.
 fn problem(server: &Server, query: &str) -> Value {
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let mut response = agent.get(server.url(&format!("/api/v2/search?{query}"))).call().unwrap();
@@ -54,7 +53,7 @@ fn problem(server: &Server, query: &str) -> Value {
 }
 
 #[test]
-fn mail_in_memory_is_found_by_what_is_in_it() {
+fn finds_messages_in_memory_by_content() {
     let server = Server::start(&[]);
     send(&server, "ann", "Welcome", "Your code is 424242, na\u{ef}ve one");
     send(&server, "bob", "Invoice", "Pay the code");
@@ -77,16 +76,16 @@ fn mail_in_memory_is_found_by_what_is_in_it() {
 }
 
 #[test]
-fn an_answer_in_full() {
+fn response_has_all_fields() {
     let server = Server::start(&[]);
     send(&server, "ann", "Welcome", "Your code is 424242.");
-    let mut answer = ask(&server, "q=424242%20code");
+    let mut response = search(&server, "q=424242%20code");
     let record = server.json("/api/v1/mailbox/ann")[0].clone();
-    let snippet = answer["messages"][0].as_object_mut().unwrap().remove("snippet").unwrap();
-    assert_eq!(answer, json!({"messages": [record], "next": null, "complete": true}));
-    let piece = |text: &str, hit: bool| json!({"text": text, "hit": hit});
+    let snippet = response["messages"][0].as_object_mut().unwrap().remove("snippet").unwrap();
+    assert_eq!(response, json!({"messages": [record], "next": null, "complete": true}));
+    let part = |text: &str, hit: bool| json!({"text": text, "hit": hit});
     let expected =
-        [piece("Your ", false), piece("code", true), piece(" is ", false), piece("424242", true), piece(".", false)];
+        [part("Your ", false), part("code", true), part(" is ", false), part("424242", true), part(".", false)];
     assert_eq!(snippet, json!(expected));
     let body = String::from_utf8(server.bytes("/api/v2/search?q=nothing")).unwrap();
     assert_eq!(body, "{\"messages\":[],\"next\":null,\"complete\":true}\n");
@@ -97,14 +96,14 @@ fn an_answer_in_full() {
 }
 
 #[test]
-fn pages_lead_to_each_other() {
+fn pages_are_linked_by_cursors() {
     let server = Server::start(&[]);
     for number in 0..5 {
         send(&server, "ann", &number.to_string(), "word");
     }
     let (mut subjects, mut query) = (Vec::new(), "q=word&limit=2".to_owned());
     loop {
-        let page = ask(&server, &query);
+        let page = search(&server, &query);
         let messages = page["messages"].as_array().unwrap();
         subjects.extend(messages.iter().map(|message| text(&message["subject"]).to_owned()));
         let Some(next) = page["next"].as_str() else { break };
@@ -114,11 +113,11 @@ fn pages_lead_to_each_other() {
 }
 
 #[test]
-fn questions_that_are_none() {
+fn rejects_invalid_queries() {
     let server = Server::start(&[]);
     let table = [
         ("q=(a", 400, "At character 1 of the query: this parenthesis is never closed."),
-        ("q=a%20before:soon", 400, "At character 10 of the query: what must follow before: is a date"),
+        ("q=a%20before:soon", 400, "At character 10 of the query: before: must be followed by a date"),
         ("q=a&q=b", 400, "The parameter q is given twice."),
         ("q=a&limit=0", 400, "The parameter limit must be at least 1."),
         ("q=a&before=x", 400, "The parameter before must be a whole number."),
@@ -128,7 +127,7 @@ fn questions_that_are_none() {
         let (got, sentence) = refused(&server, query);
         assert!(got == status && sentence.starts_with(detail), "{query}: {got} {sentence}");
     }
-    // A program that shows the query can mark the place.
+    // A program that shows the query can mark the position of the error.
     assert_eq!(problem(&server, "q=a%20before:soon")["position"], 9);
     assert_eq!(problem(&server, "q=a&limit=0")["position"], Value::Null);
     let without = Server::start(&["--search-enabled=false"]);
@@ -136,7 +135,7 @@ fn questions_that_are_none() {
 }
 
 #[test]
-fn what_is_deleted_or_marked_is_known() {
+fn deletions_and_marks_are_reflected() {
     let server = Server::start(&[]);
     send(&server, "ann", "one", "word");
     send(&server, "ann", "two", "word");
@@ -151,7 +150,7 @@ fn what_is_deleted_or_marked_is_known() {
 }
 
 #[test]
-fn an_index_outlives_the_server_and_the_loss_of_it() {
+fn index_survives_restarts_and_is_rebuilt_if_damaged() {
     let disk = Disk::new("search");
     let file = disk.data().join("search.db");
     let mut server = disk.server(&[]);
@@ -170,17 +169,17 @@ fn an_index_outlives_the_server_and_the_loss_of_it() {
     server.signal("TERM");
     assert!(server.wait().success());
 
-    std::fs::write(&file, "this is no index".repeat(1000)).unwrap();
+    std::fs::write(&file, "this is not an index".repeat(1000)).unwrap();
     let mut server = disk.server(&[]);
     assert_eq!(found(&server, "q=word"), ["ann: two", "ann: one"], "with a damaged file");
     server.signal("TERM");
     assert!(server.wait().success());
-    let log = server.whole_log();
-    assert!(log.contains("the search index cannot be used and is made again"), "{log}");
+    let log = server.full_log();
+    assert!(log.contains("cannot use the search index, rebuilding it"), "{log}");
 
     let mut server = disk.server(&["--search-enabled=false"]);
-    assert!(!file.exists(), "nobody keeps it up to date any more");
+    assert!(!file.exists(), "the outdated index still exists");
     server.signal("TERM");
     assert!(server.wait().success());
-    assert_eq!(found(&disk.server(&[]), "q=word"), ["ann: two", "ann: one"], "it is made again");
+    assert_eq!(found(&disk.server(&[]), "q=word"), ["ann: two", "ann: one"], "after the index was rebuilt");
 }

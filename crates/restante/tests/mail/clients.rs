@@ -1,6 +1,5 @@
-//! Clients that people use, against the real program: Python's and curl's POP3, and our own in `clients/`, which bring
-//! their tests along. A machine may lack what they need, and then nothing is tested, unless `REQUIRE_CLIENTS` is set, as it
-//! is in CI.
+//! Common clients against the real program: POP3 of Python and curl, and the clients in `clients/` with their own tests. If a program
+//! is missing, the test is skipped, or fails if `REQUIRE_CLIENTS` is set, as in CI.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,14 +7,14 @@ use std::process::{Command, Output};
 
 use crate::support::Server;
 use crate::support::disk::Disk;
-use crate::support::installed::{is_there, skip};
+use crate::support::installed::{is_installed, skip};
 
-/// A dot at the start of a line, a letter that is none of ASCII, and an empty line.
+/// Contains dots at the start of lines, a character that is not ASCII, and an empty line.
 const MAIL: &[u8] = "Subject: Grüße\r\n\r\nfirst\r\n.second\r\n..\r\n\r\nlast\r\n".as_bytes();
-/// The variable that does not put up with a client that is missing.
+/// The environment variable that makes a missing client an error.
 const REQUIRED: &str = "REQUIRE_CLIENTS";
 
-/// A server with STLS and TLS from the first byte, and its two addresses.
+/// Starts a server with STLS and implicit TLS, and returns its two addresses.
 fn server() -> (Server, SocketAddr, SocketAddr) {
     let tls = ["--pop3-tlsenabled", "--pop3-tlscert=self-signed", "--pop3-tlsaddr=127.0.0.1:0"];
     let mut server = Server::start(&[&tls[..], &["--pop3-credentials=*:s3cret"]].concat());
@@ -29,7 +28,7 @@ fn server() -> (Server, SocketAddr, SocketAddr) {
 
 #[test]
 fn python_poplib() {
-    if !is_there("python3", &["-c", "import poplib; print(poplib.__name__)"], "poplib", REQUIRED) {
+    if !is_installed("python3", &["-c", "import poplib; print(poplib.__name__)"], "poplib", REQUIRED) {
         return;
     }
     let (server, plain, encrypted) = server();
@@ -44,10 +43,10 @@ fn python_poplib() {
     assert_eq!(server.ids("james").len(), 1);
 }
 
-/// The mechanism that Python's client prefers.
+/// Python's client prefers this mechanism.
 #[test]
 fn python_smtplib_logs_in_by_cram_md5() {
-    if !is_there("python3", &["-c", "import smtplib; print(smtplib.__name__)"], "smtplib", REQUIRED) {
+    if !is_installed("python3", &["-c", "import smtplib; print(smtplib.__name__)"], "smtplib", REQUIRED) {
         return;
     }
     let log_in = "import smtplib, sys\n\
@@ -65,16 +64,16 @@ fn python_smtplib_logs_in_by_cram_md5() {
         let server = Server::start(settings);
         let port = server.smtp.port().to_string();
         let output = Command::new("python3").args(["-c", log_in, &port, password]).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.success(), is_right, "{password}: {told}");
-        assert!(is_right || told.contains("535"), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.success(), is_right, "{password}: {stderr}");
+        assert!(is_right || stderr.contains("535"), "{stderr}");
         assert_eq!(server.count("james"), usize::from(is_right));
     }
 }
 
 #[test]
 fn curl() {
-    if !is_there("curl", &["--version"], " pop3 ", REQUIRED) {
+    if !is_installed("curl", &["--version"], " pop3 ", REQUIRED) {
         return;
     }
     let (server, plain, encrypted) = server();
@@ -108,25 +107,25 @@ fn curl() {
     assert_eq!(server.ids("james"), ids[..1]);
 }
 
-/// Where our own clients are.
+/// The directory of our clients.
 fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients")
 }
 
 #[test]
 fn our_python_client() {
-    // A Python of one's own need not have what the system's has.
+    // Another Python may lack the packages of the system's Python.
     let can_test = |python: &&str| {
-        let tried = Command::new(python).args(["-c", "import pytest"]).output();
-        tried.is_ok_and(|tried| tried.status.success())
+        let output = Command::new(python).args(["-c", "import pytest"]).output();
+        output.is_ok_and(|output| output.status.success())
     };
     let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(can_test) else {
-        return skip("there is no pytest", REQUIRED);
+        return skip("pytest is not installed", REQUIRED);
     };
     let mut tests = Command::new(python);
     tests.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--restante-program", env!("CARGO_BIN_EXE_restante")]);
     tests.env("PYTHONDONTWRITEBYTECODE", "1").env_remove("RESTANTE_SERVER");
-    succeeds(tests.arg(clients().join("python/tests")));
+    assert_succeeds(tests.arg(clients().join("python/tests")));
 }
 
 #[test]
@@ -139,28 +138,28 @@ fn our_typescript_client() {
     let mut tests = Command::new("node");
     tests.args(["--test", "test/client.test.mjs"]).current_dir(&folder);
     tests.env("RESTANTE_SERVER", server.url("")).env("RESTANTE_SMTP", server.smtp.to_string());
-    succeeds(&mut tests);
+    assert_succeeds(&mut tests);
 }
 
 #[test]
-fn our_fixtures_for_playwright() {
+fn our_playwright_fixtures() {
     let folder = clients().join("typescript");
     let playwright = folder.join("node_modules/.bin/playwright");
     if !folder.join("dist/playwright.js").exists() || !playwright.exists() {
         return skip("clients/typescript is not built", REQUIRED);
     }
-    if !is_there("chromium", &["--version"], "Chromium", "REQUIRE_BROWSER") {
+    if !is_installed("chromium", &["--version"], "Chromium", "REQUIRE_BROWSER") {
         return;
     }
     let server = Server::start(&[]);
     let disk = Disk::new("clients-playwright");
     let mut tests = Command::new(playwright);
     tests.arg("test").arg("--output").arg(disk.data()).current_dir(&folder);
-    succeeds(tests.env("RESTANTE_SERVER", server.url("")));
+    assert_succeeds(tests.env("RESTANTE_SERVER", server.url("")));
 }
 
-/// Runs tests of others, whose report is shown when they fail.
-fn succeeds(tests: &mut Command) {
+/// Runs another test program. Its output is shown if it fails.
+fn assert_succeeds(tests: &mut Command) {
     let Output { status, stdout, stderr } = tests.output().unwrap();
     let report = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).join("\n");
     assert!(status.success(), "{report}");

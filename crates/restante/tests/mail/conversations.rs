@@ -1,5 +1,5 @@
-//! The conversations of `restante-proto`, held with the real program: over TCP, and over TLS from the first byte. The
-//! same text files run on the bare state machines there.
+//! Runs the conversations of `restante-proto` with the real program: transport TCP and transport implicit TLS. There, the same text files run
+//! on the state machines without I/O.
 
 #[path = "../../../proto/tests/script/mod.rs"]
 mod script;
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 
 use script::{Script, Turn};
 
-use crate::support::tls::Wire;
-use crate::support::{Server, Talk, connect, pop3};
+use crate::support::tls::ClientStream;
+use crate::support::{LineConnection, Server, connect, pop3};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
+enum Transport {
     Tcp,
     Tls,
 }
 
-/// What a folder of conversations is held in, the name of which is that of its settings too.
+/// The protocol of a folder of conversations. Its name is also the prefix of its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
     Smtp,
@@ -26,44 +26,44 @@ enum Protocol {
 }
 
 #[test]
-fn smtp_goes_as_written_over_tcp() {
-    run_all(Protocol::Smtp, Over::Tcp);
+fn smtp_conversations_over_tcp() {
+    run_all(Protocol::Smtp, Transport::Tcp);
 }
 
 #[test]
-fn smtp_goes_as_written_over_tls() {
-    run_all(Protocol::Smtp, Over::Tls);
+fn smtp_conversations_over_tls() {
+    run_all(Protocol::Smtp, Transport::Tls);
 }
 
 #[test]
-fn pop3_goes_as_written_over_tcp() {
-    run_all(Protocol::Pop3, Over::Tcp);
+fn pop3_conversations_over_tcp() {
+    run_all(Protocol::Pop3, Transport::Tcp);
 }
 
 #[test]
-fn pop3_goes_as_written_over_tls() {
-    run_all(Protocol::Pop3, Over::Tls);
+fn pop3_conversations_over_tls() {
+    run_all(Protocol::Pop3, Transport::Tls);
 }
 
-fn run_all(protocol: Protocol, over: Over) {
+fn run_all(protocol: Protocol, transport: Transport) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/tests").join(protocol.folder());
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let scripts: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|end| end == "txt")).collect();
-    assert!(scripts.len() >= 40, "the conversations are not where they were");
+    assert!(scripts.len() >= 40, "the conversations were not found");
     std::thread::scope(|scope| {
         for share in scripts.chunks(scripts.len().div_ceil(4)) {
-            scope.spawn(move || share.iter().for_each(|path| run(protocol, path, over)));
+            scope.spawn(move || share.iter().for_each(|path| run(protocol, path, transport)));
         }
     });
 }
 
-fn run(protocol: Protocol, path: &Path, over: Over) {
+fn run(protocol: Protocol, path: &Path, transport: Transport) {
     let script = Script::parse(&std::fs::read_to_string(path).unwrap());
     let name = path.file_stem().unwrap().to_string_lossy();
     let lmtp = script.sets("lmtp");
     let tls_enabled = format!("{}.tlsenabled", protocol.folder());
-    if over == Over::Tls && (lmtp || script.sets(&tls_enabled) || script.says(protocol.start_tls())) {
-        // LMTP has no listener with TLS from the first byte, and on such a one to start TLS means something else.
+    if transport == Transport::Tls && (lmtp || script.sets(&tls_enabled) || script.says(protocol.start_tls())) {
+        // LMTP has no listener with implicit TLS, and STARTTLS is not possible within TLS.
         return;
     }
     let mut arguments: Vec<String> = Vec::new();
@@ -73,18 +73,18 @@ fn run(protocol: Protocol, path: &Path, over: Over) {
     if lmtp {
         arguments.push("--lmtp-addr=127.0.0.1:0".to_owned());
     }
-    if over == Over::Tls {
+    if transport == Transport::Tls {
         let forced = ["tlsenabled", "tlscert=self-signed", "forcetls"];
         arguments.extend(forced.map(|setting| format!("--{}-{setting}", protocol.folder())));
     }
     let mut server = Server::start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
     let address = if lmtp { server.address_of("LMTP listening on tcp4 ") } else { protocol.address(&mut server) };
-    let mut talk = Talk::new(Wire::Plain(connect(address)));
-    if over == Over::Tls {
-        talk.stream.start_tls();
+    let mut connection = LineConnection::new(ClientStream::Plain(connect(address)));
+    if transport == Transport::Tls {
+        connection.stream.start_tls();
     }
-    let about = format!("{protocol:?} {name} over {over:?}");
-    Conversation { server, talk, about, greeting: String::new(), delivered: Vec::new() }.hold(&script);
+    let label = format!("{protocol:?} {name} over {transport:?}");
+    Conversation { server, connection, label, greeting: String::new(), delivered: Vec::new() }.run(&script);
 }
 
 impl Protocol {
@@ -123,51 +123,51 @@ impl Script {
 
 struct Conversation {
     server: Server,
-    talk: Talk<Wire>,
-    about: String,
-    /// The first thing the server said.
+    connection: LineConnection<ClientStream>,
+    label: String,
+    /// The first line of the server.
     greeting: String,
-    /// The ids of what was delivered to mailbox `james`.
+    /// The ids of the messages that were delivered to the mailbox `james`.
     delivered: Vec<String>,
 }
 
 impl Conversation {
-    fn hold(mut self, script: &Script) {
+    fn run(mut self, script: &Script) {
         for turn in &script.turns {
             match turn {
                 Turn::Client(input) => self.write(input),
-                Turn::Server(line) => assert_eq!(self.line().as_ref(), Some(line), "{}", self.about),
+                Turn::Server(line) => assert_eq!(self.line().as_ref(), Some(line), "{}", self.label),
                 Turn::ServerPrefix(prefix) => {
                     let line = self.line();
-                    let fits = line.as_ref().is_some_and(|line| line.starts_with(prefix));
-                    assert!(fits, "{}: {line:?}, not {prefix}", self.about);
+                    let matches = line.as_ref().is_some_and(|line| line.starts_with(prefix));
+                    assert!(matches, "{}: {line:?} instead of {prefix}", self.label);
                 }
-                Turn::ServerUntil(line) => while self.line().expect(&self.about) != *line {},
-                Turn::Tls => self.talk.stream.start_tls(),
-                Turn::Eof => assert_eq!(self.line(), None, "{}", self.about),
-                Turn::Event(event, text) => self.happen(event, text),
+                Turn::ServerUntil(line) => while self.line().expect(&self.label) != *line {},
+                Turn::Tls => self.connection.stream.start_tls(),
+                Turn::Eof => assert_eq!(self.line(), None, "{}", self.label),
+                Turn::Event(event, text) => self.handle_event(event, text),
             }
         }
     }
 
-    /// A server that has had enough closes while we are still writing; what it said is read behind it.
+    /// Sends input and ignores errors: the server may close the connection during the write. Its replies are still read.
     fn write(&mut self, input: &[u8]) {
-        let _ = self.talk.stream.write_all(input).and_then(|()| self.talk.stream.flush());
+        let _ = self.connection.stream.write_all(input).and_then(|()| self.connection.stream.flush());
     }
 
     fn line(&mut self) -> Option<String> {
-        let line = self.talk.line()?;
+        let line = self.connection.line()?;
         if self.greeting.is_empty() {
             self.greeting.clone_from(&line);
         }
         Some(line)
     }
 
-    fn happen(&mut self, event: &str, octets: &[u8]) {
+    fn handle_event(&mut self, event: &str, octets: &[u8]) {
         let text = String::from_utf8_lossy(octets);
-        let number = || text.parse::<usize>().expect(&self.about);
+        let number = || text.parse::<usize>().expect(&self.label);
         match event {
-            "DELIVERED" => assert_delivered(&self.server, octets, &self.about),
+            "DELIVERED" => assert_delivered(&self.server, octets, &self.label),
             "MAIL" => {
                 self.server.deliver("james@x.org", octets);
                 self.delivered.extend(self.server.ids("james").pop());
@@ -176,19 +176,19 @@ impl Conversation {
                 let id = &self.delivered[number() - 1];
                 ureq::delete(self.server.url(&format!("/api/v1/mailbox/james/{id}"))).call().unwrap();
             }
-            "LEFT" => assert_eq!(self.server.count("james"), number(), "{}", self.about),
+            "LEFT" => assert_eq!(self.server.count("james"), number(), "{}", self.label),
             "APOP" => {
-                let (user, password) = text.split_once(' ').expect(&self.about);
+                let (user, password) = text.split_once(' ').expect(&self.label);
                 let digest = pop3::digest(&self.greeting, password);
                 self.write(format!("APOP {user} {digest}\r\n").as_bytes());
             }
-            _ => panic!("{}: unknown event {event}", self.about),
+            _ => panic!("{}: unknown event {event}", self.label),
         }
     }
 }
 
-/// Whether the mailbox of the first recipient holds the mail with just this body.
-fn assert_delivered(server: &Server, text: &[u8], about: &str) {
+/// Checks that the mailbox of the first recipient contains a message with exactly this body.
+fn assert_delivered(server: &Server, text: &[u8], label: &str) {
     let find = |part: &[u8]| text.windows(part.len()).position(|window| window == part).unwrap() + part.len();
     let body = &text[find(b" body=\"")..text.len() - 1];
     let to = &text[find(b" to=<")..];
@@ -202,5 +202,5 @@ fn assert_delivered(server: &Server, text: &[u8], about: &str) {
         let trace = trace + source[trace..].windows(2).position(|window| window == b"\r\n").unwrap() + 2;
         source[trace..] == *body
     });
-    assert!(delivered, "{about}: {} is not in {list}", String::from_utf8_lossy(text));
+    assert!(delivered, "{label}: {} is not in {list}", String::from_utf8_lossy(text));
 }

@@ -1,5 +1,5 @@
-//! Tests of the real program over SMTP, LMTP and POP3: sessions, clients and proxies, signals, transcripts, and scripts that decide
-//! about mail.
+//! Tests of the real program over SMTP, LMTP and POP3: sessions, clients, proxies, signals, transcripts, and scripts that decide about
+//! messages.
 
 mod clients;
 mod conversations;

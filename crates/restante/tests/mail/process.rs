@@ -1,4 +1,4 @@
-//! The server as a process: its start, signals, log file and pid file, and what fails the start.
+//! The server as a process: start, signals, log file, pid file, and startup errors.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -7,99 +7,99 @@ use std::process::Stdio;
 use restante_testdir::TestDir;
 
 use crate::support::durability::eventually;
-use crate::support::{Server, Talk, command, connect};
+use crate::support::{LineConnection, Server, command, connect};
 
-/// The status line of an answer on a connection of its own; nothing when nobody answers.
+/// Returns the status line of a response on a new connection, or `None` if the server does not respond.
 fn status(server: &Server, path: &str) -> Option<String> {
-    let mut talk = Talk::new(connect(server.http));
-    talk.send(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n"));
-    talk.line()
+    let mut connection = LineConnection::new(connect(server.http));
+    connection.send(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n"));
+    connection.line()
 }
 
 #[test]
-fn whoever_watches_is_told_of_the_end_while_a_mail_is_under_way() {
+fn readiness_fails_during_shutdown_while_a_message_is_received() {
     let mut server = Server::start(&[]);
-    let mut sender = server.talk();
-    sender.open_mail("james@x.org");
-    sender.say("DATA", "354");
+    let mut sender = server.connect_smtp();
+    sender.start_message("james@x.org");
+    sender.command("DATA", "354");
     sender.send("Subject: slow\r\n");
     server.signal("TERM");
-    server.logged("shutting down");
+    server.wait_for_log("shutting down");
 
-    // Who holds the end up is the sender, so that HTTP is there for as long as it takes.
+    // The sender delays the shutdown, and HTTP is served until then.
     for (path, expected) in [("/readyz", " 503 "), ("/livez", " 200 ")] {
         let status = status(&server, path);
         assert!(status.as_ref().is_some_and(|line| line.contains(expected)), "{path}: {status:?}");
     }
-    eventually("new senders are let in", || TcpStream::connect(server.smtp).is_err());
-    assert!(server.lives());
+    eventually("new senders are accepted", || TcpStream::connect(server.smtp).is_err());
+    assert!(server.is_running());
 
     sender.send("\r\nHi\r\n.\r\n");
     sender.expect("250");
     sender.expect("421");
     assert_eq!(server.wait().code(), Some(0));
-    assert!(!server.whole_log().contains("cut off"));
+    assert!(!server.full_log().contains("in time"));
 }
 
 #[test]
-fn the_environment_of_an_inbucket_installation_works() {
+fn inbucket_environment_variables_work() {
     let mut command = command();
     command.env("INBUCKET_MAILBOXNAMING", "full").env("INBUCKET_SMTP_MAXRECIPIENTS", "1");
     command.env("INBUCKET_SMTP_REJECTDOMAINS", "*.deny.org").env("RESTANTE_SMTP_MAXRECIPIENTS", "2");
     let server = Server::spawn(&mut command);
-    let mut talk = server.talk();
-    talk.open_mail("bob@x.org");
-    talk.say("RCPT TO:<a@b.deny.org>", "550");
-    talk.say("RCPT TO:<c@x.org>", "250");
-    talk.say("RCPT TO:<d@x.org>", "452");
-    talk.say("DATA", "354");
-    talk.say("Subject: hi\r\n\r\nhello\r\n.", "250");
+    let mut connection = server.connect_smtp();
+    connection.start_message("bob@x.org");
+    connection.command("RCPT TO:<a@b.deny.org>", "550");
+    connection.command("RCPT TO:<c@x.org>", "250");
+    connection.command("RCPT TO:<d@x.org>", "452");
+    connection.command("DATA", "354");
+    connection.command("Subject: hi\r\n\r\nhello\r\n.", "250");
     assert_eq!((server.count("bob@x.org"), server.count("bob")), (1, 0));
 }
 
 #[test]
-fn sigterm_lets_a_mail_under_way_finish_and_sends_idle_sessions_away() {
+fn sigterm_completes_the_current_message_and_closes_idle_sessions() {
     let mut server = Server::start(&[]);
-    let (mut idle, mut busy) = (server.talk(), server.talk());
+    let (mut idle, mut busy) = (server.connect_smtp(), server.connect_smtp());
     idle.expect("220");
-    busy.open_mail("bob@x.org");
-    busy.say("DATA", "354");
+    busy.start_message("bob@x.org");
+    busy.command("DATA", "354");
     server.signal("TERM");
     idle.expect("421");
     assert_eq!(idle.line(), None);
-    busy.say("Subject: last\r\n\r\nhello\r\n.", "250");
+    busy.command("Subject: last\r\n\r\nhello\r\n.", "250");
     busy.expect("421");
     assert_eq!(server.wait().code(), Some(0));
     assert!(std::net::TcpStream::connect(server.smtp).is_err());
 }
 
 #[test]
-fn a_log_that_nobody_reads_any_more_changes_nothing() {
+fn closed_log_pipe_has_no_effect() {
     let mut server = Server::spawn(command().arg("--netdebug"));
-    server.stop_reading_the_log();
-    let mut talk = server.talk();
-    talk.open_mail("bob@x.org");
-    talk.say("QUIT", "221");
+    server.close_log_pipe();
+    let mut connection = server.connect_smtp();
+    connection.start_message("bob@x.org");
+    connection.command("QUIT", "221");
     assert_eq!(server.count("bob"), 0);
     server.signal("TERM");
     assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]
-fn sigterm_is_heard_from_the_first_moment_on() {
+fn sigterm_is_handled_from_the_start() {
     for _ in 0..20 {
         let mut child = command().spawn().unwrap();
         let mut line = String::new();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stderr.take().unwrap()), &mut line).unwrap();
         assert!(line.contains("INFO"), "{line}");
-        let told = std::process::Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]).status();
-        assert!(told.unwrap().success());
+        let sent = std::process::Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]).status();
+        assert!(sent.unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(0));
     }
 }
 
 #[test]
-fn a_start_that_fails_leaves_the_pid_file_of_a_running_server_alone() {
+fn failed_start_keeps_the_pid_file_of_a_running_server() {
     let dir = TestDir::new();
     let pidfile = dir.path().join("pid");
     let mut server = Server::start(&["--pidfile", pidfile.to_str().unwrap()]);
@@ -111,7 +111,7 @@ fn a_start_that_fails_leaves_the_pid_file_of_a_running_server_alone() {
 }
 
 #[test]
-fn sigint_ends_too_and_the_pid_file_goes() {
+fn sigint_stops_the_server_and_removes_the_pid_file() {
     let dir = TestDir::new();
     let pidfile = dir.path().join("pid");
     let mut server = Server::start(&["--pidfile", pidfile.to_str().unwrap()]);
@@ -122,7 +122,7 @@ fn sigint_ends_too_and_the_pid_file_goes() {
 }
 
 #[test]
-fn sighup_opens_the_log_file_again() {
+fn sighup_reopens_the_log_file() {
     let dir = TestDir::new();
     let log = dir.path().join("log");
     let moved = log.with_extension("old");
@@ -142,7 +142,7 @@ fn sighup_opens_the_log_file_again() {
 }
 
 #[test]
-fn a_bad_configuration_is_told_at_once_and_as_a_whole() {
+fn all_configuration_errors_are_reported_at_once() {
     let arguments = ["--smtp-timeout", "soon", "--web-addr", "nowhere", "--loglevel", "loud"];
     let output = command().args(arguments).stderr(Stdio::piped()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -153,7 +153,7 @@ fn a_bad_configuration_is_told_at_once_and_as_a_whole() {
 }
 
 #[test]
-fn a_port_in_use_stops_the_start_with_a_sentence() {
+fn port_in_use_stops_the_start_with_an_error() {
     let server = Server::start(&[]);
     let taken = ["--smtp-addr", &server.smtp.to_string(), "--web-addr", &server.http.to_string()];
     let output = command().args(taken).output().unwrap();
@@ -164,35 +164,35 @@ fn a_port_in_use_stops_the_start_with_a_sentence() {
 }
 
 #[test]
-fn who_asks_twice_wants_the_end_now() {
+fn second_signal_stops_the_server_at_once() {
     let mut server = Server::start(&[]);
-    let mut talk = server.talk();
-    talk.open_mail("bob@x.org");
+    let mut connection = server.connect_smtp();
+    connection.start_message("bob@x.org");
     server.signal("INT");
-    server.logged("shutting down");
+    server.wait_for_log("shutting down");
     server.signal("INT");
-    server.logged("told twice");
+    server.wait_for_log("second signal received");
     assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]
-fn http_lives_on_after_garbage() {
+fn http_survives_invalid_requests() {
     let server = Server::start(&[]);
-    for garbage in [&b"\0\0\0\0\r\n\r\n"[..], b"GET\r\n\r\n", b"EHLO x\r\n", b"GET / HTTP/1.1\r\nHost: \xff\r\n\r\n"] {
+    for invalid in [&b"\0\0\0\0\r\n\r\n"[..], b"GET\r\n\r\n", b"EHLO x\r\n", b"GET / HTTP/1.1\r\nHost: \xff\r\n\r\n"] {
         let mut stream = connect(server.http);
-        stream.write_all(garbage).unwrap();
+        stream.write_all(invalid).unwrap();
     }
     assert_eq!(server.count("bob"), 0);
 }
 
 #[test]
-fn a_script_that_does_not_exist_is_told_of() {
+fn missing_script_is_logged() {
     let mut server = Server::start(&["--lua-path", "/no/such/rules.lua"]);
-    server.logged("there is no script: no such file: /no/such/rules.lua");
+    server.wait_for_log("no script is loaded, none of these files exists: /no/such/rules.lua");
 }
 
 #[test]
-fn the_page_is_told_the_ports_that_were_really_bound() {
+fn server_information_has_the_bound_ports() {
     let mut server = Server::start(&["--smtp-requireauth", "--smtp-credentials=a:b", "--web-monitorvisible=false"]);
     let about = server.json("/api/v2/server");
     assert_eq!(about["smtp"]["port"], server.smtp.port());

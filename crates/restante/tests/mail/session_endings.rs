@@ -1,10 +1,10 @@
-//! How sessions end, by what the log says of them: everybody who comes has an end, and the reason is the right one.
+//! Session endings in the log: every session has an ending with the right reason.
 
 use std::net::SocketAddr;
 
-use crate::support::{Server, Talk, connect};
+use crate::support::{LineConnection, Server, connect};
 
-/// A protocol with sessions, by the word that its settings begin with.
+/// A protocol with sessions. `name` is the prefix of its settings.
 #[derive(Clone, Copy, Debug)]
 struct Protocol {
     name: &'static str,
@@ -15,8 +15,8 @@ const SMTP: Protocol = Protocol { name: "smtp", start_tls: "STARTTLS" };
 const POP3: Protocol = Protocol { name: "pop3", start_tls: "STLS" };
 
 impl Protocol {
-    /// A server with these settings of the protocol, and where it speaks it.
-    fn serve(self, settings: &[&str]) -> (Server, SocketAddr) {
+    /// Starts a server with these settings of the protocol, and returns the address of its listener.
+    fn start(self, settings: &[&str]) -> (Server, SocketAddr) {
         let settings: Vec<String> = settings.iter().map(|setting| format!("--{}-{setting}", self.name)).collect();
         let arguments = ["--loglevel=debug"].into_iter().chain(settings.iter().map(String::as_str));
         let mut server = Server::start(&arguments.collect::<Vec<_>>());
@@ -24,66 +24,66 @@ impl Protocol {
         (server, address)
     }
 
-    /// Waits for the end of the session of this number, and checks the reason.
-    fn ended(self, server: &mut Server, number: usize, reason: &str) {
+    /// Waits until the session of this number has ended, and checks the reason.
+    fn assert_ended(self, server: &mut Server, number: usize, reason: &str) {
         let session = format!("ended session=\"{} {number} 127.0.0.1\"", self.name.to_uppercase());
-        let line = server.logged(&session);
+        let line = server.wait_for_log(&session);
         assert!(line.ends_with(&format!(" ending={reason}")), "{reason}: {line}");
     }
 }
 
 #[test]
-fn by_the_peer() {
+fn endings_caused_by_the_client() {
     for protocol in [SMTP, POP3] {
-        let (mut server, address) = protocol.serve(&["maxbadcommands=1", "tlsenabled", "tlscert=self-signed"]);
-        // What is said, and what comes of it when the connection is closed behind it.
+        let (mut server, address) = protocol.start(&["maxbadcommands=1", "tlsenabled", "tlscert=self-signed"]);
+        // The input, and the reason if the connection is closed after it.
         let table = [("", "Left"), ("NOO", "Left"), ("QUIT\r\n", "Quit"), ("NOPE\r\n", "Errors")];
-        for (number, (words, reason)) in (1..).zip(table) {
-            let mut talk = Talk::new(connect(address));
-            talk.line().unwrap();
-            talk.send(words);
-            if words.ends_with("\r\n") {
-                while talk.line().is_some() {}
+        for (number, (input, reason)) in (1..).zip(table) {
+            let mut connection = LineConnection::new(connect(address));
+            connection.line().unwrap();
+            connection.send(input);
+            if input.ends_with("\r\n") {
+                while connection.line().is_some() {}
             }
-            drop(talk);
-            protocol.ended(&mut server, number, reason);
+            drop(connection);
+            protocol.assert_ended(&mut server, number, reason);
         }
-        let mut talk = Talk::new(connect(address));
-        talk.line().unwrap();
-        talk.send(format!("{}\r\n", protocol.start_tls));
-        talk.line().unwrap();
-        talk.send("this is no handshake\r\n");
-        protocol.ended(&mut server, table.len() + 1, "Tls");
+        let mut connection = LineConnection::new(connect(address));
+        connection.line().unwrap();
+        connection.send(format!("{}\r\n", protocol.start_tls));
+        connection.line().unwrap();
+        connection.send("this is not a handshake\r\n");
+        protocol.assert_ended(&mut server, table.len() + 1, "Tls");
     }
 }
 
 #[test]
-fn by_the_server() {
+fn endings_caused_by_the_server() {
     for protocol in [SMTP, POP3] {
-        let (mut server, address) = protocol.serve(&["timeout=1s"]);
-        let mut talk = Talk::new(connect(address));
-        while talk.line().is_some() {}
-        protocol.ended(&mut server, 1, "Timeout");
+        let (mut server, address) = protocol.start(&["timeout=1s"]);
+        let mut connection = LineConnection::new(connect(address));
+        while connection.line().is_some() {}
+        protocol.assert_ended(&mut server, 1, "Timeout");
 
-        let (mut server, address) = protocol.serve(&["maxconnections=1"]);
-        let mut first = Talk::new(connect(address));
+        let (mut server, address) = protocol.start(&["maxconnections=1"]);
+        let mut first = LineConnection::new(connect(address));
         first.line().unwrap();
-        drop(Talk::new(connect(address)).line().unwrap());
-        protocol.ended(&mut server, 2, "Refused");
+        drop(LineConnection::new(connect(address)).line().unwrap());
+        protocol.assert_ended(&mut server, 2, "Refused");
         server.signal("TERM");
-        protocol.ended(&mut server, 1, "Shutdown");
+        protocol.assert_ended(&mut server, 1, "Shutdown");
     }
 }
 
 #[test]
-fn of_sessions_at_different_listeners() {
+fn sessions_of_different_listeners_have_different_numbers() {
     for protocol in [SMTP, POP3] {
-        let (mut server, plain) = protocol.serve(&["tlsenabled", "tlscert=self-signed", "tlsaddr=127.0.0.1:0"]);
+        let (mut server, plain) = protocol.start(&["tlsenabled", "tlscert=self-signed", "tlsaddr=127.0.0.1:0"]);
         let tls = server.address_of(&format!("{} with TLS listening on tcp4 ", protocol.name.to_uppercase()));
-        // No two have the same number.
+        // The numbers are unique across listeners.
         for (number, (address, reason)) in (1..).zip([(plain, "Left"), (tls, "Tls"), (plain, "Left"), (tls, "Tls")]) {
             drop(connect(address));
-            protocol.ended(&mut server, number, reason);
+            protocol.assert_ended(&mut server, number, reason);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the real program tells about the sessions that brought mail, and about those that did not.
+//! Session transcripts of the real program: of sessions that delivered messages, and of those that did not.
 
 use std::fs;
 use std::io::Write as _;
@@ -7,25 +7,25 @@ use std::time::{Duration, Instant};
 use restante_testdir::TestDir;
 use serde_json::{Value, json};
 
-use crate::support::tls::Wire;
-use crate::support::{LONG, Server, Talk, connect};
+use crate::support::tls::ClientStream;
+use crate::support::{LineConnection, Server, TEST_TIMEOUT, connect};
 
-/// The lines of a transcript, each with who said it: `C: QUIT`.
-fn lines(told: &Value) -> Vec<String> {
+/// Returns the lines of a transcript, each with its party: `C: QUIT`.
+fn lines(transcript: &Value) -> Vec<String> {
     let line = |line: &Value| {
-        let who = if line["from"] == "client" { "C" } else { "S" };
-        format!("{who}: {}", line["text"].as_str().unwrap())
+        let party = if line["from"] == "client" { "C" } else { "S" };
+        format!("{party}: {}", line["text"].as_str().unwrap())
     };
-    told["lines"].as_array().unwrap().iter().map(line).collect()
+    transcript["lines"].as_array().unwrap().iter().map(line).collect()
 }
 
 fn transcript(server: &Server, mailbox: &str) -> Value {
     server.json(&format!("/api/v2/mailbox/{mailbox}/latest/transcript"))
 }
 
-/// The latest of so many sessions, once it has ended.
-fn ended(server: &Server, number: usize) -> Value {
-    let deadline = Instant::now() + LONG;
+/// Waits until there are `number` sessions and the latest has wait_for_end. Returns its transcript.
+fn wait_for_end(server: &Server, number: usize) -> Value {
+    let deadline = Instant::now() + TEST_TIMEOUT;
     loop {
         let list = server.json("/api/v2/sessions");
         let sessions = list["sessions"].as_array().unwrap();
@@ -39,7 +39,7 @@ fn ended(server: &Server, number: usize) -> Value {
 }
 
 #[test]
-fn a_mail_by_tls_from_somebody_who_has_logged_in() {
+fn transcript_of_a_session_with_tls_and_login() {
     let server = Server::start(&[
         "--smtp-tlsenabled=true",
         "--smtp-tlscert",
@@ -47,27 +47,27 @@ fn a_mail_by_tls_from_somebody_who_has_logged_in() {
         "--smtp-credentials",
         "ann:hunter2",
     ]);
-    let mut talk = Talk::new(Wire::Plain(connect(server.smtp)));
-    talk.expect("220");
-    talk.say("EHLO first.test", "250");
-    talk.say("STARTTLS", "220");
-    talk.stream.start_tls();
-    talk.say("EHLO client.test", "250");
-    talk.say("AUTH LOGIN", "334");
-    talk.say("aHVudGVyMg==", "334");
-    talk.say("aHVudGVyMg==", "535");
-    talk.say("AUTH PLAIN AGFubgBodW50ZXIy", "235");
-    talk.say("MAIL FROM:<a@x.org> SIZE=7 BODY=8BITMIME RET=HDRS ENVID=QQ314159", "250");
-    talk.say("RCPT TO:<bob@x.org> NOTIFY=SUCCESS,DELAY ORCPT=rfc822;bob@x.org", "250");
-    talk.say("DATA", "354");
-    talk.say("hunter3\r\n.", "250");
+    let mut connection = LineConnection::new(ClientStream::Plain(connect(server.smtp)));
+    connection.expect("220");
+    connection.command("EHLO first.test", "250");
+    connection.command("STARTTLS", "220");
+    connection.stream.start_tls();
+    connection.command("EHLO client.test", "250");
+    connection.command("AUTH LOGIN", "334");
+    connection.command("aHVudGVyMg==", "334");
+    connection.command("aHVudGVyMg==", "535");
+    connection.command("AUTH PLAIN AGFubgBodW50ZXIy", "235");
+    connection.command("MAIL FROM:<a@x.org> SIZE=7 BODY=8BITMIME RET=HDRS ENVID=QQ314159", "250");
+    connection.command("RCPT TO:<bob@x.org> NOTIFY=SUCCESS,DELAY ORCPT=rfc822;bob@x.org", "250");
+    connection.command("DATA", "354");
+    connection.command("hunter3\r\n.", "250");
 
-    // The session is still open, and the transcript is there.
-    let told = transcript(&server, "bob");
-    let said = lines(&told);
-    let head = said.iter().position(|line| line.starts_with("C: MAIL")).unwrap();
-    assert!(said[0].starts_with("S: 220 mx.test"), "{said:?}");
-    let client: Vec<&String> = said[..head].iter().filter(|line| line.starts_with("C: ")).collect();
+    // The session is still open, but its transcript is available.
+    let record = transcript(&server, "bob");
+    let dialogue = lines(&record);
+    let head = dialogue.iter().position(|line| line.starts_with("C: MAIL")).unwrap();
+    assert!(dialogue[0].starts_with("S: 220 mx.test"), "{dialogue:?}");
+    let client: Vec<&String> = dialogue[..head].iter().filter(|line| line.starts_with("C: ")).collect();
     assert_eq!(
         client,
         [
@@ -81,7 +81,7 @@ fn a_mail_by_tls_from_somebody_who_has_logged_in() {
         ]
     );
     assert_eq!(
-        said[head..],
+        dialogue[head..],
         [
             "C: MAIL FROM:<a@x.org> SIZE=7 BODY=8BITMIME RET=HDRS ENVID=QQ314159",
             "S: 250 2.1.0 Sender ok",
@@ -93,15 +93,15 @@ fn a_mail_by_tls_from_somebody_who_has_logged_in() {
             "S: 250 2.0.0 Mail accepted",
         ]
     );
-    let text = told.to_string();
+    let text = record.to_string();
     assert!(!text.contains("hunter") && !text.contains("aHVudGVy") && !text.contains("AGFubg"), "{text}");
-    let session = &told["session"];
+    let session = &record["session"];
     assert_eq!(session["tls"], json!({"version": "TLSv1.3", "cipher": session["tls"]["cipher"]}));
     assert!(session["tls"]["cipher"].as_str().unwrap().starts_with("TLS_"), "{session}");
-    let record = ["protocol", "client", "helo", "user", "ended-millis", "ending", "refused"].map(|name| &session[name]);
+    let fields = ["protocol", "client", "helo", "user", "ended-millis", "ending", "refused"].map(|name| &session[name]);
     let expected =
         [json!("smtp"), json!("127.0.0.1"), json!("client.test"), json!("ann"), json!(null), json!(null), json!(1)];
-    assert_eq!(record, expected.each_ref());
+    assert_eq!(fields, expected.each_ref());
     let id = server.ids("bob").remove(0);
     let mail = json!({
         "from": "a@x.org",
@@ -116,17 +116,17 @@ fn a_mail_by_tls_from_somebody_who_has_logged_in() {
     });
     assert_eq!(session["transactions"], json!([mail]));
 
-    talk.say("QUIT", "221");
-    let whole = ended(&server, 1);
+    connection.command("QUIT", "221");
+    let whole = wait_for_end(&server, 1);
     assert_eq!(whole["session"]["ending"], "quit");
     assert_eq!(lines(&whole).last().unwrap(), "S: 221 2.0.0 Bye");
 }
 
-/// What is said behind EHLO and answered by which codes; the outcome of the mail, its recipients, and how much was refused.
+/// The commands after EHLO with the codes of their replies, the outcome, the recipients, and the number of refusals.
 type Attempt<'a> = (&'a [(&'a str, &'a str)], &'a str, Value, u64);
 
 #[test]
-fn mails_that_are_not_taken() {
+fn transcripts_of_messages_that_are_not_stored() {
     let server = Server::start(&[
         "--smtp-rejectdomains",
         "no.test",
@@ -179,14 +179,14 @@ fn mails_that_are_not_taken() {
         ),
     ];
     for (number, (dialogue, outcome, to, refused)) in (1..).zip(table) {
-        let mut talk = server.talk();
-        talk.expect("220");
-        talk.say("EHLO client.test", "250");
+        let mut connection = server.connect_smtp();
+        connection.expect("220");
+        connection.command("EHLO client.test", "250");
         for (line, code) in *dialogue {
-            talk.say(line, code);
+            connection.command(line, code);
         }
-        let told = ended(&server, number);
-        let session = &told["session"];
+        let record = wait_for_end(&server, number);
+        let session = &record["session"];
         let mails = session["transactions"].as_array().unwrap();
         assert_eq!(mails.len(), 1, "{dialogue:?}: {session}");
         assert_eq!((&mails[0]["outcome"], &mails[0]["to"]), (&json!(outcome), to), "{dialogue:?}");
@@ -204,79 +204,79 @@ fn mails_that_are_not_taken() {
 }
 
 #[test]
-fn clients_that_leave_or_are_sent_away() {
+fn transcripts_of_disconnected_clients() {
     let server = Server::start(&["--smtp-maxbadcommands", "2"]);
-    let mut talk = server.talk();
-    talk.open_mail("bob@x.org");
-    talk.say("DATA", "354");
-    talk.send("half a mail");
-    drop(talk);
-    let told = ended(&server, 1);
-    assert_eq!(lines(&told).last().unwrap(), "C: (11 octets of mail)");
-    assert_eq!(told["session"]["ending"], "left");
-    assert_eq!(told["session"]["transactions"][0]["outcome"], "aborted");
-    assert_eq!(told["session"]["transactions"][0]["reply"], json!(null));
+    let mut connection = server.connect_smtp();
+    connection.start_message("bob@x.org");
+    connection.command("DATA", "354");
+    connection.send("half a mail");
+    drop(connection);
+    let record = wait_for_end(&server, 1);
+    assert_eq!(lines(&record).last().unwrap(), "C: (11 octets of mail)");
+    assert_eq!(record["session"]["ending"], "left");
+    assert_eq!(record["session"]["transactions"][0]["outcome"], "aborted");
+    assert_eq!(record["session"]["transactions"][0]["reply"], json!(null));
 
-    let mut talk = server.talk();
-    talk.expect("220");
-    talk.say("BOGUS", "500");
-    talk.say("BOGUS", "421");
-    drop(talk);
-    let told = ended(&server, 2);
-    assert_eq!((&told["session"]["ending"], &told["session"]["refused"]), (&json!("errors"), &json!(2)));
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.command("BOGUS", "500");
+    connection.command("BOGUS", "421");
+    drop(connection);
+    let record = wait_for_end(&server, 2);
+    assert_eq!((&record["session"]["ending"], &record["session"]["refused"]), (&json!("errors"), &json!(2)));
 }
 
 #[test]
-fn one_client_too_many() {
+fn transcript_of_a_client_above_the_connection_limit() {
     let server = Server::start(&["--smtp-maxconnections", "1"]);
-    let mut first = server.talk();
+    let mut first = server.connect_smtp();
     first.expect("220");
-    server.talk().expect("421");
-    let told = ended(&server, 1);
-    assert_eq!((&told["session"]["ending"], &told["session"]["refused"]), (&json!("refused"), &json!(1)));
+    server.connect_smtp().expect("421");
+    let record = wait_for_end(&server, 1);
+    assert_eq!((&record["session"]["ending"], &record["session"]["refused"]), (&json!("refused"), &json!(1)));
 }
 
 #[test]
-fn a_silent_client() {
+fn transcript_of_an_idle_client() {
     let server = Server::start(&["--smtp-timeout", "1s"]);
-    let mut talk = server.talk();
-    talk.expect("220");
-    talk.expect("421");
-    drop(talk);
-    let told = ended(&server, 1);
-    assert_eq!((&told["session"]["ending"], &told["session"]["refused"]), (&json!("timeout"), &json!(1)));
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.expect("421");
+    drop(connection);
+    let record = wait_for_end(&server, 1);
+    assert_eq!((&record["session"]["ending"], &record["session"]["refused"]), (&json!("timeout"), &json!(1)));
 }
 
 #[test]
-fn a_handshake_that_fails() {
+fn transcript_of_a_failed_tls_handshake() {
     let server = Server::start(&["--smtp-tlsenabled=true", "--smtp-tlscert", "self-signed"]);
-    let mut talk = server.talk();
-    talk.expect("220");
-    talk.say("STARTTLS", "220");
-    talk.send("this is no handshake\r\n");
-    while talk.line().is_some() {}
-    let told = ended(&server, 1);
-    assert_eq!((&told["session"]["ending"], &told["session"]["tls"]), (&json!("tls"), &json!(null)));
-    let said = lines(&told);
-    assert!(said.last().unwrap().starts_with("S: (the TLS handshake failed: "), "{said:?}");
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.command("STARTTLS", "220");
+    connection.send("this is not a handshake\r\n");
+    while connection.line().is_some() {}
+    let record = wait_for_end(&server, 1);
+    assert_eq!((&record["session"]["ending"], &record["session"]["tls"]), (&json!("tls"), &json!(null)));
+    let dialogue = lines(&record);
+    assert!(dialogue.last().unwrap().starts_with("S: (the TLS handshake failed: "), "{dialogue:?}");
     assert_eq!(server.json("/api/v2/sessions?refused=true")["sessions"].as_array().unwrap().len(), 1);
 }
 
 #[test]
-fn mails_in_one_session_are_told_apart() {
+fn message_transcript_omits_other_messages_of_the_session() {
     let server = Server::start(&[]);
-    let mut talk = server.talk();
-    talk.expect("220");
-    talk.send(concat!(
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.send(concat!(
         "EHLO client.test\r\n",
         "MAIL FROM:<one@x.org>\r\nRCPT TO:<first@x.org>\r\nBDAT 3\r\none",
         "BDAT 2 LAST\r\n\r\n",
         "MAIL FROM:<lost@x.org>\r\nRSET\r\n",
         "MAIL FROM:<two@x.org>\r\nRCPT TO:<second@x.org>\r\nRCPT TO:<third@x.org>\r\nBDAT 5 LAST\r\ntwo\r\nQUIT\r\n",
     ));
-    while talk.line().is_some() {}
+    while connection.line().is_some() {}
     let client =
-        |told: &Value| -> Vec<String> { lines(told).into_iter().filter(|line| line.starts_with("C: ")).collect() };
+        |record: &Value| -> Vec<String> { lines(record).into_iter().filter(|line| line.starts_with("C: ")).collect() };
     let first = [
         "C: EHLO client.test",
         "C: MAIL FROM:<one@x.org>",
@@ -298,34 +298,34 @@ fn mails_in_one_session_are_told_apart() {
     for mailbox in ["second", "third"] {
         assert_eq!(client(&transcript(&server, mailbox)), second);
     }
-    let told = ended(&server, 1);
-    let mails = told["session"]["transactions"].as_array().unwrap();
+    let record = wait_for_end(&server, 1);
+    let mails = record["session"]["transactions"].as_array().unwrap();
     let outcomes: Vec<&str> = mails.iter().map(|mail| mail["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["stored", "aborted", "stored"]);
     assert_eq!(mails[2]["messages"].as_array().unwrap().len(), 2);
-    let (whole, moments) = (client(&told), told["lines"].as_array().unwrap());
+    let (whole, moments) = (client(&record), record["lines"].as_array().unwrap());
     assert_eq!(whole.len(), first.len() + 2 + second.len() - 1 + 1, "{whole:?}");
     assert!(moments.iter().map(|line| line["after-millis"].as_u64().unwrap()).is_sorted());
 }
 
 #[test]
-fn nothing_is_recorded_where_nothing_shall_be() {
+fn transcripts_can_be_disabled() {
     let server = Server::start(&["--smtp-transcriptkb", "0"]);
     server.deliver("bob@x.org", b"Subject: hi\r\n\r\n");
     assert_eq!(server.json("/api/v2/sessions"), json!({"sessions": [], "next": null}));
-    let answer = ureq::get(server.url("/api/v2/mailbox/bob/latest/transcript")).call();
-    assert!(matches!(answer, Err(ureq::Error::StatusCode(404))), "{answer:?}");
+    let response = ureq::get(server.url("/api/v2/mailbox/bob/latest/transcript")).call();
+    assert!(matches!(response, Err(ureq::Error::StatusCode(404))), "{response:?}");
 }
 
 #[test]
-fn transcripts_outlive_the_server() {
+fn transcripts_survive_restarts() {
     let dir = TestDir::new();
     let data = dir.path().join("data");
     let start = || Server::start(&["--data", data.to_str().unwrap()]);
     let mut server = start();
     server.deliver("bob@x.org", b"Subject: hi\r\n\r\n");
     let before = transcript(&server, "bob");
-    let session = ended(&server, 1);
+    let session = wait_for_end(&server, 1);
     server.signal("TERM");
     assert!(server.wait().success());
     let mut server = start();
@@ -334,11 +334,11 @@ fn transcripts_outlive_the_server() {
     let id = session["session"]["id"].as_str().unwrap();
     assert_eq!(server.json(&format!("/api/v2/sessions/{id}")), session);
 
-    // Whatever happens to the file, mail is served.
+    // A damaged file does not stop the server.
     server.signal("TERM");
     assert!(server.wait().success());
     let mut file = fs::File::create(data.join("sessions.db")).unwrap();
-    file.write_all(b"this is no database").unwrap();
+    file.write_all(b"this is not a database").unwrap();
     let server = start();
     assert_eq!(server.count("bob"), 1);
     assert_eq!(server.json("/api/v2/sessions"), json!({"sessions": [], "next": null}));

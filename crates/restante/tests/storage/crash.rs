@@ -1,6 +1,5 @@
-//! The real program is killed again and again while it works, as by `kill -9`: afterwards every promise holds. How many
-//! times is said by `RESTANTE_CRASH_ROUNDS`; a run that failed is repeated with the seed that it printed, in
-//! `RESTANTE_CRASH_SEED`, as far as threads can be repeated.
+//! Kills the real program with SIGKILL repeatedly under load: no acknowledged message is lost. `RESTANTE_CRASH_ROUNDS` sets the
+//! number of kills. Set `RESTANTE_CRASH_SEED` to the printed seed to repeat a failed run, as far as threads allow it.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::Server;
 use crate::support::disk::Disk;
-use crate::support::durability::{Client, Promises, eventually};
+use crate::support::durability::{Client, ExpectedState, eventually};
 use crate::support::random::{Random, setting};
 
 const ROUNDS: u64 = 8;
@@ -16,60 +15,60 @@ const SENDERS: usize = 4;
 const MAILBOXES: [&str; 6] = ["anna", "bert", "cleo", "dirk", "ella", "fred"];
 
 #[test]
-fn what_was_acknowledged_survives_kill_under_load() {
-    survive("crash-full", &[]);
+fn acknowledged_messages_survive_sigkill_under_load() {
+    run_kill_rounds("crash-full", &[]);
 }
 
 #[test]
-fn a_killed_process_loses_nothing_without_syncs_either() {
-    survive("crash-relaxed", &["--storage-durability", "relaxed"]);
+fn acknowledged_messages_survive_sigkill_with_relaxed_durability() {
+    run_kill_rounds("crash-relaxed", &["--storage-durability", "relaxed"]);
 }
 
-fn survive(name: &str, arguments: &[&str]) {
+fn run_kill_rounds(name: &str, arguments: &[&str]) {
     let disk = Disk::new(name);
-    let promises = Promises::default();
+    let state = ExpectedState::default();
     let mut random = Random::seeded_by("RESTANTE_CRASH_SEED");
     for round in 0..setting("RESTANTE_CRASH_ROUNDS").unwrap_or(ROUNDS) {
         let mut server = disk.server(arguments);
-        promises.check(&server);
-        // Reading all of it again and again must not take ever longer.
+        state.check(&server);
+        // Keeps the time to read all messages short.
         if round % 6 == 5 {
-            purge_all(&server, &promises);
+            purge_all(&server, &state);
         }
         let time = Duration::from_millis(20 + random.below(300) as u64);
-        load(&mut server, &promises, &mut random, round, time);
+        load(&mut server, &state, &mut random, round, time);
     }
     let server = disk.server(arguments);
-    promises.check(&server);
-    assert!(promises.kept() > 0);
-    nothing_is_left_over(&disk, server, &promises, arguments);
+    state.check(&server);
+    assert!(state.stored_count() > 0);
+    check_no_leftovers(&disk, server, &state, arguments);
 }
 
-/// Everybody works until the server is killed.
-fn load(server: &mut Server, promises: &Promises, random: &mut Random, round: u64, time: Duration) {
+/// Runs all clients until the server is killed.
+fn load(server: &mut Server, state: &ExpectedState, random: &mut Random, round: u64, time: Duration) {
     let accepted = AtomicUsize::new(0);
-    let client = || Client::new(server, promises).unwrap();
+    let client = || Client::new(server, state).unwrap();
     let senders: Vec<_> = (0..SENDERS).map(|_| client()).collect();
-    let (janitor, mut purger) = (client(), client());
-    let lived = std::thread::scope(|scope| {
+    let (changer, mut purger) = (client(), client());
+    let was_running = std::thread::scope(|scope| {
         for (number, mut client) in senders.into_iter().enumerate() {
             let (accepted, mut random) = (&accepted, random.fork());
             scope.spawn(move || send(&mut client, &mut random, &format!("{round}-{number}"), accepted));
         }
         let mut random = random.fork();
-        scope.spawn(move || change(&janitor, &mut random));
+        scope.spawn(move || change(&changer, &mut random));
         scope.spawn(move || purge(&mut purger, round));
         std::thread::sleep(time);
-        let lived = server.lives();
-        // Whatever has happened, everybody waits for the end.
+        let was_running = server.is_running();
+        // The clients stop when the server is killed, so this must happen even after a failure.
         server.kill();
-        lived
+        was_running
     });
-    assert!(lived, "round {round}: the server ended by itself: {}", server.whole_log());
-    println!("round {round}: {} letters in {time:?}", accepted.load(Ordering::Relaxed));
+    assert!(was_running, "round {round}: the server exited: {}", server.full_log());
+    println!("round {round}: {} messages in {time:?}", accepted.load(Ordering::Relaxed));
 }
 
-/// Small letters and large ones, to one mailbox or to many.
+/// Sends small and large messages to one or several mailboxes.
 fn send(client: &mut Client<'_>, random: &mut Random, name: &str, accepted: &AtomicUsize) -> io::Result<()> {
     for number in 0.. {
         let first = random.below(MAILBOXES.len());
@@ -98,7 +97,7 @@ fn change(client: &Client<'_>, random: &mut Random) -> io::Result<()> {
     }
 }
 
-/// Fills a mailbox of its own, and purges it.
+/// Fills a separate mailbox and purges it.
 fn purge(client: &mut Client<'_>, round: u64) -> io::Result<()> {
     for number in 0.. {
         assert_eq!(client.send(&format!("{round}-purged-{number}"), &["purged"], 2000)?, 250);
@@ -109,19 +108,19 @@ fn purge(client: &mut Client<'_>, round: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// When nothing is stored, at most the segment that is being written remains, whatever the crashes have left.
-fn nothing_is_left_over(disk: &Disk, server: Server, promises: &Promises, arguments: &[&str]) {
-    purge_all(&server, promises);
-    promises.check(&server);
+/// Checks that at most the active segment remains when no messages are stored.
+fn check_no_leftovers(disk: &Disk, server: Server, state: &ExpectedState, arguments: &[&str]) {
+    purge_all(&server, state);
+    state.check(&server);
     drop(server);
     let server = disk.server(arguments);
-    promises.check(&server);
-    eventually("segments that nobody needs remain", || disk.segments().len() <= 1);
-    assert_eq!(promises.kept(), 0);
+    state.check(&server);
+    eventually("unused segments remain", || disk.segments().len() <= 1);
+    assert_eq!(state.stored_count(), 0);
 }
 
-fn purge_all(server: &Server, promises: &Promises) {
-    let client = Client::new(server, promises).unwrap();
+fn purge_all(server: &Server, state: &ExpectedState) {
+    let client = Client::new(server, state).unwrap();
     for mailbox in MAILBOXES.iter().chain(&["purged"]) {
         assert_eq!(client.purge(mailbox).unwrap(), 200);
     }

@@ -1,4 +1,4 @@
-//! Tests of stored mail with the real program: data directories, crashes, failing and full disks, PostgreSQL, and several nodes on
+//! Tests of stored messages with the real program: data directories, crashes, failing and full disks, PostgreSQL, and several nodes on
 //! one database.
 
 mod cluster;

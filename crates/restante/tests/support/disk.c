@@ -1,33 +1,33 @@
 /*
- * A disk that fails on demand, for tests of what the server promises about stored mail.
+ * Injects disk faults, for tests of the durability of stored messages.
  *
- * Loaded into the server with LD_PRELOAD, it stands between the program and the calls that change files. Only files
- * below FAULTS_DIR concern it; SQLite's "-shm" files do not, they are shared memory and made anew after a crash.
+ * The server loads this library with LD_PRELOAD. It intercepts the calls that change files below FAULTS_DIR, except for
+ * SQLite's "-shm" files, which are shared memory and recreated after a crash.
  *
- *   FAULTS_DIR    the directory whose files are watched: an absolute path without symbolic links
- *   FAULTS_LOG    gets one line for each step: its number, kind, length and path
- *   FAULTS_PLAN   a file that says what shall go wrong; it may come, change (by rename) and go at any time
+ *   FAULTS_DIR    the directory of the files: an absolute path without symbolic links
+ *   FAULTS_LOG    receives one line for each step: its number, kind, length and path
+ *   FAULTS_PLAN   a file with the planned fault; it can be created, replaced (by rename) and removed at any time
  *
  * A step is one change, of a kind that has a letter: w overwrites bytes, g writes and makes the file grow, s syncs a
  * file or directory, t truncates, c creates a file or directory, u removes a file, r renames one. A plan is one line,
- * "AT FAULT COUNT KINDS SEED": of the steps of these KINDS, counted from 1 since the plan came, COUNT steps from the
- * one numbered AT on suffer the FAULT:
+ * "AT FAULT COUNT KINDS SEED": of the steps of these KINDS, counted from 1 since the plan was set, COUNT steps from the
+ * one numbered AT on have the FAULT:
  *
  *   ENOSPC EDQUOT EIO   the call fails
- *   HANG                the call does not return until the plan changes or goes, at most for a minute; then it does its
- *                       work. Meanwhile, steps of other kinds are not held up.
+ *   HANG                the call does not return until the plan changes, at most for a minute; then it does its work.
+ *                       Steps of other kinds are not delayed meanwhile.
  *   SHORT               half of the bytes are written, and the step after it fails with ENOSPC
  *   EXIT                the process is killed before the step
  *   TORN                half of the bytes are written, then the process is killed
- *   POWER               the process is killed, and the files are as after a loss of power: what was not synced is
- *                       undone. With SEED 0 all of it, with another a mixture: each write is kept, lost, or kept in
- *                       some of its sectors, and of the changes to directories the last ones are lost.
+ *   POWER               the process is killed, and the files are as after a power loss: changes that were not synced
+ *                       are undone. With SEED 0 all of them; otherwise each write is randomly kept, lost, or kept in
+ *                       some of its sectors, and the last changes to directories are lost.
  *
- * Only fsync makes bytes durable, and only fsync of the directory makes a name in it durable, or its removal: less than
- * ext4 does, and all that POSIX promises. When a sync fails, the bytes that it was for are never written, even when
- * the next sync says it went well: so does Linux, which forgets pages that it could not write.
+ * Only fsync makes bytes durable, and only fsync of the directory makes a name in it, or its removal, durable: this is less
+ * than ext4 guarantees, and all that POSIX guarantees. When a sync fails, its bytes are never written, even if the next
+ * sync succeeds: Linux does the same, because it drops pages that it could not write.
  *
- * Holes that are punched into files are no steps. They are never undone, as if they reached the disk at once.
+ * Punching holes into files is not a step. Holes are never undone, as if they reached the disk at once.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,12 +51,12 @@ enum kind { WRITE, GROW, SYNC, TRUNCATE, CREATE, UNLINK, RENAME };
 static const char letters[] = "wgstcur";
 static const char *const names[] = {"write", "grow", "sync", "truncate", "create", "unlink", "rename"};
 
-/* What happens at a step; errno is set when it fails. */
+/* The outcome of a step; errno is set if it fails. */
 enum verdict { GO, FAIL, HALF, HALF_THEN_DIE };
 
-/* A change of bytes since all of the file was on disk, with what it takes to undo it and to do it again. */
+/* A change of bytes that is not durable yet, with the data to undo and to redo it. */
 struct change {
-    off_t at, old_size, new_size; /* new_size counts for a truncation only, which has no bytes */
+    off_t at, old_size, new_size; /* new_size is used by truncations only, which have no bytes */
     char *bytes, *old;
     size_t length, old_length;
     enum { PENDING, SYNCING, DURABLE, DOOMED } state;
@@ -65,12 +65,12 @@ struct change {
 struct file {
     dev_t device;
     ino_t inode;
-    int fd; /* Ours, and never closed: closing any descriptor of a file would drop SQLite's locks on it. */
+    int fd; /* Opened here and never closed: closing any descriptor of a file drops SQLite's locks on it. */
     struct change *changes;
     size_t count;
 };
 
-/* A change of a name that its directory was not synced after. What it hid or removed lies in the graveyard. */
+/* A change of a name that is not durable yet. The replaced or removed file is kept in the graveyard directory. */
 struct naming {
     enum kind kind;
     char path[PATH_MAX], from[PATH_MAX], grave[PATH_MAX];
@@ -103,7 +103,7 @@ __attribute__((constructor)) static void start(void) {
     dprintf(log_fd, "loaded\n");
 }
 
-/* ---- Which files concern us ---- */
+/* ---- Selection of files ---- */
 
 static int ends_with(const char *text, const char *end) {
     size_t length = strlen(text), tail = strlen(end);
@@ -115,7 +115,7 @@ static int concerns(const char *path) {
     return length && !strncmp(path, dir, length) && (path[length] == '/' || !path[length]) && !ends_with(path, "-shm");
 }
 
-/* The path that a call with a directory descriptor means. */
+/* Returns the path of a call with a directory descriptor. */
 static int path_at(int at, const char *path, char *full) {
     if (*path == '/' || at == AT_FDCWD) return snprintf(full, PATH_MAX, "%s", path), concerns(full);
     char link[64];
@@ -126,7 +126,7 @@ static int path_at(int at, const char *path, char *full) {
     return concerns(full);
 }
 
-/* The path behind a descriptor, when it is a file or directory of ours. */
+/* Returns the path of a descriptor if it is a file or directory below FAULTS_DIR. */
 static int path_of(int fd, char *path) {
     struct stat stat;
     if (!*dir || fstat(fd, &stat) || (!S_ISREG(stat.st_mode) && !S_ISDIR(stat.st_mode))) return 0;
@@ -157,7 +157,7 @@ static struct file *file_of(int fd) {
     return &files[file_count++];
 }
 
-/* ---- What is not durable yet ---- */
+/* ---- Changes that are not durable yet ---- */
 
 static void *copy_of(const void *bytes, size_t length) {
     void *copy = malloc(length ? length : 1);
@@ -165,7 +165,7 @@ static void *copy_of(const void *bytes, size_t length) {
     return bytes ? memcpy(copy, bytes, length) : copy;
 }
 
-/* Notes a change that is about to be made: bytes at a place, or without bytes a new size. */
+/* Records a change before it is made: bytes at an offset, or without bytes a new size. */
 static void note(int fd, const void *bytes, size_t length, off_t at) {
     struct file *file = file_of(fd);
     off_t size = size_of(fd), end = bytes ? at + (off_t)length : size;
@@ -180,13 +180,13 @@ static void note(int fd, const void *bytes, size_t length, off_t at) {
     file->changes[file->count++] = change;
 }
 
-/* The start of a sync, which is for all that was written until now; one that fails dooms all of it. */
+/* Starts a sync of everything written so far; if it fails, all of that is marked as lost. */
 static void mark(struct file *file, int fails) {
     for (size_t i = 0; i < file->count; i++)
         if (file->changes[i].state == PENDING) file->changes[i].state = fails ? DOOMED : SYNCING;
 }
 
-/* The end of a sync. Durable changes above one that is not are kept, to be done again when that one is undone. */
+/* Ends a sync. Durable changes after one that is not durable are kept, to be redone when that one is undone. */
 static void synced(struct file *file) {
     for (size_t i = 0; i < file->count; i++)
         if (file->changes[i].state == SYNCING) file->changes[i].state = DURABLE;
@@ -207,7 +207,7 @@ static void note_naming(enum kind kind, const char *path, const char *from, cons
     snprintf(naming->grave, PATH_MAX, "%s", grave ? grave : "");
 }
 
-/* A directory was synced: the names in it are durable. */
+/* Marks the names in a synced directory as durable. */
 static void names_synced(const char *path) {
     size_t kept = 0, length = strlen(path);
     for (size_t i = 0; i < naming_count; i++) {
@@ -227,7 +227,7 @@ static int move(const char *from, const char *to) {
     return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
-/* ---- The end ---- */
+/* ---- Killing the process ---- */
 
 static unsigned long chance(unsigned long n) {
     plan.seed ^= plan.seed << 13, plan.seed ^= plan.seed >> 7, plan.seed ^= plan.seed << 17;
@@ -243,7 +243,7 @@ static void put_back(const struct file *file) {
 }
 
 static void redo(const struct file *file, const struct change *change) {
-    /* Of three writes one is kept, one is lost, and one is kept in some of its sectors. */
+    /* One third of the writes is kept, one third is lost, and one third is kept in some sectors. */
     unsigned long fate = change->state == DURABLE ? 0 : change->state == DOOMED || !plan.seed ? 1 : chance(3);
     if (fate == 1) return;
     if (!change->bytes) {
@@ -298,7 +298,7 @@ static void look_at_plan(void) {
     plan.stat = stat;
 }
 
-/* Returns when the plan has changed. The mutex is held, but not all of the time. */
+/* Returns when the plan has changed. Releases the mutex while waiting. */
 static void hang(void) {
     for (int waited = 0; waited < LONGEST_HANG_MS && !strcmp(plan.fault, "HANG"); waited += NAP_MS) {
         pthread_mutex_unlock(&mutex);
@@ -308,7 +308,7 @@ static void hang(void) {
     }
 }
 
-/* Every change of a file passes here first, with the mutex held. */
+/* Called before every change of a file, with the mutex held. */
 static enum verdict step(enum kind kind, const char *path, long long length) {
     dprintf(log_fd, "%ld %s %lld %s\n", ++steps, names[kind], length, path);
     look_at_plan();
@@ -331,13 +331,13 @@ static enum verdict step(enum kind kind, const char *path, long long length) {
     return FAIL;
 }
 
-/* ---- The calls ---- */
+/* ---- Intercepted calls ---- */
 
 static ssize_t do_write(int fd, const void *bytes, size_t length, off_t at, int moves) {
     return moves ? syscall(SYS_write, fd, bytes, length) : syscall(SYS_pwrite64, fd, bytes, length, at);
 }
 
-/* A write at a place, or where the descriptor stands (`moves`). */
+/* A write at an offset, or at the position of the descriptor (`moves`). */
 static ssize_t put(int fd, const void *bytes, size_t length, off_t at, int moves) {
     char path[PATH_MAX];
     if (!path_of(fd, path)) return do_write(fd, bytes, length, at, moves);
@@ -355,7 +355,7 @@ static ssize_t put(int fd, const void *bytes, size_t length, off_t at, int moves
     return result;
 }
 
-/* A write from many places is one write from one place. */
+/* Joins a vectored write into one buffer. */
 static ssize_t put_all(int fd, const struct iovec *parts, int count, off_t at, int moves) {
     char path[PATH_MAX];
     if (!path_of(fd, path))
@@ -386,7 +386,7 @@ static int sync_one(int fd) {
     if (is_file) mark(file_of(fd), verdict == FAIL);
     pthread_mutex_unlock(&mutex);
     if (verdict == FAIL) return -1;
-    /* The disk beneath is healthy and nothing needs to be synced in fact, but others go on while a sync lasts. */
+    /* The real disk needs no sync, but other threads continue while a sync is in progress. */
     usleep(300);
     pthread_mutex_lock(&mutex);
     if (is_file) synced(file_of(fd));
@@ -431,7 +431,7 @@ static int open_at(int at, const char *name, int flags, mode_t mode) {
     return -1;
 }
 
-/* The mode is there only when something may be created. */
+/* The mode argument exists only if the call can create a file. */
 #define MODE_OF(flags, mode) \
     mode_t mode = 0; \
     if (flags & O_CREAT) { va_list rest; va_start(rest, flags); mode = va_arg(rest, mode_t); va_end(rest); }

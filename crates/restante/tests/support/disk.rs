@@ -1,5 +1,5 @@
-//! A data directory on a disk that fails on demand. The library that does it is `disk.c`, which says what a plan
-//! can ask for; here it is built, loaded into the real program, and told what to do.
+//! A data directory on a disk with injected faults. `disk.c` is the library that injects them and documents the plans. This module
+//! builds it, preloads it into the real program, and writes the plans.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use super::{Server, command};
 
 /// Steps of any kind.
 pub(crate) const ANY: &str = "wgstcur";
-/// Steps that take space.
+/// Steps that need disk space.
 pub(crate) const SPACE: &str = "gc";
-/// A loss of power that keeps nothing that was not synced.
+/// A power loss that loses everything that was not synced.
 pub(crate) const STRICT: u64 = 0;
 
-/// What shall go wrong: `count` steps of some `kinds`, from the one numbered `at`, counted from 1.
+/// A planned fault: it affects `count` steps of these `kinds`, starting with step number `at`, counted from 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) at: usize,
@@ -34,13 +34,13 @@ impl Plan {
         Self { at, fault, count: 1, kinds: ANY, seed: STRICT }
     }
 
-    /// A fault that lasts until the disk heals.
+    /// A fault that lasts until `clear_faults` is called.
     pub(crate) fn lasting(fault: &'static str, kinds: &'static str) -> Self {
         Self { at: 1, fault, count: 1_000_000, kinds, seed: STRICT }
     }
 }
 
-/// A place for a data directory. It is removed when the test ends, unless the test fails.
+/// A directory for a data directory. It is removed when the test ends, unless the test fails.
 pub(crate) struct Disk {
     /// Removes the directory when dropped.
     _dir: TestDir,
@@ -53,7 +53,7 @@ impl Disk {
         Self::with_data(name, "data")
     }
 
-    /// With a name for the data directory, which may lie in directories that are not there either.
+    /// Uses this path for the data directory. Its parent directories need not exist.
     pub(crate) fn with_data(name: &str, data: &str) -> Self {
         let dir = TestDir::kept_on_failure(name);
         // The library compares paths as they are spelled.
@@ -63,36 +63,37 @@ impl Disk {
         Self { _dir: dir, scratch, data }
     }
 
-    /// The data directory, which the server has to make.
+    /// The data directory. The server creates it.
     pub(crate) fn data(&self) -> &Path {
         &self.data
     }
 
-    /// The names of the segment files.
+    /// Returns the names of the segment files.
     pub(crate) fn segments(&self) -> Vec<String> {
         let entries = fs::read_dir(self.data().join("segments")).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// A server on the disk as it is, and as good as disks are.
+    /// Starts a server without faults.
     pub(crate) fn server(&self, arguments: &[&str]) -> Server {
         Server::spawn(self.command().args(arguments))
     }
 
-    /// A server on the disk that may fail.
-    pub(crate) fn faulty(&self, arguments: &[&str]) -> Server {
-        self.try_faulty(arguments).unwrap_or_else(|(status, log)| panic!("the server ended with {status}: {log}"))
+    /// Starts a server on which planned faults take effect.
+    pub(crate) fn server_with_faults(&self, arguments: &[&str]) -> Server {
+        self.try_server_with_faults(arguments)
+            .unwrap_or_else(|(status, log)| panic!("the server exited with {status}: {log}"))
     }
 
-    /// The same, when it may fail before the server listens.
-    pub(crate) fn try_faulty(&self, arguments: &[&str]) -> Result<Server, (ExitStatus, String)> {
+    /// Like `server_with_faults`, but the server may exit before it listens.
+    pub(crate) fn try_server_with_faults(&self, arguments: &[&str]) -> Result<Server, (ExitStatus, String)> {
         let _ = fs::remove_file(self.scratch.join("log"));
         let server = Server::try_spawn(self.load(self.command().args(arguments)));
         assert_eq!(self.log().first().map(String::as_str), Some("loaded"), "the library was not loaded");
         server
     }
 
-    /// From now on, this goes wrong.
+    /// Plans a fault. It takes effect at once.
     pub(crate) fn plan(&self, plan: Plan) {
         let Plan { at, fault, count, kinds, seed } = plan;
         let new = self.scratch.join("plan.new");
@@ -100,23 +101,23 @@ impl Disk {
         fs::rename(new, self.scratch.join("plan")).unwrap();
     }
 
-    /// From now on, nothing goes wrong. There need not be a plan.
-    pub(crate) fn heal(&self) {
+    /// Removes the plan, if there is one.
+    pub(crate) fn clear_faults(&self) {
         let _ = fs::remove_file(self.scratch.join("plan"));
     }
 
-    /// The steps that were taken since the server has started, and the faults that they suffered.
+    /// Returns the steps since the start of the server, and the faults that they had.
     pub(crate) fn log(&self) -> Vec<String> {
         let log = fs::read_to_string(self.scratch.join("log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }
 
-    /// Whether a fault of this name has happened.
-    pub(crate) fn suffered(&self, fault: &str) -> bool {
+    /// Returns whether a fault of this name has occurred.
+    pub(crate) fn has_failed(&self, fault: &str) -> bool {
         self.log().iter().any(|line| line == fault)
     }
 
-    /// Waits until the server has done what it does in the background, so that the next step is the test's.
+    /// Waits until the server has finished its background work, so that the next step belongs to the test.
     pub(crate) fn wait_until_quiet(&self) {
         let mut before = 0;
         while before != self.log().len() {
@@ -127,7 +128,7 @@ impl Disk {
 
     fn command(&self) -> Command {
         let mut command = command();
-        // Steps are counted, and what is written beside the mail by a thread of its own would come in between.
+        // Transcripts are written by another thread, whose steps would be counted too.
         command.args(["--smtp-transcriptkb", "0"]);
         command.args(["--storage-mailboxmsgcap", "0", "--data"]).arg(&self.data);
         command
@@ -135,7 +136,7 @@ impl Disk {
 
     fn load<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
-            // The index takes steps of its own, at times of its own, and nothing of it is worth keeping.
+            // The search index is written at unpredictable times, and its content need not be durable.
             .arg("--search-enabled=false")
             .env("LD_PRELOAD", library())
             .env("FAULTS_DIR", self.scratch.join("files"))
@@ -144,7 +145,7 @@ impl Disk {
     }
 }
 
-/// The library, built once per test program by the C compiler that building the program takes anyway.
+/// Returns the library. It is built once per test program, by the C compiler that the program itself needs too.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -157,7 +158,7 @@ fn library() -> &'static Path {
             .output()
             .expect("a C compiler");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        // Another test program may be using the library of this name; it keeps the one that it has loaded.
+        // Another test program may use the library of this name. It keeps the one that it has loaded.
         let path = built.with_file_name("disk.so");
         fs::rename(&built, &path).unwrap();
         path

@@ -1,6 +1,5 @@
-//! What a server has promised about mail, and whether it kept that. [`Client`] sends letters and asks for changes, and
-//! notes what was asked before it asks and what was answered when there was an answer; [`Promises::check`] compares with
-//! what a server holds.
+//! Checks that a server keeps what it has acknowledged. [`Client`] sends messages and requests changes, and records each request
+//! before it is sent and each response. [`ExpectedState::check`] compares this with the content of a server.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -11,94 +10,95 @@ use serde_json::{Value, json};
 
 use super::rest::Reader;
 use super::smtp::Sender;
-use super::{LONG, Server};
+use super::{Server, TEST_TIMEOUT};
 
-/// What is known about a copy of a letter in a mailbox.
+/// What is known about a copy of a message in a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// It was sent, and not answered with 250: it may be there.
+enum CopyState {
+    /// It was sent without a reply of 250: it may be stored.
     Sent,
-    /// It must be there.
-    Kept,
-    /// It was asked to be deleted, without an answer: it may be there.
-    Doomed,
-    /// It must not be there.
-    Gone,
+    /// It must be stored.
+    Stored,
+    /// Its deletion was requested without a response: it may be stored.
+    DeleteRequested,
+    /// It must not be stored.
+    Deleted,
 }
 
 #[derive(Debug)]
 struct Copy {
-    fate: Fate,
+    state: CopyState,
     length: usize,
     seen: bool,
 }
 
-/// All that was asked and answered, by mailbox and subject.
+/// All requests and responses, by mailbox and subject.
 #[derive(Default)]
-pub(crate) struct Promises(Mutex<Inner>);
+pub(crate) struct ExpectedState(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
     copies: BTreeMap<String, BTreeMap<String, Copy>>,
-    /// The mailboxes of each letter, until one of its copies is asked to be deleted.
-    letters: HashMap<String, Vec<String>>,
-    /// Every id that was ever seen, and what it was given to.
+    /// The mailboxes of each message, until the deletion of one of its copies is requested.
+    messages: HashMap<String, Vec<String>>,
+    /// Every id that was ever listed, with its subject.
     ids: HashMap<(String, u64), String>,
 }
 
-/// How many copies are no longer there, and how many are listed but cannot be read.
+/// The number of copies that are lost, and of those that are listed but cannot be read.
 #[derive(Debug)]
 pub(crate) struct Damage {
     pub(crate) lost: usize,
     pub(crate) unreadable: usize,
 }
 
-/// A letter of about this length, whose lines say where they are from: bytes that are lost, or another letter's, show.
-pub(crate) fn letter(subject: &str, length: usize) -> Vec<u8> {
+/// Returns a message of about this length. Each line contains the subject and its number, so lost or swapped bytes are detected.
+pub(crate) fn message_source(subject: &str, length: usize) -> Vec<u8> {
     let mut text = format!("Subject: {subject}\r\n\r\n").into_bytes();
     for line in 0.. {
         if text.len() >= length {
             break;
         }
-        // Long lines, because short ones take long to make.
+        // Long lines, because short ones would take long to generate.
         let line = format!("{subject} {line}: {:900}\r\n", "and there is more to come");
         text.extend_from_slice(line.as_bytes());
     }
     text
 }
 
-impl Promises {
-    /// How many copies must be there.
-    pub(crate) fn kept(&self) -> usize {
+impl ExpectedState {
+    /// Returns the number of copies that must be stored.
+    pub(crate) fn stored_count(&self) -> usize {
         let inner = self.0.lock().unwrap();
-        inner.copies.values().flat_map(BTreeMap::values).filter(|copy| copy.fate == Fate::Kept).count()
+        inner.copies.values().flat_map(BTreeMap::values).filter(|copy| copy.state == CopyState::Stored).count()
     }
 
-    /// Reads all that the server holds. What was in doubt is known from then on.
+    /// Reads the whole content of the server and compares it. Uncertain states become known.
     pub(crate) fn check(&self, server: &Server) {
         let mut inner = self.0.lock().unwrap();
-        let Inner { copies, letters, ids } = &mut *inner;
+        let Inner { copies, messages, ids } = &mut *inner;
         let reader = Reader::new(server.http);
         for (mailbox, known) in &mut *copies {
             let found = found(&reader, mailbox, known, ids);
             for (subject, copy) in known {
-                let there = found.contains(subject);
-                match copy.fate {
-                    Fate::Kept => assert!(there, "{subject} is lost from {mailbox}"),
-                    Fate::Gone => assert!(!there, "{subject} is in {mailbox} again"),
-                    Fate::Sent | Fate::Doomed => {}
+                let is_stored = found.contains(subject);
+                match copy.state {
+                    CopyState::Stored => assert!(is_stored, "{subject} is lost from {mailbox}"),
+                    CopyState::Deleted => assert!(!is_stored, "{subject} is in {mailbox} again"),
+                    CopyState::Sent | CopyState::DeleteRequested => {}
                 }
-                copy.fate = if there { Fate::Kept } else { Fate::Gone };
+                copy.state = if is_stored { CopyState::Stored } else { CopyState::Deleted };
             }
         }
-        for (subject, mailboxes) in letters {
-            let kept = mailboxes.iter().filter(|mailbox| copies[*mailbox][subject].fate == Fate::Kept).count();
-            assert!(kept == 0 || kept == mailboxes.len(), "{subject} is in some of {mailboxes:?}");
+        for (subject, mailboxes) in messages {
+            let stored_count =
+                mailboxes.iter().filter(|mailbox| copies[*mailbox][subject].state == CopyState::Stored).count();
+            assert!(stored_count == 0 || stored_count == mailboxes.len(), "{subject} is in some of {mailboxes:?}");
         }
     }
 
-    /// Reads all that the server holds after a loss that it did not promise to survive. Whatever can be read must be
-    /// right.
+    /// Reads the whole content of the server after a failure that it need not survive without loss. Everything that can be read must
+    /// be correct.
     pub(crate) fn damage(&self, server: &Server) -> Damage {
         let inner = self.0.lock().unwrap();
         let reader = Reader::new(server.http);
@@ -107,41 +107,42 @@ impl Promises {
             let mut found = BTreeSet::new();
             for summary in reader.list(mailbox).unwrap() {
                 let subject = summary["subject"].as_str().unwrap();
-                let (status, source) = reader.ask("GET", &format!("{mailbox}/{}/source", id_of(&summary))).unwrap();
+                let (status, source) = reader.request("GET", &format!("{mailbox}/{}/source", id_of(&summary))).unwrap();
                 match status {
-                    200 => assert!(is_whole(&source, &summary, subject, &known[subject]), "{subject} is damaged"),
+                    200 => assert!(is_intact(&source, &summary, subject, &known[subject]), "{subject} is damaged"),
                     _ => unreadable += 1,
                 }
                 found.insert(subject.to_owned());
             }
-            let is_lost = |(subject, copy): &(&String, &Copy)| copy.fate == Fate::Kept && !found.contains(*subject);
+            let is_lost =
+                |(subject, copy): &(&String, &Copy)| copy.state == CopyState::Stored && !found.contains(*subject);
             lost += known.iter().filter(is_lost).count();
         }
         Damage { lost, unreadable }
     }
 
-    fn note(&self, mailbox: &str, subject: &str, change: impl FnOnce(&mut Copy)) {
+    fn update(&self, mailbox: &str, subject: &str, change: impl FnOnce(&mut Copy)) {
         let mut inner = self.0.lock().unwrap();
         change(inner.copies.get_mut(mailbox).unwrap().get_mut(subject).unwrap());
     }
 
-    fn sends(&self, subject: &str, mailboxes: &[&str], length: usize) {
+    fn record_send(&self, subject: &str, mailboxes: &[&str], length: usize) {
         let mut inner = self.0.lock().unwrap();
-        inner.letters.insert(subject.to_owned(), mailboxes.iter().map(|&mailbox| mailbox.to_owned()).collect());
+        inner.messages.insert(subject.to_owned(), mailboxes.iter().map(|&mailbox| mailbox.to_owned()).collect());
         for &mailbox in mailboxes {
-            let copy = Copy { fate: Fate::Sent, length, seen: false };
+            let copy = Copy { state: CopyState::Sent, length, seen: false };
             let before = inner.copies.entry(mailbox.to_owned()).or_default().insert(subject.to_owned(), copy);
             assert!(before.is_none(), "{subject} was sent before");
         }
     }
 
-    fn dooms(&self, mailbox: &str, subject: &str) {
-        self.0.lock().unwrap().letters.remove(subject);
-        self.note(mailbox, subject, |copy| copy.fate = Fate::Doomed);
+    fn record_delete_request(&self, mailbox: &str, subject: &str) {
+        self.0.lock().unwrap().messages.remove(subject);
+        self.update(mailbox, subject, |copy| copy.state = CopyState::DeleteRequested);
     }
 }
 
-/// The subjects that a mailbox holds; every message is read and compared.
+/// Returns the subjects in a mailbox. Reads and compares every message.
 fn found(
     reader: &Reader,
     mailbox: &str,
@@ -156,19 +157,19 @@ fn found(
         assert!(id > last, "the ids of {mailbox} do not ascend: {id} after {last}");
         last = id;
         let owner = ids.entry((mailbox.to_owned(), id)).or_insert_with(|| subject.to_owned());
-        assert_eq!(owner, subject, "an id of {mailbox} was given twice");
-        let Some(copy) = known.get(subject) else { panic!("nobody sent {subject} to {mailbox}") };
-        let (status, source) = reader.ask("GET", &format!("{mailbox}/{id}/source")).unwrap();
+        assert_eq!(owner, subject, "an id of {mailbox} was assigned twice");
+        let Some(copy) = known.get(subject) else { panic!("{subject} was never sent to {mailbox}") };
+        let (status, source) = reader.request("GET", &format!("{mailbox}/{id}/source")).unwrap();
         assert_eq!(status, 200, "{subject} in {mailbox} cannot be read: {}", String::from_utf8_lossy(&source));
-        assert!(is_whole(&source, summary, subject, copy), "{subject} in {mailbox} is damaged");
+        assert!(is_intact(&source, summary, subject, copy), "{subject} in {mailbox} is damaged");
         assert!(!copy.seen || summary["seen"] == true, "{subject} in {mailbox} is no longer seen");
-        assert!(subjects.insert(subject.to_owned()), "{subject} is twice in {mailbox}");
+        assert!(subjects.insert(subject.to_owned()), "{subject} is duplicated in {mailbox}");
     }
     assert_counted(reader, mailbox, &summaries);
     subjects
 }
 
-/// What the list of mailboxes says of this one must be what is in it.
+/// Checks that the list of mailboxes matches the content of this one.
 fn assert_counted(reader: &Reader, mailbox: &str, summaries: &[Value]) {
     let (status, text) = reader.get(&format!("v2/mailboxes?prefix={mailbox}&limit=1")).unwrap();
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&text));
@@ -180,42 +181,42 @@ fn assert_counted(reader: &Reader, mailbox: &str, summaries: &[Value]) {
         let newest = json!({"id": newest["id"], "date": newest["date"], "posix-millis": newest["posix-millis"]});
         json!({"name": mailbox, "messages": summaries.len(), "unseen": unseen, "bytes": bytes, "newest": newest})
     });
-    assert_eq!(listed, expected.as_ref(), "{mailbox} is listed as another");
+    assert_eq!(listed, expected.as_ref(), "the list of mailboxes is wrong about {mailbox}");
 }
 
-/// Whether these are the bytes of the letter, behind the lines that were added on delivery.
-fn is_whole(source: &[u8], summary: &Value, subject: &str, copy: &Copy) -> bool {
+/// Returns whether these are the bytes of the message, after the header fields that were added on delivery.
+fn is_intact(source: &[u8], summary: &Value, subject: &str, copy: &Copy) -> bool {
     summary["size"] == source.len()
         && source.starts_with(b"Return-Path: <ann@x.org>\r\n")
-        && source.ends_with(&letter(subject, copy.length))
+        && source.ends_with(&message_source(subject, copy.length))
 }
 
 fn id_of(summary: &Value) -> u64 {
     summary["id"].as_str().unwrap().parse().unwrap()
 }
 
-/// One sender and reader. Errors are those of connections that break because the server was killed.
+/// An SMTP and REST client. Errors are broken connections because the server was killed.
 pub(crate) struct Client<'a> {
-    promises: &'a Promises,
+    state: &'a ExpectedState,
     smtp: Sender,
     http: Reader,
 }
 
 impl<'a> Client<'a> {
-    pub(crate) fn new(server: &Server, promises: &'a Promises) -> io::Result<Self> {
-        Ok(Self { promises, smtp: Sender::connect(server.smtp)?, http: Reader::new(server.http) })
+    pub(crate) fn new(server: &Server, state: &'a ExpectedState) -> io::Result<Self> {
+        Ok(Self { state, smtp: Sender::connect(server.smtp)?, http: Reader::new(server.http) })
     }
 
-    /// Sends a letter, and returns the code that answers it.
+    /// Sends a message, and returns the code of the reply.
     pub(crate) fn send(&mut self, subject: &str, mailboxes: &[&str], length: usize) -> io::Result<u16> {
-        self.promises.sends(subject, mailboxes, length);
-        let code = self.smtp.send(mailboxes, &letter(subject, length), || ())?;
+        self.state.record_send(subject, mailboxes, length);
+        let code = self.smtp.send(mailboxes, &message_source(subject, length), || ())?;
         if code == 250 {
             for mailbox in mailboxes {
-                // Somebody may have found it and deleted it before its sender had the answer.
-                self.promises.note(mailbox, subject, |copy| {
-                    if copy.fate == Fate::Sent {
-                        copy.fate = Fate::Kept;
+                // Another client may have deleted it before the reply arrived.
+                self.state.update(mailbox, subject, |copy| {
+                    if copy.state == CopyState::Sent {
+                        copy.state = CopyState::Stored;
                     }
                 });
             }
@@ -223,50 +224,50 @@ impl<'a> Client<'a> {
         Ok(code)
     }
 
-    /// The ids and subjects that a mailbox holds.
+    /// Returns the ids and subjects in a mailbox.
     pub(crate) fn list(&self, mailbox: &str) -> io::Result<Vec<(u64, String)>> {
         let entry = |summary: &Value| (id_of(summary), summary["subject"].as_str().unwrap().to_owned());
         Ok(self.http.list(mailbox)?.iter().map(entry).collect())
     }
 
-    /// Deletes a message, and returns the status that answers it.
+    /// Deletes a message, and returns the status of the response.
     pub(crate) fn delete(&self, mailbox: &str, id: u64, subject: &str) -> io::Result<u16> {
-        self.promises.dooms(mailbox, subject);
-        let (status, _) = self.http.ask("DELETE", &format!("{mailbox}/{id}"))?;
+        self.state.record_delete_request(mailbox, subject);
+        let (status, _) = self.http.request("DELETE", &format!("{mailbox}/{id}"))?;
         if status == 200 {
-            self.promises.note(mailbox, subject, |copy| copy.fate = Fate::Gone);
+            self.state.update(mailbox, subject, |copy| copy.state = CopyState::Deleted);
         }
         Ok(status)
     }
 
-    /// Marks a message as seen, and returns the status that answers it.
+    /// Marks a message as seen, and returns the status of the response.
     pub(crate) fn mark(&self, mailbox: &str, id: u64, subject: &str) -> io::Result<u16> {
-        let (status, _) = self.http.ask("PATCH", &format!("{mailbox}/{id}"))?;
+        let (status, _) = self.http.request("PATCH", &format!("{mailbox}/{id}"))?;
         if status == 200 {
-            self.promises.note(mailbox, subject, |copy| copy.seen = true);
+            self.state.update(mailbox, subject, |copy| copy.seen = true);
         }
         Ok(status)
     }
 
-    /// Purges a mailbox that nobody else sends to, and returns the status that answers it.
+    /// Purges a mailbox that no other client sends to, and returns the status of the response.
     pub(crate) fn purge(&self, mailbox: &str) -> io::Result<u16> {
-        let held = self.list(mailbox)?;
-        for (_, subject) in &held {
-            self.promises.dooms(mailbox, subject);
+        let listed = self.list(mailbox)?;
+        for (_, subject) in &listed {
+            self.state.record_delete_request(mailbox, subject);
         }
-        let (status, _) = self.http.ask("DELETE", mailbox)?;
+        let (status, _) = self.http.request("DELETE", mailbox)?;
         if status == 200 {
-            for (_, subject) in &held {
-                self.promises.note(mailbox, subject, |copy| copy.fate = Fate::Gone);
+            for (_, subject) in &listed {
+                self.state.update(mailbox, subject, |copy| copy.state = CopyState::Deleted);
             }
         }
         Ok(status)
     }
 }
 
-/// Asks again and again, because it is done in the background.
+/// Waits until a condition holds. Fails with `what` after [`TEST_TIMEOUT`].
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = std::time::Instant::now() + LONG;
+    let deadline = std::time::Instant::now() + TEST_TIMEOUT;
     while !holds() {
         assert!(std::time::Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(20));

@@ -1,14 +1,14 @@
-//! One who asks the REST API and does not take it amiss when the server is gone.
+//! A client of the REST API that reports a killed server as an error.
 
 use std::io;
 use std::net::SocketAddr;
 
 use serde_json::Value;
 
-use super::LONG;
+use super::TEST_TIMEOUT;
 
-/// Asks the REST API. Errors are those of connections that break because the server was killed, or of a list that it
-/// could not read in its last moment.
+/// A client of the REST API. Errors are broken connections because the server was killed, and lists that it could not read while
+/// it was being killed.
 pub(crate) struct Reader {
     agent: ureq::Agent,
     base: String,
@@ -16,13 +16,14 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) fn new(http: SocketAddr) -> Self {
-        let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(LONG)).build();
+        let config =
+            ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(TEST_TIMEOUT)).build();
         Self { agent: config.into(), base: format!("http://{http}/api") }
     }
 
-    /// The summaries of a mailbox.
+    /// Returns the summaries of a mailbox.
     pub(crate) fn list(&self, mailbox: &str) -> io::Result<Vec<Value>> {
-        let (status, text) = self.ask("GET", mailbox)?;
+        let (status, text) = self.request("GET", mailbox)?;
         if status != 200 {
             let problem = String::from_utf8_lossy(&text);
             return Err(io::Error::other(format!("{mailbox} cannot be listed: {problem}")));
@@ -30,8 +31,8 @@ impl Reader {
         Ok(serde_json::from_slice(&text)?)
     }
 
-    /// Asks for something in a mailbox; the status and the text of the answer.
-    pub(crate) fn ask(&self, method: &str, path: &str) -> io::Result<(u16, Vec<u8>)> {
+    /// Sends a request about a mailbox. Returns the status and the body of the response.
+    pub(crate) fn request(&self, method: &str, path: &str) -> io::Result<(u16, Vec<u8>)> {
         let url = format!("{}/v1/mailbox/{path}", self.base);
         match method {
             "DELETE" => Self::read(self.agent.delete(url).call()),
@@ -40,14 +41,14 @@ impl Reader {
         }
     }
 
-    /// The status and the text of the answer to a GET.
+    /// Sends a GET. Returns the status and the body of the response.
     pub(crate) fn get(&self, path: &str) -> io::Result<(u16, Vec<u8>)> {
         Self::read(self.agent.get(format!("{}/{path}", self.base)).call())
     }
 
-    fn read(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> io::Result<(u16, Vec<u8>)> {
-        let mut answer = answer.map_err(io::Error::other)?;
-        let bytes = answer.body_mut().read_to_vec().map_err(io::Error::other)?;
-        Ok((answer.status().as_u16(), bytes))
+    fn read(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> io::Result<(u16, Vec<u8>)> {
+        let mut response = response.map_err(io::Error::other)?;
+        let bytes = response.body_mut().read_to_vec().map_err(io::Error::other)?;
+        Ok((response.status().as_u16(), bytes))
     }
 }

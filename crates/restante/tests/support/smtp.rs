@@ -1,27 +1,27 @@
-//! One who sends mail over SMTP and does not take it amiss when the server is gone.
+//! An SMTP client that reports a killed server as an error.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-use super::LONG;
+use super::TEST_TIMEOUT;
 
-/// A connection that mail is sent over. Errors are those of connections that break because the server was killed.
+/// A connection for sending messages. Errors are broken connections because the server was killed.
 pub(crate) struct Sender(BufReader<TcpStream>);
 
 impl Sender {
-    /// Connects, and has greeted.
+    /// Connects, reads the greeting and sends EHLO.
     pub(crate) fn connect(smtp: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&smtp, LONG)?;
+        let stream = TcpStream::connect_timeout(&smtp, TEST_TIMEOUT)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(LONG))?;
+        stream.set_read_timeout(Some(TEST_TIMEOUT))?;
         let mut sender = Self(BufReader::new(stream));
-        sender.answer()?;
+        sender.read_reply()?;
         sender.command("EHLO client.test")?;
         Ok(sender)
     }
 
-    /// Sends a mail that ends in a line break and has no dots at the start of lines, and returns the code that answers it, or that
-    /// refuses it before. As long as its end is not sent it cannot be stored; just before, this is called.
+    /// Sends a message that ends with a line break and has no dots at the start of lines. Returns the code of the final reply, or of
+    /// an earlier refusal. Calls `before_the_end` just before the end of the message is sent: until then it cannot be stored.
     pub(crate) fn send(&mut self, mailboxes: &[&str], mail: &[u8], before_the_end: impl FnOnce()) -> io::Result<u16> {
         let recipients = mailboxes.iter().map(|mailbox| format!("RCPT TO:<{mailbox}@y.org>"));
         for line in ["MAIL FROM:<ann@x.org>".to_owned()].into_iter().chain(recipients).chain(["DATA".to_owned()]) {
@@ -37,10 +37,10 @@ impl Sender {
 
     fn command(&mut self, line: &str) -> io::Result<u16> {
         self.0.get_mut().write_all(format!("{line}\r\n").as_bytes())?;
-        self.answer()
+        self.read_reply()
     }
 
-    fn answer(&mut self) -> io::Result<u16> {
+    fn read_reply(&mut self) -> io::Result<u16> {
         loop {
             let mut line = String::new();
             if self.0.read_line(&mut line)? == 0 || !line.ends_with('\n') {

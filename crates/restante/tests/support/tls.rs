@@ -1,4 +1,4 @@
-//! A client's end of a connection that can be encrypted, by whatever certificate the server shows.
+//! A client connection that can start TLS and accepts any certificate.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -8,20 +8,20 @@ use restante_http_client::insecure_client_config;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 
-/// The client's end of a connection.
-pub(crate) enum Wire {
+/// A client connection with or without TLS.
+pub(crate) enum ClientStream {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
-impl Wire {
+impl ClientStream {
     pub(crate) fn start_tls(&mut self) {
         self.start_tls_for(&[]);
     }
 
-    /// Starts TLS to speak one of these protocols inside.
+    /// Starts TLS and offers these protocols by ALPN.
     pub(crate) fn start_tls_for(&mut self, protocols: &[&str]) {
-        let Self::Plain(stream) = self else { panic!("TLS is on already") };
+        let Self::Plain(stream) = self else { panic!("TLS is already on") };
         let mut config = insecure_client_config().unwrap();
         config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         let client = ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
@@ -29,7 +29,7 @@ impl Wire {
     }
 }
 
-impl Read for Wire {
+impl Read for ClientStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.read(buffer),
@@ -38,7 +38,7 @@ impl Read for Wire {
     }
 }
 
-impl Write for Wire {
+impl Write for ClientStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.write(bytes),

@@ -1,4 +1,4 @@
-//! A program that is told by webhooks: it listens on loopback, writes down every request, and answers as a test wants.
+//! A webhook receiver: listens on loopback, records every request, and responds as the test wants.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -9,34 +9,34 @@ use std::thread;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
-use super::LONG;
+use super::TEST_TIMEOUT;
 use super::durability::eventually;
 
-/// See the file's documentation. It goes on until the process ends.
+/// A webhook receiver. It runs until the process ends.
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
     requests: Arc<Mutex<Requests>>,
-    /// As long as it does not listen: the port is taken, and every connection refused.
+    /// The bound socket until `listen` is called: the port is reserved, and connections are refused.
     socket: Mutex<Option<Socket>>,
-    manner: Arc<Manner>,
+    respond: Arc<ResponseFn>,
 }
 
-/// What is answered to a request, given how often the same was asked before. Nothing means that nobody ever answers.
-type Manner = dyn Fn(&Told, usize) -> Option<String> + Send + Sync;
+/// Returns the response to a request, given how often the same request was sent before. `None` means no response.
+type ResponseFn = dyn Fn(&WebhookRequest, usize) -> Option<String> + Send + Sync;
 
 /// All requests so far.
 #[derive(Default)]
 struct Requests {
-    told: Vec<Told>,
-    /// How often each event was sent by the same first line. Looking through all requests for it takes too long in a flood.
+    all: Vec<WebhookRequest>,
+    /// How often each event was sent with the same request line. Scanning all requests would be too slow.
     times: HashMap<(String, String), usize>,
 }
 
 /// One request.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
-    /// As in the first line: `POST /hook`.
-    pub(crate) what: String,
+pub(crate) struct WebhookRequest {
+    /// The method and the target of the request line: `POST /hook`.
+    pub(crate) request_line: String,
     /// Names in lower case.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) text: String,
@@ -44,36 +44,38 @@ pub(crate) struct Told {
 }
 
 impl Receiver {
-    /// One that takes everything.
+    /// Starts a receiver that accepts everything.
     pub(crate) fn start() -> Self {
-        Self::answering(|_, _| Some(status(204)))
+        Self::responding_with(|_, _| Some(status(204)))
     }
 
-    /// One that answers so.
-    pub(crate) fn answering(manner: impl Fn(&Told, usize) -> Option<String> + Send + Sync + 'static) -> Self {
-        let receiver = Self::asleep(manner);
-        receiver.wake();
+    /// Starts a receiver with these responses.
+    pub(crate) fn responding_with(
+        respond: impl Fn(&WebhookRequest, usize) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        let receiver = Self::stopped(respond);
+        receiver.listen();
         receiver
     }
 
-    /// One that is not there yet.
-    pub(crate) fn asleep(manner: impl Fn(&Told, usize) -> Option<String> + Send + Sync + 'static) -> Self {
+    /// Returns a receiver that does not listen yet.
+    pub(crate) fn stopped(respond: impl Fn(&WebhookRequest, usize) -> Option<String> + Send + Sync + 'static) -> Self {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
         let address = socket.local_addr().unwrap().as_socket().unwrap();
-        Self { address, requests: Arc::default(), socket: Mutex::new(Some(socket)), manner: Arc::new(manner) }
+        Self { address, requests: Arc::default(), socket: Mutex::new(Some(socket)), respond: Arc::new(respond) }
     }
 
-    /// From now on it is there.
-    pub(crate) fn wake(&self) {
-        let socket = self.socket.lock().unwrap().take().expect("it is woken once");
+    /// Starts to listen. Must be called once.
+    pub(crate) fn listen(&self) {
+        let socket = self.socket.lock().unwrap().take().expect("listen is called once");
         socket.listen(128).unwrap();
         let listener = TcpListener::from(socket);
-        let (requests, manner) = (self.requests.clone(), self.manner.clone());
+        let (requests, respond) = (self.requests.clone(), self.respond.clone());
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (requests, manner) = (requests.clone(), manner.clone());
-                thread::spawn(move || serve(stream, &requests, &*manner));
+                let (requests, respond) = (requests.clone(), respond.clone());
+                thread::spawn(move || serve(stream, &requests, &*respond));
             }
         });
     }
@@ -82,21 +84,21 @@ impl Receiver {
         format!("http://{}{path}", self.address)
     }
 
-    /// All requests so far.
-    pub(crate) fn told(&self) -> Vec<Told> {
-        self.requests.lock().unwrap().told.clone()
+    /// Returns all requests so far.
+    pub(crate) fn requests(&self) -> Vec<WebhookRequest> {
+        self.requests.lock().unwrap().all.clone()
     }
 
-    /// Waits for so many requests, and returns all of them.
-    pub(crate) fn wait_for(&self, count: usize) -> Vec<Told> {
-        eventually("the webhook is not told", || self.told().len() >= count);
-        self.told()
+    /// Waits for `count` requests, and returns all requests.
+    pub(crate) fn wait_for(&self, count: usize) -> Vec<WebhookRequest> {
+        eventually("the webhook is not called", || self.requests().len() >= count);
+        self.requests()
     }
 }
 
-impl Told {
+impl WebhookRequest {
     pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers.get(name).unwrap_or_else(|| panic!("there is no {name} in {self:?}"))
+        self.headers.get(name).unwrap_or_else(|| panic!("no header {name} in {self:?}"))
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -107,45 +109,45 @@ impl Told {
         self.body["message"]["subject"].as_str().unwrap()
     }
 
-    /// Event, mailbox and subject, for comparisons.
+    /// Returns the request line, event, mailbox and subject, for comparisons.
     pub(crate) fn short(&self) -> String {
         let word = |value: &Value| value.as_str().unwrap().to_owned();
         let (event, mailbox) = (word(&self.body["event"]), word(&self.body["message"]["mailbox"]));
-        format!("{} {event} {mailbox} {}", self.what, self.subject())
+        format!("{} {event} {mailbox} {}", self.request_line, self.subject())
     }
 }
 
-/// An answer without a body.
+/// Returns a response without a body.
 pub(crate) fn status(code: u16) -> String {
     format!("HTTP/1.1 {code} Whatever\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 }
 
-/// One request for each connection.
-fn serve(mut stream: TcpStream, requests: &Mutex<Requests>, manner: &Manner) {
-    stream.set_read_timeout(Some(LONG)).unwrap();
-    // A server that is killed may break off.
+/// Handles one request per connection.
+fn serve(mut stream: TcpStream, requests: &Mutex<Requests>, respond: &ResponseFn) {
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    // A killed server closes the connection in the middle of a request.
     let Some(request) = read(&stream) else { return };
     let mut all = requests.lock().unwrap();
-    all.told.push(request.clone());
-    let times = all.times.entry((request.what.clone(), request.name().to_owned())).or_default();
+    all.all.push(request.clone());
+    let times = all.times.entry((request.request_line.clone(), request.name().to_owned())).or_default();
     let before = *times;
     *times += 1;
     drop(all);
-    match manner(&request, before) {
-        Some(answer) => drop(stream.write_all(answer.as_bytes())),
-        // Until the other side has had enough.
+    match respond(&request, before) {
+        Some(response) => drop(stream.write_all(response.as_bytes())),
+        // Waits until the client closes the connection.
         None => drop(stream.read(&mut [0])),
     }
 }
 
-fn read(stream: &TcpStream) -> Option<Told> {
+fn read(stream: &TcpStream) -> Option<WebhookRequest> {
     let mut input = BufReader::new(stream);
     let mut line = || {
         let mut line = String::new();
         input.read_line(&mut line).ok().filter(|&length| length > 0)?;
         Some(line.trim_end().to_owned())
     };
-    let what = line()?.strip_suffix(" HTTP/1.1")?.to_owned();
+    let request_line = line()?.strip_suffix(" HTTP/1.1")?.to_owned();
     let mut headers = BTreeMap::new();
     while let Some((name, value)) = line()?.split_once(": ") {
         headers.insert(name.to_lowercase(), value.to_owned());
@@ -154,5 +156,5 @@ fn read(stream: &TcpStream) -> Option<Told> {
     input.read_exact(&mut bytes).ok()?;
     let text = String::from_utf8(bytes).ok()?;
     let body = serde_json::from_str(&text).ok()?;
-    Some(Told { what, headers, text, body })
+    Some(WebhookRequest { request_line, headers, text, body })
 }

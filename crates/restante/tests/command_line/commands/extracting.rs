@@ -1,28 +1,28 @@
-//! Codes and links of real mails.
+//! The commands `codes` and `links`.
 
-use super::{done, restante, run};
+use super::{restante, run, run_successfully};
 use crate::support::Server;
 
 #[test]
-fn a_script_gets_the_code_alone() {
+fn codes_and_links_are_printed_alone() {
     let server = Server::start(&[]);
     server.deliver("ann@x.org", b"Subject: Hello\r\n\r\nNothing in it.\r\n");
-    let (code, out, told) = run(restante(&server).args(["codes", "ann"]));
-    assert_eq!((code, out.as_str(), told.as_str()), (1, "", "restante: The newest message has no codes.\n"));
+    let (code, out, stderr) = run(restante(&server).args(["codes", "ann"]));
+    assert_eq!((code, out.as_str(), stderr.as_str()), (1, "", "restante: The newest message has no codes.\n"));
     let before = server.ids("ann").pop().unwrap();
 
     let mail = b"Subject: Sign up\r\n\r\nYour verification code is 482913.\r\nOr: https://x.org/confirm?t=1\r\nhttps://x.org/\r\n";
     server.deliver("ann@x.org", mail);
-    assert_eq!(done(&server, &["codes", "ann"]), "482913\n");
-    assert_eq!(done(&server, &["codes", "ann", "--after", &before]), "482913\n");
-    assert_eq!(done(&server, &["links", "ann", "--match", "confirm"]), "https://x.org/confirm?t=1\n");
-    assert_eq!(done(&server, &["links", "ann"]).lines().count(), 2);
+    assert_eq!(run_successfully(&server, &["codes", "ann"]), "482913\n");
+    assert_eq!(run_successfully(&server, &["codes", "ann", "--after", &before]), "482913\n");
+    assert_eq!(run_successfully(&server, &["links", "ann", "--match", "confirm"]), "https://x.org/confirm?t=1\n");
+    assert_eq!(run_successfully(&server, &["links", "ann"]).lines().count(), 2);
     assert_eq!(run(restante(&server).args(["codes", "ann", &before])).0, 1);
     let newest = server.ids("ann").pop().unwrap();
     assert_eq!(run(restante(&server).args(["codes", "ann", "--after", &newest])).0, 1);
 
-    // One without comes right behind it.
+    // A message without a code arrives after it.
     server.deliver("ann@x.org", b"Subject: Hello again\r\n\r\nNothing in it.\r\n");
-    assert_eq!(done(&server, &["codes", "ann", "--after", "0", "--wait", "2s"]), "482913\n");
-    assert_eq!(done(&server, &["wait", "ann", "--match", "-subject:again", "--codes"]), "482913\n");
+    assert_eq!(run_successfully(&server, &["codes", "ann", "--after", "0", "--wait", "2s"]), "482913\n");
+    assert_eq!(run_successfully(&server, &["wait", "ann", "--match", "-subject:again", "--codes"]), "482913\n");
 }

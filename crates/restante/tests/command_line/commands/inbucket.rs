@@ -1,10 +1,10 @@
-//! Command lines that were written for Inbucket's client.
+//! Command lines of Inbucket's client.
 
-use super::{done, restante, run};
+use super::{restante, run, run_successfully};
 use crate::support::Server;
 
 #[test]
-fn scripts_of_inbucket_work_unchanged() {
+fn inbucket_command_lines_work_unchanged() {
     let server = Server::start(&[]);
     server.deliver("ann@x.org", b"From: Shop <shop@x.org>\r\nTo: ann@x.org\r\nSubject: Your code\r\n\r\nFrom here\r\n");
     server.deliver("ann@x.org", b"From: bob@y.org\r\nTo: carl@y.org\r\nSubject: Hello\r\n\r\nHi\r\n");
@@ -12,7 +12,7 @@ fn scripts_of_inbucket_work_unchanged() {
     let (host, port) = (server.http.ip().to_string(), server.http.port().to_string());
     let client = |args: &[&str]| {
         let args = [&["client", "-host", &host, "-port", &port], args].concat();
-        // The host is named by flags, so the variable must not matter.
+        // The flags set the host, so the variable must have no effect.
         run(restante(&server).env("RESTANTE_SERVER", "http://127.0.0.1:1").args(args))
     };
     let lines = |ids: &[String]| format!("{}\n", ids.join("\n"));
@@ -39,20 +39,22 @@ fn scripts_of_inbucket_work_unchanged() {
 }
 
 #[test]
-fn a_mailbox_becomes_an_mbox_and_is_emptied() {
+fn mbox_command_writes_and_empties_a_mailbox() {
     let server = Server::start(&[]);
     server.deliver("ann@x.org", b"From: Shop <shop@x.org>\r\nSubject: One\r\n\r\nFrom here\r\n");
     server.deliver("ann@x.org", b"From: bob@y.org\r\nSubject: Two\r\n\r\nHi");
-    let mbox = done(&server, &["mbox", "ann"]);
+    let mbox = run_successfully(&server, &["mbox", "ann"]);
     assert!(mbox.starts_with("From shop@x.org "), "{mbox}");
     assert!(mbox.contains("\n>From here\n\nFrom bob@y.org ") && mbox.ends_with("\nHi\n\n"), "{mbox}");
     assert!(!mbox.contains('\r'));
     assert_eq!(
-        done(&server, &["match", "ann", "-subject", "Two", "-delete", "-output", "mbox"]).matches("\nSubject").count(),
+        run_successfully(&server, &["match", "ann", "-subject", "Two", "-delete", "-output", "mbox"])
+            .matches("\nSubject")
+            .count(),
         1
     );
     assert_eq!(server.count("ann"), 1);
-    assert!(done(&server, &["mbox", "-delete", "ann"]).contains("Subject: One"));
+    assert!(run_successfully(&server, &["mbox", "-delete", "ann"]).contains("Subject: One"));
     assert_eq!(server.count("ann"), 0);
     assert_eq!(run(restante(&server).args(["mbox", "ann"])).0, 1);
 }

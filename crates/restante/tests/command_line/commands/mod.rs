@@ -1,4 +1,4 @@
-//! The commands that talk to a server as people and scripts meet them: the real program on both sides.
+//! The commands that use a server, with the real program on both sides.
 
 mod extracting;
 mod inbucket;
@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::support::Server;
 
-/// The program under a name, with an environment in which only this server is named.
+/// Returns the program at this path, with an environment that names only this server.
 fn program(path: &Path, server: &str) -> Command {
     let mut command = Command::new(path);
     command.env_clear().env("RESTANTE_SERVER", server).env("USER", "tester").stdin(Stdio::null());
@@ -22,28 +22,28 @@ fn restante(server: &Server) -> Command {
     program(Path::new(env!("CARGO_BIN_EXE_restante")), &server.url(""))
 }
 
-/// Runs a command, and returns its exit code and what it wrote on standard output and standard error.
+/// Runs a command. Returns its exit code, standard output and standard error.
 fn run(command: &mut Command) -> (i32, String, String) {
-    ended(command.output().unwrap())
+    into_result(command.output().unwrap())
 }
 
-/// The same with something on standard input.
+/// Like `run`, with this standard input.
 fn run_with(command: &mut Command, input: &[u8]) -> (i32, String, String) {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Who has decided already does not read it.
+    // A command that has already failed does not read it.
     let _ = child.stdin.take().unwrap().write_all(input);
-    ended(child.wait_with_output().unwrap())
+    into_result(child.wait_with_output().unwrap())
 }
 
-fn ended(output: Output) -> (i32, String, String) {
+fn into_result(output: Output) -> (i32, String, String) {
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-/// Runs the program, which must be content, and returns what it printed.
+/// Runs the program, which must succeed, and returns its standard output.
 #[track_caller]
-fn done(server: &Server, args: &[&str]) -> String {
-    let (code, out, told) = run(restante(server).args(args));
-    assert_eq!((code, told.as_str()), (0, ""), "{args:?}");
+fn run_successfully(server: &Server, args: &[&str]) -> String {
+    let (code, out, stderr) = run(restante(server).args(args));
+    assert_eq!((code, stderr.as_str()), (0, ""), "{args:?}");
     out
 }

@@ -1,4 +1,4 @@
-//! What the program tells about its own command line.
+//! The documentation of the command line: reference, completions, man pages and help.
 
 use std::process::Command;
 
@@ -14,17 +14,17 @@ fn plain() -> Command {
 }
 
 #[test]
-fn the_reference_page_is_up_to_date() {
+fn reference_page_is_up_to_date() {
     let stored = include_str!("../../../../../docs/cli.md");
-    assert!(stored == reference(), "docs/cli.md is old: write the output of `restante docs` into it");
+    assert!(stored == reference(), "docs/cli.md is outdated: replace it by the output of `restante docs`");
     assert_eq!(run(plain().arg("docs")), (0, stored.to_owned(), String::new()));
 }
 
 #[test]
-fn completions_for_every_shell() {
+fn completions_exist_for_every_shell() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let (code, out, told) = run(plain().args(["completions", shell]));
-        assert_eq!((code, told.as_str()), (0, ""), "{shell}");
+        let (code, out, stderr) = run(plain().args(["completions", shell]));
+        assert_eq!((code, stderr.as_str()), (0, ""), "{shell}");
         assert!(out.contains("restante") && out.contains("search") && out.contains("server"), "{shell}");
     }
     assert_eq!(run(plain().args(["completions", "cmd"])).0, 2);
@@ -44,12 +44,12 @@ fn man_pages() {
     for name in ["restante.1", "restante-config-check.1", "restante-client-match.1"] {
         assert!(names.iter().any(|written| written == name), "{name} {names:?}");
     }
-    let (code, _, told) = run(plain().args(["man", "--out", "/nowhere/at/all"]));
-    assert!(code == 2 && told.contains("/nowhere/at/all"), "{told}");
+    let (code, _, stderr) = run(plain().args(["man", "--out", "/nowhere/at/all"]));
+    assert!(code == 2 && stderr.contains("/nowhere/at/all"), "{stderr}");
 }
 
 #[test]
-fn help_is_a_command_too() {
+fn help_is_also_a_command() {
     let (code, out, _) = run(plain().arg("help"));
     assert!(code == 0 && out.contains("Usage: restante [OPTIONS] [COMMAND]"), "{out}");
     let (code, out, _) = run(plain().args(["help", "purge"]));
@@ -57,7 +57,7 @@ fn help_is_a_command_too() {
 }
 
 #[test]
-fn settings_of_the_server_are_not_in_the_way() {
+fn help_of_client_commands_omits_server_settings() {
     for command in ["list", "send", "match", "wait"] {
         let (_, help, _) = run(plain().args([command, "--help"]));
         assert!(help.contains("--server") && !help.contains("--smtp-addr") && !help.contains("--config"), "{help}");

@@ -1,15 +1,15 @@
-//! Sending, also under the name `sendmail`.
+//! The command `send`, also under the name `sendmail`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
 use restante_testdir::TestDir;
 
-use super::{done, program, restante, run, run_with};
+use super::{program, restante, run, run_successfully, run_with};
 use crate::support::Server;
 
 #[test]
-fn a_mail_is_composed_and_arrives() {
+fn composed_message_is_delivered() {
     let server = Server::start(&[]);
     let folder = TestDir::new();
     let (page, report) = (folder.path().join("page.html"), folder.path().join("report.csv"));
@@ -19,8 +19,8 @@ fn a_mail_is_composed_and_arrives() {
     let mut send = restante(&server);
     send.args(["send", "--from", "Shöp <shop@x.org>", "--to", "Ann <ann@x.org>, bob@x.org", "--cc", "carl@x.org"]);
     send.args(["--bcc", "dora@x.org", "--subject", "Grüße 日本", "--text", "-", "--html", &page, "--attach", &report]);
-    let told = run_with(send.args(["--header", "X-Test: yes"]), "Dear Ann,\n.\nbye\n".as_bytes());
-    assert_eq!(told, (0, String::new(), String::new()));
+    let stderr = run_with(send.args(["--header", "X-Test: yes"]), "Dear Ann,\n.\nbye\n".as_bytes());
+    assert_eq!(stderr, (0, String::new(), String::new()));
 
     for mailbox in ["ann", "bob", "carl", "dora"] {
         let mail = server.json(&format!("/api/v1/mailbox/{mailbox}/latest"));
@@ -35,7 +35,7 @@ fn a_mail_is_composed_and_arrives() {
 }
 
 #[test]
-fn the_place_can_be_named() {
+fn smtp_server_can_be_set() {
     let server = Server::start(&[]);
     let smtp = server.smtp.to_string();
     let elsewhere = |more: &[&str]| {
@@ -47,18 +47,18 @@ fn the_place_can_be_named() {
     assert_eq!(run(&mut elsewhere(&["--smtp", &smtp])).0, 0);
     assert_eq!(run(elsewhere(&[]).env("RESTANTE_SMTP", &smtp)).0, 0);
     assert_eq!(server.count("ann"), 2);
-    let (code, _, told) = run(&mut elsewhere(&["--smtp", "127.0.0.1:1"]));
-    assert_eq!(code, 3, "{told}");
-    let (code, _, told) = run(&mut elsewhere(&[]));
-    assert!(code == 3 && told.contains("http://127.0.0.1:1/"), "{code} {told}");
-    // No lock is there, so nothing is needed that could be refused.
+    let (code, _, stderr) = run(&mut elsewhere(&["--smtp", "127.0.0.1:1"]));
+    assert_eq!(code, 3, "{stderr}");
+    let (code, _, stderr) = run(&mut elsewhere(&[]));
+    assert!(code == 3 && stderr.contains("http://127.0.0.1:1/"), "{code} {stderr}");
+    // The server requires no login, so the token is not checked.
     let mut send = restante(&server);
     send.args(["send", "--to", "ann@x.org", "--text", "x", "--token", "rst_unknown"]);
     assert_eq!(run(&mut send).0, 0);
 }
 
 #[test]
-fn sendmail_by_its_name() {
+fn sendmail_name_uses_sendmail_options() {
     let server = Server::start(&["--smtp-rejectorigindomains", "spam.test", "--smtp-rejectdomains", "closed.test"]);
     let folder = TestDir::new();
     let sendmail = folder.path().join("sendmail");
@@ -75,12 +75,12 @@ fn sendmail_by_its_name() {
             source.ends_with("\r\nFrom: app@x.org\r\nTo: Ann <ann@x.org>\r\nSubject: Hi\r\n\r\none\r\n.\r\ntwo\r\n")
         );
     }
-    // As cron does it: no header of its own, a name without a domain, options that mean nothing here.
+    // As cron does it: no header, a name without a domain, and options without effect.
     assert_eq!(call(&["-FCron Daemon", "-odi", "-oem", "-oi", "root"], "job done\n").0, 0);
     let root = server.json("/api/v1/mailbox/root/latest");
     assert!(root["from"].as_str().unwrap().starts_with("Cron Daemon <tester@"), "{root}");
     assert_eq!(root["body"]["text"], "job done\n");
-    // Without -i a dot ends it.
+    // Without -i, a line with a dot ends the message.
     assert_eq!(call(&["-bm", "-Am", "-h", "3", "--", "carl@x.org"], "Subject: x\n\none\n.\ntwo\n").0, 0);
     assert_eq!(server.json("/api/v1/mailbox/carl/latest")["body"]["text"], "one\n");
 
@@ -98,17 +98,17 @@ fn sendmail_by_its_name() {
         (&["--smtp", "127.0.0.1:1", "ann@x.org"], 75),
     ];
     for (args, expected) in table {
-        let (code, _, told) = call(args, "Subject: x\n\nx\n");
-        assert_eq!(code, *expected, "{args:?} {told}");
-        assert!(!told.is_empty());
+        let (code, _, stderr) = call(args, "Subject: x\n\nx\n");
+        assert_eq!(code, *expected, "{args:?} {stderr}");
+        assert!(!stderr.is_empty());
     }
-    assert_eq!(server.count("ann"), 1, "what was refused did not arrive");
+    assert_eq!(server.count("ann"), 1, "a refused message was stored");
 }
 
 #[test]
-fn a_ready_mail_needs_no_other_name() {
+fn send_accepts_sendmail_options() {
     let server = Server::start(&[]);
     let mail = b"To: ann@x.org\r\nSubject: Hi\r\n\r\n..\r\n";
     assert_eq!(run_with(restante(&server).args(["send", "-ti"]), mail).0, 0);
-    assert!(done(&server, &["source", "ann"]).ends_with("\r\n\r\n..\r\n"));
+    assert!(run_successfully(&server, &["source", "ann"]).ends_with("\r\n\r\n..\r\n"));
 }

@@ -1,12 +1,12 @@
-//! What settings mean together.
+//! Combinations of settings.
 
 use restante::command_line::{Command, ScriptRequest, ScriptTask};
 use restante_net::Certificate;
 
-use super::{World, flags};
+use super::{ProcessInput, flags};
 
 #[test]
-fn lists_of_proxies_that_leave_nobody_out() {
+fn warns_about_proxy_lists_with_all_addresses() {
     for (argument, warned) in [
         ("--web-trustedproxies=10.0.0.0/8,::/0", true),
         ("--web-proxyprotocol=0.0.0.0/0", true),
@@ -22,7 +22,7 @@ fn lists_of_proxies_that_leave_nobody_out() {
 }
 
 #[test]
-fn logins_that_other_nodes_do_not_know() {
+fn warns_about_login_sessions_that_other_nodes_cannot_verify() {
     let (shared, tokens) = ("--storage-url=postgres://u@db/mail", "--auth-tokens=/etc/tokens.toml");
     let secret = "--auth-secret=0123456789abcdef0123456789abcdef";
     let cases: [(&[&str], bool); 4] =
@@ -38,12 +38,12 @@ fn logins_that_other_nodes_do_not_know() {
 }
 
 #[test]
-fn webhooks_that_nobody_hears_of() {
+fn warns_about_ineffective_webhook_settings() {
     let cases: &[(&[&str], &str)] = &[
         (&["--webhook-secret=a secret of some length"], "webhook.secret has no effect without webhook.urls"),
         (
             &["--webhook-urls=http://localhost:3000,https://ci.example.org,http://[::1]/x"],
-            "webhooks at addresses that are not public are not told of anything without webhook.private: webhook.urls, \
+            "webhooks at private addresses receive no events unless webhook.private is true: webhook.urls, \
              entry 1, 3",
         ),
     ];
@@ -55,10 +55,10 @@ fn webhooks_that_nobody_hears_of() {
 }
 
 #[test]
-fn scripts_that_are_tried() {
+fn script_commands_parse_their_arguments() {
     let request = |args: &[&str]| match flags(args).parse() {
         Command::Script(loaded, request) => (loaded.config.scripting.sandbox, request),
-        other => panic!("{args:?} is not understood: {other:?}"),
+        other => panic!("{args:?}: {other:?}"),
     };
     let names = |names: &[&str]| ScriptTask::Test(names.iter().map(ToString::to_string).collect());
     let table: &[(&[&str], bool, ScriptTask)] = &[
@@ -66,7 +66,7 @@ fn scripts_that_are_tried() {
         (&["script", "check", "--lua-sandbox", "rules.lua"], true, ScriptTask::Check),
         (&["--lua-sandbox", "script", "test", "rules.lua"], true, names(&[])),
         (&["script", "test", "rules.lua", "test_one", "test_two"], false, names(&["test_one", "test_two"])),
-        // Where mail is kept, and whether that works, does not matter.
+        // The storage settings are not used.
         (&["--storage-type=file", "script", "check", "rules.lua"], false, ScriptTask::Check),
     ];
     for (args, sandbox, task) in table {
@@ -75,15 +75,16 @@ fn scripts_that_are_tried() {
 }
 
 #[test]
-fn tls() {
+fn tls_certificates_are_validated() {
     let make = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let (ours, other) = (make(), make());
     let (cert, key, other_key) = (ours.cert.pem(), ours.signing_key.serialize_pem(), other.signing_key.serialize_pem());
     let args = &["--smtp-tlsenabled", "--smtp-tlscert=c.pem", "--smtp-tlsprivkey=k.pem", "--smtp-tlsaddr=:465"];
-    let with =
-        |cert: &str, key: &str| World { args, files: &[("c.pem", cert), ("k.pem", key)], ..World::default() }.parse();
+    let with = |cert: &str, key: &str| {
+        ProcessInput { args, files: &[("c.pem", cert), ("k.pem", key)], ..ProcessInput::default() }.parse()
+    };
 
-    let Command::Serve(loaded) = with(&cert, &key) else { panic!("a good certificate is refused") };
+    let Command::Serve(loaded) = with(&cert, &key) else { panic!("a valid certificate is rejected") };
     let paths = ("c.pem".into(), "k.pem".into());
     let expected = Certificate::Files { cert: &paths.0, key: &paths.1 };
     assert_eq!(loaded.config.smtp.tls.certificate(), Some(expected));
@@ -110,7 +111,7 @@ fn tls() {
 }
 
 #[test]
-fn https_needs_a_certificate_where_it_is_spoken() {
+fn https_requires_a_certificate() {
     let table: [(&[&str], Option<bool>); 4] = [
         (&[], None),
         (&["--web-tlsaddr=:443"], Some(false)),
@@ -121,20 +122,20 @@ fn https_needs_a_certificate_where_it_is_spoken() {
         let tls = flags(&[args, &["--web-tlscert=self-signed"]].concat()).config().web.tls;
         assert_eq!(tls.certificate().map(|_| tls.force), expected, "{args:?}");
         if expected.is_some() {
-            let told = flags(args).refused();
-            assert!(told.contains("web.tlscert = \"cert.crt\" (default): cannot be read"), "{told}");
+            let text = flags(args).error_text();
+            assert!(text.contains("web.tlscert = \"cert.crt\" (default): cannot be read"), "{text}");
         }
     }
     let warnings = flags(&["--web-tlscert=self-signed"]).serve().warnings;
-    assert_eq!(warnings, ["TLS is off although a certificate is set: see web.tlsenabled"]);
+    assert_eq!(warnings, ["TLS is off although a certificate is set: to turn it on, set web.tlsenabled"]);
     let open = flags(&["--web-tlsaddr=0.0.0.0:443", "--web-tlscert=self-signed"]).serve().warnings;
     assert_eq!(open, ["other machines reach this server without credentials: web.tlsaddr 0.0.0.0:443"]);
-    let twice = flags(&["--web-tlsaddr=localhost:9000", "--web-tlscert=self-signed"]).refused();
-    assert!(twice.contains("localhost:9000 is taken by web.addr already"), "{twice}");
+    let twice = flags(&["--web-tlsaddr=localhost:9000", "--web-tlscert=self-signed"]).error_text();
+    assert!(twice.contains("localhost:9000 is already used by web.addr"), "{twice}");
 }
 
 #[test]
-fn origins_of_other_pages() {
+fn cors_origins() {
     let allowed = |text: &str| flags(&[&format!("--web-corsorigins={text}")]).config().web.cors;
     assert!(allowed("").is_none());
     let some = allowed("http://localhost:3000,HTTPS://App.Example:443").expect("some are listed");
@@ -148,14 +149,17 @@ fn origins_of_other_pages() {
         assert_eq!(some.allow(origin), expected, "{origin}");
     }
     assert!(allowed("https://app.example,*").is_some_and(|origins| origins.allow("null")));
-    let told = flags(&["--web-corsorigins=https://app.example/,app.example"]).refused();
+    let text = flags(&["--web-corsorigins=https://app.example/,app.example"]).error_text();
     for bad in ["https://app.example/", "app.example"] {
-        assert!(told.contains(&format!("{bad:?} is no origin such as https://app.example:8443, and not *")), "{told}");
+        assert!(
+            text.contains(&format!("{bad:?} is neither an origin such as https://app.example:8443 nor *")),
+            "{text}"
+        );
     }
 }
 
 #[test]
-fn what_follows_from_other_settings() {
+fn values_derived_from_other_settings() {
     let config = flags(&["--web-publicurl", "https://Mail.example.org:8443/x/", "--web-hosts", "intern"]).config();
     assert_eq!(config.web.public_url.as_deref(), Some("https://mail.example.org:8443/x"));
     assert!(config.web.hosts.allows("mail.example.org") && config.web.hosts.allows("INTERN"));
@@ -163,10 +167,10 @@ fn what_follows_from_other_settings() {
     assert!(flags(&["--web-hosts", "a,*"]).config().web.hosts.allows("evil.example"));
 
     let names: &[(&str, &str)] = &[("/proc/sys/kernel/hostname", "Node7\n")];
-    assert_eq!(World { files: names, ..World::default() }.config().smtp.domain, "node7");
+    assert_eq!(ProcessInput { files: names, ..ProcessInput::default() }.config().smtp.domain, "node7");
     let names: &[(&str, &str)] = &[("/proc/sys/kernel/hostname", "(none)\n"), ("/etc/hostname", "box.lan\n")];
-    assert_eq!(World { files: names, ..World::default() }.config().pop3.domain, "box.lan");
-    assert_eq!(World::default().config().smtp.domain, "localhost");
+    assert_eq!(ProcessInput { files: names, ..ProcessInput::default() }.config().pop3.domain, "box.lan");
+    assert_eq!(ProcessInput::default().config().smtp.domain, "localhost");
 
     let open = flags(&["--smtp-addr", ":25", "--smtp-credentials", "a:b", "--smtp-requireauth"]).serve();
     assert_eq!(open.warnings, Vec::<String>::new());

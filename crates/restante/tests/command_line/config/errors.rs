@@ -1,12 +1,12 @@
-//! What stops the start, and in which words.
+//! Configuration errors and their texts.
 
 use restante_settings::StoreKind;
 use restante_testdir::TestDir;
 
-use super::{World, env, file, flags};
+use super::{ProcessInput, env, file, flags};
 
 #[test]
-fn bad_files() {
+fn invalid_files() {
     let cases = [
         (
             "[smtp]\nmaxrecipient = 1",
@@ -14,24 +14,24 @@ fn bad_files() {
         ),
         ("[smpt]\naddr = ''", "smpt.addr (file r.toml:2): no such setting; did you mean smtp.addr?"),
         ("a.b.c.d = 1", "a.b.c.d (file r.toml:1): no such setting"),
-        ("[smtp]\n\nmaxrecipients = [1]", "smtp.maxrecipients (file r.toml:3): takes one value, not an array"),
-        ("[smtp.addr]\nx = 1", "smtp.addr (file r.toml:1): takes a value, it is no section"),
-        ("smtp.timeout = 1.5", "smtp.timeout (file r.toml:1): must be a string, a whole number or true or false"),
+        ("[smtp]\n\nmaxrecipients = [1]", "smtp.maxrecipients (file r.toml:3): takes a single value, not an array"),
+        ("[smtp.addr]\nx = 1", "smtp.addr (file r.toml:1): takes a value and is not a section"),
+        ("smtp.timeout = 1.5", "smtp.timeout (file r.toml:1): must be a string, a whole number, or true or false"),
         ("smtp.addr = ['a,b']", "smtp.addr (file r.toml:1): takes no commas inside an entry"),
         ("smtp.maxrecipients = -1", "smtp.maxrecipients = \"-1\" (file r.toml:1): must be a whole number"),
         ("smtp.maxrecipients = 0xffffffffffffffffff", "too large"),
         ("x = \n", "file r.toml:1: "),
     ];
     for (text, expected) in cases {
-        let told = file(&[("r.toml", text)]).refused();
-        assert!(told.contains(expected), "{text}\n{told}");
+        let error = file(&[("r.toml", text)]).error_text();
+        assert!(error.contains(expected), "{text}\n{error}");
     }
-    assert!(file(&[]).refused().contains("file r.toml: cannot be read: "));
+    assert!(file(&[]).error_text().contains("file r.toml: cannot be read: "));
 }
 
 #[test]
-fn all_errors_at_once() {
-    let text = World {
+fn all_errors_are_reported_at_once() {
+    let text = ProcessInput {
         args: &["--config", "r.toml", "--smtp-addr", "example.org:25", "--storage-type=file"],
         env: &[
             ("RESTANTE_LOGLEVEL", "trace"),
@@ -41,17 +41,17 @@ fn all_errors_at_once() {
         ],
         files: &[("r.toml", "[web]\nbasepath = '/a b'\ntypo = 1")],
     }
-    .refused();
+    .error_text();
     let expected = [
         "restante: the configuration has 8 errors:",
         "variable RESTANTE_NONSENSE: no such setting",
         "web.typo (file r.toml:3): no such setting",
         "loglevel = \"trace\" (variable RESTANTE_LOGLEVEL): must be debug, info, warn or error",
         "smtp.addr = \"example.org:25\" (flag --smtp-addr): \"example.org:25\" is no address: IP:PORT",
-        "smtp.timeout = \"300\" (variable INBUCKET_SMTP_TIMEOUT): must be a length of time such as 300s",
-        "smtp.requireauth = \"true\" (variable RESTANTE_SMTP_REQUIREAUTH): needs smtp.credentials, auth.users or auth.tokens",
+        "smtp.timeout = \"300\" (variable INBUCKET_SMTP_TIMEOUT): must be a duration such as 300s",
+        "smtp.requireauth = \"true\" (variable RESTANTE_SMTP_REQUIREAUTH): requires smtp.credentials, auth.users or auth.tokens",
         "web.basepath = \"/a b\" (file r.toml:2): must be a path",
-        "storage.type = \"file\" (flag --storage-type): needs a data directory: --data DIR, storage.path or path:DIR",
+        "storage.type = \"file\" (flag --storage-type): requires a data directory: --data DIR, storage.path or path:DIR",
     ];
     for line in expected {
         assert!(text.contains(line), "{line}\n{text}");
@@ -59,7 +59,7 @@ fn all_errors_at_once() {
 }
 
 #[test]
-fn values_that_are_refused() {
+fn invalid_values_are_rejected() {
     let cases: &[(&[&str], &str)] = &[
         (&["--smtp-maxrecipients", "0"], "from 1 to 1000000"),
         (&["--smtp-maxmessagebytes", "10MB"], "a whole number from 1 to 2147483648"),
@@ -69,13 +69,13 @@ fn values_that_are_refused() {
         (&["--mailboxnaming", "none"], "must be one of local, full, domain"),
         (&["--smtp-defaultaccept=maybe"], "must be true or false"),
         (&["--smtp-acceptdomains", "a,b@c"], "\"b@c\" is no domain"),
-        (&["--logfile", ""], "must name a file"),
+        (&["--logfile", ""], "must be the path of a file"),
         (&["--web-publicurl", "https://x/?a=b"], "without user, query or fragment"),
         (&["--web-hosts", "example.org:80"], "without port"),
         (&["--web-trustedproxies", "10.0.0.0/33"], "is no network"),
         (&["--web-monitorhistory", "10001"], "from 0 to 10000"),
         (&["--storage-type", "disk"], "must be memory, file or postgres"),
-        (&["--storage-type", "postgres"], "(flag --storage-type): needs storage.url"),
+        (&["--storage-type", "postgres"], "(flag --storage-type): requires storage.url"),
         (&["--data", "/proc/version"], "storage.path = \"/proc/version\" (flag --storage-path): cannot be used: "),
         (&["--data", "/proc/version/x"], "storage.path = \"/proc/version/x\" (flag --storage-path): cannot be used: "),
         (&["--storage-durability", "none"], "must be full or relaxed"),
@@ -95,10 +95,10 @@ fn values_that_are_refused() {
         ),
         (&["--storage-connections", "4"], "a whole number from 5 to 1000"),
         (&["--storage-params", "maxkb:many"], "maxkb must be a whole number"),
-        (&["--storage-params", "quota:1"], "\"quota\" is unknown"),
+        (&["--storage-params", "quota:1"], "unknown parameter \"quota\""),
         (&["--storage-retentionperiod", "1ms"], "or 0 for no limit"),
         (&["--lua-sandbox=perhaps"], "must be true or false"),
-        (&["--lua-timeout", "99ms"], "must be a length of time from 100ms to 1h"),
+        (&["--lua-timeout", "99ms"], "must be a duration from 100ms to 1h"),
         (&["--lua-memorykb", "1023"], "a whole number from 1024 to"),
         (&["--lua-states", "1025"], "a whole number from 0 to 1024"),
         (&["--lua-maxcalls", "0"], "a whole number from 1 to 4096"),
@@ -111,24 +111,24 @@ fn values_that_are_refused() {
         ),
         (&["--webhook-secret", "whsec_not base64"], "whsec_ must be followed by base64"),
         (&["--webhook-private=perhaps"], "must be true or false"),
-        (&["--webhook-timeout", "11m"], "must be a length of time from 100ms to 10m"),
-        (&["--webhook-giveup", "0"], "must be a length of time from 1s to 720h"),
+        (&["--webhook-timeout", "11m"], "must be a duration from 100ms to 10m"),
+        (&["--webhook-giveup", "0"], "must be a duration from 1s to 720h"),
         (&["--webhook-queue", "0"], "from 1 to 1000000"),
         (&["script"], "Usage: restante script <COMMAND>"),
         (&["script", "check"], "<FILE>"),
         (&["script", "check", "rules.lua", "more"], "unexpected argument 'more'"),
         (&["script", "test", "rules.lua", "--smtp-addr=:25"], "unexpected argument '--smtp-addr'"),
         (&["script", "test", "rules.lua", "--lua-timeout=1"], "lua.timeout = \"1\" (flag --lua-timeout): must be"),
-        (&["--smtp-forcetls"], "smtp.forcetls = \"true\" (flag --smtp-forcetls): needs smtp.tlsenabled"),
-        (&["--smtp-tlsaddr", ":465"], "needs smtp.tlsenabled"),
+        (&["--smtp-forcetls"], "smtp.forcetls = \"true\" (flag --smtp-forcetls): requires smtp.tlsenabled"),
+        (&["--smtp-tlsaddr", ":465"], "requires smtp.tlsenabled"),
         (&["--smtp-tlsenabled"], "smtp.tlscert = \"cert.crt\" (default): cannot be read"),
-        (&["--pop3-tlsaddr", ":995"], "needs pop3.tlsenabled"),
+        (&["--pop3-tlsaddr", ":995"], "requires pop3.tlsenabled"),
         (&["--pop3-tlsenabled"], "pop3.tlscert = \"cert.crt\" (default): cannot be read"),
         (&["--pop3-credentials", "james"], "pop3.credentials = \"***\" (flag --pop3-credentials): entry 1"),
         (&["--pop3-proxyprotocol", "10.0.0.0/x"], "is no network"),
-        (&["--pop3-forcetls"], "pop3.forcetls = \"true\" (flag --pop3-forcetls): needs pop3.tlsenabled"),
-        (&["--smtp-addr", ":25", "--web-addr", ":80,:25"], ":25 is taken by smtp.addr already"),
-        (&["--smtp-addr", "localhost:25,127.0.0.1:25"], "127.0.0.1:25 is taken by smtp.addr already"),
+        (&["--pop3-forcetls"], "pop3.forcetls = \"true\" (flag --pop3-forcetls): requires pop3.tlsenabled"),
+        (&["--smtp-addr", ":25", "--web-addr", ":80,:25"], ":25 is already used by smtp.addr"),
+        (&["--smtp-addr", "localhost:25,127.0.0.1:25"], "127.0.0.1:25 is already used by smtp.addr"),
         (&["--logfile", "/"], "logfile = \"/\" (flag --logfile): cannot be written: is a directory"),
         (&["--logfile", "/no/such/dir/x.log"], "logfile = \"/no/such/dir/x.log\" (flag --logfile): cannot be written"),
         (&["--pidfile", "/proc/version/x"], "pidfile = \"/proc/version/x\" (flag --pidfile): cannot be written"),
@@ -140,34 +140,43 @@ fn values_that_are_refused() {
         (&["serve"], "unrecognized subcommand"),
     ];
     for (args, expected) in cases {
-        let text = flags(args).refused();
+        let text = flags(args).error_text();
         assert!(text.contains(expected), "{args:?}\n{text}");
     }
 }
 
 #[test]
-fn every_bad_entry_of_a_value_is_told() {
+fn every_invalid_entry_of_a_value_is_reported() {
     let cases: &[(&[&str], &[&str])] = &[
         (&["--smtp-addr", "a:1,:25,b:2"], &["\"a:1\" is no address", "\"b:2\" is no address"]),
         (&["--smtp-storedomains", "a@b,c,d e"], &["\"a@b\" is no domain", "\"d e\" is no domain"]),
         (&["--web-hosts", "a:1,b/2"], &["\"a:1\" is no host name", "\"b/2\" is no host name"]),
         (&["--web-trustedproxies", "x,::1/129"], &["\"x\" is no network", "\"::1/129\" is no network"]),
-        (&["--smtp-credentials", "a,b:c,b:d"], &["entry 1 is no USER:PASSWORD", "entry 3 repeats a user"]),
-        (&["--webhook-urls", "a,http://b,http://c d"], &["entry 1 does not begin", "entry 3 has something behind"]),
-        (&["--storage-params", "maxkb:big,foo:1,x"], &["maxkb must be", "\"foo\" is unknown", "\"x\" is no KEY:VALUE"]),
+        (
+            &["--smtp-credentials", "a,b:c,b:d"],
+            &["entry 1 is not of the form USER:PASSWORD", "entry 3 repeats a user name"],
+        ),
+        (
+            &["--webhook-urls", "a,http://b,http://c d"],
+            &["entry 1 does not begin", "entry 3 has an unknown option after"],
+        ),
+        (
+            &["--storage-params", "maxkb:big,foo:1,x"],
+            &["maxkb must be", "unknown parameter \"foo\"", "\"x\" is not of the form KEY:VALUE"],
+        ),
     ];
     for (args, expected) in cases {
-        let text = flags(args).refused();
+        let text = flags(args).error_text();
         assert!(expected.iter().all(|part| text.contains(part)), "{args:?}\n{text}");
     }
-    let text = file(&[("r.toml", "[smtp]\naddr = [1.5, 'a,b']")]).refused();
+    let text = file(&[("r.toml", "[smtp]\naddr = [1.5, 'a,b']")]).error_text();
     assert!(text.contains("must be a string") && text.contains("takes no commas"), "{text}");
-    let text = file(&[("r.toml", "[storage]\nparams = { maxkb = 'big', foo = 1 }")]).refused();
-    assert!(text.contains("maxkb must be") && text.contains("\"foo\" is unknown"), "{text}");
+    let text = file(&[("r.toml", "[storage]\nparams = { maxkb = 'big', foo = 1 }")]).error_text();
+    assert!(text.contains("maxkb must be") && text.contains("unknown parameter \"foo\""), "{text}");
 }
 
 #[test]
-fn no_errors_that_only_follow_from_others() {
+fn consequential_errors_are_not_reported() {
     let cases: &[&[&str]] = &[
         &["--smtp-addr", "nope", "--web-addr", "localhost:2500"],
         &["--smtp-addr", "nope", "--web-addr="],
@@ -180,36 +189,37 @@ fn no_errors_that_only_follow_from_others() {
         &["--storage-type=file", "--storage-params=path"],
     ];
     for args in cases {
-        let text = flags(args).refused();
+        let text = flags(args).error_text();
         assert!(text.starts_with("restante: the configuration has an error:"), "{args:?}\n{text}");
     }
-    let world = World { args: &["--config=r.toml", "--smtp-forcetls"], ..file(&[("r.toml", "smtp.tlsenabled = 1.5")]) };
-    assert!(world.refused().starts_with("restante: the configuration has an error:"), "{}", world.refused());
+    let input =
+        ProcessInput { args: &["--config=r.toml", "--smtp-forcetls"], ..file(&[("r.toml", "smtp.tlsenabled = 1.5")]) };
+    assert!(input.error_text().starts_with("restante: the configuration has an error:"), "{}", input.error_text());
 }
 
 #[test]
-fn values_that_others_win_over_are_checked_too() {
-    let world = World {
+fn overridden_values_are_validated_too() {
+    let input = ProcessInput {
         args: &["--config=r.toml", "--loglevel=loud", "--loglevel=debug"],
         env: &[("INBUCKET_LOGLEVEL", "trace"), ("RESTANTE_LOGLEVEL", "all")],
         files: &[("r.toml", "loglevel = 'none'")],
     };
-    let text = world.refused();
+    let text = input.error_text();
     for value in ["none", "trace", "all", "loud"] {
         assert!(text.contains(&format!("loglevel = \"{value}\" ")), "{value}\n{text}");
     }
-    // But only the value that counts has to go together with the others.
+    // But only the effective value must be consistent with other settings.
     let config = env(&[("INBUCKET_STORAGE_TYPE", "file"), ("RESTANTE_STORAGE_TYPE", "memory")]).config();
     assert_eq!(config.storage.kind, StoreKind::Memory);
 }
 
 #[test]
-fn checking_leaves_no_files_behind() {
+fn config_check_creates_no_files() {
     let dir = TestDir::new();
     let (log, pid, data) = ["x.log", "x.pid", "not/yet/there"].map(|name| dir.path().join(name)).into();
-    std::fs::write(&log, "old lines").expect("a log of before");
+    std::fs::write(&log, "old lines").expect("an old log");
     let (log_file, pid_file, data_dir) = (log.to_string_lossy(), pid.to_string_lossy(), data.to_string_lossy());
     flags(&["--logfile", &log_file, "--pidfile", &pid_file, "--data", &data_dir]).config();
-    assert_eq!(std::fs::read_to_string(&log).expect("the log is there"), "old lines");
+    assert_eq!(std::fs::read_to_string(&log).expect("the log exists"), "old lines");
     assert!(!pid.exists() && !dir.path().join("not").exists());
 }

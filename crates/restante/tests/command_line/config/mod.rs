@@ -1,4 +1,4 @@
-//! The configuration as an operator meets it: command line, environment and file in, a configuration or a text out.
+//! The configuration from command line, environment and files: the result is a configuration or an error text.
 
 mod combinations;
 mod errors;
@@ -13,15 +13,15 @@ use std::path::Path;
 use restante::command_line::{Command, Exit, parse};
 use restante_settings::{Config, Loaded, StoreKind};
 
-/// What the process would see: arguments, environment, files.
+/// The input of the process: arguments, environment variables and files.
 #[derive(Default)]
-struct World<'a> {
+struct ProcessInput<'a> {
     args: &'a [&'a str],
     env: &'a [(&'a str, &'a str)],
     files: &'a [(&'a str, &'a str)],
 }
 
-impl World<'_> {
+impl ProcessInput<'_> {
     fn parse(&self) -> Command {
         let read_file = |path: &Path| {
             let file = self.files.iter().find(|(name, _)| Path::new(name) == path);
@@ -53,36 +53,36 @@ impl World<'_> {
         }
     }
 
-    /// The text of a start that fails for its configuration.
+    /// Returns the error text of a start that fails because of its configuration.
     #[track_caller]
-    fn refused(&self) -> String {
+    fn error_text(&self) -> String {
         let exit = self.exit();
         assert_eq!(exit.code, 2, "{}", exit.text);
         exit.text
     }
 }
 
-fn flags<'a>(args: &'a [&'a str]) -> World<'a> {
-    World { args, ..World::default() }
+fn flags<'a>(args: &'a [&'a str]) -> ProcessInput<'a> {
+    ProcessInput { args, ..ProcessInput::default() }
 }
 
-fn env<'a>(env: &'a [(&'a str, &'a str)]) -> World<'a> {
-    World { env, ..World::default() }
+fn env<'a>(env: &'a [(&'a str, &'a str)]) -> ProcessInput<'a> {
+    ProcessInput { env, ..ProcessInput::default() }
 }
 
-fn file<'a>(files: &'a [(&'a str, &'a str)]) -> World<'a> {
-    World { args: &["--config", "r.toml"], files, ..World::default() }
+fn file<'a>(files: &'a [(&'a str, &'a str)]) -> ProcessInput<'a> {
+    ProcessInput { args: &["--config", "r.toml"], files, ..ProcessInput::default() }
 }
 
-/// Where mail is kept: a data directory, a database, or memory.
-fn place(world: &World<'_>) -> Option<String> {
-    let storage = world.config().storage;
-    let (kind, place) = match (storage.path, storage.database) {
+/// Returns where messages are stored: the data directory or database, or `None` for memory.
+fn storage_location(input: &ProcessInput<'_>) -> Option<String> {
+    let storage = input.config().storage;
+    let (kind, storage_location) = match (storage.path, storage.database) {
         (None, None) => (StoreKind::Memory, None),
         (Some(path), None) => (StoreKind::File, Some(path.to_string_lossy().into_owned())),
         (None, Some(database)) => (StoreKind::Postgres, Some(database.to_string())),
-        both => panic!("mail cannot be kept twice: {both:?}"),
+        both => panic!("two storage locations: {both:?}"),
     };
     assert_eq!(storage.kind, kind);
-    place
+    storage_location
 }

@@ -1,9 +1,9 @@
-//! What is printed: help, the effective configuration, the reference page. Secrets are not.
+//! Output: help, the effective configuration and the reference page. Secrets are masked.
 
 use restante_net::ListenAddr;
 use restante_settings::{Level, SETTINGS, Status, render_docs};
 
-use super::{World, env, file, flags};
+use super::{ProcessInput, env, file, flags};
 
 #[test]
 fn secrets_are_masked_everywhere() {
@@ -12,17 +12,17 @@ fn secrets_are_masked_everywhere() {
     let first = &loaded.config.smtp.credentials[0];
     assert_eq!((first.user.as_str(), first.password.expose()), ("joe", "hunter2"));
     assert!(!format!("{loaded:?}").contains("hunter2"));
-    let check = World { args: &["config", "check"], env: good, ..World::default() }.exit();
+    let check = ProcessInput { args: &["config", "check"], env: good, ..ProcessInput::default() }.exit();
     assert!(check.text.contains("smtp.credentials = \"***\""), "{}", check.text);
     assert!(!check.text.contains("hunter2"), "{}", check.text);
 
     for bad in ["hunter2", "joe:hunter2,:hunter2", "joe:hunter2,joe:hunter2", "joe:"] {
-        let text = env(&[("RESTANTE_SMTP_CREDENTIALS", bad)]).refused();
+        let text = env(&[("RESTANTE_SMTP_CREDENTIALS", bad)]).error_text();
         assert!(text.contains("smtp.credentials = \"***\" (variable RESTANTE_SMTP_CREDENTIALS): entry "), "{text}");
         assert!(!text.contains("hunter2"), "{text}");
     }
     for bad in ["[smtp]\ncredentials = 'joe:hunter2", "[smtp]\ncredentials = ['joe:hunter2,']"] {
-        assert!(!file(&[("r.toml", bad)]).refused().contains("hunter2"), "{bad}");
+        assert!(!file(&[("r.toml", bad)]).error_text().contains("hunter2"), "{bad}");
     }
 }
 
@@ -31,15 +31,15 @@ fn webhooks_are_masked_like_passwords() {
     let good: &[_] =
         &[("RESTANTE_WEBHOOK_URLS", "https://h.example/hunter2"), ("RESTANTE_WEBHOOK_SECRET", "hunter2 and hunter2")];
     assert!(!format!("{:?}", env(good).serve()).contains("hunter2"));
-    let check = World { args: &["config", "check"], env: good, ..World::default() }.exit();
+    let check = ProcessInput { args: &["config", "check"], env: good, ..ProcessInput::default() }.exit();
     assert!(check.text.contains("webhook.urls = \"***\"") && check.text.contains("webhook.secret = \"***\""));
     assert!(!check.text.contains("hunter2"), "{}", check.text);
-    let text = env(&[("RESTANTE_WEBHOOK_URLS", "https://h.example hunter2,hunter2")]).refused();
+    let text = env(&[("RESTANTE_WEBHOOK_URLS", "https://h.example hunter2,hunter2")]).error_text();
     assert!(text.contains("entry 1 ") && text.contains("entry 2 ") && !text.contains("hunter2"), "{text}");
 }
 
 #[test]
-fn config_check() {
+fn config_check_prints_the_effective_configuration() {
     let good = flags(&["config", "check", "--loglevel", "warn", "--smtp-addr", ":0"]).exit();
     assert_eq!(good.code, 0);
     let line = |key: &str| good.text.lines().find(|line| line.starts_with(key)).unwrap_or_default().to_owned();
@@ -49,7 +49,7 @@ fn config_check() {
     for setting in SETTINGS {
         assert!(!line(&format!("{} = ", setting.key)).is_empty(), "{}", setting.key);
     }
-    // What it prints is a configuration file that gives the same configuration.
+    // The output is a configuration file with the same effect.
     let again = file(&[("r.toml", &good.text)]).config();
     assert_eq!((again.log.level, &again.smtp.addr[0]), (Level::Warn, &ListenAddr::Any(0)));
 
@@ -59,17 +59,17 @@ fn config_check() {
 }
 
 #[test]
-fn long_and_odd_values_are_shown_safely() {
+fn long_and_unusual_values_are_escaped() {
     let many = vec!["a.example"; 40].join(",");
     let check = flags(&["config", "check", "--smtp-acceptdomains", &many]).exit();
     assert!(check.text.contains(&format!("smtp.acceptdomains = \"{many}\"")), "{}", check.text);
 
-    let text = flags(&["--smtp-domain", &"\u{1b}\"".repeat(1000)]).refused();
+    let text = flags(&["--smtp-domain", &"\u{1b}\"".repeat(1000)]).error_text();
     assert!(text.len() < 1500 && text.contains("smtp.domain = \"\\u001b\\\"\\u001b"), "{text}");
 }
 
 #[test]
-fn help_and_version() {
+fn help_and_version_are_complete() {
     for args in [&["--help"], &["-help"], &["-h"]] {
         let help = flags(args).exit();
         assert_eq!(help.code, 0);
@@ -86,24 +86,24 @@ fn help_and_version() {
 }
 
 #[test]
-fn the_reference_page_is_fresh() {
+fn reference_page_is_up_to_date() {
     let stored = include_str!("../../../../../docs/config.md");
-    assert!(stored == render_docs(), "docs/config.md is old: write the output of `restante config docs` into it");
+    assert!(stored == render_docs(), "docs/config.md is outdated: replace it by the output of `restante config docs`");
     let printed = flags(&["config", "docs"]).exit();
     assert_eq!((printed.code, printed.text.as_str()), (0, stored));
 }
 
 #[test]
-fn the_table_is_consistent() {
+fn settings_table_is_consistent() {
     for (index, setting) in SETTINGS.iter().enumerate() {
         let key = setting.key;
-        assert!(SETTINGS[..index].iter().all(|other| other.flag() != setting.flag()), "{key} twice");
-        assert!(setting.help.ends_with('.'), "{key}: help is made of sentences");
+        assert!(SETTINGS[..index].iter().all(|other| other.flag() != setting.flag()), "{key} is duplicated");
+        assert!(setting.help.ends_with('.'), "{key}: the help is not a sentence");
         assert!(key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'.'), "{key}");
         let described = render_docs().contains(&format!("### {key}\n"));
-        assert!(described, "{key} is on the reference page");
+        assert!(described, "{key} is not on the reference page");
         if setting.status == Status::Ignored {
-            assert_eq!(setting.default, "", "{key} has no effect, so it has no default");
+            assert_eq!(setting.default, "", "{key} has no effect but a default");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where values come from: flags, variables of both prefixes, files, and which of them wins.
+//! The sources of values: flags, variables of both prefixes and files, and their precedence.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -9,11 +9,11 @@ use restante_net::ListenAddr;
 use restante_settings::{Hosts, Level, LogOutput, SETTINGS, Scripting, Webhooks};
 use restante_webhook::{Event, Target};
 
-use super::{World, env, file, flags, place};
+use super::{ProcessInput, env, file, flags, storage_location};
 
 #[test]
-fn defaults() {
-    let config = World::default().config();
+fn default_values() {
+    let config = ProcessInput::default().config();
     assert_eq!(config.log.level, Level::Info);
     assert_eq!(config.log.output, LogOutput::Stderr);
     assert_eq!(config.mailbox_naming, Naming::Local);
@@ -38,31 +38,31 @@ fn defaults() {
     assert!(config.webhooks.targets.is_empty() && config.webhooks.secret.is_none());
     assert!(!config.webhooks.private_addresses);
     assert_eq!(config.webhooks.give_up_after, Duration::from_hours(24));
-    assert!(World::default().serve().warnings.is_empty());
+    assert!(ProcessInput::default().serve().warnings.is_empty());
 }
 
 #[test]
-fn flag_wins_over_variable_over_file_over_default() {
-    let mut world = World { files: &[("r.toml", "[smtp]\nmaxrecipients = 3")], ..World::default() };
-    assert_eq!(world.config().smtp.max_recipients, 200);
-    world.args = &["--config", "r.toml"];
-    assert_eq!(world.config().smtp.max_recipients, 3);
-    world.args = &[];
-    world.env = &[("RESTANTE_CONFIG", "r.toml")];
-    assert_eq!(world.config().smtp.max_recipients, 3);
-    world.env = &[("RESTANTE_CONFIG", "r.toml"), ("INBUCKET_SMTP_MAXRECIPIENTS", "4")];
-    assert_eq!(world.config().smtp.max_recipients, 4);
-    world.env =
+fn precedence_is_flag_variable_file_default() {
+    let mut input = ProcessInput { files: &[("r.toml", "[smtp]\nmaxrecipients = 3")], ..ProcessInput::default() };
+    assert_eq!(input.config().smtp.max_recipients, 200);
+    input.args = &["--config", "r.toml"];
+    assert_eq!(input.config().smtp.max_recipients, 3);
+    input.args = &[];
+    input.env = &[("RESTANTE_CONFIG", "r.toml")];
+    assert_eq!(input.config().smtp.max_recipients, 3);
+    input.env = &[("RESTANTE_CONFIG", "r.toml"), ("INBUCKET_SMTP_MAXRECIPIENTS", "4")];
+    assert_eq!(input.config().smtp.max_recipients, 4);
+    input.env =
         &[("RESTANTE_SMTP_MAXRECIPIENTS", "5"), ("INBUCKET_SMTP_MAXRECIPIENTS", "4"), ("RESTANTE_CONFIG", "r.toml")];
-    assert_eq!(world.config().smtp.max_recipients, 5);
-    world.args = &["--smtp-maxrecipients", "6"];
-    assert_eq!(world.config().smtp.max_recipients, 6);
-    world.args = &["--smtp-maxrecipients", "6", "--smtp-maxrecipients=7"];
-    assert_eq!(world.config().smtp.max_recipients, 7);
+    assert_eq!(input.config().smtp.max_recipients, 5);
+    input.args = &["--smtp-maxrecipients", "6"];
+    assert_eq!(input.config().smtp.max_recipients, 6);
+    input.args = &["--smtp-maxrecipients", "6", "--smtp-maxrecipients=7"];
+    assert_eq!(input.config().smtp.max_recipients, 7);
 }
 
 #[test]
-fn an_environment_written_for_inbucket_works_unchanged() {
+fn inbucket_environment_works_unchanged() {
     let loaded = env(&[
         ("INBUCKET_LOGLEVEL", "debug"),
         ("INBUCKET_LUA_PATH", "/con/inbucket.lua"),
@@ -102,7 +102,7 @@ fn an_environment_written_for_inbucket_works_unchanged() {
     assert_eq!(config.mailbox_naming, Naming::Full);
     assert_eq!(config.smtp.domain, "inbucket");
     assert_eq!(config.smtp.policy.accept_domains, ["example.org", "example.com"].into_iter().collect());
-    assert_eq!(config.smtp.max_inflight_bytes, 500_000_000, "room for at least one message");
+    assert_eq!(config.smtp.max_inflight_bytes, 500_000_000, "less than one message");
     assert_eq!(config.web.base_path, "/mail");
     assert!(!config.web.monitor_visible);
     assert_eq!(config.storage.max_bytes, 10_240 << 10);
@@ -114,25 +114,26 @@ fn an_environment_written_for_inbucket_works_unchanged() {
     assert_eq!(about("INBUCKET_WEB_COOKIEAUTHKEY"), 1);
     assert_eq!(about("without effect: web.uidir"), 1);
     assert_eq!(about("storage.retentionsleep"), 1);
-    assert_eq!(about("web.monitorhistory"), 0, "it says what is the default anyway");
+    assert_eq!(about("web.monitorhistory"), 0, "a default value caused a warning");
     assert_eq!(
         about("greeting is shown: /con/greeting.html (web.greetingfile, variable INBUCKET_WEB_GREETINGFILE)"),
         1
     );
     assert_eq!(config.scripting.paths, [Path::new("/con/inbucket.lua")]);
-    assert_eq!(about("lua.path"), 0, "that there is no such file is not known yet");
+    assert_eq!(about("lua.path"), 0, "the script file was checked too early");
     assert_eq!(about("without credentials: smtp.addr 0.0.0.0:2500, pop3.addr 0.0.0.0:1100, web.addr 0.0.0.0:9000"), 1);
     assert_eq!(about("less than one message"), 1);
     assert_eq!(warnings.len(), 5, "{warnings:#?}");
 }
 
 #[test]
-fn both_prefixes_know_every_setting() {
+fn both_prefixes_work_for_every_setting() {
     for setting in SETTINGS.iter().filter(|setting| !setting.default.is_empty()) {
         for prefix in ["RESTANTE_", "INBUCKET_"] {
             let name = format!("{prefix}{}", setting.variable());
             let loaded = env(&[(&name, setting.default)]).serve();
-            let shown = loaded.effective.iter().find(|line| line.setting.key == setting.key).expect("it is listed");
+            let shown =
+                loaded.effective.iter().find(|line| line.setting.key == setting.key).expect("the setting is listed");
             assert_eq!(shown.origin.to_string(), format!("variable {name}"));
             assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
         }
@@ -140,23 +141,23 @@ fn both_prefixes_know_every_setting() {
 }
 
 #[test]
-fn variables_that_are_none_of_ours() {
+fn foreign_variables_are_ignored_and_unknown_ones_rejected() {
     env(&[
         ("PATH", "/bin"),
-        // What Kubernetes sets beside a service called `restante`.
+        // Kubernetes sets these for a service called `restante`.
         ("RESTANTE_SERVICE_HOST", "10.0.0.1"),
         ("RESTANTE_PORT", "tcp://10.0.0.1:2500"),
         ("RESTANTE_PORT_2500_TCP_ADDR", "10.0.0.1"),
     ])
     .serve();
-    let text = env(&[("RESTANTE_SMTP_PORT", "2500"), ("RESTANTE_SMTP_ADRR", "hunter2")]).refused();
+    let text = env(&[("RESTANTE_SMTP_PORT", "2500"), ("RESTANTE_SMTP_ADRR", "hunter2")]).error_text();
     assert!(text.contains("variable RESTANTE_SMTP_PORT: no such setting"), "{text}");
     assert!(text.contains("variable RESTANTE_SMTP_ADRR: no such setting; did you mean RESTANTE_SMTP_ADDR?"), "{text}");
-    assert!(!text.contains("hunter2"), "an unknown variable may be a secret: {text}");
+    assert!(!text.contains("hunter2"), "the value of an unknown variable is shown: {text}");
 }
 
 #[test]
-fn files() {
+fn configuration_file() {
     let text = r#"
         loglevel = "warn"
         smtp.domain = "mail.example.org"
@@ -172,9 +173,9 @@ fn files() {
         defaultaccept = false
         "#;
     // `[smtp]` after `smtp.domain` would define the table twice.
-    assert!(file(&[("r.toml", text)]).refused().contains("file r.toml:"));
+    assert!(file(&[("r.toml", text)]).error_text().contains("file r.toml:"));
 
-    let config = file(&[("r.toml", &text.replace("[smtp]", ""))]).refused();
+    let config = file(&[("r.toml", &text.replace("[smtp]", ""))]).error_text();
     assert!(config.contains("storage.defaultaccept (file r.toml:13): no such setting"), "{config}");
 
     let text = text.replace("smtp.domain", "logjson = true\n mailboxnaming = \"domain\" #");
@@ -191,7 +192,7 @@ fn files() {
 }
 
 #[test]
-fn scripting_and_webhooks() {
+fn script_and_webhook_settings() {
     let text = r#"
         [lua]
         path = "rules.lua"
@@ -228,9 +229,9 @@ fn scripting_and_webhooks() {
 }
 
 #[test]
-fn a_greeting_that_cannot_be_read_is_told_of_once() {
+fn unreadable_greeting_causes_one_warning() {
     assert_eq!(flags(&["--web-greetingfile=/proc/version"]).serve().warnings, Vec::<String>::new());
-    for (path, why) in [("/no/such/file", "No such file or directory (os error 2)"), ("/tmp", "it is no file")] {
+    for (path, why) in [("/no/such/file", "No such file or directory (os error 2)"), ("/tmp", "not a regular file")] {
         let loaded = flags(&["--web-greetingfile", path]).serve();
         let expected = format!(
             "the built-in greeting is shown: {path} (web.greetingfile, flag --web-greetingfile) cannot be read: {why}"
@@ -240,13 +241,13 @@ fn a_greeting_that_cannot_be_read_is_told_of_once() {
 }
 
 #[test]
-fn the_settings_of_the_container_image_are_understood() {
+fn settings_of_the_container_image_are_valid() {
     let text = include_str!("../../../../../packaging/container.toml");
-    // Not everybody who runs this test may write to the root directory.
+    // The user of this test may not be allowed to write to the root directory.
     let text = text.replace("\"/storage\"", "\"/tmp/storage\"");
     let files = [("r.toml", text.as_str())];
-    let mut world = file(&files);
-    let config = world.config();
+    let mut input = file(&files);
+    let config = input.config();
     assert_eq!(config.smtp.addr, [ListenAddr::Any(2500)]);
     assert_eq!(config.smtp.timeout, Duration::from_secs(30));
     assert!(config.smtp.policy.discard_domains.matches("bitbucket.local"));
@@ -254,33 +255,33 @@ fn the_settings_of_the_container_image_are_understood() {
     assert!(config.log.json);
     assert_eq!(config.storage.retention_period, Some(Duration::from_hours(72)));
     assert_eq!(config.storage.mailbox_msg_cap, Some(300));
-    assert_eq!(place(&world).as_deref(), Some("/tmp/storage"));
-    let warnings = world.serve().warnings;
-    // There is neither a greeting nor a script, and nobody has to be told.
+    assert_eq!(storage_location(&input).as_deref(), Some("/tmp/storage"));
+    let warnings = input.serve().warnings;
+    // A missing greeting or script causes no warning.
     assert!(warnings.len() == 1 && warnings[0].starts_with("other machines reach"), "{warnings:?}");
     assert_eq!(config.web.greeting_file.as_deref(), Some(Path::new("/config/greeting.html")));
 
-    // An environment written for Inbucket's image wins over what ours brings along.
-    world.env = &[("INBUCKET_SMTP_ADDR", "0.0.0.0:3025"), ("INBUCKET_STORAGE_TYPE", "memory")];
-    assert_eq!(world.config().smtp.addr[0].to_string(), "0.0.0.0:3025");
-    assert_eq!(place(&world), None);
-    assert_eq!(world.serve().warnings.len(), 1);
-    world.env = &[("INBUCKET_STORAGE_TYPE", "file"), ("INBUCKET_STORAGE_PARAMS", "path:/tmp/elsewhere")];
-    assert_eq!(place(&world).as_deref(), Some("/tmp/elsewhere"));
+    // Environment variables for Inbucket's image override the file of our image.
+    input.env = &[("INBUCKET_SMTP_ADDR", "0.0.0.0:3025"), ("INBUCKET_STORAGE_TYPE", "memory")];
+    assert_eq!(input.config().smtp.addr[0].to_string(), "0.0.0.0:3025");
+    assert_eq!(storage_location(&input), None);
+    assert_eq!(input.serve().warnings.len(), 1);
+    input.env = &[("INBUCKET_STORAGE_TYPE", "file"), ("INBUCKET_STORAGE_PARAMS", "path:/tmp/elsewhere")];
+    assert_eq!(storage_location(&input).as_deref(), Some("/tmp/elsewhere"));
 }
 
 #[test]
-fn flags_written_for_inbucket_take_one_dash() {
+fn inbucket_flags_with_one_dash_work() {
     let config = flags(&["-logjson", "-netdebug", "-logfile", "stdout", "-pidfile=/dev/null"]).config();
     assert!(config.log.json && config.log.netdebug);
     assert_eq!(config.log.output, LogOutput::Stdout);
     assert_eq!(config.pidfile.as_deref(), Some(Path::new("/dev/null")));
 }
 
-/// A shell in which somebody reads mail may start a server too; whatever else is unknown is a typing error.
+/// A shell that uses the client commands can start a server too. All other unknown variables are errors.
 #[test]
-fn variables_of_the_commands_are_no_settings() {
+fn variables_of_client_commands_are_not_settings() {
     let commands: Vec<(&str, &str)> = restante_cli::ENVIRONMENT_VARIABLES.iter().map(|name| (*name, "x")).collect();
-    assert_eq!(env(&commands).serve().warnings, World::default().serve().warnings);
-    assert!(env(&[("RESTANTE_SERVERS", "x")]).refused().contains("RESTANTE_SERVERS"));
+    assert_eq!(env(&commands).serve().warnings, ProcessInput::default().serve().warnings);
+    assert!(env(&[("RESTANTE_SERVERS", "x")]).error_text().contains("RESTANTE_SERVERS"));
 }

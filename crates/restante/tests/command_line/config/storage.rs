@@ -1,79 +1,82 @@
-//! The settings that say where mail is kept, and how much of it.
+//! The settings of the storage location and its limits.
 
 use restante::command_line::Command;
 
-use super::{World, env, file, flags, place};
+use super::{ProcessInput, env, file, flags, storage_location};
 
-/// Names and what they stand for: variables and their values, files and their texts.
+/// Variables with their values, or files with their contents.
 type Pairs<'a> = &'a [(&'a str, &'a str)];
 
 #[test]
-fn where_mail_is_kept() {
+fn storage_location_of_files_and_memory() {
     let (a, b) = ("/tmp/restante-a", "/tmp/restante-b");
-    let file_says: &[(&str, &str)] = &[("r.toml", "storage.path = '/tmp/restante-a'")];
-    let image_says: &[(&str, &str)] =
-        &[("r.toml", "storage = { type = 'file', params = { path = '/tmp/restante-a' } }")];
+    let in_file: &[(&str, &str)] = &[("r.toml", "storage.path = '/tmp/restante-a'")];
+    let in_image: &[(&str, &str)] = &[("r.toml", "storage = { type = 'file', params = { path = '/tmp/restante-a' } }")];
     let cases: &[(&[&str], Pairs<'_>, Pairs<'_>, Option<&str>)] = &[
         (&[], &[], &[], None),
         (&["--storage-type", "memory"], &[], &[], None),
-        // A directory alone says it all.
+        // A directory is sufficient.
         (&["--data", a], &[], &[], Some(a)),
         (&["--storage-path", a], &[], &[], Some(a)),
         (&[], &[("RESTANTE_STORAGE_PATH", a)], &[], Some(a)),
-        (&["--config=r.toml"], &[], file_says, Some(a)),
+        (&["--config=r.toml"], &[], in_file, Some(a)),
         (&["--data", a, "--storage-type", "file"], &[], &[], Some(a)),
-        // A path in the parameters counts for the type it is a parameter of.
+        // A path in the parameters has an effect only for the type that it belongs to.
         (&[], &[("INBUCKET_STORAGE_TYPE", "file"), ("INBUCKET_STORAGE_PARAMS", "path:/tmp/restante-a")], &[], Some(a)),
         (&[], &[("INBUCKET_STORAGE_PARAMS", "path:/tmp/restante-a")], &[], None),
         (&["--data", a, "--storage-params", "path:/tmp/restante-a"], &[], &[], Some(a)),
         (&["--data", b], &[("INBUCKET_STORAGE_PARAMS", "path:/tmp/restante-a")], &[], Some(b)),
-        // Stronger sources overrule what an image or a file says.
-        (&["--config=r.toml"], &[], image_says, Some(a)),
-        (&["--config=r.toml"], &[("INBUCKET_STORAGE_TYPE", "memory")], image_says, None),
-        (&["--config=r.toml"], &[("INBUCKET_STORAGE_PARAMS", "path:/tmp/restante-b")], image_says, Some(b)),
-        (&["--config=r.toml"], &[("RESTANTE_STORAGE_PATH", b)], image_says, Some(b)),
-        (&["--config=r.toml", "--data", b], &[], image_says, Some(b)),
-        (&["--config=r.toml"], &[("RESTANTE_STORAGE_TYPE", "memory")], file_says, None),
-        (&["--config=r.toml"], &[("RESTANTE_STORAGE_PATH", "")], file_says, None),
+        // Sources of higher precedence override a file or an image.
+        (&["--config=r.toml"], &[], in_image, Some(a)),
+        (&["--config=r.toml"], &[("INBUCKET_STORAGE_TYPE", "memory")], in_image, None),
+        (&["--config=r.toml"], &[("INBUCKET_STORAGE_PARAMS", "path:/tmp/restante-b")], in_image, Some(b)),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_PATH", b)], in_image, Some(b)),
+        (&["--config=r.toml", "--data", b], &[], in_image, Some(b)),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_TYPE", "memory")], in_file, None),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_PATH", "")], in_file, None),
         (&["--data", a], &[("RESTANTE_STORAGE_TYPE", "memory")], &[], Some(a)),
         (&[], &[("INBUCKET_STORAGE_TYPE", "memory"), ("RESTANTE_STORAGE_PATH", a)], &[], Some(a)),
         (&[], &[("RESTANTE_STORAGE_TYPE", "memory"), ("INBUCKET_STORAGE_PATH", a)], &[], None),
     ];
     for &(args, env, files, expected) in cases {
-        assert_eq!(place(&World { args, env, files }).as_deref(), expected, "{args:?} {env:?} {files:?}");
-        // The effective settings are a configuration file that says the same.
-        let check = World { args: &[&["config", "check"], args].concat(), env, files }.exit();
-        assert_eq!(place(&file(&[("r.toml", &check.text)])).as_deref(), expected, "{}", check.text);
+        assert_eq!(
+            storage_location(&ProcessInput { args, env, files }).as_deref(),
+            expected,
+            "{args:?} {env:?} {files:?}"
+        );
+        // The effective settings are a configuration file with the same effect.
+        let check = ProcessInput { args: &[&["config", "check"], args].concat(), env, files }.exit();
+        assert_eq!(storage_location(&file(&[("r.toml", &check.text)])).as_deref(), expected, "{}", check.text);
     }
 }
 
 #[test]
-fn mail_that_is_kept_in_a_database() {
+fn storage_location_of_databases() {
     let (url, db) = ("postgres://u:hunter2@db/mail", "db:5432/mail");
     let dir = "/tmp/restante-a";
-    let file_says: Pairs<'_> = &[("r.toml", "storage.url = 'postgres://u:hunter2@other/mail'")];
-    let image_says: Pairs<'_> =
+    let in_file: Pairs<'_> = &[("r.toml", "storage.url = 'postgres://u:hunter2@other/mail'")];
+    let in_image: Pairs<'_> =
         &[("r.toml", "storage = { type = 'file', params = { path = '/tmp/restante-a', maxkb = 20480 } }")];
-    let both_say: Pairs<'_> = &[("r.toml", "storage = { url = 'postgres://u:hunter2@db/mail', type = 'postgres' }")];
+    let in_both: Pairs<'_> = &[("r.toml", "storage = { url = 'postgres://u:hunter2@db/mail', type = 'postgres' }")];
     let cases: &[(&[&str], Pairs<'_>, Pairs<'_>, Option<&str>)] = &[
-        // A URL alone says it all.
+        // A URL is sufficient.
         (&["--storage-url", url], &[], &[], Some(db)),
         (&[], &[("RESTANTE_STORAGE_URL", url)], &[], Some(db)),
-        (&["--config=r.toml"], &[], file_says, Some("other:5432/mail")),
-        (&["--config=r.toml"], &[], both_say, Some(db)),
+        (&["--config=r.toml"], &[], in_file, Some("other:5432/mail")),
+        (&["--config=r.toml"], &[], in_both, Some(db)),
         (&[], &[("RESTANTE_STORAGE_URL", url), ("RESTANTE_STORAGE_TYPE", "postgres")], &[], Some(db)),
         (&["--storage-type", "postgres"], &[("RESTANTE_STORAGE_URL", url)], &[], Some(db)),
         (&["--storage-url", url], &[("RESTANTE_STORAGE_TYPE", "postgres")], &[], Some(db)),
-        // Stronger sources overrule what an image or a file says.
-        (&["--config=r.toml"], &[("RESTANTE_STORAGE_URL", url)], image_says, Some(db)),
-        (&["--config=r.toml"], &[("RESTANTE_STORAGE_URL", url)], file_says, Some(db)),
-        (&["--config=r.toml"], &[("RESTANTE_STORAGE_URL", "")], file_says, None),
-        (&["--config=r.toml"], &[("RESTANTE_STORAGE_TYPE", "memory")], file_says, None),
-        (&["--config=r.toml"], &[("RESTANTE_STORAGE_PATH", dir)], file_says, Some(dir)),
-        (&["--config=r.toml", "--data", dir], &[], both_say, Some(dir)),
+        // Sources of higher precedence override a file or an image.
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_URL", url)], in_image, Some(db)),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_URL", url)], in_file, Some(db)),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_URL", "")], in_file, None),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_TYPE", "memory")], in_file, None),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_PATH", dir)], in_file, Some(dir)),
+        (&["--config=r.toml", "--data", dir], &[], in_both, Some(dir)),
         (&["--data", dir], &[("RESTANTE_STORAGE_URL", url)], &[], Some(dir)),
         (&["--storage-url", url], &[("RESTANTE_STORAGE_PATH", dir)], &[], Some(db)),
-        // What two weaker ones disagree on does not matter.
+        // Conflicts between sources of lower precedence have no effect.
         (
             &["--storage-url", url],
             &[("RESTANTE_STORAGE_PATH", dir), ("RESTANTE_STORAGE_TYPE", "memory")],
@@ -82,32 +85,33 @@ fn mail_that_is_kept_in_a_database() {
         ),
     ];
     for &(args, env, files, expected) in cases {
-        let world = World { args, env, files };
-        assert_eq!(place(&world).as_deref(), expected, "{args:?} {env:?} {files:?}");
-        assert_eq!(world.serve().warnings, Vec::<String>::new(), "{args:?} {env:?} {files:?}");
-        let check = World { args: &[&["config", "check"], args].concat(), env, files }.exit().text;
+        let input = ProcessInput { args, env, files };
+        assert_eq!(storage_location(&input).as_deref(), expected, "{args:?} {env:?} {files:?}");
+        assert_eq!(input.serve().warnings, Vec::<String>::new(), "{args:?} {env:?} {files:?}");
+        let check = ProcessInput { args: &[&["config", "check"], args].concat(), env, files }.exit().text;
         let shown =
             if expected == Some(dir) || expected.is_none() { "storage.url = \"\"" } else { "storage.url = \"***\"" };
         assert!(check.contains(shown) && !check.contains("hunter2"), "{args:?} {env:?} {check}");
     }
-    let storage =
-        World { args: &["--config=r.toml"], env: &[("RESTANTE_STORAGE_URL", url)], files: image_says }.config().storage;
-    assert_eq!((storage.max_bytes, storage.connections), (20 << 20, 10), "the bound is the same everywhere");
+    let storage = ProcessInput { args: &["--config=r.toml"], env: &[("RESTANTE_STORAGE_URL", url)], files: in_image }
+        .config()
+        .storage;
+    assert_eq!((storage.max_bytes, storage.connections), (20 << 20, 10), "the size limit differs");
     assert_eq!(flags(&["--storage-url", url]).config().storage.max_bytes, 0);
 }
 
 #[test]
-fn settings_that_disagree_on_where_mail_is_kept() {
+fn conflicting_storage_locations_are_rejected() {
     let cases: &[(&[&str], Pairs<'_>, &str)] = &[
         (
             &["--data", "/tmp/a", "--storage-type", "memory"],
             &[],
-            "storage.path = \"/tmp/a\" (flag --storage-path): contradicts storage.type = \"memory\" (flag --storage-type)",
+            "storage.path = \"/tmp/a\" (flag --storage-path): conflicts with storage.type = \"memory\" (flag --storage-type)",
         ),
         (
             &[],
             &[("RESTANTE_STORAGE_PATH", "/tmp/a"), ("RESTANTE_STORAGE_TYPE", "memory")],
-            "(variable RESTANTE_STORAGE_PATH): contradicts storage.type = \"memory\" (variable RESTANTE_STORAGE_TYPE)",
+            "(variable RESTANTE_STORAGE_PATH): conflicts with storage.type = \"memory\" (variable RESTANTE_STORAGE_TYPE)",
         ),
         (
             &["--data", "/tmp/a", "--storage-params", "path:/tmp/b"],
@@ -115,31 +119,35 @@ fn settings_that_disagree_on_where_mail_is_kept() {
             "storage.path = \"/tmp/a\" (flag --storage-path): storage.params (flag --storage-params) names another \
              directory, /tmp/b",
         ),
-        (&[], &[("INBUCKET_STORAGE_TYPE", "file"), ("INBUCKET_STORAGE_PARAMS", "maxkb:1")], "needs a data directory"),
+        (
+            &[],
+            &[("INBUCKET_STORAGE_TYPE", "file"), ("INBUCKET_STORAGE_PARAMS", "maxkb:1")],
+            "requires a data directory",
+        ),
         (
             &["--storage-url", "postgres://u:hunter2@db/mail", "--storage-type", "memory"],
             &[],
-            "storage.url = \"***\" (flag --storage-url): contradicts storage.type = \"memory\" (flag --storage-type)",
+            "storage.url = \"***\" (flag --storage-url): conflicts with storage.type = \"memory\" (flag --storage-type)",
         ),
         (
             &[],
             &[("RESTANTE_STORAGE_URL", "postgres://u:hunter2@db/mail"), ("RESTANTE_STORAGE_TYPE", "file")],
-            "(variable RESTANTE_STORAGE_URL): contradicts storage.type = \"file\" (variable RESTANTE_STORAGE_TYPE)",
+            "(variable RESTANTE_STORAGE_URL): conflicts with storage.type = \"file\" (variable RESTANTE_STORAGE_TYPE)",
         ),
         (
             &["--storage-url", "postgres://u:hunter2@db/mail", "--data", "/tmp/a"],
             &[],
-            "storage.url = \"***\" (flag --storage-url): contradicts storage.path = \"/tmp/a\" (flag --storage-path)",
+            "storage.url = \"***\" (flag --storage-url): conflicts with storage.path = \"/tmp/a\" (flag --storage-path)",
         ),
         (
             &["--storage-type", "postgres", "--data", "/tmp/a"],
             &[],
-            "storage.path = \"/tmp/a\" (flag --storage-path): contradicts storage.type = \"postgres\"",
+            "storage.path = \"/tmp/a\" (flag --storage-path): conflicts with storage.type = \"postgres\"",
         ),
         (
             &["--storage-type", "postgres"],
             &[("RESTANTE_STORAGE_PATH", "/tmp/a")],
-            "storage.type = \"postgres\" (flag --storage-type): needs storage.url",
+            "storage.type = \"postgres\" (flag --storage-type): requires storage.url",
         ),
         (
             &[],
@@ -148,15 +156,15 @@ fn settings_that_disagree_on_where_mail_is_kept() {
         ),
     ];
     for &(args, env, expected) in cases {
-        let text = World { args, env, ..World::default() }.refused();
+        let text = ProcessInput { args, env, ..ProcessInput::default() }.error_text();
         assert!(text.starts_with("restante: the configuration has an error:"), "{text}");
         assert!(text.contains(expected), "{expected}\n{text}");
     }
 }
 
-/// Who only moves mail needs nothing of what a server needs, and who only reads it may not be allowed to write it.
+/// An import or export needs no server settings, and an export needs no write access to the data directory.
 #[test]
-fn a_transfer_asks_for_no_more_than_it_needs() {
+fn transfer_commands_validate_only_their_settings() {
     let server_only: Pairs<'_> = &[
         ("RESTANTE_LOGFILE", "/proc/nothing/log"),
         ("RESTANTE_PIDFILE", "/proc/nothing/pid"),
@@ -175,13 +183,13 @@ fn a_transfer_asks_for_no_more_than_it_needs() {
         (&["export", bad, "out"], true),
     ];
     for &(args, expected) in table {
-        let command = World { args, env: server_only, ..World::default() }.parse();
+        let command = ProcessInput { args, env: server_only, ..ProcessInput::default() }.parse();
         assert_eq!(!matches!(command, Command::Exit(_)), expected, "{args:?}");
     }
 }
 
 #[test]
-fn the_bound_of_a_store() {
+fn size_limit_of_a_store() {
     let cases: &[(&[&str], u64)] = &[
         (&[], 1 << 30),
         (&["--storage-params", "maxkb:0"], 1 << 30),
@@ -198,11 +206,11 @@ fn the_bound_of_a_store() {
 }
 
 #[test]
-fn warnings_about_where_mail_is_kept() {
+fn warnings_about_ineffective_storage_settings() {
     let params = ("INBUCKET_STORAGE_PARAMS", "path:/tmp/a");
     assert!(env(&[params]).serve().warnings[0].contains("has no effect on the memory store"));
-    let loaded = World { args: &["--storage-type=memory"], ..env(&[params]) }.serve();
-    assert_eq!(loaded.warnings, Vec::<String>::new(), "it was overruled on purpose");
+    let loaded = ProcessInput { args: &["--storage-type=memory"], ..env(&[params]) }.serve();
+    assert_eq!(loaded.warnings, Vec::<String>::new(), "an override caused a warning");
     let url = "--storage-url=postgres://u@db/mail";
     let cases: &[(&[&str], &str)] = &[
         (&[url, "--storage-params=path:/tmp/a"], "the path in storage.params has no effect on the store in PostgreSQL"),

@@ -1,7 +1,7 @@
-"""What Python's own POP3 client makes of the server: python3 pop3.py PORT TLS_PORT SOURCE_FILE
+"""Tests the server with Python's poplib: python3 pop3.py PORT TLS_PORT SOURCE_FILE
 
-Mailbox `james` holds two mails, the first of which is the content of the file. PORT offers STLS, TLS_PORT starts with
-TLS; the password of every mailbox is `s3cret`. The second mail is deleted.
+The mailbox `james` contains two messages. The source of the first is the content of the file. PORT offers STLS, TLS_PORT uses
+implicit TLS. The password of every mailbox is `s3cret`. The second message is deleted.
 """
 
 import poplib
@@ -13,23 +13,23 @@ PASSWORD = "s3cret"
 port, tls_port, source_file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 with open(source_file, "rb") as file:
     source = file.read()
-anything = ssl._create_unverified_context()
+unverified = ssl._create_unverified_context()
 
 
 def connect():
     return poplib.POP3(HOST, port, timeout=20)
 
 
-def refused(ask, *arguments):
+def refused(call, *arguments):
     try:
-        ask(*arguments)
+        call(*arguments)
     except poplib.error_proto as error:
         return error.args[0]
     raise AssertionError("not refused")
 
 
-def text(answer):
-    return b"".join(line + b"\r\n" for line in answer[1])
+def text(response):
+    return b"".join(line + b"\r\n" for line in response[1])
 
 
 pop = connect()
@@ -64,7 +64,7 @@ pop.quit()
 
 pop = connect()
 pop.apop("james", PASSWORD)
-assert [line.split()[1] for line in pop.uidl()[1]] == ids[:1], "the second mail is gone"
+assert [line.split()[1] for line in pop.uidl()[1]] == ids[:1], "the second message was not deleted"
 pop.quit()
 
 pop = connect()
@@ -72,7 +72,7 @@ assert refused(pop.apop, "james", "wrong").startswith(b"-ERR [AUTH]")
 pop.close()
 
 pop = connect()
-pop.stls(context=anything)
+pop.stls(context=unverified)
 assert "STLS" not in pop.capa()
 pop.utf8()
 pop.user("james")
@@ -80,7 +80,7 @@ pop.pass_(PASSWORD)
 assert text(pop.retr(1)) == source
 pop.quit()
 
-pop = poplib.POP3_SSL(HOST, tls_port, context=anything, timeout=20)
+pop = poplib.POP3_SSL(HOST, tls_port, context=unverified, timeout=20)
 pop.user("james")
 pop.pass_(PASSWORD)
 assert text(pop.retr(1)) == source

@@ -1,14 +1,14 @@
-//! Scripts that are tried without a server: `restante script check` and `restante script test`.
+//! Running scripts without a server: `restante script check` and `restante script test`.
 
 use std::process::Stdio;
 
 use super::folder::Folder;
 
-/// What a command has to say: its exit code, and its output and errors, one after the other.
+/// Runs a command. Returns its exit code, and its standard output followed by its standard error.
 fn run(folder: &Folder, arguments: &[&str]) -> (Option<i32>, String) {
     let output = folder.bare_command().args(arguments).stdin(Stdio::null()).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8(said).unwrap())
+    let output_text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(output_text).unwrap())
 }
 
 const RULES: &str = r#"
@@ -40,7 +40,7 @@ fn check_lists_the_handlers() {
     let table = [
         ("rules.lua", "rules.lua\n  before.rcpt_to_accepted\n  after.message_deleted\n"),
         ("./rules.lua", "./rules.lua\n  before.rcpt_to_accepted\n  after.message_deleted\n"),
-        ("empty.lua", "empty.lua\n  warning: no handlers, so the script takes part in nothing\n"),
+        ("empty.lua", "empty.lua\n  warning: no handlers, the script has no effect\n"),
     ];
     for (file, expected) in table {
         assert_eq!(run(&folder, &["script", "check", file]), (Some(0), expected.to_owned()));
@@ -48,19 +48,19 @@ fn check_lists_the_handlers() {
 }
 
 #[test]
-fn check_loads_as_the_server_would() {
+fn check_loads_the_script_like_the_server() {
     let script = "print('hello') require('logger').warn('careful', { n = 1 })\n\
                   local _, problem = require('http').get('http://127.0.0.1:1')\nprint(problem)\n";
     let folder = Folder::new("real", script);
-    let (code, said) = run(&folder, &["script", "check", "rules.lua"]);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output_text) = run(&folder, &["script", "check", "rules.lua"]);
+    assert_eq!(code, Some(0), "{output_text}");
     for expected in ["INFO  hello", "WARN  careful", "Connection refused"] {
-        assert!(said.contains(expected), "{expected}: {said}");
+        assert!(output_text.contains(expected), "{expected}: {output_text}");
     }
 }
 
 #[test]
-fn check_and_test_say_what_is_wrong_with_a_script() {
+fn check_and_test_report_script_errors() {
     let table = [
         ("function inbucket.before.nothing() end", "restante: rules.lua:1: there is no event before.nothing"),
         ("\nfunction f(", "restante: rules.lua:2: "),
@@ -69,66 +69,66 @@ fn check_and_test_say_what_is_wrong_with_a_script() {
     for (script, problem) in table {
         let folder = Folder::new("wrong", script);
         for task in ["check", "test"] {
-            let (code, said) = run(&folder, &["script", task, "rules.lua"]);
-            assert_eq!(code, Some(1), "{said}");
-            assert!(said.starts_with(problem), "{task} {script}: {said}");
+            let (code, output_text) = run(&folder, &["script", task, "rules.lua"]);
+            assert_eq!(code, Some(1), "{output_text}");
+            assert!(output_text.starts_with(problem), "{task} {script}: {output_text}");
         }
     }
     let folder = Folder::new("endless", "\nwhile true do end");
-    // A loop ends itself. On a busy machine, the program may stop waiting for it first.
-    for (task, given_up) in [("check", "it takes too long to load"), ("test", "does not end within 100ms")] {
-        let (code, said) = run(&folder, &["script", task, "rules.lua", "--lua-timeout", "100ms"]);
-        assert_eq!(code, Some(1), "{said}");
-        let problems = [":2: took longer than 100ms", &format!(": {given_up}")];
-        let is_said = |problem: &str| said.starts_with(&format!("restante: rules.lua{problem}"));
-        assert!(problems.into_iter().any(is_said), "{task}: {said}");
+    // The loop is stopped by the time limit. On a busy machine, the program may stop waiting first.
+    for (task, timeout_text) in [("check", "it takes too long to load"), ("test", "does not end within 100ms")] {
+        let (code, output_text) = run(&folder, &["script", task, "rules.lua", "--lua-timeout", "100ms"]);
+        assert_eq!(code, Some(1), "{output_text}");
+        let problems = [":2: took longer than 100ms", &format!(": {timeout_text}")];
+        let is_reported = |problem: &str| output_text.starts_with(&format!("restante: rules.lua{problem}"));
+        assert!(problems.into_iter().any(is_reported), "{task}: {output_text}");
     }
     let folder = Folder::empty("wrong");
     for task in ["check", "test"] {
-        let (code, said) = run(&folder, &["script", task, "missing.lua"]);
-        assert_eq!(code, Some(1), "{said}");
-        assert!(said.starts_with("restante: missing.lua: No such file"), "{said}");
-        assert_eq!(run(&folder, &["script", task]).0, Some(2), "a file is needed");
+        let (code, output_text) = run(&folder, &["script", task, "missing.lua"]);
+        assert_eq!(code, Some(1), "{output_text}");
+        assert!(output_text.starts_with("restante: missing.lua: No such file"), "{output_text}");
+        assert_eq!(run(&folder, &["script", task]).0, Some(2), "the file is optional");
     }
 }
 
 #[test]
-fn test_runs_the_tests() {
+fn test_command_runs_the_tests() {
     let folder = Folder::new("test", RULES);
-    let (code, said) = run(&folder, &["script", "test", "rules.lua"]);
-    assert_eq!(code, Some(1), "{said}");
-    let lines: Vec<&str> = said.lines().collect();
+    let (code, output_text) = run(&folder, &["script", "test", "rules.lua"]);
+    assert_eq!(code, Some(1), "{output_text}");
+    let lines: Vec<&str> = output_text.lines().collect();
     assert_eq!(lines[..2], ["ok    test_nobody_is_refused", "FAIL  test_that_fails"]);
-    assert!(lines[2].starts_with("      rules.lua:19: "), "{said}");
-    assert!(said.contains("log: ") && said.contains("refused"), "{said}");
+    assert!(lines[2].starts_with("      rules.lua:19: "), "{output_text}");
+    assert!(output_text.contains("log: ") && output_text.contains("refused"), "{output_text}");
     assert_eq!(lines.last(), Some(&"2 tests, 1 failed"));
 
     let passed = "ok    test_nobody_is_refused\n1 test, 0 failed\n";
     for name in ["test_nobody_is_refused", "test_nobody*"] {
         assert_eq!(run(&folder, &["script", "test", "rules.lua", name]), (Some(0), passed.to_owned()));
     }
-    let (code, said) = run(&folder, &["script", "test", "rules.lua", "test_nothing"]);
+    let (code, output_text) = run(&folder, &["script", "test", "rules.lua", "test_nothing"]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("rules.lua has no test test_nothing"), "{said}");
+    assert!(output_text.contains("rules.lua has no test test_nothing"), "{output_text}");
 }
 
 #[test]
-fn a_script_without_tests_has_not_passed() {
+fn script_without_tests_fails() {
     let folder = Folder::new("untested", "function inbucket.before.mail_from_accepted() end");
-    let (code, said) = run(&folder, &["script", "test", "rules.lua"]);
+    let (code, output_text) = run(&folder, &["script", "test", "rules.lua"]);
     assert_eq!(code, Some(1));
-    assert!(said.starts_with("rules.lua has no tests"), "{said}");
+    assert!(output_text.starts_with("rules.lua has no tests"), "{output_text}");
 }
 
 #[test]
-fn settings_count_for_scripts_that_are_tried() {
+fn settings_apply_to_script_commands() {
     let script = "function test_it(t)\n\
         t.equal(io, nil)\n\
         t.equal(t.deliver { to = { 'Bob@X.org' } }.mailboxes[1], 'bob@x.org')\nend\n";
     let folder = Folder::new("settings", script);
-    let (code, said) = run(&folder, &["script", "test", "rules.lua"]);
-    assert_eq!(code, Some(1), "{said}");
+    let (code, output_text) = run(&folder, &["script", "test", "rules.lua"]);
+    assert_eq!(code, Some(1), "{output_text}");
     let settings = ["script", "test", "rules.lua", "--lua-sandbox", "--mailboxnaming", "full"];
-    let (code, said) = run(&folder, &settings);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output_text) = run(&folder, &settings);
+    assert_eq!(code, Some(0), "{output_text}");
 }

@@ -1,9 +1,9 @@
-//! What a script says about senders and recipients, and who decides when it says nothing.
+//! Decisions of scripts about senders and recipients, and the default if the script makes none.
 
 use super::folder::Folder;
 
-/// The local part of the address in question says what the script answers.
-const JUDGE: &str = r#"
+/// The local part of the address selects the decision of the script.
+const DECIDE: &str = r#"
 local verdicts = {
   allow = function() return smtp.allow() end,
   defer = function() return smtp.defer() end,
@@ -29,8 +29,8 @@ function inbucket.before.rcpt_to_accepted(session)
 end
 "#;
 
-/// What the script says, where the rules about domains say no and where they say yes: a part of the reply.
-const VERDICTS: [(&str, &str, &str); 8] = [
+/// The decision of the script, and the start of the reply: for a domain that the policy refuses, and for one that it accepts.
+const DECISIONS: [(&str, &str, &str); 8] = [
     ("allow", "250", "250"),
     ("defer", "550", "250"),
     ("nothing", "550", "250"),
@@ -42,58 +42,58 @@ const VERDICTS: [(&str, &str, &str); 8] = [
 ];
 
 #[test]
-fn senders_are_judged() {
-    let folder = Folder::new("senders", JUDGE);
+fn script_decides_about_senders() {
+    let folder = Folder::new("senders", DECIDE);
     let server = folder.start(&["--smtp-rejectorigindomains", "bad.test"]);
-    let mut talk = server.talk();
-    talk.expect("220");
-    talk.say("EHLO client.test", "250");
-    for (who, bad, good) in VERDICTS {
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.command("EHLO client.test", "250");
+    for (local_part, bad, good) in DECISIONS {
         for (domain, reply) in [("bad.test", bad), ("good.test", good)] {
-            talk.say(&format!("MAIL FROM:<{who}@{domain}>"), reply);
-            talk.say("RSET", "250");
+            connection.command(&format!("MAIL FROM:<{local_part}@{domain}>"), reply);
+            connection.command("RSET", "250");
         }
     }
-    talk.say("MAIL FROM:<>", "250");
+    connection.command("MAIL FROM:<>", "250");
 }
 
 #[test]
-fn a_verdict_of_421_ends_the_session() {
-    let folder = Folder::new("bye", JUDGE);
+fn decision_421_ends_the_session() {
+    let folder = Folder::new("bye", DECIDE);
     let server = folder.start(&[]);
     for lines in [&["MAIL FROM:<bye@x.org>"][..], &["MAIL FROM:<ann@x.org>", "RCPT TO:<bye@x.org>"]] {
-        let mut talk = server.talk();
-        talk.expect("220");
-        talk.say("EHLO client.test", "250");
+        let mut connection = server.connect_smtp();
+        connection.expect("220");
+        connection.command("EHLO client.test", "250");
         let (last, before) = lines.split_last().unwrap();
         for line in before {
-            talk.say(line, "250");
+            connection.command(line, "250");
         }
-        assert_eq!(talk.say(last, "421"), "421 Service shutting down");
-        assert_eq!(talk.line(), None);
+        assert_eq!(connection.command(last, "421"), "421 Service shutting down");
+        assert_eq!(connection.line(), None);
     }
 }
 
 #[test]
-fn recipients_are_judged() {
+fn script_decides_about_recipients() {
     for policy in [
         &["--smtp-rejectdomains", "bad.test"][..],
         &["--smtp-defaultaccept=false", "--smtp-acceptdomains", "good.test"],
     ] {
-        let folder = Folder::new("recipients", JUDGE);
+        let folder = Folder::new("recipients", DECIDE);
         let server = folder.start(policy);
-        let mut talk = server.talk();
-        talk.expect("220");
-        talk.say("EHLO client.test", "250");
-        talk.say("MAIL FROM:<ann@x.org>", "250");
-        for (who, bad, good) in VERDICTS {
+        let mut connection = server.connect_smtp();
+        connection.expect("220");
+        connection.command("EHLO client.test", "250");
+        connection.command("MAIL FROM:<ann@x.org>", "250");
+        for (local_part, bad, good) in DECISIONS {
             for (domain, reply) in [("bad.test", bad), ("good.test", good)] {
-                talk.say(&format!("RCPT TO:<{who}@{domain}>"), reply);
+                connection.command(&format!("RCPT TO:<{local_part}@{domain}>"), reply);
             }
         }
-        // Whoever was accepted gets the mail, wherever the domain.
-        talk.say("DATA", "354");
-        talk.say("Subject: hi\r\n\r\nhello\r\n.", "250");
+        // Accepted recipients receive the message, whatever their domain.
+        connection.command("DATA", "354");
+        connection.command("Subject: hi\r\n\r\nhello\r\n.", "250");
         for (mailbox, count) in [("allow", 1), ("defer", 1), ("nothing", 1), ("deny", 0), ("own", 0)] {
             assert_eq!(server.count(mailbox), count, "{mailbox}");
         }
@@ -101,7 +101,7 @@ fn recipients_are_judged() {
 }
 
 #[test]
-fn a_session_is_seen_as_it_goes_on() {
+fn script_sees_the_state_of_the_session() {
     let folder = Folder::new(
         "session",
         r#"
@@ -124,18 +124,18 @@ end
 "#,
     );
     let server = folder.start(&[]);
-    let mut talk = server.talk();
-    talk.expect("220");
-    talk.say("EHLO client.test", "250");
-    talk.say("MAIL FROM:<Ann@X.org>", "250");
-    talk.say("RCPT TO:<bob@x.org>", "250");
-    talk.say("RCPT TO:<no@x.org>", "550");
-    talk.say("RCPT TO:<Carl+Tag@x.org>", "250");
-    talk.say("RCPT TO:<a b@x.org>", "5");
-    talk.say("DATA", "354");
-    talk.say("Subject: hi\r\n\r\nhello\r\n.", "250");
-    talk.say("MAIL FROM:<>", "250");
-    talk.say("RCPT TO:<dora@x.org>", "250");
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.command("EHLO client.test", "250");
+    connection.command("MAIL FROM:<Ann@X.org>", "250");
+    connection.command("RCPT TO:<bob@x.org>", "250");
+    connection.command("RCPT TO:<no@x.org>", "550");
+    connection.command("RCPT TO:<Carl+Tag@x.org>", "250");
+    connection.command("RCPT TO:<a b@x.org>", "5");
+    connection.command("DATA", "354");
+    connection.command("Subject: hi\r\n\r\nhello\r\n.", "250");
+    connection.command("MAIL FROM:<>", "250");
+    connection.command("RCPT TO:<dora@x.org>", "250");
     let expected = [
         "mail <Ann@X.org> to  127.0.0.1",
         "rcpt Ann@X.org to <bob@x.org> 127.0.0.1",
@@ -148,7 +148,7 @@ end
 }
 
 #[test]
-fn a_verdict_that_makes_no_sense_is_none() {
+fn invalid_decision_is_ignored_and_logged() {
     let folder = Folder::new(
         "nonsense",
         r#"
@@ -162,13 +162,13 @@ end
 "#,
     );
     let mut server = folder.start(&["--smtp-rejectdomains", "bad.test"]);
-    let mut talk = server.talk();
-    talk.open_mail("bob@x.org");
-    talk.say("RCPT TO:<bob@bad.test>", "550");
+    let mut connection = server.connect_smtp();
+    connection.start_message("bob@x.org");
+    connection.command("RCPT TO:<bob@bad.test>", "550");
     for problem in [
         "before.mail_from_accepted must return smtp.allow(), smtp.defer() or smtp.deny(), not a text script=rules.lua line=2",
         "the code in smtp.deny(code, text) must be a whole number from 400 to 599 script=rules.lua line=6",
     ] {
-        server.logged(problem);
+        server.wait_for_log(problem);
     }
 }

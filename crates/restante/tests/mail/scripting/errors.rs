@@ -1,9 +1,9 @@
-//! Scripts that fail: the log says where, and mail goes on as if there were no script. And what the sandbox takes away.
+//! Failing scripts: the log has the line of the error, and messages are handled as without a script. Also tests the sandbox.
 
 use super::folder::{EVENTS, Folder, send, subjects, wait_for_calls};
 
 #[test]
-fn an_error_in_any_event_is_logged_with_its_line_and_mail_goes_on() {
+fn error_in_any_event_is_logged_with_its_line_and_ignored() {
     let script =
         EVENTS.map(|event| format!("function inbucket.{event}(it)\n  local x = it.nothing.at_all\nend\n")).concat();
     let folder = Folder::new("errors", &script);
@@ -11,18 +11,18 @@ fn an_error_in_any_event_is_logged_with_its_line_and_mail_goes_on() {
     send(&server, "bob@x.org", "hi");
     assert_eq!(subjects(&server, "bob"), ["hi"]);
     assert_eq!(ureq::delete(server.url("/api/v1/mailbox/bob")).call().unwrap().status(), 200);
-    for (event, place) in EVENTS.iter().zip((2..).step_by(3)) {
-        let line = server.logged(&format!("script=rules.lua line={place} event={event}"));
+    for (event, number) in EVENTS.iter().zip((2..).step_by(3)) {
+        let line = server.wait_for_log(&format!("script=rules.lua line={number} event={event}"));
         assert!(line.contains("ERROR attempt to index field 'nothing' (a nil value)"), "{line}");
         wait_for_calls(&server, event, "error", 1);
     }
-    let mut talk = server.talk();
-    talk.open_mail("bob@x.org");
-    talk.say("RCPT TO:<bob@bad.test>", "550");
+    let mut connection = server.connect_smtp();
+    connection.start_message("bob@x.org");
+    connection.command("RCPT TO:<bob@bad.test>", "550");
 }
 
 #[test]
-fn errors_of_all_kinds_are_told() {
+fn all_kinds_of_errors_are_logged() {
     let table = [
         ("error('plain')", "ERROR plain", "script=rules.lua line=2"),
         ("error('no place', 0)", "ERROR no place", "script=rules.lua line=2"),
@@ -36,19 +36,19 @@ fn errors_of_all_kinds_are_told() {
         ("local verdict = smtp.deny(700)", "ERROR the code in smtp.deny(code, text)", "script=rules.lua line=2"),
         ("return smtp.deny(700)", "ERROR the code in smtp.deny(code, text)", "script=rules.lua line=1"),
     ];
-    for (code, text, place) in table {
+    for (code, text, location) in table {
         let script = format!("function inbucket.before.mail_from_accepted(session)\n  {code}\nend\n");
         let folder = Folder::new("kinds", &script);
         folder.write("helper.lua", "return function()\n  error('in the helper')\nend\n");
         let mut server = folder.start(&[]);
-        server.talk().open_mail("bob@x.org");
-        let line = server.logged("event=before.mail_from_accepted");
-        assert!(line.contains(text) && line.contains(place), "{code}: {line}");
+        server.connect_smtp().start_message("bob@x.org");
+        let line = server.wait_for_log("event=before.mail_from_accepted");
+        assert!(line.contains(text) && line.contains(location), "{code}: {line}");
     }
 }
 
 #[test]
-fn an_error_that_the_script_catches_is_none() {
+fn error_that_the_script_catches_is_not_logged() {
     let folder = Folder::new(
         "caught",
         r#"
@@ -65,7 +65,7 @@ end
     wait_for_calls(&server, "before.message_stored", "ok", 1);
 }
 
-/// What reaches beyond the server, and is there by default.
+/// Lists the functions that reach beyond the server. They exist by default.
 const REACH: &str = r#"
 local logger = require("logger")
 
@@ -85,7 +85,7 @@ end
 "#;
 
 #[test]
-fn scripts_reach_beyond_the_server_unless_the_sandbox_keeps_them() {
+fn sandbox_removes_functions_that_reach_beyond_the_server() {
     let folder = Folder::new("sandbox", REACH);
     folder.write("lib/beside.lua", "return 1");
     let table = [
@@ -94,14 +94,14 @@ fn scripts_reach_beyond_the_server_unless_the_sandbox_keeps_them() {
     ];
     for (arguments, reach) in table {
         let mut server = folder.start(arguments);
-        server.talk().open_mail("bob@x.org");
-        server.logged(reach);
-        server.logged("neither: nilfalsefalsenil");
+        server.connect_smtp().start_message("bob@x.org");
+        server.wait_for_log(reach);
+        server.wait_for_log("neither: nilfalsefalsenil");
     }
 }
 
 #[test]
-fn the_sandbox_leaves_what_scripts_need() {
+fn sandbox_keeps_modules_and_require() {
     let folder = Folder::new(
         "inside",
         r#"

@@ -1,4 +1,4 @@
-//! What a script hears of messages that were stored or deleted, whatever the cause.
+//! Script events of stored and deleted messages, for every cause.
 
 use super::folder::{Folder, send};
 
@@ -14,7 +14,7 @@ function inbucket.after.message_stored(meta) report("stored", meta) end
 function inbucket.after.message_deleted(meta) report("deleted", meta) end
 "#;
 
-/// Notes nothing but the event and the subject.
+/// Notes only the event and the subject.
 const BRIEF: &str = r#"
 local note = require("note")
 function inbucket.after.message_stored(meta) note("stored", meta.subject) end
@@ -22,14 +22,15 @@ function inbucket.after.message_deleted(meta) note("deleted", meta.subject) end
 "#;
 
 #[test]
-fn metadata_is_what_lists_show() {
+fn metadata_equals_the_listing() {
     let folder = Folder::new("metadata", REPORTER);
     let server = folder.start(&[]);
-    let mut talk = server.talk();
-    talk.open_mail("bob@x.org");
-    talk.say("RCPT TO:<carl@x.org>", "250");
-    talk.say("DATA", "354");
-    talk.say("From: Ann <ann@y.org>\r\nTo: Bob <bob@x.org>, eve@x.org\r\nSubject: hi\r\n\r\nhello\r\n.", "250");
+    let mut connection = server.connect_smtp();
+    connection.start_message("bob@x.org");
+    connection.command("RCPT TO:<carl@x.org>", "250");
+    connection.command("DATA", "354");
+    connection
+        .command("From: Ann <ann@y.org>\r\nTo: Bob <bob@x.org>, eve@x.org\r\nSubject: hi\r\n\r\nhello\r\n.", "250");
 
     let mut expected = Vec::new();
     for mailbox in ["bob", "carl"] {
@@ -45,10 +46,10 @@ fn metadata_is_what_lists_show() {
 }
 
 #[test]
-fn every_way_to_delete_is_told() {
+fn every_deletion_causes_an_event() {
     let folder = Folder::new("deletions", BRIEF);
     let mut server = folder.start(&["--storage-mailboxmsgcap", "2"]);
-    for subject in ["pushed out", "by id", "by POP3"] {
+    for subject in ["evicted", "by id", "by POP3"] {
         send(&server, "bob@x.org", subject);
     }
     folder.notes(4);
@@ -58,12 +59,12 @@ fn every_way_to_delete_is_told() {
     pop3.ok("DELE 1");
     pop3.ok("QUIT");
     let notes = folder.sorted_notes(6);
-    assert_eq!(notes[..3], ["deleted by POP3", "deleted by id", "deleted pushed out"]);
-    assert_eq!(notes[3..], ["stored by POP3", "stored by id", "stored pushed out"]);
+    assert_eq!(notes[..3], ["deleted by POP3", "deleted by id", "deleted evicted"]);
+    assert_eq!(notes[3..], ["stored by POP3", "stored by id", "stored evicted"]);
 }
 
 #[test]
-fn what_is_too_old_is_told() {
+fn expired_message_causes_an_event() {
     let folder = Folder::new("retention", BRIEF);
     let server = folder.start(&["--storage-retentionperiod", "1s"]);
     send(&server, "bob@x.org", "old");
@@ -71,7 +72,7 @@ fn what_is_too_old_is_told() {
 }
 
 #[test]
-fn one_state_hears_of_everything_in_its_order() {
+fn single_state_receives_events_in_order() {
     let folder = Folder::new("order", BRIEF);
     let server = folder.start(&["--lua-states", "1", "--storage-mailboxmsgcap", "1"]);
     let mut expected = vec!["stored 0".to_owned()];
@@ -85,7 +86,7 @@ fn one_state_hears_of_everything_in_its_order() {
 }
 
 #[test]
-fn the_end_cuts_off_a_script_that_is_busy_with_the_store() {
+fn shutdown_aborts_a_script_that_uses_the_store() {
     const MAILS: usize = 40;
     const STATES: usize = 8;
     let script = r#"
@@ -104,7 +105,7 @@ end
     folder.notes(STATES);
     server.signal("TERM");
     assert_eq!(server.wait().code(), Some(0));
-    let log = server.whole_log();
+    let log = server.full_log();
     let line = format!("the script was not told of all events before the end events={}", MAILS - STATES);
     assert_eq!(log.matches(&line).count(), 1, "{log}");
     assert!(!log.contains("panicked"), "{log}");

@@ -1,4 +1,4 @@
--- Returns when the test has let go of what has this name.
+-- Waits until the test releases this name.
 return function(name)
   local file = io.open(name)
   while not file do

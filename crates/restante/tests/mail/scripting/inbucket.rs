@@ -1,4 +1,4 @@
-//! A script as people wrote them for Inbucket, with everything that such scripts use. It runs as it is.
+//! A script written for Inbucket that uses everything such scripts use. It runs unchanged.
 
 use serde_json::json;
 
@@ -9,30 +9,30 @@ use crate::support::Server;
 const SCRIPT: &str = include_str!("inbucket.lua");
 
 #[test]
-fn a_script_by_the_book_runs_as_it_is() {
+fn inbucket_script_runs_unchanged() {
     let folder = Folder::empty("inbucket");
     folder.write("inbucket.lua", SCRIPT);
     let settings = [("INBUCKET_SMTP_DEFAULTACCEPT", "false"), ("INBUCKET_SMTP_ACCEPTDOMAINS", "good.test")];
     let mut server = Server::spawn(folder.command().envs(settings));
-    server.logged(
+    server.wait_for_log(
         "script inbucket.lua: before.mail_from_accepted, before.rcpt_to_accepted, before.message_stored, \
          after.message_stored, after.message_deleted",
     );
 
-    let mut talk = server.talk();
-    talk.expect("220");
-    talk.say("EHLO client.test", "250");
-    talk.say("MAIL FROM:<eve@SPAM.test>", "550 Mail denied by policy");
-    server.logged("Sender refused script=inbucket.lua remote=127.0.0.1 sender=eve@SPAM.test");
-    talk.say("MAIL FROM:<>", "250");
-    talk.say("RSET", "250");
-    talk.say("MAIL FROM:<ann@x.org>", "250");
-    talk.say("RCPT TO:<nobody@staging.test>", "550 No such user");
-    talk.say("RCPT TO:<bob@bad.test>", "550");
-    talk.say("RCPT TO:<carl@good.test>", "250");
-    talk.say("RCPT TO:<team@staging.test>", "250");
-    talk.say("DATA", "354");
-    talk.say("From: Ann <ann@x.org>\r\nSubject: lunch\r\n\r\nNow\r\n.", "250");
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.command("EHLO client.test", "250");
+    connection.command("MAIL FROM:<eve@SPAM.test>", "550 Mail denied by policy");
+    server.wait_for_log("Sender refused script=inbucket.lua remote=127.0.0.1 sender=eve@SPAM.test");
+    connection.command("MAIL FROM:<>", "250");
+    connection.command("RSET", "250");
+    connection.command("MAIL FROM:<ann@x.org>", "250");
+    connection.command("RCPT TO:<nobody@staging.test>", "550 No such user");
+    connection.command("RCPT TO:<bob@bad.test>", "550");
+    connection.command("RCPT TO:<carl@good.test>", "250");
+    connection.command("RCPT TO:<team@staging.test>", "250");
+    connection.command("DATA", "354");
+    connection.command("From: Ann <ann@x.org>\r\nSubject: lunch\r\n\r\nNow\r\n.", "250");
     for mailbox in ["alice", "bob", "carl"] {
         let summary = &server.json(&format!("/api/v1/mailbox/{mailbox}"))[0];
         assert_eq!(summary["subject"], "[team] lunch");
@@ -42,7 +42,7 @@ fn a_script_by_the_book_runs_as_it_is() {
     assert_eq!(subjects(&server, "team"), [] as [&str; 0]);
 
     server.deliver("dora@staging.test", format!("Subject: large\r\n\r\n{}\r\n", "x".repeat(2000)).as_bytes());
-    server.logged("Too large script=inbucket.lua");
+    server.wait_for_log("Too large script=inbucket.lua");
     assert_eq!(server.count("dora"), 0);
 
     assert_eq!(ureq::delete(server.url("/api/v1/mailbox/carl")).call().unwrap().status(), 200);

@@ -1,4 +1,4 @@
-//! Messages on their way to the store: what a script sees of them, and what becomes of its changes.
+//! Messages before they are stored: what a script sees of them, and the effect of its changes.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::folder::{Folder, send, subjects, wait_for_calls};
 
 use crate::support::exposition::Exposition;
 
-/// The subject says what the script does.
+/// The subject selects what the script does.
 const CHANGES: &str = r#"
 local changes = {
   ["nil"] = function() return nil end,
@@ -36,7 +36,7 @@ end
 "#;
 
 #[test]
-fn a_script_says_where_messages_go() {
+fn script_sets_the_mailboxes_of_a_message() {
     let table: [(&str, &[&str]); 9] = [
         ("nil", &["bob"]),
         ("false", &["bob"]),
@@ -63,7 +63,7 @@ fn a_script_says_where_messages_go() {
 }
 
 #[test]
-fn what_makes_no_sense_changes_nothing_and_is_logged_with_its_line() {
+fn invalid_result_is_ignored_and_logged_with_its_line() {
     let folder = Folder::new("bad-messages", CHANGES);
     let mut server = folder.start(&[]);
     let no_name = "inbound_message.mailboxes holds 'no name': the local part has a character that needs quotes";
@@ -77,14 +77,14 @@ fn what_makes_no_sense_changes_nothing_and_is_logged_with_its_line() {
     ];
     for (subject, problem, line) in table {
         send(&server, "bob@x.org", subject);
-        server.logged(&format!("ERROR {problem} script=rules.lua line={line} event=before.message_stored"));
+        server.wait_for_log(&format!("ERROR {problem} script=rules.lua line={line} event=before.message_stored"));
     }
     assert_eq!(subjects(&server, "bob"), table.map(|(subject, ..)| subject));
     assert_eq!(server.count("other"), 0);
 }
 
 #[test]
-fn lists_show_what_a_script_says_and_the_source_stays() {
+fn script_changes_the_listing_but_not_the_source() {
     let folder = Folder::new(
         "headline",
         r#"
@@ -111,7 +111,7 @@ end
 }
 
 #[test]
-fn a_script_overrules_what_policy_would_throw_away() {
+fn script_can_store_messages_that_the_policy_discards() {
     let folder = Folder::new(
         "rescue",
         r#"
@@ -135,7 +135,7 @@ end
 }
 
 #[test]
-fn mailboxes_are_named_as_the_settings_say() {
+fn script_mailboxes_follow_the_naming_setting() {
     let folder = Folder::new(
         "naming",
         r#"
@@ -160,7 +160,7 @@ end
 }
 
 #[test]
-fn a_script_reads_the_mail_itself() {
+fn script_reads_the_content_of_a_message() {
     let folder = Folder::new(
         "contents",
         r#"

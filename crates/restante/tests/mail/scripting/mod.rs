@@ -1,5 +1,5 @@
-//! Scripts in the real program: every test has a folder with a script, a server that runs it there, and looks at it as
-//! senders, readers and operators do.
+//! Scripts in the real program: every test has a folder with a script and a server that runs it, and uses the server like senders,
+//! readers and operators do.
 
 mod commands;
 mod decisions;

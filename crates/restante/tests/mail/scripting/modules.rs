@@ -1,4 +1,4 @@
-//! What scripts get by `require`: the log, JSON, the web, and files of their own; and `print`, which needs none.
+//! The modules of scripts: logger, JSON, HTTP, the store and their own files; and `print`.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
@@ -6,10 +6,10 @@ use std::sync::mpsc::{Receiver, channel};
 
 use super::folder::{Folder, send, subjects};
 
-use crate::support::{LONG, Talk};
+use crate::support::{LineConnection, TEST_TIMEOUT};
 
 #[test]
-fn scripts_write_to_the_log() {
+fn logger_and_print_write_to_the_log() {
     let folder = Folder::new(
         "logger",
         r#"
@@ -26,19 +26,19 @@ end
     );
     for (level, sees_debug) in [("info", false), ("debug", true)] {
         let mut server = folder.start(&["--loglevel", level]);
-        server.talk().open_mail("bob@x.org");
-        server.logged("INFO  printed\\t1\\tnil\\t<ann@x.org> script=rules.lua");
-        server.logged("INFO  a note script=rules.lua from=ann@x.org words=\"two words\"");
-        server.logged("WARN  a warning script=rules.lua");
-        server.logged("ERROR a forged\\nline script=rules.lua");
+        server.connect_smtp().start_message("bob@x.org");
+        server.wait_for_log("INFO  printed\\t1\\tnil\\t<ann@x.org> script=rules.lua");
+        server.wait_for_log("INFO  a note script=rules.lua from=ann@x.org words=\"two words\"");
+        server.wait_for_log("WARN  a warning script=rules.lua");
+        server.wait_for_log("ERROR a forged\\nline script=rules.lua");
         server.signal("TERM");
         assert_eq!(server.wait().code(), Some(0));
-        assert_eq!(server.whole_log().contains("DEBUG a detail script=rules.lua"), sees_debug);
+        assert_eq!(server.full_log().contains("DEBUG a detail script=rules.lua"), sees_debug);
     }
 }
 
 #[test]
-fn json_goes_both_ways() {
+fn json_encodes_and_decodes() {
     let folder = Folder::new(
         "json",
         r#"
@@ -56,33 +56,33 @@ end
 "#,
     );
     let server = folder.start(&[]);
-    server.talk().open_mail("bob@x.org");
+    server.connect_smtp().start_message("bob@x.org");
     let expected = [r#"{"empty":[],"from":"ann@x.org","list":[1,true,"ä"]}"#, "1 c nil", "nil string", "nil string"];
     assert_eq!(folder.notes(4), expected);
 }
 
-/// A web server that tells what it was asked, a text of lines each, and answers everything in the same way.
-fn web() -> (SocketAddr, Receiver<String>) {
+/// Starts a start_web_server server that records each request as text and always sends the same response.
+fn start_web_server() -> (SocketAddr, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, requests) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            stream.set_read_timeout(Some(LONG)).unwrap();
-            let mut talk = Talk::new(stream);
+            stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+            let mut connection = LineConnection::new(stream);
             let mut request = String::new();
             let mut length = 0;
-            while let Some(line) = talk.line().filter(|line| !line.is_empty()) {
+            while let Some(line) = connection.line().filter(|line| !line.is_empty()) {
                 let lower = line.to_ascii_lowercase();
                 length = lower.strip_prefix("content-length: ").map_or(length, |value| value.parse().unwrap());
                 request.push_str(&line);
                 request.push('\n');
             }
-            request.push_str(&talk.exactly(length));
+            request.push_str(&connection.exactly(length));
             let body = if request.starts_with("HEAD") { "" } else { "tea" };
-            let answer = "HTTP/1.1 418 I'm a teapot\r\nContent-Length: 3\r\nX-Kind: pot\r\n\
+            let response = "HTTP/1.1 418 I'm a teapot\r\nContent-Length: 3\r\nX-Kind: pot\r\n\
                 Set-Cookie: id=7; Path=/\r\nConnection: close\r\n\r\n";
-            talk.stream.write_all(format!("{answer}{body}").as_bytes()).unwrap();
+            connection.stream.write_all(format!("{response}{body}").as_bytes()).unwrap();
             if sender.send(request).is_err() {
                 return;
             }
@@ -92,7 +92,7 @@ fn web() -> (SocketAddr, Receiver<String>) {
 }
 
 #[test]
-fn scripts_use_the_web() {
+fn http_module_sends_requests() {
     let script = r#"
 local http, note = require("http"), require("note")
 local url = "http://ADDRESS"
@@ -125,26 +125,26 @@ end
         ("HEAD /f HTTP/1.1\n", "cookie: a=1\n", "", "418 pot 7  0 /f"),
         ("OPTIONS /g HTTP/1.1\n", "", "", "418 pot 7 tea 3 /g"),
     ];
-    let (address, requests) = web();
-    // Only root could listen on this port, and nothing does.
+    let (address, requests) = start_web_server();
+    // Only root can listen on this port, so nothing does.
     let script = script.replace("ADDRESS", &address.to_string()).replace("DEAD", "127.0.0.1:1");
     let folder = Folder::new("http", &script);
     let server = folder.start(&["--lua-timeout", "20s"]);
     send(&server, "bob@x.org", "hi");
 
     let notes = folder.notes(expected.len() + 1);
-    for ((first, header, body, answer), note) in expected.into_iter().zip(&notes) {
-        let request = requests.recv_timeout(LONG).unwrap();
+    for ((first, header, body, result), note) in expected.into_iter().zip(&notes) {
+        let request = requests.recv_timeout(TEST_TIMEOUT).unwrap();
         assert!(request.starts_with(first), "{first}: {request}");
         assert!(request.to_ascii_lowercase().contains(header), "{header}: {request}");
         assert!(request.ends_with(&format!("\n{body}")), "{body}: {request}");
-        assert_eq!(note, answer, "{first}");
+        assert_eq!(note, result, "{first}");
     }
     assert_eq!(notes[expected.len()], "nil string");
 }
 
 #[test]
-fn scripts_consist_of_several_files() {
+fn require_loads_files_of_the_script() {
     let folder = Folder::new(
         "require",
         r#"
@@ -166,7 +166,7 @@ end
 }
 
 #[test]
-fn scripts_reach_the_store_after_the_fact() {
+fn store_is_available_in_after_events() {
     let folder = Folder::new(
         "store",
         r#"
@@ -199,8 +199,8 @@ end
 }
 
 #[test]
-fn a_server_that_does_not_answer_takes_no_longer_than_the_script_allows() {
-    // Connections are taken in by the system, and nobody reads them.
+fn http_timeout_of_the_script_is_enforced() {
+    // The system accepts connections, but the test never reads them.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let script = r#"
 local http, note = require("http"), require("note")
@@ -216,6 +216,6 @@ end
 "#;
     let folder = Folder::new("silent", &script.replace("ADDRESS", &silent.local_addr().unwrap().to_string()));
     let server = folder.start(&["--lua-timeout", "3s"]);
-    server.talk().open_mail("bob@x.org");
+    server.connect_smtp().start_message("bob@x.org");
     assert_eq!(folder.notes(1), ["nil string"]);
 }

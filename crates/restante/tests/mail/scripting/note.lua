@@ -1,4 +1,4 @@
--- Writes a line where the test finds it, in one piece.
+-- Appends a line to the notes of the test in one write.
 return function(...)
   local parts = { ... }
   for i = 1, select("#", ...) do

@@ -1,10 +1,10 @@
-//! The objects and constructors that scripts have, as Lua sees them.
+//! The objects and constructors of scripts in Lua.
 
 use std::fmt::Write as _;
 
 use super::folder::Folder;
 
-/// What an expression gives, or what the error says without its place.
+/// Expressions with their value, or with the error text without its location.
 const TABLE: [(&str, &str); 40] = [
     ("restante == inbucket", "true"),
     ("address.new('Ann', 'ann@x.org').name", "Ann"),
@@ -49,7 +49,7 @@ const TABLE: [(&str, &str); 40] = [
 ];
 
 #[test]
-fn objects_are_made_read_and_written() {
+fn objects_are_created_read_and_written() {
     let mut script = r#"
 local note = require("note")
 function set(object, field, value) object[field] = value return object end
@@ -66,14 +66,14 @@ function inbucket.before.mail_from_accepted(session)
     script.push_str("end\n");
     let folder = Folder::new("objects", &script);
     let server = folder.start(&[]);
-    server.talk().open_mail("bob@x.org");
+    server.connect_smtp().start_message("bob@x.org");
     for ((expression, expected), note) in TABLE.into_iter().zip(folder.notes(TABLE.len())) {
         assert_eq!(note, expected, "{expression}");
     }
 }
 
 #[test]
-fn what_calls_assign_globally_is_gone_when_they_are_over() {
+fn global_assignments_of_a_call_do_not_persist() {
     let folder = Folder::new(
         "globals",
         r#"
@@ -93,7 +93,7 @@ end
     );
     let server = folder.start(&["--lua-states", "1"]);
     for _ in 0..2 {
-        server.talk().open_mail("bob@x.org");
+        server.connect_smtp().start_message("bob@x.org");
     }
     let expected = ["1 from the file", "nil from the file 1", "1 from the file", "nil from the file 2"];
     assert_eq!(folder.notes(4), expected);

@@ -1,10 +1,10 @@
-//! Another script while the server runs: SIGHUP.
+//! Reloading the script with SIGHUP.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use super::folder::{Folder, metric, send, subjects, wait_for};
 
-/// A script that puts its version in front of subjects.
+/// Returns a script that adds its version to subjects.
 fn version(number: u32) -> String {
     format!(
         "local tag = require('lib.tag')\n\
@@ -14,7 +14,7 @@ fn version(number: u32) -> String {
 }
 
 #[test]
-fn a_new_script_takes_over_with_its_files_and_events() {
+fn reload_replaces_the_script_its_files_and_events() {
     let folder = Folder::new("reload", &version(1));
     folder.write("lib/tag.lua", "return 'old '");
     let mut server = folder.start(&[]);
@@ -23,27 +23,27 @@ fn a_new_script_takes_over_with_its_files_and_events() {
     folder.write("rules.lua", &version(2));
     folder.write("lib/tag.lua", "return 'new '");
     server.signal("HUP");
-    server.logged("reloaded script rules.lua: before.message_stored");
+    server.wait_for_log("reloaded script rules.lua: before.message_stored");
     send(&server, "bob@x.org", "b");
 
     folder.write("rules.lua", "function inbucket.before.mail_from_accepted() return smtp.deny(450) end");
     server.signal("HUP");
-    server.logged("reloaded script rules.lua: before.mail_from_accepted");
-    let mut talk = server.talk();
-    talk.expect("220");
-    talk.say("EHLO client.test", "250");
-    talk.say("MAIL FROM:<ann@x.org>", "450");
+    server.wait_for_log("reloaded script rules.lua: before.mail_from_accepted");
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.command("EHLO client.test", "250");
+    connection.command("MAIL FROM:<ann@x.org>", "450");
 
     folder.write("rules.lua", "-- nothing");
     server.signal("HUP");
-    server.logged("reloaded script rules.lua: no handlers");
+    server.wait_for_log("reloaded script rules.lua: no handlers");
     send(&server, "bob@x.org", "c");
     assert_eq!(subjects(&server, "bob"), ["old v1 a", "new v2 b", "c"]);
     assert!((metric(&server, "reloads_total{outcome=\"ok\"}") - 3.0).abs() < 1e-9);
 }
 
 #[test]
-fn a_script_that_does_not_work_leaves_the_old_one() {
+fn failed_reload_keeps_the_old_script() {
     let folder = Folder::new("broken", &version(1));
     folder.write("lib/tag.lua", "return ''");
     let mut server = folder.start(&["--lua-timeout", "3s"]);
@@ -51,7 +51,7 @@ fn a_script_that_does_not_work_leaves_the_old_one() {
         ("\nfunction f(\n", "rules.lua:3: "),
         ("function inbucket.after.no_such_event() end", "rules.lua:1: there is no event"),
         ("\n\nerror('not today')", "rules.lua:3: not today"),
-        // On a busy machine, the server may stop waiting for a loop before that ends itself, which is the other problem.
+        // On a busy machine the server may stop waiting before the loop is stopped, hence two possible texts.
         ("while true do end", "rules.lua:1: took longer than 3s|rules.lua: it takes too long to load"),
         ("io.popen('exec sleep 60 2>/dev/null'):close()", "rules.lua: it takes too long to load"),
     ];
@@ -59,13 +59,13 @@ fn a_script_that_does_not_work_leaves_the_old_one() {
         folder.write("rules.lua", script);
         server.signal("HUP");
         wait_for(&server, "reloads_total{outcome=\"failed\"}", f64::from(number));
-        let line = server.logged_any(&problem.split('|').collect::<Vec<_>>());
-        assert!(line.contains("the script stays as it was"), "{line}");
+        let line = server.wait_for_any_log(&problem.split('|').collect::<Vec<_>>());
+        assert!(line.contains("cannot reload the script, still using the old one"), "{line}");
         send(&server, "bob@x.org", &number.to_string());
     }
     folder.remove("rules.lua");
     server.signal("HUP");
-    server.logged("rules.lua: there is no such file any more");
+    server.wait_for_log("rules.lua: there is no such file any more");
     send(&server, "bob@x.org", "6");
     assert_eq!(subjects(&server, "bob"), ["v1 1", "v1 2", "v1 3", "v1 4", "v1 5", "v1 6"]);
 
@@ -77,20 +77,20 @@ fn a_script_that_does_not_work_leaves_the_old_one() {
 }
 
 #[test]
-fn a_script_that_comes_later_is_found() {
+fn reload_finds_a_new_script() {
     let folder = Folder::empty("late");
     let mut server = crate::support::Server::spawn(&mut folder.command());
     send(&server, "bob@x.org", "a");
     folder.write("lib/tag.lua", "return ''");
     folder.write("inbucket.lua", &version(1));
     server.signal("HUP");
-    server.logged("reloaded script inbucket.lua");
+    server.wait_for_log("reloaded script inbucket.lua");
     send(&server, "bob@x.org", "b");
     assert_eq!(subjects(&server, "bob"), ["a", "v1 b"]);
 }
 
 #[test]
-fn no_mail_is_lost_or_half_done_while_scripts_change() {
+fn no_message_is_lost_during_reloads() {
     const SENDERS: usize = 4;
     const VERSIONS: u32 = 5;
     let folder = Folder::new("load", &version(1));
@@ -100,15 +100,15 @@ fn no_mail_is_lost_or_half_done_while_scripts_change() {
     let done = AtomicBool::new(false);
     let sent: Vec<usize> = std::thread::scope(|scope| {
         let send_on = |sender: usize| {
-            let mut talk = crate::support::Talk::new(crate::support::connect(smtp));
-            talk.expect("220");
-            talk.say("EHLO client.test", "250");
+            let mut connection = crate::support::LineConnection::new(crate::support::connect(smtp));
+            connection.expect("220");
+            connection.command("EHLO client.test", "250");
             let mut sent = 0;
             while !done.load(SeqCst) {
-                talk.say("MAIL FROM:<ann@x.org>", "250");
-                talk.say(&format!("RCPT TO:<sender{sender}@x.org>"), "250");
-                talk.say("DATA", "354");
-                talk.say(&format!("Subject: {sent}\r\n\r\nhello\r\n."), "250");
+                connection.command("MAIL FROM:<ann@x.org>", "250");
+                connection.command(&format!("RCPT TO:<sender{sender}@x.org>"), "250");
+                connection.command("DATA", "354");
+                connection.command(&format!("Subject: {sent}\r\n\r\nhello\r\n."), "250");
                 sent += 1;
             }
             sent
@@ -124,7 +124,7 @@ fn no_mail_is_lost_or_half_done_while_scripts_change() {
         senders.into_iter().map(|sender| sender.join().unwrap()).collect()
     });
 
-    // Who comes after a reload meets the new script; a session sees versions in their order, and every mail has one.
+    // A new session uses the new script. A session sees the versions in order, and every message has exactly one version.
     let expected: Vec<String> = (2..=VERSIONS).map(|number| format!("v{number} hi")).collect();
     assert_eq!(subjects(&server, "after"), expected);
     for (sender, sent) in sent.into_iter().enumerate() {
@@ -141,11 +141,11 @@ fn no_mail_is_lost_or_half_done_while_scripts_change() {
     }
     server.signal("TERM");
     assert_eq!(server.wait().code(), Some(0));
-    assert!(!server.whole_log().contains("ERROR"));
+    assert!(!server.full_log().contains("ERROR"));
 }
 
 #[test]
-fn many_signals_at_once_are_two_reloads_at_most() {
+fn concurrent_signals_cause_at_most_two_reloads() {
     let folder = Folder::new("storm", "-- nothing");
     let mut server = folder.start(&["--lua-timeout", "1m"]);
     folder.write("rules.lua", "require('note')('loads') require('hold')('go')");
@@ -153,10 +153,10 @@ fn many_signals_at_once_are_two_reloads_at_most() {
     folder.notes(1);
     for _ in 0..10 {
         server.signal("HUP");
-        server.logged("reloaded log file");
+        server.wait_for_log("reloaded log file");
     }
-    assert!(metric(&server, "abandoned").abs() < 1e-9, "somebody waits for what is loaded");
-    folder.let_go("go");
+    assert!(metric(&server, "abandoned").abs() < 1e-9, "the load was abandoned");
+    folder.release("go");
     wait_for(&server, "reloads_total{outcome=\"ok\"}", 2.0);
     server.signal("HUP");
     wait_for(&server, "reloads_total{outcome=\"ok\"}", 3.0);

@@ -1,4 +1,4 @@
-//! Which script is found, and scripts with which there is no start.
+//! Finding the script at startup, and scripts that stop the start.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,13 @@ use super::folder::{Folder, metric, send};
 
 use crate::support::Server;
 
-/// A script that notes its name for every sender.
-fn signed(name: &str) -> String {
+/// Returns a script that notes its name for every sender.
+fn named_script(name: &str) -> String {
     format!("local note = require('note')\nfunction inbucket.before.mail_from_accepted() note('{name}') end\n")
 }
 
 #[test]
-fn the_script_is_found_where_it_is_said_to_be_or_usually_is() {
+fn script_is_found_by_settings_or_default_name() {
     type Case<'a> = (&'a [&'a str], &'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
     let table: [Case<'_>; 10] = [
         (&["inbucket.lua"], &[], &[], "inbucket.lua"),
@@ -39,23 +39,23 @@ fn the_script_is_found_where_it_is_said_to_be_or_usually_is() {
     for (files, arguments, environment, used) in table {
         let folder = Folder::empty("found");
         for file in files {
-            folder.write(file, &signed(file));
+            folder.write(file, &named_script(file));
         }
         folder.write("lib/note.lua", "return dofile('note.lua')");
         let mut server = Server::spawn(folder.command().args(arguments).envs(environment.iter().copied()));
-        server.talk().open_mail("bob@x.org");
+        server.connect_smtp().start_message("bob@x.org");
         assert_eq!(folder.notes(1), [used], "{files:?} {arguments:?} {environment:?}");
-        server.logged(&format!("script {used}: before.mail_from_accepted"));
+        server.wait_for_log(&format!("script {used}: before.mail_from_accepted"));
         server.signal("TERM");
         assert!(server.wait().success());
-        let log = server.whole_log();
+        let log = server.full_log();
         let warnings = usize::from(files.len() == 2 && arguments.is_empty() && environment.is_empty());
-        assert_eq!(log.matches("there are two scripts; one is ignored").count(), warnings, "{log}");
+        assert_eq!(log.matches("there are two scripts, one is ignored").count(), warnings, "{log}");
     }
 }
 
 #[test]
-fn without_the_file_there_is_no_script() {
+fn missing_file_means_no_script() {
     for paths in [None, Some("missing.lua"), Some("missing.lua,lib")] {
         let folder = Folder::empty("missing");
         let mut command = folder.command();
@@ -66,19 +66,19 @@ fn without_the_file_there_is_no_script() {
         assert!(metric(&server, "loaded").abs() < 1e-9);
         server.signal("TERM");
         assert!(server.wait().success());
-        let log = server.whole_log();
+        let log = server.full_log();
         match paths {
             Some(paths) => {
-                let told = format!("there is no script: no such file: {}", paths.replace(',', ", "));
-                assert!(log.contains(&told), "{log}");
+                let warning = format!("no script is loaded, none of these files exists: {}", paths.replace(',', ", "));
+                assert!(log.contains(&warning), "{log}");
             }
-            None => assert!(!log.contains("there is no script"), "{log}"),
+            None => assert!(!log.contains("no script is loaded"), "{log}"),
         }
     }
 }
 
 #[test]
-fn an_empty_list_of_files_switches_scripts_off() {
+fn empty_script_path_disables_scripts() {
     let folder = Folder::empty("off");
     folder.write("inbucket.lua", "error('this must not run')");
     let mut by_flag = folder.command();
@@ -90,7 +90,7 @@ fn an_empty_list_of_files_switches_scripts_off() {
 }
 
 #[test]
-fn a_script_with_a_mistake_stops_the_start() {
+fn invalid_script_stops_the_start() {
     let table = [
         ("local x = 1\nfunction f(\n", "rules.lua:3: "),
         ("\nfunction inbucket.before.no_such_event() end", "rules.lua:2: there is no event before.no_such_event"),
@@ -123,7 +123,7 @@ fn a_script_with_a_mistake_stops_the_start() {
 }
 
 #[test]
-fn a_script_that_takes_too_long_may_be_quicker_at_the_next_start() {
+fn script_that_loads_too_slowly_stops_the_start_with_a_retryable_code() {
     for script in ["while true do end", "io.popen('exec sleep 60 2>/dev/null'):close()"] {
         let folder = Folder::new("slow", script);
         let limits = ["--lua-path", "rules.lua", "--lua-timeout", "300ms"];
@@ -136,9 +136,9 @@ fn a_script_that_takes_too_long_may_be_quicker_at_the_next_start() {
 }
 
 #[test]
-fn who_wants_the_end_does_not_wait_for_a_script_that_is_being_loaded() {
+fn signal_stops_the_server_while_a_script_loads() {
     for signal in ["TERM", "INT"] {
-        // The shell is a child of the server. As long as it lives, there is more of the log to come.
+        // The shell is a child of the server and keeps the log open while it runs.
         let script = format!("os.execute('kill -{signal} $PPID; exec sleep 3600')");
         let folder = Folder::new("impatient", &script);
         let limits = ["--lua-path", "rules.lua", "--lua-timeout", "1h"];

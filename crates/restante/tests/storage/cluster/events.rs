@@ -1,5 +1,5 @@
-//! What happens at any node is told at every node: once, and in the same order, also when something was cut off, hung or died
-//! meanwhile.
+//! The events of every node reach the subscribers of all nodes: once and in the same order, also after a disconnect, a hang or a
+//! crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::{self, ScopedJoinHandle};
@@ -7,40 +7,40 @@ use std::time::Duration;
 
 use restante_testpg::Balancer;
 
-use super::listeners::{END, Heard, Listener, Way, number, what_is_left};
-use super::messages::{Letters, Postman};
+use super::messages::{RetryingSender, SentMessages};
 use super::nodes::{Cluster, Node, local};
 use super::stop_flag::StopFlag;
+use super::subscribers::{END, ReceivedEvent, Subscriber, Transport, number, remaining_messages};
 use crate::support::monitor::EventStream;
 use crate::support::random::Random;
 
-/// In the last one nothing is deleted.
+/// No messages are deleted in the last one.
 const MAILBOXES: [&str; 3] = ["anna", "bert", "kept"];
-const KEPT: &str = MAILBOXES[2];
+const UNDELETED: &str = MAILBOXES[2];
 
 #[test]
-fn all_nodes_tell_the_same() {
-    scene(|_| {});
+fn all_nodes_send_the_same_events() {
+    run_scenario(|_| {});
 }
 
 #[test]
-fn a_node_that_was_cut_off_tells_what_it_has_missed() {
-    scene(|cluster| {
+fn disconnected_node_sends_missed_events() {
+    run_scenario(|cluster| {
         for _ in 0..2 {
-            cluster.nodes[2].cut_while(|| thread::sleep(Duration::from_millis(1500)));
+            cluster.nodes[2].disconnect_while(|| thread::sleep(Duration::from_millis(1500)));
             thread::sleep(Duration::from_millis(300));
         }
     });
 }
 
 #[test]
-fn a_node_whose_line_hung_tells_what_it_has_missed() {
-    scene(|cluster| cluster.nodes[2].hang_while(|| thread::sleep(Duration::from_secs(3))));
+fn node_with_hanging_database_connection_sends_missed_events() {
+    run_scenario(|cluster| cluster.nodes[2].hang_while(|| thread::sleep(Duration::from_secs(3))));
 }
 
 #[test]
-fn all_nodes_tell_the_same_after_the_database_was_killed() {
-    scene(|cluster| {
+fn all_nodes_send_the_same_events_after_the_database_was_killed() {
+    run_scenario(|cluster| {
         for _ in 0..2 {
             cluster.kill_database(Duration::from_millis(300));
             thread::sleep(Duration::from_millis(300));
@@ -48,71 +48,74 @@ fn all_nodes_tell_the_same_after_the_database_was_killed() {
     });
 }
 
-/// Mail comes and goes at two nodes while this happens, and all three are listened to.
-fn scene(happens: impl FnOnce(&Cluster)) {
+/// Sends and deletes messages at two nodes during an action, with subscribers at all three nodes.
+fn run_scenario(action: impl FnOnce(&Cluster)) {
     let Some(cluster) = Cluster::start(3, &["--storage-mailboxmsgcap", "0"]) else { return };
     let nodes = cluster.nodes.iter().enumerate();
-    let listeners: Vec<(usize, Listener)> =
-        nodes.flat_map(|(place, node)| listeners(node).into_iter().map(move |listener| (place, listener))).collect();
-    let letters = Letters::default();
-    let heard = thread::scope(|scope| {
-        let listen = |(node, listener): (usize, Listener)| -> Listening<'_> {
-            let (way, mailbox) = (listener.way, listener.mailbox);
+    let subscribers: Vec<(usize, Subscriber)> = nodes
+        .flat_map(|(index, node)| subscribers(node).into_iter().map(move |subscriber| (index, subscriber)))
+        .collect();
+    let messages = SentMessages::default();
+    let received = thread::scope(|scope| {
+        let receive_until_end = |(node, subscriber): (usize, Subscriber)| -> SubscriberThread<'_> {
+            let (transport, mailbox) = (subscriber.transport, subscriber.mailbox);
             let ends = if mailbox.is_some() { 1 } else { MAILBOXES.len() };
-            (node, way, mailbox, scope.spawn(move || listener.listen(ends)))
+            (node, transport, mailbox, scope.spawn(move || subscriber.receive_until_end(ends)))
         };
-        let threads: Vec<Listening<'_>> = listeners.into_iter().map(listen).collect();
+        let threads: Vec<SubscriberThread<'_>> = subscribers.into_iter().map(receive_until_end).collect();
         let smtp: Vec<_> = cluster.nodes[..2].iter().map(|node| node.smtp.port()).collect();
-        bustle(&cluster, &letters, &smtp, || {
+        send_and_delete(&cluster, &messages, &smtp, || {
             thread::sleep(Duration::from_millis(500));
-            happens(&cluster);
+            action(&cluster);
             thread::sleep(Duration::from_millis(500));
         });
-        let join = |(node, way, mailbox, thread): Listening<'_>| (node, way, mailbox, thread.join().unwrap());
+        let join = |(node, transport, mailbox, thread): SubscriberThread<'_>| {
+            (node, transport, mailbox, thread.join().unwrap())
+        };
         threads.into_iter().map(join).collect::<Vec<_>>()
     });
-    let everything = &heard[0].3;
-    check(&cluster, &letters, everything);
-    for (node, way, mailbox, heard) in &heard {
-        let concerns = |event: &&Heard| {
+    let everything = &received[0].3;
+    check(&cluster, &messages, everything);
+    for (node, transport, mailbox, received) in &received {
+        let concerns = |event: &&ReceivedEvent| {
             mailbox.is_none_or(|mailbox| mailbox == event.mailbox())
-                && (event.is_stored() || matches!(way, Way::Events | Way::Socket))
+                && (event.is_stored() || matches!(transport, Transport::Events | Transport::Socket))
         };
-        let expected: Vec<&Heard> = everything.iter().filter(concerns).collect();
-        let heard: Vec<&Heard> = heard.iter().collect();
-        assert!(heard == expected, "node {node}, {way:?} {mailbox:?}: {}", difference(&heard, &expected));
+        let expected: Vec<&ReceivedEvent> = everything.iter().filter(concerns).collect();
+        let received: Vec<&ReceivedEvent> = received.iter().collect();
+        assert!(received == expected, "node {node}, {transport:?} {mailbox:?}: {}", difference(&received, &expected));
     }
 }
 
-/// A node, how and to what it is listened to, and the thread that does it.
-type Listening<'scope> = (usize, Way, Option<&'static str>, ScopedJoinHandle<'scope, Vec<Heard>>);
+/// The index of the node, the transport, the mailbox, and the thread that receives.
+type SubscriberThread<'scope> = (usize, Transport, Option<&'static str>, ScopedJoinHandle<'scope, Vec<ReceivedEvent>>);
 
-/// Those who listen at a node; the first one to everything.
-fn listeners(node: &Node) -> Vec<Listener> {
-    let ways = [
-        (Way::Events, None),
-        (Way::Socket, None),
-        (Way::FirstSocket, None),
-        (Way::Events, Some(MAILBOXES[0])),
-        (Way::Socket, Some(MAILBOXES[1])),
-        (Way::FirstSocket, Some(MAILBOXES[0])),
-        (Way::Waits, Some(KEPT)),
+/// Opens the subscribers of a node. The first one receives all events.
+fn subscribers(node: &Node) -> Vec<Subscriber> {
+    let transports = [
+        (Transport::Events, None),
+        (Transport::Socket, None),
+        (Transport::SocketV1, None),
+        (Transport::Events, Some(MAILBOXES[0])),
+        (Transport::Socket, Some(MAILBOXES[1])),
+        (Transport::SocketV1, Some(MAILBOXES[0])),
+        (Transport::LongPoll, Some(UNDELETED)),
     ];
-    ways.into_iter().map(|(way, mailbox)| Listener::open(node, way, mailbox)).collect()
+    transports.into_iter().map(|(transport, mailbox)| Subscriber::open(node, transport, mailbox)).collect()
 }
 
-/// Mail is sent to these ports, and deleted at any node, for as long as something happens, and then the last letter.
-fn bustle(cluster: &Cluster, letters: &Letters, smtp: &[u16], happens: impl FnOnce()) {
+/// Sends messages to these ports, and deletes messages at any node, during an action. Sends the last message after that.
+fn send_and_delete(cluster: &Cluster, messages: &SentMessages, smtp: &[u16], action: impl FnOnce()) {
     let end = StopFlag::default();
     thread::scope(|scope| {
-        for place in 0..4 {
-            let (end, smtp) = (&end, local(smtp[place % smtp.len()]));
+        for index in 0..4 {
+            let (end, smtp) = (&end, local(smtp[index % smtp.len()]));
             scope.spawn(move || {
-                let mut postman = Postman::new(letters, smtp);
+                let mut sender = RetryingSender::new(messages, smtp);
                 for round in 0.. {
                     let mailboxes = if round % 4 == 0 { &MAILBOXES[..] } else { &MAILBOXES[round % 3..][..1] };
-                    postman.send(&format!("{place}-{round}"), mailboxes, 100);
-                    // It need not be much.
+                    sender.send(&format!("{index}-{round}"), mailboxes, 100);
+                    // The load can be low.
                     thread::sleep(Duration::from_millis(20));
                     if end.is_set() {
                         return;
@@ -125,12 +128,12 @@ fn bustle(cluster: &Cluster, letters: &Letters, smtp: &[u16], happens: impl FnOn
             scope.spawn(move || delete(cluster, mailbox, Random(seed), end));
         }
         let _end = end.set_on_drop();
-        happens();
+        action();
     });
-    Postman::new(letters, local(smtp[0])).send(END, &MAILBOXES, 100);
+    RetryingSender::new(messages, local(smtp[0])).send(END, &MAILBOXES, 100);
 }
 
-/// Finds mail at one node, and deletes it at another one.
+/// Finds messages at one node, and deletes them at another.
 fn delete(cluster: &Cluster, mailbox: &str, mut random: Random, end: &StopFlag) {
     let readers: Vec<_> = cluster.nodes.iter().map(Node::reader).collect();
     while !end.is_set() {
@@ -138,15 +141,15 @@ fn delete(cluster: &Cluster, mailbox: &str, mut random: Random, end: &StopFlag) 
         let [finder, deleter] = [random.below(readers.len()), random.below(readers.len())];
         let Ok(list) = readers[finder].list(mailbox) else { continue };
         for summary in list.iter().filter(|_| random.below(2) == 0) {
-            // Who is just cut off, or dead, does not delete it, or it does and cannot say so.
-            let _ = readers[deleter].ask("DELETE", &format!("{mailbox}/{}", number(&summary["id"])));
+            // A disconnected or killed node deletes nothing, or cannot confirm it.
+            let _ = readers[deleter].request("DELETE", &format!("{mailbox}/{}", number(&summary["id"])));
         }
     }
 }
 
-/// What was told is what has happened: every letter was stored, and what is left is what is there.
-fn check(cluster: &Cluster, letters: &Letters, everything: &[Heard]) {
-    let left = what_is_left(everything);
+/// Checks the events against the content: every message was stored, and the remaining messages are listed.
+fn check(cluster: &Cluster, messages: &SentMessages, everything: &[ReceivedEvent]) {
+    let left = remaining_messages(everything);
     for node in &cluster.nodes {
         for mailbox in MAILBOXES {
             let list = node.reader().list(mailbox).unwrap();
@@ -156,12 +159,12 @@ fn check(cluster: &Cluster, letters: &Letters, everything: &[Heard]) {
     }
     let mut subjects: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for event in everything {
-        if let Heard::Stored { mailbox, subject, .. } = event {
+        if let ReceivedEvent::Stored { mailbox, subject, .. } = event {
             subjects.entry(mailbox).or_default().insert(subject);
         }
     }
     for mailbox in MAILBOXES {
-        let sent = letters.acknowledged(mailbox);
+        let sent = messages.acknowledged(mailbox);
         let sent: BTreeSet<&str> = sent.iter().map(String::as_str).collect();
         assert_eq!(subjects.get(mailbox), Some(&sent), "{mailbox}");
     }
@@ -170,77 +173,82 @@ fn check(cluster: &Cluster, letters: &Letters, everything: &[Heard]) {
     assert!(deleted > 0);
 }
 
-/// Where two differ first.
-fn difference(heard: &[&Heard], expected: &[&Heard]) -> String {
-    let place =
-        heard.iter().zip(expected).position(|(one, other)| one != other).unwrap_or(heard.len().min(expected.len()));
-    let near = |of: &[&Heard]| format!("{:?}", of.iter().skip(place.saturating_sub(2)).take(5).collect::<Vec<_>>());
+/// Describes the first difference of two lists.
+fn difference(received: &[&ReceivedEvent], expected: &[&ReceivedEvent]) -> String {
+    let index = received
+        .iter()
+        .zip(expected)
+        .position(|(one, other)| one != other)
+        .unwrap_or(received.len().min(expected.len()));
+    let near = |events: &[&ReceivedEvent]| {
+        format!("{:?}", events.iter().skip(index.saturating_sub(2)).take(5).collect::<Vec<_>>())
+    };
     format!(
-        "{} instead of {} events; from {place} on {} instead of {}",
-        heard.len(),
+        "{} instead of {} events; from {index} on {} instead of {}",
+        received.len(),
         expected.len(),
-        near(heard),
+        near(received),
         near(expected)
     )
 }
 
 #[test]
-fn who_loses_a_node_goes_on_at_another_one() {
+fn subscriber_continues_at_another_node() {
     const KILLS: usize = 6;
     let Some(cluster) = Cluster::start(3, &["--storage-mailboxmsgcap", "0"]) else { return };
-    let letters = Letters::default();
+    let messages = SentMessages::default();
     let balancer = Balancer::new(cluster.ports().0);
     let everything = thread::scope(|scope| {
         let follower = scope.spawn(|| follow(&cluster));
-        bustle(&cluster, &letters, &[balancer.port()], || {
+        send_and_delete(&cluster, &messages, &[balancer.port()], || {
             for kill in 0..KILLS {
                 thread::sleep(Duration::from_millis(400));
                 cluster.nodes[kill % 3].kill_while(|| thread::sleep(Duration::from_millis(100)));
             }
             thread::sleep(Duration::from_millis(400));
         });
-        let (heard, losses) = follower.join().unwrap();
-        assert!(losses >= KILLS / 2, "only {losses} nodes were lost");
-        heard
+        let (received, losses) = follower.join().unwrap();
+        assert!(losses >= KILLS / 2, "only {losses} connections were lost");
+        received
     });
-    check(&cluster, &letters, &everything);
+    check(&cluster, &messages, &everything);
 }
 
-/// Also where next to nothing is left of what happened.
+/// A position is valid at a restarted node, even if almost all of its history is deleted.
 #[test]
-fn a_node_that_has_just_started_knows_where_others_were() {
+fn restarted_node_accepts_positions_of_other_nodes() {
     let Some(cluster) = Cluster::start(2, &[]) else { return };
-    let (letters, [old, new]) = (Letters::default(), [&cluster.nodes[0], &cluster.nodes[1]]);
-    let mut postman = Postman::new(&letters, old.smtp);
+    let (messages, [old, new]) = (SentMessages::default(), [&cluster.nodes[0], &cluster.nodes[1]]);
+    let mut sender = RetryingSender::new(&messages, old.smtp);
     let mut events = EventStream::open(&old.server(), "/api/v2/events", "");
-    postman.send("deleted", &["bob"], 100);
-    assert_eq!(new.reader().ask("DELETE", "bob").unwrap().0, 200);
+    sender.send("deleted", &["bob"], 100);
+    assert_eq!(new.reader().request("DELETE", "bob").unwrap().0, 200);
     let [stored, deleted] = [events.next().unwrap(), events.next().unwrap()];
-    postman.send("kept", &["bob"], 100);
+    sender.send("kept", &["bob"], 100);
     new.kill_while(|| {});
     for (last, expected) in [(stored, &["message-deleted", "message-stored"][..]), (deleted, &["message-stored"])] {
         let last = format!("Last-Event-ID: {}\r\n", last.id);
         let mut events = EventStream::open(&new.server(), "/api/v2/events", &last);
-        let told: Vec<String> = expected.iter().map(|_| events.next().unwrap().name).collect();
-        assert_eq!(told, expected);
+        let names: Vec<String> = expected.iter().map(|_| events.next().unwrap().name).collect();
+        assert_eq!(names, expected);
     }
 }
 
-/// Listens to everything at one node after the other, each until it is lost. What was heard, and how many were lost.
-fn follow(cluster: &Cluster) -> (Vec<Heard>, usize) {
-    let (mut heard, mut last, mut ends) = (Vec::new(), None, 0);
+/// Receives all events from one node after the other, each until it is killed. Returns the events and the number of lost connections.
+fn follow(cluster: &Cluster) -> (Vec<ReceivedEvent>, usize) {
+    let (mut received, mut last, mut ends) = (Vec::new(), None, 0);
     for losses in 0.. {
         let position = last.as_ref().map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
         let mut events = EventStream::open(&cluster.nodes[losses % 3].server(), "/api/v2/events", &position);
         while let Some(event) = events.next() {
-            let told = Heard::frame(&event.data);
-            ends += usize::from(told.is_end());
-            heard.push(told);
+            let received_event = ReceivedEvent::frame(&event.data);
+            ends += usize::from(received_event.is_end());
+            received.push(received_event);
             last = Some(event.id);
             if ends == MAILBOXES.len() {
-                return (heard, losses);
+                return (received, losses);
             }
         }
     }
-    unreachable!("it follows until the end")
+    unreachable!("the loop ends with the last message")
 }

@@ -1,12 +1,12 @@
-//! Several nodes on one PostgreSQL, as the real programs: what one of them takes all of them have, whatever is killed, cut off or
-//! hangs meanwhile. Every test has a database and nodes of its own. Without PostgreSQL on this machine they say that they were
-//! skipped.
+//! Several real nodes on one PostgreSQL: every node has the messages of all others, even if nodes or the database are killed,
+//! disconnected or hang. Every test has its own database and nodes. Without PostgreSQL on this machine the tests are skipped with a
+//! message.
 
 mod events;
-mod listeners;
 mod messages;
 mod nodes;
 mod random_failures;
 mod reading;
 mod retention;
 mod stop_flag;
+mod subscribers;

@@ -1,4 +1,4 @@
-//! A database, and nodes on it that can be killed, and each cut off from the database by a line of its own.
+//! A database and nodes that can be killed, each connected to the database through its own fault proxy.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, MutexGuard};
@@ -11,7 +11,7 @@ use crate::support::durability::eventually;
 use crate::support::rest::Reader;
 use crate::support::{Server, command};
 
-/// How many ports are tried.
+/// The number of attempts to find free ports.
 const ATTEMPTS: usize = 5;
 
 pub(crate) struct Cluster {
@@ -20,29 +20,29 @@ pub(crate) struct Cluster {
 }
 
 pub(crate) struct Node {
-    /// The same for all its life, so that a balancer finds it again.
+    /// The same after restarts, so that a balancer finds the node again.
     pub(crate) smtp: SocketAddr,
     pub(crate) http: SocketAddr,
-    /// Held so that nothing takes them while the node is down.
+    /// Reserved, so that no other program takes them while the node is down.
     _ports: [ReservedPort; 2],
-    /// Its way to the database.
-    line: Mutex<FaultProxy>,
+    /// The proxy to the database.
+    proxy: Mutex<FaultProxy>,
     arguments: Vec<String>,
     server: Mutex<Server>,
 }
 
 impl Cluster {
-    /// So many nodes, which start at the same moment on an empty database; none where PostgreSQL is not installed.
+    /// Starts nodes at the same moment on an empty database. Returns `None` if PostgreSQL is not installed.
     pub(crate) fn start(count: usize, arguments: &[&str]) -> Option<Self> {
-        Some(Self::over(Postgres::start()?, count, arguments))
+        Some(Self::with_database(Postgres::start()?, count, arguments))
     }
 
-    /// The same, on a database that syncs what it commits.
+    /// Like `start`, on a database that syncs its commits.
     pub(crate) fn durable(count: usize, arguments: &[&str]) -> Option<Self> {
-        Some(Self::over(Postgres::start_durable()?, count, arguments))
+        Some(Self::with_database(Postgres::start_durable()?, count, arguments))
     }
 
-    fn over(postgres: Postgres, count: usize, arguments: &[&str]) -> Self {
+    fn with_database(postgres: Postgres, count: usize, arguments: &[&str]) -> Self {
         let port = postgres.port();
         let nodes = thread::scope(|scope| {
             let starting: Vec<_> = (0..count).map(|_| scope.spawn(|| Node::start(port, arguments))).collect();
@@ -51,7 +51,7 @@ impl Cluster {
         Self { postgres: Mutex::new(postgres), nodes }
     }
 
-    /// Kills the database, and starts it again after so long.
+    /// Kills the database, and restarts it after a pause.
     pub(crate) fn kill_database(&self, pause: Duration) {
         let mut postgres = self.postgres.lock().unwrap();
         postgres.kill();
@@ -59,15 +59,15 @@ impl Cluster {
         postgres.start_again();
     }
 
-    /// Waits until every node can do its work.
+    /// Waits until every node is ready.
     pub(crate) fn until_ready(&self) {
         for node in &self.nodes {
             let is_ready = || ureq::get(node.server().url("/readyz")).call().is_ok();
-            eventually("a node is never ready", is_ready);
+            eventually("a node does not become ready", is_ready);
         }
     }
 
-    /// The ports for SMTP, and those for HTTP.
+    /// Returns the SMTP ports and the HTTP ports.
     pub(crate) fn ports(&self) -> (Vec<u16>, Vec<u16>) {
         self.nodes.iter().map(|node| (node.smtp.port(), node.http.port())).unzip()
     }
@@ -75,27 +75,27 @@ impl Cluster {
 
 impl Node {
     fn start(database: u16, arguments: &[&str]) -> Self {
-        let line = FaultProxy::new(database);
-        let url = format!("postgres://restante@127.0.0.1:{}/postgres", line.port());
+        let proxy = FaultProxy::new(database);
+        let url = format!("postgres://restante@127.0.0.1:{}/postgres", proxy.port());
         let arguments = [&["--storage-url", &url], arguments].concat();
         let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
-        let mut complaints = Vec::new();
+        let mut errors = Vec::new();
         for _ in 0..ATTEMPTS {
             let ports = [ReservedPort::new(), ReservedPort::new()];
             let [smtp, http] = ports.each_ref().map(ReservedPort::address);
             match try_spawn(smtp, http, &arguments) {
                 Ok(server) => {
-                    let (line, server) = (Mutex::new(line), Mutex::new(server));
-                    return Self { smtp, http, _ports: ports, line, arguments, server };
+                    let (proxy, server) = (Mutex::new(proxy), Mutex::new(server));
+                    return Self { smtp, http, _ports: ports, proxy, arguments, server };
                 }
-                // Not every system keeps other programs off a reserved port.
-                Err(complaint) => complaints.push(complaint),
+                // Some systems allow other programs to use a reserved port.
+                Err(error) => errors.push(error),
             }
         }
-        panic!("the node does not start: {complaints:?}");
+        panic!("the node does not start: {errors:?}");
     }
 
-    /// The program; whoever holds it for long keeps it from being killed.
+    /// Returns the program. While it is locked, the node cannot be killed.
     pub(crate) fn server(&self) -> MutexGuard<'_, Server> {
         self.server.lock().unwrap()
     }
@@ -104,40 +104,40 @@ impl Node {
         Reader::new(self.http)
     }
 
-    /// Kills it, and starts it again, with the same addresses, after something else has happened.
-    pub(crate) fn kill_while(&self, meanwhile: impl FnOnce()) {
+    /// Kills the node, runs an action, and restarts the node with the same addresses.
+    pub(crate) fn kill_while(&self, action: impl FnOnce()) {
         let mut server = self.server();
-        assert!(server.lives(), "it has ended by itself: {}", server.whole_log());
+        assert!(server.is_running(), "the node has exited: {}", server.full_log());
         server.kill();
-        let log = server.whole_log();
+        let log = server.full_log();
         assert!(!log.contains("panicked"), "{log}");
-        meanwhile();
+        action();
         *server = try_spawn(self.smtp, self.http, &self.arguments).unwrap();
     }
 
-    /// Cuts it off from the database, so that both notice, while something else happens.
-    pub(crate) fn cut_while(&self, meanwhile: impl FnOnce()) {
-        let mut line = self.line.lock().unwrap();
-        line.disconnect();
-        meanwhile();
-        line.restore();
+    /// Runs an action while the node is disconnected from the database. Both sides notice the disconnect.
+    pub(crate) fn disconnect_while(&self, action: impl FnOnce()) {
+        let mut proxy = self.proxy.lock().unwrap();
+        proxy.disconnect();
+        action();
+        proxy.restore();
     }
 
-    /// Lets nothing through between it and the database, so that neither notices, while something else happens.
-    pub(crate) fn hang_while(&self, meanwhile: impl FnOnce()) {
-        let mut line = self.line.lock().unwrap();
-        line.hang();
-        meanwhile();
-        line.restore();
+    /// Runs an action while the connection to the database hangs. Neither side notices it.
+    pub(crate) fn hang_while(&self, action: impl FnOnce()) {
+        let mut proxy = self.proxy.lock().unwrap();
+        proxy.hang();
+        action();
+        proxy.restore();
     }
 }
 
-/// The port on this machine.
+/// Returns the loopback address with this port.
 pub(crate) fn local(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// The program at these addresses, or what it has logged before it ended.
+/// Starts the program at these addresses. Returns its log if it exits.
 fn try_spawn(smtp: SocketAddr, http: SocketAddr, arguments: &[String]) -> Result<Server, String> {
     let (smtp, http) = (smtp.to_string(), http.to_string());
     let mut command = command();

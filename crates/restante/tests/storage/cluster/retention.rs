@@ -1,51 +1,52 @@
-//! What is too old goes once, whichever of the nodes notices it.
+//! Expired messages are deleted once, whichever node does it.
 
 use std::collections::BTreeSet;
 use std::thread;
 
-use super::listeners::{Heard, Listener, Way, what_is_left};
-use super::messages::{Letters, Postman};
+use super::messages::{RetryingSender, SentMessages};
 use super::nodes::{Cluster, Node};
-use crate::support::webhook_receiver::{Receiver, Told};
+use super::subscribers::{ReceivedEvent, Subscriber, Transport, remaining_messages};
+use crate::support::webhook_receiver::{Receiver, WebhookRequest};
 
-/// More than go at once.
-const LETTERS: usize = 300;
+/// More than one retention step deletes.
+const MESSAGES: usize = 300;
 
 #[test]
-fn old_mail_goes_once_for_all_nodes() {
+fn expired_messages_are_deleted_once_for_all_nodes() {
     let receiver = Receiver::start();
-    let arguments = ["--storage-retentionperiod", "2s", "--webhook-private", "--webhook-urls", &receiver.url("/told")];
+    let arguments = ["--storage-retentionperiod", "2s", "--webhook-private", "--webhook-urls", &receiver.url("/hook")];
     let Some(cluster) = Cluster::start(3, &arguments) else { return };
-    let heard = send_and_listen(&cluster);
-    assert!(heard.iter().all(|of| *of == heard[0]), "nodes tell different things");
-    assert!(what_is_left(&heard[0]).values().all(BTreeSet::is_empty));
+    let received = send_and_listen(&cluster);
+    assert!(received.iter().all(|events| *events == received[0]), "the events of the nodes differ");
+    assert!(remaining_messages(&received[0]).values().all(BTreeSet::is_empty));
     let by_each: Vec<u64> = cluster.nodes.iter().map(deletions).collect();
-    assert_eq!(by_each.iter().sum::<u64>(), LETTERS as u64, "{by_each:?}");
+    assert_eq!(by_each.iter().sum::<u64>(), MESSAGES as u64, "{by_each:?}");
     for node in &cluster.nodes {
         assert!(node.reader().list("bob").unwrap().is_empty());
     }
-    let told = receiver.wait_for(2 * LETTERS);
-    let distinct: BTreeSet<String> = told.iter().map(Told::short).collect();
-    assert_eq!((told.len(), distinct.len()), (2 * LETTERS, 2 * LETTERS), "webhooks are told once");
+    let requests = receiver.wait_for(2 * MESSAGES);
+    let distinct: BTreeSet<String> = requests.iter().map(WebhookRequest::short).collect();
+    assert_eq!((requests.len(), distinct.len()), (2 * MESSAGES, 2 * MESSAGES), "an event was sent twice");
 }
 
-/// Sends letters to all nodes, and listens to each until all of them have come and gone.
-fn send_and_listen(cluster: &Cluster) -> Vec<Vec<Heard>> {
-    let letters = Letters::default();
-    let open = |node| Listener::open(node, Way::Events, None);
-    let listeners: Vec<Listener> = cluster.nodes.iter().map(open).collect();
+/// Sends messages to all nodes, and receives the events of each until all messages are deleted.
+fn send_and_listen(cluster: &Cluster) -> Vec<Vec<ReceivedEvent>> {
+    let messages = SentMessages::default();
+    let open = |node| Subscriber::open(node, Transport::Events, None);
+    let subscribers: Vec<Subscriber> = cluster.nodes.iter().map(open).collect();
     thread::scope(|scope| {
-        for (place, node) in cluster.nodes.iter().enumerate() {
-            let mut postman = Postman::new(&letters, node.smtp);
-            let subjects = (0..LETTERS / 3).map(move |number| format!("{place}-{number}"));
-            scope.spawn(move || subjects.for_each(|subject| postman.send(&subject, &["bob"], 100)));
+        for (index, node) in cluster.nodes.iter().enumerate() {
+            let mut sender = RetryingSender::new(&messages, node.smtp);
+            let subjects = (0..MESSAGES / 3).map(move |number| format!("{index}-{number}"));
+            scope.spawn(move || subjects.for_each(|subject| sender.send(&subject, &["bob"], 100)));
         }
-        let threads: Vec<_> = listeners.into_iter().map(|of| scope.spawn(|| of.take(2 * LETTERS))).collect();
+        let threads: Vec<_> =
+            subscribers.into_iter().map(|subscriber| scope.spawn(|| subscriber.take(2 * MESSAGES))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
 
-/// How much a node has deleted because it was too old.
+/// Returns the number of messages that a node has deleted because of their age.
 fn deletions(node: &Node) -> u64 {
     node.server().json("/debug/vars")["retention"]["DeletesTotal"].as_u64().unwrap()
 }

@@ -1,8 +1,8 @@
-//! A flag that ends the loops of several threads.
+//! A flag that stops the loops of several threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that is set once.
+/// A flag that can be set once.
 #[derive(Default)]
 pub(crate) struct StopFlag(AtomicBool);
 
