@@ -63,7 +63,7 @@ fn server_reads_symbolic_links_and_commands_refuse_to_write_them() {
         let output = run(data.path(), arguments, "secret\n");
         let problem = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{problem}");
-        assert!(problem.contains("is a symbolic link") && problem.contains("name the file"), "{problem}");
+        assert!(problem.contains("is a symbolic link") && problem.contains("give the path of the file"), "{problem}");
     }
     let after = (fs::read(mount.path().join("users")).unwrap(), fs::read(mount.path().join("tokens.toml")).unwrap());
     assert_eq!(before, after);

@@ -114,7 +114,7 @@ fn user_and_token_commands() {
     assert!(stderr(&files.run(&["user", "add", "ann"], "other\n")).contains("Changed the password of user ann in "));
     assert!(fs::read_to_string(files.users()).unwrap().starts_with("ann:$argon2id$v=19$m=19456,t=2,p=1$"));
     for (arguments, input, expected) in [
-        (&["user", "add", "a:b"][..], "secret\n", "must not begin with #, nor hold a colon"),
+        (&["user", "add", "a:b"][..], "secret\n", "must not begin with # or contain a colon"),
         (&["user", "add", "bob"], "\n", "the password must not be empty"),
         (&["token", "revoke", "ci"], "", "no token has the id or name ci"),
     ] {

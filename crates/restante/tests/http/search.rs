@@ -121,7 +121,7 @@ fn rejects_invalid_queries() {
         ("q=a&q=b", 400, "The parameter q is given twice."),
         ("q=a&limit=0", 400, "The parameter limit must be at least 1."),
         ("q=a&before=x", 400, "The parameter before must be a whole number."),
-        ("q=a&mailbox=@", 400, "This names no mailbox"),
+        ("q=a&mailbox=@", 400, "This is not a mailbox name"),
     ];
     for (query, status, detail) in table {
         let (got, sentence) = refused(&server, query);

@@ -166,7 +166,7 @@ fn private_targets_are_refused_by_default_without_affecting_deliveries() {
     let port = receiver.address.port();
     let entries = ["127.0.0.1", "localhost", "[::ffff:7f00:1]", "0x7f.1"].map(|host| format!("http://{host}:{port}/"));
     let mut server = Server::start(&["--webhook-urls", &entries.join(",")]);
-    server.wait_for_log("are not told of anything without webhook.private: webhook.urls, entry 1, 2, 3, 4");
+    server.wait_for_log("receive no events unless webhook.private is true: webhook.urls, entry 1, 2, 3, 4");
     send(&server, "james", "one");
     eventually("the event is not counted", || counts(&server, &receiver) == [0, 0, 1, 0, 0]);
     server.wait_for_log("127.0.0.1 is not a public address (webhook.private=true allows targets that are not public)");
@@ -183,10 +183,10 @@ fn events_wait_until_the_target_is_back() {
     for subject in ["one", "two", "three"] {
         send(&server, "james", subject);
     }
-    server.wait_for_log("a webhook is in trouble; its events wait");
+    server.wait_for_log("webhook target is unavailable; its events wait");
     eventually("the events do not wait", || matches!(counts(&server, &receiver), [0, (1..), 0, 0, 3]));
     receiver.listen();
-    server.wait_for_log("a webhook answers again");
+    server.wait_for_log("webhook target is available again");
     eventually("events still wait", || matches!(counts(&server, &receiver), [3, (1..), 0, 0, 0]));
     assert_eq!(receiver.requests().len(), 3, "an event was sent twice");
 }
@@ -213,7 +213,7 @@ fn response_status_determines_retries() {
         send(&server, "james", subject);
     }
     eventually("the deliveries are not complete", || counts(&server, &receiver) == [5, 2, 1, 0, 0]);
-    server.wait_for_log("a webhook was not told of events; they are given up");
+    server.wait_for_log("webhook events could not be delivered and are given up");
     let requests = receiver.requests();
     assert!(requests.iter().all(|requests| requests.request_line == "POST /"), "a redirect was followed: {requests:?}");
     for subject in subjects {
@@ -235,9 +235,9 @@ fn unresponsive_target_delays_neither_deliveries_nor_other_targets() {
         other.wait_for(number + 1);
     }
     eventually("the excess events are not dropped", || counts(&server, &unresponsive) == [0, 0, 0, 20, 10]);
-    server.wait_for_log("too many events wait for a webhook, new ones are dropped");
+    server.wait_for_log("webhook queue is full (webhook.queue); new events are dropped");
     eventually("the other target does not receive the events", || counts(&server, &other) == [30, 0, 0, 0, 0]);
-    assert!(stop(&mut server).contains("webhooks were not told of some events, which are lost"));
+    assert!(stop(&mut server).contains("undelivered webhook events are lost at shutdown"));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn waiting_events_survive_a_restart() {
     }
     delete(&server, "james");
     eventually("the events do not wait", || counts(&server, &receiver)[4] == 8);
-    assert!(stop(&mut server).contains("events wait for webhooks until the next start"));
+    assert!(stop(&mut server).contains("undelivered webhook events are kept for the next start"));
 
     receiver.listen();
     let mut server = disk.server(&arguments(&kept));
@@ -391,7 +391,7 @@ fn deletions_by_a_script_during_shutdown_are_sent() {
         disk.server(&["--lua-path", script.to_str().unwrap(), "--webhook-private", "--webhook-urls", &urls]);
     send(&server, "james", "x");
     let log = stop(&mut server);
-    assert!(!log.contains("too late"), "{log}");
+    assert!(!log.contains("webhook events are dropped"), "{log}");
     // The event is sent now, or, if it was only persisted, at the next start.
     let _server = disk.server(&["--webhook-private", "--webhook-urls", &urls]);
     assert_eq!(short(&receiver.wait_for(1)), ["POST / message-deleted james x"]);

@@ -166,7 +166,7 @@ fn invalid_proxy_header_closes_the_connection() {
         assert_eq!(connect_by_proxy(&server, header).line(), None, "{header:?}");
         assert_eq!(exchange(&server, header), "", "{header:?}");
     }
-    let warning = server.wait_for_log("a connection without a good PROXY header was closed: something else came");
+    let warning = server.wait_for_log("closed a connection without a valid PROXY header: not a PROXY header");
     assert!(warning.contains("WARN") && warning.contains(" proxy=127.0.0.1"), "{warning}");
     assert!(warning.contains(&format!(" listener=tcp4 {}", server.smtp)), "{warning}");
     // A connection without a complete header times out.
@@ -348,7 +348,7 @@ fn proxy_header_and_forwarded_header_can_be_combined() {
         assert!(by(client, headers).starts_with("HTTP/1.1 429 "), "{client} {headers:?}");
     }
     assert!(by("203.0.113.8", "X-Forwarded-For: 203.0.113.8\r\n").starts_with("HTTP/1.1 200 "));
-    let warning = server.wait_for_log("too many requests of one client behind a proxy");
+    let warning = server.wait_for_log("too many open requests of one client behind a proxy");
     assert!(warning.contains(" ip=203.0.113.7"), "{warning}");
 }
 

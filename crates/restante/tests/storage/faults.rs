@@ -256,7 +256,7 @@ fn hanging_disk_makes_the_server_not_ready() {
         disk.clear_faults();
         assert_eq!(delivery.join().unwrap(), 250);
     });
-    server.wait_for_log("the disk has not answered for ");
+    server.wait_for_log("the disk has not responded for ");
     let is_recovered = || is_ready(&server) && has_metric(&server, "restante_store_up 1");
     eventually("the server does not become ready again", is_recovered);
     assert_works(&mut server, &state, "after");
@@ -281,7 +281,7 @@ fn hanging_disk_does_not_block_shutdown() {
         assert!(delivery.join().unwrap().is_err());
     });
     let log = server.full_log();
-    assert!(log.contains("the disk did not let the store close within 5 s"), "{log}");
+    assert!(log.contains("the disk did not respond within 5 s while the store was closed"), "{log}");
     disk.clear_faults();
     state.check(&disk.server(&[]));
 }

@@ -91,9 +91,13 @@ fn tls_certificates_are_validated() {
 
     let junk = "-----BEGIN CERTIFICATE-----\nanVuaw==\n-----END CERTIFICATE-----\n";
     let bad: [(&str, &str, &[&str]); 5] = [
-        ("", "", &["smtp.tlscert = \"c.pem\" (flag --smtp-tlscert): holds no", "(flag --smtp-tlsprivkey): holds no"]),
-        (&key, &key, &["(flag --smtp-tlscert): holds no certificate"]),
-        (&cert, &cert, &["(flag --smtp-tlsprivkey): holds no private key"]),
+        (
+            "",
+            "",
+            &["smtp.tlscert = \"c.pem\" (flag --smtp-tlscert): contains no", "(flag --smtp-tlsprivkey): contains no"],
+        ),
+        (&key, &key, &["(flag --smtp-tlscert): contains no certificate"]),
+        (&cert, &cert, &["(flag --smtp-tlsprivkey): contains no private key"]),
         (junk, &key, &["(flag --smtp-tlscert): cannot be used with smtp.tlsprivkey: "]),
         (&cert, &other_key, &["(flag --smtp-tlscert): cannot be used with smtp.tlsprivkey: "]),
     ];

@@ -47,11 +47,11 @@ fn all_errors_are_reported_at_once() {
         "variable RESTANTE_NONSENSE: no such setting",
         "web.typo (file r.toml:3): no such setting",
         "loglevel = \"trace\" (variable RESTANTE_LOGLEVEL): must be debug, info, warn or error",
-        "smtp.addr = \"example.org:25\" (flag --smtp-addr): \"example.org:25\" is no address: IP:PORT",
+        "smtp.addr = \"example.org:25\" (flag --smtp-addr): \"example.org:25\" is not a listen address: expected IP:PORT",
         "smtp.timeout = \"300\" (variable INBUCKET_SMTP_TIMEOUT): must be a duration such as 300s",
         "smtp.requireauth = \"true\" (variable RESTANTE_SMTP_REQUIREAUTH): requires smtp.credentials, auth.users or auth.tokens",
         "web.basepath = \"/a b\" (file r.toml:2): must be a path",
-        "storage.type = \"file\" (flag --storage-type): requires a data directory: --data DIR, storage.path or path:DIR",
+        "storage.type = \"file\" (flag --storage-type): requires a data directory: set --data DIR, storage.path or path:DIR",
     ];
     for line in expected {
         assert!(text.contains(line), "{line}\n{text}");
@@ -68,11 +68,11 @@ fn invalid_values_are_rejected() {
         (&["--smtp-domain", ""], "must be a host name"),
         (&["--mailboxnaming", "none"], "must be one of local, full, domain"),
         (&["--smtp-defaultaccept=maybe"], "must be true or false"),
-        (&["--smtp-acceptdomains", "a,b@c"], "\"b@c\" is no domain"),
+        (&["--smtp-acceptdomains", "a,b@c"], "\"b@c\" is not a domain"),
         (&["--logfile", ""], "must be the path of a file"),
         (&["--web-publicurl", "https://x/?a=b"], "without user, query or fragment"),
-        (&["--web-hosts", "example.org:80"], "without port"),
-        (&["--web-trustedproxies", "10.0.0.0/33"], "is no network"),
+        (&["--web-hosts", "example.org:80"], "without a port"),
+        (&["--web-trustedproxies", "10.0.0.0/33"], "is not a network"),
         (&["--web-monitorhistory", "10001"], "from 0 to 10000"),
         (&["--storage-type", "disk"], "must be memory, file or postgres"),
         (&["--storage-type", "postgres"], "(flag --storage-type): requires storage.url"),
@@ -125,7 +125,7 @@ fn invalid_values_are_rejected() {
         (&["--pop3-tlsaddr", ":995"], "requires pop3.tlsenabled"),
         (&["--pop3-tlsenabled"], "pop3.tlscert = \"cert.crt\" (default): cannot be read"),
         (&["--pop3-credentials", "james"], "pop3.credentials = \"***\" (flag --pop3-credentials): entry 1"),
-        (&["--pop3-proxyprotocol", "10.0.0.0/x"], "is no network"),
+        (&["--pop3-proxyprotocol", "10.0.0.0/x"], "is not a network"),
         (&["--pop3-forcetls"], "pop3.forcetls = \"true\" (flag --pop3-forcetls): requires pop3.tlsenabled"),
         (&["--smtp-addr", ":25", "--web-addr", ":80,:25"], ":25 is already used by smtp.addr"),
         (&["--smtp-addr", "localhost:25,127.0.0.1:25"], "127.0.0.1:25 is already used by smtp.addr"),
@@ -134,7 +134,7 @@ fn invalid_values_are_rejected() {
         (&["--pidfile", "/proc/version/x"], "pidfile = \"/proc/version/x\" (flag --pidfile): cannot be written"),
         (&["--smtp-defaultaccept", "false"], "Write --smtp-defaultaccept=false, with an equals sign."),
         (&["config", "check", "-logjson", "off"], "Write --logjson=off, with an equals sign."),
-        (&["--smtp-addr=", "--pop3-addr=", "--web-addr="], "nothing to serve"),
+        (&["--smtp-addr=", "--pop3-addr=", "--web-addr="], "no address to listen on"),
         (&["--pidfile"], "a value is required"),
         (&["--smtp-adr", ":25"], "--smtp-addr"),
         (&["serve"], "unrecognized subcommand"),
@@ -148,10 +148,10 @@ fn invalid_values_are_rejected() {
 #[test]
 fn every_invalid_entry_of_a_value_is_reported() {
     let cases: &[(&[&str], &[&str])] = &[
-        (&["--smtp-addr", "a:1,:25,b:2"], &["\"a:1\" is no address", "\"b:2\" is no address"]),
-        (&["--smtp-storedomains", "a@b,c,d e"], &["\"a@b\" is no domain", "\"d e\" is no domain"]),
-        (&["--web-hosts", "a:1,b/2"], &["\"a:1\" is no host name", "\"b/2\" is no host name"]),
-        (&["--web-trustedproxies", "x,::1/129"], &["\"x\" is no network", "\"::1/129\" is no network"]),
+        (&["--smtp-addr", "a:1,:25,b:2"], &["\"a:1\" is not a listen address", "\"b:2\" is not a listen address"]),
+        (&["--smtp-storedomains", "a@b,c,d e"], &["\"a@b\" is not a domain", "\"d e\" is not a domain"]),
+        (&["--web-hosts", "a:1,b/2"], &["\"a:1\" is neither a host name", "\"b/2\" is neither a host name"]),
+        (&["--web-trustedproxies", "x,::1/129"], &["\"x\" is not a network", "\"::1/129\" is not a network"]),
         (
             &["--smtp-credentials", "a,b:c,b:d"],
             &["entry 1 is not of the form USER:PASSWORD", "entry 3 repeats a user name"],

@@ -102,7 +102,7 @@ fn inbucket_environment_works_unchanged() {
     assert_eq!(config.mailbox_naming, Naming::Full);
     assert_eq!(config.smtp.domain, "inbucket");
     assert_eq!(config.smtp.policy.accept_domains, ["example.org", "example.com"].into_iter().collect());
-    assert_eq!(config.smtp.max_inflight_bytes, 500_000_000, "less than one message");
+    assert_eq!(config.smtp.max_inflight_bytes, 500_000_000, "too small for one message");
     assert_eq!(config.web.base_path, "/mail");
     assert!(!config.web.monitor_visible);
     assert_eq!(config.storage.max_bytes, 10_240 << 10);
@@ -122,7 +122,7 @@ fn inbucket_environment_works_unchanged() {
     assert_eq!(config.scripting.paths, [Path::new("/con/inbucket.lua")]);
     assert_eq!(about("lua.path"), 0, "the script file was checked too early");
     assert_eq!(about("without credentials: smtp.addr 0.0.0.0:2500, pop3.addr 0.0.0.0:1100, web.addr 0.0.0.0:9000"), 1);
-    assert_eq!(about("less than one message"), 1);
+    assert_eq!(about("is smaller than smtp.maxmessagebytes"), 1);
     assert_eq!(warnings.len(), 5, "{warnings:#?}");
 }
 

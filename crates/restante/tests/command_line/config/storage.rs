@@ -214,7 +214,7 @@ fn warnings_about_ineffective_storage_settings() {
     let url = "--storage-url=postgres://u@db/mail";
     let cases: &[(&[&str], &str)] = &[
         (&[url, "--storage-params=path:/tmp/a"], "the path in storage.params has no effect on the store in PostgreSQL"),
-        (&[url, "--storage-durability=relaxed"], "storage.durability has no effect on the store in PostgreSQL"),
+        (&[url, "--storage-durability=relaxed"], "storage.durability has no effect on a store in PostgreSQL"),
         (&["--storage-connections=5"], "storage.connections has no effect without storage.url"),
     ];
     for (args, expected) in cases {

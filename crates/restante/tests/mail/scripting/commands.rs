@@ -76,7 +76,7 @@ fn check_and_test_report_script_errors() {
     }
     let folder = Folder::new("endless", "\nwhile true do end");
     // The loop is stopped by the time limit. On a busy machine, the program may stop waiting first.
-    for (task, timeout_text) in [("check", "it takes too long to load"), ("test", "does not end within 100ms")] {
+    for (task, timeout_text) in [("check", "loading takes too long"), ("test", "does not end within 100ms")] {
         let (code, output_text) = run(&folder, &["script", task, "rules.lua", "--lua-timeout", "100ms"]);
         assert_eq!(code, Some(1), "{output_text}");
         let problems = [":2: took longer than 100ms", &format!(": {timeout_text}")];

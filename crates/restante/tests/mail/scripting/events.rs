@@ -106,7 +106,7 @@ end
     server.signal("TERM");
     assert_eq!(server.wait().code(), Some(0));
     let log = server.full_log();
-    let line = format!("the script was not told of all events before the end events={}", MAILS - STATES);
+    let line = format!("script events are dropped at shutdown events={}", MAILS - STATES);
     assert_eq!(log.matches(&line).count(), 1, "{log}");
     assert!(!log.contains("panicked"), "{log}");
 }

@@ -98,7 +98,7 @@ fn call_that_cannot_be_stopped_is_abandoned() {
         connection.expect("220");
         connection.command("EHLO client.test", "250");
         connection.command("MAIL FROM:<slow@x.org>", "250");
-        let line = server.wait_for_log("ERROR the call took too long and was given up");
+        let line = server.wait_for_log("ERROR the call took too long and was abandoned");
         assert!(line.contains("script=rules.lua line=1 event=before.mail_from_accepted"), "{line}");
         assert!((metric(&server, "abandoned") - 1.0).abs() < 1e-9, "{code}");
         // Other calls work as before.
@@ -131,7 +131,7 @@ fn no_calls_while_too_many_are_abandoned() {
     wait_for(&server, "abandoned", MAX_ABANDONED.into());
     send(&server, "bob@x.org", "without call");
     assert_eq!(server.count("bob"), 1);
-    server.wait_for_log("the script was not called: its calls take too long");
+    server.wait_for_log("the script was not called: no thread was free in time");
     wait_for_calls(&server, "before.mail_from_accepted", "busy", 1);
 
     folder.release("go");
@@ -208,7 +208,7 @@ fn events_above_the_queue_limit_are_dropped_and_deliveries_continue() {
     assert_eq!(server.count("bob"), 10);
     wait_for(&server, "waiting", 2.0);
     wait_for(&server, "dropped_total", 7.0);
-    let line = server.wait_for_log("events were not told to the script: too many wait for it already");
+    let line = server.wait_for_log("script events are dropped: the queue is full");
     assert!(line.contains("event=after.message_stored"), "{line}");
     folder.release("go");
     let notes = folder.notes(6);
@@ -231,7 +231,7 @@ fn shutdown_waits_for_queued_events() {
     folder.release("go");
     assert_eq!(server.wait().code(), Some(0));
     assert_eq!(folder.notes(6)[5], "ends 2");
-    assert!(!server.full_log().contains("the script was not told"));
+    assert!(!server.full_log().contains("script events are dropped"));
 }
 
 #[test]
