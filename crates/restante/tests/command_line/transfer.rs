@@ -202,8 +202,10 @@ fn imports_from_inbucket() {
     assert!(lines[0].starts_with("restante: imported 3 messages ("), "{stderr}");
     assert_eq!(
         lines[1..],
-        ["restante: 3 messages are older than the retention period of 24h and will go when the server starts; \
-          --received-now keeps them"]
+        [
+            "restante: 3 messages are older than the retention period of 24h and will be deleted when the server starts; \
+          use --received-now to keep them"
+        ]
     );
     let server = scratch.server("data");
     assert_eq!(sources(&server, "bob"), [first.as_bytes(), second.as_bytes()]);
@@ -256,7 +258,7 @@ fn message_cap_is_enforced_and_reported() {
         "bob.mbox",
     ]);
     assert!(
-        stderr.contains("imported 5 messages") && stderr.contains("3 messages went to keep the limits"),
+        stderr.contains("imported 5 messages") && stderr.contains("3 messages evicted because of the limits"),
         "{stderr}"
     );
     assert!(!stderr.contains("retention"), "{stderr}");
@@ -272,9 +274,9 @@ fn valid_messages_are_imported_and_invalid_ones_reported() {
     scratch.file("in/not a name/2.eml", "Subject: lost\r\n\r\n");
     let (code, stderr) = scratch.run(&["import", "--data", "data", "in"]);
     assert_eq!(code, 1);
-    assert!(stderr.contains("restante: in/not a name/2.eml: \"not a name\" names no mailbox: "), "{stderr}");
-    assert!(stderr.contains("; --mailbox can\n"), "{stderr}");
-    assert!(stderr.ends_with("restante: imported 1 message (17 bytes), 1 could not be taken\n"), "{stderr}");
+    assert!(stderr.contains("restante: in/not a name/2.eml: \"not a name\" is not a valid mailbox name: "), "{stderr}");
+    assert!(stderr.contains("; use --mailbox to set the mailbox\n"), "{stderr}");
+    assert!(stderr.ends_with("restante: imported 1 message (17 bytes), 1 could not be imported\n"), "{stderr}");
 }
 
 #[test]
@@ -334,7 +336,7 @@ fn rejects_invalid_arguments() {
         (&["export", "--data", "data", "--format", "eml", "-"], 2, "only mbox can be written to standard output"),
         (&["export", "--data", "data", "--format", "zip", "out"], 2, "[possible values: maildir, eml, mbox]"),
         (&["export", "--data", "data", "--mailbox", "a b", "out"], 2, "--mailbox a b: "),
-        (&["export", "--data", "data", "--mailbox", "nobody", "out"], 1, "mailbox nobody holds nothing"),
+        (&["export", "--data", "data", "--mailbox", "nobody", "out"], 1, "mailbox nobody is empty"),
         (&["import", "--data", "data", "bob.mbox"], 1, "data is in use"),
         (&["import", "--data", "other", "missing"], 1, "missing: No such file"),
     ];

@@ -37,7 +37,7 @@ fn endings_caused_by_the_client() {
     for protocol in [SMTP, POP3] {
         let (mut server, address) = protocol.start(&["maxbadcommands=1", "tlsenabled", "tlscert=self-signed"]);
         // The input, and the reason if the connection is closed after it.
-        let table = [("", "Left"), ("NOO", "Left"), ("QUIT\r\n", "Quit"), ("NOPE\r\n", "Errors")];
+        let table = [("", "left"), ("NOO", "left"), ("QUIT\r\n", "quit"), ("NOPE\r\n", "errors")];
         for (number, (input, reason)) in (1..).zip(table) {
             let mut connection = LineConnection::new(connect(address));
             connection.line().unwrap();
@@ -53,7 +53,7 @@ fn endings_caused_by_the_client() {
         connection.send(format!("{}\r\n", protocol.start_tls));
         connection.line().unwrap();
         connection.send("this is not a handshake\r\n");
-        protocol.assert_ended(&mut server, table.len() + 1, "Tls");
+        protocol.assert_ended(&mut server, table.len() + 1, "tls");
     }
 }
 
@@ -63,15 +63,15 @@ fn endings_caused_by_the_server() {
         let (mut server, address) = protocol.start(&["timeout=1s"]);
         let mut connection = LineConnection::new(connect(address));
         while connection.line().is_some() {}
-        protocol.assert_ended(&mut server, 1, "Timeout");
+        protocol.assert_ended(&mut server, 1, "timeout");
 
         let (mut server, address) = protocol.start(&["maxconnections=1"]);
         let mut first = LineConnection::new(connect(address));
         first.line().unwrap();
         drop(LineConnection::new(connect(address)).line().unwrap());
-        protocol.assert_ended(&mut server, 2, "Refused");
+        protocol.assert_ended(&mut server, 2, "refused");
         server.signal("TERM");
-        protocol.assert_ended(&mut server, 1, "Shutdown");
+        protocol.assert_ended(&mut server, 1, "shutdown");
     }
 }
 
@@ -81,7 +81,7 @@ fn sessions_of_different_listeners_have_different_numbers() {
         let (mut server, plain) = protocol.start(&["tlsenabled", "tlscert=self-signed", "tlsaddr=127.0.0.1:0"]);
         let tls = server.address_of(&format!("{} with TLS listening on tcp4 ", protocol.name.to_uppercase()));
         // The numbers are unique across listeners.
-        for (number, (address, reason)) in (1..).zip([(plain, "Left"), (tls, "Tls"), (plain, "Left"), (tls, "Tls")]) {
+        for (number, (address, reason)) in (1..).zip([(plain, "left"), (tls, "tls"), (plain, "left"), (tls, "tls")]) {
             drop(connect(address));
             protocol.assert_ended(&mut server, number, reason);
         }

@@ -254,7 +254,7 @@ fn waits_for_a_database_that_starts_later() {
     assert_eq!(stopped.child.wait().unwrap().code(), Some(0));
 
     let mut waiting = StartingServer::new(&url(port));
-    waiting.wait_for_log("; waiting for it");
+    waiting.wait_for_log("; retrying");
     postgres.start_again();
     waiting.wait_for_log("messages are stored in PostgreSQL");
     waiting.wait_for_log("HTTP listening on");
@@ -279,7 +279,7 @@ fn permanent_database_errors_stop_the_start() {
         let Output { status, stderr, .. } = command().env("RESTANTE_STORAGE_URL", &url).output().unwrap();
         let log = String::from_utf8(stderr).unwrap();
         assert_eq!(status.code(), Some(2), "{log}");
-        assert!(log.contains(expected) && !log.contains("hunter2") && !log.contains("waiting"), "{log}");
+        assert!(log.contains(expected) && !log.contains("hunter2") && !log.contains("retrying"), "{log}");
     }
 }
 

@@ -91,7 +91,7 @@ fn invalid_values_are_rejected() {
         ),
         (
             &["--storage-url", "postgres://u@h/d", "--smtp-maxmessagebytes", "268435457"],
-            "smtp.maxmessagebytes = \"268435457\" (flag --smtp-maxmessagebytes): a store in PostgreSQL takes at most 268435456",
+            "smtp.maxmessagebytes = \"268435457\" (flag --smtp-maxmessagebytes): must be at most 268435456 for a store in PostgreSQL",
         ),
         (&["--storage-connections", "4"], "a whole number from 5 to 1000"),
         (&["--storage-params", "maxkb:many"], "maxkb must be a whole number"),

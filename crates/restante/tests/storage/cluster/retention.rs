@@ -16,9 +16,9 @@ fn expired_messages_are_deleted_once_for_all_nodes() {
     let receiver = Receiver::start();
     let arguments = ["--storage-retentionperiod", "2s", "--webhook-private", "--webhook-urls", &receiver.url("/hook")];
     let Some(cluster) = Cluster::start(3, &arguments) else { return };
-    let received = send_and_listen(&cluster);
-    assert!(received.iter().all(|events| *events == received[0]), "the events of the nodes differ");
-    assert!(remaining_messages(&received[0]).values().all(BTreeSet::is_empty));
+    let events = send_and_listen(&cluster);
+    assert!(events.iter().all(|node_events| *node_events == events[0]), "the events of the nodes differ");
+    assert!(remaining_messages(&events[0]).values().all(BTreeSet::is_empty));
     let by_each: Vec<u64> = cluster.nodes.iter().map(deletions).collect();
     assert_eq!(by_each.iter().sum::<u64>(), MESSAGES as u64, "{by_each:?}");
     for node in &cluster.nodes {
