@@ -77,19 +77,19 @@ fn stored_and_deleted_events_are_sent_and_signed() {
         delete(&server, &format!("james/{}", record["id"].as_str().unwrap()));
 
         let requests = receiver.wait_for(2);
-        for (requests, event) in requests.iter().zip(["stored", "deleted"]) {
-            assert_eq!(requests.request_line, "POST /hook?a=b");
-            assert_eq!(requests.header("content-type"), "application/json");
-            assert_eq!(requests.header("user-agent"), concat!("Restante/", env!("CARGO_PKG_VERSION")));
-            assert_eq!(requests.header("authorization"), format!("Basic {}", STANDARD.encode("ann:p@ss")));
-            assert_eq!(requests.body["event"], format!("message-{event}"));
-            assert_eq!(requests.body["message"], record);
-            assert_eq!(requests.subject(), "grün");
-            assert_eq!(requests.header("webhook-signature"), signature(key, requests));
-            assert_ne!(requests.header("webhook-signature"), signature(b"another key", requests));
+        for (request, event) in requests.iter().zip(["stored", "deleted"]) {
+            assert_eq!(request.request_line, "POST /hook?a=b");
+            assert_eq!(request.header("content-type"), "application/json");
+            assert_eq!(request.header("user-agent"), concat!("Restante/", env!("CARGO_PKG_VERSION")));
+            assert_eq!(request.header("authorization"), format!("Basic {}", STANDARD.encode("ann:p@ss")));
+            assert_eq!(request.body["event"], format!("message-{event}"));
+            assert_eq!(request.body["message"], record);
+            assert_eq!(request.subject(), "grün");
+            assert_eq!(request.header("webhook-signature"), signature(key, request));
+            assert_ne!(request.header("webhook-signature"), signature(b"another key", request));
             let sent =
-                SystemTime::UNIX_EPOCH + Duration::from_secs(requests.header("webhook-timestamp").parse().unwrap());
-            assert!(sent.elapsed().is_ok_and(|age| age < Duration::from_hours(1)), "{requests:?}");
+                SystemTime::UNIX_EPOCH + Duration::from_secs(request.header("webhook-timestamp").parse().unwrap());
+            assert!(sent.elapsed().is_ok_and(|age| age < Duration::from_hours(1)), "{request:?}");
         }
         assert_ne!(requests[0].name(), requests[1].name());
         eventually("the event is not counted", || counts(&server, &receiver) == [2, 0, 0, 0, 0]);
@@ -129,7 +129,7 @@ fn targets_receive_matching_events_without_signature_if_no_secret() {
     stop(&mut server);
     let requests = receiver.requests();
     assert_eq!(short(&requests), expected);
-    assert!(requests.iter().all(|requests| !requests.headers.contains_key("webhook-signature")));
+    assert!(requests.iter().all(|request| !request.headers.contains_key("webhook-signature")));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn every_cause_of_deletion_sends_an_event() {
     receiver.wait_for(4);
     let server = start(&[entry], &["--storage-retentionperiod", "1s"]);
     send(&server, "old", "age");
-    let subjects: Vec<String> = receiver.wait_for(5).iter().map(|requests| requests.subject().to_owned()).collect();
+    let subjects: Vec<String> = receiver.wait_for(5).iter().map(|request| request.subject().to_owned()).collect();
     assert_eq!((&subjects[0], &subjects[3], &subjects[4]), (&"cap".into(), &"pop3".into(), &"age".into()));
     assert_eq!(subjects[1..3].iter().collect::<BTreeSet<_>>(), BTreeSet::from([&"two".into(), &"three".into()]));
 }
@@ -193,8 +193,8 @@ fn events_wait_until_the_target_is_back() {
 
 #[test]
 fn response_status_determines_retries() {
-    let receiver = Receiver::responding_with(|requests, before| {
-        let first = match requests.subject() {
+    let receiver = Receiver::responding_with(|request, before| {
+        let first = match request.subject() {
             "poison" | "moved" if before > 0 => status(204),
             "poison" => status(500),
             "moved" => {
@@ -215,10 +215,10 @@ fn response_status_determines_retries() {
     eventually("the deliveries are not complete", || counts(&server, &receiver) == [5, 2, 1, 0, 0]);
     server.wait_for_log("webhook events could not be delivered and are given up");
     let requests = receiver.requests();
-    assert!(requests.iter().all(|requests| requests.request_line == "POST /"), "a redirect was followed: {requests:?}");
+    assert!(requests.iter().all(|request| request.request_line == "POST /"), "a redirect was followed: {requests:?}");
     for subject in subjects {
         let names: Vec<&str> =
-            requests.iter().filter(|requests| requests.subject() == subject).map(WebhookRequest::name).collect();
+            requests.iter().filter(|request| request.subject() == subject).map(WebhookRequest::name).collect();
         let attempts = if ["poison", "moved"].contains(&subject) { 2 } else { 1 };
         assert_eq!(names, vec![names[0]; attempts], "{subject}");
     }
@@ -330,8 +330,8 @@ fn events_of_acknowledged_messages_survive_sigkill() {
 #[test]
 fn only_scheme_host_and_port_of_a_target_are_shown() {
     let disk = Disk::new("webhooks-secrets");
-    let running = Receiver::responding_with(|requests, _| {
-        Some(status(if requests.request_line.contains("gone") { 410 } else { 500 }))
+    let running = Receiver::responding_with(|request, _| {
+        Some(status(if request.request_line.contains("gone") { 410 } else { 500 }))
     });
     let stopped = Receiver::stopped(|_, _| None);
     // Every secret starts with the same word.

@@ -23,7 +23,7 @@ fn transcript(server: &Server, mailbox: &str) -> Value {
     server.json(&format!("/api/v2/mailbox/{mailbox}/latest/transcript"))
 }
 
-/// Waits until there are `number` sessions and the latest has wait_for_end. Returns its transcript.
+/// Waits until there are `number` sessions and the latest has ended. Returns its transcript.
 fn wait_for_end(server: &Server, number: usize) -> Value {
     let deadline = Instant::now() + TEST_TIMEOUT;
     loop {

@@ -61,7 +61,7 @@ end
     assert_eq!(folder.notes(4), expected);
 }
 
-/// Starts a start_web_server server that records each request as text and always sends the same response.
+/// Starts a web server that records each request as text and always sends the same response.
 fn start_web_server() -> (SocketAddr, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
