@@ -63,9 +63,9 @@ mod tests {
             ("a\n", false, false),
             ("[x", false, false),
         ];
-        for (text, is_name, is_in_path) in table {
+        for (text, is_name, is_accepted_in_path) in table {
             assert_eq!(matches(MAILBOX_NAME, text), is_name, "{text:?}");
-            assert_eq!(matches(NAME_OR_ADDRESS, text), is_in_path, "{text:?}");
+            assert_eq!(matches(NAME_OR_ADDRESS, text), is_accepted_in_path, "{text:?}");
         }
     }
 

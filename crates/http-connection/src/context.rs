@@ -12,7 +12,7 @@ use crate::write_timeout::WriteTimeout;
 
 /// The time that a client has to send the header of its next request, from the end of the last response.
 pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The limits for a client that reads its response slowly or not at all. A line of 128 kbit/s is fast enough.
+/// The limits for a client that reads its response slowly or not at all. A link of 128 kbit/s is fast enough.
 pub(crate) const WRITE_TIMEOUT: WriteTimeout =
     WriteTimeout { max_stall: Duration::from_mins(1), min_bytes_per_second: 16 * 1024 };
 /// The time that a client has to read the rest of an endless response when the server shuts down.
@@ -94,7 +94,7 @@ impl ConnectionGuard {
         self.0.shutdown.clone().triggered().await;
     }
 
-    /// Waits until the shutdown has lasted so long that the client should have read the rest of its response. An
+    /// Waits until the grace period of the shutdown is over, in which the client can read the rest of its response. An
     /// endless response gets less time, because it has no end that the client could reach.
     pub(crate) async fn shutdown_grace_over(&self, is_endless: impl Fn() -> bool) {
         let mut shutdown = self.0.shutdown.clone();

@@ -32,7 +32,7 @@ struct TrackerState {
     has_new_request: bool,
 }
 
-/// A response, and how long its client may still read nothing of it.
+/// A response, and the time for which its client may still stall before it is disconnected.
 struct TrackedResponse {
     progress: Weak<ResponseProgress>,
     remaining: Duration,
@@ -63,7 +63,7 @@ impl ResponseTracker {
         let mut state = self.lock();
         state.has_new_request = true;
         let remaining = state.timeout.max_stall;
-        // There are at most as many as streams, but finished ones must not pile up between two checks.
+        // There are at most as many open responses as streams, but finished ones must not pile up between two checks.
         if state.responses.len() == state.responses.capacity() {
             state.responses.retain(TrackedResponse::is_open);
         }
@@ -102,8 +102,8 @@ impl ResponseTracker {
         pending.into_iter().all(|(progress, remaining)| {
             let written = u32::try_from(progress.written_bytes.swap(0, Ordering::Relaxed)).unwrap_or(u32::MAX);
             let regained = Duration::from_secs(1) * written / min_bytes_per_second;
-            let regained = remaining.saturating_add(regained.saturating_mul(pending_count)).min(max_stall);
-            *remaining = regained.saturating_sub(since_last_call);
+            let replenished = remaining.saturating_add(regained.saturating_mul(pending_count)).min(max_stall);
+            *remaining = replenished.saturating_sub(since_last_call);
             !remaining.is_zero()
         })
     }

@@ -31,12 +31,14 @@ const MAX_STREAMS: u32 = 100;
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 /// The flow-control window of all request bodies of a connection.
 const CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
-/// The number of requests that a client may reset before they are processed, and of streams that the server may reset
-/// because of client errors, before the connection is closed (CVE-2023-44487, RUSTSEC-2024-0003).
+/// The number of unprocessed requests that a client may reset before the connection is closed (CVE-2023-44487).
 const MAX_PENDING_RESETS: usize = 20;
+/// The number of streams that the server may reset because of client errors before the connection is closed
+/// (RUSTSEC-2024-0003).
 const MAX_ERROR_RESETS: usize = 1024;
-/// The interval of pings, and the time that the client has to respond to one.
+/// The interval of pings.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// The time that the client has to respond to a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// The interval at which the progress of responses is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -88,7 +90,8 @@ where
                 }
                 idle_time = if tracker.was_idle_since_last_check() { idle_time + CHECK_INTERVAL } else { Duration::ZERO };
                 // An idle client can connect again. A request that is already on its way is still served: after the
-                // shutdown notice the client gets the same time again before the connection is closed.
+                // GOAWAY frame of the graceful shutdown, the client has the same time again before the connection is
+                // closed.
                 if idle_time > 2 * HEADER_TIMEOUT {
                     return Err("the idle client did not close the connection".to_owned());
                 }

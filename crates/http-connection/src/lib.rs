@@ -1,5 +1,5 @@
-//! HTTP connections: HTTP/1.1 and HTTP/2 on one socket, and the limits on what a client can hold. What is served on them is a
-//! router that the caller passes.
+//! HTTP connections: HTTP/1.1 and HTTP/2 on one socket, and the limits on the resources that a client can hold. The
+//! caller passes the router that serves the requests.
 //!
 //! - [`http1`], `http2`: serving a connection; refusing one
 //! - [`context`]: the peer and the lifetime of a connection, and its limits

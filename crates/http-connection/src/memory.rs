@@ -3,8 +3,9 @@
 //! further responses wait. Small responses are not counted: the limit on connections limits them sufficiently.
 //!
 //! The size of a response is known only after it was rendered: one byte of a message can become a dozen bytes of JSON.
-//! Therefore it is rendered first, in a place with few concurrent renderings. If the budget has no memory left for it,
-//! the response is discarded, its length waits for memory, and it is rendered again. So no data is held while waiting.
+//! Therefore it is rendered first, with a work permit, which limits the number of concurrent renderings. If the budget
+//! has no memory left for the response, it is discarded, the request waits until memory of the same length is reserved,
+//! and the response is rendered again. So no data is held while waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +36,7 @@ pub struct ReservedMemory(Option<OwnedSemaphorePermit>);
 /// The memory that a response may use.
 #[derive(Debug)]
 pub enum MemoryPermit {
-    /// What the budget has left when the response was rendered.
+    /// Memory is reserved after the response was rendered, without waiting.
     OnDemand(ResponseBudget),
     /// Memory that was reserved for a response of this length.
     Reserved(ReservedMemory),
@@ -63,7 +64,7 @@ impl ResponseBudget {
     /// Reserves memory for a response that was over budget. Waits up to five seconds.
     pub async fn reserve_for(&self, over_budget: OverBudget) -> Result<ReservedMemory, OverBudget> {
         let permit = self.0.clone().acquire_many_owned(permit_count(over_budget.0));
-        // The semaphore is never closed, so an error means that the time has passed.
+        // The semaphore is never closed, so an error means that the timeout has passed.
         let Ok(Ok(permit)) = timeout(RESERVE_TIMEOUT, permit).await else { return Err(over_budget) };
         Ok(ReservedMemory(Some(permit)))
     }
@@ -98,7 +99,7 @@ impl ReservedMemory {
     }
 }
 
-/// Returns what a response of this length counts for.
+/// Returns the number of bytes that a response of this length counts for.
 fn permit_count(length: usize) -> u32 {
     u32::try_from(length.min(MAX_COUNTED_BYTES)).unwrap_or(u32::MAX)
 }

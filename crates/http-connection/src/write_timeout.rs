@@ -2,7 +2,7 @@
 //! the response would hold the connection and the response forever.
 //!
 //! The stream starts with an amount of time. Waiting for the peer uses it up, and every byte that the peer reads
-//! restores a part, up to the initial amount. So a single pause is tolerated and a slow line is served to the end, but
+//! restores a part, up to the initial amount. So a single pause is tolerated and a slow link is served to the end, but
 //! a peer that reads a few bytes now and then is disconnected.
 
 use std::io::{self, ErrorKind, IoSlice};
@@ -109,8 +109,8 @@ mod tests {
 
     const TIMEOUT: WriteTimeout = WriteTimeout { max_stall: Duration::from_mins(1), min_bytes_per_second: 1000 };
 
-    /// Writes to a peer that reads `read_size` bytes and then pauses, repeatedly. Returns the time that this took, or after
-    /// which it failed.
+    /// Writes to a peer that reads `read_size` bytes and then pauses, repeatedly. Returns the time after which the write
+    /// was complete or failed.
     async fn write_to_slow_peer(length: usize, read_size: usize, pause: Duration) -> Result<Duration, Duration> {
         let (mut peer, server) = duplex(100);
         let mut server = TimeoutStream::new(server, TIMEOUT);
@@ -136,8 +136,8 @@ mod tests {
             ("nothing for too long", 10_000, 5000, 61, false),
             ("a pause", 10_000, 5000, 50, true),
             ("a trickle", 1_000_000, 6000, 20, false),
-            ("a slow line", 1_000_000, 1100, 1, true),
-            ("a bit too slow a line", 1_000_000, 900, 1, false),
+            ("a slow link", 1_000_000, 1100, 1, true),
+            ("a link that is slightly too slow", 1_000_000, 900, 1, false),
         ];
         for (name, length, read_size, pause, in_time) in table {
             let outcome = write_to_slow_peer(length, read_size, seconds(pause)).await;

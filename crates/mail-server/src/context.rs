@@ -1,5 +1,5 @@
-//! The part that the SMTP and POP3 servers share around a session. A [`ListenerContext`] accepts the connections of a
-//! listener; an [`AcceptedConnection`] is one of them. The session itself is in each protocol's module.
+//! The parts that the SMTP and POP3 servers share. A [`ListenerContext`] accepts the connections of a listener; an
+//! [`AcceptedConnection`] is one of them. The session itself is in each protocol's module.
 
 use std::fmt::Display;
 use std::io;
@@ -16,8 +16,8 @@ use restante_net::{LineStream, Shutdown, Stream, Tls};
 use restante_proto::{RecordedLine, Speaker, TranscriptBuffer, TranscriptScope};
 use restante_store::StoreError;
 
-/// Returns text that is used once, in the form of a message id: the timestamp of APOP (RFC 1939 section 7) and the challenge of
-/// CRAM-MD5 (RFC 2195 section 2).
+/// Returns a text that is used only once, in the form of a message id: the timestamp of APOP (RFC 1939 section 7) or the
+/// challenge of CRAM-MD5 (RFC 2195 section 2).
 pub(crate) fn unique_id(domain: &str) -> String {
     format!("<{}.{}@{domain}>", std::process::id(), Timestamp::now().as_nanosecond())
 }
@@ -26,7 +26,7 @@ pub(crate) fn unique_id(domain: &str) -> String {
 pub struct ListenerContext {
     /// The protocol.
     pub protocol: Protocol,
-    /// The access to the store.
+    /// The mailroom, through which the server accesses the store.
     pub mailroom: Arc<Mailroom>,
     /// The TLS configuration, for implicit TLS and STARTTLS or STLS.
     pub tls: Option<Arc<Tls>>,
@@ -44,7 +44,7 @@ pub struct ListenerContext {
     pub store_errors: Arc<StoreErrorLog>,
 }
 
-/// A connection with what the server needs around its session.
+/// An accepted connection: its stream, the name of its session, and the shutdown signal.
 pub struct AcceptedConnection<'a> {
     context: &'a ListenerContext,
     /// The name of the session in the log.
@@ -136,8 +136,8 @@ impl ListenerContext {
 
 impl AcceptedConnection<'_> {
     /// Logs a store error.
-    pub fn log_store_error(&self, what: &str, error: &StoreError) {
-        self.context.store_errors.log(what, Some(self.session_name), error);
+    pub fn log_store_error(&self, message: &str, error: &StoreError) {
+        self.context.store_errors.log(message, Some(self.session_name), error);
     }
 
     /// Returns the part of the session to record for [`AcceptedConnection::log_transcript`].

@@ -1,6 +1,6 @@
 //! The servers of the mail protocols: they run the state machines of `restante_proto` on connections.
 //!
-//! - `context`: what all of them share around a session: accepting a connection, TLS, log lines, counters
+//! - `context`: the parts that all of them share: accepting a connection, TLS, log lines, counters
 //! - [`smtp`]: SMTP and LMTP, with logins and transcripts
 //! - [`pop3`]: POP3, with logins
 

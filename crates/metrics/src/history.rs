@@ -1,4 +1,4 @@
-//! The values that clients of Inbucket know, and their history of the last hour, minute by minute.
+//! The values that Inbucket reports at `/debug/vars`, and their history of the last hour, minute by minute.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,7 +17,7 @@ use super::{Metrics, Protocol};
 
 /// How often a sample is taken.
 const SAMPLE_INTERVAL: Duration = Duration::from_mins(1);
-/// Sixty differences need 61 samples.
+/// The number of samples that are kept: sixty differences need 61 samples.
 const MAX_SAMPLES: usize = 61;
 
 /// The samples of the last hour, oldest first.

@@ -71,7 +71,7 @@ impl ProcessStats {
     /// Reads the statistics.
     pub(super) fn read(started: Timestamp, proc_files: &ProcFiles) -> Self {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
-        #[expect(clippy::cast_precision_loss, reason = "seconds since 1970, and the processor's, are far below 2^52")]
+        #[expect(clippy::cast_precision_loss, reason = "both times are far below 2^52 seconds")]
         let seconds = |whole: i64, nanos: i64| whole as f64 + nanos as f64 / 1e9;
         Self {
             started: seconds(started.as_second(), started.subsec_nanosecond().into()),

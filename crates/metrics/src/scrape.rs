@@ -333,7 +333,7 @@ impl Collector for Scrape {
     }
 }
 
-/// Returns the protocols that have sessions and logins of their own.
+/// Returns the protocols whose sessions and logins are counted: all except HTTP.
 fn mail_protocols() -> impl Iterator<Item = Protocol> {
     Protocol::ALL.into_iter().filter(|protocol| *protocol != Protocol::Http)
 }

@@ -1,4 +1,4 @@
-//! How sessions of SMTP, LMTP and POP3 end.
+//! The reasons why sessions of SMTP, LMTP and POP3 end, and their counters.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

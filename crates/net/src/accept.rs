@@ -185,7 +185,6 @@ mod tests {
     async fn report_client(mut stream: Stream, ip: Option<IpAddr>, admission: Result<Admission, TooMany>, _: Shutdown) {
         let text = format!("{} {:?}\n", ip.unwrap(), admission.as_ref().err());
         stream.write_all(text.as_bytes()).await.unwrap();
-        // Wait until the client disconnects.
         let _ = stream.read_to_end(&mut Vec::new()).await;
     }
 

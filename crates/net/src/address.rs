@@ -36,14 +36,14 @@ impl ListenAddr {
 
     /// Returns whether listeners on both addresses would conflict.
     pub fn clashes_with(&self, other: &Self) -> bool {
-        if let (Self::Unix(one), Self::Unix(other)) = (self, other) {
-            return one == other;
+        if let (Self::Unix(path), Self::Unix(other_path)) = (self, other) {
+            return path == other_path;
         }
-        let others = other.sockets();
-        self.sockets().iter().any(|one| others.iter().any(|other| clash(one, other)))
+        let other_sockets = other.sockets();
+        self.sockets().iter().any(|socket| other_sockets.iter().any(|other| sockets_conflict(socket, other)))
     }
 
-    /// Returns the TCP addresses that it stands for.
+    /// Returns the TCP addresses that this listen address stands for.
     fn sockets(&self) -> Vec<SocketAddr> {
         match self {
             Self::Tcp(addr) => vec![*addr],
@@ -56,10 +56,10 @@ impl ListenAddr {
 
 /// Returns whether two sockets conflict: they have the same port and address. An unspecified address conflicts with all
 /// addresses of its family. Port 0 is another free port each time.
-fn clash(one: &SocketAddr, other: &SocketAddr) -> bool {
-    let every_address = one.ip().is_unspecified() || other.ip().is_unspecified();
-    let one_port = one.port() == other.port() && one.port() != 0;
-    one_port && (one == other || every_address && one.is_ipv4() == other.is_ipv4())
+fn sockets_conflict(first: &SocketAddr, second: &SocketAddr) -> bool {
+    let has_unspecified = first.ip().is_unspecified() || second.ip().is_unspecified();
+    let has_same_port = first.port() == second.port() && first.port() != 0;
+    has_same_port && (first == second || has_unspecified && first.is_ipv4() == second.is_ipv4())
 }
 
 impl FromStr for ListenAddr {

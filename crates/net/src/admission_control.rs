@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::Network;
 use super::{Admission, ConnectionLimits, Readiness, TooMany};
 
-/// How long to wait for the header. A proxy knows its content when it connects.
+/// How long to wait for a PROXY header. A proxy knows the content of the header when it connects.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The admission settings that the listeners of one protocol share.
@@ -24,7 +24,7 @@ pub struct AdmissionControl {
     pub proxies: Vec<Network>,
     /// Peers whose connections are not counted per client, because they act for many clients.
     pub exempt: Vec<Network>,
-    /// Where the listeners report whether they can accept.
+    /// The readiness of the server. The listeners report to it whether they can accept connections.
     pub readiness: Arc<Readiness>,
 }
 
@@ -148,7 +148,7 @@ mod tests {
             ("203.0.113.1", LINE, Ok(direct("203.0.113.1", true))),
             ("192.168.0.1", LINE, Ok(direct("192.168.0.1", false))),
             ("10.0.0.1", LINE, Ok(proxied("192.0.2.1", true))),
-            // A client in an exempt network is counted if it is named by a proxy that is not exempt, and the reverse.
+            // The exemption applies to the proxy, not to the client that its header names.
             ("10.0.0.1", names_exempt_client, Ok(proxied("192.168.0.1", true))),
             ("10.9.0.1", LINE, Ok(proxied("192.0.2.1", false))),
             ("10.0.0.1", b"PROXY UNKNOWN\r\n", Ok(proxied("10.0.0.1", false))),

@@ -14,12 +14,12 @@ pub struct ConnectionCounters {
     proxy_headers: [AtomicU64; ProxyHeaderOutcome::ALL.len()],
 }
 
-/// Counts a connection as open until it is dropped.
+/// Counts a connection as open until this guard is dropped.
 #[derive(Debug)]
 pub(super) struct OpenGuard(Arc<ConnectionCounters>);
 
 impl ConnectionCounters {
-    /// Counts a new connection: as accepted and, until it is dropped, as open; or as refused.
+    /// Counts a new connection: as accepted and, until its admission is dropped, as open; or as refused.
     pub fn count_admission(self: &Arc<Self>, admission: Result<Admission, TooMany>) -> Result<Admission, TooMany> {
         match admission {
             Ok(admission) => {

@@ -1,5 +1,5 @@
-//! Listeners, accepting within limits, TLS, and shutdown. This crate contains no mail or HTTP protocol; each server
-//! gets its listeners and its [`Shutdown`] from outside.
+//! Listeners, accepting within limits, TLS, and shutdown. This crate contains no mail or HTTP protocol; the
+//! caller passes the listeners and the [`Shutdown`] to each server.
 
 mod accept;
 mod address;

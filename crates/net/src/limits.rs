@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::counters::OpenGuard;
 
-/// The number of refused connections that may get a reply at the same time. Each takes up to half a second, and in a
-/// flood this would cost as much as accepting them.
+/// The number of refused connections that may get a reply at the same time. Each reply takes up to half a second.
+/// Without this limit, refusing a flood of connections would cost as much as accepting them.
 const MAX_CONCURRENT_REFUSALS: usize = 256;
 
 /// The limits of one protocol, shared by its listeners.
@@ -107,7 +107,8 @@ impl Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        // The client slot first, so that a new connection is never within the total limit but above that of its client.
+        // Release the client slot first, so that a new connection is never within the total limit but above that of its
+        // client.
         self.client_slot = None;
         self.limits.connections.release();
     }
@@ -125,7 +126,7 @@ impl ClientLimits {
         Self { limit, active: Mutex::default() }
     }
 
-    /// Acquires a slot for this client. Returns `None` if there is no limit: nothing is counted then.
+    /// Acquires a slot for this client. Without a limit, counts nothing and returns `None`.
     pub fn admit(self: &Arc<Self>, ip: IpAddr) -> Result<Option<ClientSlot>, TooMany> {
         let Some(limit) = self.limit else { return Ok(None) };
         let client = ClientKey::from(ip);

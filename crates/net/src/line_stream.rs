@@ -12,9 +12,9 @@ use super::{Stream, Tls, TlsInfo};
 
 /// The reply capacity that an idle connection keeps.
 const IDLE_REPLY_CAPACITY: usize = 1024;
-/// How long the peer has to close after the server has.
+/// How long to wait until the peer closes the connection, after the server has closed its side.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
-/// The number of reads that are discarded meanwhile.
+/// The maximum number of reads during this time. Their data is discarded.
 const MAX_LINGER_READS: usize = 256;
 
 /// A stream with an input buffer and timeouts.
@@ -77,11 +77,11 @@ impl LineStream {
         }
     }
 
-    /// Waits until the peer disconnects. Data that arrives meanwhile is buffered. Once `bytes` bytes are buffered
-    /// nothing more is read, and a disconnect is not noticed.
-    pub async fn peer_disconnected(&mut self, bytes: usize) {
-        while self.input.len() < bytes {
-            self.input.reserve(bytes - self.input.len());
+    /// Waits until the peer disconnects. Data that arrives meanwhile is buffered. Once `max_bytes` bytes are buffered,
+    /// nothing more is read and a disconnect is not noticed.
+    pub async fn peer_disconnected(&mut self, max_bytes: usize) {
+        while self.input.len() < max_bytes {
+            self.input.reserve(max_bytes - self.input.len());
             if self.stream.read_buf(&mut self.input).await.unwrap_or(0) == 0 {
                 return;
             }
@@ -89,8 +89,8 @@ impl LineStream {
         std::future::pending::<()>().await;
     }
 
-    /// Writes the replies and clears them. There is a timeout, because a peer that sends and never reads would block
-    /// the write for ever.
+    /// Writes the replies and clears them. The timeout is necessary: a peer that sends and never reads would block the
+    /// write forever.
     pub async fn write(&mut self, now: Instant, replies: &mut Vec<u8>) -> io::Result<()> {
         self.write_until(now + self.timeout, replies).await
     }
@@ -125,7 +125,7 @@ impl LineStream {
         Ok(())
     }
 
-    /// Closes the connection to a peer that may still be sending, and waits shortly until the peer closes too. Closing
+    /// Closes the connection to a peer that may still be sending, and waits briefly until the peer closes too. Closing
     /// with unread input makes the system reset the connection, and the peer could miss the last reply.
     pub async fn close(&mut self) -> io::Result<()> {
         let closing = async {

@@ -12,7 +12,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Returns whether it contains all IPv4 or all IPv6 addresses.
+    /// Returns whether this network contains all IPv4 or all IPv6 addresses.
     pub fn is_everything(&self) -> bool {
         self.prefix == 0
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-/// How long work in progress may take after the shutdown starts. It is a little less than the server waits.
+/// How long work in progress may take after the shutdown starts. It is a little shorter than the time that the program
+/// waits for all holders, so that they can close their connections themselves.
 pub const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(13);
 
 /// Starts the shutdown and waits until it is complete.

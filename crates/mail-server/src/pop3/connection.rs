@@ -1,5 +1,5 @@
 //! Runs one session on a connection: reads, steps the session, performs its actions, writes. Pipelined commands are
-//! answered in one write. A long reply is sent in parts, and the client must accept a part before the next is made.
+//! answered in one write. A long reply is sent in parts, and the client must accept a part before the next is created.
 
 use std::io;
 use std::net::IpAddr;
@@ -30,7 +30,7 @@ const PAGE_SIZE: usize = 1000;
 /// Messages up to this size are sent without a reservation. They are not larger than what a connection uses anyway, and
 /// their clients do not have to queue after those of large messages.
 const MAX_UNRESERVED_BYTES: usize = 64 * 1024;
-/// How long a client waits for memory. It should get the refusal before it gives up.
+/// How long a client waits for memory. The refusal should arrive before the client's own timeout.
 const MEMORY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The delay of the reply to a failed login if `pop3.credentials` are set. The throttle for failed logins is added to
 /// it.
@@ -299,8 +299,8 @@ impl<'a> SessionDriver<'a> {
         Refusal::Unavailable
     }
 
-    /// Waits for the next command within the client's time, which restarts with every reply. An incomplete command does
-    /// not extend it.
+    /// Waits for the next command until the deadline, which restarts with every reply. An incomplete command does not
+    /// extend it.
     async fn read(&mut self) -> io::Result<WaitOutcome> {
         let now = Instant::now();
         if self.written_bytes.take().is_some() {
@@ -316,8 +316,8 @@ impl<'a> SessionDriver<'a> {
     }
 
     /// Writes the replies. The client must accept all parts of a reply at a minimum rate, and after a shutdown within
-    /// the grace period. Otherwise the connection is closed in the middle of the reply, which no client takes for its
-    /// end.
+    /// the grace period. Otherwise the connection is closed in the middle of the reply, which no client can mistake for
+    /// a complete reply.
     async fn flush(&mut self) -> io::Result<()> {
         if let Some(transcript) = self.session.transcript() {
             self.connection.log_transcript(transcript);
@@ -352,8 +352,8 @@ impl<'a> SessionDriver<'a> {
     }
 }
 
-/// Waits for memory, but not longer than a client does, and not after a disconnect or shutdown: the queue is for
-/// clients that can still use the memory. Returns whether the memory is reserved.
+/// Waits for memory until the timeout, a disconnect or the shutdown: the queue is for clients that can still use the
+/// memory. Returns whether the memory is reserved.
 async fn wait_for_memory(
     reservation: &mut Reservation,
     bytes: usize,

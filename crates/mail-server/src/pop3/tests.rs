@@ -48,12 +48,12 @@ fn auth_service() -> Arc<AuthService> {
     AuthService::open(restante_auth::Settings::default()).unwrap()
 }
 
-/// Starts a server with this memory budget for lists and for messages.
+/// Creates a server with this memory budget for lists and for messages.
 fn server(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> Arc<Server> {
     Arc::new(unshared_server(mailroom, budget, timeout))
 }
 
-/// The same, not yet shared, so that it can be changed.
+/// Creates a server that is not shared yet, so that a test can change it.
 fn unshared_server(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> Server {
     Server {
         context: ListenerContext {
@@ -154,12 +154,12 @@ async fn open_large_mailboxes_are_limited_by_the_budget() {
     assert!(fifth.starts_with("-ERR [SYS/TEMP] "), "{fifth}");
 }
 
-/// The clock is paused in these tests. It advances to the next deadline as soon as all tasks wait, so the elapsed time
-/// shows what was waited for.
+/// A time that is shorter than all timeouts of the server. The clock is paused in the tests that use it: it advances to
+/// the next timer as soon as all tasks wait, so the elapsed time shows which timeout has passed.
 const SOON: Duration = Duration::from_millis(900);
 
-/// Returns a mailbox with a large and a small message, and two clients that never read the large one, so that no memory
-/// is left for a third.
+/// Returns a server whose mailbox `bob` contains a large and a small message, and two clients that never read the large
+/// one, so that no memory is left for a third client.
 async fn with_exhausted_memory(shutdown: &Shutdown) -> (Arc<Server>, [BufReader<UnixStream>; 2]) {
     let mailroom = mailroom();
     deliver(&mailroom, "bob@x.org", Bytes::from(b"a line\r\n".repeat(LARGE_BYTES / 8))).await;

@@ -237,7 +237,7 @@ impl<'a> SessionDriver<'a> {
         }
     }
 
-    /// Waits for input within the client's time. Within a message it first waits until memory for the received data is
+    /// Waits for input until the deadline. Within a message it first waits until memory for the received data is
     /// reserved. This is the back-pressure on all messages in transfer.
     async fn read(&mut self) -> io::Result<WaitOutcome> {
         let is_between_messages = self.session.envelope().is_none();
@@ -261,7 +261,7 @@ impl<'a> SessionDriver<'a> {
         self.deadline.extend(now - before);
         let transferred = self.session.transferred_bytes();
         if transferred.is_some() != self.is_receiving {
-            // A message has its own deadline, and so has the command after it.
+            // A message and the command after it each have their own deadline.
             self.is_receiving = transferred.is_some();
             self.deadline.restart(now);
         }

@@ -1,5 +1,5 @@
-//! Checks logins over SMTP. If neither credentials nor accounts are configured, every login is accepted: a mail catcher tests
-//! senders, it does not protect anything.
+//! Checks logins over SMTP. If neither credentials nor accounts are configured, every login is accepted: a mail catcher
+//! tests senders, it does not protect anything.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -29,7 +29,7 @@ pub(super) struct TranscriptRecorder {
     journal: Arc<dyn Journal>,
     session: SessionId,
     started: Instant,
-    /// What is known about the session. Chunks that were written share it until it changes.
+    /// The details of the session so far. Chunks that were written share it until it changes.
     session_info: Arc<SessionInfo>,
     /// The number of the current chunk.
     chunk_number: u32,
@@ -48,7 +48,7 @@ struct OpenTransaction {
     parameters: String,
     to: Vec<Recipient>,
     messages: Vec<(MailboxName, MessageId)>,
-    /// The last refusal in it.
+    /// The last refusal in this transaction.
     refusal: Option<Arc<str>>,
 }
 
@@ -145,7 +145,7 @@ impl TranscriptRecorder {
 
     fn push_line(&mut self, line: &RecordedLine<'_>) {
         if line.stage == Some(TransactionStage::Started) {
-            // The lines before the first transaction are a chunk of their own.
+            // The lines before the first transaction form a separate chunk.
             if self.chunk_number == 0 || self.open_transaction.is_some() {
                 self.write_chunk(TransactionStage::Abandoned, None);
             }
