@@ -109,8 +109,8 @@ mod tests {
 
     const TIMEOUT: WriteTimeout = WriteTimeout { max_stall: Duration::from_mins(1), min_bytes_per_second: 1000 };
 
-    /// Writes to a peer that reads `read_size` bytes and then pauses, repeatedly. Returns the time after which the write
-    /// was complete or failed.
+    /// Writes to a peer that reads `read_size` bytes and then pauses, repeatedly. Returns the time after which the
+    /// write was complete or failed.
     async fn write_to_slow_peer(length: usize, read_size: usize, pause: Duration) -> Result<Duration, Duration> {
         let (mut peer, server) = duplex(100);
         let mut server = TimeoutStream::new(server, TIMEOUT);

@@ -16,8 +16,8 @@ use restante_net::{LineStream, Shutdown, Stream, Tls};
 use restante_proto::{RecordedLine, Speaker, TranscriptBuffer, TranscriptScope};
 use restante_store::StoreError;
 
-/// Returns a text that is used only once, in the form of a message id: the timestamp of APOP (RFC 1939 section 7) or the
-/// challenge of CRAM-MD5 (RFC 2195 section 2).
+/// Returns a text that is used only once, in the form of a message id: the timestamp of APOP (RFC 1939 section 7) or
+/// the challenge of CRAM-MD5 (RFC 2195 section 2).
 pub(crate) fn unique_id(domain: &str) -> String {
     format!("<{}.{}@{domain}>", std::process::id(), Timestamp::now().as_nanosecond())
 }

@@ -154,8 +154,9 @@ async fn open_large_mailboxes_are_limited_by_the_budget() {
     assert!(fifth.starts_with("-ERR [SYS/TEMP] "), "{fifth}");
 }
 
-/// A time that is shorter than all timeouts of the server. The clock is paused in the tests that use it: it advances to
-/// the next timer as soon as all tasks wait, so the elapsed time shows which timeout has passed.
+/// Longer than closing a connection takes, and shorter than the other delays and timeouts of the server. The clock is
+/// paused in the tests that use it: it advances to the next timer as soon as all tasks wait, so the elapsed time shows
+/// which timeout has passed.
 const SOON: Duration = Duration::from_millis(900);
 
 /// Returns a server whose mailbox `bob` contains a large and a small message, and two clients that never read the large
