@@ -14,8 +14,8 @@ fn main() {
     println!("cargo::rerun-if-changed=src");
     println!("cargo::rerun-if-env-changed=SOURCE_DATE_EPOCH");
     println!("cargo::rustc-env=BUILD_SECOND={}", build_second());
-    if let Err(problem) = pack_interface() {
-        println!("cargo::error={problem}");
+    if let Err(error) = pack_interface() {
+        println!("cargo::error={error}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Writes every file as it is and, if that is compressed, compressed. Results of earlier builds are reused, because the
-//! best compression is slow.
+//! Writes every file uncompressed and compressed. Results of earlier builds are reused, because the best compression is
+//! slow.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

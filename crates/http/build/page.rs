@@ -28,18 +28,18 @@ pub(crate) fn render(ui: &WebInterface, hash: &str) -> Result<Pages, String> {
     let by_depth: Result<Vec<String>, String> = ROOTS.into_iter().map(|root| fill_template(ui, root, hash)).collect();
     let by_depth = by_depth?;
     let style = inlined_style(&by_depth[0])?.to_owned();
-    let hash = STANDARD.encode(Sha256::digest(&style));
-    Ok(Pages { policy: policy(&hash), login_policy: login_policy(&hash), style, by_depth })
+    let style_hash = STANDARD.encode(Sha256::digest(&style));
+    Ok(Pages { policy: policy(&style_hash), login_policy: login_policy(&style_hash), style, by_depth })
 }
 
 /// Returns the policy of the page: scripts are files of this server, the only style is the one in the page, and nothing
 /// is loaded from other hosts. Text becomes HTML only through the Trusted Types policy `greeting`, which is for the
 /// greeting of the operator.
-fn policy(style: &str) -> String {
+fn policy(style_hash: &str) -> String {
     [
         "default-src 'none'",
         "script-src 'self'",
-        &format!("style-src 'sha256-{style}'"),
+        &format!("style-src 'sha256-{style_hash}'"),
         "img-src 'self' data:",
         "connect-src 'self'",
         "frame-src 'self'",
@@ -54,10 +54,10 @@ fn policy(style: &str) -> String {
 }
 
 /// Returns the policy of the login page: no scripts, and the form is sent only to this server.
-fn login_policy(style: &str) -> String {
+fn login_policy(style_hash: &str) -> String {
     [
         "default-src 'none'",
-        &format!("style-src 'sha256-{style}'"),
+        &format!("style-src 'sha256-{style_hash}'"),
         "img-src 'self'",
         "base-uri 'none'",
         "form-action 'self'",

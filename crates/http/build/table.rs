@@ -40,7 +40,8 @@ fn row(packer: &mut Packer, content_type: &str, content: &[u8]) -> Result<String
     Ok(format!("EmbeddedFile {{ content_type: {content_type:?}, plain: {plain}, compressed: &[{compressed}] }}"))
 }
 
-/// Each form is a separate representation with its own tag (RFC 9110 section 8.8.3).
+/// Returns the code of one encoded form. Each form is a separate representation with its own tag (RFC 9110 section
+/// 8.8.3).
 fn encoded_file(EncodedFile { coding, name, .. }: &EncodedFile) -> String {
     let tag = format!("\"{name}\"");
     let content = format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/ui/{name}\"))");

@@ -1,4 +1,4 @@
-//! Tests of the build script: what it makes of the folder of the web interface, and its error messages. The modules are
+//! Tests of the build script: its output for a folder with a web interface, and its error messages. The modules are
 //! those of the build script.
 
 #[path = "../build/files.rs"]
@@ -92,7 +92,7 @@ fn reports_errors() {
         let folder = Folder::with(changes);
         assert_eq!(folder.build().err().as_deref(), Some(expected), "{changes:?}");
     }
-    let missing = files::read(Path::new("/no/such/folder")).err().expect("a problem");
+    let missing = files::read(Path::new("/no/such/folder")).err().expect("an error");
     assert!(missing.contains("ui/ is next to crates/"), "{missing}");
 }
 
@@ -183,8 +183,8 @@ fn names_of_packed_files_contain_parameters() {
     folder.build().expect("a table");
     for entry in fs::read_dir(folder.out()).expect("a folder") {
         let name = entry.expect("a file").file_name().into_string().expect("UTF-8");
-        let (_, with) = name.split_once('.').expect("an extension");
-        assert!(["br-11-22", "gz-9", "raw"].contains(&with), "{name}");
+        let (_, extension) = name.split_once('.').expect("an extension");
+        assert!(["br-11-22", "gz-9", "raw"].contains(&extension), "{name}");
     }
 }
 
