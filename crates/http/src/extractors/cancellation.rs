@@ -9,10 +9,10 @@ use restante_http_connection::context::ConnectionGuard;
 use restante_http_connection::disconnect::Disconnect;
 use restante_net::NotReady;
 
-use crate::extractors::login_session::AcceptedCredentials;
+use crate::extractors::accepted_credentials::AcceptedCredentials;
 use crate::response::problem::Problem;
 
-/// The conditions that cancel a response. A request that did not arrive over a connection is canceled neither by a
+/// The conditions that cancel a response. A request without a connection, as in tests, is canceled neither by a
 /// disconnect nor by the shutdown. Without authentication, credentials do not become invalid.
 pub(crate) struct Cancellation {
     connection: Option<ConnectionGuard>,

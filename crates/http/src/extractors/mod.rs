@@ -4,14 +4,14 @@
 //!   becomes a mailbox, and where the grant of the request is checked for it
 //! - `latest`: the parameter `wait` of requests for the latest message
 //! - `body`: request bodies, limited in size and time
-//! - `request_context`: what middleware found out about a request
-//! - `login_session`: the credentials of a request
+//! - `request_context`: the host, the route and the origin of a request, as middleware has determined them
+//! - `accepted_credentials`: the credentials that a request was accepted with
 //! - `cancellation`: cancels long responses when the client disconnects, the credentials become invalid or the server
 //!   shuts down
 
+pub(crate) mod accepted_credentials;
 pub(crate) mod body;
 pub(crate) mod cancellation;
 pub(crate) mod latest;
-pub(crate) mod login_session;
 pub(crate) mod parameters;
 pub(crate) mod request_context;

@@ -131,8 +131,8 @@ impl<S: Sync> FromRequestParts<S> for RequireAdmin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let is_one = request_grant(parts)?.allows_everywhere(Scope::Admin);
-        if is_one { Ok(Self) } else { Err(Problem::MissingScope(Scope::Admin)) }
+        let is_admin = request_grant(parts)?.allows_everywhere(Scope::Admin);
+        if is_admin { Ok(Self) } else { Err(Problem::MissingScope(Scope::Admin)) }
     }
 }
 
@@ -241,7 +241,7 @@ impl FromRequestParts<Arc<Server>> for SearchParameters {
         Ok(Self {
             text: text_parameter(&pairs, "q")?.unwrap_or_default().to_owned(),
             mailbox,
-            before: number_parameter(&pairs, "before")?.map(id),
+            before: number_parameter(&pairs, "before")?.map(message_id),
             limit: parse_limit(&pairs, DEFAULT_HITS, MAX_HITS)?,
         })
     }
@@ -354,8 +354,8 @@ fn permitted_message(server: &Server, parts: &Parts, name: &str, id: &str) -> Re
 fn parse_page(pairs: &[(String, String)]) -> Page {
     Page {
         limit: number_parameter(pairs, "limit").unwrap_or_default(),
-        before: number_parameter(pairs, "before").unwrap_or_default().map(id),
-        after: number_parameter(pairs, "after").unwrap_or_default().map(id),
+        before: number_parameter(pairs, "before").unwrap_or_default().map(message_id),
+        after: number_parameter(pairs, "after").unwrap_or_default().map(message_id),
     }
 }
 
@@ -385,7 +385,7 @@ fn parse_limit(pairs: &[(String, String)], default_limit: usize, max_limit: usiz
     }
 }
 
-fn id(number: u64) -> MessageId {
+fn message_id(number: u64) -> MessageId {
     number.into()
 }
 
@@ -431,7 +431,7 @@ pub(crate) fn duration_parameter(pairs: &[(String, String)], name: &str) -> Resu
 mod tests {
     use super::*;
 
-    fn paging(query: &str) -> Page {
+    fn parse_query(query: &str) -> Page {
         let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         let pairs: Vec<_> = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         parse_page(&pairs)
@@ -439,12 +439,12 @@ mod tests {
 
     #[test]
     fn parses_page() {
-        assert_eq!(paging("x=1&Limit=2"), Page::ALL);
-        assert_eq!(paging("limit=10"), Page { limit: Some(10), ..Page::ALL });
-        assert_eq!(paging("limit=0"), Page { limit: Some(0), ..Page::ALL });
+        assert_eq!(parse_query("x=1&Limit=2"), Page::ALL);
+        assert_eq!(parse_query("limit=10"), Page { limit: Some(10), ..Page::ALL });
+        assert_eq!(parse_query("limit=0"), Page { limit: Some(0), ..Page::ALL });
         let both = Page { before: Some(9.into()), after: Some(0.into()), limit: None };
-        assert_eq!(paging("after=0&before=9"), both);
-        for unusable in [
+        assert_eq!(parse_query("after=0&before=9"), both);
+        for invalid in [
             "limit=",
             "limit",
             "limit=-1",
@@ -456,7 +456,7 @@ mod tests {
             "limit=99999999999999999999",
             "after=1&after=2",
         ] {
-            assert_eq!(paging(unusable), Page::ALL, "{unusable}");
+            assert_eq!(parse_query(invalid), Page::ALL, "{invalid}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What middleware found out about a request: its host, its route and whether its origin is allowed. The checks
-//! themselves are in `middleware::request_checks`.
+//! The host of a request, its route and whether its origin is allowed, as middleware has determined them. The checks
+//! are in `middleware::request_checks`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use axum::http::{HeaderMap, HeaderName, header};
 use crate::response::problem::Problem;
 use crate::state::{Server, Settings};
 
-/// The header in which newer browsers send where the page is that makes the request.
+/// The header in which newer browsers send whether the requesting page has the same origin, the same site or another
+/// site.
 pub(crate) const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The scheme and host under which the client sees the server. Every accepted request carries it as an extension.

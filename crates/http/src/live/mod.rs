@@ -21,8 +21,8 @@ use restante_metrics::Monitors;
 use restante_net::ClientSlot;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::extractors::accepted_credentials::AcceptedCredentials;
 use crate::extractors::cancellation;
-use crate::extractors::login_session::AcceptedCredentials;
 use crate::extractors::parameters::{OptionalPathMailbox, request_grant};
 use crate::response::problem::Problem;
 use crate::state::Server;
@@ -137,7 +137,7 @@ async fn close_requested(
     }
 }
 
-/// A subscriber. It is counted in the metrics until it is dropped.
+/// Counts a subscriber in the metrics and holds its permit, until it is dropped.
 struct SubscriberGuard {
     gauges: Arc<Monitors>,
     gauge: fn(&Monitors) -> &AtomicUsize,

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use restante_auth::{AuthService, DenialReason, Denied, Grant, VerifiedLogin};
 
-use crate::extractors::login_session::AcceptedCredentials;
+use crate::extractors::accepted_credentials::AcceptedCredentials;
 use crate::extractors::request_context::{has_origin, route_template};
 use crate::middleware::credentials::Credentials;
 use crate::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS};
@@ -99,8 +99,12 @@ fn redirect_to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem
 
 /// Returns whether a browser opens a page, so that a redirect is useful.
 fn is_page_navigation(method: &Method, headers: &HeaderMap) -> bool {
-    let is = |name, expected_value: &str| headers.get(name).is_none_or(|value| value == expected_value);
-    method.is_safe() && accepts_html(headers) && is(FETCH_MODE, "navigate") && is(FETCH_DEST, "document")
+    // Older browsers do not send these headers.
+    let is_absent_or = |name, expected: &str| headers.get(name).is_none_or(|value| value == expected);
+    method.is_safe()
+        && accepts_html(headers)
+        && is_absent_or(FETCH_MODE, "navigate")
+        && is_absent_or(FETCH_DEST, "document")
 }
 
 fn accepts_html(headers: &HeaderMap) -> bool {
