@@ -1,15 +1,15 @@
 //! The HTTP server: REST API, live events, web interface, health checks and metrics.
 //!
-//! [`router()`] returns the service, [`serve_connection`] serves it on one connection. The folders are layers. Each imports only
-//! those above it in this list:
+//! [`router()`] returns the service, [`serve_connection`] serves it on one connection. The folders are layers. Each
+//! imports only those above it in this list:
 //!
 //! - `paths`: paths that several layers need
 //! - `response`: problem documents, entity tags, content coding, JSON
-//! - `state`: what all requests share: settings, mailroom, caches
+//! - `state`: the state that all requests share: settings, mailroom, caches
 //! - `extractors`: path, query and body of a request as typed values, with the check of the grant
 //! - `middleware`: host and origin checks, forwarded headers, CORS, authentication, request metrics
-//! - `api::v1`, `api::v2`, `live`, `web`, `operations`: the handlers, next to the types of their responses. They do not import
-//!   each other
+//! - `api::v1`, `api::v2`, `live`, `web`, `operations`: the handlers, next to the types of their responses. They do not
+//!   import each other
 //! - `openapi`, `router`: the description of the API, and the table of routes
 //!
 //! HTTP/1.1 and HTTP/2 connections are in `restante_http_connection`, listening and TLS in `restante_net`.

@@ -9,7 +9,8 @@ pub(crate) const READY: &str = "/readyz";
 pub(crate) const LOGIN: &str = "/login";
 /// Ends a login.
 pub(crate) const LOGOUT: &str = "/logout";
-/// The pages, as templates without a final slash: any site may link to them. They contain no messages; their scripts load them.
+/// The pages, as templates without a final slash. Any site may link to them, because they contain no messages: their
+/// scripts load the messages.
 const PAGES: [&str; 10] =
     ["", "/m", "/m/{name}", "/m/{name}/{id}", "/monitor", "/status", "/search", "/sessions", LOGIN, DOCS];
 /// The rules for crawlers.

@@ -26,8 +26,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 const MAX_MESSAGE_BYTES: usize = 512;
 /// The size of the read buffer.
 const READ_BUFFER_BYTES: usize = 1024;
-/// The size of the write buffer. This and one more event is the most that waits for a peer that does not read, because
-/// the next event is taken only after it is written.
+/// The size of the write buffer. At most this and one more event are buffered for a peer that does not read: the next
+/// event is taken from the subscription only after the previous one is in the buffer.
 const WRITE_BUFFER_BYTES: usize = 16 * 1024;
 /// The maximum number of events that are sent before input is read again.
 const MAX_BATCH_EVENTS: usize = 64;

@@ -34,7 +34,7 @@ const KEEP_ALIVE: &[u8] = b":\n";
 /// The time without events after which a keep-alive comment is sent. It contains the current event id: the position of
 /// the client becomes outdated even if only other mailboxes get messages.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
-/// Reports that events are missing at this place.
+/// Reports that events are missing at this position of the stream.
 const LAGGED_EVENT: &[u8] = b"event: lagged\ndata: {}\n\n";
 /// A comment with the reason for the end of the stream. A client that connects again is refused with 401.
 const REVOKED_COMMENT: &[u8] = b": the credentials are not good any more\n\n";

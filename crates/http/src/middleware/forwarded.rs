@@ -40,7 +40,7 @@ impl Forwarded {
             return Ok(None);
         }
         let is_proxy = |ip| settings.is_proxy(ip);
-        // Used if the header of the request names no client: the PROXY header of the connection.
+        // The client that the PROXY header of the connection names. Used if the header of the request names none.
         let by_connection = || peer.ip.filter(|ip| !is_proxy(*ip));
         let Some(ip) = client_ip(request.headers(), is_proxy).or_else(by_connection) else { return Ok(None) };
         match settings.clients.admit(ip) {

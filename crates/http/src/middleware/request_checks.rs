@@ -41,8 +41,8 @@ const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control
 const DEFAULT_HOST: &str = "localhost";
 /// The maximum length of a host name (RFC 1035 section 2.3.4).
 const MAX_HOST_BYTES: usize = 255;
-/// Top-level domains that are reserved for use on one machine or network: RFC 6761 section 6.3, RFC 6762 section 3, ICANN's
-/// `internal`, and the domains of Kubernetes services, `svc` and `cluster.local`.
+/// Top-level domains that are reserved for use on one machine or network: RFC 6761 section 6.3, RFC 6762 section 3,
+/// ICANN's `internal`, and the domains of Kubernetes services, `svc` and `cluster.local`.
 const PRIVATE_DOMAINS: [&str; 4] = ["localhost", "local", "internal", "svc"];
 /// The time that a response may still take after the client has closed its side of the connection. A client may close
 /// only its sending side and still read the response, but most clients that close have disconnected.
@@ -271,9 +271,9 @@ fn is_private(name: &str) -> bool {
     }
 }
 
-/// Returns false if it is not known which page sends the request: a browser sends it to this machine by a name or
-/// address that it does not treat as this machine, such as `0.0.0.0` or an alias in the hosts file. Browsers do not
-/// send Fetch Metadata there. Programs are not affected, and a configured name is accepted.
+/// Returns false if a browser sends the request without Fetch Metadata, so that the origin of the page is not known.
+/// Browsers leave it out if they reach this machine under a name or address that they do not treat as this machine,
+/// such as `0.0.0.0` or an alias in the hosts file. Programs are not affected, and a configured name is accepted.
 fn has_reliable_origin(settings: &Settings, headers: &HeaderMap, peer: Peer, authority: &str) -> bool {
     let is_browser = headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"));
     if !is_browser || headers.contains_key(FETCH_SITE) || peer.tls || !peer.socket_ip.is_some_and(|ip| ip.is_loopback())
@@ -327,30 +327,30 @@ fn is_top_level_navigation(request: &Request) -> bool {
 /// Returns false if a web page of another origin sends the request. Browsers send the origin in `Origin`, and newer
 /// ones in `Sec-Fetch-Site`; other programs send neither.
 pub(crate) fn is_own_page(settings: &Settings, headers: &HeaderMap, host: &RequestHost) -> bool {
-    let is_near = match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
+    let is_site_accepted = match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
         None | Some(b"same-origin" | b"none") => true,
         // Another port, or another name below the same domain. With a proxy it may be this server, so `Origin` decides.
         Some(b"same-site") => headers.contains_key(header::ORIGIN),
         Some(_) => false,
     };
-    let is_ours = |origin: &HeaderValue| {
+    let is_own_origin = |origin: &HeaderValue| {
         let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
         origin.is_some_and(|(_, origin)| {
             same_authority(origin, &host.authority)
                 || public_authority(settings).is_some_and(|public| same_authority(origin, public))
         })
     };
-    is_near && headers.get_all(header::ORIGIN).iter().all(is_ours)
+    is_site_accepted && headers.get_all(header::ORIGIN).iter().all(is_own_origin)
 }
 
 /// Returns whether two authorities are the same, with or without the default port. The default ports of both schemes
 /// are accepted: with a proxy that terminates TLS, the scheme of the page differs from that of the request.
-fn same_authority(one: &str, other: &str) -> bool {
+fn same_authority(first: &str, second: &str) -> bool {
     fn without_default_port(authority: &str) -> &str {
         let stripped = authority.strip_suffix(":443").or_else(|| authority.strip_suffix(":80"));
         stripped.unwrap_or(authority)
     }
-    without_default_port(one).eq_ignore_ascii_case(without_default_port(other))
+    without_default_port(first).eq_ignore_ascii_case(without_default_port(second))
 }
 
 /// The host in an authority, without its port.

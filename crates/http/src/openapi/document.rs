@@ -86,8 +86,8 @@ fn cookie() -> SecurityScheme {
 
 fn paths(operations: Vec<Operation>) -> Paths {
     let mut paths = PathsBuilder::new().build();
-    for Operation { method, path, spec: described, .. } in operations {
-        paths.add_path_operation(path, vec![method], described);
+    for Operation { method, path, spec, .. } in operations {
+        paths.add_path_operation(path, vec![method], spec);
     }
     paths
 }

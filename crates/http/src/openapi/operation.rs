@@ -18,11 +18,11 @@ use crate::openapi::reference::{NamedSchema, header, reference, schemas_of};
 use crate::openapi::refusals;
 use crate::openapi::refusals::Refusal;
 
-/// The names of the security schemes.
+/// The name of the security scheme for user names and passwords.
 pub(super) const BASIC: &str = "basic";
-/// See [`BASIC`].
+/// The name of the security scheme for tokens.
 pub(super) const BEARER: &str = "bearer";
-/// See [`BASIC`].
+/// The name of the security scheme for login sessions.
 pub(super) const COOKIE: &str = "cookie";
 
 /// The extension with the schema of events. OpenAPI has no field for it.
@@ -68,9 +68,9 @@ impl Operation {
     }
 
     /// Sets the summary and the description. Code is in backticks; paragraphs are separated by an empty line.
-    pub(super) fn describe(mut self, summary: &str, more: &str) -> Self {
+    pub(super) fn describe(mut self, summary: &str, description: &str) -> Self {
         self.spec.summary = Some(summary.to_owned());
-        self.spec.description = (!more.is_empty()).then(|| more.to_owned());
+        self.spec.description = (!description.is_empty()).then(|| description.to_owned());
         self
     }
 
@@ -218,10 +218,10 @@ impl Operation {
     }
 
     /// Adds error responses.
-    pub(super) fn refusals(mut self, reasons: &[&Refusal]) -> Self {
-        for reason in reasons {
-            let response = RefOr::Ref(Ref::from_response_name(reason.name));
-            self.spec.responses.responses.insert(reason.status.as_str().to_owned(), response);
+    pub(super) fn refusals(mut self, refusals: &[&Refusal]) -> Self {
+        for refusal in refusals {
+            let response = RefOr::Ref(Ref::from_response_name(refusal.name));
+            self.spec.responses.responses.insert(refusal.status.as_str().to_owned(), response);
         }
         self
     }

@@ -160,8 +160,8 @@ impl From<TooMany> for Problem {
 }
 
 impl From<NotReady> for Problem {
-    fn from(why: NotReady) -> Self {
-        Self::NotReady(why)
+    fn from(reason: NotReady) -> Self {
+        Self::NotReady(reason)
     }
 }
 
@@ -300,8 +300,8 @@ impl Problem {
             }
             Self::WrongShape(expected) => return Cow::Owned(format!("The body of the request must be {expected}.")),
             Self::NotMessage => "The body of the request must be message/rfc822 or application/json.",
-            Self::InvalidMessage(why) => {
-                return Cow::Owned(format!("The body of the request is not a valid message: {why}."));
+            Self::InvalidMessage(reason) => {
+                return Cow::Owned(format!("The body of the request is not a valid message: {reason}."));
             }
             Self::Refused(Refusal { code, text }) => {
                 return Cow::Owned(format!("The message is refused, as over SMTP: {code} {text}"));

@@ -57,12 +57,12 @@ impl Server {
             PartSelector::Part(index) => self.etags.part(summary.id, index),
         };
         let needs_content = !if_none_match.matches(&tag);
-        let make = |memory: MemoryPermit| async move {
+        let render = |memory: MemoryPermit| async move {
             let work = self.work_permit(source_length(summary), SMALL_BYTES).await?;
             let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
             work.run(move || load_file(source.to_bytes(), selector, purpose, needs_content.then_some(memory))).await?
         };
-        Ok(response(self.within_budget(make).await?, tag))
+        Ok(response(self.within_budget(render).await?, tag))
     }
 }
 
@@ -82,7 +82,7 @@ fn response(file: PartFile, tag: HeaderValue) -> Response {
     response
 }
 
-/// Returns the decoded content of a part. A part that contains other parts has no encoding of its own (RFC 2045 section
+/// Returns the decoded content of a part. A multipart is not encoded itself, only the parts in it are (RFC 2045 section
 /// 6.4).
 pub(crate) fn content(mime: &Mime, part: &Part) -> Bytes {
     if part.is_multipart() { mime.source().slice(part.body.clone()) } else { mime.content(part) }

@@ -1,5 +1,6 @@
-//! Rendered responses about one message, and the keys of the response cache. A response is rendered outside of the network threads
-//! if the message is large, within the memory budget, and cached. The handlers decide what it contains.
+//! Rendered responses about one message, and the keys of the response cache. A response is rendered within the memory
+//! budget, outside of the network threads if the message is large, and then cached. The handlers decide what it
+//! contains.
 
 use std::sync::Arc;
 
@@ -119,7 +120,7 @@ impl Server {
             return Ok(body);
         }
         let (key, write) = (&key, &write);
-        let make = |memory: MemoryPermit| async move {
+        let render = |memory: MemoryPermit| async move {
             let work = self.work_permit(source_length(summary), max_inline_bytes).await?;
             // While this task waited, another one may have rendered the same.
             if let Some(body) = self.response_cache.get(key, version) {
@@ -137,7 +138,7 @@ impl Server {
             };
             work.run(task).await?
         };
-        self.within_budget(make).await
+        self.within_budget(render).await
     }
 }
 

@@ -41,10 +41,11 @@ use parsed_mail_cache::ParsedMailCache;
 /// The maximum number of concurrent expensive tasks, on any number of processors: rendering the worst message takes
 /// about twenty times its size in memory.
 const MAX_WORK_PERMITS: usize = 4;
-/// The limit on requests that wait for messages. One connection can carry a hundred of them, so the limit on connections does not
-/// limit them.
+/// The limit on requests that wait for messages. One connection can carry a hundred of them, so the limit on
+/// connections is not enough.
 const MAX_WAITS: usize = 20_000;
-/// The memory for all large messages that are being uploaded, in addition to the one that has waited longest.
+/// The memory for all large messages that are being uploaded. One upload at a time may exceed it, see
+/// [`restante_net::Budget`].
 pub(crate) const MAX_UPLOAD_BYTES: usize = 64 * 1024 * 1024;
 
 /// The settings of the HTTP service.
@@ -195,14 +196,15 @@ impl Server {
         }
     }
 
-    /// Renders a response within the memory budget. If the budget is used up, waits for memory and calls `make` again.
-    pub(crate) async fn within_budget<T, F>(&self, make: impl Fn(MemoryPermit) -> F) -> Result<T, Problem>
+    /// Renders a response within the memory budget. If the budget is used up, waits for memory and calls `render`
+    /// again.
+    pub(crate) async fn within_budget<T, F>(&self, render: impl Fn(MemoryPermit) -> F) -> Result<T, Problem>
     where
         F: Future<Output = Result<T, Problem>>,
     {
-        match make(MemoryPermit::OnDemand(self.response_budget.clone())).await {
+        match render(MemoryPermit::OnDemand(self.response_budget.clone())).await {
             Err(Problem::OverBudget(over_budget)) => {
-                make(MemoryPermit::Reserved(self.response_budget.reserve_for(over_budget).await?)).await
+                render(MemoryPermit::Reserved(self.response_budget.reserve_for(over_budget).await?)).await
             }
             result => result,
         }

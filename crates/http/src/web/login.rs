@@ -94,9 +94,9 @@ fn field<'p>(pairs: &'p Pairs, name: &str) -> &'p str {
 /// location is relative and begins with a dot, so that it cannot name another host.
 fn redirect_target(next: &str) -> String {
     let path = next.split(['?', '#']).next().unwrap_or_default();
-    let climbs = path.split(['/', '\\']).any(|step| step == "..");
+    let has_parent_segment = path.split(['/', '\\']).any(|segment| segment == "..");
     let is_printable = next.bytes().all(|byte| byte.is_ascii_graphic());
-    if climbs || !is_printable || next.len() > MAX_NEXT_BYTES || path == "login" || path == "logout" {
+    if has_parent_segment || !is_printable || next.len() > MAX_NEXT_BYTES || path == "login" || path == "logout" {
         return "./".to_owned();
     }
     format!("./{next}")

@@ -44,7 +44,7 @@ pub(crate) async fn list(
     }
     // The mailbox may have changed since. From here on, the version of the listing counts.
     let (this, name) = (&server, &mailbox);
-    let make = |memory: MemoryPermit| async move {
+    let render = |memory: MemoryPermit| async move {
         let Listing { version, messages } = this.mailroom.list(name, page).await?;
         // Empty listings are not cached: clients can request any number of empty mailboxes, and they are quick to
         // render.
@@ -53,7 +53,7 @@ pub(crate) async fn list(
         let body = work.run(move || memory.charge(message_json::listing(&messages))).await??;
         Ok((version, body, is_cacheable))
     };
-    let (version, body, is_cacheable) = server.within_budget(make).await?;
+    let (version, body, is_cacheable) = server.within_budget(render).await?;
     if is_cacheable {
         server.response_cache.insert(key, version.0, body.clone());
     }

@@ -173,7 +173,7 @@ struct AttachmentFields<'a> {
 struct JsonObject<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Members<T>(PhantomData<T>);
 
         impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
@@ -188,7 +188,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
             }
         }
 
-        from.deserialize_map(Members(PhantomData)).map(Self)
+        deserializer.deserialize_map(Members(PhantomData)).map(Self)
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) async fn list(
     MailboxPageQuery(page): MailboxPageQuery,
 ) -> Result<Response, Problem> {
     let (this, page, grant) = (&server, &page, &grant);
-    let make = |memory: MemoryPermit| async move {
+    let render = |memory: MemoryPermit| async move {
         // One more than requested, to know whether this is the last page.
         let mut mailboxes = this.reachable_mailboxes(grant, page, page.limit.saturating_add(1)).await?;
         let is_last = mailboxes.len() <= page.limit;
@@ -43,7 +43,7 @@ pub(crate) async fn list(
         let write = move || Ok::<_, Problem>(memory.charge(Mailboxes::render(&mailboxes, next.as_ref())?)?);
         work.run(write).await?
     };
-    Ok(success::no_store_body(server.within_budget(make).await?))
+    Ok(success::no_store_body(server.within_budget(render).await?))
 }
 
 impl Server {

@@ -42,7 +42,7 @@ pub(crate) async fn search(
     };
     let results = cancellation.run_until_cancelled(find).await?;
     let (this, results) = (&server, &results);
-    let make = |memory: MemoryPermit| async move {
+    let render = |memory: MemoryPermit| async move {
         let work = this.work_permit(estimated_size(results), SMALL_BYTES).await?;
         let results = results.clone();
         let write = move || {
@@ -51,7 +51,7 @@ pub(crate) async fn search(
         };
         work.run(write).await?
     };
-    Ok(success::no_store_body(server.within_budget(make).await?))
+    Ok(success::no_store_body(server.within_budget(render).await?))
 }
 
 /// Messages found by a search, the newest first.

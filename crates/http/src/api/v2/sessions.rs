@@ -60,7 +60,7 @@ pub(crate) async fn list(
     SessionPageQuery(page): SessionPageQuery,
 ) -> HandlerResult {
     let this = &server;
-    let make = |memory: MemoryPermit| async move {
+    let render = |memory: MemoryPermit| async move {
         // One more than requested, to know whether this is the last page.
         let one_more = SessionPage { limit: page.limit.saturating_add(1), ..page };
         let mut sessions = match this.mailroom.journal() {
@@ -78,7 +78,7 @@ pub(crate) async fn list(
         };
         work.run(write).await?
     };
-    Ok(success::no_store_body(server.within_budget(make).await?))
+    Ok(success::no_store_body(server.within_budget(render).await?))
 }
 
 impl Server {
@@ -88,7 +88,7 @@ impl Server {
             estimated_size(&transcript) + transcript.lines().map(|line| LINE_BYTES + line.text.len()).sum::<usize>();
         let visibility = Visibility { grant, mailroom: self.mailroom.clone() };
         let (this, transcript, visibility) = (self, &transcript, &visibility);
-        let make = |memory: MemoryPermit| async move {
+        let render = |memory: MemoryPermit| async move {
             let work = this.work_permit(size, SMALL_BYTES).await?;
             let (transcript, visibility) = (transcript.clone(), visibility.clone());
             let write = move || {
@@ -97,7 +97,7 @@ impl Server {
             };
             work.run(write).await?
         };
-        Ok(success::no_store_body(self.within_budget(make).await?))
+        Ok(success::no_store_body(self.within_budget(render).await?))
     }
 }
 

@@ -208,7 +208,7 @@ impl Server {
     ) -> Result<Bytes, Problem> {
         let (size, messages) = (listing_size(&messages), Arc::<[Summary]>::from(messages));
         let (problem, messages) = (&problem, &messages);
-        let make = |memory: MemoryPermit| async move {
+        let render = |memory: MemoryPermit| async move {
             let work = self.work_permit(size, SMALL_BYTES).await?;
             let (problem, messages) = (problem.clone(), messages.clone());
             let write = move || {
@@ -221,7 +221,7 @@ impl Server {
             };
             work.run(write).await?
         };
-        self.within_budget(make).await
+        self.within_budget(render).await
     }
 }
 

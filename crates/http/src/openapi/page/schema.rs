@@ -13,20 +13,20 @@ pub(super) fn schema_type(html: &mut Html, schema: &Value) {
         html.link(SCHEMA_ANCHOR, name, |html| html.text(name));
         return;
     }
-    if let Some(words) = schema["enum"].as_array() {
-        either(html, words, |html, word| html.element("code", |html| html.text(&word.to_string())));
+    if let Some(values) = schema["enum"].as_array() {
+        alternatives(html, values, |html, value| html.element("code", |html| html.text(&value.to_string())));
         return;
     }
-    for several in ["oneOf", "anyOf"] {
-        if let Some(kinds) = schema[several].as_array() {
-            either(html, kinds, schema_type);
+    for keyword in ["oneOf", "anyOf"] {
+        if let Some(schemas) = schema[keyword].as_array() {
+            alternatives(html, schemas, schema_type);
             return;
         }
     }
     match &schema["type"] {
         Value::String(name) => named_type(html, name, schema),
         Value::Array(names) => {
-            either(html, names, |html, name| named_type(html, name.as_str().unwrap_or_default(), schema));
+            alternatives(html, names, |html, name| named_type(html, name.as_str().unwrap_or_default(), schema));
         }
         _ => html.text("anything"),
     }
@@ -50,7 +50,8 @@ pub(super) fn fields(html: &mut Html, schema: &Value) {
     }
     html.element("table", |html| {
         for (part, (name, field)) in rows {
-            let is_required = part["required"].as_array().is_some_and(|names| names.iter().any(|one| one == name));
+            let is_required =
+                part["required"].as_array().is_some_and(|names| names.iter().any(|required| required == name));
             html.element("tr", |html| {
                 html.element("th", |html| html.element("code", |html| html.text(name)));
                 html.element("td", |html| {
@@ -65,8 +66,8 @@ pub(super) fn fields(html: &mut Html, schema: &Value) {
 
 /// Returns the description of a field. If the field can be null, the description is next to the schema reference.
 fn description(field: &Value) -> &str {
-    let kinds = field["oneOf"].as_array().into_iter().flatten();
-    [field].into_iter().chain(kinds).find_map(|kind| kind["description"].as_str()).unwrap_or_default()
+    let alternatives = field["oneOf"].as_array().into_iter().flatten();
+    [field].into_iter().chain(alternatives).find_map(|schema| schema["description"].as_str()).unwrap_or_default()
 }
 
 fn named_type(html: &mut Html, name: &str, schema: &Value) {
@@ -84,10 +85,11 @@ fn named_type(html: &mut Html, name: &str, schema: &Value) {
     }
 }
 
-fn either(html: &mut Html, several: &[Value], one: impl Fn(&mut Html, &Value)) {
-    for (index, value) in several.iter().enumerate() {
+/// Writes values with "or" between them.
+fn alternatives(html: &mut Html, values: &[Value], write: impl Fn(&mut Html, &Value)) {
+    for (index, value) in values.iter().enumerate() {
         html.text(if index == 0 { "" } else { " or " });
-        one(html, value);
+        write(html, value);
     }
 }
 

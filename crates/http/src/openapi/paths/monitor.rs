@@ -45,7 +45,7 @@ pub(super) fn operations() -> Vec<Operation> {
 
 fn stream(path: &'static str, name: &str, about: &str) -> Operation {
     let last = "The `id` of the last event that the client got.";
-    listening(path, name)
+    subscription(path, name)
         .describe("Subscribe to events with Server-Sent Events", about)
         .parameter(parameter(ParameterIn::Header, "Last-Event-ID", Type::String, last))
         .parameter(query(
@@ -61,7 +61,7 @@ fn socket<T: ToSchema>(path: &'static str, name: &str, about: &str) -> Operation
     let upgrade = ResponseBuilder::new()
         .description("The connection becomes a WebSocket.")
         .header("Upgrade", header("Always `websocket`."));
-    listening(path, name)
+    subscription(path, name)
         .describe("Subscribe to events with a WebSocket", about)
         .response("101", upgrade)
         .event_frames::<T>()
@@ -70,7 +70,7 @@ fn socket<T: ToSchema>(path: &'static str, name: &str, about: &str) -> Operation
 
 /// Creates an operation that sends events. Browsers cannot set headers for such requests, so it also accepts a token in
 /// the query.
-fn listening(path: &'static str, name: &str) -> Operation {
+fn subscription(path: &'static str, name: &str) -> Operation {
     let about = "A token, for clients that cannot send headers. Prefer a header: queries are often logged.";
     get(path, name).parameter(query("access_token", Type::String, about))
 }
