@@ -26,7 +26,7 @@ async fn lists_messages() {
 async fn lists_many_messages() {
     let server = TestServer::new();
     for number in 0..2000 {
-        server.put(number, "test", "\r\n").await;
+        server.add_message(number, "test", "\r\n").await;
     }
     assert_eq!(server.request("GET /api/v1/mailbox/test").await.numbers(), (0..2000).collect::<Vec<_>>());
 }
@@ -72,7 +72,7 @@ async fn returns_message() {
 async fn source_is_byte_exact() {
     let server = TestServer::new();
     let unusual = "A: b\nno such\r line\r\n\r\n.\r\n\u{0}Grüße";
-    server.put(0, "test", unusual).await;
+    server.add_message(0, "test", unusual).await;
     for id in ["latest", "1794699770123456"] {
         let response = server.request(&format!("GET /api/v1/mailbox/test/{id}/source")).await;
         assert_eq!(response.status, 200);
@@ -172,10 +172,10 @@ async fn marks_messages() {
 #[tokio::test]
 async fn accepts_all_forms_of_names() {
     let server = TestServer::new();
-    server.put(0, "james", "\r\n").await;
-    server.put(1, "a/b", "\r\n").await;
-    server.put(2, "jöran", "\r\n").await;
-    server.put(3, "a%b", "\r\n").await;
+    server.add_message(0, "james", "\r\n").await;
+    server.add_message(1, "a/b", "\r\n").await;
+    server.add_message(2, "jöran", "\r\n").await;
+    server.add_message(3, "a%b", "\r\n").await;
     let table = [
         ("james", 0),
         ("JAMES", 0),
@@ -311,13 +311,13 @@ async fn every_change_changes_the_etag() {
     check_tag().await;
     server.request("PATCH /api/v1/mailbox/test/latest").await;
     check_tag().await;
-    server.put(2, "test", "\r\n").await;
+    server.add_message(2, "test", "\r\n").await;
     check_tag().await;
     server.request(&format!("DELETE /api/v1/mailbox/test/{}", id(2))).await;
     check_tag().await;
     server.request("DELETE /api/v1/mailbox/test").await;
     check_tag().await;
-    server.put(3, "test", "\r\n").await;
+    server.add_message(3, "test", "\r\n").await;
     check_tag().await;
 
     let tag = server.request("GET /api/v1/mailbox/test/latest").await.header("etag").to_owned();
@@ -339,7 +339,7 @@ async fn deleted_message_is_404_despite_etag() {
 async fn pages_of_a_listing() {
     let server = TestServer::new();
     for number in 0..5 {
-        server.put(number, "test", "\r\n").await;
+        server.add_message(number, "test", "\r\n").await;
     }
     let [one, three] = [id(1), id(3)];
     let table = [
@@ -394,7 +394,7 @@ async fn serves_below_base_path_and_root() {
     ];
     for base in ["/mail", "/a/b"].into_iter().chain(equal_to_own_paths) {
         let server = TestServer::with(Settings { base_path: base.to_owned(), ..Settings::default() });
-        server.put(0, "test", MAIL).await;
+        server.add_message(0, "test", MAIL).await;
         for prefix in ["", base] {
             let listed = server.request(&format!("GET {prefix}/api/v1/mailbox/test")).await;
             assert_eq!(listed.numbers(), [0], "{prefix}");

@@ -28,7 +28,7 @@ x\r\n\
 
 async fn server() -> TestServer {
     let server = TestServer::new();
-    server.put(0, "test", MAIL).await;
+    server.add_message(0, "test", MAIL).await;
     server
 }
 
@@ -113,7 +113,7 @@ async fn missing_attachments_are_404() {
 async fn large_message_is_served_completely() {
     let server = TestServer::new();
     let text = "0123456789\r\n".repeat(100_000);
-    server.put(0, "test", &format!("Subject: large\r\n\r\n{text}")).await;
+    server.add_message(0, "test", &format!("Subject: large\r\n\r\n{text}")).await;
     let message = server.request("GET /api/v1/mailbox/test/latest").await.json();
     assert_eq!(message["body"]["text"].as_str().map(str::trim_end), Some(text.replace('\r', "").trim_end()));
     server.request("GET /mailbox/dattach/test/latest/0/x").await.problem(404);

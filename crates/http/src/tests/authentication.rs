@@ -1,4 +1,4 @@
-//! Authentication, and what the credentials allow, request by request.
+//! Authentication, and the requests that credentials allow.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -52,14 +52,14 @@ impl AuthServer {
         };
         let auth = AuthService::open(auth_settings).unwrap();
         let server = TestServer::with_info(Settings { auth: Some(auth.clone()), ..settings }, info);
-        server.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
-        server.put(1, "ci-1", "Subject: two\r\n\r\nHello\r\n").await;
+        server.add_message(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
+        server.add_message(1, "ci-1", "Subject: two\r\n\r\nHello\r\n").await;
         Self { server, auth, dir, reader, writer, admin, limited }
     }
 
     /// Returns the status of a request with this `Authorization`.
     async fn status(&self, request: &str, authorization: &str) -> u16 {
-        self.server.request(&with(request, authorization)).await.status.as_u16()
+        self.server.request(&with_authorization(request, authorization)).await.status.as_u16()
     }
 
     /// Logs in with the form, and returns the response.
@@ -70,7 +70,7 @@ impl AuthServer {
     }
 }
 
-fn with(request: &str, authorization: &str) -> String {
+fn with_authorization(request: &str, authorization: &str) -> String {
     if authorization.is_empty() { request.to_owned() } else { format!("{request}\nAuthorization: {authorization}") }
 }
 
@@ -147,7 +147,7 @@ async fn invalid_credentials_are_refused() {
         ("Bearer secret", unknown),
     ];
     for (authorization, sentence) in table {
-        let response = auth_server.server.request(&with(request, authorization)).await;
+        let response = auth_server.server.request(&with_authorization(request, authorization)).await;
         assert_eq!(response.problem(401), sentence, "{authorization}");
         assert!(response.header("www-authenticate").contains("Basic realm=\"Restante\""), "{authorization}");
     }
@@ -242,7 +242,7 @@ async fn waiting_ends_when_token_is_revoked() {
     let get = async |path: &str| {
         let response = auth_server
             .server
-            .request(&with(&format!("GET /api/{path}"), &format!("Bearer {}", auth_server.reader)))
+            .request(&with_authorization(&format!("GET /api/{path}"), &format!("Bearer {}", auth_server.reader)))
             .await;
         assert!(response.header("www-authenticate").starts_with("Bearer"));
         (response.problem(401), start.elapsed().as_secs())
@@ -251,8 +251,10 @@ async fn waiting_ends_when_token_is_revoked() {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         tokens::revoke(&auth_server.dir.path().join("tokens.toml"), "reader").unwrap();
         auth_server.auth.authenticator.reload().await;
-        let send =
-            with("POST /api/v2/mailbox/new\nContent-Type: message/rfc822", &format!("Bearer {}", auth_server.writer));
+        let send = with_authorization(
+            "POST /api/v2/mailbox/new\nContent-Type: message/rfc822",
+            &format!("Bearer {}", auth_server.writer),
+        );
         auth_server.server.request_with(&send, "Subject: x\r\n\r\n", Peer::default()).await
     };
     let (mail, none, _) =

@@ -12,7 +12,7 @@ async fn post(server: &TestServer, path: &str, body: impl Into<Body>) -> TestRes
 async fn server() -> TestServer {
     let server = TestServer::new();
     for number in 0..4 {
-        server.put(number, "test", "Subject: x\r\n\r\n").await;
+        server.add_message(number, "test", "Subject: x\r\n\r\n").await;
     }
     server
 }

@@ -28,7 +28,7 @@ fn connect(server: &TestServer, end: impl Future<Output = ()> + Send + 'static) 
 }
 
 /// Sends the complete request, then reads until the server closes the connection.
-async fn converse(server: &TestServer, request: &str) -> String {
+async fn send_and_read_all(server: &TestServer, request: &str) -> String {
     let (mut client, task) = connect(server, pending());
     client.write_all(request.as_bytes()).await.unwrap();
     let mut response = Vec::new();
@@ -46,7 +46,7 @@ fn undated(response: &str) -> String {
 async fn several_requests_on_one_connection() {
     let server = TestServer::new();
     let request = format!("{GET}{GET}HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    let response = converse(&server, &request).await;
+    let response = send_and_read_all(&server, &request).await;
     assert_eq!(response.matches("HTTP/1.1 200 OK\r\n").count(), 3);
     assert_eq!(response.matches("\r\n\r\n[]\n").count(), 2);
     assert!(response.ends_with("\r\n\r\n"), "{response}");
@@ -56,7 +56,7 @@ async fn several_requests_on_one_connection() {
 async fn not_modified_has_no_length() {
     let server = TestServer::new();
     let request = GET.replace("\r\n\r\n", "\r\nIf-None-Match: *\r\nConnection: close\r\n\r\n");
-    let response = undated(&converse(&server, &request).await);
+    let response = undated(&send_and_read_all(&server, &request).await);
     assert!(response.starts_with("HTTP/1.1 304 Not Modified\r\n"), "{response}");
     assert!(!response.contains("content-length") && !response.contains("transfer-encoding"), "{response}");
 }
@@ -64,21 +64,23 @@ async fn not_modified_has_no_length() {
 #[tokio::test]
 async fn http_1_0_and_raw_names() {
     let server = TestServer::new();
-    server.put(0, "jöran", "\r\n").await;
-    let old = converse(&server, "GET /api/v1/mailbox/j\u{f6}ran HTTP/1.0\r\nHost: localhost\r\n\r\n").await;
+    server.add_message(0, "jöran", "\r\n").await;
+    let old = send_and_read_all(&server, "GET /api/v1/mailbox/j\u{f6}ran HTTP/1.0\r\nHost: localhost\r\n\r\n").await;
     assert!(old.starts_with("HTTP/1.0 200 OK\r\n") && old.contains("\"mailbox\":\"jöran\""), "{old}");
-    let without_host = converse(&server, "GET /api/v1/mailbox/test HTTP/1.0\r\n\r\n").await;
+    let without_host = send_and_read_all(&server, "GET /api/v1/mailbox/test HTTP/1.0\r\n\r\n").await;
     assert!(without_host.starts_with("HTTP/1.0 200 OK\r\n"), "{without_host}");
-    let named = converse(&server, "GET / HTTP/1.0\r\nHost: evil.example\r\n\r\n").await;
+    let named = send_and_read_all(&server, "GET / HTTP/1.0\r\nHost: evil.example\r\n\r\n").await;
     assert!(named.starts_with("HTTP/1.0 421 "), "{named}");
-    let newer = converse(&server, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n").await;
+    let newer = send_and_read_all(&server, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n").await;
     assert!(newer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{newer}");
 }
 
 #[tokio::test]
 async fn repeated_slashes_and_dot_segments() {
     let server = TestServer::with_two_messages().await;
-    let send = async |request: &str| converse(&server, &format!("{request} HTTP/1.0\r\nHost: localhost\r\n\r\n")).await;
+    let send = async |request: &str| {
+        send_and_read_all(&server, &format!("{request} HTTP/1.0\r\nHost: localhost\r\n\r\n")).await
+    };
     // The location to which a GET is redirected.
     for (request, location) in [
         ("GET //api/v1/mailbox/test", "/api/v1/mailbox/test"),
@@ -102,11 +104,11 @@ async fn repeated_slashes_and_dot_segments() {
 async fn invalid_http_is_refused() {
     let server = TestServer::new();
     for garbage in ["EHLO localhost\r\n\r\n", "\0\0\0\0\r\n\r\n", "GET / HTTP/1.1\r\nNo Colon\r\n\r\n"] {
-        let response = converse(&server, garbage).await;
+        let response = send_and_read_all(&server, garbage).await;
         assert!(response.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{garbage:?} {response}");
     }
     let endless = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}", "x".repeat(100_000));
-    let response = converse(&server, &endless).await;
+    let response = send_and_read_all(&server, &endless).await;
     assert!(response.starts_with("HTTP/1.1 431 "), "{response}");
 }
 
@@ -115,7 +117,8 @@ async fn targets_without_path() {
     let server = TestServer::new();
     for target in ["OPTIONS *", "CONNECT localhost:25", "GET http://localhost", "GET http://localhost?x"] {
         let response =
-            converse(&server, &format!("{target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")).await;
+            send_and_read_all(&server, &format!("{target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"))
+                .await;
         let status = response.split(' ').nth(1).unwrap_or_default();
         assert!(["200", "404"].contains(&status), "{target}: {response}");
     }
@@ -126,9 +129,9 @@ async fn endless_body_is_refused() {
     let server = TestServer::with_two_messages().await;
     let head = "PATCH /api/v1/mailbox/test/latest HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000));
-    let response = converse(&server, &format!("{head}{}", chunk.repeat(4))).await;
+    let response = send_and_read_all(&server, &format!("{head}{}", chunk.repeat(4))).await;
     assert!(response.starts_with("HTTP/1.1 413 Payload Too Large\r\n"), "{response}");
-    let broken = converse(&server, &format!("{head}no number\r\n")).await;
+    let broken = send_and_read_all(&server, &format!("{head}no number\r\n")).await;
     assert!(broken.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{broken}");
     assert_eq!(server.request("GET /api/v1/mailbox/test/latest").await.json()["seen"], false);
 }
@@ -152,7 +155,7 @@ async fn slow_requests_time_out() {
 
     let start = Instant::now();
     let head = "PATCH /api/v1/mailbox/test/latest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{";
-    let response = converse(&server, head).await;
+    let response = send_and_read_all(&server, head).await;
     assert!(response.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{response}");
     assert!(start.elapsed() < Duration::from_mins(2), "{:?}", start.elapsed());
 }
@@ -177,7 +180,7 @@ async fn shutdown_ends_an_idle_connection() {
 #[tokio::test(start_paused = true)]
 async fn client_that_does_not_read_is_disconnected() {
     let server = TestServer::new();
-    server.put(0, "test", &"x".repeat(1 << 21)).await;
+    server.add_message(0, "test", &"x".repeat(1 << 21)).await;
     let (mut client, task) = connect(&server, pending());
     client.write_all(GET.replace("/test", "/test/latest/source").as_bytes()).await.unwrap();
     let start = Instant::now();
@@ -188,7 +191,7 @@ async fn client_that_does_not_read_is_disconnected() {
 #[tokio::test(start_paused = true)]
 async fn client_that_reads_too_slowly_is_disconnected() {
     let server = TestServer::new();
-    server.put(0, "test", &"x".repeat(1 << 24)).await;
+    server.add_message(0, "test", &"x".repeat(1 << 24)).await;
     let (mut client, task) = connect(&server, pending());
     client.write_all(GET.replace("/test", "/test/latest/source").as_bytes()).await.unwrap();
     let start = Instant::now();
@@ -207,7 +210,7 @@ async fn client_that_reads_too_slowly_is_disconnected() {
 #[tokio::test(start_paused = true)]
 async fn half_closed_client_gets_complete_response() {
     let server = TestServer::new();
-    server.put(0, "test", &"x".repeat(8 << 20)).await;
+    server.add_message(0, "test", &"x".repeat(8 << 20)).await;
     for target in ["/test", "/test/latest", "/test/latest/source"] {
         let expected = server.request(&format!("GET /api/v1/mailbox{target}")).await.body;
         let (mut client, task) = connect(&server, pending());
@@ -229,7 +232,7 @@ async fn too_long_announced_body_is_drained_briefly() {
     let server = TestServer::with_two_messages().await;
     let start = Instant::now();
     let head = "PATCH /api/v1/mailbox/test/latest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n";
-    let response = converse(&server, head).await;
+    let response = send_and_read_all(&server, head).await;
     assert!(response.starts_with("HTTP/1.1 413 Payload Too Large\r\n"), "{response}");
     // A client that sends the complete body reads the response only after that.
     assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());

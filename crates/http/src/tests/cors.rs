@@ -64,7 +64,7 @@ async fn other_origins_get_no_cors_headers() {
 #[tokio::test]
 async fn listed_origin_reads_and_writes() {
     let server = only_app();
-    server.put(0, "test", "\r\n").await;
+    server.add_message(0, "test", "\r\n").await;
     for fetch_site in ["", "\nSec-Fetch-Site: cross-site", "\nSec-Fetch-Site: same-site"] {
         let read = server.request(&format!("GET {LIST}\nOrigin: {APP}{fetch_site}")).await;
         assert_eq!((read.status.as_u16(), read.header("access-control-allow-origin")), (200, APP));
@@ -134,8 +134,9 @@ async fn cookies_of_other_origins_are_removed() {
         Extensions::default(),
     );
     let server = Arc::new(Server::new(Arc::new(mailroom), settings));
-    let cookies =
-        async |headers: HeaderMap| headers.get("cookie").map_or(String::new(), |it| it.to_str().unwrap().to_owned());
+    let cookies = async |headers: HeaderMap| {
+        headers.get("cookie").map_or(String::new(), |value| value.to_str().unwrap().to_owned())
+    };
     let router = Router::new().route("/api/x", post(cookies)).layer(from_fn_with_state(server, apply_cors));
     for (origin, seen) in [("http://localhost:9000", "session=1"), ("http://localhost:3000", ""), (APP, "")] {
         let request = format!("POST /api/x\nCookie: session=1\nOrigin: {origin}");

@@ -23,12 +23,12 @@ Content-Type: text/html; charset=utf-8\r\n\
 
 async fn server() -> TestServer {
     let server = TestServer::new();
-    server.put(0, "test", SIGN_UP).await;
+    server.add_message(0, "test", SIGN_UP).await;
     server
 }
 
-async fn extract(server: &TestServer, what: &str) -> Value {
-    let response = server.request(&format!("GET /api/v2/mailbox/test/latest/{what}")).await;
+async fn extract(server: &TestServer, kind: &str) -> Value {
+    let response = server.request(&format!("GET /api/v2/mailbox/test/latest/{kind}")).await;
     assert_eq!((response.status.as_u16(), response.header("content-type")), (200, "application/json; charset=utf-8"));
     assert!(response.text().ends_with("}\n"), "{}", response.text());
     response.json()
@@ -36,7 +36,7 @@ async fn extract(server: &TestServer, what: &str) -> Value {
 
 #[tokio::test]
 async fn links_are_in_message_order() {
-    let link = |href: &str, text: &str, alt: Option<&str>, place: &str, kind: &str| json!({"href": href, "text": text, "image-alt": alt, "where": place, "kind": kind});
+    let link = |href: &str, text: &str, alt: Option<&str>, location: &str, kind: &str| json!({"href": href, "text": text, "image-alt": alt, "where": location, "kind": kind});
     let (help, off, mail) = ("https://example.org/help", "https://example.org/off?u=1", "mailto:off@example.org");
     let expected = json!({"links": [
         link("https://example.org/v?x=1&y=2", "Verify now", Some("Verify now"), "html", "http"),
@@ -136,15 +136,15 @@ async fn parts_are_served_as_files() {
 async fn matching_etag_gets_304() {
     let server = server().await;
     let mut tags = Vec::new();
-    for what in ["links", "codes", "unsubscribe", "parts", "parts/0", "parts/1"] {
-        let path = format!("/api/v2/mailbox/test/{}/{what}", id(0));
-        let first = server.request(&format!("GET {path}")).await;
+    for path in ["links", "codes", "unsubscribe", "parts", "parts/0", "parts/1"] {
+        let request = format!("GET /api/v2/mailbox/test/{}/{path}", id(0));
+        let first = server.request(&request).await;
         let tag = first.header("etag").to_owned();
-        let again = server.request(&format!("GET {path}\nIf-None-Match: {tag}")).await;
-        assert_eq!((again.status.as_u16(), again.body.len()), (304, 0), "{what}");
-        let cached = server.request(&format!("GET {path}")).await;
-        assert_eq!(cached.body, first.body, "{what}");
-        assert!(!tags.contains(&tag), "{what} has the tag of another response");
+        let again = server.request(&format!("{request}\nIf-None-Match: {tag}")).await;
+        assert_eq!((again.status.as_u16(), again.body.len()), (304, 0), "{path}");
+        let cached = server.request(&request).await;
+        assert_eq!(cached.body, first.body, "{path}");
+        assert!(!tags.contains(&tag), "{path} has the tag of another response");
         tags.push(tag);
     }
 }
@@ -152,10 +152,10 @@ async fn matching_etag_gets_304() {
 #[tokio::test]
 async fn missing_messages_are_404() {
     let server = server().await;
-    for what in ["links", "codes", "unsubscribe", "parts", "parts/0"] {
-        server.request(&format!("GET /api/v2/mailbox/test/1/{what}")).await.problem(404);
-        server.request(&format!("GET /api/v2/mailbox/a%20b/1/{what}")).await.problem(400);
-        server.request(&format!("POST /api/v2/mailbox/test/latest/{what}")).await.problem(405);
+    for path in ["links", "codes", "unsubscribe", "parts", "parts/0"] {
+        server.request(&format!("GET /api/v2/mailbox/test/1/{path}")).await.problem(404);
+        server.request(&format!("GET /api/v2/mailbox/a%20b/1/{path}")).await.problem(400);
+        server.request(&format!("POST /api/v2/mailbox/test/latest/{path}")).await.problem(405);
     }
 }
 
@@ -163,7 +163,7 @@ async fn missing_messages_are_404() {
 async fn repetitive_message_has_short_extracts() {
     let server = TestServer::new();
     let body = "<a href=http://x/?code=482913>482913 </a><td>1".repeat(200_000);
-    server.put(0, "test", &format!("Content-Type: text/html\r\n\r\n{body}")).await;
+    server.add_message(0, "test", &format!("Content-Type: text/html\r\n\r\n{body}")).await;
     assert_eq!(extract(&server, "links").await["links"].as_array().map(Vec::len), Some(1));
     assert!(extract(&server, "codes").await["codes"].as_array().is_some_and(|codes| codes.len() <= 20));
 }

@@ -1,4 +1,5 @@
-//! What a token for some mailboxes reveals about others, and when requests end that were sent with a login session.
+//! Tests that a token for some mailboxes reveals nothing about others, and that requests with a login session end when
+//! the session ends.
 
 use std::time::Duration;
 
@@ -37,14 +38,14 @@ impl Accounts {
         let auth = AuthService::open(auth_settings).unwrap();
         let journal = Arc::new(MemoryJournal::new(1 << 20));
         let store = Arc::new(MemoryStore::new(Limits::default()));
-        let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
-        let mailroom = Mailroom::new(rules, store.clone(), Extensions::default());
+        let mailroom_settings = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
+        let mailroom = Mailroom::new(mailroom_settings, store.clone(), Extensions::default());
         let mailroom = Arc::new(mailroom.with_journal(journal.clone()));
         let settings = Settings { auth: Some(auth.clone()), max_message_bytes: 1000, ..Settings::default() };
         Self { server: TestServer { store, router: router(mailroom, settings) }, journal, dir, auth }
     }
 
-    /// The header of a new token with all scopes for these mailboxes.
+    /// Creates a token with all scopes for these mailboxes, and returns the header with it.
     async fn token(&self, mailboxes: &[&str]) -> String {
         let path = self.dir.path().join("tokens.toml");
         let name = tokens::list(&path).unwrap().len().to_string();
@@ -55,7 +56,7 @@ impl Accounts {
         format!("Authorization: Bearer {token}")
     }
 
-    /// Logs in by the form, and returns the header with the cookie.
+    /// Logs in with the form, and returns the header with the cookie.
     async fn log_in(&self) -> String {
         let request = "POST /login\nContent-Type: application/x-www-form-urlencoded\nOrigin: http://localhost:9000";
         let response = self.server.request_with(request, "user=ann&password=secret", Peer::default()).await;
@@ -92,7 +93,7 @@ async fn mailbox_list_contains_only_permitted_mailboxes() {
     let accounts = Accounts::new(Duration::from_hours(1));
     let names = ["a-ci", "aa", "ci", "ci-1", "ci-2", "ci-3", "m-ci", "zz"];
     for (number, name) in (0..).zip(names) {
-        accounts.server.put(number, name, "\r\n").await;
+        accounts.server.add_message(number, name, "\r\n").await;
     }
     let table: [Row; 9] = [
         (&["ci-*"], "limit=1", &[&["ci-1"], &["ci-2"], &["ci-3"]]),
@@ -119,9 +120,9 @@ async fn mailbox_list_contains_only_permitted_mailboxes() {
 async fn permitted_mailbox_is_found_among_many() {
     let accounts = Accounts::new(Duration::from_hours(1));
     for number in 0..5000 {
-        accounts.server.put(number, &format!("other-{number:04}"), "\r\n").await;
+        accounts.server.add_message(number, &format!("other-{number:04}"), "\r\n").await;
     }
-    accounts.server.put(5000, "zz-ci", "\r\n").await;
+    accounts.server.add_message(5000, "zz-ci", "\r\n").await;
     let (some, none) = (accounts.token(&["*-ci"]).await, accounts.token(&["*-qa"]).await);
     assert_eq!(accounts.pages("limit=1", &some).await.0, [["zz-ci"]]);
     assert_eq!(accounts.pages("limit=1", &none).await.0, [[""; 0]]);
@@ -130,7 +131,7 @@ async fn permitted_mailbox_is_found_among_many() {
 #[tokio::test]
 async fn transcript_hides_other_recipients() {
     let accounts = Accounts::new(Duration::from_hours(1));
-    accounts.server.put(0, "ci-1", "Subject: one\r\n\r\nHello\r\n").await;
+    accounts.server.add_message(0, "ci-1", "Subject: one\r\n\r\nHello\r\n").await;
     let lines = [
         (1, Side::Client, "MAIL FROM:<a@example.org>"),
         (2, Side::Server, "250 2.1.0 Sender ok"),

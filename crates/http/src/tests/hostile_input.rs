@@ -69,7 +69,7 @@ proptest! {
         runtime.block_on(async {
             let settings = Settings { trusted_proxies: vec!["::/0".parse().expect("a network")], ..Settings::default() };
             let server = TestServer::with(settings);
-            server.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
+            server.add_message(0, "test", "Content-Type: image/png\r\n\r\nx").await;
             let response = server.router.oneshot(request).await.expect("a response");
             let status = response.status();
             prop_assert!(status.as_u16() < 500, "{status}");
@@ -86,7 +86,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let server = TestServer::new();
-            server.put(0, "test", &message_source).await;
+            server.add_message(0, "test", &message_source).await;
             let message = server.request("GET /api/v1/mailbox/test/latest").await;
             prop_assert_eq!(message.status, 200);
             for attachment in message.json()["attachments"].as_array().expect("a list") {

@@ -78,7 +78,7 @@ async fn get(client: &SendRequest<Bytes>, path: &str) -> (u16, Vec<u8>) {
 #[tokio::test]
 async fn hundred_concurrent_requests() {
     let server = TestServer::with_two_messages().await;
-    server.put(2, "test", &"x".repeat(3 << 20)).await;
+    server.add_message(2, "test", &"x".repeat(3 << 20)).await;
     let client = open(&server).await;
     let mut requests = JoinSet::new();
     for number in 0..100 {
@@ -136,7 +136,7 @@ async fn authority_replaces_host_header() {
 #[tokio::test]
 async fn links_use_https() {
     let server = TestServer::new();
-    server.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
+    server.add_message(0, "test", "Content-Type: image/png\r\n\r\nx").await;
     let (_, body) = get(&open(&server).await, "/api/v1/mailbox/test/latest").await;
     let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
     let link = json["attachments"][0]["download-link"].as_str().unwrap();
@@ -180,7 +180,7 @@ async fn canceled_subscriptions_are_released() {
 #[tokio::test]
 async fn shutdown_completes_open_requests() {
     let (server, metrics) = server_with_metrics();
-    server.put(0, "test", &"x".repeat(1 << 20)).await;
+    server.add_message(0, "test", &"x".repeat(1 << 20)).await;
     let (stop, stopped) = oneshot::channel::<()>();
     let (stream, task) = connect(&server, async {
         let _ = stopped.await;
@@ -218,7 +218,7 @@ async fn shutdown_does_not_wait_for_stalled_subscriber() {
 #[tokio::test(start_paused = true)]
 async fn unread_response_closes_connection() {
     let server = TestServer::new();
-    server.put(0, "large", &"x".repeat(1 << 20)).await;
+    server.add_message(0, "large", &"x".repeat(1 << 20)).await;
     let (stream, task) = connect(&server, pending());
     let (client, _driver) = client(stream, client::Builder::new().initial_window_size(1000)).await;
     let start = Instant::now();

@@ -157,11 +157,11 @@ async fn stalled_upload_times_out() {
     assert_eq!(response.problem(408), "The body of the request did not arrive in time.");
     assert!(start.elapsed().as_secs() <= 5, "{:?}", start.elapsed());
     // Single bytes now and then do not extend the time.
-    let drops = stream::repeat(()).then(|()| async {
+    let single_bytes = stream::repeat(()).then(|()| async {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         Ok::<_, std::io::Error>("x")
     });
-    assert_eq!(post(&server, "test", "message/rfc822", Body::from_stream(drops)).await.status, 408);
+    assert_eq!(post(&server, "test", "message/rfc822", Body::from_stream(single_bytes)).await.status, 408);
     assert!(start.elapsed().as_secs() <= 11, "{:?}", start.elapsed());
 }
 
@@ -173,7 +173,7 @@ async fn uploads_have_their_own_budget() {
     let uploads = uploads.unwrap();
     let message = |length: usize| "x".repeat(length);
     assert_eq!(post(&server, "test", "message/rfc822", message(1 << 20)).await.status, 201);
-    // One reservation uses the complete budget, the other the extra allowance for the longest waiter.
+    // The first reservation uses the complete budget, and the second is the only one that may exceed it.
     let mut others = [uploads.reservation(), uploads.reservation()];
     for other in &mut others {
         other.adjust_to(crate::state::MAX_UPLOAD_BYTES).await;
@@ -203,16 +203,16 @@ async fn uploads_have_their_own_budget() {
 #[tokio::test(start_paused = true)]
 async fn too_large_body_is_drained() {
     let server = server();
-    for (fields, drained) in [(100, 100), (1_000_000, 2 * 1024 + 1)] {
+    for (chunks, drained) in [(100, 100), (1_000_000, 2 * 1024 + 1)] {
         let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let counter = count.clone();
-        let body = stream::repeat(Bytes::from(vec![b'x'; 32 * 1024])).take(fields).map(move |chunk| {
+        let body = stream::repeat(Bytes::from(vec![b'x'; 32 * 1024])).take(chunks).map(move |chunk| {
             counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             Ok::<_, std::io::Error>(chunk)
         });
         post(&server, "test", "message/rfc822", Body::from_stream(body)).await.problem(413);
         let count = count.load(std::sync::atomic::Ordering::Relaxed);
-        assert!((drained..=drained + 2).contains(&count), "{count} of {fields}");
+        assert!((drained..=drained + 2).contains(&count), "{count} of {chunks}");
     }
 }
 

@@ -15,7 +15,7 @@ async fn names(server: &TestServer, query: &str) -> (Vec<String>, Option<String>
 #[tokio::test]
 async fn lists_mailboxes_with_newest_message() {
     let server = TestServer::with_two_messages().await;
-    server.put(2, "a\"b", "\r\n").await;
+    server.add_message(2, "a\"b", "\r\n").await;
     server.request(&format!("PATCH /api/v1/mailbox/test/{}", id(0))).await;
     let response = server.request("GET /api/v2/mailboxes").await;
     assert_eq!(response.status, 200);
@@ -51,7 +51,7 @@ async fn list_is_served_below_base_path() {
 async fn pages_and_prefixes() {
     let server = TestServer::new();
     for (number, mailbox) in (0..).zip(["bob", "ann", "anna", "a_b", "axb", "a%b", "jörg", "x@y.org"]) {
-        server.put(number, mailbox, "\r\n").await;
+        server.add_message(number, mailbox, "\r\n").await;
     }
     let table: [(&str, &[&str], Option<&str>); 17] = [
         ("", &["a%b", "a_b", "ann", "anna", "axb", "bob", "jörg", "x@y.org"], None),
@@ -106,7 +106,7 @@ async fn long_list_is_paged() {
     let server = TestServer::new();
     let all: Vec<String> = (0..1100).map(|number| format!("{number:04}{}", "x".repeat(300))).collect();
     for (number, mailbox) in (0..).zip(&all) {
-        server.put(number, mailbox, "\r\n").await;
+        server.add_message(number, mailbox, "\r\n").await;
     }
     for (limit, size) in [("", 100), ("limit=1000", 1000), ("limit=1100", 1000), ("limit=18446744073709551615", 1000)] {
         let (first, next) = names(&server, &format!("?{limit}")).await;

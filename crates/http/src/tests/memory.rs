@@ -20,11 +20,11 @@ const ATTACHMENT: &str = "Content-Type: image/png\r\nContent-Disposition: attach
 /// count, and `huge` with one that counts for half of the budget.
 async fn server(cache_bytes: usize) -> TestServer {
     let server = TestServer::with(Settings { cache_bytes, ..Settings::default() });
-    server.put(0, "small", "Subject: x\r\n\r\nHello\r\n").await;
-    server.put(1, "large", &format!("Subject: x\r\n\r\n{}\r\n", "0123456789\r\n".repeat(50_000))).await;
-    server.put(2, "file", &format!("{ATTACHMENT}{}", "x".repeat(MIB))).await;
-    server.put(3, "escaped", &format!("Content-Type: text/html\r\n\r\n{}", "\x01".repeat(200_000))).await;
-    server.put(4, "huge", &"x".repeat(33 * MIB)).await;
+    server.add_message(0, "small", "Subject: x\r\n\r\nHello\r\n").await;
+    server.add_message(1, "large", &format!("Subject: x\r\n\r\n{}\r\n", "0123456789\r\n".repeat(50_000))).await;
+    server.add_message(2, "file", &format!("{ATTACHMENT}{}", "x".repeat(MIB))).await;
+    server.add_message(3, "escaped", &format!("Content-Type: text/html\r\n\r\n{}", "\x01".repeat(200_000))).await;
+    server.add_message(4, "huge", &"x".repeat(33 * MIB)).await;
     server
 }
 
@@ -89,7 +89,7 @@ async fn response_waits_for_memory() {
 #[tokio::test(start_paused = true)]
 async fn cached_responses_need_no_further_memory() {
     let server = server(16 * MIB).await;
-    server.put(5, "rest", &"x".repeat(15 * MIB)).await;
+    server.add_message(5, "rest", &"x".repeat(15 * MIB)).await;
     let get = async |host: &str| server.request(&format!("GET /api/v1/mailbox/large/latest\nHost: {host}")).await;
     let first = get("localhost").await;
     let held = [unread(&server, HUGE).await, unread(&server, HUGE).await];

@@ -63,7 +63,7 @@ async fn message_for_inbucket_page() {
 #[tokio::test]
 async fn text_lines_become_line_breaks() {
     let server = TestServer::new();
-    server.put(0, "test", "Subject: x\r\n\r\nHello,\r\n\r\nsee http://example.org/\r\n<b>\r\n").await;
+    server.add_message(0, "test", "Subject: x\r\n\r\nHello,\r\n\r\nsee http://example.org/\r\n<b>\r\n").await;
     let message = server.request("GET /serve/mailbox/test/latest").await.json();
     let link = "<a href=\"http://example.org/\" target=\"_blank\" rel=\"noopener noreferrer\">http://example.org/</a>";
     assert_eq!(message["text"], format!("Hello,<br/>\n<br/>\nsee {link}<br/>\n&lt;b&gt;<br/>\n"));
@@ -81,7 +81,7 @@ async fn inbucket_links_do_not_depend_on_host() {
     for (base_path, public_url, link) in table {
         let public_url = public_url.map(str::to_owned);
         let server = TestServer::with(Settings { base_path: base_path.to_owned(), public_url, ..Settings::default() });
-        server.put(0, "test", MAIL).await;
+        server.add_message(0, "test", MAIL).await;
         for host in ["localhost:1", "127.0.0.1:2"] {
             let response = server.request(&format!("GET /serve/mailbox/test/latest\nHost: {host}")).await;
             assert!(response.text().contains(link), "{base_path} {host}: {}", response.text());
@@ -178,7 +178,7 @@ async fn rejects_invalid_queries() {
 #[tokio::test]
 async fn representations_by_id_and_latest_until_deletion() {
     let server = TestServer::with_everything().await;
-    server.put(1, "test", "Subject: later\r\n\r\nLater\r\n").await;
+    server.add_message(1, "test", "Subject: later\r\n\r\nLater\r\n").await;
     let get = async |form: &str, id: &str| server.request(&format!("GET {}", form.replace("{id}", id))).await;
     let (one, two) = (id(0).to_string(), id(1).to_string());
     for form in FORMS {
@@ -227,9 +227,9 @@ async fn marking_changes_json_but_not_preview() {
 #[tokio::test]
 async fn attachment_counts() {
     let server = TestServer::with_everything().await;
-    server.put(1, "test", "Subject: none\r\n\r\nHello\r\n").await;
-    server.put(2, "test", &format!("Content-Type: image/png\r\n\r\n{}", "x".repeat(1 << 20))).await;
-    server.put(3, "other", "Content-Type: image/png\r\n\r\nx").await;
+    server.add_message(1, "test", "Subject: none\r\n\r\nHello\r\n").await;
+    server.add_message(2, "test", &format!("Content-Type: image/png\r\n\r\n{}", "x".repeat(1 << 20))).await;
+    server.add_message(3, "other", "Content-Type: image/png\r\n\r\nx").await;
     let [a, b, c, d] = [0, 1, 2, 3].map(id);
     let table = [
         (format!("{a}"), format!("{{\"{a}\":2}}\n")),
@@ -263,7 +263,7 @@ async fn expensive_work_waits_for_permit() {
     // Counting attachments is quick up to a larger size than sanitizing HTML.
     for (number, mailbox, words) in [(0, "large", 1000), (1, "test", 50), (2, "quick", 1)] {
         let html = "<b>Hello</b>".repeat(words);
-        server.put(number, mailbox, &format!("Content-Type: text/html\r\n\r\n{html}")).await;
+        server.add_message(number, mailbox, &format!("Content-Type: text/html\r\n\r\n{html}")).await;
     }
     let paths = ["serve/mailbox/{}/latest", "serve/mailbox/{}/latest/html", "api/v2/mailbox/{}/latest"];
     let [slow, quick] = ["test", "quick"].map(|name| paths.map(|path| format!("GET /{}", path.replace("{}", name))));

@@ -148,19 +148,20 @@ impl TestServer {
     /// Creates a server in which mailbox `test` contains the message with everything.
     async fn with_everything() -> Self {
         let server = Self::new();
-        server.put(0, "test", MAIL).await;
+        server.add_message(0, "test", MAIL).await;
         server
     }
 
     /// Creates a server in which mailbox `test` contains two short messages.
     async fn with_two_messages() -> Self {
         let server = Self::new();
-        server.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
-        server.put(1, "test", "Subject: two\r\n\r\nHello again\r\n").await;
+        server.add_message(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
+        server.add_message(1, "test", "Subject: two\r\n\r\nHello again\r\n").await;
         server
     }
 
-    async fn put(&self, number: u64, mailbox: &str, body: &str) {
+    /// Stores a message with the id [`id(number)`](id) in a mailbox.
+    async fn add_message(&self, number: u64, mailbox: &str, body: &str) {
         let message = NewMessage {
             received: Timestamp::from_microsecond(id(number).cast_signed()).unwrap(),
             headline: Headline::new(

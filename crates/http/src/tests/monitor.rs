@@ -47,14 +47,14 @@ impl EventServer {
     }
 
     fn with(settings: Settings) -> Self {
-        Self::over(Arc::new(MemoryStore::new(Limits::default())), settings)
+        Self::with_store(Arc::new(MemoryStore::new(Limits::default())), settings)
     }
 
-    fn over(store: Arc<dyn Store>, settings: Settings) -> Self {
-        let rules = restante_mailroom::Settings { history: 3, ..restante_mailroom::Settings::default() };
-        let mailroom = Arc::new(Mailroom::new(rules, store, Extensions::default()));
-        let following = mailroom.clone();
-        tokio::spawn(async move { following.follow_feed().await });
+    fn with_store(store: Arc<dyn Store>, settings: Settings) -> Self {
+        let mailroom_settings = restante_mailroom::Settings { history: 3, ..restante_mailroom::Settings::default() };
+        let mailroom = Arc::new(Mailroom::new(mailroom_settings, store, Extensions::default()));
+        let feed_mailroom = mailroom.clone();
+        tokio::spawn(async move { feed_mailroom.follow_feed().await });
         let monitors = settings.metrics.monitors.clone();
         let (trigger, shutdown) = ShutdownTrigger::new();
         Self { router: router(mailroom.clone(), settings), mailroom, monitors, trigger, shutdown }
@@ -427,8 +427,8 @@ async fn server_sent_events() {
 #[tokio::test(start_paused = true)]
 async fn subscription_resumes_on_another_node() {
     let store = SharedStore::new(Limits::default());
-    let one = EventServer::over(store.node().await, Settings::default());
-    let other = EventServer::over(store.node().await, Settings::default());
+    let one = EventServer::with_store(store.node().await, Settings::default());
+    let other = EventServer::with_store(store.node().await, Settings::default());
     let (mut stream, mut client) = (one.stream(EVENTS, "").await, one.websocket(V1).await);
     let first = other.deliver("ann", "first").await;
     let (_, id, data) = stream.event().await.unwrap();
@@ -515,8 +515,8 @@ async fn number_of_subscribers_is_limited() {
     );
     drop(client);
     assert!(server.counts(0, 1, 0).await);
-    let request_again = server.stream(EVENTS, "").await;
-    drop((stream, request_again));
+    let new_stream = server.stream(EVENTS, "").await;
+    drop((stream, new_stream));
     assert!(server.counts(0, 0, 0).await);
     let _two = (server.websocket(V1).await, server.websocket(V2).await);
 }

@@ -52,7 +52,7 @@ async fn preview_embeds_images_by_location() {
         <img src=\"a.gif\"><img src=\"http://example.org/b.gif\"><p style=\"background:url(a.gif)\">x</p>\r\n\
         --b\r\nContent-Type: image/gif\r\nContent-Location: a.gif\r\n\r\nabc\r\n\
         --b\r\nContent-Type: image/gif\r\nContent-Location: http://example.org/\r\n b.gif\r\n\r\nabc\r\n--b--\r\n";
-    server.put(0, "test", mail).await;
+    server.add_message(0, "test", mail).await;
     let preview = server.request("GET /serve/mailbox/test/latest/html").await;
     assert_eq!(preview.text().matches("data:image/gif;base64,YWJj").count(), 3, "{}", preview.text());
     let compat = server.request("GET /serve/mailbox/test/latest").await;
@@ -64,7 +64,9 @@ async fn preview_embeds_images_by_location() {
 #[tokio::test]
 async fn message_without_html_is_previewed_as_text() {
     let server = TestServer::new();
-    server.put(0, "test", "Subject: x\r\n\r\n<script>alert(1)</script>\r\n\r\n  see https://example.org/\r\n").await;
+    server
+        .add_message(0, "test", "Subject: x\r\n\r\n<script>alert(1)</script>\r\n\r\n  see https://example.org/\r\n")
+        .await;
     let response = server.request("GET /serve/mailbox/test/latest/html").await;
     let document = response.text();
     assert!(document.contains("&lt;script&gt;alert(1)&lt;/script&gt;\n\n  see <a "), "{document}");

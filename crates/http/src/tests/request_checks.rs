@@ -13,7 +13,7 @@ fn from(ip: &str) -> Peer {
 /// Returns the prefix of links to an attachment in the response to a request with these headers.
 async fn base_url(settings: Settings, headers: &str, peer: Peer) -> Result<String, u16> {
     let server = TestServer::with(settings);
-    server.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
+    server.add_message(0, "test", "Content-Type: image/png\r\n\r\nx").await;
     let response = server.request_with(&format!("GET /api/v1/mailbox/test/latest{headers}"), Body::empty(), peer).await;
     if response.status != 200 {
         response.problem(response.status.as_u16());
@@ -137,7 +137,7 @@ async fn links_start_with_requested_host() {
 #[tokio::test]
 async fn cache_distinguishes_hosts() {
     let server = TestServer::new();
-    server.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
+    server.add_message(0, "test", "Content-Type: image/png\r\n\r\nx").await;
     for host in ["localhost:1", "localhost:2", "localhost:1"] {
         let response = server.request(&format!("GET /api/v1/mailbox/test/latest\nHost: {host}")).await;
         assert!(response.text().contains(&format!("http://{host}/mailbox/dattach/")), "{host}");
@@ -321,7 +321,7 @@ async fn messages_are_not_served_as_scripts() {
     let accepted = ["document", "iframe", "image", "font", "video", "empty"];
     for base_path in ["", "/mail", "/assets"] {
         let server = TestServer::with(Settings { base_path: base_path.to_owned(), ..Settings::default() });
-        server.put(0, "test", mail).await;
+        server.add_message(0, "test", mail).await;
         let paths = [
             "/mailbox/vattach/test/latest/0/x.js",
             "/mailbox/dattach/test/latest/0/x.js",

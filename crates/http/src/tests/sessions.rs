@@ -1,4 +1,4 @@
-//! Sessions and transcripts. How they get into the journal is tested with the complete program.
+//! Sessions and transcripts. The tests of the complete program check how they are recorded in the journal.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ async fn with_journal() -> (TestServer, Arc<MemoryJournal>) {
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
     let mailroom = mailroom.with_journal(journal.clone());
     let server = TestServer { store, router: router(Arc::new(mailroom), Settings::default()) };
-    server.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
+    server.add_message(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
     (server, journal)
 }
 
@@ -35,13 +35,13 @@ pub(super) fn session_info(session: u64) -> SessionInfo {
     }
 }
 
-pub(super) fn chunk(session: u64, number: u32, cover: SessionInfo, entries: &[(u64, Side, &str)]) -> Chunk {
+pub(super) fn chunk(session: u64, number: u32, info: SessionInfo, entries: &[(u64, Side, &str)]) -> Chunk {
     let mut lines = TranscriptLines::default();
     for &(micros, side, text) in entries {
         lines.push(TranscriptLine { micros, side, text });
     }
     let at = Timestamp::UNIX_EPOCH;
-    Chunk { session: session.into(), number, at, info: Arc::new(cover), transaction: None, lines }
+    Chunk { session: session.into(), number, at, info: Arc::new(info), transaction: None, lines }
 }
 
 pub(super) fn transaction(messages: &[(&str, u64)]) -> Transaction {

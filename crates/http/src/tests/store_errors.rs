@@ -86,7 +86,7 @@ async fn store_errors_are_503() {
         (StoreError::Broken, "", "The store failed."),
     ];
     for (error, retry_after, detail) in table {
-        let router = router_over(FailingStore::with(error));
+        let router = router_with_store(FailingStore::with(error));
         for request in [
             "GET /api/v1/mailbox/test",
             "GET /api/v1/mailbox/test/latest",
@@ -105,7 +105,7 @@ async fn store_errors_are_503() {
     }
 }
 
-/// A store error that is to be logged leaves the service as an extension of the response.
+/// A store error that must be logged is an extension of the response.
 #[tokio::test]
 async fn readiness_does_not_log_shared_store_errors() {
     for (is_shared, path, is_logged) in [
@@ -114,7 +114,7 @@ async fn readiness_does_not_log_shared_store_errors() {
         (true, "/api/v1/mailbox/test", true),
         (true, "/readyz", false),
     ] {
-        let router = router_over(FailingStore { is_shared, ..FailingStore::with(StoreError::Unavailable) });
+        let router = router_with_store(FailingStore { is_shared, ..FailingStore::with(StoreError::Unavailable) });
         let request = Request::get(path).header("Host", "localhost").body(Body::empty()).expect("a request");
         let response = router.oneshot(request).await.expect("a response");
         assert_eq!(response.status(), 503, "{path}");
@@ -124,7 +124,7 @@ async fn readiness_does_not_log_shared_store_errors() {
 
 #[tokio::test(start_paused = true)]
 async fn unresponsive_store_is_not_ready() {
-    let router = router_over(FailingStore::unresponsive());
+    let router = router_with_store(FailingStore::unresponsive());
     let response = send_request(&router, "GET /readyz", Body::empty(), Peer::default()).await;
     assert_eq!(response.problem(503), "The store cannot be reached at the moment.");
     assert_eq!(send_request(&router, "GET /livez", Body::empty(), Peer::default()).await.status, 200);
@@ -144,7 +144,7 @@ async fn server_in_shutdown_is_live_but_not_ready() {
 #[tokio::test(start_paused = true)]
 async fn metrics_omit_unknown_store_values() {
     for store in [FailingStore::unresponsive(), FailingStore::with(StoreError::Unavailable)] {
-        let router = router_over(store);
+        let router = router_with_store(store);
         let response = send_request(&router, "GET /metrics", Body::empty(), Peer::default()).await;
         assert_eq!(response.status, 200);
         assert!(response.text().contains("\nrestante_store_up 0\n"), "{}", response.text());
@@ -153,7 +153,7 @@ async fn metrics_omit_unknown_store_values() {
     }
 }
 
-pub(super) fn router_over(store: FailingStore) -> Router {
+pub(super) fn router_with_store(store: FailingStore) -> Router {
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), Arc::new(store), Extensions::default());
     router(Arc::new(mailroom), Settings { max_message_bytes: 1 << 20, ..Settings::default() })
 }

@@ -210,7 +210,7 @@ async fn thousands_of_requests_wait() {
 #[tokio::test(start_paused = true)]
 async fn number_of_waiting_requests_is_limited() {
     let server =
-        TestServer::build(Policy::default(), Settings::default(), |stream| stream.wait_permits = Semaphore::new(1));
+        TestServer::build(Policy::default(), Settings::default(), |state| state.wait_permits = Semaphore::new(1));
     let waiting = server.request("GET /api/v2/mailbox/test/wait?timeout=1m");
     let more = async {
         sleep(Duration::from_secs(1)).await;

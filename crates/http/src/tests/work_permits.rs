@@ -28,7 +28,7 @@ async fn busy_server() -> (TestServer, Arc<Server>, OwnedSemaphorePermit) {
     let count = u32::try_from(state.work_permits.available_permits()).unwrap();
     let permits_held = state.work_permits.clone().acquire_many_owned(count).await.unwrap();
     let server = TestServer { store, router: build_router(state.clone()) };
-    server.put(0, "test", &format!("\r\n{}", "needle ".repeat(SMALL_BYTES / 4))).await;
+    server.add_message(0, "test", &format!("\r\n{}", "needle ".repeat(SMALL_BYTES / 4))).await;
     (server, state, permits_held)
 }
 
@@ -53,7 +53,7 @@ async fn connect_and_request(server: &TestServer, head: &str) -> (DuplexStream, 
 
 #[tokio::test(start_paused = true)]
 async fn waiting_for_permit_times_out() {
-    let (server, _server, permits_held) = busy_server().await;
+    let (server, _state, permits_held) = busy_server().await;
     let start = Instant::now();
     let response = server.request(&format!("GET {LARGE}")).await;
     assert_eq!(start.elapsed().as_secs(), 10);
@@ -65,7 +65,7 @@ async fn waiting_for_permit_times_out() {
 
 #[tokio::test(start_paused = true)]
 async fn disconnected_client_stops_waiting_for_permit() {
-    let (server, _server, _all) = busy_server().await;
+    let (server, _state, _permits_held) = busy_server().await;
     for target in [LARGE, "/serve/mailbox/test/latest/html", "/api/v2/mailbox/test/latest/links"] {
         let (client, task) = connect_and_request(&server, &format!("GET {target}")).await;
         sleep(Duration::from_secs(5)).await;
@@ -79,7 +79,7 @@ async fn disconnected_client_stops_waiting_for_permit() {
 #[tokio::test(start_paused = true)]
 async fn half_closed_client_waits_briefly_for_permit() {
     for (seconds, status) in [(1, "200 OK"), (3, "400 Bad Request")] {
-        let (server, _server, permits_held) = busy_server().await;
+        let (server, _state, permits_held) = busy_server().await;
         let (mut client, task) = connect_and_request(&server, &format!("GET {LARGE}")).await;
         client.shutdown().await.unwrap();
         sleep(Duration::from_secs(seconds)).await;
@@ -116,7 +116,7 @@ async fn slow_body_is_accepted() {
 /// Requests that wait for messages and requests that read messages do not block each other.
 #[tokio::test(start_paused = true)]
 async fn wait_requests_have_their_own_permit() {
-    let (server, _server, _all) = busy_server().await;
+    let (server, _state, _permits_held) = busy_server().await;
     for (query, status) in [("body:needle", 200), ("body:pin", 408)] {
         let response = server.request(&format!("GET /api/v2/mailbox/test/wait?timeout=1s&match={query}")).await;
         assert_eq!(response.status, status, "{query}");
@@ -129,17 +129,17 @@ async fn concurrent_requests_render_once() {
     let id = server.request("GET /api/v1/mailbox/test").await.json()[0]["id"].as_str().unwrap().parse().unwrap();
     let summary = state.mailroom.find(&"test".to_owned().into(), MessageSelector::Id(id)).await.unwrap().unwrap();
     let written = Arc::new(AtomicUsize::new(0));
-    let mut connect_and_request = JoinSet::new();
+    let mut renderings = JoinSet::new();
     for _ in 0..20 {
         let (state, summary, written) = (state.clone(), summary.clone(), written.clone());
         let write = move |_: &Summary, _: &Mime| {
             written.fetch_add(1, Ordering::Relaxed);
             Ok(Bytes::from_static(b"all of it"))
         };
-        connect_and_request.spawn(async move { state.render(&summary, Representation::Compat, write).await.unwrap() });
+        renderings.spawn(async move { state.render(&summary, Representation::Compat, write).await.unwrap() });
     }
     tokio::task::yield_now().await;
     drop(permits_held.split(1));
-    assert!(connect_and_request.join_all().await.iter().all(|body| body == "all of it"));
+    assert!(renderings.join_all().await.iter().all(|body| body == "all of it"));
     assert_eq!(written.load(Ordering::Relaxed), 1);
 }

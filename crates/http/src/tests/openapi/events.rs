@@ -7,9 +7,10 @@ use super::*;
 async fn events_match_description() {
     let document = document().await;
     let checker = Checker { document: &document };
-    let listening: Vec<_> = operations(&document).into_iter().filter(|(_, _, it)| it["x-frame"].is_object()).collect();
-    assert_eq!(listening.len(), 6);
-    for (_, path, operation) in listening {
+    let has_events = |(_, _, operation): &(&str, &str, &Value)| operation["x-frame"].is_object();
+    let subscriptions: Vec<_> = operations(&document).into_iter().filter(has_events).collect();
+    assert_eq!(subscriptions.len(), 6);
+    for (_, path, operation) in subscriptions {
         let frame = &operation["x-frame"];
         let path = path.replace("{name}", "bob");
         let server = EventServer::new();

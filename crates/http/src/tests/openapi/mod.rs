@@ -86,24 +86,24 @@ async fn description_is_consistent() {
     let chapters: Vec<&Value> = document["tags"].as_array().expect("tags").iter().map(|tag| &tag["name"]).collect();
     let mut ids = BTreeSet::new();
     for (method, path, operation) in operations(&document) {
-        let place = format!("{method} {path}");
-        assert!(ids.insert(operation["operationId"].as_str().expect("an id")), "{place}");
-        assert!(operation["summary"].as_str().is_some_and(|summary| !summary.is_empty()), "{place}");
-        assert!(chapters.contains(&&operation["tags"][0]), "{place}");
+        let name = format!("{method} {path}");
+        assert!(ids.insert(operation["operationId"].as_str().expect("an id")), "{name}");
+        assert!(operation["summary"].as_str().is_some_and(|summary| !summary.is_empty()), "{name}");
+        assert!(chapters.contains(&&operation["tags"][0]), "{name}");
         let parameters = operation["parameters"].as_array().map_or(&[][..], Vec::as_slice);
         let in_path: Vec<&str> = parameters
             .iter()
             .filter(|parameter| parameter["in"] == "path" && parameter["required"] == true)
             .filter_map(|parameter| parameter["name"].as_str())
             .collect();
-        assert_eq!(in_path.len(), names(path).len(), "{place}");
-        assert_eq!(in_path.into_iter().collect::<BTreeSet<_>>(), names(path), "{place}");
+        assert_eq!(in_path.len(), names(path).len(), "{name}");
+        assert_eq!(in_path.into_iter().collect::<BTreeSet<_>>(), names(path), "{name}");
         assert!(
-            parameters.iter().all(|one| one["description"].as_str().is_some_and(|text| !text.is_empty())),
-            "{place}"
+            parameters.iter().all(|parameter| parameter["description"].as_str().is_some_and(|text| !text.is_empty())),
+            "{name}"
         );
         for (status, response) in operation["responses"].as_object().expect("responses") {
-            assert!(checker.resolve(response)["description"].is_string(), "{place} {status}");
+            assert!(checker.resolve(response)["description"].is_string(), "{name} {status}");
         }
     }
 }
@@ -115,7 +115,9 @@ async fn names_and_ids_in_paths_have_patterns() {
     let checker = Checker { document: &document };
     let mut found = BTreeSet::new();
     for (method, path, operation) in operations(&document) {
-        for parameter in operation["parameters"].as_array().into_iter().flatten().filter(|one| one["in"] == "path") {
+        for parameter in
+            operation["parameters"].as_array().into_iter().flatten().filter(|parameter| parameter["in"] == "path")
+        {
             let (name, schema) = (parameter["name"].as_str().expect("a name"), &parameter["schema"]);
             let (right, wrong): (&[&str], &[&str]) = match name {
                 "name" => (&["bob", "Bob+Shop@example.org", "[192.0.2.1]", "jöran"], &["", "a b", "a..b", "a@"]),
@@ -125,8 +127,8 @@ async fn names_and_ids_in_paths_have_patterns() {
             let accepts = |text: &str| checker.problems(schema, &text.into()).is_empty();
             assert!(right.iter().all(|text| accepts(text)), "{method} {path} {name}");
             assert!(!wrong.iter().any(|text| accepts(text)), "{method} {path} {name}");
-            let takes_latest = method != "delete" && !path.contains("/sessions/");
-            assert!(name != "id" || accepts("latest") == takes_latest, "{method} {path}");
+            let accepts_latest = method != "delete" && !path.contains("/sessions/");
+            assert!(name != "id" || accepts("latest") == accepts_latest, "{method} {path}");
             found.insert(name);
         }
     }

@@ -16,8 +16,8 @@ async fn page_contains_every_operation() {
         assert!(page.header("content-security-policy").starts_with("default-src 'none'; style-src 'self';"));
         let text = page.text();
         assert!(!text.contains("<script") && !text.contains(" style=") && !text.contains(['\u{1}', '\u{2}']));
-        let (places, links) = (between(text, " id=\"", "\""), between(text, "href=\"#", "\""));
-        assert_eq!(links.difference(&places).count(), 0, "{links:?} {places:?}");
+        let (anchors, links) = (between(text, " id=\"", "\""), between(text, "href=\"#", "\""));
+        assert_eq!(links.difference(&anchors).count(), 0, "{links:?} {anchors:?}");
         for (_, _, operation) in operations(&document) {
             assert!(links.contains(operation["operationId"].as_str().expect("an id")), "{}", operation["operationId"]);
         }

@@ -10,14 +10,15 @@ use restante_settings::Config;
 use restante_store::StoreError;
 
 use super::super::authentication::AuthServer;
-use super::super::store_errors::{FailingStore, router_over};
+use super::super::store_errors::{FailingStore, router_with_store};
 use super::super::{client_limits, sessions};
 use super::*;
 use crate::About;
 
 /// The status that no request can cause: there are no known bugs.
 const NEVER: &str = "500";
-/// Operations that do not use the store, or not first. What makes them unavailable happens before the router is called.
+/// Operations that do not return 503 if the store fails, because they do not use it, or check something else before.
+/// Other causes of 503, such as too many connections, do not reach the router.
 const WITHOUT_STORE: [&str; 7] =
     ["isLive", "aboutServer", "describeApi", "describeApiToPeople", "search", "listSessions", "readSession"];
 
@@ -245,7 +246,7 @@ async fn server(config: &Config) -> TestServer {
         ..Settings::default()
     };
     let server = TestServer { store, router: crate::router(mailroom, settings, info(config)) };
-    server.put(0, "test", MAIL).await;
+    server.add_message(0, "test", MAIL).await;
     server
 }
 
@@ -280,7 +281,7 @@ async fn extracts(checker: &mut ResponseChecker<'_>) {
     let mail = "Subject: Your code\r\nList-Id: <shop.example>\r\nList-Unsubscribe: <https://shop.example/u>, <mailto:u@shop.example>\r\n\
                 List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n\r\nYour verification code is 482913.\r\n\
                 https://shop.example/confirm\r\n";
-    server.put(0, "shop", mail).await;
+    server.add_message(0, "shop", mail).await;
     for (path, list) in [("links", "links"), ("codes", "codes"), ("unsubscribe", "links")] {
         let request = format!("GET /api/v2/mailbox/shop/latest/{path}");
         let response = server.request(&request).await;
@@ -411,7 +412,7 @@ async fn over_limits(checker: &mut ResponseChecker<'_>) {
 
 /// A store that fails.
 async fn with_failing_store(checker: &mut ResponseChecker<'_>) {
-    let router = router_over(FailingStore::with(StoreError::Unavailable));
+    let router = router_with_store(FailingStore::with(StoreError::Unavailable));
     for operation in checker.operations.clone() {
         let (_, _, described) = operation;
         let id = described["operationId"].as_str().expect("an id");

@@ -23,8 +23,8 @@ impl<'d> Checker<'d> {
     {
         match value["$ref"].as_str() {
             Some(reference) => {
-                let place = reference.strip_prefix('#').expect("a place in this document");
-                self.resolve(self.document.pointer(place).unwrap_or_else(|| panic!("{reference} does not exist")))
+                let pointer = reference.strip_prefix('#').expect("a reference in this document");
+                self.resolve(self.document.pointer(pointer).unwrap_or_else(|| panic!("{reference} does not exist")))
             }
             None => value,
         }
