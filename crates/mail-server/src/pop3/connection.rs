@@ -32,8 +32,8 @@ const PAGE_SIZE: usize = 1000;
 const MAX_UNRESERVED_BYTES: usize = 64 * 1024;
 /// How long a client waits for memory. The refusal should arrive before the client's own timeout.
 const MEMORY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The delay of the reply to a failed login if `pop3.credentials` are set. The throttle for failed logins is added to
-/// it.
+/// The delay of the reply to a failed login, except for passwords if accounts are configured. The login throttle is
+/// added to it.
 const FAILED_LOGIN_DELAY: Duration = Duration::from_secs(1);
 
 /// Drives a session: moves bytes between the connection and the session, and performs its actions.
@@ -208,7 +208,8 @@ impl<'a> SessionDriver<'a> {
         }
     }
 
-    /// Delays the reply to a failed login, unless the login throttle has already delayed it.
+    /// Delays the reply to a failed login, if logins are checked. Passwords are not delayed here if accounts are
+    /// configured: the login throttle delays them.
     async fn delay_failed_login(&mut self, proof: &Proof) {
         let login = &self.server.login;
         if !login.auth().is_enabled() {
