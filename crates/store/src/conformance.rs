@@ -1,6 +1,6 @@
 //! The rules of [`Store`] as tests that every backend runs. [`run`] opens a new store for each rule and panics at the
 //! first violation; [`run_durable`] tests stores that are closed and opened again. This module contains only the common
-//! rules. What a backend guarantees beyond them is tested in its own module.
+//! rules. Further guarantees of a backend are tested in its own module.
 
 mod concurrency;
 mod content;
@@ -65,7 +65,7 @@ where
     size_limit_orders_by_time_of_receipt(&bounded().await).await;
     size_limit_counts_shared_body_once(&bounded().await).await;
     message_above_size_limit_is_evicted(&bounded().await).await;
-    for (seed, limits) in (0..walks()).zip(model::LIMITS.into_iter().cycle()) {
+    for (seed, limits) in (0..walk_count()).zip(model::LIMITS.into_iter().cycle()) {
         model::RandomWalk::new(seed, limits).run(&open(limits).await, 200).await;
     }
     concurrency::many_writers_lose_nothing(unbounded().await).await;
@@ -79,7 +79,7 @@ where
 
 /// Returns the number of random walks. The default is one for each of [`model::LIMITS`]; `PROPTEST_CASES` overrides it,
 /// as in other random tests.
-fn walks() -> u64 {
+fn walk_count() -> u64 {
     let cases = env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
     cases.unwrap_or(model::LIMITS.len() as u64)
 }
@@ -114,10 +114,10 @@ async fn add(store: &impl Store, second: i64, mailbox: &str) -> Summary {
 }
 
 async fn ids(store: &impl Store, mailbox: &str) -> Vec<MessageId> {
-    numbers(&store.list(&name(mailbox), Page::ALL).await.unwrap())
+    listing_ids(&store.list(&name(mailbox), Page::ALL).await.unwrap())
 }
 
-fn numbers(listing: &Listing) -> Vec<MessageId> {
+fn listing_ids(listing: &Listing) -> Vec<MessageId> {
     listing.messages.iter().map(|summary| summary.id).collect()
 }
 
@@ -195,8 +195,8 @@ async fn last_id_is_highest_assigned_id(store: &impl Store) {
 
 async fn versions_change_with_every_change(store: &impl Store) {
     let bob = name("bob");
-    let mut seen = HashSet::new();
-    let mut assert_new = |version: crate::Version| assert!(seen.insert(version), "{version:?} was used before");
+    let mut used = HashSet::new();
+    let mut assert_new = |version: crate::Version| assert!(used.insert(version), "{version:?} was used before");
     let first = add(store, 1, "bob").await;
     assert_new(store.version(&bob).await.unwrap());
     let second = add(store, 2, "bob").await;
@@ -210,10 +210,10 @@ async fn versions_change_with_every_change(store: &impl Store) {
     add(store, 3, "bob").await;
     assert_new(store.version(&bob).await.unwrap());
 
-    let quiet = store.version(&bob).await.unwrap();
+    let unchanged = store.version(&bob).await.unwrap();
     add(store, 4, "ann").await;
-    assert_eq!(store.version(&bob).await.unwrap(), quiet, "another mailbox changed");
-    assert_eq!(store.list(&bob, Page::ALL).await.unwrap().version, quiet);
+    assert_eq!(store.version(&bob).await.unwrap(), unchanged, "another mailbox changed");
+    assert_eq!(store.list(&bob, Page::ALL).await.unwrap().version, unchanged);
 }
 
 async fn list_returns_pages(store: &impl Store) {
@@ -239,7 +239,7 @@ async fn list_returns_pages(store: &impl Store) {
     ];
     for (page, expected) in table {
         let listing = store.list(&name("bob"), page).await.unwrap();
-        assert_eq!(numbers(&listing), all[expected], "{page:?}");
+        assert_eq!(listing_ids(&listing), all[expected], "{page:?}");
     }
 }
 

@@ -41,8 +41,8 @@ pub enum Event {
 /// An item of a [`Feed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedItem {
-    /// Recent changes, so that a node that has just started knows what the others know. It is the first item, and the
-    /// only one of its kind.
+    /// Recent changes, so that a node that has just started has the same history as the others. It is the first item,
+    /// and the only one of its kind.
     Backlog {
         /// All changes after this position are included.
         after: u64,

@@ -44,7 +44,7 @@ pub trait Store: Send + Sync + 'static {
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing>;
 
     /// Returns the summary of a message without reading its source.
-    async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>>;
+    async fn find(&self, mailbox: &MailboxName, selector: MessageSelector) -> Result<Option<Summary>>;
 
     /// Returns the source of a message.
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>>;
@@ -183,7 +183,7 @@ pub struct MailboxState {
     pub messages: u64,
     /// The number of messages that are not marked as read.
     pub unseen: u64,
-    /// The sum of their sizes. A body that is shared with another mailbox counts fully.
+    /// The sum of the sizes of its messages. A body that is shared with another mailbox counts fully.
     pub bytes: u64,
     /// The message with the highest id.
     pub newest: Newest,

@@ -1,9 +1,9 @@
 //! The memory store: all messages are in memory and are lost when the process ends. Its size is limited in bytes.
 //!
 //! One lock protects everything and is held for microseconds: bodies are shared, never copied, and removed messages are
-//! freed after the lock is released. One counter assigns the ids of the whole store. Expiry and the size limit walk the
-//! messages of all mailboxes by age, and cost what they remove. Mailboxes are found by a hash of their name; only the
-//! first and the last message of a mailbox change the ordered set of names.
+//! freed after the lock is released. One counter assigns the ids of the whole store. Expiry and the size limit visit the
+//! messages of all mailboxes by age; their cost depends only on the number of removed messages. Mailboxes are found by a
+//! hash of their name. The ordered set of names changes only when a mailbox gets its first message or loses its last.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -34,7 +34,7 @@ impl MemoryStore {
         Self { limits, state: Mutex::default() }
     }
 
-    /// Locks the state. A panic in another task does not poison it, because no change of [`State`] can panic half-way.
+    /// Locks the state. Poisoning is ignored, because no change of [`State`] can panic half-way.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,10 +64,10 @@ impl Store for MemoryStore {
         Ok(Listing { version: contents.version, messages: contents.page(mailbox, page) })
     }
 
-    async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
+    async fn find(&self, mailbox: &MailboxName, selector: MessageSelector) -> Result<Option<Summary>> {
         let state = self.lock();
         let Some(contents) = state.mailboxes.get(mailbox) else { return Ok(None) };
-        let found = match which {
+        let found = match selector {
             MessageSelector::Id(id) => contents.copies.get_key_value(&id),
             MessageSelector::Latest => contents.copies.last_key_value(),
         };

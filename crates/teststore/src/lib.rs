@@ -1,5 +1,5 @@
 //! A store for tests that several nodes share: messages in memory, and a feed for each node that contains every change,
-//! in one order. The feed of a node can be held back, as by a slow or broken network.
+//! in one order. The feed of a node can be held back, as a slow or broken network would do.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -145,11 +145,11 @@ impl Store for Node {
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
         let mut state = self.store.state.lock().await;
-        let was_there = self.store.memory.set_seen(mailbox, id, seen).await?;
-        if was_there {
+        let existed = self.store.memory.set_seen(mailbox, id, seen).await?;
+        if existed {
             state.publish(None, Event::Seen { mailbox: mailbox.clone(), id, seen }).await;
         }
-        Ok(was_there)
+        Ok(existed)
     }
 
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
@@ -181,8 +181,8 @@ impl Store for Node {
         self.store.memory.list(mailbox, page).await
     }
 
-    async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
-        self.store.memory.find(mailbox, which).await
+    async fn find(&self, mailbox: &MailboxName, selector: MessageSelector) -> Result<Option<Summary>> {
+        self.store.memory.find(mailbox, selector).await
     }
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {

@@ -30,7 +30,7 @@ const PANICS_LATER: u64 = 1;
 /// Longer than any step of these tests.
 const LONG: Duration = Duration::from_mins(1);
 
-/// A store that signals when a change is requested, and makes it when it is told to continue.
+/// A store that notifies `requested` when a change is requested, and makes the change after `resume` is notified.
 struct PausingStore {
     memory: MemoryStore,
     requested: Notify,
@@ -64,8 +64,8 @@ impl Store for PausingStore {
         self.memory.list(mailbox, page).await
     }
 
-    async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
-        self.memory.find(mailbox, which).await
+    async fn find(&self, mailbox: &MailboxName, selector: MessageSelector) -> Result<Option<Summary>> {
+        self.memory.find(mailbox, selector).await
     }
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
@@ -190,7 +190,7 @@ async fn cancelled_deletions_are_published() {
 }
 
 #[tokio::test]
-async fn deletions_beside_a_failed_one_are_published() {
+async fn deletions_are_published_although_another_one_failed() {
     let store = PausingStore::new();
     let mailroom = mailroom(store.clone());
     let message = delivered(&mailroom, &store).await;

@@ -281,7 +281,7 @@ fn hanging_disk_does_not_block_shutdown() {
         assert!(delivery.join().unwrap().is_err());
     });
     let log = server.full_log();
-    assert!(log.contains("the disk did not respond within 5 s while the store was closed"), "{log}");
+    assert!(log.contains("the disk did not respond within 5 s while the store was closing"), "{log}");
     disk.clear_faults();
     state.check(&disk.server(&[]));
 }

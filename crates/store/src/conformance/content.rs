@@ -101,10 +101,10 @@ pub(super) async fn names_can_be_any_text(store: &impl Store) {
     }
     names.sort_by(|one, other| one.as_str().as_bytes().cmp(other.as_str().as_bytes()));
     assert_eq!(mailbox_names(store, "", "", 100).await, names);
-    for (at, after) in names.iter().enumerate() {
+    for (index, after) in names.iter().enumerate() {
         assert_eq!(
             mailbox_names(store, "", after.as_str(), 2).await,
-            names[at + 1..].iter().take(2).cloned().collect::<Vec<_>>()
+            names[index + 1..].iter().take(2).cloned().collect::<Vec<_>>()
         );
     }
     store.purge(&names[0], MessageId::MAX, usize::MAX).await.unwrap();
@@ -129,7 +129,6 @@ pub(super) async fn body_of_many_copies_is_stored_once(store: &impl Store) {
     assert_eq!(store.usage().await.unwrap(), Usage::default());
 }
 
-/// An id is valid only in its own mailbox.
 pub(super) async fn id_is_valid_in_its_own_mailbox_only(store: &impl Store) {
     let stored = store.append(message(1, &["ann", "bob"], b"x")).await.unwrap().stored;
     let (ann, bob) = (&stored[0], &stored[1]);
@@ -139,16 +138,16 @@ pub(super) async fn id_is_valid_in_its_own_mailbox_only(store: &impl Store) {
         assert_eq!(store.source(&ann.mailbox, id).await.unwrap(), None);
         assert_eq!(store.remove(&ann.mailbox, id).await.unwrap(), None);
         assert!(!store.set_seen(&ann.mailbox, id, true).await.unwrap());
-        let beyond = Page { after: Some(id), before: Some(id), limit: None };
-        assert!(store.list(&ann.mailbox, beyond).await.unwrap().messages.is_empty());
+        let empty_range = Page { after: Some(id), before: Some(id), limit: None };
+        assert!(store.list(&ann.mailbox, empty_range).await.unwrap().messages.is_empty());
     }
-    let below_everything =
+    let full_range =
         Page { after: Some(MessageId::ZERO), before: Some(MessageId::from(u64::MAX)), limit: Some(usize::MAX) };
-    assert_eq!(store.list(&ann.mailbox, below_everything).await.unwrap().messages, slice::from_ref(ann));
+    assert_eq!(store.list(&ann.mailbox, full_range).await.unwrap().messages, slice::from_ref(ann));
     assert!(store.set_seen(&ann.mailbox, ann.id, true).await.unwrap());
     assert!(
         !store.find(&bob.mailbox, MessageSelector::Latest).await.unwrap().unwrap().seen,
-        "each copy is read for itself"
+        "each copy has its own mark"
     );
     store.remove(&ann.mailbox, ann.id).await.unwrap();
     assert_eq!(store.find(&bob.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(bob));

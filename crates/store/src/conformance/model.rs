@@ -61,7 +61,7 @@ impl RandomWalk {
         }
     }
 
-    /// Takes some steps, and checks the whole store at the end.
+    /// Runs `steps` random operations, and checks the whole store at the end.
     pub(super) async fn run(&mut self, store: &impl Store, steps: usize) {
         for _ in 0..steps {
             self.step(store).await;
@@ -85,7 +85,7 @@ impl RandomWalk {
     }
 
     async fn append(&mut self, store: &impl Store) {
-        let message = self.message();
+        let message = self.random_message();
         let sent = message.clone();
         let Appended { stored, evicted } = store.append(message).await.unwrap();
         assert_eq!(stored.len(), sent.copies.len());
@@ -115,7 +115,7 @@ impl RandomWalk {
     }
 
     async fn purge(&mut self, store: &impl Store) {
-        let mailbox = self.mailbox();
+        let mailbox = self.random_mailbox();
         let purged = store.purge(&mailbox, MessageId::MAX, usize::MAX).await.unwrap();
         let removed = self.contents.remove(&mailbox).unwrap_or_default();
         assert_eq!(purged, summaries(&removed));
@@ -137,9 +137,9 @@ impl RandomWalk {
     async fn set_seen(&mut self, store: &impl Store) {
         let (mailbox, id) = self.pick_message();
         let seen = self.random.below(3) > 0;
-        let was_there = store.set_seen(&mailbox, id, seen).await.unwrap();
+        let existed = store.set_seen(&mailbox, id, seen).await.unwrap();
         let expected = self.contents.get_mut(&mailbox).and_then(|messages| messages.get_mut(&id));
-        assert_eq!(was_there, expected.is_some());
+        assert_eq!(existed, expected.is_some());
         if let Some(expected) = expected {
             expected.summary.seen = seen;
         }
@@ -151,7 +151,7 @@ impl RandomWalk {
             before: self.random.chance(2).then(|| self.pick_message().1),
             after: self.random.chance(2).then(|| self.pick_message().1),
         };
-        let mailbox = self.mailbox();
+        let mailbox = self.random_mailbox();
         let mut expected = self.listing(&mailbox);
         expected.retain(|summary| page.before.is_none_or(|before| summary.id < before));
         expected.retain(|summary| page.after.is_none_or(|after| summary.id > after));
@@ -178,7 +178,7 @@ impl RandomWalk {
     }
 
     async fn mailboxes(&mut self, store: &impl Store) {
-        let after = if self.random.chance(2) { self.mailbox().as_str().to_owned() } else { String::new() };
+        let after = if self.random.chance(2) { self.random_mailbox().as_str().to_owned() } else { String::new() };
         let prefix = ["", "", "a", "bob", "e"][self.random.below(5)].to_owned();
         let limit = self.random.below(7);
         let mut expected = self.mailbox_states();
@@ -211,9 +211,10 @@ impl RandomWalk {
         assert_eq!(*earlier, listing.messages, "{:?} was the version of another listing", listing.version);
     }
 
-    fn message(&mut self) -> NewMessage {
+    fn random_message(&mut self) -> NewMessage {
         self.appended += 1;
-        // Steps of zero, of nanoseconds and of microseconds, which ids are made of; forward more often than back.
+        // Ids are derived from microseconds, so the clock moves by zero, nanoseconds or microseconds. It moves forward
+        // more often than back.
         let step = [0, 7, 1_000, 5_000, 20_000, -1, -3_000, -30_000][self.random.below(8)];
         self.clock += step;
         let size = [0, 1, 100, 700, 1500, 7000][self.random.below(6)];
@@ -224,7 +225,7 @@ impl RandomWalk {
         NewMessage { received: timestamp(self.clock), body, ..message(self.appended, &mailboxes, b"") }
     }
 
-    fn mailbox(&mut self) -> MailboxName {
+    fn random_mailbox(&mut self) -> MailboxName {
         name(MAILBOXES[self.random.below(MAILBOXES.len())])
     }
 
@@ -232,12 +233,12 @@ impl RandomWalk {
     fn pick_message(&mut self) -> (MailboxName, MessageId) {
         let ids: Vec<_> = self.contents.values().flat_map(BTreeMap::values).map(|message| &message.summary).collect();
         let Some(at) = ids.len().checked_sub(1).map(|last| self.random.below(last + 1)) else {
-            return (self.mailbox(), MessageId::from(1));
+            return (self.random_mailbox(), MessageId::from(1));
         };
         let (mailbox, id) = (ids[at].mailbox.clone(), ids[at].id);
         match self.random.below(10) {
             0 => (mailbox, MessageId::from(id.number() + 1)),
-            1 => (self.mailbox(), id),
+            1 => (self.random_mailbox(), id),
             _ => (mailbox, id),
         }
     }

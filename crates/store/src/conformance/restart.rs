@@ -29,8 +29,8 @@ async fn contents_are_kept<S: Store, F: Future<Output = S>>(open: impl Fn(PathBu
         store.append(message(second, &["ann", "bob", "cid"], format!("body {second}").as_bytes())).await.unwrap();
         store.append(message(second, &["zoë"], b"")).await.unwrap();
     }
-    for (at, id) in ids(&store, "bob").await.into_iter().enumerate() {
-        match at % 4 {
+    for (index, id) in ids(&store, "bob").await.into_iter().enumerate() {
+        match index % 4 {
             0 => drop(store.remove(&name("bob"), id).await.unwrap()),
             1 => assert!(store.set_seen(&name("bob"), id, true).await.unwrap()),
             _ => {}

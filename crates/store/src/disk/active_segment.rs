@@ -71,7 +71,7 @@ impl ActiveSegment {
         Ok(file)
     }
 
-    /// Never uses this id: the file is going to be removed.
+    /// Makes sure that this id is never assigned, because the file is going to be removed.
     pub(super) fn skip_id(&mut self, segment: u64) {
         self.next_id = self.next_id.max(segment + 1);
     }
@@ -148,10 +148,10 @@ impl ActiveSegment {
 }
 
 fn write_records(file: &File, mut offset: u64, records: &[Record]) -> io::Result<()> {
-    let length = |record: &Record| {
+    let buffered_bytes = |record: &Record| {
         record.head.len() + Some(record.body.len()).filter(|body| *body <= MAX_COALESCED_BYTES).unwrap_or(0)
     };
-    let mut buffer = Vec::with_capacity(records.iter().map(length).sum());
+    let mut buffer = Vec::with_capacity(records.iter().map(buffered_bytes).sum());
     for record in records {
         buffer.extend_from_slice(&record.head);
         if record.body.len() <= MAX_COALESCED_BYTES {

@@ -1,6 +1,6 @@
-//! Slow work that is done for the writer on a thread of its own. Above all, it checkpoints: it copies the pages of the
+//! The checkpoint thread, which does slow work for the writer. Above all, it checkpoints: it copies the pages of the
 //! write-ahead log into the database file, so that the log can restart and does not grow. The writer itself copies the
-//! few pages that are added meanwhile. The thread also removes files that are not in use.
+//! few pages that are added meanwhile. The thread also frees space that is not in use: files, and large records.
 //!
 //! With relaxed durability, commits are not synced. This thread then syncs every second if there is something to sync.
 
@@ -48,7 +48,7 @@ struct CheckpointState {
     has_unsynced: AtomicBool,
     /// Whether a checkpoint is requested.
     is_requested: AtomicBool,
-    /// Whether the thread has done its part of a checkpoint.
+    /// Whether the thread has copied most of the log. The writer then copies the rest.
     is_mostly_done: AtomicBool,
     pending_frees: Mutex<PendingFrees>,
 }
@@ -73,7 +73,7 @@ impl Checkpointer {
         Ok(Self { state, requested_at_pages: 0, max_wal_pages: MAX_WAL_PAGES, thread: Some((requests, worker)) })
     }
 
-    /// Counts the pages that this connection writes to the log.
+    /// Updates the number of pages in the log whenever this connection commits.
     pub(super) fn watch_wal(&self, database: &mut Connection) -> Result<(), OpenError> {
         let state = self.state.clone();
         database.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
@@ -99,7 +99,8 @@ impl Checkpointer {
             if copied == CheckpointOutcome::Complete { MAX_WAL_PAGES } else { self.max_wal_pages + MAX_WAL_PAGES };
     }
 
-    /// Does what is due after a commit, and wakes the thread for what takes longer.
+    /// Updates the shared state after a commit. Completes a checkpoint that the thread has mostly done, or requests the
+    /// next one if it is due. `frees` is space that the thread can free.
     pub(super) fn after_commit(&mut self, database: &Connection, segment: u64, frees: PendingFrees) {
         self.state.active_segment.store(segment, Ordering::Relaxed);
         self.state.has_unsynced.store(true, Ordering::Release);

@@ -1,4 +1,4 @@
-//! The steps that reclaim space. [`Reclaim`](super::reclaim::Reclaim) keeps the list of what there is to do.
+//! The steps that reclaim space. [`Reclaim`](super::reclaim::Reclaim) keeps the list of work.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -23,7 +23,7 @@ const STEP_BYTES: u64 = 1 << 20;
 const VACUUM_PAGES: u32 = 256;
 
 impl Writer {
-    /// Runs one step.
+    /// Runs one step: frees unused pages of the database, or else compacts a part of a segment.
     pub(super) fn reclaim_step(&mut self) {
         let segment = self.reclaim.next_segment();
         let step =

@@ -33,7 +33,7 @@ pub enum OpenError {
         /// The user of this process.
         user: u32,
     },
-    /// Another process uses it.
+    /// Another process uses it, or another store of this process.
     Locked {
         /// The data directory.
         dir: PathBuf,

@@ -68,7 +68,8 @@ pub struct Settings {
     pub durability: Durability,
     /// The memory for pages of the database and for cached summaries and sources, in bytes.
     pub cache_bytes: usize,
-    /// The length at which a segment file is full. Space is freed in units of a segment.
+    /// The length at which a segment file is full. Space is freed by whole segments, and that of
+    /// large records individually where the file system supports it.
     pub segment_bytes: u64,
 }
 
@@ -161,7 +162,7 @@ impl Drop for DiskStore {
             if !thread.wait_until(Instant::now() + CLOSE_TIMEOUT) {
                 let timeout_seconds = CLOSE_TIMEOUT.as_secs();
                 tracing::error!(
-                    "the disk did not respond within {timeout_seconds} s while the store was closed; acknowledged messages are safe"
+                    "the disk did not respond within {timeout_seconds} s while the store was closing; acknowledged messages are safe"
                 );
             } else if thread.join().is_err() {
                 tracing::error!("the writer thread of the store has panicked");
@@ -193,13 +194,13 @@ impl Store for DiskStore {
         self.shared.readers.query(move |database| reader::list(database, &mailbox, page)).await
     }
 
-    async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
-        let (key, lookup) = ((mailbox.clone(), which), self.shared.cached_version(mailbox));
+    async fn find(&self, mailbox: &MailboxName, selector: MessageSelector) -> Result<Option<Summary>> {
+        let (key, lookup) = ((mailbox.clone(), selector), self.shared.cached_version(mailbox));
         if let Some(summary) = find_cached(&self.summaries, &key, lookup) {
             return Ok(Some(summary));
         }
         let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
-        let query = move |database: &Connection| reader::find(database, &segments, &name, which);
+        let query = move |database: &Connection| reader::find(database, &segments, &name, selector);
         let Some((version, found)) = self.shared.readers.query(query).await? else { return Ok(None) };
         self.shared.cache_version(lookup, mailbox, version);
         let Some((summary, source)) = found else { return Ok(None) };
@@ -256,7 +257,7 @@ impl Store for DiskStore {
         // Readers find much in memory, so they do not notice a disk that blocks.
         self.shared.watchdog.check(Instant::now())?;
         // After an error, try whether a message can be stored again. Load balancers use this result: while it is an
-        // error, no messages may arrive that would find out.
+        // error, they send no messages, so no append would notice that the store works again.
         if self.shared.last_change_failed.load(Ordering::Relaxed) {
             self.submit(Job::Check).await?;
         }
@@ -268,7 +269,7 @@ impl Store for DiskStore {
 type VersionLookup = Result<u64, LookupEpoch>;
 
 /// Returns a cached value if the mailbox has not changed since.
-fn find_cached<K: Eq + Hash, A: CacheValue>(cache: &Cache<K, A>, key: &K, lookup: VersionLookup) -> Option<A> {
+fn find_cached<K: Eq + Hash, V: CacheValue>(cache: &Cache<K, V>, key: &K, lookup: VersionLookup) -> Option<V> {
     cache.get(key, lookup.ok()?)
 }
 
@@ -313,7 +314,7 @@ impl Shared {
 }
 
 impl Durability {
-    /// Returns when SQLite syncs a commit.
+    /// Returns the setting of SQLite that decides when a commit is synced.
     fn synchronous(self) -> Synchronous {
         match self {
             Self::Full => Synchronous::Full,

@@ -63,8 +63,8 @@ impl Writer {
 
     /// Retires an active segment in which nothing is in use, so that its space is freed before it is full.
     pub(super) fn retire_empty_segment(&mut self) {
-        let worth_it = self.settings.segment_bytes / 16;
-        self.retire_segment_if(|stats| stats.live == 0 && stats.end > worth_it);
+        let min_bytes = self.settings.segment_bytes / 16;
+        self.retire_segment_if(|stats| stats.live == 0 && stats.end > min_bytes);
     }
 
     fn retire_segment_if(&mut self, condition: impl Fn(&SegmentStats) -> bool) {

@@ -1,4 +1,4 @@
-//! Queries. They run on connections of their own, on threads that may block on the disk, and never delay the writer.
+//! Queries. They run on separate connections, on threads that may block on the disk, and never delay the writer.
 //! The result of a query is from one snapshot of the database.
 
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::{Listing, MailboxPage, MailboxState, MessageSelector, Newest, Page, R
 const MAX_READERS: usize = 4;
 /// The largest record whose source is read together with its summary.
 const MAX_PREFETCH_BYTES: u64 = 32 << 10;
-/// How often a record that was moved during the read is looked up again.
+/// The maximum number of attempts to read a record that is moved meanwhile.
 const MAX_ATTEMPTS: usize = 5;
 
 /// Connections for reading.
@@ -139,13 +139,13 @@ pub(super) fn find(
     database: &Connection,
     segments: &Segments,
     mailbox: &MailboxName,
-    which: MessageSelector,
+    selector: MessageSelector,
 ) -> Result<Versioned<(Summary, Option<Source>)>> {
     let snapshot = database.unchecked_transaction()?;
     let Some(version) = version(&snapshot, mailbox)? else { return Ok(None) };
     let by_id = concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 AND id = ?2");
     let latest = concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 ORDER BY id DESC LIMIT 1");
-    let found = match which {
+    let found = match selector {
         MessageSelector::Id(id) => {
             let mut statement = snapshot.prepare_cached(by_id)?;
             statement
@@ -210,11 +210,11 @@ fn locate(database: &Connection, mailbox: &MailboxName, id: MessageId) -> Result
 
 fn parse_source(record: Vec<u8>, mailbox: &MailboxName, id: MessageId, at: Location) -> Result<Source> {
     let Location { segment, offset, .. } = at;
-    let damaged = |what: &dyn std::fmt::Display| {
-        StoreError::Broken(format!("message {id} is damaged, segment {segment} at {offset}: {what}"))
+    let damaged = |cause: &dyn std::fmt::Display| {
+        StoreError::Broken(format!("message {id} is damaged, segment {segment} at {offset}: {cause}"))
     };
-    let view = ParsedRecord::parse(&record).map_err(|damage| damaged(&damage))?;
-    let (trace, body) = view.source(mailbox.as_str(), id).ok_or_else(|| damaged(&"it is another message"))?;
+    let parsed = ParsedRecord::parse(&record).map_err(|error| damaged(&error))?;
+    let (trace, body) = parsed.source(mailbox.as_str(), id).ok_or_else(|| damaged(&"it is another message"))?;
     // Slices would keep the whole record in memory, including the trace lines of all other recipients.
     if trace.len() + (record.len() - body) < record.len() / 2 {
         return Ok(Source {

@@ -30,9 +30,9 @@ pub(super) struct Reclaim {
 
 impl Reclaim {
     /// Marks all sparse segments except the active one.
-    pub(super) fn mark_sparse_segments(&mut self, statistics: &Statistics, current: Option<u64>) {
+    pub(super) fn mark_sparse_segments(&mut self, statistics: &Statistics, active: Option<u64>) {
         for (id, stats) in &statistics.segments {
-            self.mark_if_sparse(*id, *stats, current);
+            self.mark_if_sparse(*id, *stats, active);
         }
     }
 
@@ -54,9 +54,9 @@ impl Reclaim {
     }
 
     /// Marks a segment for compaction if less than half of it is in use and it is not the active one.
-    pub(super) fn mark_if_sparse(&mut self, id: u64, stats: SegmentStats, current: Option<u64>) {
-        let is_current = self.current_scan.as_ref().is_some_and(|scan| scan.segment == id);
-        if current != Some(id) && stats.is_sparse() && !is_current && !self.damaged.contains(&id) {
+    pub(super) fn mark_if_sparse(&mut self, id: u64, stats: SegmentStats, active: Option<u64>) {
+        let is_being_scanned = self.current_scan.as_ref().is_some_and(|scan| scan.segment == id);
+        if active != Some(id) && stats.is_sparse() && !is_being_scanned && !self.damaged.contains(&id) {
             self.sparse.insert(id);
         }
     }

@@ -163,8 +163,8 @@ impl<'a> FieldReader<'a> {
     }
 }
 
-/// Converts a length. Lengths are limited before they get here: names by the rules for addresses, traces because this
-/// program writes them.
+/// Converts a length. Panics if it does not fit. Lengths are limited before they get here: names by the rules for
+/// addresses, traces because this program writes them.
 fn narrow<T: TryFrom<usize>>(length: usize) -> T {
     T::try_from(length).unwrap_or_else(|_| panic!("a length of {length} does not fit into a record"))
 }
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use crate::conformance;
 
-    fn bytes() -> Vec<u8> {
+    fn record_bytes() -> Vec<u8> {
         let message = conformance::message(7, &["ann", "bob"], b"mail\r\n");
         let ids = [MessageId::from(7), MessageId::from(8)];
         let record = Record::new(7_000_000_000, &ids, &message.copies, message.body);
@@ -183,19 +183,19 @@ mod tests {
 
     #[test]
     fn record_is_parsed_as_written() {
-        let bytes = bytes();
+        let bytes = record_bytes();
         assert_eq!(length(*bytes.first_chunk().unwrap()), Ok(bytes.len() as u64));
-        let view = ParsedRecord::parse(&bytes).unwrap();
-        let copies: Vec<_> = view.copies().iter().map(|copy| (copy.mailbox.as_str(), copy.id.number())).collect();
+        let parsed = ParsedRecord::parse(&bytes).unwrap();
+        let copies: Vec<_> = parsed.copies().iter().map(|copy| (copy.mailbox.as_str(), copy.id.number())).collect();
         assert_eq!(copies, [("ann", 7), ("bob", 8)]);
-        let (trace, body) = view.source("bob", MessageId::from(8)).unwrap();
+        let (trace, body) = parsed.source("bob", MessageId::from(8)).unwrap();
         assert_eq!((&bytes[trace], &bytes[body..]), (&b"X-Trace: bob\r\n"[..], &b"mail\r\n"[..]));
-        assert!(view.source("ann", MessageId::from(8)).is_none());
+        assert!(parsed.source("ann", MessageId::from(8)).is_none());
     }
 
     #[test]
     fn detects_every_flipped_bit_and_truncation() {
-        let bytes = bytes();
+        let bytes = record_bytes();
         for at in 0..bytes.len() {
             for bit in 0..8 {
                 let mut changed = bytes.clone();

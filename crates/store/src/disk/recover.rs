@@ -25,7 +25,8 @@ impl Writer {
         {
             tracing::error!(%error, "cannot check the last segment");
         }
-        // What the database says about files must be on disk before any of them is removed.
+        // The database must be on disk before a file is removed: after a power failure, an older state of it could refer
+        // to that file.
         match self.sync_all() {
             Ok(()) => self.remove_leftovers(),
             Err(error) => {

@@ -28,7 +28,7 @@ impl SegmentScan {
             let mut header = [0; record::HEADER_BYTES];
             let read = self.file.read_exact_at(&mut header, offset);
             read.map_err(|error| damaged(offset, &error))?;
-            let length = record::length(header).map_err(|damage| damaged(offset, &damage))?;
+            let length = record::length(header).map_err(|error| damaged(offset, &error))?;
             if length > self.end - offset {
                 return Err(damaged(offset, &"the record is too long"));
             }
@@ -43,7 +43,7 @@ impl SegmentScan {
             if bytes.starts_with(&record::FREED_MAGIC) {
                 continue;
             }
-            let parsed = ParsedRecord::parse(&bytes).map_err(|damage| damaged(offset, &damage))?;
+            let parsed = ParsedRecord::parse(&bytes).map_err(|error| damaged(offset, &error))?;
             return Ok(Some((at, bytes, parsed)));
         }
         Ok(None)

@@ -1,4 +1,4 @@
-//! The database: its tables, their versions, and how connections are opened. SQLite is the truth about what is stored;
+//! The database: its tables, their versions, and how connections are opened. Only the database says what is stored;
 //! bytes in a segment that it does not refer to are garbage.
 
 use std::fmt::Write as _;

@@ -141,7 +141,7 @@ fn file_name(segment: u64) -> String {
     format!("{segment:010}.seg")
 }
 
-/// Parses the name of a segment file. Numbers that can never be reached are not ours.
+/// Parses the name of a segment file. A file with a number that no segment can reach is not ours.
 fn parse_file_name(name: &str) -> Option<u64> {
     name.strip_suffix(".seg")?.parse().ok().filter(|id| *id < 1 << 40)
 }

@@ -79,8 +79,8 @@ impl Statistics {
     /// Fails if there are messages but no segments. The database is damaged then, and files must not be removed because
     /// they are missing in it.
     pub(super) fn validate(&self, connection: &Connection) -> Result<(), OpenError> {
-        let messages = connection.prepare("SELECT 1 FROM copies LIMIT 1")?.exists([])?;
-        if messages && self.segments.is_empty() {
+        let has_messages = connection.prepare("SELECT 1 FROM copies LIMIT 1")?.exists([])?;
+        if has_messages && self.segments.is_empty() {
             return Err(OpenError::Damaged("its table of segments is empty".to_owned()));
         }
         Ok(())
@@ -142,8 +142,8 @@ impl MailboxCache {
     }
 
     /// Caches the result of a lookup, unless a commit may have made it outdated.
-    pub(super) fn insert_version(&mut self, since: LookupEpoch, mailbox: &MailboxName, version: u64) {
-        if since.0 == self.epoch && self.epoch.is_multiple_of(2) {
+    pub(super) fn insert_version(&mut self, started_in: LookupEpoch, mailbox: &MailboxName, version: u64) {
+        if started_in.0 == self.epoch && self.epoch.is_multiple_of(2) {
             self.insert(mailbox.clone(), CachedMailbox::Version(version));
         }
     }

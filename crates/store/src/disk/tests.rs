@@ -61,18 +61,18 @@ fn flip_bit(segment: &Path) {
     fs::write(segment, bytes).unwrap();
 }
 
-/// Waits for something that the writer does on its own.
-async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+/// Waits for something that the writer does in the background. `expected` describes it.
+async fn eventually(expected: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + LONG;
     while !condition() {
-        assert!(Instant::now() < deadline, "timeout while waiting until {what}");
+        assert!(Instant::now() < deadline, "timeout while waiting until {expected}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// Adds a message of 1,000 equal bytes.
-async fn add(store: &DiskStore, mailboxes: &[&str], letter: u8) -> Vec<Summary> {
-    store.append(message(i64::from(letter), mailboxes, &[letter; 1000])).await.unwrap().stored
+/// Adds a message whose body is this byte, 1,000 times. The byte is also the second of receipt.
+async fn add(store: &DiskStore, mailboxes: &[&str], byte: u8) -> Vec<Summary> {
+    store.append(message(i64::from(byte), mailboxes, &[byte; 1000])).await.unwrap().stored
 }
 
 async fn body(store: &DiskStore, summary: &Summary) -> Result<Vec<u8>> {
@@ -193,7 +193,7 @@ async fn refuses_contradictory_tables() {
 async fn lists_and_deletes_message_with_invalid_text() {
     let dir = TestDir::new();
     let store = open(dir.path());
-    let hurt = add(&store, &["ann"], b'a').await.remove(0);
+    let damaged = add(&store, &["ann"], b'a').await.remove(0);
     drop(store);
     let database = rusqlite::Connection::open(dir.path().join("restante.db")).unwrap();
     database.execute_batch("UPDATE copies SET subject = CAST(x'ff41' AS TEXT)").unwrap();
@@ -201,7 +201,7 @@ async fn lists_and_deletes_message_with_invalid_text() {
     let store = open(dir.path());
     let listed = store.list(&name("ann"), Page::ALL).await.unwrap().messages;
     assert_eq!(listed[0].headline.subject(), "\u{fffd}A");
-    assert_eq!(store.remove(&name("ann"), hurt.id).await.unwrap().unwrap().id, hurt.id);
+    assert_eq!(store.remove(&name("ann"), damaged.id).await.unwrap().unwrap().id, damaged.id);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -327,8 +327,8 @@ async fn detects_damaged_record_and_keeps_others() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let mut all = Vec::new();
-    for letter in 0..30 {
-        all.extend(add(&store, &["ann"], letter).await);
+    for byte in 0..30 {
+        all.extend(add(&store, &["ann"], byte).await);
     }
     drop(store);
     let first = &segments(dir.path())[0];
@@ -355,8 +355,8 @@ async fn missing_segment_affects_only_its_messages() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let mut all = Vec::new();
-    for letter in 0..30 {
-        all.extend(add(&store, &["ann"], letter).await);
+    for byte in 0..30 {
+        all.extend(add(&store, &["ann"], byte).await);
     }
     drop(store);
     fs::remove_file(&segments(dir.path())[0]).unwrap();

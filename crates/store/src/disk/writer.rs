@@ -10,9 +10,9 @@
 //! 4. the results are sent to the callers.
 //!
 //! An error in step 1, or in step 3 before the commit itself, leaves garbage that the next record overwrites. After an
-//! error in step 2 or in the commit, the state of the disk is unknown. Then the connection and the segment are closed,
-//! the statistics are loaded again, and the next record starts a new segment. So bytes that a half-done commit may
-//! refer to are never overwritten.
+//! error in step 2 or in the commit, the state of the disk is unknown. Then the segment is closed and the next record
+//! starts a new one, so that bytes that a half-done commit may refer to are never overwritten. After any error in step 3
+//! the connection is closed too. The next job opens it again and loads the statistics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -294,7 +294,8 @@ impl Writer {
         let changes = changes.into_committed();
         self.database = Some(database);
         self.apply_committed(changes);
-        // Only now it is certain that no earlier commit, which returned an error, refers to them after all.
+        // Only now it is certain that the database does not refer to the leftovers: an earlier commit that returned an
+        // error may have taken effect.
         if self.reclaim.has_leftovers {
             self.remove_leftovers();
         }

@@ -194,7 +194,7 @@ impl Store for PostgresStore {
         reader::list(&self.database, mailbox, page).await
     }
 
-    async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
+    async fn find(&self, mailbox: &MailboxName, selector: MessageSelector) -> Result<Option<Summary>> {
         let key = (mailbox.clone(), which);
         if let Some(summary) = self.find_cached(&self.summaries, &key, mailbox).await? {
             return Ok(Some(summary));

@@ -82,7 +82,7 @@ pub(super) async fn list(database: &Database, mailbox: &MailboxName, page: Page)
 pub(super) async fn find(
     database: &Database,
     mailbox: &MailboxName,
-    which: MessageSelector,
+    selector: MessageSelector,
 ) -> Result<Option<(Summary, Option<Source>)>> {
     let name = mailbox.as_str().as_bytes();
     let rows = match which {

@@ -6,8 +6,8 @@ use super::*;
 async fn unused_segments_are_removed() {
     let dir = TestDir::new();
     let store = open(dir.path());
-    for letter in 0..100 {
-        add(&store, &["ann", "bob"], letter).await;
+    for byte in 0..100 {
+        add(&store, &["ann", "bob"], byte).await;
     }
     assert!(segments(dir.path()).len() >= 5);
     store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
@@ -44,8 +44,8 @@ async fn space_of_large_message_is_freed_at_once() {
 async fn empty_active_segment_is_removed() {
     let dir = TestDir::new();
     let store = open(dir.path());
-    for letter in 0..5 {
-        add(&store, &["ann"], letter).await;
+    for byte in 0..5 {
+        add(&store, &["ann"], byte).await;
     }
     store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
     eventually("no file is left", || segments(dir.path()).is_empty()).await;
@@ -59,20 +59,20 @@ async fn compacts_sparse_segments() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let mut kept = Vec::new();
-    for letter in 0..200 {
-        let stored = add(&store, &["ann", "bob"], letter).await;
-        for summary in &stored[..if letter % 10 == 0 { 1 } else { 2 }] {
+    for byte in 0..200 {
+        let stored = add(&store, &["ann", "bob"], byte).await;
+        for summary in &stored[..if byte % 10 == 0 { 1 } else { 2 }] {
             store.remove(&summary.mailbox, summary.id).await.unwrap();
         }
-        kept.extend((letter % 10 == 0).then(|| (letter, stored[1].clone())));
+        kept.extend((byte % 10 == 0).then(|| (byte, stored[1].clone())));
     }
     // Twenty messages of a kilobyte fit into two segments, and the active one is not compacted.
     eventually("few segments are left", || segments(dir.path()).len() <= 4).await;
     let copy = copy_as_after_crash(dir.path());
     for store in [store, open(copy.path())] {
         assert_eq!(store.usage().await.unwrap().messages, kept.len() as u64);
-        for (letter, summary) in &kept {
-            assert_eq!(body(&store, summary).await.unwrap(), [*letter; 1000]);
+        for (byte, summary) in &kept {
+            assert_eq!(body(&store, summary).await.unwrap(), [*byte; 1000]);
         }
     }
 }
@@ -82,8 +82,8 @@ async fn damaged_segment_does_not_prevent_compaction_of_others() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let mut all = Vec::new();
-    for letter in 0..150 {
-        all.extend(add(&store, &["ann"], letter).await);
+    for byte in 0..150 {
+        all.extend(add(&store, &["ann"], byte).await);
     }
     drop(store);
     let first = &segments(dir.path())[0];
@@ -150,8 +150,8 @@ async fn readers_are_not_affected_by_compaction() {
         }
     });
     while !reader.is_finished() {
-        for letter in 0..50 {
-            add(&store, &["ann"], letter).await;
+        for byte in 0..50 {
+            add(&store, &["ann"], byte).await;
         }
         store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
     }

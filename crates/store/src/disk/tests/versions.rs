@@ -6,9 +6,9 @@ use super::*;
 async fn create_directory_of_version_1() -> (TestDir, Vec<MailboxState>) {
     let dir = TestDir::new();
     let store = open(dir.path());
-    for letter in 0..20 {
-        let stored = add(&store, &["ann", "bob", "zoë"], letter).await;
-        store.set_seen(&name("ann"), stored[0].id, letter % 3 == 0).await.unwrap();
+    for byte in 0..20 {
+        let stored = add(&store, &["ann", "bob", "zoë"], byte).await;
+        store.set_seen(&name("ann"), stored[0].id, byte % 3 == 0).await.unwrap();
         store.set_seen(&name("bob"), stored[1].id, true).await.unwrap();
     }
     store.expire(Timestamp::from_second(2).unwrap(), 4).await.unwrap();
@@ -49,7 +49,7 @@ async fn migrates_version_1() {
     assert_eq!((after[0].bytes, &after[1..]), (before[0].bytes - newest.size, &before[1..]));
 }
 
-/// This is the case while a server of that version is running, and if nothing can be written.
+/// A database stays at version 1 while a server of that version is running, and if it cannot be written.
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_version_1_without_migration() {
     let (dir, before) = create_directory_of_version_1().await;
@@ -70,15 +70,15 @@ async fn reads_version_1_without_migration() {
 async fn queries_read_only_rows_they_return() {
     let (dir, _) = create_directory_of_version_1().await;
     let database = schema::open_reader(&dir.path().join("restante.db"), 0).unwrap();
-    let one = "SEARCH mailboxes USING PRIMARY KEY (name=?)";
+    let by_name = "SEARCH mailboxes USING PRIMARY KEY (name=?)";
     let each = ["SEARCH mailboxes USING PRIMARY KEY (name>?)", "SEARCH newest USING PRIMARY KEY (mailbox=? AND id=?)"];
     let subquery = ["CORRELATED SCALAR SUBQUERY", "SEARCH copies USING PRIMARY KEY (mailbox=?)"];
-    assert_eq!(plan(&database, reader::SELECT_VERSION), [one]);
+    assert_eq!(plan(&database, reader::SELECT_VERSION), [by_name]);
     assert_eq!(plan(&database, reader::SELECT_MAILBOXES), [each, subquery, subquery, subquery].concat());
 
     let _store = open(dir.path());
     let database = schema::open_reader(&dir.path().join("restante.db"), 0).unwrap();
-    assert_eq!(plan(&database, reader::SELECT_VERSION), [one]);
+    assert_eq!(plan(&database, reader::SELECT_VERSION), [by_name]);
     assert_eq!(plan(&database, reader::SELECT_MAILBOXES), [each, subquery].concat());
 }
 
