@@ -44,7 +44,7 @@ impl FromStr for Url {
     fn from_str(text: &str) -> Result<Self, String> {
         let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| text.strip_prefix(scheme));
         let rest = rest.ok_or("must be a URL such as postgres://user:password@host:5432/database")?;
-        // User and password end at the last @ before the first slash. They can contain a question mark.
+        // User and password end at the first @, if it comes before the first slash. They can contain a question mark.
         let after_credentials = match rest.find(['@', '/']) {
             Some(at) if rest[at..].starts_with('@') => &rest[at + 1..],
             _ => rest,

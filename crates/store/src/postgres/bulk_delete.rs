@@ -1,5 +1,5 @@
 //! Changes that delete many rows: purges, expiry, and the trimming of the history. They run one at a time, on a
-//! connection of their own, so that they do not delay new messages.
+//! separate connection, so that they do not delay new messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::rows::get_column;
 use crate::feed::HISTORY_DURATION;
 use crate::{Result, StoreError};
 
-/// The interval between two runs, the number of rows per statement, and the delay before the next statement if there
-/// are more.
+/// How the history is trimmed: the interval between two runs, the number of rows per statement, and the delay before the
+/// next statement if there are more rows.
 const TRIM_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_TRIM_ROWS: i64 = 1000;
 const CONTINUE_DELAY: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ impl BulkDeleter {
         Self { database, lock: Mutex::new(()) }
     }
 
-    /// Runs a change that deletes many messages, after those that wait already.
+    /// Runs a change that deletes many messages, after the changes that are already waiting.
     pub(super) async fn run(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
         let timed_out = |_| StoreError::Unavailable("other bulk deletions took too long".to_owned());
         let _guard = timeout(LOCK_TIMEOUT, self.lock.lock()).await.map_err(timed_out)?;
@@ -49,7 +49,7 @@ impl BulkDeleter {
         loop {
             sleep(pause).await;
             pause = match self.trim_history().await {
-                Ok(tidied) if tidied == MAX_TRIM_ROWS => CONTINUE_DELAY,
+                Ok(deleted) if deleted == MAX_TRIM_ROWS => CONTINUE_DELAY,
                 Ok(_) => TRIM_INTERVAL,
                 Err(error) => {
                     tracing::debug!(%error, "cannot trim the history");

@@ -19,7 +19,7 @@ use super::rows::{self, get_column};
 use crate::feed::{Change, Event, FeedItem};
 use crate::{Result, StoreError, Usage};
 
-/// How often the database is polled without a reason.
+/// The interval of polls that nothing else triggers.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum time between two notifications of other nodes.
 const MIN_NOTIFY_INTERVAL: Duration = Duration::from_millis(4);
@@ -125,7 +125,7 @@ impl ChangePoller {
         let regular = self.last_poll + POLL_INTERVAL;
         match self.last_failure {
             Some(failed) => failed + RETRY_DELAY,
-            None if self.tracker.wakeup.has_unannounced_changes.load(Ordering::SeqCst) => {
+            None if self.tracker.wakeup.needs_notification.load(Ordering::SeqCst) => {
                 regular.min(self.last_notified + MIN_NOTIFY_INTERVAL)
             }
             None => regular,
@@ -190,14 +190,14 @@ impl ChangePoller {
                 self.publish(changes).await;
             }
         }
-        if self.tracker.wakeup.has_unannounced_changes.load(Ordering::SeqCst)
+        if self.tracker.wakeup.needs_notification.load(Ordering::SeqCst)
             && self.last_notified.elapsed() >= MIN_NOTIFY_INTERVAL
         {
             self.last_notified = Instant::now();
-            self.tracker.wakeup.has_unannounced_changes.store(false, Ordering::SeqCst);
+            self.tracker.wakeup.needs_notification.store(false, Ordering::SeqCst);
             let notified =
                 connection.query_one(&connection.notify, &[&self.database.schema(), &clock.to_string()]).await;
-            self.tracker.wakeup.has_unannounced_changes.fetch_or(notified.is_err(), Ordering::SeqCst);
+            self.tracker.wakeup.needs_notification.fetch_or(notified.is_err(), Ordering::SeqCst);
             notified?;
         }
         let usage = Usage {
@@ -235,8 +235,8 @@ impl ChangePoller {
         }
         let connected = self.database.connect().await;
         let (client, driver) = connected.ok_or_else(|| DatabaseError::timed_out("connecting to the database"))??;
-        let process = Arc::new(AtomicI32::new(0));
-        tokio::spawn(drive_connection(driver, self.tracker.wakeup.clone(), process.clone()));
+        let backend_pid = Arc::new(AtomicI32::new(0));
+        tokio::spawn(drive_connection(driver, self.tracker.wakeup.clone(), backend_pid.clone()));
         // A notification need not be durable.
         let setup = format!(
             "{}; SET synchronous_commit TO off; LISTEN {}",
@@ -245,7 +245,7 @@ impl ChangePoller {
         );
         let (select_state, select_changes, notify) = with_timeout(async {
             client.batch_execute(&setup).await?;
-            process.store(client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?, Ordering::Relaxed);
+            backend_pid.store(client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?, Ordering::Relaxed);
             tokio::try_join!(client.prepare(SELECT_STATE), client.prepare(SELECT_CHANGES), client.prepare(NOTIFY))
         })
         .await?;
@@ -257,8 +257,9 @@ impl ChangePoller {
         Ok(connection)
     }
 
-    /// Checks that the database knows the last change that is known here. After the connection was lost, a server may
-    /// have taken over that had not received all changes, even if it has made others since.
+    /// Checks that the database contains the last change that this node knows, and reports a gap if not. After the
+    /// connection was lost, a server may have taken over that had not received all changes, even if it has made others
+    /// since.
     async fn check_continuity(&mut self, connection: &ListenConnection, last: u64) -> Result<(), DatabaseError> {
         // The changes of this node are read again too.
         lock(&self.tracker.own_changes).clear();
@@ -286,9 +287,9 @@ impl ChangePoller {
     async fn publish(&mut self, changes: Vec<Change>) {
         let Some(newest) = changes.last().map(|change| change.position) else { return };
         for change in &changes {
-            self.tracker.version_cache.invalidate(mailbox_of(change));
+            self.tracker.generations.invalidate(mailbox_of(change));
         }
-        // If this is cancelled because the receiver is slow, the changes are sent again.
+        // The position advances only after the changes were sent, so that none is skipped.
         self.send_after_backlog(FeedItem::Changes(changes)).await;
         self.last_position = Some(newest);
     }
@@ -296,7 +297,7 @@ impl ChangePoller {
     /// Reports that the changes since the last poll are not known any more.
     async fn publish_gap(&mut self, clock: u64) {
         tracing::warn!("changes since the last poll are unknown: the history was trimmed, or another server took over");
-        self.tracker.version_cache.invalidate_all();
+        self.tracker.generations.invalidate_all();
         self.send_after_backlog(FeedItem::Gap).await;
         self.last_position = Some(clock);
     }
@@ -338,12 +339,12 @@ impl ChangePoller {
     }
 }
 
-/// Drives a connection, and wakes the task when another node sends a notification.
-async fn drive_connection(mut driver: Driver, wakeup: Arc<Wakeup>, process: Arc<AtomicI32>) {
+/// Drives a connection, and wakes the [`ChangePoller`] when another node sends a notification.
+async fn drive_connection(mut driver: Driver, wakeup: Arc<Wakeup>, backend_pid: Arc<AtomicI32>) {
     let mut messages = stream::poll_fn(|context| driver.poll_message(context));
     while let Some(Ok(message)) = messages.next().await {
         if let AsyncMessage::Notification(notification) = message
-            && notification.process_id() != process.load(Ordering::Relaxed)
+            && notification.process_id() != backend_pid.load(Ordering::Relaxed)
         {
             wakeup.wake_for_remote_changes();
         }

@@ -16,8 +16,8 @@ use tokio::time::timeout;
 use tokio_postgres::Row;
 
 use super::error::DatabaseError;
+use super::mailbox_generations::MailboxGenerations;
 use super::rows::{self, split_position};
-use super::version_cache::VersionCache;
 use crate::feed::{Change, Event, Feed, FeedItem};
 use crate::{Result, StoreError, Usage};
 
@@ -31,7 +31,7 @@ const MAX_OWN_BATCHES: usize = 256;
 
 /// The state that queries and the polling task share.
 pub(super) struct ChangeTracker {
-    pub(super) version_cache: VersionCache,
+    pub(super) generations: MailboxGenerations,
     /// How far the clock of this machine is ahead of that of the database, in microseconds. Zero if the difference is
     /// small.
     clock_error: AtomicI64,
@@ -39,7 +39,7 @@ pub(super) struct ChangeTracker {
     pub(super) poll_requests: AtomicU64,
     pub(super) wakeup: Arc<Wakeup>,
     pub(super) polls: watch::Sender<Poll>,
-    /// The changes of this node, by the position of the change before.
+    /// The changes of this node that were not sent to the feed yet, by the position of the change before them.
     pub(super) own_changes: Mutex<BTreeMap<u64, Vec<Change>>>,
     pub(super) feed: Mutex<Option<mpsc::Sender<FeedItem>>>,
 }
@@ -50,8 +50,8 @@ pub(super) struct Wakeup {
     pub(super) notify: Notify,
     /// Whether another node has sent a notification, or the connection was closed.
     pub(super) has_remote_changes: AtomicBool,
-    /// Whether other nodes were not yet notified of changes of this node.
-    pub(super) has_unannounced_changes: AtomicBool,
+    /// Whether other nodes must still be notified of changes of this node.
+    pub(super) needs_notification: AtomicBool,
 }
 
 /// The result of the last poll, and the number of requests that it serves.
@@ -79,7 +79,7 @@ impl Wakeup {
 impl ChangeTracker {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
-            version_cache: VersionCache::default(),
+            generations: MailboxGenerations::default(),
             clock_error: AtomicI64::new(0),
             poll_requests: AtomicU64::new(0),
             wakeup: Arc::default(),
@@ -89,7 +89,7 @@ impl ChangeTracker {
         })
     }
 
-    /// Waits until all changes so far are known, of all nodes.
+    /// Waits until this node knows all changes that any node has made so far.
     pub(super) async fn catch_up(&self) -> Result<()> {
         self.request_poll().await.map(drop)
     }
@@ -112,7 +112,7 @@ impl ChangeTracker {
         poll.map_err(|_| StoreError::Unavailable("the store is closed".to_owned()))?.result.clone()
     }
 
-    /// Converts a time of this machine's clock to that of the database.
+    /// Converts a time from the clock of this machine to the clock of the database.
     pub(super) fn to_database_time(&self, time: Timestamp) -> Timestamp {
         let error = SignedDuration::from_micros(self.clock_error.load(Ordering::Relaxed));
         time.checked_sub(error).unwrap_or(time)
@@ -139,7 +139,7 @@ impl ChangeTracker {
             own_changes.insert(before, changes);
         }
         drop(own_changes);
-        self.wakeup.has_unannounced_changes.store(true, Ordering::SeqCst);
+        self.wakeup.needs_notification.store(true, Ordering::SeqCst);
         self.wakeup.notify.notify_one();
     }
 

@@ -60,7 +60,7 @@ impl Database {
         Ok(Self { config, tls, schema: schema.to_owned(), writers, readers })
     }
 
-    /// Returns the same database with a single connection of its own, for changes and queries.
+    /// Returns the same database with a separate pool of one connection, for changes and queries.
     pub fn with_own_connection(&self) -> Result<Self> {
         let pool = create_pool(&self.config, &self.tls, &self.schema, 1)?;
         let (config, tls, schema) = (self.config.clone(), self.tls.clone(), self.schema.clone());

@@ -20,9 +20,9 @@ pub(super) struct DatabaseError {
 
 impl DatabaseError {
     /// Creates the error for a result that did not arrive in time. The connection cannot be used again.
-    pub(super) fn timed_out(what: &str) -> Self {
+    pub(super) fn timed_out(operation: &str) -> Self {
         Self {
-            error: StoreError::Unavailable(format!("{what} took too long")),
+            error: StoreError::Unavailable(format!("{operation} took too long")),
             is_disconnected: true,
             is_timeout: true,
         }

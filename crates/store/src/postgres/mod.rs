@@ -11,13 +11,13 @@ mod change_poller;
 mod change_tracker;
 mod database;
 mod error;
+mod mailbox_generations;
 mod reader;
 pub mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod version_cache;
 mod writer;
 
 use std::hash::Hash;
@@ -141,15 +141,15 @@ impl PostgresStore {
 
     /// Sends a job to the writer and waits until it is durable.
     async fn submit<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, result) = oneshot::channel();
         self.writer.send(job(reply)).await.map_err(|_| writer_stopped())?;
-        answer.await.map_err(|_| writer_stopped())?
+        result.await.map_err(|_| writer_stopped())?
     }
 
     /// Records whether a message could be stored.
-    fn record_append_result<T>(&self, made: Result<T>) -> Result<T> {
-        self.last_append_failed.store(made.is_err(), Ordering::Relaxed);
-        made
+    fn record_append_result<T>(&self, result: Result<T>) -> Result<T> {
+        self.last_append_failed.store(result.is_err(), Ordering::Relaxed);
+        result
     }
 
     /// Removes many messages in one change. Returns them.
@@ -158,18 +158,18 @@ impl PostgresStore {
     }
 
     /// Returns a cached value, if the mailbox has not changed since.
-    async fn find_cached<K: Eq + Hash, A: CacheValue>(
+    async fn find_cached<K: Eq + Hash, V: CacheValue>(
         &self,
-        cache: &Cache<K, A>,
+        cache: &Cache<K, V>,
         key: &K,
         mailbox: &MailboxName,
-    ) -> Result<Option<A>> {
-        let generation = self.tracker.version_cache.generation(mailbox);
+    ) -> Result<Option<V>> {
+        let generation = self.tracker.generations.generation(mailbox);
         if cache.get(key, generation).is_none() {
             return Ok(None);
         }
         self.tracker.catch_up().await?;
-        Ok(cache.get(key, self.tracker.version_cache.generation(mailbox)))
+        Ok(cache.get(key, self.tracker.generations.generation(mailbox)))
     }
 }
 
@@ -184,7 +184,7 @@ impl Store for PostgresStore {
         if let Some(version) = self.find_cached(&self.versions, mailbox, mailbox).await? {
             return Ok(version);
         }
-        let generation = self.tracker.version_cache.generation(mailbox);
+        let generation = self.tracker.generations.generation(mailbox);
         let version = reader::version(&self.database, mailbox).await?;
         self.versions.insert(mailbox.clone(), generation, version);
         Ok(version)
@@ -195,12 +195,12 @@ impl Store for PostgresStore {
     }
 
     async fn find(&self, mailbox: &MailboxName, selector: MessageSelector) -> Result<Option<Summary>> {
-        let key = (mailbox.clone(), which);
+        let key = (mailbox.clone(), selector);
         if let Some(summary) = self.find_cached(&self.summaries, &key, mailbox).await? {
             return Ok(Some(summary));
         }
-        let generation = self.tracker.version_cache.generation(mailbox);
-        let Some((summary, source)) = reader::find(&self.database, mailbox, which).await? else { return Ok(None) };
+        let generation = self.tracker.generations.generation(mailbox);
+        let Some((summary, source)) = reader::find(&self.database, mailbox, selector).await? else { return Ok(None) };
         self.summaries.insert(key, generation, summary.clone());
         if let Some(source) = source {
             self.sources.insert((mailbox.clone(), summary.id), generation, source);
@@ -213,7 +213,7 @@ impl Store for PostgresStore {
         if let Some(source) = self.find_cached(&self.sources, &key, mailbox).await? {
             return Ok(Some(source));
         }
-        let generation = self.tracker.version_cache.generation(mailbox);
+        let generation = self.tracker.generations.generation(mailbox);
         let source = reader::source(&self.database, mailbox, id).await?;
         if let Some(source) = &source {
             self.sources.insert(key, generation, source.clone());
@@ -249,7 +249,7 @@ impl Store for PostgresStore {
 
     async fn usage(&self) -> Result<Usage> {
         // After an error, try whether a message can be stored again. Load balancers use this result: while it is an
-        // error, no messages may arrive that would find out.
+        // error, they send no messages, so no append would notice that the store works again.
         if self.last_append_failed.load(Ordering::Relaxed) {
             self.record_append_result(self.database.execute(PROBE, &[]).await)?;
         }

@@ -67,15 +67,16 @@ pub(super) async fn version(database: &Database, mailbox: &MailboxName) -> Resul
 
 pub(super) async fn list(database: &Database, mailbox: &MailboxName, page: Page) -> Result<Listing> {
     let after = page.after.map_or(-1, id_to_i64);
-    // The highest possible id is not below itself.
+    // No message has the highest possible id, so this bound excludes none.
     let before = page.before.map_or(i64::MAX, id_to_i64);
     let limit = page.limit.map(to_i64);
     let query = if page.after.is_some() { SELECT_FIRST } else { SELECT_LAST };
     let rows = database.query(query, &[&mailbox.as_str().as_bytes(), &after, &before, &limit]).await?;
     let Some(first) = rows.first() else { return Ok(Listing::default()) };
     let version = Version(get_u64(first, "version")?);
-    let is_there = |row: &&Row| row.try_get::<_, Option<i64>>("id").is_ok_and(|id| id.is_some());
-    let messages = rows.iter().filter(is_there).map(|row| rows::parse_summary(row, mailbox.clone()));
+    // The row of a mailbox without matching messages has no id.
+    let has_message = |row: &&Row| row.try_get::<_, Option<i64>>("id").is_ok_and(|id| id.is_some());
+    let messages = rows.iter().filter(has_message).map(|row| rows::parse_summary(row, mailbox.clone()));
     Ok(Listing { version, messages: messages.collect::<Result<_>>()? })
 }
 
@@ -85,7 +86,7 @@ pub(super) async fn find(
     selector: MessageSelector,
 ) -> Result<Option<(Summary, Option<Source>)>> {
     let name = mailbox.as_str().as_bytes();
-    let rows = match which {
+    let rows = match selector {
         MessageSelector::Id(id) => database.query(SELECT_BY_ID, &[&name, &id_to_i64(id), &MAX_PREFETCH_BYTES]).await?,
         MessageSelector::Latest => database.query(SELECT_LATEST, &[&name, &MAX_PREFETCH_BYTES]).await?,
     };

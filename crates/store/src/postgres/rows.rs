@@ -77,6 +77,6 @@ pub(super) fn split_position(rows: &[Row]) -> Result<(u64, &[Row])> {
     Ok((to_u64(get_column(first, "number")?), others))
 }
 
-pub(super) fn missing_error(what: &str) -> StoreError {
-    StoreError::Broken(format!("{what} is missing in the result of the database"))
+pub(super) fn missing_error(item: &str) -> StoreError {
+    StoreError::Broken(format!("{item} is missing in the result of the database"))
 }

@@ -13,7 +13,7 @@ use restante_testpg::Postgres;
 use super::*;
 use crate::conformance::{self, message};
 
-/// Returns a database for all tests of this program; each has schemas of its own. `None` if PostgreSQL is not
+/// Returns a database for all tests of this program; each uses its own schemas. `None` if PostgreSQL is not
 /// installed.
 fn address() -> Option<Address> {
     Postgres::shared().map(|server| server.url().parse().expect("a valid URL"))
@@ -80,9 +80,11 @@ async fn uses_existing_schema_without_create_permission() {
     let url = Postgres::shared().expect("PostgreSQL is installed").url().replace("restante@", &format!("{role}@"));
     let settings = Settings { schema, ..Settings::default() };
     assert!(PostgresStore::open(&url.parse().unwrap(), settings).await.is_ok());
-    let without = Settings { schema: fresh_schema(), ..Settings::default() };
-    let refused =
-        PostgresStore::open(&url.parse().unwrap(), without).await.err().expect("it has no permission to create one");
+    let missing_schema = Settings { schema: fresh_schema(), ..Settings::default() };
+    let refused = PostgresStore::open(&url.parse().unwrap(), missing_schema)
+        .await
+        .err()
+        .expect("it has no permission to create one");
     assert!(refused.is_permanent() && refused.to_string().contains("permission denied"), "{refused}");
 }
 
@@ -101,7 +103,7 @@ async fn read_only_access_creates_nothing() {
     assert_eq!(open(Access::ReadOnly).await.unwrap().usage().await.unwrap().messages, 1);
 }
 
-/// As the former primary is after a failover.
+/// The former primary is read-only after a failover.
 #[tokio::test]
 async fn refuses_read_only_database() {
     if address().is_none() {
@@ -114,7 +116,7 @@ async fn refuses_read_only_database() {
     assert!(!refused.is_permanent() && refused.to_string().contains("read-only"), "{refused}");
 }
 
-/// Other changes wait for it, so it happens in steps.
+/// Other changes wait during an eviction, so one append evicts a limited number of messages.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn lowered_limit_is_enforced_in_steps() {
     const STEP: usize = 1000;
@@ -183,12 +185,12 @@ async fn query_without_connection_times_out() {
     assert_eq!(store.list(&bob, Page::ALL).await.unwrap().messages.len(), 1);
 }
 
-/// However many small messages are evicted for it.
+/// One large message evicts as many small ones as necessary, even above the limit per append.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn large_message_does_not_exceed_size_limit() {
-    const BOUND: u64 = 1_000_000;
+    const SIZE_LIMIT: u64 = 1_000_000;
     let Some(address) = address() else { return };
-    let store = Arc::new(open(&address, Limits { messages_per_mailbox: 0, bytes: BOUND }).await);
+    let store = Arc::new(open(&address, Limits { messages_per_mailbox: 0, bytes: SIZE_LIMIT }).await);
     let mut writers = JoinSet::new();
     for second in 0..2500 {
         let store = store.clone();
@@ -198,7 +200,7 @@ async fn large_message_does_not_exceed_size_limit() {
     assert_eq!(store.usage().await.unwrap().messages, 2500);
     let evicted = store.append(message(3000, &["bob"], &vec![b'x'; 900_000])).await.unwrap().evicted;
     assert!(evicted.len() > 2000, "{}", evicted.len());
-    assert!(store.usage().await.unwrap().bytes <= BOUND);
+    assert!(store.usage().await.unwrap().bytes <= SIZE_LIMIT);
 }
 
 #[test]

@@ -230,7 +230,7 @@ fn is_unknown_issuer(error: &rustls::Error) -> bool {
     }
 }
 
-/// What is verified of a server's certificate.
+/// The checks of a server's certificate.
 #[derive(Debug)]
 enum Verification {
     /// Nothing. Connections are encrypted, but the identity of the server is not known.
@@ -239,7 +239,8 @@ enum Verification {
     ChainAndName(TrustedCertificates),
 }
 
-/// Verifies the certificate of the server. That the server has its key is verified in any case.
+/// Verifies the certificate of the server. The handshake signature, which proves that the server has the key of the
+/// certificate, is verified in any case.
 #[derive(Debug)]
 struct ServerVerifier {
     verification: Verification,

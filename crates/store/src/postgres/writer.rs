@@ -45,9 +45,9 @@ pub(super) enum Job {
 pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
 
 /// Starts the writer. It ends when all senders are dropped.
-pub(super) fn start(database: &Arc<Database>, follower: &Arc<ChangeTracker>, limits: Limits) -> mpsc::Sender<Job> {
+pub(super) fn start(database: &Arc<Database>, tracker: &Arc<ChangeTracker>, limits: Limits) -> mpsc::Sender<Job> {
     let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
-    let writer = Writer { database: database.clone(), tracker: follower.clone(), limits };
+    let writer = Writer { database: database.clone(), tracker: tracker.clone(), limits };
     tokio::spawn(Arc::new(writer).run(queue));
     sender
 }

@@ -14,7 +14,7 @@ use crate::feed::{Change, Event, FeedItem};
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
 
-/// Opens nodes that share a new schema.
+/// Opens `N` nodes that share a new schema.
 async fn nodes<const N: usize>(limits: Limits) -> Option<[PostgresStore; N]> {
     let (address, schema) = (address()?, fresh_schema());
     let mut opens = JoinSet::new();
@@ -153,24 +153,24 @@ async fn disconnected_node_catches_up() {
         let address: Address = url.parse().expect("a valid URL");
         PostgresStore::open(&address, settings(Limits::default(), &schema)).await.expect("the database is available")
     };
-    let (near, far) = (open(&server.url()).await, open(&proxy.url(server)).await);
-    let mut feed = far.feed().unwrap();
-    let before = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
-    assert_eq!(far.find(&before.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&before));
+    let (direct, proxied) = (open(&server.url()).await, open(&proxy.url(server)).await);
+    let mut feed = proxied.feed().unwrap();
+    let before = direct.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
+    assert_eq!(proxied.find(&before.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&before));
 
     proxy.disconnect();
-    assert!(matches!(far.append(message(2, &["bob"], b"x")).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(proxied.append(message(2, &["bob"], b"x")).await, Err(StoreError::Unavailable(_))));
     assert!(
-        matches!(far.find(&before.mailbox, MessageSelector::Latest).await, Err(StoreError::Unavailable(_))),
+        matches!(proxied.find(&before.mailbox, MessageSelector::Latest).await, Err(StoreError::Unavailable(_))),
         "a cached result cannot be checked"
     );
-    assert!(matches!(far.usage().await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(proxied.usage().await, Err(StoreError::Unavailable(_))));
     let mut expected: Vec<Summary> = Vec::new();
     for second in 0..1200 {
-        expected.extend(near.append(message(second, &["bob"], b"x")).await.unwrap().stored);
+        expected.extend(direct.append(message(second, &["bob"], b"x")).await.unwrap().stored);
     }
     let last = expected.last().unwrap().id;
-    near.remove(&name("bob"), last).await.unwrap();
+    direct.remove(&name("bob"), last).await.unwrap();
     proxy.restore();
 
     let received = changes_until_deletion_of(&mut feed, last).await;
@@ -180,31 +180,36 @@ async fn disconnected_node_catches_up() {
     });
     let stored: Vec<Summary> = stored.skip_while(|summary| summary.id <= before.id).collect();
     assert_eq!(stored, expected);
-    let found = async || far.find(&before.mailbox, MessageSelector::Latest).await;
-    let is_there = timeout(LONG, async { while found().await.is_err() {} }).await;
-    assert!(is_there.is_ok(), "it reconnects by itself");
-    assert!(far.append(message(3, &["bob"], b"x")).await.is_ok());
+    let found = async || proxied.find(&before.mailbox, MessageSelector::Latest).await;
+    let reconnected = timeout(LONG, async { while found().await.is_err() {} }).await;
+    assert!(reconnected.is_ok(), "it reconnects by itself");
+    assert!(proxied.append(message(3, &["bob"], b"x")).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn node_disconnected_for_too_long_reports_gap() {
     let Some(server) = Postgres::shared() else { return };
     let (schema, mut proxy) = (fresh_schema(), FaultProxy::new(server.port()));
-    let far: Address = proxy.url(server).parse().unwrap();
-    let far = PostgresStore::open(&far, settings(Limits::default(), &schema)).await.unwrap();
-    let near = PostgresStore::open(&server.url().parse().unwrap(), settings(Limits::default(), &schema)).await.unwrap();
-    let mut feed = far.feed().unwrap();
-    let first = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
-    assert_eq!(far.find(&first.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&first));
+    let proxied: Address = proxy.url(server).parse().unwrap();
+    let proxied = PostgresStore::open(&proxied, settings(Limits::default(), &schema)).await.unwrap();
+    let direct =
+        PostgresStore::open(&server.url().parse().unwrap(), settings(Limits::default(), &schema)).await.unwrap();
+    let mut feed = proxied.feed().unwrap();
+    let first = direct.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
+    assert_eq!(proxied.find(&first.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&first));
     assert!(matches!(next_item(&mut feed).await, FeedItem::Changes(_)));
 
     proxy.disconnect();
-    near.remove(&first.mailbox, first.id).await.unwrap();
-    near.database.execute("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
+    direct.remove(&first.mailbox, first.id).await.unwrap();
+    direct.database.execute("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
     proxy.restore();
     assert_eq!(next_item(&mut feed).await, FeedItem::Gap);
-    assert_eq!(far.find(&first.mailbox, MessageSelector::Latest).await.unwrap(), None, "no outdated result is cached");
-    let second = near.append(message(2, &["bob"], b"x")).await.unwrap().stored.remove(0);
+    assert_eq!(
+        proxied.find(&first.mailbox, MessageSelector::Latest).await.unwrap(),
+        None,
+        "no outdated result is cached"
+    );
+    let second = direct.append(message(2, &["bob"], b"x")).await.unwrap().stored.remove(0);
     let FeedItem::Changes(changes) = next_item(&mut feed).await else { panic!("expected changes") };
     assert_eq!(changes, [Change { position: second.id.number(), event: Event::Stored(second) }]);
 }
@@ -214,13 +219,14 @@ async fn node_disconnected_for_too_long_reports_gap() {
 async fn failover_that_loses_changes_reports_gap() {
     let Some(server) = Postgres::shared() else { return };
     let (schema, mut proxy) = (fresh_schema(), FaultProxy::new(server.port()));
-    let far: Address = proxy.url(server).parse().unwrap();
-    let far = PostgresStore::open(&far, settings(Limits::default(), &schema)).await.unwrap();
-    let near = PostgresStore::open(&server.url().parse().unwrap(), settings(Limits::default(), &schema)).await.unwrap();
-    let mut feed = far.feed().unwrap();
-    let lost = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
+    let proxied: Address = proxy.url(server).parse().unwrap();
+    let proxied = PostgresStore::open(&proxied, settings(Limits::default(), &schema)).await.unwrap();
+    let direct =
+        PostgresStore::open(&server.url().parse().unwrap(), settings(Limits::default(), &schema)).await.unwrap();
+    let mut feed = proxied.feed().unwrap();
+    let lost = direct.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
     for _ in 0..2 {
-        assert_eq!(far.find(&lost.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&lost));
+        assert_eq!(proxied.find(&lost.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&lost));
     }
     proxy.disconnect();
     for change in [
@@ -229,9 +235,9 @@ async fn failover_that_loses_changes_reports_gap() {
         "DELETE FROM mailboxes",
         "UPDATE state SET clock = 0, last_id = 0, messages = 0, mailboxes = 0, bytes = 0",
     ] {
-        near.database.execute(change, &[]).await.unwrap();
+        direct.database.execute(change, &[]).await.unwrap();
     }
-    let after = near.append(message(2, &["ann"], b"x")).await.unwrap().stored.remove(0);
+    let after = direct.append(message(2, &["ann"], b"x")).await.unwrap().stored.remove(0);
     assert!(after.id > lost.id, "the position alone does not show it");
     proxy.restore();
     loop {
@@ -244,8 +250,8 @@ async fn failover_that_loses_changes_reports_gap() {
             None => panic!("the store is open"),
         }
     }
-    assert_eq!(far.find(&lost.mailbox, MessageSelector::Latest).await.unwrap(), None);
-    assert_eq!(far.find(&after.mailbox, MessageSelector::Latest).await.unwrap(), Some(after));
+    assert_eq!(proxied.find(&lost.mailbox, MessageSelector::Latest).await.unwrap(), None);
+    assert_eq!(proxied.find(&after.mailbox, MessageSelector::Latest).await.unwrap(), Some(after));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

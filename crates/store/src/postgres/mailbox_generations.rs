@@ -1,5 +1,5 @@
-//! Counts the changes of mailboxes, so that cached results can be checked, in a fixed amount of memory. Mailboxes share
-//! slots, so a mailbox that has not changed can seem to have.
+//! A generation number for every mailbox, which changes with the mailbox, so that cached results can be checked. The
+//! memory is fixed: mailboxes share slots, so a change of one mailbox can also invalidate cached results of others.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,21 +10,21 @@ use restante_mail::naming::MailboxName;
 const SLOTS: usize = 1 << 16;
 
 /// See the module documentation.
-pub(super) struct VersionCache {
+pub(super) struct MailboxGenerations {
     slots: Box<[AtomicU64]>,
     /// The number of changes so far.
     last_generation: AtomicU64,
     hasher: RandomState,
 }
 
-impl Default for VersionCache {
+impl Default for MailboxGenerations {
     fn default() -> Self {
         let slots = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
         Self { slots, last_generation: AtomicU64::new(0), hasher: RandomState::new() }
     }
 }
 
-impl VersionCache {
+impl MailboxGenerations {
     /// Returns a number that is different after the mailbox has changed.
     pub(super) fn generation(&self, mailbox: &MailboxName) -> u64 {
         self.slot(mailbox).load(Ordering::Acquire)
