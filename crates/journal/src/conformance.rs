@@ -5,20 +5,20 @@ use std::borrow::Cow;
 
 use super::*;
 
-/// A limit that no test reaches.
-const PLENTY: usize = 1 << 20;
+/// A size limit that no test reaches.
+const LARGE_LIMIT: usize = 1 << 20;
 
 /// Runs every rule against journals that `open` creates with the size limit of the rule.
 pub(super) async fn run<J: Journal>(open: impl AsyncFn(usize) -> J) {
-    empty_journal_returns_nothing(&open(PLENTY).await).await;
-    ids_ascend(&open(PLENTY).await);
-    session_is_returned_as_recorded(&open(PLENTY).await).await;
-    find_by_message_returns_first_chunk_and_its_own(&open(PLENTY).await).await;
-    sessions_are_paged(&open(PLENTY).await).await;
-    can_list_sessions_with_refusals_only(&open(PLENTY).await).await;
-    list_contains_last_chunks_of_long_session(&open(PLENTY).await).await;
+    empty_journal_returns_nothing(&open(LARGE_LIMIT).await).await;
+    ids_ascend(&open(LARGE_LIMIT).await);
+    session_is_returned_as_recorded(&open(LARGE_LIMIT).await).await;
+    find_by_message_returns_first_chunk_and_its_own(&open(LARGE_LIMIT).await).await;
+    sessions_are_paged(&open(LARGE_LIMIT).await).await;
+    can_list_sessions_with_refusals_only(&open(LARGE_LIMIT).await).await;
+    list_contains_last_chunks_of_long_session(&open(LARGE_LIMIT).await).await;
     evicts_oldest_chunks(&open(20_000).await).await;
-    expires_old_chunks(&open(PLENTY).await).await;
+    expires_old_chunks(&open(LARGE_LIMIT).await).await;
 }
 
 /// Returns a chunk of a session.
@@ -58,12 +58,13 @@ fn second(second: u64) -> Timestamp {
     Timestamp::from_second(i64::try_from(second).unwrap()).unwrap()
 }
 
-fn changed(mut chunk: Chunk, change: impl FnOnce(&mut SessionInfo)) -> Chunk {
+/// Changes the session properties of a chunk.
+fn with_info(mut chunk: Chunk, change: impl FnOnce(&mut SessionInfo)) -> Chunk {
     change(Arc::make_mut(&mut chunk.info));
     chunk
 }
 
-fn first(limit: usize) -> SessionPage {
+fn first_page(limit: usize) -> SessionPage {
     SessionPage { before: None, refused_only: false, limit }
 }
 
@@ -72,8 +73,8 @@ async fn ids(journal: &impl Journal, page: SessionPage) -> Vec<u64> {
 }
 
 async fn empty_journal_returns_nothing(journal: &impl Journal) {
-    assert_eq!(journal.sessions(first(10)).await.unwrap(), []);
-    assert_eq!(journal.sessions(SessionPage { before: Some(u64::MAX.into()), ..first(10) }).await.unwrap(), []);
+    assert_eq!(journal.sessions(first_page(10)).await.unwrap(), []);
+    assert_eq!(journal.sessions(SessionPage { before: Some(u64::MAX.into()), ..first_page(10) }).await.unwrap(), []);
     assert_eq!(journal.session(7.into()).await.unwrap(), None);
     assert_eq!(journal.session(u64::MAX.into()).await.unwrap(), None);
     assert_eq!(journal.find_by_message(&"bob".to_owned().into(), 7.into()).await.unwrap(), None);
@@ -92,12 +93,12 @@ async fn session_is_returned_as_recorded(journal: &impl Journal) {
     let chunks = [
         chunk(5, 0, "220 mx.test"),
         mail_chunk(5, 1, "bob", 70),
-        changed(chunk(5, 2, "221 Bye"), |info| info.end = Some(end)),
+        with_info(chunk(5, 2, "221 Bye"), |info| info.end = Some(end)),
     ];
     for chunk in chunks.clone() {
         journal.append(chunk);
     }
-    journal.append(changed(chunk(6, 0, "a stranger"), |info| {
+    journal.append(with_info(chunk(6, 0, "anonymous"), |info| {
         *info = SessionInfo { client: None, helo: None, tls: None, user: None, ..info.clone() };
     }));
     let transcript = journal.session(5.into()).await.unwrap().unwrap();
@@ -107,8 +108,8 @@ async fn session_is_returned_as_recorded(journal: &impl Journal) {
     assert_eq!(transcript.chunks.iter().map(|chunk| without_info(chunk)).collect::<Vec<_>>(), expected);
     let texts: Vec<&str> = transcript.lines().map(|line| line.text).collect();
     assert_eq!(texts, ["220 mx.test", "mail 1", "221 Bye"]);
-    let stranger = journal.session(6.into()).await.unwrap().unwrap();
-    assert_eq!((stranger.info.client, &stranger.info.tls, &stranger.info.helo), (None, &None, &None));
+    let anonymous = journal.session(6.into()).await.unwrap().unwrap();
+    assert_eq!((anonymous.info.client, &anonymous.info.tls, &anonymous.info.helo), (None, &None, &None));
 }
 
 async fn find_by_message_returns_first_chunk_and_its_own(journal: &impl Journal) {
@@ -135,28 +136,28 @@ async fn sessions_are_paged(journal: &impl Journal) {
     for session in [3, 1, 5, 2, 4] {
         journal.append(chunk(session, 0, "head"));
     }
-    assert_eq!(ids(journal, first(10)).await, [5, 4, 3, 2, 1]);
-    assert_eq!(ids(journal, first(2)).await, [5, 4]);
-    assert_eq!(ids(journal, SessionPage { before: Some(4.into()), ..first(2) }).await, [3, 2]);
-    assert_eq!(ids(journal, SessionPage { before: Some(1.into()), ..first(2) }).await, []);
-    assert_eq!(ids(journal, first(0)).await, []);
+    assert_eq!(ids(journal, first_page(10)).await, [5, 4, 3, 2, 1]);
+    assert_eq!(ids(journal, first_page(2)).await, [5, 4]);
+    assert_eq!(ids(journal, SessionPage { before: Some(4.into()), ..first_page(2) }).await, [3, 2]);
+    assert_eq!(ids(journal, SessionPage { before: Some(1.into()), ..first_page(2) }).await, []);
+    assert_eq!(ids(journal, first_page(0)).await, []);
 }
 
 async fn can_list_sessions_with_refusals_only(journal: &impl Journal) {
-    journal.append(changed(chunk(1, 0, "554 no"), |info| info.refusals = 1));
+    journal.append(with_info(chunk(1, 0, "554 no"), |info| info.refusals = 1));
     journal.append(chunk(2, 0, "220 yes"));
-    journal.append(changed(chunk(2, 1, "550 no"), |info| info.refusals = 2));
+    journal.append(with_info(chunk(2, 1, "550 no"), |info| info.refusals = 2));
     journal.append(chunk(3, 0, "220 yes"));
-    assert_eq!(ids(journal, SessionPage { refused_only: true, ..first(10) }).await, [2, 1]);
-    assert_eq!(ids(journal, SessionPage { refused_only: true, ..first(1) }).await, [2]);
-    assert_eq!(ids(journal, SessionPage { refused_only: true, before: Some(2.into()), ..first(9) }).await, [1]);
+    assert_eq!(ids(journal, SessionPage { refused_only: true, ..first_page(10) }).await, [2, 1]);
+    assert_eq!(ids(journal, SessionPage { refused_only: true, ..first_page(1) }).await, [2]);
+    assert_eq!(ids(journal, SessionPage { refused_only: true, before: Some(2.into()), ..first_page(9) }).await, [1]);
 }
 
 async fn list_contains_last_chunks_of_long_session(journal: &impl Journal) {
     for number in 0..=u32::try_from(MAX_LISTED_CHUNKS).unwrap() {
         journal.append(chunk(1, number, "x"));
     }
-    let listed = journal.sessions(first(1)).await.unwrap();
+    let listed = journal.sessions(first_page(1)).await.unwrap();
     let numbers: Vec<u32> = listed[0].chunks.iter().map(|chunk| chunk.number).collect();
     assert_eq!((numbers.len(), numbers.first(), numbers.last()), (MAX_LISTED_CHUNKS, Some(&1), Some(&100)));
     assert_eq!(journal.session(1.into()).await.unwrap().unwrap().chunks.len(), MAX_LISTED_CHUNKS + 1);
@@ -165,9 +166,9 @@ async fn list_contains_last_chunks_of_long_session(journal: &impl Journal) {
 async fn evicts_oldest_chunks(journal: &impl Journal) {
     for session in 1..=100 {
         journal.append(chunk(session, 0, "head"));
-        journal.append(changed(mail_chunk(session, 1, "bob", 10 * session), |info| info.refusals = 1));
+        journal.append(with_info(mail_chunk(session, 1, "bob", 10 * session), |info| info.refusals = 1));
     }
-    let remaining = ids(journal, first(1000)).await;
+    let remaining = ids(journal, first_page(1000)).await;
     assert!((5..40).contains(&remaining.len()), "{}", remaining.len());
     let oldest = *remaining.last().unwrap();
     assert_eq!(remaining, (oldest..=100).rev().collect::<Vec<_>>(), "the latest are left");
@@ -185,10 +186,10 @@ async fn expires_old_chunks(journal: &impl Journal) {
     }
     journal.expire_before(second(5));
     // This may take a moment.
-    while ids(journal, first(10)).await.len() > 5 {
+    while ids(journal, first_page(10)).await.len() > 5 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(ids(journal, first(10)).await, [9, 8, 7, 6, 5]);
+    assert_eq!(ids(journal, first_page(10)).await, [9, 8, 7, 6, 5]);
     assert!(journal.find_by_message(&"bob".to_owned().into(), 40.into()).await.unwrap().is_none());
 }
 
@@ -197,8 +198,8 @@ pub(super) async fn keeps_transcripts_across_restarts<J: Journal>(open: impl Asy
     let journal = open().await;
     let end = SessionEnd { at: Some(second(9)), reason: Cow::Borrowed("quit") };
     journal.append(chunk(5, 0, "head"));
-    journal.append(changed(mail_chunk(5, 1, "bob", 70), |info| info.end = Some(end.clone())));
-    journal.append(chunk(6, 0, "cut off"));
+    journal.append(with_info(mail_chunk(5, 1, "bob", 70), |info| info.end = Some(end.clone())));
+    journal.append(chunk(6, 0, "no end"));
     drop(journal);
     let journal = open().await;
     let transcript = journal.find_by_message(&"bob".to_owned().into(), 70.into()).await.unwrap().unwrap();
@@ -206,8 +207,8 @@ pub(super) async fn keeps_transcripts_across_restarts<J: Journal>(open: impl Asy
     assert_eq!(transcript.chunks[1].transaction, mail_chunk(5, 1, "bob", 70).transaction);
     assert_eq!(transcript.info.end, Some(end));
     // A session without an end is over nevertheless.
-    let cut_off = journal.session(6.into()).await.unwrap().unwrap();
-    assert_eq!(cut_off.info.end, Some(SessionEnd { at: None, reason: Cow::Borrowed("lost") }));
+    let without_end = journal.session(6.into()).await.unwrap().unwrap();
+    assert_eq!(without_end.info.end, Some(SessionEnd { at: None, reason: Cow::Borrowed("lost") }));
     journal.append(chunk(7, 0, "later"));
-    assert_eq!(ids(&journal, first(10)).await, [7, 6, 5]);
+    assert_eq!(ids(&journal, first_page(10)).await, [7, 6, 5]);
 }

@@ -1,8 +1,8 @@
 //! Transcripts of mail sessions: the [`Journal`] contract, its values, and its backends.
 //!
-//! A session is recorded in chunks: everything up to the first message; each message when it ends; and what follows the
-//! last one. The journal is a help for people, and less important than the messages: its size is limited, the oldest
-//! chunks are evicted first, and nothing ever waits for it. Every backend passes the suite in `conformance.rs`.
+//! A session is recorded in chunks: everything up to the first message; each message when it ends; and everything after the
+//! last one. The journal is a debugging aid, and less important than the messages: its size is limited, the oldest
+//! chunks are evicted first, and no session ever waits for it. Every backend passes the suite in `conformance.rs`.
 
 #[cfg(test)]
 mod conformance;
@@ -128,7 +128,7 @@ pub struct SessionInfo {
     pub started: Timestamp,
     /// How it ended. `None` while it is open.
     pub end: Option<SessionEnd>,
-    /// How many commands the server has refused.
+    /// The number of commands that the server has refused.
     pub refusals: u32,
 }
 
@@ -299,12 +299,13 @@ impl SessionIdGenerator {
     }
 
     fn next(&self, now: Timestamp) -> SessionId {
-        let arrival = u64::try_from(now.as_microsecond()).unwrap_or(0);
+        let now = u64::try_from(now.as_microsecond()).unwrap_or(0);
         let node = self.node.load(Ordering::Relaxed);
+        // Replaces the remainder by the number of this node.
         let own_number = |micros: u64| micros - micros % self.node_count + node;
         // The clock may stand still or be set back, and other threads may call this at the same time.
         let following = |last: u64| {
-            if own_number(arrival) > last { own_number(arrival) } else { own_number(last + self.node_count) }
+            if own_number(now) > last { own_number(now) } else { own_number(last + self.node_count) }
         };
         SessionId(following(self.last_id.update(Ordering::Relaxed, Ordering::Relaxed, following)))
     }

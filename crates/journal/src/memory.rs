@@ -27,7 +27,7 @@ impl MemoryJournal {
         Self { max_bytes, session_ids: SessionIdGenerator::default(), state: Mutex::default() }
     }
 
-    /// Locks the state. A panic in another task does not poison it, because no change of [`State`] can panic half-way.
+    /// Locks the state. Poisoning is ignored, because no change of [`State`] can panic half-way.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -54,10 +54,11 @@ impl Journal for MemoryJournal {
     }
 
     fn expire_before(&self, deadline: Timestamp) {
-        let mut evicted = Vec::new();
+        // Expired chunks are freed after the lock is released.
+        let mut expired = Vec::new();
         let mut state = self.lock();
         while state.oldest().is_some_and(|chunk| chunk.at < deadline) {
-            evicted.extend(state.remove_oldest());
+            expired.extend(state.remove_oldest());
         }
         drop(state);
     }

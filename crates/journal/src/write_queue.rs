@@ -215,9 +215,9 @@ impl QueueState {
     /// Returns the chunks that may not be in the storage, in the order in which they were appended.
     pub(super) fn chunks(&self) -> impl Iterator<Item = &Arc<Chunk>> {
         // Writing can take long or fail repeatedly, so expired chunks of the batch are skipped here.
-        let is_due = |chunk: &&Arc<Chunk>| self.deadline.is_some_and(|deadline| chunk.at < deadline);
+        let is_expired = |chunk: &&Arc<Chunk>| self.deadline.is_some_and(|deadline| chunk.at < deadline);
         let in_progress = self.in_progress.iter().flat_map(|batch| &batch.chunks);
-        in_progress.skip_while(is_due).chain(self.chunks.iter())
+        in_progress.skip_while(is_expired).chain(self.chunks.iter())
     }
 
     /// Removes the next batch.

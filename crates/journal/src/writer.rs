@@ -24,9 +24,10 @@ const LOSS_LOG_INTERVAL: Duration = Duration::from_mins(1);
 pub(super) trait Storage: Send + 'static {
     /// The pause after an error.
     const RETRY_DELAY: Duration;
-    /// The minimum pause as a multiple of the time that writing took. It limits the load on a shared database.
+    /// The minimum pause after a write, as a multiple of the time that the write took. It limits the load on a shared
+    /// database.
     const PAUSE_FACTOR: u32 = 0;
-    /// How long the storage is left alone if there is nothing to write.
+    /// The maximum time without a write, even if there is nothing to write. The database needs a heartbeat.
     const MAX_IDLE_TIME: Duration = Duration::MAX;
 
     /// Runs a job. After an error, whose text is for the operator, the job is repeated; a part of it may already be
@@ -170,8 +171,9 @@ impl LossLog {
     /// Adds lost chunks. If a log line is due, returns the number since the last one.
     fn record(&mut self, more: u64, now: Instant) -> Option<u64> {
         self.lost_chunks += more;
-        let is_quiet = self.last_logged.is_some_and(|logged| now.saturating_duration_since(logged) < LOSS_LOG_INTERVAL);
-        if self.lost_chunks == 0 || is_quiet {
+        let is_throttled =
+            self.last_logged.is_some_and(|logged| now.saturating_duration_since(logged) < LOSS_LOG_INTERVAL);
+        if self.lost_chunks == 0 || is_throttled {
             return None;
         }
         self.last_logged = Some(now);

@@ -75,16 +75,16 @@ impl Journal for DiskJournal {
     }
 
     async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {
-        self.query(move |reading| reading.sessions(page)).await
+        self.query(move |snapshot| snapshot.sessions(page)).await
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<Transcript>> {
-        self.query(move |reading| reading.session(id)).await
+        self.query(move |snapshot| snapshot.session(id)).await
     }
 
     async fn find_by_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
         let mailbox = mailbox.clone();
-        self.query(move |reading| reading.of_message(&mailbox, id)).await
+        self.query(move |snapshot| snapshot.find_by_message(&mailbox, id)).await
     }
 }
 
@@ -97,8 +97,8 @@ struct FileStorage {
 impl Storage for FileStorage {
     const RETRY_DELAY: Duration = Duration::from_secs(10);
 
-    fn write(&mut self, batch: &WriteJob) -> Result<(), String> {
-        let written = self.file.write(&batch.batch.chunks, batch.clear_first, batch.deadline, batch.max_bytes);
+    fn write(&mut self, job: &WriteJob) -> Result<(), String> {
+        let written = self.file.write(&job.batch.chunks, job.clear_first, job.deadline, job.max_bytes);
         written.map_err(|error| error.to_string())
     }
 
@@ -174,7 +174,7 @@ mod tests {
 
     #[tokio::test]
     async fn replaces_damaged_file() {
-        let damage: [fn(&Path); 2] = [
+        let damages: [fn(&Path); 2] = [
             |path| fs::write(path, "this is not a database").unwrap(),
             |path| {
                 let mut bytes = fs::read(path).unwrap();
@@ -182,7 +182,7 @@ mod tests {
                 fs::write(path, bytes).unwrap();
             },
         ];
-        for damage in damage {
+        for damage in damages {
             let dir = TestDir::new();
             let open = || DiskJournal::open(dir.path(), 1 << 20).unwrap();
             open().append(chunk(1, 0, "lost"));

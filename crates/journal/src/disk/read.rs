@@ -47,7 +47,7 @@ impl Snapshot {
         self.transcript(id, TranscriptPart::Whole)
     }
 
-    pub(super) fn of_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
+    pub(super) fn find_by_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
         let mut location = self.queued.find_message(mailbox, id);
         if location.is_none()
             && let Some(file) = &self.file
@@ -100,7 +100,7 @@ fn read_transcript(
             "number, at, outcome, sender, parameters, recipients, reply, lines"
         }
     };
-    let (only, limit) = match part {
+    let (single, limit) = match part {
         TranscriptPart::Listed => (None, MAX_LISTED_CHUNKS),
         TranscriptPart::Whole => (None, usize::MAX),
         TranscriptPart::Chunk(number) => (Some(number), 2),
@@ -111,7 +111,7 @@ fn read_transcript(
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = file.prepare(&query)?;
-    let mut rows = rows.query(params![number, only, limit])?;
+    let mut rows = rows.query(params![number, single, limit])?;
     let mut chunks = Vec::new();
     while let Some(row) = rows.next()? {
         chunks.push(Arc::new(read_chunk(file, session, &info, row)?));

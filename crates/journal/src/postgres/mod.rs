@@ -42,12 +42,12 @@ pub struct PostgresJournal {
 
 impl PostgresJournal {
     /// Opens the journal in the database of a store. `max_bytes` is the limit for all nodes together. The journal is
-    /// written through a connection of its own. Fails if the thread for that cannot be started.
+    /// written through a separate connection. Fails if the writer thread cannot be started.
     pub fn open(store: &PostgresStore, max_bytes: usize) -> io::Result<Self> {
         let database = store.database().clone();
         let (queue, session_ids) =
             (Arc::new(WriteQueue::new(max_bytes)), Arc::new(SessionIdGenerator::with_node_count(NODE_NUMBERS)));
-        // Queries need not wait for the thread.
+        // Queries need not wait for the thread: the tables exist already.
         queue.set_storage(StorageState::Open);
         let (own_database, ids) = (database.with_own_connection().map_err(io::Error::other)?, session_ids.clone());
         let thread = WriterThread::start(queue.clone(), move || PostgresStorage::open(own_database, ids))?;

@@ -1,4 +1,4 @@
-//! The tables of the database, as the writer thread uses them, through a connection of its own. Every statement can be
+//! The tables of the database, as the writer thread uses them, through a separate connection. Every statement can be
 //! repeated: chunks that exist are not written again.
 
 use std::mem;
@@ -18,7 +18,7 @@ use crate::write_queue::WriteJob;
 use crate::writer::Storage;
 use crate::{Chunk, SessionIdGenerator};
 
-/// The interval of heartbeats. A node that sends none for a minute is taken for dead.
+/// The interval of heartbeats. A node that sends none for a minute counts as dead.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 /// The number of chunks that one statement deletes, and the number of such statements per write.
 const MAX_TRIM_ROWS: i64 = 1000;
@@ -55,7 +55,7 @@ impl PostgresStorage {
 
     /// Sends a heartbeat if it is due, and receives the node's number.
     fn heartbeat(&mut self) -> Result<()> {
-        if self.last_heartbeat.is_some_and(|attended| attended.elapsed() < HEARTBEAT_INTERVAL) {
+        if self.last_heartbeat.is_some_and(|last| last.elapsed() < HEARTBEAT_INTERVAL) {
             return Ok(());
         }
         for row in self.query(HEARTBEAT, &[&self.incarnation])? {
@@ -130,8 +130,8 @@ impl PostgresStorage {
 
 impl Storage for PostgresStorage {
     const RETRY_DELAY: Duration = Duration::from_secs(1);
-    /// When many messages arrive, the database is needed for them. Chunks that cannot be written then are lost to later
-    /// ones.
+    /// When many messages arrive, the database must have time for them. If the queue of chunks fills up meanwhile, the
+    /// oldest ones are lost.
     const PAUSE_FACTOR: u32 = 6;
     const MAX_IDLE_TIME: Duration = HEARTBEAT_INTERVAL;
 
@@ -160,7 +160,7 @@ impl Storage for PostgresStorage {
     }
 }
 
-/// Converts the number of a chunk. No session has two thousand million of them.
+/// Converts the number of a chunk. No session has more than two billion chunks.
 pub(super) fn chunk_number_to_i32(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }

@@ -12,10 +12,12 @@ use crate::conformance::{self, chunk, mail_chunk};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
-const MOMENT: Duration = Duration::from_millis(20);
-const PLENTY: usize = 1 << 20;
+/// The interval between two attempts of [`wait_for`].
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// A size limit that no test reaches.
+const LARGE_LIMIT: usize = 1 << 20;
 
-/// Returns a database for all tests of this program; each has schemas of its own. `None` if PostgreSQL is not installed.
+/// Returns a database for all tests of this program; each uses its own schemas. `None` if PostgreSQL is not installed.
 fn address() -> Option<Address> {
     Postgres::shared().map(|server| server.url().parse().expect("a valid URL"))
 }
@@ -33,24 +35,24 @@ async fn open(address: &Address, schema: &str, max_bytes: usize) -> PostgresJour
     PostgresJournal::open(&store, max_bytes).expect("the thread starts")
 }
 
-/// Returns a chunk of a session of this node.
-fn noted(session: SessionId, number: u32, text: &str) -> Chunk {
+/// Returns a chunk of a session with this id, which consists of the microseconds of its start.
+fn chunk_of(session: SessionId, number: u32, text: &str) -> Chunk {
     Chunk { session, ..chunk(session.number() / 1_000_000, number, text) }
 }
 
 /// Waits until a query returns something. Chunks of another node are visible after they are written.
-async fn until<T>(mut query: impl AsyncFnMut() -> Option<T>) -> T {
+async fn wait_for<T>(mut query: impl AsyncFnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(found) = query().await {
             return found;
         }
         assert!(start.elapsed() < LONG, "timeout");
-        tokio::time::sleep(MOMENT).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-async fn listed(journal: &PostgresJournal) -> Vec<u64> {
+async fn listed_ids(journal: &PostgresJournal) -> Vec<u64> {
     let page = SessionPage { before: None, refused_only: false, limit: 1000 };
     journal.sessions(page).await.unwrap().iter().map(|transcript| transcript.session.number()).collect()
 }
@@ -64,13 +66,13 @@ async fn passes_conformance_suite() {
 #[tokio::test(flavor = "multi_thread")]
 async fn keeps_transcripts() {
     let (Some(address), schema) = (address(), fresh_schema()) else { return };
-    conformance::keeps_transcripts_across_restarts(async || open(&address, &schema, PLENTY).await).await;
+    conformance::keeps_transcripts_across_restarts(async || open(&address, &schema, LARGE_LIMIT).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_node_reads_written_chunks() {
     let (Some(address), schema) = (address(), fresh_schema()) else { return };
-    let (one, other) = (open(&address, &schema, PLENTY).await, open(&address, &schema, PLENTY).await);
+    let (one, other) = (open(&address, &schema, LARGE_LIMIT).await, open(&address, &schema, LARGE_LIMIT).await);
     for session in 1..=5 {
         let mut refused = mail_chunk(session, 1, "bob", 10 * session);
         Arc::make_mut(&mut refused.info).refusals = u32::from(session % 2 == 0);
@@ -78,8 +80,8 @@ async fn other_node_reads_written_chunks() {
         one.append(refused);
         one.append(chunk(session, 2, "tail"));
     }
-    until(async || other.session(5.into()).await.unwrap().filter(|transcript| transcript.chunks.len() == 3)).await;
-    assert_eq!(listed(&other).await, [5, 4, 3, 2, 1]);
+    wait_for(async || other.session(5.into()).await.unwrap().filter(|transcript| transcript.chunks.len() == 3)).await;
+    assert_eq!(listed_ids(&other).await, [5, 4, 3, 2, 1]);
     let page = SessionPage { before: Some(4.into()), refused_only: true, limit: 7 };
     let refused = other.sessions(page).await.unwrap();
     assert_eq!(refused.iter().map(|transcript| transcript.session.number()).collect::<Vec<_>>(), [2]);
@@ -95,9 +97,9 @@ async fn other_node_reads_written_chunks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_see_sessions_of_other_nodes_and_detect_dead_ones() {
     let (Some(address), schema) = (address(), fresh_schema()) else { return };
-    let (one, other) = (open(&address, &schema, PLENTY).await, open(&address, &schema, PLENTY).await);
+    let (one, other) = (open(&address, &schema, LARGE_LIMIT).await, open(&address, &schema, LARGE_LIMIT).await);
     let now = Timestamp::now();
-    let (first, second) = until(async || {
+    let (first, second) = wait_for(async || {
         // The nodes receive their numbers in the background.
         let ids = (one.start_session(now), other.start_session(now));
         let nodes = [ids.0, ids.1].map(|id| id.number() % NODE_NUMBERS);
@@ -107,10 +109,10 @@ async fn nodes_see_sessions_of_other_nodes_and_detect_dead_ones() {
         })
     })
     .await;
-    one.append(noted(first, 0, "here"));
-    other.append(noted(second, 0, "there"));
+    one.append(chunk_of(first, 0, "here"));
+    other.append(chunk_of(second, 0, "there"));
     for (journal, id, text) in [(&one, second, "there"), (&other, first, "here")] {
-        let transcript = until(async || journal.session(id).await.unwrap()).await;
+        let transcript = wait_for(async || journal.session(id).await.unwrap()).await;
         assert_eq!(transcript.lines().map(|line| line.text).collect::<Vec<_>>(), [text]);
         assert_eq!(transcript.info.end, None, "the session continues");
     }
@@ -119,8 +121,8 @@ async fn nodes_see_sessions_of_other_nodes_and_detect_dead_ones() {
     assert_eq!(transcript.info.end, Some(SessionEnd { at: None, reason: "lost".into() }));
     assert_eq!(other.session(second).await.unwrap().unwrap().info.end, None);
     // A node that starts now never reuses an id, although its clock is slow.
-    let late = open(&address, &schema, PLENTY).await;
-    until(async || (late.start_session(Timestamp::UNIX_EPOCH) > first.max(second)).then_some(())).await;
+    let late = open(&address, &schema, LARGE_LIMIT).await;
+    wait_for(async || (late.start_session(Timestamp::UNIX_EPOCH) > first.max(second)).then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,7 +135,7 @@ async fn size_limit_is_shared_by_all_nodes() {
         }
     }
     let journal = open(&address, &schema, 50_000).await;
-    let remaining = listed(&journal).await;
+    let remaining = listed_ids(&journal).await;
     assert!((20..60).contains(&remaining.len()), "{}", remaining.len());
     assert_eq!(remaining[0], 460);
     let bob = "bob".to_owned().into();
@@ -152,11 +154,11 @@ async fn size_limit_is_shared_by_all_nodes() {
 async fn chunk_written_twice_counts_once() {
     let (Some(address), schema) = (address(), fresh_schema()) else { return };
     for _ in 0..2 {
-        let journal = open(&address, &schema, PLENTY).await;
+        let journal = open(&address, &schema, LARGE_LIMIT).await;
         journal.append(mail_chunk(1, 1, "bob", 7));
         journal.append(mail_chunk(1, 1, "bob", 7));
     }
-    let journal = open(&address, &schema, PLENTY).await;
+    let journal = open(&address, &schema, LARGE_LIMIT).await;
     let rows = journal.database.query("SELECT bytes FROM journal_state", &[]).await.unwrap();
     assert_eq!(rows[0].get::<_, i64>(0), i64::try_from(mail_chunk(1, 1, "bob", 7).bytes()).unwrap());
 }
@@ -165,10 +167,10 @@ async fn chunk_written_twice_counts_once() {
 async fn append_does_not_block_and_loses_nothing_while_disconnected() {
     let (Some(server), schema) = (Postgres::shared(), fresh_schema()) else { return };
     let mut proxy = FaultProxy::new(server.port());
-    let behind_proxy = open(&proxy.url(server).parse().unwrap(), &schema, PLENTY).await;
-    let other = open(&server.url().parse().unwrap(), &schema, PLENTY).await;
+    let behind_proxy = open(&proxy.url(server).parse().unwrap(), &schema, LARGE_LIMIT).await;
+    let other = open(&server.url().parse().unwrap(), &schema, LARGE_LIMIT).await;
     behind_proxy.append(chunk(1, 0, "before"));
-    until(async || other.session(1.into()).await.unwrap()).await;
+    wait_for(async || other.session(1.into()).await.unwrap()).await;
     proxy.disconnect();
     // If `append` waited for the database, this would never end.
     for session in 2..=100 {
@@ -177,7 +179,7 @@ async fn append_does_not_block_and_loses_nothing_while_disconnected() {
     assert!(behind_proxy.session(2.into()).await.is_err(), "the written chunks cannot be read");
     assert_eq!(other.session(100.into()).await.unwrap(), None);
     proxy.restore();
-    until(async || other.session(100.into()).await.unwrap()).await;
-    assert_eq!(listed(&other).await, (1..=100).rev().collect::<Vec<_>>());
+    wait_for(async || other.session(100.into()).await.unwrap()).await;
+    assert_eq!(listed_ids(&other).await, (1..=100).rev().collect::<Vec<_>>());
     assert!(behind_proxy.session(2.into()).await.unwrap().is_some());
 }
