@@ -2,8 +2,8 @@
 //!
 //! It has two generations. Entries that are read move to the young generation. When that is full, it becomes the old
 //! one, and the entries of the previous old one are dropped. This keeps entries that are in use, costs at most two hash
-//! lookups, and never exceeds the limit. An entry is stored with the state that its value was made from, and is found
-//! only for that state.
+//! lookups, and never exceeds the limit. An entry is stored with a number for the state that its value was made from,
+//! such as the version of a mailbox, and is found only for that state.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -42,26 +42,26 @@ impl CacheValue for Source {
 
 /// See the module documentation.
 #[derive(Debug)]
-pub struct Cache<K, A> {
+pub struct Cache<K, V> {
     max_bytes: usize,
-    generations: Mutex<Generations<K, A>>,
+    generations: Mutex<Generations<K, V>>,
 }
 
 #[derive(Debug)]
-struct Generations<K, A> {
-    young: HashMap<K, Entry<A>>,
-    old: HashMap<K, Entry<A>>,
+struct Generations<K, V> {
+    young: HashMap<K, Entry<V>>,
+    old: HashMap<K, Entry<V>>,
     /// The size of the young generation. The old one takes at most half of the limit.
     young_bytes: usize,
 }
 
 #[derive(Debug)]
-struct Entry<A> {
+struct Entry<V> {
     state: u64,
-    value: A,
+    value: V,
 }
 
-impl<K: Eq + Hash, A: CacheValue> Cache<K, A> {
+impl<K: Eq + Hash, V: CacheValue> Cache<K, V> {
     /// Creates a cache with a limit in bytes. With zero, it is always empty.
     pub fn new(max_bytes: usize) -> Self {
         let generations = Generations { young: HashMap::new(), old: HashMap::new(), young_bytes: 0 };
@@ -69,7 +69,7 @@ impl<K: Eq + Hash, A: CacheValue> Cache<K, A> {
     }
 
     /// Returns the value that was made from this state.
-    pub fn get(&self, key: &K, state: u64) -> Option<A> {
+    pub fn get(&self, key: &K, state: u64) -> Option<V> {
         let (found, dropped) = {
             let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(entry) = generations.young.get(key) {
@@ -87,7 +87,7 @@ impl<K: Eq + Hash, A: CacheValue> Cache<K, A> {
     }
 
     /// Inserts a value, unless it is so large that it would evict too many others.
-    pub fn insert(&self, key: K, state: u64, value: A) {
+    pub fn insert(&self, key: K, state: u64, value: V) {
         if cost(&value) > self.max_bytes / 8 {
             return;
         }
@@ -99,16 +99,16 @@ impl<K: Eq + Hash, A: CacheValue> Cache<K, A> {
     }
 }
 
-impl<K: Eq + Hash, A: CacheValue> Generations<K, A> {
+impl<K: Eq + Hash, V: CacheValue> Generations<K, V> {
     /// Adds an entry to the young generation. Returns the dropped generation, so that the caller can free it after the
     /// lock is released.
-    fn add(&mut self, key: K, entry: Entry<A>, half: usize) -> HashMap<K, Entry<A>> {
+    fn add(&mut self, key: K, entry: Entry<V>, max_young_bytes: usize) -> HashMap<K, Entry<V>> {
         if let Some(replaced) = self.young.remove(&key) {
             self.young_bytes -= cost(&replaced.value);
         }
         let cost = cost(&entry.value);
         let mut dropped = HashMap::new();
-        if self.young_bytes + cost > half {
+        if self.young_bytes + cost > max_young_bytes {
             dropped = mem::replace(&mut self.old, mem::take(&mut self.young));
             self.young_bytes = 0;
         }
@@ -174,8 +174,8 @@ mod tests {
         let cache = Cache::new(8000);
         cache.insert(1, 0, body(8000));
         assert_eq!(cache.get(&1, 0), None);
-        let none = Cache::new(0);
-        none.insert(1, 0, body(0));
-        assert_eq!(none.get(&1, 0), None);
+        let disabled = Cache::new(0);
+        disabled.insert(1, 0, body(0));
+        assert_eq!(disabled.get(&1, 0), None);
     }
 }

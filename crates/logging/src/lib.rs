@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs `body` with a log of its own. Returns the lines that it wrote.
+    /// Runs `body` with a separate log. Returns the lines that it wrote.
     fn logged(json: bool, level: Level, body: impl FnOnce(&PathBuf, &Handle)) -> Vec<String> {
         let dir = TestDir::new();
         let path = dir.path().join("log");

@@ -24,11 +24,11 @@ const SCHEMA: Schema = Schema {
     unusable: Unusable::Keep,
 };
 
-fn with(migrations: &'static [Migration]) -> Schema {
+fn schema_with(migrations: &'static [Migration]) -> Schema {
     Schema { migrations, ..SCHEMA }
 }
 
-fn notes(connection: &Connection) -> i64 {
+fn count_notes(connection: &Connection) -> i64 {
     connection.query_row("SELECT count(*) FROM notes", [], |row| row.get(0)).unwrap()
 }
 
@@ -36,7 +36,7 @@ fn pragma<T: rusqlite::types::FromSql>(connection: &Connection, name: &str) -> T
     connection.pragma_query_value(None, name, |row| row.get(0)).unwrap()
 }
 
-fn names(dir: &TestDir) -> Vec<String> {
+fn file_names(dir: &TestDir) -> Vec<String> {
     let entries = fs::read_dir(dir.path()).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -46,41 +46,41 @@ fn names(dir: &TestDir) -> Vec<String> {
 #[test]
 fn migrations_run_once_and_in_order() {
     let mut connection = Connection::open_in_memory().unwrap();
-    with(&[FIRST]).migrate(&mut connection).unwrap();
-    assert_eq!((SCHEMA.found_version(&connection).unwrap(), notes(&connection)), (1, 0));
+    schema_with(&[FIRST]).migrate(&mut connection).unwrap();
+    assert_eq!((SCHEMA.found_version(&connection).unwrap(), count_notes(&connection)), (1, 0));
     for _ in 0..2 {
         SCHEMA.migrate(&mut connection).unwrap();
-        assert_eq!((SCHEMA.found_version(&connection).unwrap(), notes(&connection)), (2, 1));
+        assert_eq!((SCHEMA.found_version(&connection).unwrap(), count_notes(&connection)), (2, 1));
     }
 }
 
 #[test]
 fn failed_migration_changes_nothing() {
     let mut connection = Connection::open_in_memory().unwrap();
-    with(&[FIRST]).migrate(&mut connection).unwrap();
-    with(&[FIRST, SECOND, BROKEN]).migrate(&mut connection).unwrap_err();
-    assert_eq!((SCHEMA.found_version(&connection).unwrap(), notes(&connection)), (1, 0));
+    schema_with(&[FIRST]).migrate(&mut connection).unwrap();
+    schema_with(&[FIRST, SECOND, BROKEN]).migrate(&mut connection).unwrap_err();
+    assert_eq!((SCHEMA.found_version(&connection).unwrap(), count_notes(&connection)), (1, 0));
 }
 
 #[test]
 fn refuses_newer_and_foreign_databases() {
     let mut newer = SCHEMA.open_in_memory().unwrap();
-    let refused = with(&[FIRST]).migrate(&mut newer);
+    let refused = schema_with(&[FIRST]).migrate(&mut newer);
     assert!(matches!(refused, Err(OpenError::Newer { found: 2, known: 1 })), "{refused:?}");
 
-    let mut unnamed = Connection::open_in_memory().unwrap();
-    unnamed.execute_batch("CREATE TABLE other (x)").unwrap();
-    assert!(matches!(SCHEMA.migrate(&mut unnamed), Err(OpenError::Unmarked)));
+    let mut unmarked = Connection::open_in_memory().unwrap();
+    unmarked.execute_batch("CREATE TABLE other (x)").unwrap();
+    assert!(matches!(SCHEMA.migrate(&mut unmarked), Err(OpenError::Unmarked)));
 
-    let mut named = SCHEMA.open_in_memory().unwrap();
+    let mut marked = SCHEMA.open_in_memory().unwrap();
     let other = Schema { application_id: 8, ..SCHEMA };
-    assert!(matches!(other.migrate(&mut named), Err(OpenError::Foreign)));
+    assert!(matches!(other.migrate(&mut marked), Err(OpenError::Foreign)));
 }
 
 #[test]
 fn refuses_version_without_migration() {
-    let mut earlier = with(&[FIRST]).open_in_memory().unwrap();
-    let current = with(&[Migration { from: 0, to: 2, sql: "CREATE TABLE other (x)" }]);
+    let mut earlier = schema_with(&[FIRST]).open_in_memory().unwrap();
+    let current = schema_with(&[Migration { from: 0, to: 2, sql: "CREATE TABLE other (x)" }]);
     assert!(matches!(current.migrate(&mut earlier), Err(OpenError::Foreign)));
 }
 
@@ -101,7 +101,7 @@ fn new_file_is_private_and_configured() {
     assert!(wal_path(&path).exists());
 
     let reader = open_reader(&path, Duration::ZERO).unwrap();
-    assert_eq!(notes(&reader), 1);
+    assert_eq!(count_notes(&reader), 1);
     reader.execute("DELETE FROM notes", []).unwrap_err();
 }
 
@@ -118,39 +118,39 @@ fn refused_file_is_not_changed() {
 #[test]
 fn unusable_file_is_replaced_as_configured() {
     let garbage = |path: &Path| fs::write(path, "not a database. ".repeat(1000)).unwrap();
-    let damaged = |path: &Path| {
+    let damaged_page = |path: &Path| {
         SCHEMA.open(path).unwrap();
         let mut bytes = fs::read(path).unwrap();
         bytes[4096..].fill(0xff);
         fs::write(path, bytes).unwrap();
     };
-    let spoilers: [&dyn Fn(&Path); 2] = [&garbage, &damaged];
-    for spoil in spoilers {
+    let damages: [&dyn Fn(&Path); 2] = [&garbage, &damaged_page];
+    for damage in damages {
         for unusable in [Unusable::Keep, Unusable::Delete, Unusable::Rename] {
             let (dir, schema) = (TestDir::new(), Schema { unusable, ..SCHEMA });
             let path = dir.path().join("notes.db");
-            spoil(&path);
+            damage(&path);
             let error = schema.open(&path).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
             let replaced = schema.replace(&path, error);
             match unusable {
                 Unusable::Keep => {
                     replaced.unwrap_err();
-                    assert_eq!(names(&dir), ["notes.db"]);
+                    assert_eq!(file_names(&dir), ["notes.db"]);
                     continue;
                 }
                 Unusable::Delete => {
                     assert_eq!(replaced.unwrap().renamed_to, None);
-                    assert!(names(&dir).is_empty());
+                    assert!(file_names(&dir).is_empty());
                 }
                 Unusable::Rename => {
                     let renamed = replaced.unwrap().renamed_to.unwrap();
                     let name = renamed.file_name().unwrap().to_str().unwrap();
                     assert!(name.starts_with("notes.db.unusable-"), "{name}");
-                    assert_eq!(names(&dir), [name]);
+                    assert_eq!(file_names(&dir), [name]);
                 }
             }
-            assert_eq!(notes(&schema.open(&path).unwrap()), 1);
+            assert_eq!(count_notes(&schema.open(&path).unwrap()), 1);
         }
     }
 }
@@ -164,7 +164,7 @@ fn file_without_application_id_is_never_deleted() {
     let error = delete.open(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Other, "{error}");
     assert_eq!(ErrorKind::classify(&delete.replace(&path, error).unwrap_err().into()), ErrorKind::Other);
-    assert_eq!(names(&dir), ["notes.db"]);
+    assert_eq!(file_names(&dir), ["notes.db"]);
     Connection::open(&path).unwrap().prepare("SELECT text FROM other").unwrap();
 }
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 /// A queue that many threads fill and one worker empties.
 ///
-/// The queue is of any type, because workers differ in what they accept and in what they do with input that does not fit. A panic
-/// of another thread does not poison it, so no change of the queue may panic half-way.
+/// The queue is of any type, because workers differ in what they accept and in what they do with input that does not fit. Poisoning
+/// of the lock is ignored, so no change of the queue may panic half-way.
 #[derive(Debug, Default)]
 pub struct Inbox<Q> {
     contents: Mutex<Contents<Q>>,

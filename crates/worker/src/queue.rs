@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-/// See the module documentation.
+/// A queue with a limit on the sum of the sizes of its items.
 #[derive(Debug)]
 pub struct BoundedQueue<T> {
     items: VecDeque<(T, usize)>,
@@ -39,12 +39,12 @@ impl<T> BoundedQueue<T> {
         removed
     }
 
-    /// Removes items from the front: at most `max_items`, and stops once their size has reached `enough`. Returns them
-    /// and the sum of their sizes.
-    pub fn take(&mut self, max_items: usize, enough: usize) -> (Vec<T>, usize) {
+    /// Removes items from the front: at most `max_items`, and stops once the sum of their sizes has reached
+    /// `target_size`. Returns them and that sum.
+    pub fn take(&mut self, max_items: usize, target_size: usize) -> (Vec<T>, usize) {
         let (mut taken, mut sum) = (Vec::new(), 0);
         while taken.len() < max_items
-            && sum < enough
+            && sum < target_size
             && let Some((item, size)) = self.pop()
         {
             taken.push(item);
