@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "other tests run it in a process of its own"]
+    #[ignore = "other tests run it in a separate process"]
     fn missing_program() {
         skip("there is no such program", REQUIRED);
     }

@@ -33,7 +33,7 @@ impl Installation {
     pub(crate) fn find() -> Option<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
         let bin = env::split_paths(&path)
-            .chain(INSTALL_DIRS.iter().flat_map(|(folder, start)| version_bins(Path::new(folder), start)))
+            .chain(INSTALL_DIRS.iter().flat_map(|(dir, prefix)| version_bins(Path::new(dir), prefix)))
             .find_map(|bin| resolve_bin(&bin));
         if bin.is_none() {
             skip("PostgreSQL is not installed (initdb is neither in PATH nor in the usual directories)");
@@ -58,13 +58,13 @@ fn resolve_bin(bin: &Path) -> Option<PathBuf> {
     bin.join("postgres").is_file().then_some(bin)
 }
 
-/// Returns the `bin` of everything in a directory whose name starts with `start`, highest version first.
-fn version_bins(folder: &Path, start: &str) -> Vec<PathBuf> {
-    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+/// Returns the `bin` of every entry of a directory whose name starts with `prefix`, highest version first.
+fn version_bins(dir: &Path, prefix: &str) -> Vec<PathBuf> {
+    let names = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let mut names: Vec<String> =
-        names.filter_map(|name| name.into_string().ok()).filter(|name| name.starts_with(start)).collect();
+        names.filter_map(|name| name.into_string().ok()).filter(|name| name.starts_with(prefix)).collect();
     names.sort_by_key(|name| Reverse(version_numbers(name)));
-    names.into_iter().map(|name| folder.join(name).join("bin")).collect()
+    names.into_iter().map(|name| dir.join(name).join("bin")).collect()
 }
 
 /// Returns all numbers in a name: `pgsql-9.6` is 9, 6.
@@ -104,7 +104,7 @@ impl User {
         }
     }
 
-    /// Returns a command that runs as this user, in this directory, without output, and in a process group of its own.
+    /// Returns a command that runs as this user, in this directory, without output, and in its own process group.
     /// So Ctrl-C does not end it: the test decides when it ends.
     pub(crate) fn command(&self, program: &Path, directory: &Path) -> Command {
         let mut command = Command::new(program);
@@ -130,13 +130,13 @@ mod tests {
 
     #[test]
     fn highest_version_comes_first() {
-        let folder = TestDir::new();
+        let dir = TestDir::new();
         for name in ["pgsql-9.6", "pgsql-10", "pgsql-16", "other-17", "pgsql"] {
-            fs::create_dir(folder.path().join(name)).unwrap();
+            fs::create_dir(dir.path().join(name)).unwrap();
         }
-        let bins = ["pgsql-16/bin", "pgsql-10/bin", "pgsql-9.6/bin", "pgsql/bin"].map(|bin| folder.path().join(bin));
-        assert_eq!(version_bins(folder.path(), "pgsql"), bins);
-        assert!(version_bins(&folder.path().join("missing"), "").is_empty());
+        let bins = ["pgsql-16/bin", "pgsql-10/bin", "pgsql-9.6/bin", "pgsql/bin"].map(|bin| dir.path().join(bin));
+        assert_eq!(version_bins(dir.path(), "pgsql"), bins);
+        assert!(version_bins(&dir.path().join("missing"), "").is_empty());
     }
 
     #[test]

@@ -54,17 +54,17 @@ pub(crate) fn signal(name: &str, processes: &HashSet<u32>) {
     let _ = command.status();
 }
 
-/// Kills a process and its children, even if they have left its process group. Each child of PostgreSQL has a group of
-/// its own and may serve a client for a while after its parent was killed.
+/// Kills a process and its children, even if they have left its process group. Each child of PostgreSQL has its own
+/// group and may serve a client for a while after its parent was killed.
 pub(crate) fn kill_with_children(parent: &mut Child) {
     // A stopped process starts no more children.
     signal("STOP", &HashSet::from([parent.id()]));
-    let mut family = list_alive(|process| process.parent == parent.id());
-    family.insert(parent.id());
-    signal("KILL", &family);
+    let mut targets = list_alive(|process| process.parent == parent.id());
+    targets.insert(parent.id());
+    signal("KILL", &targets);
     let _ = parent.wait();
     let start = Instant::now();
-    while start.elapsed() < KILL_TIMEOUT && !list_alive(|process| family.contains(&process.id)).is_empty() {
+    while start.elapsed() < KILL_TIMEOUT && !list_alive(|process| targets.contains(&process.id)).is_empty() {
         thread::sleep(POLL_INTERVAL);
     }
 }
@@ -76,10 +76,10 @@ struct Process {
 
 /// Returns the living processes that match. Without `ps` there are none: the children then end by themselves soon after
 /// their parent.
-fn list_alive(kind: impl Fn(&Process) -> bool) -> HashSet<u32> {
+fn list_alive(matches: impl Fn(&Process) -> bool) -> HashSet<u32> {
     let list = Command::new("ps").args(["-A", "-o", "pid=", "-o", "ppid=", "-o", "stat="]).output();
     let list = list.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    list.lines().filter_map(parse_alive).filter(kind).map(|process| process.id).collect()
+    list.lines().filter_map(parse_alive).filter(matches).map(|process| process.id).collect()
 }
 
 /// Parses a line of `ps`. Returns `None` for a zombie.

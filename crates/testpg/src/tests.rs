@@ -68,9 +68,9 @@ fn kill_ends_running_statement() {
     command.args(["-XAtq"]).arg(postgres.url()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut client = command.spawn().unwrap();
     writeln!(client.stdin.take().unwrap(), "{busy};").unwrap();
-    let mut proxy = String::new();
-    BufReader::new(client.stdout.take().unwrap()).read_line(&mut proxy).unwrap();
-    assert_eq!(proxy, "begun\n");
+    let mut line = String::new();
+    BufReader::new(client.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "begun\n");
     postgres.kill();
     assert!(!client.wait().unwrap().success());
     postgres.start_again();
@@ -102,7 +102,7 @@ fn killed_test_program_leaves_nothing() {
     command.args(["--exact", "tests::waits_to_be_killed", "--ignored", "--nocapture"]);
     let mut program = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(program.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let words = lines.find_map(|proxy| Some(proxy.split_once("SERVER ")?.1.to_owned()));
+    let words = lines.find_map(|line| Some(line.split_once("SERVER ")?.1.to_owned()));
     program.kill().unwrap();
     program.wait().unwrap();
     let Some(words) = words else { return skip("the program had no server") };
@@ -115,7 +115,7 @@ fn killed_test_program_leaves_nothing() {
     }
 }
 
-/// The other program of the test above. Run by hand, it ends at once or with Ctrl-D.
+/// The program that the test above starts and kills. Run by hand, it ends at once or with Ctrl-D.
 #[test]
 #[ignore = "is a part of another test"]
 fn waits_to_be_killed() {
@@ -125,7 +125,7 @@ fn waits_to_be_killed() {
 }
 
 /// Starts a server that sends a letter to every client, and then echoes what it receives.
-fn echo(letter: u8) -> u16 {
+fn start_echo_server(letter: u8) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
@@ -140,23 +140,23 @@ fn echo(letter: u8) -> u16 {
 }
 
 /// Reads this number of bytes.
-fn hear(mut stream: &TcpStream, length: usize) -> io::Result<Vec<u8>> {
+fn read_bytes(mut stream: &TcpStream, length: usize) -> io::Result<Vec<u8>> {
     let mut received = vec![0; length];
     stream.read_exact(&mut received)?;
     Ok(received)
 }
 
 /// Returns a connection whose server has sent its letter.
-fn greeted(port: u16) -> TcpStream {
+fn connect_greeted(port: u16) -> TcpStream {
     let stream = connect(port).unwrap();
-    assert_eq!(hear(&stream, 1).unwrap(), b"a");
+    assert_eq!(read_bytes(&stream, 1).unwrap(), b"a");
     stream
 }
 
 #[test]
 fn proxy_forwards_data_and_end_of_stream() {
-    let proxy = FaultProxy::new(echo(b'a'));
-    let mut stream = greeted(proxy.port());
+    let proxy = FaultProxy::new(start_echo_server(b'a'));
+    let mut stream = connect_greeted(proxy.port());
     let sent: Vec<u8> = (0..1_000_000_u32).map(|number| number.to_le_bytes()[0]).collect();
     let mut writer = stream.try_clone().unwrap();
     let copy = sent.clone();
@@ -172,55 +172,55 @@ fn proxy_forwards_data_and_end_of_stream() {
 
 #[test]
 fn disconnected_proxy_closes_and_refuses_connections() {
-    let mut proxy = FaultProxy::new(echo(b'a'));
-    let streams = [greeted(proxy.port()), greeted(proxy.port())];
+    let mut proxy = FaultProxy::new(start_echo_server(b'a'));
+    let streams = [connect_greeted(proxy.port()), connect_greeted(proxy.port())];
     for _ in 0..2 {
         proxy.disconnect();
     }
     proxy.hang();
     for stream in &streams {
-        let error = hear(stream, 1).unwrap_err();
+        let error = read_bytes(stream, 1).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset), "{error}");
     }
     assert_eq!(connect(proxy.port()).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     proxy.restore();
-    greeted(proxy.port());
+    connect_greeted(proxy.port());
 }
 
 #[test]
 fn hanging_proxy_is_silent_and_loses_nothing() {
-    let mut proxy = FaultProxy::new(echo(b'a'));
-    let mut old = greeted(proxy.port());
+    let mut proxy = FaultProxy::new(start_echo_server(b'a'));
+    let mut old = connect_greeted(proxy.port());
     proxy.hang();
     old.write_all(b"late").unwrap();
     let new = connect(proxy.port()).unwrap();
     for stream in [&old, &new] {
         stream.set_read_timeout(Some(MOMENT)).unwrap();
-        let error = hear(stream, 1).unwrap_err();
+        let error = read_bytes(stream, 1).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
         stream.set_read_timeout(Some(LONG)).unwrap();
     }
     proxy.restore();
-    assert_eq!(hear(&old, 4).unwrap(), b"late");
-    assert_eq!(hear(&new, 1).unwrap(), b"a");
+    assert_eq!(read_bytes(&old, 4).unwrap(), b"late");
+    assert_eq!(read_bytes(&new, 1).unwrap(), b"a");
     proxy.hang();
     proxy.disconnect();
-    assert!(hear(&old, 1).is_err());
+    assert!(read_bytes(&old, 1).is_err());
 }
 
 #[test]
 fn proxy_without_server_closes_connections() {
     let nowhere = ReservedPort::new();
     let proxy = FaultProxy::new(nowhere.get());
-    assert!(hear(&connect(proxy.port()).unwrap(), 1).is_err());
+    assert!(read_bytes(&connect(proxy.port()).unwrap(), 1).is_err());
 }
 
 #[test]
 fn balancer_skips_servers_that_refuse() {
-    let mut proxy = FaultProxy::new(echo(b'b'));
-    let balancer = Balancer::new(vec![echo(b'a'), proxy.port(), echo(b'c')]);
+    let mut proxy = FaultProxy::new(start_echo_server(b'b'));
+    let balancer = Balancer::new(vec![start_echo_server(b'a'), proxy.port(), start_echo_server(b'c')]);
     let greetings =
-        || -> Vec<u8> { (0..6).flat_map(|_| hear(&connect(balancer.port()).unwrap(), 1).unwrap()).collect() };
+        || -> Vec<u8> { (0..6).flat_map(|_| read_bytes(&connect(balancer.port()).unwrap(), 1).unwrap()).collect() };
     assert_eq!(greetings(), b"abcabc");
     proxy.disconnect();
     assert_eq!(greetings(), b"accacc");
