@@ -98,8 +98,8 @@ impl Mailroom {
         run_to_completion(operation).await
     }
 
-    /// Collects the mailboxes that keep the message, and its summary. The summary is from the header; the envelope replaces
-    /// missing fields.
+    /// Collects the mailboxes in which the message is stored, and its headline. The headline is from the header; the
+    /// envelope replaces missing fields.
     fn prepare_message(&self, envelope: &Envelope, body: Bytes) -> IncomingMessage {
         let stored_recipients =
             envelope.recipients.iter().filter(|recipient| self.settings.policy.stores(&recipient.address));
@@ -116,7 +116,7 @@ impl Mailroom {
     }
 }
 
-/// The header lines that are added in front of a message, split where the mailbox name is inserted.
+/// The header lines that are added before a message, split where the mailbox name is inserted.
 struct TraceHeader {
     head: String,
     tail: String,

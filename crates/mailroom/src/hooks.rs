@@ -69,7 +69,7 @@ pub trait Observer: Send + Sync + 'static {
 /// The decision of a hook about a sender or recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Accept, without asking the built-in policy.
+    /// Accept, even if the built-in policy would refuse.
     Allow,
     /// Let the built-in policy decide.
     Defer,

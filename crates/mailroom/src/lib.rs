@@ -166,7 +166,7 @@ impl Mailroom {
         self.inner.store.last_id().await
     }
 
-    /// Returns [`Store::usage`]. Returns [`StoreError::Unavailable`] if the store does not answer within two seconds. The
+    /// Returns [`Store::usage`]. Returns [`StoreError::Unavailable`] if the store does not respond within two seconds. The
     /// query still runs to completion: a remote store notices a dead connection that way, and opens another one.
     pub async fn usage(&self) -> Result<Usage> {
         let inner = self.inner.clone();

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn recipients_are_accepted_unless_rejected_or_the_other_way_round() {
+    fn recipients_are_accepted_by_default_or_only_if_listed() {
         let open = Policy { reject_domains: list(&["deny.com", "*.deny.com"]), ..Policy::default() };
         let closed = Policy { default_accept: false, accept_domains: list(&["allow.com"]), ..Policy::default() };
         let table = [
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn mail_is_kept_unless_discarded_or_the_other_way_round() {
+    fn messages_are_stored_by_default_or_only_if_listed() {
         let open = Policy { discard_domains: list(&["drop.com"]), ..Policy::default() };
         let closed = Policy { default_store: false, store_domains: list(&["keep.com"]), ..Policy::default() };
         for (domain, by_open, by_closed) in
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn senders_are_refused_by_origin_and_bounces_never() {
+    fn senders_are_refused_by_domain_but_bounces_are_not() {
         let policy = Policy { reject_origin_domains: list(&["*.spam.com"]), ..Policy::default() };
         assert!(!policy.accepts_sender(&Some(at("a.spam.com"))));
         assert!(policy.accepts_sender(&Some(at("spam.com"))));

@@ -30,8 +30,8 @@ impl Mailroom {
     }
 
     /// Publishes the recent changes that a shared store reports first: those from before this node started. Call it
-    /// before clients are accepted. An earlier subscriber would get the backlog as new events, and the position of a
-    /// subscriber that comes from another node would not be known. Returns after five seconds if the store does not
+    /// before clients are accepted. A subscriber that came earlier would get the backlog as new events. A subscriber that
+    /// comes from another node could not resume at its position. Returns after five seconds if the store does not
     /// respond.
     pub async fn read_feed_backlog(&self) {
         let Some(mut feed) = self.lock_feed().take() else { return };

@@ -15,12 +15,12 @@ pub struct StoreErrorLog {
 }
 
 impl StoreErrorLog {
-    /// Logs an error with the operation that failed and the name of the session, unless an error of the same kind was logged
-    /// just before.
-    pub fn log(&self, what: &str, session: Option<&str>, error: &StoreError) {
+    /// Logs an error with the name of the session, unless an error of the same kind was logged just before. `message` says
+    /// what failed.
+    pub fn log(&self, message: &str, session: Option<&str>, error: &StoreError) {
         if let Some(count) = self.due(error, Instant::now()) {
             let count = (count > 1).then_some(count);
-            tracing::error!(session, %error, count, "{what}");
+            tracing::error!(session, %error, count, "{message}");
         }
     }
 

@@ -38,8 +38,9 @@ struct WaitQueues {
 #[derive(Default)]
 struct WaitQueue {
     tickets: BTreeMap<u64, Arc<Notify>>,
-    /// Whether a task is waking the tickets, and whether it has to start again after that.
+    /// Whether a task is waking the tickets.
     is_waking: bool,
+    /// Whether that task must start again after the last ticket, because another message was stored.
     wake_again: bool,
 }
 
@@ -170,7 +171,7 @@ mod tests {
         registry.wake_mailbox(&mailbox("ann"));
         registry.wake_mailbox(&mailbox("ann"));
         assert!(is_notified(&ann) && !is_notified(&bob));
-        assert!(!is_notified(&ann), "however often there were some");
+        assert!(!is_notified(&ann), "several deliveries are one notification");
     }
 
     #[tokio::test]
@@ -190,14 +191,14 @@ mod tests {
         registry.wake_mailbox(&mailbox("ann"));
         assert_eq!(tickets.iter().filter(|ticket| is_notified(ticket)).count(), 0, "not within the delivery");
         tokio::task::yield_now().await;
-        assert!(tickets[..WAKE_BATCH_SIZE].iter().all(is_notified), "the first come first");
+        assert!(tickets[..WAKE_BATCH_SIZE].iter().all(is_notified), "in the order of registration");
         assert_eq!(tickets.iter().filter(|ticket| is_notified(ticket)).count(), 0);
         // The next delivery comes while others still wait to be woken.
         registry.wake_mailbox(&mailbox("ann"));
         sleep(WAKE_PAUSE * 9 + WAKE_PAUSE / 2).await;
         assert!(tickets[WAKE_BATCH_SIZE..].iter().all(is_notified));
         sleep(WAKE_PAUSE * 20).await;
-        assert!(tickets.iter().all(is_notified), "and all of them once more for the next delivery");
+        assert!(tickets.iter().all(is_notified), "all of them are woken again for the next delivery");
         sleep(WAKE_PAUSE * 50).await;
         assert_eq!(tickets.iter().filter(|ticket| is_notified(ticket)).count(), 0);
         registry.wake_mailbox(&mailbox("ann"));

@@ -42,7 +42,7 @@ pub(super) async fn run(mut guard: DispatcherGuard) {
             sleep(MIN_REST).await;
         }
     }
-    // The group knows that this task has ended, and may already have another one.
+    // `shards` has recorded that the group has no dispatcher, and another one may already run.
     guard.is_finished = true;
 }
 

@@ -193,7 +193,7 @@ impl Hub {
         position.run == self.run && Some(position) <= ring.last_position().max(max_on_other_nodes)
     }
 
-    /// Waits until the subscribers have almost no unsent events, at most for `budget`. Returns what is left of
+    /// Waits until the subscribers have almost no unsent events, at most for `budget`. Returns the rest of
     /// `budget`. Operations that publish many events call it; deliveries cannot wait.
     pub(crate) async fn wait_for_subscribers(&self, mut budget: Duration) -> Duration {
         while self.backlog() > MAX_BACKLOG && !budget.is_zero() {

@@ -31,7 +31,7 @@ pub struct Subscription {
     membership: GroupMembership,
 }
 
-/// The place of a subscriber in a group.
+/// The membership of a subscriber in a group. Dropping it removes the subscriber from the group.
 struct GroupMembership {
     hub: Arc<Hub>,
     shard: Arc<Shard>,
@@ -150,7 +150,7 @@ impl Subscription {
         self.is_catching_up = true;
     }
 
-    /// Takes an item from the channel, unless it arrived in another way before.
+    /// Handles an item of the channel. Ignores an event that was already received from the ring or the history.
     fn receive(&mut self, ChannelItem { seq, event }: ChannelItem) {
         if seq >= self.cursor {
             self.cursor = seq + 1;

@@ -85,7 +85,7 @@ async fn history_comes_first_and_skips_deleted_messages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_published_early_is_repeated_after_the_storing() {
+async fn early_deletion_is_repeated_after_the_stored_event() {
     let hub = Hub::new(10);
     let mut subscriber = hub.subscribe(None, None);
     let delivery = hub.begin_delivery();
@@ -241,9 +241,9 @@ async fn subscriber_without_matching_events_does_not_lag() {
     assert_eq!(next(&mut resumed).await, "nothing");
 }
 
-/// A disconnected subscriber comes back a second later. All others may have left meanwhile.
+/// A disconnected subscriber reconnects a second later. Meanwhile the group may have no subscribers.
 #[tokio::test(start_paused = true)]
-async fn last_subscriber_can_resume_after_leaving() {
+async fn last_subscriber_can_resume_after_disconnect() {
     let hub = Hub::new(0);
     let mut subscriber = hub.subscribe(None, None);
     hub.publish_stored(message(0));
@@ -439,8 +439,8 @@ async fn positions_of_a_shared_store_are_valid_on_every_node() {
 #[tokio::test(start_paused = true)]
 async fn unknown_position_on_another_node_starts_with_the_history() {
     let impossible = Position { run: 0, number: u64::MAX };
-    let of_a_run = Position { run: 1, ..shared_position(40) };
-    for position in [shared_position(28), impossible, of_a_run] {
+    let with_run = Position { run: 1, ..shared_position(40) };
+    for position in [shared_position(28), impossible, with_run] {
         let mut restarted = shared_hub([30, 40, 50]).subscribe(None, Some(position));
         assert!(restarted.has_gap(), "{position}");
         assert_eq!(next_events(&mut restarted, 3).await, "+40 +50 nothing", "{position}");

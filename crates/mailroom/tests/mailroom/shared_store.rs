@@ -26,8 +26,8 @@ const EVENT_TIMEOUT: Duration = Duration::from_mins(1);
 struct RecordingObserver(Mutex<Vec<String>>);
 
 impl RecordingObserver {
-    fn record(&self, what: String) {
-        self.0.lock().unwrap().push(what);
+    fn record(&self, notification: String) {
+        self.0.lock().unwrap().push(notification);
     }
 
     fn take_records(&self) -> Vec<String> {
@@ -140,7 +140,7 @@ async fn next_events(events: &mut Subscription, count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn change_is_published_on_all_nodes_and_observed_on_its_own() {
+async fn change_is_published_on_all_nodes_and_observed_where_it_was_made() {
     let mut test_nodes = nodes::<3>(0).await;
     let [a, b, c] = &test_nodes;
     let first = a.deliver("ann", "first").await;
@@ -157,8 +157,8 @@ async fn change_is_published_on_all_nodes_and_observed_on_its_own() {
             ["+first", "+second", "-first", "+third", "-second", "-third", "+last"]
         );
         assert!(test_node.events.try_next().unwrap().is_none());
-        let followed = ["+first", "+second", "ann read", "-first", "+third", "-second", "-third", "+last"];
-        assert_eq!(test_node.store_observer.take_records(), followed);
+        let observed = ["+first", "+second", "ann read", "-first", "+third", "-second", "-third", "+last"];
+        assert_eq!(test_node.store_observer.take_records(), observed);
     }
     let [a, b, c] = &test_nodes;
     assert_eq!(a.node_observer.take_records(), ["+first", "+third", "-second", "-third"]);
@@ -259,7 +259,7 @@ async fn starting_node_reads_the_backlog_first() {
 }
 
 #[tokio::test]
-async fn gap_in_the_feed_notifies_everything() {
+async fn gap_in_the_feed_notifies_observers_requests_and_subscribers() {
     let [a, mut b] = nodes::<2>(0).await;
     let known_message = a.deliver("ann", "known").await;
     assert_eq!(b.next_events(1).await, ["+known"]);
@@ -269,7 +269,7 @@ async fn gap_in_the_feed_notifies_everything() {
     let arrival = b.wait_for_ann(known_message.id).await;
 
     b.node.hold().await;
-    let missed_message = a.deliver("ann", "unheard").await;
+    let missed_message = a.deliver("ann", "missed").await;
     a.mailroom.remove(&known_message.mailbox, known_message.id).await.unwrap();
     b.store_observer.take_records();
     b.node.discard_held().await;
@@ -311,7 +311,7 @@ async fn all_nodes_publish_the_same_order() {
         assert!(test_node.events.try_next().unwrap().is_none());
         assert_eq!(Some(&test_node.store_observer.take_records()), received.last());
     }
-    assert!(received.iter().all(|one| *one == received[0]));
+    assert!(received.iter().all(|events| *events == received[0]));
     let distinct: HashSet<_> = received[0].iter().collect();
     assert_eq!(distinct.len(), received[0].len());
 }
