@@ -184,12 +184,12 @@ impl EndCause {
     fn close_frame(self) -> Option<CloseFrame> {
         let (code, reason) = match self {
             Self::Disconnected | Self::IdleTimeout => return None,
-            Self::Lagged => (CloseCode::Again, "you fell behind and missed events: connect again"),
-            Self::Shutdown => (CloseCode::Away, "the server ends"),
-            Self::Revoked => (CloseCode::Policy, "the credentials are not good any more"),
-            Self::MessageTooLong => (CloseCode::Size, "a message may have 512 bytes at most"),
+            Self::Lagged => (CloseCode::Again, "the client was too slow and missed events: connect again"),
+            Self::Shutdown => (CloseCode::Away, "the server is shutting down"),
+            Self::Revoked => (CloseCode::Policy, "the credentials are no longer valid"),
+            Self::MessageTooLong => (CloseCode::Size, "a message must not exceed 512 bytes"),
             Self::InvalidUtf8 => (CloseCode::Invalid, "text must be UTF-8"),
-            Self::InvalidFrame => (CloseCode::Protocol, "this is no WebSocket frame"),
+            Self::InvalidFrame => (CloseCode::Protocol, "this is not a WebSocket frame"),
         };
         Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) })
     }

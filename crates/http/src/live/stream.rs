@@ -37,7 +37,7 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// Reports that events are missing at this position of the stream.
 const LAGGED_EVENT: &[u8] = b"event: lagged\ndata: {}\n\n";
 /// A comment with the reason for the end of the stream. A client that connects again is refused with 401.
-const REVOKED_COMMENT: &[u8] = b": the credentials are not good any more\n\n";
+const REVOKED_COMMENT: &[u8] = b": the credentials are no longer valid\n\n";
 /// A chunk that has reached this size gets no further events.
 const MAX_CHUNK_BYTES: usize = 16 * 1024;
 

@@ -207,7 +207,7 @@ async fn long_requests_end_with_logout() {
     for response in [waited, latest, uploaded] {
         assert_eq!(response.problem(401), EXPIRED);
     }
-    assert_eq!(streamed.text(), "retry: 1000\n\n: the credentials are not good any more\n\n");
+    assert_eq!(streamed.text(), "retry: 1000\n\n: the credentials are no longer valid\n\n");
     // Another login of the same user is still valid, and nothing was stored.
     let list = accounts.server.request(&format!("GET /api/v1/mailbox/bob\n{other}")).await;
     assert_eq!((list.status, list.text().trim_end()), (StatusCode::OK, "[]"));
@@ -222,5 +222,5 @@ async fn long_requests_end_with_session_expiry() {
     let both = async { tokio::join!(accounts.server.request(&wait), accounts.server.request(&events)) };
     let (waited, streamed) = timeout(SOON, both).await.expect("they end when the session expires");
     assert_eq!(waited.problem(401), EXPIRED);
-    assert!(streamed.text().ends_with(": the credentials are not good any more\n\n"), "{}", streamed.text());
+    assert!(streamed.text().ends_with(": the credentials are no longer valid\n\n"), "{}", streamed.text());
 }

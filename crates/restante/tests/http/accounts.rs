@@ -191,7 +191,7 @@ fn streams_end_with_the_logout_of_their_login() {
     let dir = TestDir::new();
     succeed(dir.path(), &["user", "add", "ann"], "secret\n");
     let users = dir.path().join("users").display().to_string();
-    let expected = (1008, "the credentials are not good any more".to_owned());
+    let expected = (1008, "the credentials are no longer valid".to_owned());
     let open = |server: &Server, cookie: &str| {
         (open_socket(server, cookie), EventStream::open(server, "/api/v2/events", cookie))
     };

@@ -15,8 +15,7 @@ pub(super) fn operations() -> Vec<Operation> {
         get("/api/v2/mailboxes", "listMailboxes")
             .describe(
                 "List the mailboxes that contain messages",
-                "Ascending by name. Only mailboxes that the credentials allow are listed. A page can contain fewer \
-                 mailboxes than requested, or none, even if it is not the last one.",
+                "Ascending by name. Only mailboxes that the credentials allow are listed.",
             )
             .parameter(query("prefix", Type::String, "Only mailboxes whose names begin with this text, ignoring case."))
             .parameter(query("after", Type::String, "Only mailboxes after this name: the `next` of the previous page."))

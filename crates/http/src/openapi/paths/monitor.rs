@@ -14,9 +14,9 @@ use crate::openapi::refusals::WEBSOCKET_REQUIRED;
 const RECORDS: &str = "A WebSocket. One text frame for each stored message: its `MessageRecord`, on one line.";
 const CHANGES: &str = "A WebSocket. One text frame for each stored or deleted message: a `Change`, on one line.";
 const CLOSING: &str = "\n\nThe server pings every 54 seconds and disconnects a client that sends nothing for 60 seconds. \
-                       It closes with 1001 when it shuts down, with 1009 or 1002 when the client sends too long messages \
-                       or invalid frames, and with 1013 when the client was too slow, missed events and should connect \
-                       again.";
+                       It closes with 1001 when it shuts down, with 1002, 1007 or 1009 when the client sends invalid \
+                       frames, text that is not UTF-8 or too long messages, with 1008 when the credentials are no longer \
+                       valid, and with 1013 when the client was too slow, missed events and should connect again.";
 const EVENTS: &str = "Server-Sent Events: the response continues until the client disconnects. Events are named \
                       `message-stored` and `message-deleted`; their data is a `Change`, on one line. An event named \
                       `lagged` means that events are missing at this place.\n\nA client that connects again sends the last \

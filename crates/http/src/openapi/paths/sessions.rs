@@ -22,7 +22,7 @@ pub(super) fn operations() -> Vec<Operation> {
         get("/api/v2/sessions", "listSessions")
             .describe("List the SMTP and LMTP sessions", "The newest first, as far as they are still stored.")
             .parameter(query("limit", Type::Integer, "The maximum number of sessions, at most 200. Default: 50."))
-            .parameter(query("before", Type::Integer, "Only sessions after this one: the `next` of the previous page."))
+            .parameter(query("before", Type::Integer, "Only sessions with ids below this one: the `next` of the previous page."))
             .parameter(choice(
                 "refused",
                 &["true", "false"],
