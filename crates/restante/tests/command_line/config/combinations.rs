@@ -31,7 +31,7 @@ fn warns_about_login_sessions_that_other_nodes_cannot_verify() {
         let warnings = flags(args).serve().warnings;
         assert_eq!(warnings.len(), usize::from(warned), "{args:?} {warnings:?}");
         assert!(
-            warnings.iter().all(|warning| warning.ends_with("with the same store: see auth.secret")),
+            warnings.iter().all(|warning| warning.ends_with("with the same store: set auth.secret")),
             "{warnings:?}"
         );
     }
