@@ -14,9 +14,9 @@ pub(crate) enum AttemptResult {
     Delivered,
     /// Further attempts cannot succeed.
     PermanentFailure(String),
-    /// The event is to be sent again.
+    /// The event must be sent again.
     Retry {
-        /// What failed.
+        /// What the failure applies to.
         scope: FailureScope,
         /// The delay that the target requested.
         retry_after: Option<Duration>,
@@ -26,7 +26,7 @@ pub(crate) enum AttemptResult {
 }
 
 impl AttemptResult {
-    /// Returns the cause for the log. It contains nothing of the target's URL but the host. Empty on success.
+    /// Returns the cause for the log. It contains no part of the target's URL except the host. Empty on success.
     pub(crate) fn cause(&self) -> &str {
         match self {
             Self::Delivered => "",
@@ -53,7 +53,7 @@ pub(crate) fn classify(response: Result<Response, HttpError>, now: Timestamp) ->
         )),
         // The error may repeat the URL, which may be a secret.
         Err(HttpError::InvalidRequest(_)) => {
-            AttemptResult::PermanentFailure("no request can be sent to its URL".to_owned())
+            AttemptResult::PermanentFailure("the URL of the target is invalid".to_owned())
         }
         Err(error @ (HttpError::Timeout | HttpError::ResponseTooLarge | HttpError::Network(_))) => {
             AttemptResult::Retry { scope: FailureScope::Target, retry_after: None, cause: error.to_string() }

@@ -20,10 +20,10 @@ impl Endpoint {
     /// Parses and normalizes a URL. Equivalent URLs give equal endpoints. The error does not repeat the URL.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         let mut url = parse_url(url)
-            .map_err(|_| "no request can be sent to the URL, which must be as in https://x.org/hook".to_owned())?;
+            .map_err(|_| "the URL must be an http or https URL such as https://x.org/hook".to_owned())?;
         let has_user = !url.username().is_empty() || url.password().is_some();
         let authorization = has_user.then(|| basic_authorization(url.username(), url.password().unwrap_or_default()));
-        // These fail only if the URL has no host, which `destination` has excluded.
+        // These fail only if the URL has no host, which `parse_url` rejects.
         let _ = url.set_username("").and_then(|()| url.set_password(None));
         Ok(Self { label: url.origin().ascii_serialization(), url: url.into(), authorization })
     }
@@ -32,7 +32,7 @@ impl Endpoint {
     pub(crate) fn digest(&self) -> Digest {
         let mut context = digest::Context::new(&digest::SHA256);
         context.update(self.url.as_bytes());
-        // A URL contains no blanks.
+        // A separator: a URL contains no spaces.
         context.update(b" ");
         context.update(self.authorization.as_deref().unwrap_or_default().as_bytes());
         let mut digest = Digest::default();

@@ -18,7 +18,7 @@ impl Filter {
         Self { events: target.events.clone(), mailboxes: target.mailboxes.iter().collect() }
     }
 
-    /// Returns whether `event` in `mailbox` is to be sent.
+    /// Returns whether `event` in `mailbox` is sent.
     pub(crate) fn matches(&self, event: Event, mailbox: &str) -> bool {
         (self.events.is_empty() || self.events.contains(&event))
             && (self.mailboxes.is_empty() || self.mailboxes.matches(mailbox))

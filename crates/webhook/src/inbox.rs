@@ -34,7 +34,7 @@ impl InboxEvent {
 /// The reason why an event is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DropReason {
-    /// The queue is full.
+    /// The queue or the inbox is full.
     Full,
     /// The server is shutting down.
     Closed,
@@ -102,8 +102,8 @@ enum WorkerProgress {
 }
 
 impl StartState {
-    /// Returns the last id before the start, once.
-    fn take(&mut self) -> Option<u64> {
+    /// Returns the last id before the start. Returns it only once.
+    fn take_last_id(&mut self) -> Option<u64> {
         let Self::Started(last) = *self else { return None };
         *self = Self::Reported;
         Some(last)
@@ -155,9 +155,9 @@ impl EventInbox {
         if contents.stage != Stage::Open {
             return Err(events);
         }
-        for events in events {
+        for event in events {
             // An item of size zero always fits.
-            let _ = contents.queue.events.push(events, 0);
+            let _ = contents.queue.events.push(event, 0);
         }
         contents.queue.is_caught_up = true;
         self.inbox.notify();
@@ -193,9 +193,10 @@ impl EventInbox {
         }
     }
 
-    /// Waits until there is something to do, or for the duration `wait`. Called by the worker.
-    pub(crate) fn next_batch(&self, wait: Option<Duration>) -> Batch {
-        let deadline = wait.map(|wait| Instant::now() + wait);
+    /// Waits until there is something to do, or until `timeout` has passed. Before the server is serving, it waits
+    /// without a timeout. Called by the worker.
+    pub(crate) fn next_batch(&self, timeout: Option<Duration>) -> Batch {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let has_started = |Contents { queue, stage }: &mut Contents<State>| {
             queue.start != StartState::NotStarted || *stage != Stage::Open
         };
@@ -213,7 +214,7 @@ impl EventInbox {
         let (mut contents, _) = self.inbox.wait_until(deadline, has_work);
         let (stage, queue) = (contents.stage, &mut contents.queue);
         Batch {
-            last_id_before_start: queue.start.take(),
+            last_id_before_start: queue.start.take_last_id(),
             events: queue.events.take(usize::MAX, usize::MAX).0,
             is_caught_up: queue.is_caught_up,
             finished_rows: std::mem::take(&mut queue.finished_rows),

@@ -3,7 +3,7 @@
 //! An event passes through four components. [`Webhooks`] gets it from the mailroom, reserves a slot in the
 //! `target_queue` of each matching target, and puts it into the `inbox`. The `persist_worker` thread writes it to the
 //! `outbox` file, if there is a data directory, and passes it to the target queues. Each queue has its own threads and
-//! a `retry_schedule`, so that an unreachable target does not delay the others. All queues are bounded. After a crash,
+//! a `retry_schedule`, so that an unavailable target does not delay the others. All queues are bounded. After a crash,
 //! `missed_messages` finds stored messages for which no event was recorded.
 
 mod attempt_result;

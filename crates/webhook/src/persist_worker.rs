@@ -117,19 +117,19 @@ impl PersistWorker {
         }
     }
 
-    /// Queues the events that were waiting when the process last ended.
+    /// Queues the events that were waiting when the process last ended. Sends the gap, if there is one, to the search.
     fn resume(&mut self, Backlog { waiting, missed }: Backlog) {
         let mut new_events = BTreeMap::<usize, Vec<QueuedEvent>>::new();
-        for (target, row, payload) in waiting {
+        for (target, old_row, payload) in waiting {
             if !self.queues[target].reserve_slot() || !self.queues[target].reserve_bytes(&payload) {
-                self.changes.finished_rows.push(row);
+                self.changes.finished_rows.push(old_row);
                 continue;
             }
             let payload = Arc::new(payload);
             // If the outbox was opened late, its row ids may have been assigned to newer events in the meantime.
-            let row_id = row.max(self.last_row + 1);
-            if row_id != row {
-                self.changes.finished_rows.push(row);
+            let row_id = old_row.max(self.last_row + 1);
+            if row_id != old_row {
+                self.changes.finished_rows.push(old_row);
                 self.changes.waiting.insert(row_id, (target, payload.clone()));
             }
             self.last_row = row_id;
@@ -170,17 +170,17 @@ impl PersistWorker {
     /// Records that rows are finished. Rows that were never written need no deletion.
     fn record_finished(&mut self, rows: Vec<i64>) {
         if self.outbox_file.is_some() {
-            let Changes { waiting, finished_rows: finished, .. } = &mut self.changes;
-            finished.extend(rows.into_iter().filter(|row| waiting.remove(row).is_none()));
+            let Changes { waiting, finished_rows, .. } = &mut self.changes;
+            finished_rows.extend(rows.into_iter().filter(|row| waiting.remove(row).is_none()));
         }
     }
 
     /// Adds new events to the pending changes. Returns them by target.
     fn record_events(&mut self, events: Vec<InboxEvent>) -> BTreeMap<usize, Vec<QueuedEvent>> {
         let mut new_events = BTreeMap::<usize, Vec<QueuedEvent>>::new();
-        for InboxEvent { event, summary, targets: queues } in events {
+        for InboxEvent { event, summary, targets } in events {
             let payload = Arc::new(Payload::new(event, &summary, Timestamp::now()));
-            for target in queues {
+            for target in targets {
                 if !self.queues[target].reserve_bytes(&payload) {
                     continue;
                 }
@@ -251,9 +251,9 @@ impl PersistWorker {
         Ok(())
     }
 
-    fn shut_down(self, clean: bool) {
+    fn shut_down(self, is_clean: bool) {
         if let Some(outbox_file) = self.outbox_file
-            && clean
+            && is_clean
             && self.last_id_before_start.is_some()
             && !self.has_gap
             && self.changes.is_empty()

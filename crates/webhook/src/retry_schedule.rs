@@ -1,7 +1,7 @@
 //! The retry schedule of one target: which event is sent when. It has no threads, does no I/O and reads no clock.
 //!
 //! If the target rejects an event, that event is retried with increasing delays and the others are sent as usual. If
-//! the target itself is unreachable, all events pause, and single events are sent as probes until one succeeds. So a
+//! the target itself is unavailable, all events pause, and single events are sent as probes until one succeeds. So a
 //! host that comes back is not flooded by the whole queue at once.
 //!
 //! Each event has a deadline. An attempt at or after its deadline is its last. Events that cannot be sent because of a
@@ -31,7 +31,7 @@ pub(crate) struct QueuedEvent {
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) event: QueuedEvent,
-    /// Whether this attempt tests if the target is reachable again.
+    /// Whether this attempt tests if the target is available again.
     is_probe: bool,
 }
 
@@ -69,9 +69,9 @@ pub(crate) enum Outcome {
 /// How the state of the target changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TargetChange {
-    /// The target is unreachable; all events pause.
+    /// The target is unavailable; all events pause.
     Paused,
-    /// The target is reachable again.
+    /// The target is available again.
     Resumed,
 }
 

@@ -23,7 +23,7 @@ pub struct Settings {
     pub give_up_after: Duration,
     /// The maximum number of events that wait for one target.
     pub max_queued: usize,
-    /// The data directory, if there is one. The queue in it survives a restart.
+    /// The data directory, if there is one. Queued events are written there and survive a restart.
     pub directory: Option<PathBuf>,
 }
 

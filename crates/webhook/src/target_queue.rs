@@ -48,7 +48,7 @@ pub(crate) struct Dependencies {
     pub(crate) backoff: Backoff,
     /// The maximum number of waiting events of one target.
     pub(crate) max_queued: u64,
-    /// Is notified of finished rows.
+    /// Receives the rows of finished events.
     pub(crate) inbox: Arc<EventInbox>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) enum ShutdownMode {
 struct LogThrottles {
     dropped: LogThrottle,
     paused: LogThrottle,
-    /// Whether the last log line about the target says that it is unreachable.
+    /// Whether the last log line about the target says that it is unavailable.
     is_pause_logged: AtomicBool,
     rejected: LogThrottle,
     given_up: LogThrottle,
@@ -114,7 +114,7 @@ impl TargetQueue {
         reserved.is_ok()
     }
 
-    /// Releases a slot whose event does not come now.
+    /// Releases a slot without counting a dropped event.
     pub(crate) fn release_slot(&self) {
         self.counters.waiting.fetch_sub(1, Relaxed);
     }
@@ -221,23 +221,23 @@ impl TargetQueue {
         let mut idle_since = Instant::now();
         loop {
             let now = Instant::now();
-            let mut overdue = Vec::new();
+            let mut expired = Vec::new();
             let action = if state.shutdown == Some(ShutdownMode::KeepQueue) {
                 NextAction::Idle
             } else {
-                state.schedule.next_action(now, &mut overdue)
+                state.schedule.next_action(now, &mut expired)
             };
-            for event in overdue {
-                self.give_up(&event, "its retry time is over");
+            for event in expired {
+                self.give_up(&event, "it was not delivered before its deadline");
             }
-            let wake = match action {
+            let wake_at = match action {
                 NextAction::Send(attempt) => return Some(attempt),
                 NextAction::WaitUntil(at) => Some(at),
                 NextAction::Idle => None,
             };
             let is_idle = now.saturating_duration_since(idle_since) >= self.dependencies.backoff.idle_timeout;
             // One thread must remain to send the events that wait for a later time.
-            let is_needed = wake.is_some() && state.threads == 1;
+            let is_needed = wake_at.is_some() && state.threads == 1;
             if state.shutdown.is_some() || is_idle && !is_needed {
                 state.threads -= 1;
                 self.wakeup.notify_all();
@@ -247,7 +247,7 @@ impl TargetQueue {
                 idle_since = now;
             }
             let idle_until = idle_since + self.dependencies.backoff.idle_timeout;
-            let remaining = wake.unwrap_or(idle_until).min(idle_until).saturating_duration_since(now);
+            let remaining = wake_at.unwrap_or(idle_until).min(idle_until).saturating_duration_since(now);
             state.idle_threads += 1;
             state = self.wakeup.wait_timeout(state, remaining).unwrap_or_else(PoisonError::into_inner).0;
             state.idle_threads -= 1;
@@ -275,8 +275,8 @@ impl TargetQueue {
         // Other threads may have something to do now.
         self.wakeup.notify_all();
         let cause = result.cause();
-        let AttemptReport { outcome, target_change: change } = report;
-        self.log_target_change(change, cause, now);
+        let AttemptReport { outcome, target_change } = report;
+        self.log_target_change(target_change, cause, now);
         match outcome {
             Outcome::Delivered(event) => {
                 self.counters.delivered.fetch_add(1, Relaxed);

@@ -23,7 +23,7 @@ use crate::persist_worker::{Gap, PersistSettings, PersistWorker};
 use crate::target_queue::{Dependencies, ShutdownMode, TargetQueue};
 use crate::{Event, Settings, Target};
 
-/// The limits of `give_up_after`: every event is tried at least once, and none forever.
+/// The limits of `give_up_after`.
 const MIN_RETRY_TIME: Duration = Duration::from_secs(1);
 const MAX_RETRY_TIME: Duration = Duration::from_hours(365 * 24);
 /// How long a shutdown continues to send events that would be lost.
@@ -83,13 +83,13 @@ impl Webhooks {
             min_retry_time: backoff.max_delay,
             retry_interval: backoff.outbox_retry_delay,
         };
-        let (gap_sender, gap) = oneshot::channel();
+        let (gap_sender, gap_receiver) = oneshot::channel();
         let worker = PersistWorker::new(queues.clone(), inbox.clone(), outbox_file, persist_settings, gap_sender);
         // The shutdown waits for this thread through the inbox.
         let started = Worker::spawn("webhook-persist", move || worker.run());
         started.map_err(|error| format!("cannot start the webhook thread: {error}"))?;
         let max_missed = max_queued.saturating_mul(queues.len());
-        Ok(Arc::new(Self { queues, inbox, timeout, max_missed, gap_receiver: Mutex::new(Some(gap)) }))
+        Ok(Arc::new(Self { queues, inbox, timeout, max_missed, gap_receiver: Mutex::new(Some(gap_receiver)) }))
     }
 
     /// Starts processing events. Must be called once, when the mailroom exists, before messages arrive.
@@ -114,10 +114,10 @@ impl Webhooks {
     /// several nodes share it does nothing either: it is unknown which messages arrived at this node, and the other
     /// nodes send their own events.
     pub async fn catch_up(&self, mailroom: &Mailroom) {
-        let gap = self.gap_receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(gap) = gap else { return };
+        let receiver = self.gap_receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(receiver) = receiver else { return };
         // Without a gap the sender is dropped.
-        let Ok(gap) = gap.await else { return };
+        let Ok(gap) = receiver.await else { return };
         let matching = |mailbox: &str| self.matching_queues(Event::Stored, mailbox, &gap.missed.new_targets).collect();
         let missed = if mailroom.is_shared() {
             Ok(MissedMessages::default())
@@ -157,7 +157,7 @@ impl Webhooks {
     pub fn shut_down(&self, timeout: Duration, is_clean: bool) {
         let started_at = Instant::now();
         let deadline = started_at + timeout;
-        // Even without a timeout there is time to find out that nothing has to be written.
+        // Even with a timeout of zero there is time to find out that nothing has to be written.
         let is_flushed = self.inbox.close(started_at + timeout.max(SHUTDOWN_GRACE));
         let is_persisted = self.inbox.is_persisted();
         if is_persisted {

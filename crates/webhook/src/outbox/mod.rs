@@ -18,8 +18,8 @@ use rusqlite::{Connection, Transaction, params};
 use crate::endpoint::Digest;
 use crate::payload::Payload;
 
-/// Message ids are microseconds, and events arrive roughly in their order. No event arrives more than this after one
-/// with a higher id.
+/// Message ids are times in microseconds, and events arrive roughly in the order of their ids. No id arrives that is
+/// further than this below the highest id so far.
 const MAX_ID_DISORDER_MICROS: u64 = 10_000_000;
 /// The maximum number of processed messages in the file. When it is reached, the older half is deleted.
 pub(crate) const MAX_PROCESSED: usize = 100_000;
@@ -48,7 +48,7 @@ struct TargetChanges {
 pub(crate) struct Backlog {
     /// Waiting events in the order of arrival: target index, row id, payload.
     pub(crate) waiting: Vec<(usize, i64, Payload)>,
-    /// What may have been missed, if the last shutdown was not clean.
+    /// The messages that may have been missed; `None` after a clean shutdown.
     pub(crate) missed: Option<Missed>,
 }
 
@@ -149,7 +149,7 @@ fn record_start(transaction: &Transaction<'_>, target_changes: &TargetChanges) -
     Ok(dropped)
 }
 
-/// Raises the floor and deletes processed messages below it. Returns how many were deleted.
+/// Updates the floor and deletes processed messages up to it. Returns how many were deleted.
 fn prune_processed(transaction: &Transaction<'_>, changes: &Changes, processed: usize) -> rusqlite::Result<usize> {
     if let Some(floor) = changes.floor {
         transaction.execute("UPDATE state SET floor = ?1", [floor])?;

@@ -85,7 +85,7 @@ fn read(path: &Path, digests: &[Digest]) -> Result<(Outbox, Backlog), OpenError>
     Ok((Outbox { connection, targets, processed, target_changes: Some(target_changes) }, backlog))
 }
 
-/// Reads what may have been missed. Returns `None` after a clean shutdown: messages that were imported since then are
+/// Reads which messages may have been missed. Returns `None` after a clean shutdown: messages that were imported since then are
 /// not reported.
 fn read_missed(connection: &Connection) -> rusqlite::Result<Option<Missed>> {
     let (floor, clean): (u64, bool) =
@@ -105,13 +105,13 @@ fn compare_targets(connection: &Connection, digests: &[Digest]) -> rusqlite::Res
         .prepare("SELECT digest, id FROM targets")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    let mut last = known.values().copied().max().unwrap_or(0);
+    let mut last_id = known.values().copied().max().unwrap_or(0);
     let (mut targets, mut added) = (Vec::with_capacity(digests.len()), Vec::new());
     for digest in digests {
         targets.push(known.remove(&digest[..]).unwrap_or_else(|| {
-            last += 1;
-            added.push((last, *digest));
-            last
+            last_id += 1;
+            added.push((last_id, *digest));
+            last_id
         }));
     }
     Ok((targets, TargetChanges { added, removed: known.into_values().collect() }))

@@ -175,7 +175,7 @@ fn retries_and_new_events_alternate() {
 }
 
 #[test]
-fn pause_allows_one_probe_and_its_end_all_events() {
+fn only_one_event_is_ready_until_the_pause_ends() {
     let mut test = TestSchedule::new(0..4);
     let (first, second) = (test.at(0), test.at(1));
     assert_eq!(test.schedule.ready_count(first), 4);
@@ -191,9 +191,10 @@ fn pause_allows_one_probe_and_its_end_all_events() {
 #[derive(Clone, Debug)]
 enum Step {
     Send,
-    /// One of the attempts in progress ends.
+    /// One of the attempts in progress ends. The number selects it.
     End(usize, AttemptResult),
-    Pass(u64),
+    /// This number of seconds passes.
+    AdvanceClock(u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -206,8 +207,8 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         4 => Just(Step::Send),
-        4 => (any::<usize>(), result).prop_map(|(which, result)| Step::End(which, result)),
-        1 => (0_u64..20).prop_map(Step::Pass),
+        4 => (any::<usize>(), result).prop_map(|(selector, result)| Step::End(selector, result)),
+        1 => (0_u64..20).prop_map(Step::AdvanceClock),
     ]
 }
 
@@ -219,22 +220,22 @@ proptest! {
         let mut test = TestSchedule::new(0..20);
         let (mut second, mut in_flight, mut ended) = (0, Vec::<Attempt>::new(), Vec::new());
         // At the end the target accepts everything that is left.
-        let recovery = (0..2000).flat_map(|_| [Step::Send, Step::End(0, AttemptResult::Delivered), Step::Pass(1)]);
+        let recovery = (0..2000).flat_map(|_| [Step::Send, Step::End(0, AttemptResult::Delivered), Step::AdvanceClock(1)]);
         for step in steps.into_iter().chain(recovery) {
             match step {
-                Step::Pass(seconds) => second += seconds,
+                Step::AdvanceClock(seconds) => second += seconds,
                 Step::Send => {
                     let mut expired = Vec::new();
                     if let NextAction::Send(attempt) = test.schedule.next_action(test.at(second), &mut expired) {
                         in_flight.push(attempt);
                     }
-                    ended.extend(expired.iter().map(|item| item.row_id));
+                    ended.extend(expired.iter().map(|event| event.row_id));
                 }
                 Step::End(_, _) if in_flight.is_empty() => {}
-                Step::End(which, result) => {
-                    let attempt = in_flight.swap_remove(which % in_flight.len());
+                Step::End(selector, result) => {
+                    let attempt = in_flight.swap_remove(selector % in_flight.len());
                     match test.report(attempt, second, &result).outcome {
-                        Outcome::Delivered(item) | Outcome::GivenUp(item) => ended.push(item.row_id),
+                        Outcome::Delivered(event) | Outcome::GivenUp(event) => ended.push(event.row_id),
                         Outcome::Requeued => {}
                     }
                 }

@@ -33,7 +33,7 @@ fn targets_get_matching_events() {
     let mut requests: Vec<_> = targets
         .requests()
         .iter()
-        .map(|requests| format!("{} {} {}", requests.url, requests.body["event"].as_str().unwrap(), requests.mailbox()))
+        .map(|request| format!("{} {} {}", request.url, request.body["event"].as_str().unwrap(), request.mailbox()))
         .collect();
     requests.sort();
     assert_eq!(
@@ -115,13 +115,13 @@ fn recovered_target_gets_all_events() {
 #[test]
 fn events_after_a_pause_are_sent_in_parallel() {
     let (requests, in_flight) = (AtomicUsize::new(0), Arc::new((Mutex::new(0), Condvar::new())));
-    let together = in_flight.clone();
+    let target_in_flight = in_flight.clone();
     let targets = FakeTargets::new(move |_, _| {
-        // Long enough for idle threads to stop.
+        // The pause after these failures is long enough for idle threads to stop.
         if requests.fetch_add(1, Relaxed) < 10 {
             return Ok(503);
         }
-        let (count, changed) = &*together;
+        let (count, changed) = &*target_in_flight;
         let mut count = count.lock().unwrap();
         *count += 1;
         changed.notify_all();
@@ -260,7 +260,7 @@ fn inbox_is_limited_in_bytes() {
 
 #[test]
 fn panic_of_the_http_client_is_a_failed_attempt() {
-    let targets = FakeTargets::new(|_, earlier| if earlier == 0 { panic!("as the test wants") } else { Ok(200) });
+    let targets = FakeTargets::new(|_, earlier| if earlier == 0 { panic!("deliberate panic") } else { Ok(200) });
     let webhooks = start(settings(&[HOOK]), &targets);
     webhooks.message_stored(&message("james"));
     wait_until("the second attempt succeeds", || counts(&webhooks).delivered == 1);
@@ -308,7 +308,7 @@ fn idle_threads_stop_and_are_started_again() {
     for round in 1..=2 {
         webhooks.message_stored(&message("james"));
         wait_until("the event is delivered", || counts(&webhooks).delivered == round);
-        // Otherwise only the persist worker holds a reference to the queue.
+        // The remaining references are those of `webhooks` and of the persist worker.
         wait_until("the threads stop", || Arc::strong_count(&webhooks.queues[0]) == 2);
     }
 }

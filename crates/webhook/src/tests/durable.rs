@@ -1,4 +1,4 @@
-//! The outbox: waiting events survive restarts and crashes, and an unusable file stops nothing.
+//! The outbox: waiting events survive restarts and crashes, and delivery works without a usable file.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -311,12 +311,12 @@ async fn shutdown_waits_for_responses() {
     let webhooks = start(settings_in(&dir, &[HOOK]), &targets);
     webhooks.message_stored(&message("james"));
     wait_until("the request runs", || targets.requests().len() == 1);
-    let slow = thread::spawn(move || {
+    let releaser = thread::spawn(move || {
         thread::sleep(Duration::from_millis(50));
         drop(release);
     });
     webhooks.shut_down(LONG, true);
-    slow.join().unwrap();
+    releaser.join().unwrap();
     assert_eq!(counts(&webhooks).delivered, 1);
     drop(webhooks);
     assert!(run(settings_in(&dir, &[HOOK]), &mailroom()).await.is_empty());
@@ -343,8 +343,8 @@ async fn outbox_is_opened_later_if_it_fails_at_first() {
     let read = || {
         let file = Connection::open(&file).unwrap();
         file.busy_timeout(LONG).unwrap();
-        let count = |table| file.query_row(table, [], |row| row.get::<_, i64>(0)).unwrap();
-        (count("SELECT count(*) FROM waiting"), count("SELECT clean FROM state"))
+        let number = |sql| file.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        (number("SELECT count(*) FROM waiting"), number("SELECT clean FROM state"))
     };
     wait_until("the events are written and the file is marked as in use", || read() == (5, 0));
     webhooks.shut_down(LONG, true);
@@ -357,8 +357,8 @@ async fn new_target_does_not_get_older_events() {
     let (dir, mailroom) = (TestDir::new(), mailroom());
     drop(run_rejected(&dir, &["waits"]));
     deliver(&mailroom, "missed").await;
-    let request = run(settings_in(&dir, &["http://new.org/", HOOK]), &mailroom).await;
-    assert_eq!(request, ["missed", "waits"], "once each, so only the old target gets them");
+    let mailboxes = run(settings_in(&dir, &["http://new.org/", HOOK]), &mailroom).await;
+    assert_eq!(mailboxes, ["missed", "waits"], "once each, so only the old target gets them");
 }
 
 #[tokio::test]
@@ -376,13 +376,13 @@ async fn renames_unusable_file() {
     };
     let garbage = |path: &std::path::Path| fs::write(path, "not a database. ".repeat(1000)).unwrap();
     let table: [&dyn Fn(&std::path::Path); 2] = [&foreign, &garbage];
-    for spoil in table {
+    for write_unusable in table {
         let dir = TestDir::new();
-        spoil(&dir.path().join("webhooks.db"));
+        write_unusable(&dir.path().join("webhooks.db"));
         run_rejected(&dir, &["a"]).shut_down(LONG, true);
         assert_eq!(run(settings_in(&dir, &[HOOK]), &mailroom()).await, ["a"], "the new file is used");
         let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
-        assert_eq!(names.filter(|id| id.to_string_lossy().starts_with("webhooks.db.unusable-")).count(), 1);
+        assert_eq!(names.filter(|name| name.to_string_lossy().starts_with("webhooks.db.unusable-")).count(), 1);
     }
 }
 

@@ -41,7 +41,9 @@ pub(crate) struct FakeTargets {
 pub(crate) struct ReceivedRequest {
     pub(crate) url: String,
     pub(crate) headers: Vec<(String, String)>,
+    /// The body as it was received.
     pub(crate) text: String,
+    /// The parsed body.
     pub(crate) body: Value,
 }
 
@@ -86,10 +88,10 @@ impl HttpService for FakeTargets {
         let event = (request.url.clone(), request.header("webhook-id").unwrap_or_default().to_owned());
         let mut attempts = self.attempts.lock().unwrap();
         let count = attempts.entry(event).or_default();
-        let before = *count;
+        let earlier = *count;
         *count += 1;
         drop(attempts);
-        (self.responder)(&request, before).map(|status| Response { status, ..Response::default() })
+        (self.responder)(&request, earlier).map(|status| Response { status, ..Response::default() })
     }
 }
 
@@ -132,11 +134,11 @@ pub(crate) fn message(mailbox: &str) -> Summary {
     }
 }
 
-/// Waits until `is_true` returns true.
-pub(crate) fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+/// Waits until `is_true` returns true. `condition` describes it in the panic message.
+pub(crate) fn wait_until(condition: &str, is_true: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_true() {
-        assert!(start.elapsed() < TIMEOUT, "timed out: {what}");
+        assert!(start.elapsed() < TIMEOUT, "timed out: {condition}");
         thread::sleep(Duration::from_millis(2));
     }
 }
