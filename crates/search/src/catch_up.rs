@@ -1,5 +1,5 @@
-//! Compares the index with the store in small steps, so that new events are handled in between. First it removes or
-//! corrects entries that are not in the store as they are in the index, then it adds missing ones.
+//! Compares the index with the store in small steps, so that new events are handled in between. First it removes entries
+//! of deleted messages and corrects read marks, then it adds missing messages.
 
 use std::vec::IntoIter;
 
@@ -21,8 +21,9 @@ pub(crate) struct CatchUp {
     verified_up_to: Option<MessageId>,
     /// Only messages with higher ids can be missing in the index.
     above: MessageId,
-    /// The mailboxes still to compare, and the page after which further mailboxes are queried.
+    /// The mailboxes still to compare.
     mailboxes: IntoIter<MailboxName>,
+    /// The next page of mailboxes to query.
     page: MailboxPage,
     /// The mailbox being compared, and the last id that was compared.
     current: Option<(MailboxName, MessageId)>,

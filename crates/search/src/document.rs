@@ -1,6 +1,6 @@
 //! The searchable text of a message. Each [`Column`] is a text of words, with a space before every word and after the
-//! last one. So a phrase is found by a substring search, and the index contains exactly what a single message is
-//! compared with.
+//! last one. So a phrase is found by a substring search, and the index contains the same texts that queries of a single
+//! message use.
 //!
 //! Besides words there are markers, which begin with a character that no word contains. They keep a phrase from
 //! matching across two addresses, and they prefix the words of a header field with the name of the field.

@@ -86,7 +86,7 @@ impl IndexFile {
     }
 
     /// Takes the index out, so that it is closed for others.
-    pub(crate) fn take(&self) -> Option<Index> {
+    pub(crate) fn take_index(&self) -> Option<Index> {
         let mut idle = lock(&self.idle);
         let generation = idle.generation + 1;
         *idle = IdleReaders { generation, ..IdleReaders::default() };

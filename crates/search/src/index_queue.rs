@@ -147,8 +147,8 @@ impl IndexQueue {
         self.highest_changed.notify_waiters();
     }
 
-    /// Waits for events and takes up to `max_events` of them. After the first event it waits up to `delay` for more, unless
-    /// a search waits. If `is_busy`, it does not wait at all. Called by the indexer.
+    /// Waits for events and takes up to `max_events` of them. After the first event it waits up to `delay` for more,
+    /// unless a search waits. If `is_busy`, it does not wait at all. Called by the indexer.
     pub(crate) fn next_batch(&self, max_events: usize, delay: Duration, is_busy: bool) -> Batch {
         if !is_busy {
             let has_work = |Contents { queue, stage }: &mut Contents<State>| {
@@ -168,8 +168,8 @@ impl IndexQueue {
         }
         // The queued events may be among those to compare, so they are applied first, unless the index has to be
         // rebuilt.
-        let is_next = queue.events.is_empty() || queue.resync == Some(Resync::Rebuild);
-        let resync = if is_next { queue.resync.take() } else { None };
+        let is_resync_due = queue.events.is_empty() || queue.resync == Some(Resync::Rebuild);
+        let resync = if is_resync_due { queue.resync.take() } else { None };
         // During shutdown there is no time for queries of the store.
         let is_last = match stage {
             Stage::Open => false,
@@ -179,9 +179,9 @@ impl IndexQueue {
         Batch { is_last, is_clean: stage != Stage::Stopped, events, resync }
     }
 
-    /// Waits for `time`, or until the queue is closed. Returns true if it is closed. Called by the indexer.
-    pub(crate) fn pause(&self, time: Duration) -> bool {
-        self.inbox.pause(time)
+    /// Waits for `duration`, or until the queue is closed. Returns true if it is closed. Called by the indexer.
+    pub(crate) fn pause(&self, duration: Duration) -> bool {
+        self.inbox.pause(duration)
     }
 
     /// Reports that `count` more events were applied, and whether nothing else is left to compare. Called by the
@@ -263,7 +263,7 @@ impl State {
 impl Resync {
     fn merge(self, other: Self) -> Self {
         match (self, other) {
-            (Self::NewerThan(one), Self::NewerThan(other)) => Self::NewerThan(one.min(other)),
+            (Self::NewerThan(left), Self::NewerThan(right)) => Self::NewerThan(left.min(right)),
             (Self::Rebuild, _) | (_, Self::Rebuild) => Self::Rebuild,
             _ => Self::Everything,
         }

@@ -113,7 +113,7 @@ impl Indexer {
     }
 
     fn rebuild_index(&self) -> Result<(), IndexingError> {
-        if let Some(index) = self.operations.index_file.take() {
+        if let Some(index) = self.operations.index_file.take_index() {
             tracing::warn!("the search index is damaged, rebuilding it");
             index.discard();
         }
@@ -175,7 +175,7 @@ impl Indexer {
             && batch.resync.is_none()
             && self.catch_up.is_none()
             && !self.operations.has_gap;
-        let Some(index) = self.operations.index_file.take() else { return };
+        let Some(index) = self.operations.index_file.take_index() else { return };
         if !is_complete || !self.operations.index_file.is_persistent() {
             return;
         }
@@ -221,7 +221,7 @@ mod tests {
 
     /// Deletes the index and blocks its path with a directory.
     fn break_index(index_file: &IndexFile, file: &Path) {
-        index_file.take().unwrap().discard();
+        index_file.take_index().unwrap().discard();
         fs::create_dir(file).unwrap();
     }
 

@@ -107,16 +107,16 @@ impl Search {
         Counts { indexed: self.index_file.count(), waiting: self.queue.pending() as u64 }
     }
 
-    /// Stops the indexer. Queued events are applied until `time_limit` ends; the next start adds the rest. If
+    /// Stops the indexer. Queued events are applied until `timeout` has passed; the next start adds the rest. If
     /// `is_clean` is false, further changes may follow, so the next start compares the whole index. Blocks.
-    pub fn shut_down(&self, time_limit: Duration, is_clean: bool) {
+    pub fn shut_down(&self, timeout: Duration, is_clean: bool) {
         self.queue.close();
         if !is_clean {
             self.queue.abandon();
         }
         let worker = self.indexer.lock().unwrap_or_else(PoisonError::into_inner).worker.take();
         let Some(worker) = worker else { return };
-        let has_ended = worker.wait_until(Instant::now() + time_limit);
+        let has_ended = worker.wait_until(Instant::now() + timeout);
         self.queue.abandon();
         if has_ended {
             // If the thread has panicked, that was logged then.
@@ -265,11 +265,11 @@ async fn make_snippets(
 ) -> Result<Vec<Vec<SnippetPart>>, SearchError> {
     let (mut sources, mut bytes_left) = (Vec::with_capacity(summaries.len()), MAX_SNIPPET_SOURCE_BYTES);
     for summary in summaries {
-        let Some(rest) = bytes_left.checked_sub(summary.size) else {
+        let Some(remaining) = bytes_left.checked_sub(summary.size) else {
             sources.push(None);
             continue;
         };
-        bytes_left = rest;
+        bytes_left = remaining;
         sources.push(mailroom.source(&summary.mailbox, summary.id).await?);
     }
     let work = move |caller: Weak<()>| {

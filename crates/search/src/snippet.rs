@@ -100,8 +100,8 @@ fn window(text: &str, hit: Option<&Range<usize>>) -> Range<usize> {
         was_space = is_space;
         if chars_left == 0 {
             let end = start + position;
-            let word = text[hit..end].rfind(char::is_whitespace).map_or(end, |space| hit + space);
-            return start..word;
+            let word_end = text[hit..end].rfind(char::is_whitespace).map_or(end, |space| hit + space);
+            return start..word_end;
         }
     }
     start..text.len()

@@ -12,7 +12,7 @@ const MAX_WORD_BYTES: usize = 64;
 
 /// Calls `found` with each word of a text and the range of bytes it comes from, until `found` returns `Break`.
 pub(crate) fn for_each(text: &str, mut found: impl FnMut(&str, Range<usize>) -> ControlFlow<()>) {
-    // `found` ended the iteration.
+    // A `Break` only means that `found` ended the iteration.
     let _ = try_for_each(text, &mut found);
 }
 

@@ -141,17 +141,17 @@ async fn returns_pages_with_snippets() {
     for number in 0..5 {
         ids.insert(0, fixture.deliver("ann", &format!("word{number}")).await.id);
     }
-    let (mut find_ids, mut before) = (Vec::new(), None);
+    let (mut found_ids, mut before) = (Vec::new(), None);
     loop {
         let page = fixture.find_page("hello", before, 2).await;
         assert!(page.hits.len() <= 2);
-        find_ids.extend(page.hits.iter().map(|hit| hit.summary.id));
+        found_ids.extend(page.hits.iter().map(|hit| hit.summary.id));
         before = page.next;
         if before.is_none() {
             break;
         }
     }
-    assert_eq!(find_ids, ids);
+    assert_eq!(found_ids, ids);
     let results = fixture.find("subject:about word3").await;
     let [hit] = results.hits.as_slice() else { panic!("{results:?}") };
     let parts: Vec<_> = hit.snippet.iter().map(|part| (part.text.as_str(), part.is_hit)).collect();
@@ -251,8 +251,8 @@ async fn damaged_index_is_rebuilt() {
     let dir = TestDir::new();
     let file = dir.path().join("search.db");
     let fixture = Fixture::in_directory(dir.path());
-    let source = fixture.deliver("ann", "alpha").await;
-    assert_eq!(fixture.find_ids("alpha").await, [source.id]);
+    let message = fixture.deliver("ann", "alpha").await;
+    assert_eq!(fixture.find_ids("alpha").await, [message.id]);
     fixture.shut_down();
     let original = fs::read(&file).unwrap();
 
@@ -267,7 +267,7 @@ async fn damaged_index_is_rebuilt() {
         bytes
     };
     let cases = [
-        ("garbage", b"no database at all, whatever it is called".repeat(200)),
+        ("garbage", b"this is not a database, despite its name.".repeat(200)),
         ("empty", Vec::new()),
         ("truncated", original[..original.len() / 2].to_vec()),
         ("another version", other_version),
@@ -292,7 +292,7 @@ async fn damaged_index_is_rebuilt() {
             }
         });
         let results = results.await.unwrap_or_else(|_| panic!("{case}: it was not rebuilt"));
-        assert_eq!(results.hits[0].summary.id, source.id, "{case}");
+        assert_eq!(results.hits[0].summary.id, message.id, "{case}");
         fixture.shut_down();
     }
 }
@@ -315,48 +315,49 @@ async fn delete_index_removes_all_files() {
 #[tokio::test(flavor = "multi_thread")]
 async fn index_follows_changes_of_other_nodes() {
     let store = SharedStore::new(Limits::default());
-    let (near_store, far_store) = (store.node().await, store.node().await);
-    let (here, there) = (Fixture::shared_node(near_store.clone(), None), Fixture::shared_node(far_store, None));
-    let first = there.deliver("ann", "alpha").await;
-    assert_eq!(here.find_ids("alpha").await, [first.id]);
-    let second = there.deliver("bob", "alpha").await;
-    assert_eq!(here.find_ids("alpha").await, [second.id, first.id]);
-    there.mailroom.set_seen(&second.mailbox, second.id, true).await.unwrap();
-    there.mailroom.remove(&first.mailbox, first.id).await.unwrap();
-    let third = here.deliver("bob", "alpha").await;
-    assert_eq!(here.find_ids("alpha is:seen").await, [second.id]);
-    assert_eq!(here.find_ids("alpha is:unseen").await, [third.id]);
-    assert_eq!(here.search.counts().indexed, 2);
+    let (local_store, remote_store) = (store.node().await, store.node().await);
+    let local = Fixture::shared_node(local_store.clone(), None);
+    let remote = Fixture::shared_node(remote_store, None);
+    let first = remote.deliver("ann", "alpha").await;
+    assert_eq!(local.find_ids("alpha").await, [first.id]);
+    let second = remote.deliver("bob", "alpha").await;
+    assert_eq!(local.find_ids("alpha").await, [second.id, first.id]);
+    remote.mailroom.set_seen(&second.mailbox, second.id, true).await.unwrap();
+    remote.mailroom.remove(&first.mailbox, first.id).await.unwrap();
+    let third = local.deliver("bob", "alpha").await;
+    assert_eq!(local.find_ids("alpha is:seen").await, [second.id]);
+    assert_eq!(local.find_ids("alpha is:unseen").await, [third.id]);
+    assert_eq!(local.search.counts().indexed, 2);
 
-    near_store.hold().await;
-    let late = there.deliver("bob", "alpha").await;
-    let results = here.find_once("alpha").await;
+    local_store.hold().await;
+    let late = remote.deliver("bob", "alpha").await;
+    let results = local.find_once("alpha").await;
     assert_eq!((results.hits.len(), results.is_complete), (2, false), "the result is reported as incomplete");
-    near_store.release().await;
-    assert_eq!(here.find_ids("alpha is:unseen").await, [late.id, third.id]);
+    local_store.release().await;
+    assert_eq!(local.find_ids("alpha is:unseen").await, [late.id, third.id]);
 
-    near_store.hold().await;
-    let lost = there.deliver("bob", "alpha").await;
-    there.mailroom.remove(&late.mailbox, late.id).await.unwrap();
-    near_store.discard_held().await;
-    assert_eq!(here.find_ids("alpha is:unseen").await, [lost.id, third.id], "also after lost events");
-    assert_eq!(here.search.counts().indexed, 3);
+    local_store.hold().await;
+    let lost = remote.deliver("bob", "alpha").await;
+    remote.mailroom.remove(&late.mailbox, late.id).await.unwrap();
+    local_store.discard_held().await;
+    assert_eq!(local.find_ids("alpha is:unseen").await, [lost.id, third.id], "also after lost events");
+    assert_eq!(local.search.counts().indexed, 3);
 }
 
 /// An index file is complete after a clean shutdown, but other nodes delete messages meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn index_finds_changes_of_other_nodes_after_restart() {
     let (dir, store) = (TestDir::new(), SharedStore::new(Limits::default()));
-    let there = Fixture::shared_node(store.node().await, None);
-    let here = Fixture::shared_node(store.node().await, Some(dir.path()));
-    let (deleted, remaining_message) = (there.deliver("ann", "alpha").await, there.deliver("ann", "alpha").await);
-    assert_eq!(here.find_ids("alpha").await, [remaining_message.id, deleted.id]);
-    here.shut_down();
-    there.mailroom.remove(&deleted.mailbox, deleted.id).await.unwrap();
-    there.mailroom.set_seen(&remaining_message.mailbox, remaining_message.id, true).await.unwrap();
-    let here = Fixture::shared_node(store.node().await, Some(dir.path()));
-    assert_eq!(here.find_ids("alpha").await, [remaining_message.id]);
-    assert_eq!(here.find_ids("alpha is:seen").await, [remaining_message.id]);
-    assert_eq!(here.search.counts().indexed, 1);
-    here.shut_down();
+    let remote = Fixture::shared_node(store.node().await, None);
+    let local = Fixture::shared_node(store.node().await, Some(dir.path()));
+    let (deleted, kept) = (remote.deliver("ann", "alpha").await, remote.deliver("ann", "alpha").await);
+    assert_eq!(local.find_ids("alpha").await, [kept.id, deleted.id]);
+    local.shut_down();
+    remote.mailroom.remove(&deleted.mailbox, deleted.id).await.unwrap();
+    remote.mailroom.set_seen(&kept.mailbox, kept.id, true).await.unwrap();
+    let local = Fixture::shared_node(store.node().await, Some(dir.path()));
+    assert_eq!(local.find_ids("alpha").await, [kept.id]);
+    assert_eq!(local.find_ids("alpha is:seen").await, [kept.id]);
+    assert_eq!(local.search.counts().indexed, 1);
+    local.shut_down();
 }

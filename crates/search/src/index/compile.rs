@@ -1,6 +1,6 @@
 //! Compiles a query to SQL. Conditions on words become one expression of the full-text index. This includes negations:
-//! every document has a marker that they exclude from. Other conditions apply to the table of documents. A subquery is
-//! used only if `or` or a negation combines both kinds.
+//! the index can only subtract matches from others, so they are subtracted from a marker that every document has. Other
+//! conditions apply to the table of documents. A subquery is used only if `or` or a negation combines both kinds.
 
 use restante_mail::naming::MailboxName;
 use rusqlite::types::Value;
@@ -42,12 +42,12 @@ pub(super) fn build_statement(query: &Query, mailbox: Option<&MailboxName>, befo
         });
     }
     let Filter { words, condition, min_id } = filter.unwrap_or_default();
-    let (table, number) = match words {
+    let (table, id_column) = match words {
         Some(_) => ("words CROSS JOIN documents ON documents.id = words.rowid", "words.rowid"),
         None => ("documents", "documents.id"),
     };
     let mut sql = format!(
-        "SELECT documents.id, documents.mailbox, documents.seen FROM {table} WHERE {number} < ? AND {number} >= ?"
+        "SELECT documents.id, documents.mailbox, documents.seen FROM {table} WHERE {id_column} < ? AND {id_column} >= ?"
     );
     let mut values = vec![Value::from(before), Value::from(min_id)];
     if let Some(words) = words {
@@ -58,7 +58,7 @@ pub(super) fn build_statement(query: &Query, mailbox: Option<&MailboxName>, befo
         sql = format!("{sql} AND ({})", condition.sql);
         values.extend(condition.values);
     }
-    sql = format!("{sql} ORDER BY {number} DESC");
+    sql = format!("{sql} ORDER BY {id_column} DESC");
     Statement { sql, values }
 }
 
@@ -110,8 +110,8 @@ impl Filter {
             Self { words: Some(words), condition: None, .. } => {
                 Self::from_words(format!("({} NOT {words})", in_column("facts", &quote(ANY_MARKER))))
             }
-            right => {
-                let Statement { sql, values } = right.into_condition();
+            filter => {
+                let Statement { sql, values } = filter.into_condition();
                 Self::from_condition(Statement { sql: format!("NOT ({sql})"), values })
             }
         }

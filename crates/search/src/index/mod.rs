@@ -34,7 +34,7 @@ pub(crate) struct Index {
     path: Option<PathBuf>,
     /// The number of documents.
     count: u64,
-    /// True if the file is marked as in use.
+    /// True if the mark of a clean shutdown was removed from the file.
     is_marked_dirty: bool,
 }
 
@@ -119,7 +119,7 @@ impl Index {
 
     /// Applies all changes, or none if it fails.
     pub(crate) fn write(&mut self, mut changes: Changes) -> Result<()> {
-        // The full-text index buffers documents in ascending order, and flushes the buffer at any other one.
+        // The full-text index buffers documents as long as their ids ascend. Any other id flushes the buffer.
         changes.added.sort_unstable_by_key(|entry| entry.summary.id);
         let transaction = self.connection.transaction()?;
         if !self.is_marked_dirty {
@@ -159,12 +159,12 @@ impl Index {
         rows.collect()
     }
 
-    /// Returns those of the messages that are not in the index.
+    /// Returns the messages that are not in the index.
     pub(crate) fn filter_missing(&self, summaries: Vec<Summary>) -> Result<Vec<Summary>> {
-        let mut known = self.connection.prepare_cached("SELECT 1 FROM documents WHERE id = ?1")?;
+        let mut select = self.connection.prepare_cached("SELECT 1 FROM documents WHERE id = ?1")?;
         let mut missing = Vec::new();
         for summary in summaries {
-            if !known.exists([summary.id.number()])? {
+            if !select.exists([summary.id.number()])? {
                 missing.push(summary);
             }
         }

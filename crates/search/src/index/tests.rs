@@ -34,7 +34,8 @@ struct SampleMessage {
 }
 
 impl SampleMessage {
-    fn store(&self, number: u64) -> (Summary, Mime) {
+    /// Returns the stored message. `number` makes its id unique.
+    fn build(&self, number: u64) -> (Summary, Mime) {
         let tag = self.tag.as_ref().map(|tag| format!("X-Tag: {}\r\n", tag.join(" "))).unwrap_or_default();
         let file =
             self.file.map(|file| format!("--b\r\nContent-Disposition: attachment; filename={file}\r\n\r\nx\r\n"));
@@ -145,7 +146,7 @@ proptest! {
         let mut index = Index::open(None).unwrap().0;
         let mut stored: BTreeMap<MessageId, (Summary, Mime)> = BTreeMap::new();
         for (number, sample) in (0..).zip(&samples) {
-            let (summary, mime) = sample.store(number);
+            let (summary, mime) = sample.build(number);
             index.write(Changes { added: vec![Entry::new(summary.clone(), &mime)], ..Changes::default() }).unwrap();
             stored.insert(summary.id, (summary, mime));
         }

@@ -69,7 +69,7 @@ impl Query {
 
     /// Returns false if no message with this read mark can match. Nothing else about the message is considered.
     pub(crate) fn may_match(&self, seen: bool) -> bool {
-        // An unknown value is `None`. It decides nothing unless the other operand decides alone.
+        // Three-valued logic: `None` is an unknown value.
         let known_result = |term: &Term| match term {
             Term::Seen(expected) => Some(*expected == seen),
             _ => None,
@@ -145,7 +145,7 @@ pub struct QueryError {
 }
 
 impl QueryError {
-    /// An error at this byte of the text.
+    /// Creates an error at this byte of the text.
     fn new(text: &str, offset: usize, message: impl Into<String>) -> Self {
         let before = &text[..text.floor_char_boundary(offset)];
         Self { position: before.chars().count(), message: message.into() }

@@ -124,8 +124,8 @@ pub(super) fn parse(text: &str, offset: usize, raw: &RawTerm<'_>, now: Timestamp
     }
 }
 
-fn default_term(text: &str, star: bool) -> Option<Term> {
-    parse_phrase(text, star).map(|phrase| Term::Words { columns: DEFAULT_COLUMNS, phrase })
+fn default_term(text: &str, is_prefix: bool) -> Option<Term> {
+    parse_phrase(text, is_prefix).map(|phrase| Term::Words { columns: DEFAULT_COLUMNS, phrase })
 }
 
 fn parse_phrase(text: &str, is_prefix: bool) -> Option<Phrase> {

@@ -15,7 +15,7 @@ pub(super) fn parse(text: &str, now: Timestamp) -> Option<Timestamp> {
     if text.eq_ignore_ascii_case("yesterday") {
         return in_utc(today().date().yesterday().ok()?.to_datetime(jiff::civil::Time::midnight()));
     }
-    if let Some(seconds) = parse_ago(text) {
+    if let Some(seconds) = parse_age(text) {
         // An age before the earliest timestamp becomes that timestamp.
         return Some(now.checked_sub(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MIN));
     }
@@ -28,7 +28,7 @@ fn in_utc(datetime: DateTime) -> Option<Timestamp> {
 }
 
 /// Parses an age such as `2h` or `1h30m` to seconds: numbers with units, added up.
-fn parse_ago(mut text: &str) -> Option<i64> {
+fn parse_age(mut text: &str) -> Option<i64> {
     let mut total = 0_i64;
     let mut is_empty = true;
     while !text.is_empty() {
