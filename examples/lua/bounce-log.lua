@@ -4,13 +4,13 @@
 local logger = require("logger")
 local failure = require("lib.failure")
 
-local memory = 7 * 24 * 3600 -- Seconds for which a bounce is remembered.
+local remember_seconds = 7 * 24 * 3600 -- How long a bounce is remembered.
 
 function restante.after.message_stored(message)
   local address, status = failure.reported(message)
   if address then
     logger.warn("bounce stored", { mailbox = message.mailbox, recipient = address, status = status })
-    restante.shared.set("bounced " .. message.mailbox .. " " .. message.id, address:sub(1, 200), memory)
+    restante.shared.set("bounced " .. message.mailbox .. " " .. message.id, address:sub(1, 200), remember_seconds)
   end
 end
 

@@ -9,8 +9,8 @@ local words = { "code", "pin", "passcode", "otp" }
 local function code_in(text)
   local lower = text:lower()
   for _, word in ipairs(words) do
-    local place = lower:find("%f[%w]" .. word .. "%f[%W]")
-    local code = place and lower:match("%f[%d]%d%d%d%d+%f[%D]", place)
+    local position = lower:find("%f[%w]" .. word .. "%f[%W]")
+    local code = position and lower:match("%f[%d]%d%d%d%d+%f[%D]", position)
     if code and #code <= 8 then
       return code
     end
@@ -26,19 +26,19 @@ end
 
 -- restante script test codes.lua
 
-local function code_told(t, message)
+local function logged_code(t, message)
   t.stored(message)
   local last = t.logs[#t.logs]
   return last and last.fields.code
 end
 
 function test_codes(t)
-  t.equal(code_told(t, { text = "Your code is 123456." }), "123456")
-  t.equal(code_told(t, { text = "Room 1408\nPIN: 2468" }), "2468")
-  t.equal(code_told(t, { subject = "OTP 55555555 for example.org" }), "55555555")
+  t.equal(logged_code(t, { text = "Your code is 123456." }), "123456")
+  t.equal(logged_code(t, { text = "Room 1408\nPIN: 2468" }), "2468")
+  t.equal(logged_code(t, { subject = "OTP 55555555 for example.org" }), "55555555")
 end
 
 function test_other_numbers(t)
-  t.equal(code_told(t, { text = "Order 123456789 of 2026" }), nil)
-  t.equal(code_told(t, { text = "The barcode 12345 is not a code, nor is 123" }), nil)
+  t.equal(logged_code(t, { text = "Order 123456789 of 2026" }), nil)
+  t.equal(logged_code(t, { text = "The barcode 12345 is not a code, nor is 123" }), nil)
 end

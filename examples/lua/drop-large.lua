@@ -4,10 +4,11 @@
 
 local logger = require("logger")
 
-local most_bytes = 1000000
+local max_bytes = 1000000
 local forbidden = { exe = true, msi = true, scr = true }
 
-local function program(message)
+-- Returns the file name of the first attached program, or nothing.
+local function attached_program(message)
   for _, attachment in ipairs(message.attachments) do
     local extension = attachment.filename:lower():match("%.(%w+)$")
     if extension and forbidden[extension] then
@@ -18,10 +19,10 @@ end
 
 function restante.before.message_stored(message)
   local reason
-  if message.size > most_bytes then
+  if message.size > max_bytes then
     reason = "size"
   else
-    local name = program(message)
+    local name = attached_program(message)
     reason = name and "attachment " .. name
   end
   if not reason then

@@ -7,7 +7,7 @@
 --
 -- All other recipients behave as usual.
 
-local longest = 8 -- Seconds that anybody can make the server wait: less than lua.timeout, which is 10 unless you set it.
+local max_delay = 8 -- The longest delay in seconds. It must be less than lua.timeout, which is 10 by default.
 
 local function user_of(recipient)
   return recipient.address:match("^[^@+]*"):lower()
@@ -30,7 +30,7 @@ function restante.before.rcpt_to_accepted(session)
   end
   local seconds = user:match("^slow%-(%d+)$")
   if seconds then
-    restante.sleep(math.min(tonumber(seconds), longest))
+    restante.sleep(math.min(tonumber(seconds), max_delay))
   end
   return smtp.defer()
 end

@@ -3,7 +3,7 @@
 -- Calls do not share their globals; use `restante.shared` for data that several calls need.
 
 local delay = 60 -- Seconds that a new sender has to wait.
-local memory = 3600 -- Seconds after which it counts as new again.
+local remember_seconds = 3600 -- Seconds after which it counts as new again.
 
 -- Returns a short key for a long text: senders can have any length, and keys have at most 256 bytes.
 local function digest(text)
@@ -15,13 +15,13 @@ local function digest(text)
 end
 
 -- Marks a new sender as known, and as one that has to wait. Returns whether there was space for both marks.
-local function remember(known, waits)
-  local has_room, is_new = pcall(restante.shared.add, known, true, memory)
-  if has_room and is_new and not pcall(restante.shared.set, waits, true, delay) then
-    restante.shared.delete(known)
+local function remember(known_key, waiting_key)
+  local has_space, is_new = pcall(restante.shared.add, known_key, true, remember_seconds)
+  if has_space and is_new and not pcall(restante.shared.set, waiting_key, true, delay) then
+    restante.shared.delete(known_key)
     return false
   end
-  return has_room
+  return has_space
 end
 
 function restante.before.rcpt_to_accepted(session)
@@ -30,9 +30,9 @@ function restante.before.rcpt_to_accepted(session)
     recipient = digest(recipient)
   end
   local pair = digest(session.remote_addr .. " " .. session.from.address) .. " " .. recipient
-  local waits = "greylist waits " .. pair
+  local waiting_key = "greylist waits " .. pair
   -- If `restante.shared` is full of waiting senders, this one has to retry too.
-  if not remember("greylist knows " .. pair, waits) or restante.shared.get(waits) then
+  if not remember("greylist knows " .. pair, waiting_key) or restante.shared.get(waiting_key) then
     return smtp.deny(451, "4.7.1 Greylisted, try again in a minute")
   end
   return smtp.defer()
@@ -59,7 +59,7 @@ function test_each_recipient_is_counted_separately(t)
   t.denies(t.rcpt_to { from = from, to = { "ann@example.org", "bob@example.org" } }, 451)
 end
 
-function test_senders_are_refused_if_the_dictionary_is_full(t)
+function test_senders_are_refused_if_restante_shared_is_full(t)
   local entries = 0
   while pcall(restante.shared.set, "entry " .. entries, true) do
     entries = entries + 1

@@ -5,13 +5,13 @@
 local keep = { cron = 3, monitoring = 1 }
 
 function restante.after.message_stored(message)
-  local most = keep[message.mailbox]
-  if not most then
+  local max_messages = keep[message.mailbox]
+  if not max_messages then
     return
   end
   -- The oldest message comes first.
   local messages = restante.store.list(message.mailbox, { limit = 1000 })
-  for index = 1, #messages - most do
+  for index = 1, #messages - max_messages do
     restante.store.delete(message.mailbox, messages[index].id)
   end
 end

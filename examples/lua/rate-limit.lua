@@ -1,12 +1,12 @@
--- Accepts at most ten senders a minute from one address and refuses more with 451, as a busy provider does. Tests whether your
--- program slows down.
+-- Accepts at most ten MAIL commands a minute from one IP address and refuses more with 451, as a busy provider does. Tests
+-- whether your program slows down.
 
-local most = 10
-local period = 60
+local max_senders = 10
+local period = 60 -- Seconds.
 
 function restante.before.mail_from_accepted(session)
   local count = restante.shared.incr("rate " .. session.remote_addr, 1, period)
-  if count > most then
+  if count > max_senders then
     return smtp.deny(451, "4.7.0 Too much mail from " .. session.remote_addr .. ", slow down")
   end
   return smtp.defer()

@@ -1,7 +1,7 @@
 -- Puts the messages of a whole team or environment into one mailbox.
 --
--- `mailboxes` are the destinations of the message. What the function returns replaces them; returning nothing leaves the
--- message as it is.
+-- `mailboxes` are the destinations of the message. If the function returns the message, its changes take effect. If it returns
+-- nothing, the message is stored without changes.
 
 local destinations = {
   ["staging.example.org"] = "staging",

@@ -38,10 +38,10 @@ function test_a_stored_message_is_sent(t)
   t.equal(#t.requests, 1)
   local request = t.requests[1]
   t.equal(request.method, "POST")
-  local told = json.decode(request.body)
-  t.equal(told.mailbox, "ann")
-  t.equal(told.subject, "Your order")
-  t.equal(told.date, 1763200000)
+  local payload = json.decode(request.body)
+  t.equal(payload.mailbox, "ann")
+  t.equal(payload.subject, "Your order")
+  t.equal(payload.date, 1763200000)
   t.equal(#t.logs, 0)
 end
 
