@@ -54,7 +54,7 @@ pub(crate) fn current_location(lua: &Lua) -> Option<SourceLocation> {
     with_current_location(lua, |file, line| (file.to_owned(), line))
 }
 
-/// Calls `act` with the file and line that [`current_location`] would return, without copying the file name.
+/// Calls `visit` with the file and line that [`current_location`] would return, without copying the file name.
 pub(crate) fn with_current_location<T>(lua: &Lua, mut visit: impl FnMut(&str, u32) -> T) -> Option<T> {
     (0..MAX_FRAMES).find_map(|level| {
         lua.inspect_stack(level, |frame| {

@@ -41,9 +41,10 @@ pub(crate) struct Job {
     location: Arc<LocationCell>,
 }
 
-/// The receiver of the reply: a session, or `None` in `reply` for `after` hooks.
+/// The caller of a job.
 pub(crate) struct Waiter {
     event: Event,
+    /// The session that waits for the reply; `None` for `after` hooks.
     reply: Option<oneshot::Sender<Reply>>,
     location: Arc<LocationCell>,
 }

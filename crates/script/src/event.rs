@@ -70,7 +70,7 @@ impl CallContext {
     pub(crate) fn current(lua: &Lua) -> mlua::Result<Self> {
         lua.app_data_ref::<Self>()
             .map(|context| context.clone())
-            .ok_or_else(|| mlua::Error::runtime("there is no call under way"))
+            .ok_or_else(|| mlua::Error::runtime("no call is running"))
     }
 
     /// Returns the time until the deadline.

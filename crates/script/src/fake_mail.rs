@@ -32,7 +32,7 @@ impl FakeMail {
 
     fn messages(&self, mailbox: &MailboxName) -> Result<MutexGuard<'_, Vec<(Summary, Bytes)>>, String> {
         if mailbox.as_str() == BROKEN_MAILBOX {
-            return Err("the store does not answer".to_owned());
+            return Err("the store does not respond".to_owned());
         }
         Ok(self.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -47,11 +47,11 @@ pub struct Host {
 impl Host {
     /// Creates a host without a script. Call [`Host::load`] next.
     pub fn new(settings: Settings) -> Arc<Self> {
-        let (before_pool, after_pool) = (before_limits(&settings), after_limits(&settings));
+        let (before_limits, after_limits) = (before_limits(&settings), after_limits(&settings));
         let scripts = Arc::new(Scripts::new(settings));
         let counters = Arc::new(Counters::default());
         let pool = |limits| Pool::new(ScriptRunner::new(scripts.clone(), counters.clone()), limits);
-        let (before_pool, after_pool) = (pool(before_pool), pool(after_pool));
+        let (before_pool, after_pool) = (pool(before_limits), pool(after_limits));
         Arc::new(Self { scripts, counters, before_pool, after_pool })
     }
 

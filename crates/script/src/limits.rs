@@ -15,8 +15,8 @@ use crate::call_error::{self, CallErrorKind, SourceLocation, current_location};
 /// instruction that calls a C function on a long text can take ten milliseconds.
 const HOOK_INTERVAL: u32 = 100;
 
-/// Every how many checks the current line is recorded, which costs more than the rest of a short call. The second check
-/// is the first to do so.
+/// The number of checks between two recordings of the current line. Recording costs more than the rest of a short call.
+/// The second check records for the first time.
 const LOCATION_INTERVAL: u32 = 10;
 
 /// How long a call may continue after its timeout before it is abandoned. Lua code has been stopped by then; what
@@ -27,7 +27,7 @@ pub(crate) const TIMEOUT_GRACE: Duration = Duration::from_millis(250);
 pub(crate) const THREAD_STACK_BYTES: usize = 16 * 1024 * 1024;
 
 /// The maximum part of the stack that a call may use. Nested coroutines, and Lua functions that are called from C
-/// functions, nest on the stack of the thread. Nothing else stops them before the stack, and with it the process, ends.
+/// functions, nest on the stack of the thread. Without this limit they could overflow it, which kills the process.
 /// Between two checks such a call can use a few hundred times the largest frame, which is much less than the rest of
 /// the stack: `prelude.lua` makes sure that there are instructions between any two frames, and host functions call
 /// [`check_limits`].
@@ -37,7 +37,7 @@ const MAX_STACK_BYTES: usize = 4 * 1024 * 1024;
 /// states are small. With Lua's default of 200 they would spend a quarter of their time on collection.
 const GC_PAUSE_PERCENT: i32 = 1000;
 
-/// The same for large states, where so much garbage would reach the limit.
+/// The same for large states, in which that much garbage would exceed the memory limit.
 const GC_SHORT_PAUSE_PERCENT: i32 = 200;
 
 /// A state is large if it uses more than this fraction of its memory limit.

@@ -1,5 +1,5 @@
 //! Access of scripts to the mailroom. Script threads block while a task of the runtime performs the request. They never
-//! own the mailroom: they may outlive the runtime and must not be the ones to close the store.
+//! own the mailroom: they may outlive the runtime, and dropping the last reference closes the store.
 
 use std::fmt::Display;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use crate::services::MailAccess;
 
 /// The error after the shutdown.
-const UNREACHABLE: &str = "the stored mail cannot be reached any more";
+const UNREACHABLE: &str = "the stored messages are no longer accessible";
 
 /// The stored messages, while the mailroom exists.
 pub(crate) struct StoredMail {
@@ -55,7 +55,9 @@ impl StoredMail {
 
     fn connection(&self) -> Result<(Weak<Mailroom>, Handle), String> {
         match &*self.connection.read().unwrap_or_else(PoisonError::into_inner) {
-            Connection::NotConnected => Err("the stored mail cannot be reached while the server starts".to_owned()),
+            Connection::NotConnected => {
+                Err("the stored messages are not accessible while the server starts".to_owned())
+            }
             Connection::Connected(mailroom, runtime) => Ok((mailroom.clone(), runtime.clone())),
             Connection::Closed => Err(UNREACHABLE.to_owned()),
         }
@@ -83,7 +85,7 @@ impl StoredMail {
             Ok(result) => result.map_err(to_message),
             Err(RecvTimeoutError::Timeout) => {
                 task.abort();
-                Err("the stored mail did not answer in time".to_owned())
+                Err("the store did not respond in time".to_owned())
             }
             Err(RecvTimeoutError::Disconnected) => Err(UNREACHABLE.to_owned()),
         }
@@ -217,7 +219,7 @@ mod tests {
         let (mail, mailroom) = (StoredMail::new(Naming::Local), Arc::new(empty_mailroom()));
         mail.connect(&mailroom);
         let result = tokio::task::block_in_place(|| mail.block_on(Duration::from_millis(1), never));
-        assert_eq!(result, Err("the stored mail did not answer in time".to_owned()));
+        assert_eq!(result, Err("the store did not respond in time".to_owned()));
         while Arc::strong_count(&mailroom) > 1 {
             tokio::task::yield_now().await;
         }

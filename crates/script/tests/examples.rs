@@ -26,7 +26,8 @@ fn examples() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lua");
     let files = fs::read_dir(directory).expect("the folder of the examples");
     let paths = files.map(|file| file.expect("a file of the examples").path());
-    let mut scripts: Vec<_> = paths.filter(|path| path.extension().is_some_and(|kind| kind == "lua")).collect();
+    let mut scripts: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "lua")).collect();
     scripts.sort();
     scripts
 }
@@ -34,7 +35,7 @@ fn examples() -> Vec<PathBuf> {
 #[test]
 fn examples_pass_their_tests() {
     let examples = examples();
-    assert!(examples.len() >= 12, "a dozen of them was promised, and there are {}", examples.len());
+    assert!(examples.len() >= 12, "the documentation promises a dozen examples, found {}", examples.len());
     for path in examples {
         let mut output = Vec::new();
         let passed = run_tests(&path, &settings(), &[], &mut output).expect("the script can be loaded");

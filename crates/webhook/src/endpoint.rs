@@ -19,8 +19,8 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     /// Parses and normalizes a URL. Equivalent URLs give equal endpoints. The error does not repeat the URL.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
-        let mut url = parse_url(url)
-            .map_err(|_| "the URL must be an http or https URL such as https://x.org/hook".to_owned())?;
+        let mut url =
+            parse_url(url).map_err(|_| "the URL must be an http or https URL such as https://x.org/hook".to_owned())?;
         let has_user = !url.username().is_empty() || url.password().is_some();
         let authorization = has_user.then(|| basic_authorization(url.username(), url.password().unwrap_or_default()));
         // These fail only if the URL has no host, which `parse_url` rejects.

@@ -36,7 +36,7 @@ pub(super) fn install(
 
     let call_globals = lua.create_table()?;
     let host = lua.create_table()?;
-    host.set("own", &call_globals)?;
+    host.set("call_globals", &call_globals)?;
     host.set("sandbox", sandbox)?;
     host.set("raised", raised::install(lua)?)?;
     let limiter = limiter.clone();
@@ -76,7 +76,7 @@ pub(super) fn seal_string_metatable(lua: &Lua) -> mlua::Result<()> {
     metatable.raw_set("__metatable", copy)
 }
 
-/// Returns the text of a required file and its name, or nil and a line for the list of searched places.
+/// Returns the text of a required file and its name, or nil and a line for the list of searched locations.
 fn module_text(lua: &Lua, sources: &Sources, name: &LuaString) -> mlua::Result<(Option<LuaString>, String)> {
     let name = name.to_string_lossy();
     let source = sources.required(&name).map_err(|error| Error::runtime(format!("module '{name}': {error}")))?;

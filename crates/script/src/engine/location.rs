@@ -27,7 +27,7 @@ impl CallLocation {
         self.last_seen().or_else(|| self.definition(event))
     }
 
-    /// Returns the last line that was recorded for the call, or `None` if the call is too young.
+    /// Returns the last line that was recorded for the call, or `None` if there is none yet.
     pub(super) fn last_seen(&self) -> Option<SourceLocation> {
         self.limiter.last_location().map(|location| with_full_name(&self.sources, location))
     }

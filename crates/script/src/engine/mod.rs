@@ -46,6 +46,7 @@ pub(crate) struct Engine {
     location: Arc<CallLocation>,
     /// The names of the global functions of the script.
     functions: Vec<String>,
+    /// Whether a limit was exceeded, so that the state must not be used again.
     is_spent: bool,
 }
 
@@ -226,6 +227,7 @@ impl Engine {
         result.map_err(|error| self.fail(event, &error))
     }
 
+    /// Converts an error of the current call. Out of memory makes the state unusable.
     fn fail(&mut self, event: Option<Event>, error: &mlua::Error) -> CallError {
         let mut call_error = to_call_error(&self.sources, error);
         call_error.text = raised::describe(&self.lua, call_error.text);

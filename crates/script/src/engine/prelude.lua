@@ -16,7 +16,8 @@ local lua = {
   setmetatable = setmetatable, setfenv = setfenv,
 }
 local concat, searchpath, tonumber = table.concat, package.searchpath, tonumber
-local own, convert_caught, write, module_text, execute = host.own, host.convert_caught, host.write, host.module_text, host.execute
+local call_globals, convert_caught, write, module_text, execute =
+  host.call_globals, host.convert_caught, host.write, host.module_text, host.execute
 
 -- Limits are checked between Lua instructions. C functions that call other functions could nest without executing any.
 -- So each of them is wrapped in a Lua function, which calls it with a tail call.
@@ -31,64 +32,64 @@ require, module, package.seeall = wrapped(require), wrapped(module), wrapped(pac
 string.format, string.gsub, table.sort, os.time =
   wrapped(string.format), wrapped(string.gsub), wrapped(table.sort), wrapped(os.time)
 
--- The globals of scripts: `own` receives the assignments of a call and is cleared after it; all other reads fall back
--- to `globals`. A script may set a metatable, as the common guards against misspelled globals do.
-local own_metatable = { __index = globals, __metatable = {} }
-lua.setmetatable(own, own_metatable)
-globals._G = own
-package.loaded._G = own
+-- The globals of scripts: `call_globals` receives the assignments of a call and is cleared after it; all other reads fall
+-- back to `globals`. A script may set a metatable, as the common guards against misspelled globals do.
+local call_globals_metatable = { __index = globals, __metatable = {} }
+lua.setmetatable(call_globals, call_globals_metatable)
+globals._G = call_globals
+package.loaded._G = call_globals
 
 function setmetatable(subject, metatable)
-  if not rawequal(subject, own) or type(metatable) ~= "table" then
+  if not rawequal(subject, call_globals) or type(metatable) ~= "table" then
     return lua.setmetatable(subject, metatable)
   end
   lua.setmetatable(globals, metatable)
-  own_metatable.__metatable = metatable
-  own_metatable.__newindex = function(_, key, value)
+  call_globals_metatable.__metatable = metatable
+  call_globals_metatable.__newindex = function(_, key, value)
     local rule = rawget(metatable, "__newindex")
     if rule == nil then
-      rawset(own, key, value)
+      rawset(call_globals, key, value)
     elseif type(rule) == "function" then
-      return rule(own, key, value)
+      return rule(call_globals, key, value)
     else
       rule[key] = value
     end
   end
-  return own
+  return call_globals
 end
 
 -- `rawget`, `next` and `pairs` treat both tables as one.
 function globals.rawget(subject, key)
   local value = rawget(subject, key)
-  if value == nil and rawequal(subject, own) then
+  if value == nil and rawequal(subject, call_globals) then
     return rawget(globals, key)
   end
   return value
 end
 
 local function next_global(subject, key)
-  if not rawequal(subject, own) then
+  if not rawequal(subject, call_globals) then
     return next(subject, key)
   end
   local value
-  -- A key that is in neither table was removed from `own` during the traversal.
-  if key == nil or rawget(own, key) ~= nil or rawget(globals, key) == nil then
-    key, value = next(own, key)
+  -- A key that is in neither table was removed from `call_globals` during the traversal.
+  if key == nil or rawget(call_globals, key) ~= nil or rawget(globals, key) == nil then
+    key, value = next(call_globals, key)
     if key ~= nil then
       return key, value
     end
   end
   repeat
     key, value = next(globals, key)
-  until key == nil or rawget(own, key) == nil
+  until key == nil or rawget(call_globals, key) == nil
   return key, value
 end
 
 globals.next = next_global
 
 function globals.pairs(subject)
-  if rawequal(subject, own) then
-    return next_global, own
+  if rawequal(subject, call_globals) then
+    return next_global, call_globals
   end
   return pairs(subject)
 end
@@ -228,18 +229,18 @@ end
 local function with_persistent_globals(chunk)
   return function(...)
     local before = {}
-    for key, value in next, own do
+    for key, value in next, call_globals do
       before[key] = value
     end
-    local function keep(...)
-      for key, value in next, own do
+    local function persist_new_globals(...)
+      for key, value in next, call_globals do
         if not rawequal(before[key], value) then
           rawset(globals, key, value)
         end
       end
       return ...
     end
-    return keep(chunk(...))
+    return persist_new_globals(chunk(...))
   end
 end
 
@@ -291,7 +292,7 @@ end
 math.mod = math.fmod
 
 function os.exit()
-  error("os.exit is not there for scripts: it would end the server", 2)
+  error("os.exit is not available to scripts: it would end the server", 2)
 end
 
 function os.execute(command)

@@ -39,7 +39,7 @@ impl Program {
                 Some(_) => error.to_string(),
                 None => format!("{}: {error}", self.sources.main().name),
             };
-            // What the script waits for may be faster next time.
+            // Something that the script waits for, such as a web server, may be faster next time.
             if error.kind == CallErrorKind::Timeout {
                 ScriptError::transient(message)
             } else {

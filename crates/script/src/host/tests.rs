@@ -390,7 +390,7 @@ fn full_queue_and_shutdown_drop_events() {
         host.message_deleted(&summary());
     }
     let Counts { waiting, dropped, .. } = host.counts();
-    assert_eq!((waiting, dropped), (3, 2), "the script has no function for what was deleted");
+    assert_eq!((waiting, dropped), (3, 2), "the script has no function for deleted messages");
     host.shut_down(Duration::ZERO);
     host.message_stored(&summary());
     host.shut_down(LONG);
@@ -454,7 +454,7 @@ fn call_that_outlives_the_runtime_has_no_mail_access() {
     fs::write(go, "").unwrap();
     wait_until(|| host.counts().calls(Event::AfterStored, Outcome::Ok) == 1);
     let output = fs::read_to_string(output).unwrap();
-    assert!(output.contains("the stored mail cannot be reached any more"), "{output}");
+    assert!(output.contains("the stored messages are no longer accessible"), "{output}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn field_value(lua: &Lua, value: &Value) -> mlua::Result<Json> {
     to_text_prefix(lua, value, MAX_TEXT_BYTES).map(Json::String)
 }
 
-/// Keeps integers: 1700000000000000, not 1.7e15.
+/// Converts a number to JSON. Integers stay integers: 1700000000000000, not 1.7e15.
 #[expect(clippy::cast_possible_truncation, reason = "integers of this size are exact in both types")]
 fn json_number(number: f64) -> Option<Json> {
     let is_whole = number.fract() == 0.0 && number.abs() <= json::MAX_EXACT_INTEGER;

@@ -43,7 +43,7 @@ impl SharedDict {
         Self { clock: Box::new(clock), contents: Mutex::default() }
     }
 
-    fn lock<T>(&self, operation: impl FnOnce(&mut Contents, Instant) -> T) -> T {
+    fn with_contents<T>(&self, operation: impl FnOnce(&mut Contents, Instant) -> T) -> T {
         let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
         operation(&mut contents, (self.clock)())
     }
@@ -54,7 +54,7 @@ pub(super) fn table(lua: &Lua, shared: &Arc<SharedDict>) -> mlua::Result<Table> 
     let table = lua.create_table()?;
 
     let dict = Arc::clone(shared);
-    let get = move |lua: &Lua, key: Key| match dict.lock(|contents, now| contents.get(&key, now).cloned()) {
+    let get = move |lua: &Lua, key: Key| match dict.with_contents(|contents, now| contents.get(&key, now).cloned()) {
         None => Ok(Value::Nil),
         Some(SharedValue::Boolean(value)) => Ok(Value::Boolean(value)),
         Some(SharedValue::Number(value)) => Ok(Value::Number(value)),
@@ -64,34 +64,34 @@ pub(super) fn table(lua: &Lua, shared: &Arc<SharedDict>) -> mlua::Result<Table> 
 
     let dict = Arc::clone(shared);
     let set = move |_: &Lua, (key, value, ttl): (Key, Option<SharedValue>, Ttl)| {
-        dict.lock(|contents, now| {
+        dict.with_contents(|contents, now| {
             let Some(value) = value else {
                 contents.remove(&key);
                 return Ok(());
             };
-            contents.put(key, value, ttl.expires_at(now), now)
+            contents.insert(key, value, ttl.expires_at(now), now)
         })
     };
     table.raw_set("set", lua.create_function(set)?)?;
 
     let dict = Arc::clone(shared);
     let add = move |_: &Lua, (key, value, ttl): (Key, SharedValue, Ttl)| {
-        dict.lock(|contents, now| match contents.get(&key, now) {
+        dict.with_contents(|contents, now| match contents.get(&key, now) {
             Some(_) => Ok(false),
-            None => contents.put(key, value, ttl.expires_at(now), now).map(|()| true),
+            None => contents.insert(key, value, ttl.expires_at(now), now).map(|()| true),
         })
     };
     table.raw_set("add", lua.create_function(add)?)?;
 
     let dict = Arc::clone(shared);
     let incr = move |_: &Lua, (key, amount, ttl): (Key, Option<f64>, Ttl)| {
-        dict.lock(|contents, now| contents.increment(key, amount.unwrap_or(1.0), ttl, now))
+        dict.with_contents(|contents, now| contents.increment(key, amount.unwrap_or(1.0), ttl, now))
     };
     table.raw_set("incr", lua.create_function(incr)?)?;
 
     let dict = Arc::clone(shared);
     let delete = move |_: &Lua, key: Key| {
-        dict.lock(|contents, _| contents.remove(&key));
+        dict.with_contents(|contents, _| contents.remove(&key));
         Ok(())
     };
     table.raw_set("delete", lua.create_function(delete)?)?;
@@ -99,7 +99,7 @@ pub(super) fn table(lua: &Lua, shared: &Arc<SharedDict>) -> mlua::Result<Table> 
     let dict = Arc::clone(shared);
     let keys = move |lua: &Lua, prefix: Option<LuaString>| {
         let prefix = prefix.map(|prefix| prefix.as_bytes().to_vec()).unwrap_or_default();
-        let keys = dict.lock(|contents, now| contents.keys(&prefix, now));
+        let keys = dict.with_contents(|contents, now| contents.keys(&prefix, now));
         lua.create_sequence_from(keys.into_iter().map(LuaString::wrap))
     };
     table.raw_set("keys", lua.create_function(keys)?)?;
@@ -132,14 +132,14 @@ impl Contents {
         self.entries.get(key).filter(|entry| !entry.is_expired(now)).map(|entry| &entry.value)
     }
 
-    fn put(&mut self, key: Key, value: SharedValue, expires_at: Option<Instant>, now: Instant) -> mlua::Result<()> {
+    fn insert(&mut self, key: Key, value: SharedValue, expires_at: Option<Instant>, now: Instant) -> mlua::Result<()> {
         let old_bytes = self.entries.get(&key).map(|entry| entry_bytes(&key, &entry.value));
         let new_bytes = entry_bytes(&key, &value);
-        if !self.has_room(old_bytes, new_bytes) {
+        if !self.has_space(old_bytes, new_bytes) {
             self.remove_expired(now);
             // The replaced entry may have expired and been removed.
             let old_bytes = old_bytes.filter(|_| self.entries.contains_key(&key));
-            if !self.has_room(old_bytes, new_bytes) {
+            if !self.has_space(old_bytes, new_bytes) {
                 return Err(mlua::Error::runtime("restante.shared is full"));
             }
         }
@@ -150,7 +150,7 @@ impl Contents {
         Ok(())
     }
 
-    fn has_room(&self, old_bytes: Option<usize>, new_bytes: usize) -> bool {
+    fn has_space(&self, old_bytes: Option<usize>, new_bytes: usize) -> bool {
         let entries = self.entries.len() + usize::from(old_bytes.is_none());
         entries <= MAX_ENTRIES && self.bytes - old_bytes.unwrap_or(0) + new_bytes <= MAX_TOTAL_BYTES
     }
@@ -161,7 +161,7 @@ impl Contents {
             Some(Entry { value: SharedValue::Number(number), expires_at }) => (*number, *expires_at),
             Some(_) => return Err(mlua::Error::runtime("restante.shared.incr: the value is no number")),
         };
-        self.put(key, SharedValue::Number(old + amount), expires_at, now)?;
+        self.insert(key, SharedValue::Number(old + amount), expires_at, now)?;
         Ok(old + amount)
     }
 
@@ -236,7 +236,7 @@ impl FromLua for SharedValue {
             Value::String(text) => Ok(Self::Text(Arc::from(&*text.as_bytes()))),
             other => match to_number(&other) {
                 Some(number) => Ok(Self::Number(number)),
-                None => Err(mlua::Error::runtime(format!("restante.shared cannot keep a {}", other.type_name()))),
+                None => Err(mlua::Error::runtime(format!("restante.shared cannot store a {}", other.type_name()))),
             },
         }
     }

@@ -27,15 +27,15 @@ pub(super) fn constructor(lua: &Lua) -> mlua::Result<Table> {
 }
 
 /// Creates an address.
-pub(super) fn to_object(lua: &Lua, mailbox: &NamedAddress) -> mlua::Result<Value> {
-    constructors::new_address(lua, mailbox.name.as_str(), mailbox.address.as_str()).map(Value::Table)
+pub(super) fn to_object(lua: &Lua, address: &NamedAddress) -> mlua::Result<Value> {
+    constructors::new_address(lua, address.name.as_str(), address.address.as_str()).map(Value::Table)
 }
 
 /// Creates a list of addresses.
-pub(super) fn to_list(lua: &Lua, mailboxes: impl Iterator<Item = NamedAddress>) -> mlua::Result<Value> {
+pub(super) fn to_list(lua: &Lua, addresses: impl Iterator<Item = NamedAddress>) -> mlua::Result<Value> {
     let table = lua.create_table()?;
-    for mailbox in mailboxes {
-        table.raw_push(to_object(lua, &mailbox)?)?;
+    for address in addresses {
+        table.raw_push(to_object(lua, &address)?)?;
     }
     Ok(Value::Table(table))
 }
@@ -46,14 +46,14 @@ pub(super) fn is_address(value: &Value) -> bool {
 }
 
 /// Returns the contents of an address, or `None` if the value is not one. Very long texts are truncated.
-pub(crate) fn to_mailbox(value: &Value) -> Option<NamedAddress> {
+pub(crate) fn to_named_address(value: &Value) -> Option<NamedAddress> {
     let object = value.as_table().filter(|table| class_of(table) == Some(Class::Address))?;
     Some(NamedAddress { name: field_text(object, "\0name")?, address: field_text(object, "\0address")? })
 }
 
 /// Formats an address for display.
 pub(super) fn display(value: &Value) -> String {
-    to_mailbox(value).map_or_else(|| "address".to_owned(), |mailbox| mailbox.display())
+    to_named_address(value).map_or_else(|| "address".to_owned(), |address| address.display())
 }
 
 /// Returns the contents of a field. Scripts can put another type there with `rawset`.

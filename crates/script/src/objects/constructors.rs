@@ -26,6 +26,6 @@ pub(super) fn wrap_handler(lua: &Lua, handler: Function) -> mlua::Result<Functio
 
 fn constructor(lua: &Lua, select: fn(&Constructors) -> &Function) -> mlua::Result<Function> {
     let constructors =
-        lua.app_data_ref::<Constructors>().ok_or_else(|| mlua::Error::runtime("this state makes no objects"))?;
+        lua.app_data_ref::<Constructors>().ok_or_else(|| mlua::Error::runtime("this state has no constructors"))?;
     Ok(select(&constructors).clone())
 }

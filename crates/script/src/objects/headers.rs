@@ -6,7 +6,7 @@ use restante_mail::mime::Mime;
 
 use super::values::{expect_text, field_name, script_error};
 
-/// The key in the metatable of the values by field name in lower case.
+/// The metatable key of the table that maps field names in lower case to their values.
 const VALUES_KEY: &str = "values";
 
 /// Creates the table for the header of a message.

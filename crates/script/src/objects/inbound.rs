@@ -120,7 +120,7 @@ pub(super) fn to_integer(number: impl TryInto<mlua::Integer>) -> Value {
 /// Returns the headline with the changes of the script. Unchanged parts stay byte for byte.
 fn changed_headline(object: &AnyUserData, original: &Headline) -> Result<Headline, String> {
     let from = match cached_value::<Option<Value>>(object, "from")?.flatten() {
-        Some(from) => Some(address::to_mailbox(&from).ok_or("inbound_message.from is no address any more")?),
+        Some(from) => Some(address::to_named_address(&from).ok_or("inbound_message.from is no longer an address")?),
         None => None,
     };
     let from = from

@@ -35,8 +35,8 @@ struct Handlers {
 pub(super) fn object(lua: &Lua) -> mlua::Result<AnyUserData> {
     lua.set_app_data(Handlers::default());
     let object = lua.create_userdata(Inbucket)?;
-    for moment in PHASES {
-        object.set_named_user_value(moment, Phase(moment))?;
+    for phase in PHASES {
+        object.set_named_user_value(phase, Phase(phase))?;
     }
     // Scripts for newer versions of Inbucket put settings here. They have no effect.
     object.set_named_user_value("config", lua.create_table()?)?;
@@ -49,9 +49,9 @@ pub(super) fn handler(lua: &Lua, event: Event) -> Option<Function> {
 }
 
 /// Sets whether scripts are prevented from defining functions for events.
-pub(super) fn set_handlers_frozen(lua: &Lua, are_final: bool) {
+pub(super) fn set_handlers_frozen(lua: &Lua, are_frozen: bool) {
     if let Some(mut handlers) = lua.app_data_mut::<Handlers>() {
-        handlers.are_frozen = are_final;
+        handlers.are_frozen = are_frozen;
     }
 }
 
@@ -136,5 +136,5 @@ impl UserData for Phase {
 }
 
 fn known_events() -> String {
-    format!("functions can be given to inbucket.{}", Event::ALL.map(Event::name).join(", inbucket."))
+    format!("functions can be assigned to inbucket.{}", Event::ALL.map(Event::name).join(", inbucket."))
 }

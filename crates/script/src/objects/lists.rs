@@ -7,7 +7,7 @@ use mlua::{Table, Value};
 use restante_mail::mime::NamedAddress;
 use restante_mail::naming::{MailboxName, Naming};
 
-use super::address::{is_address, to_mailbox};
+use super::address::{is_address, to_named_address};
 use super::values::{describe_type, display_key, truncate};
 
 /// The maximum number of mailboxes of a message.
@@ -41,7 +41,7 @@ pub(super) fn parse_addresses(list: &Table) -> Result<Vec<NamedAddress>, String>
         if is_beyond && is_address(item) {
             return Ok(());
         }
-        let address = to_mailbox(item).ok_or_else(|| type_error("addresses", &key, item))?;
+        let address = to_named_address(item).ok_or_else(|| type_error("addresses", &key, item))?;
         addresses.insert(key, address);
         if addresses.len() > MAX_ADDRESSES {
             addresses.pop_last();
@@ -64,7 +64,7 @@ enum ItemKey {
     Name(String, usize),
 }
 
-/// Calls `take` for all values of a list, in any order and without metamethods. Booleans are skipped: they are the
+/// Calls `visit` for all values of a list, in any order and without metamethods. Booleans are skipped: they are the
 /// result of an `x and y` that did not apply.
 fn for_each_item(list: &Table, mut visit: impl FnMut(ItemKey, &Value) -> Result<(), String>) -> Result<(), String> {
     for (count, pair) in list.pairs::<Value, Value>().enumerate() {

@@ -27,7 +27,7 @@ use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
-pub(crate) use address::to_mailbox;
+pub(crate) use address::to_named_address;
 pub(crate) use inbucket::{SHARED_KEY, SLEEP_KEY, STORE_KEY};
 pub(crate) use values::describe_type;
 
@@ -57,8 +57,8 @@ pub(crate) fn handler(lua: &Lua, event: Event) -> Option<Function> {
 
 /// Sets whether the script is prevented from defining functions for events. After loading it is, because all states
 /// must have the same functions.
-pub(crate) fn set_handlers_frozen(lua: &Lua, are_final: bool) {
-    inbucket::set_handlers_frozen(lua, are_final);
+pub(crate) fn set_handlers_frozen(lua: &Lua, are_frozen: bool) {
+    inbucket::set_handlers_frozen(lua, are_frozen);
 }
 
 /// Returns whether a value is the original global `inbucket`.
@@ -66,7 +66,8 @@ pub(crate) fn is_inbucket(value: &Value) -> bool {
     inbucket::is_inbucket(value)
 }
 
-/// Creates the argument of functions that judge a sender or a recipient. The recipient to judge is the last of `to`.
+/// Creates the argument of functions that decide about a sender or a recipient. The recipient in question is the last
+/// of `to`.
 pub(crate) fn session(lua: &Lua, from: &ReversePath, ip: Option<IpAddr>, to: &[Address]) -> mlua::Result<Value> {
     constructors::new_session(lua, &session::to_text(from, ip, to.iter())).map(Value::Table)
 }

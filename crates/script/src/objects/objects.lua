@@ -14,8 +14,8 @@ setfenv(1, {})
 local address = { class = host.address, __metatable = false, __tostring = host.display_address }
 local address_keys = { name = "\0name", address = "\0address" }
 
-local function new_address(name, mailbox)
-  return setmetatable({ ["\0name"] = name, ["\0address"] = mailbox }, address)
+local function new_address(name, address_text)
+  return setmetatable({ ["\0name"] = name, ["\0address"] = address_text }, address)
 end
 
 function address.__index(object, key)

@@ -123,7 +123,7 @@ fn write_field<T: Record>(lua: &Lua, object: &AnyUserData, index: usize, value: 
 /// Sets the source of an object. The fields that are read from the message change with it.
 fn write_source<T: Record>(lua: &Lua, object: &AnyUserData, name: &str, value: Value) -> mlua::Result<()> {
     if *object.borrow::<T>()?.origin() != Origin::Created {
-        return Err(script_error(lua, format_args!("{name} is read-only but in a new {}", T::NAME)));
+        return Err(script_error(lua, format_args!("{name} is read-only except in a new {}", T::NAME)));
     }
     let source = expect_text(lua, name, value)?;
     for Field(name, _) in T::FIELDS.iter().filter(|field| matches!(field.1, FieldKind::Content)) {

@@ -1,4 +1,4 @@
-//! A pool of threads that run one job at a time each, with a resource of their own: a Lua state, or a fake in tests.
+//! A pool of threads that run one job at a time, each with its own resource: a Lua state, or a fake in tests.
 //!
 //! Workers are started when they are needed. If jobs wait because all workers are blocked, additional workers are
 //! started for a while, so that a slow job delays only its own caller. A job that does not end is abandoned by the

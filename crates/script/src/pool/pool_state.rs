@@ -11,7 +11,7 @@ pub(super) const EXTRA_WORKER_DELAY: Duration = Duration::from_millis(20);
 
 /// A worker that took a job within this time will probably take the next one before another could wake up. Waking
 /// another one costs more than most jobs.
-const WORKER_NEARBY_WINDOW: Duration = Duration::from_micros(100);
+const RECENT_WORKER_WINDOW: Duration = Duration::from_micros(100);
 
 /// The state of a pool. Jobs are started in the order of submission.
 pub(super) struct PoolState<J, C> {
@@ -24,7 +24,7 @@ pub(super) struct PoolState<J, C> {
     workers: usize,
     abandoned: usize,
     /// When a worker last took a job or was woken.
-    last_worker_seen: Option<Instant>,
+    last_worker_activity: Option<Instant>,
     last_job_id: u64,
     last_inspected_job_id: u64,
     /// Whether the watchdog has responses to send from its last inspection.
@@ -103,7 +103,7 @@ impl<J, C: Caller> PoolState<J, C> {
             idle_workers: Vec::new(),
             workers: 0,
             abandoned: 0,
-            last_worker_seen: None,
+            last_worker_activity: None,
             last_job_id: 0,
             last_inspected_job_id: 0,
             has_unsent_responses: false,
@@ -142,9 +142,9 @@ impl<J, C: Caller> PoolState<J, C> {
         }
         self.queue.push_back(QueuedJob { job, caller, queued_at: now });
         let has_active = self.workers > self.idle_workers.len();
-        let is_nearby =
-            self.last_worker_seen.is_some_and(|seen| now.saturating_duration_since(seen) < WORKER_NEARBY_WINDOW);
-        Ok(if has_active && is_nearby { None } else { self.wake_one(now) })
+        let is_recent =
+            self.last_worker_activity.is_some_and(|last| now.saturating_duration_since(last) < RECENT_WORKER_WINDOW);
+        Ok(if has_active && is_recent { None } else { self.wake_one(now) })
     }
 
     /// Takes the next job for a worker.
@@ -157,7 +157,7 @@ impl<J, C: Caller> PoolState<J, C> {
             if caller.is_gone() {
                 continue;
             }
-            self.last_worker_seen = Some(now);
+            self.last_worker_activity = Some(now);
             return Some(Assignment { id: self.start_job(Some(caller), now), job });
         }
     }
@@ -183,12 +183,12 @@ impl<J, C: Caller> PoolState<J, C> {
         };
         // Jobs that were submitted shortly after this worker took its job have woken no other worker. If this job was
         // slow, one is needed now.
-        let is_nearby = is_reusable && now.saturating_duration_since(started_at) < WORKER_NEARBY_WINDOW;
-        let wake = if is_nearby || self.queue.is_empty() { None } else { self.wake_one(now) };
+        let was_fast = is_reusable && now.saturating_duration_since(started_at) < RECENT_WORKER_WINDOW;
+        let wake = if was_fast || self.queue.is_empty() { None } else { self.wake_one(now) };
         Some(Finished { caller, next, wake })
     }
 
-    /// Uncounts an abandoned thread, which is about to end.
+    /// Stops counting an abandoned thread, which is about to end.
     pub(super) fn release_abandoned(&mut self) {
         self.abandoned -= 1;
     }
@@ -199,12 +199,13 @@ impl<J, C: Caller> PoolState<J, C> {
         self.workers <= self.limits.core_workers
     }
 
-    /// Removes a worker that woke up, by whatever cause.
+    /// Removes a worker that woke up, for any reason.
     pub(super) fn remove_idle(&mut self, worker: ThreadId) {
         self.idle_workers.retain(|idle| idle.id() != worker);
     }
 
-    /// Uncounts a worker that has been idle for too long, unless it belongs to the core. Returns whether it must end.
+    /// Stops counting a worker that has been idle for too long, unless it belongs to the core. Returns whether it must
+    /// end.
     pub(super) fn try_retire(&mut self) -> bool {
         let is_extra = self.workers > self.limits.core_workers || self.is_closed;
         if is_extra {
@@ -213,7 +214,7 @@ impl<J, C: Caller> PoolState<J, C> {
         is_extra
     }
 
-    /// Uncounts a worker that could not be started. If there is no other, returns the callers of all queued jobs.
+    /// Stops counting a worker that could not be started. If there is no other, returns the callers of all queued jobs.
     pub(super) fn worker_start_failed(&mut self) -> Vec<C> {
         self.workers -= 1;
         if self.workers > 0 {
@@ -256,13 +257,13 @@ impl<J, C: Caller> PoolState<J, C> {
     /// Wakes an idle worker, or starts one if the core is incomplete.
     fn wake_one(&mut self, now: Instant) -> Option<WakeAction> {
         if let Some(worker) = self.idle_workers.pop() {
-            self.last_worker_seen = Some(now);
+            self.last_worker_activity = Some(now);
             return Some(WakeAction::Unpark(worker));
         }
         if self.workers >= self.limits.core_workers {
             return None;
         }
-        self.last_worker_seen = Some(now);
+        self.last_worker_activity = Some(now);
         self.workers += 1;
         Some(WakeAction::Spawn)
     }
@@ -341,18 +342,18 @@ mod tests {
     }
 
     #[test]
-    fn core_workers_start_unless_one_is_nearby() {
+    fn core_workers_start_unless_one_was_just_active() {
         let mut pool = PoolState::new(limits());
         let start = Instant::now();
         assert!(starts_worker(&mut pool, start));
-        assert!(!starts_worker(&mut pool, start + WORKER_NEARBY_WINDOW / 2), "the first worker takes the job soon");
-        assert!(starts_worker(&mut pool, start + WORKER_NEARBY_WINDOW), "it has not");
-        assert!(!starts_worker(&mut pool, start + 3 * WORKER_NEARBY_WINDOW), "the core is complete");
+        assert!(!starts_worker(&mut pool, start + RECENT_WORKER_WINDOW / 2), "the first worker takes the job soon");
+        assert!(starts_worker(&mut pool, start + RECENT_WORKER_WINDOW), "it has not taken the job");
+        assert!(!starts_worker(&mut pool, start + 3 * RECENT_WORKER_WINDOW), "the core is complete");
     }
 
     #[test]
     fn slow_job_wakes_another_worker() {
-        for (time, is_slow) in [(WORKER_NEARBY_WINDOW / 2, false), (WORKER_NEARBY_WINDOW, true)] {
+        for (time, is_slow) in [(RECENT_WORKER_WINDOW / 2, false), (RECENT_WORKER_WINDOW, true)] {
             let mut pool = PoolState::new(limits());
             let start = Instant::now();
             assert!(starts_worker(&mut pool, start));
@@ -372,7 +373,7 @@ mod tests {
         let mut now = Instant::now();
         for _ in 0..100 {
             pool.enqueue(0, TestCaller, now).map_err(|_| "refused").unwrap();
-            now += WORKER_NEARBY_WINDOW;
+            now += RECENT_WORKER_WINDOW;
         }
         let mut started = Vec::new();
         for _ in 0..6 {

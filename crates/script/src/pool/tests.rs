@@ -84,7 +84,7 @@ impl Worker for TestWorker {
         match job {
             TestJob::Nothing => {}
             TestJob::Wait(release) => drop(release.recv()),
-            TestJob::Panic => panic!("as the test wants it"),
+            TestJob::Panic => panic!("deliberate panic"),
             TestJob::Spoil => resource.is_spoiled = true,
         }
         resource.jobs
@@ -207,10 +207,10 @@ fn jobs_start_in_order() {
 fn wake_is_deferred_until_dropped() {
     let pool = TestPool::new(limits());
     let (sender, receiver) = channel();
-    let due = pool.pool.submit(TestJob::Nothing, TestCaller { sender, is_gone: Arc::default() });
-    assert!(due.is_needed());
+    let wake = pool.pool.submit(TestJob::Nothing, TestCaller { sender, is_gone: Arc::default() });
+    assert!(wake.is_needed());
     assert_eq!(pool.pool.waiting(), 1);
-    drop(due);
+    drop(wake);
     assert_eq!(receive(&receiver), Ok(1));
 }
 
@@ -344,9 +344,9 @@ fn closed_pool_starts_no_jobs() {
     wait_until(|| pool.pool.waiting() == 0);
     let waiting = [pool.submit(TestJob::Nothing), pool.submit(TestJob::Nothing)];
     thread::scope(|scope| {
-        let quiet = scope.spawn(|| pool.pool.wait_until_idle(LONG));
+        let is_idle = scope.spawn(|| pool.pool.wait_until_idle(LONG));
         assert_eq!(pool.pool.close(), Some(2));
-        assert!(!quiet.join().unwrap(), "running jobs are not waited for");
+        assert!(!is_idle.join().unwrap(), "running jobs are not waited for");
     });
     assert_eq!(waiting.map(|receiver| receive(&receiver)), [Err(JobError::Closed); 2]);
     assert_eq!(pool.run(TestJob::Nothing), Err(JobError::Closed));

@@ -4,7 +4,7 @@
 use mlua::{AnyUserData, ObjectLike, Table, Value};
 use restante_mail::mime::NamedAddress;
 
-use crate::objects::{describe_type, is_object, to_mailbox};
+use crate::objects::{describe_type, is_object, to_named_address};
 
 /// The maximum length of a list.
 const MAX_ITEMS: usize = 10_000;
@@ -30,13 +30,13 @@ impl<'a> Arguments<'a> {
                 return Ok(Self::Table(object));
             }
             Value::Table(table) if !is_object(table) => table,
-            other => return Err(format!("{description} is made of a table, not of {}", describe_type(other))),
+            other => return Err(format!("{description} must be a table, not {}", describe_type(other))),
         };
         for pair in table.pairs::<Value, Value>() {
             let (key, _) = pair.map_err(to_message)?;
             let key = key.to_string().map_err(to_message)?;
             if !known.contains(&key.as_str()) {
-                return Err(format!("{description} has no field '{key}'; it is made of {}", known.join(", ")));
+                return Err(format!("{description} has no field '{key}'; its fields are {}", known.join(", ")));
             }
         }
         Ok(Self::Table(table))
@@ -80,21 +80,21 @@ impl<'a> Arguments<'a> {
         self.table(name)?.map(|table| items(name, &table)).transpose()
     }
 
-    pub(super) fn mailbox(&self, name: &str) -> Result<Option<NamedAddress>, String> {
+    pub(super) fn address(&self, name: &str) -> Result<Option<NamedAddress>, String> {
         match self.value(name)? {
             Value::Nil => Ok(None),
-            value => parse_mailbox(name, &value).map(Some),
+            value => parse_address(name, &value).map(Some),
         }
     }
 
-    /// Returns a list of mailboxes, or a single one as a list.
-    pub(super) fn mailboxes(&self, name: &str) -> Result<Option<Vec<NamedAddress>>, String> {
-        let mailboxes = match self.value(name)? {
+    /// Returns a list of addresses, or a single one as a list.
+    pub(super) fn addresses(&self, name: &str) -> Result<Option<Vec<NamedAddress>>, String> {
+        let addresses = match self.value(name)? {
             Value::Nil => return Ok(None),
             Value::Table(list) if !is_object(&list) => items(name, &list)?,
             single => vec![single],
         };
-        mailboxes.iter().map(|value| parse_mailbox(name, value)).collect::<Result<_, _>>().map(Some)
+        addresses.iter().map(|value| parse_address(name, value)).collect::<Result<_, _>>().map(Some)
     }
 
     fn value(&self, name: &str) -> Result<Value, String> {
@@ -133,8 +133,8 @@ fn has_first_field(object: &impl ObjectLike, known: &[&str]) -> bool {
 }
 
 /// Parses an address object, or a text such as `ann@example.org` or `Ann <ann@example.org>`.
-fn parse_mailbox(name: &str, value: &Value) -> Result<NamedAddress, String> {
-    if let Some(NamedAddress { name, address }) = to_mailbox(value) {
+fn parse_address(name: &str, value: &Value) -> Result<NamedAddress, String> {
+    if let Some(NamedAddress { name, address }) = to_named_address(value) {
         return Ok(NamedAddress::new(&name, &address));
     }
     let text = text(name, value).map_err(|_| type_error(name, "a text or an address", value))?;

@@ -86,7 +86,7 @@ fn run_steps<T>(program: &Program, work: impl FnOnce(&mut Engine) -> T, sender: 
 /// Calls the function of a test.
 fn call_test(engine: &mut Engine, environment: &Arc<TestEnvironment>, name: &str) -> Result<(), String> {
     let Some(Value::Function(test)) = engine.global(name) else {
-        return Err(format!("{name} is no function any more"));
+        return Err(format!("{name} is no longer a function"));
     };
     let library = library::install(engine.lua(), environment).map_err(|error| error.to_string())?;
     // A test may define other functions for events.

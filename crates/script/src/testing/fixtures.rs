@@ -32,9 +32,9 @@ pub(super) struct Session {
 /// Parses a session.
 pub(super) fn parse_session(value: &Value) -> Result<Session, String> {
     let arguments = Arguments::new(value, "a session", &["remote_addr", "from", "to"])?;
-    let from = arguments.mailbox("from")?.unwrap_or_else(|| NamedAddress::new("", SENDER));
+    let from = arguments.address("from")?.unwrap_or_else(|| NamedAddress::new("", SENDER));
     let from = if from.address.is_empty() { None } else { Some(parse_address("from", &from)?) };
-    let to = arguments.mailboxes("to")?.unwrap_or_else(|| vec![NamedAddress::new("", RECIPIENT)]);
+    let to = arguments.addresses("to")?.unwrap_or_else(|| vec![NamedAddress::new("", RECIPIENT)]);
     let to = to.iter().map(|to| parse_address("to", to)).collect::<Result<_, _>>()?;
     let ip = match arguments.text("remote_addr")?.as_deref().unwrap_or(REMOTE_ADDR) {
         "" => None,
@@ -75,7 +75,7 @@ pub(super) fn parse_stored(
     let name = arguments.text("mailbox")?.filter(|name| !name.is_empty());
     let name = name.as_deref().or(message.to.first().map(|to| to.address.as_str())).unwrap_or(RECIPIENT);
     let id = match arguments.text("id")?.filter(|id| !id.is_empty()) {
-        Some(text) => text.parse().map_err(|_| format!("id is no id of a message: {text:?}"))?,
+        Some(text) => text.parse().map_err(|_| format!("id is not a message id: {text:?}"))?,
         None => id,
     };
     let received = match arguments.seconds("date")? {
@@ -88,7 +88,7 @@ pub(super) fn parse_stored(
 
 /// Parses a mailbox name.
 pub(super) fn parse_mailbox(naming: Naming, name: &str) -> Result<MailboxName, String> {
-    naming.parse_mailbox(name).map_err(|error| format!("no mailbox can be named after {name:?}: {error}"))
+    naming.parse_mailbox(name).map_err(|error| format!("invalid mailbox name {name:?}: {error}"))
 }
 
 /// The parts of a message.
@@ -108,7 +108,7 @@ impl FixtureMessage {
 
 /// Parses a message. Fields that the test gives override the header of its source.
 fn parse_message(arguments: &Arguments<'_>) -> Result<FixtureMessage, String> {
-    let (from, to, subject) = (arguments.mailbox("from")?, arguments.mailboxes("to")?, arguments.text("subject")?);
+    let (from, to, subject) = (arguments.address("from")?, arguments.addresses("to")?, arguments.text("subject")?);
     if let Some(source) = arguments.bytes("source")?.filter(|source| !source.is_empty()) {
         let header = header_summary(&source);
         let recipients = || header.to.iter().flatten().map(|to| NamedAddress::from_display(to)).collect();
@@ -142,7 +142,7 @@ fn message_builder(
     for (name, value) in &fields {
         let is_valid_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
         if !is_valid_name || value.contains(['\r', '\n', '\0']) {
-            return Err(format!("this cannot stand in the header of a mail: {name:?}, {value:?}"));
+            return Err(format!("invalid header field: {name:?}, {value:?}"));
         }
     }
     let (mut text, html) = (arguments.bytes("text")?, arguments.bytes("html")?);
@@ -182,22 +182,22 @@ fn attachments(arguments: &Arguments<'_>) -> Result<Vec<Attachment>, String> {
             content: arguments.bytes("content")?.unwrap_or_default(),
         };
         if [&attachment.filename, &attachment.content_type].iter().any(|text| text.contains(['\r', '\n', '\0'])) {
-            return Err(format!("this cannot be attached to a mail: {:?}", attachment.filename));
+            return Err(format!("invalid attachment: {:?}", attachment.filename));
         }
         Ok(attachment)
     };
     arguments.list("attachments")?.unwrap_or_default().iter().map(attachment).collect()
 }
 
-fn parse_address(field: &str, mailbox: &NamedAddress) -> Result<Address, String> {
-    Address::parse(&mailbox.address, Alphabet::Utf8).map_err(|error| format!("{field}: {error}: {:?}", mailbox.address))
+fn parse_address(field: &str, named: &NamedAddress) -> Result<Address, String> {
+    Address::parse(&named.address, Alphabet::Utf8).map_err(|error| format!("{field}: {error}: {:?}", named.address))
 }
 
-/// Formats a mailbox for a header field.
-fn header_address(mailbox: &NamedAddress) -> String {
-    if mailbox.name.is_empty() {
-        return mailbox.address.clone();
+/// Formats an address for a header field.
+fn header_address(address: &NamedAddress) -> String {
+    if address.name.is_empty() {
+        return address.address.clone();
     }
-    let name = mailbox.name.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{name}\" <{}>", mailbox.address)
+    let name = address.name.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{name}\" <{}>", address.address)
 }

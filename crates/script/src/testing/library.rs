@@ -39,8 +39,8 @@ const NATIVE_FUNCTIONS: [(&str, NativeFunction); 16] = [
     ("stored", stored_object),
     ("deleted", deleted_object),
     ("messages", list_messages),
-    ("enter_event", enter),
-    ("leave_event", leave),
+    ("enter_event", enter_event),
+    ("leave_event", leave_event),
     ("advance", advance),
     ("logs", logs),
     ("set_responder", set_responder),
@@ -72,15 +72,15 @@ fn session(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     })
 }
 
-/// Returns the session at the time when its sender is judged: without recipients.
+/// Returns the session as it is when the script decides about its sender: without recipients.
 fn sender(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     to_native_result(fixtures::parse_session(value), |session| objects::session(lua, &session.from, session.ip, &[]))
 }
 
-/// Returns the session at the time when its last recipient is judged.
+/// Returns the session as it is when the script decides about its last recipient.
 fn candidate(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     let session = fixtures::parse_session(value).and_then(|session| {
-        if session.to.is_empty() { Err("the session has no recipient to judge".to_owned()) } else { Ok(session) }
+        if session.to.is_empty() { Err("the session has no recipient".to_owned()) } else { Ok(session) }
     });
     to_native_result(session, |session| objects::session(lua, &session.from, session.ip, &session.to))
 }
@@ -95,8 +95,8 @@ fn inbound_object(lua: &Lua, environment: &TestEnvironment, value: &Value) -> Na
     to_native_result(fixtures::parse_inbound(value, environment.naming), |message| objects::inbound(lua, &message))
 }
 
-/// Returns what would be stored of a message after the script's function returned `result`; nil if nothing would be
-/// stored.
+/// Returns the message as it would be stored after the script's function returned `result`; nil if it would be
+/// discarded.
 fn outcome(lua: &Lua, environment: &TestEnvironment, (message, result): &(Value, Value)) -> NativeResult {
     let outcome = fixtures::parse_inbound(message, environment.naming).and_then(|message| {
         let changed = objects::parse_inbound_result(result, &message, environment.naming);
@@ -167,8 +167,8 @@ fn stored_object(lua: &Lua, environment: &TestEnvironment, value: &Value) -> Nat
     if !value.is_userdata() {
         return store_message(lua, environment, value);
     }
-    let described = parse_stored(environment, value).map(|_| ());
-    to_native_result(described, |()| Ok(value.clone()))
+    let parsed = parse_stored(environment, value).map(|_| ());
+    to_native_result(parsed, |()| Ok(value.clone()))
 }
 
 /// Deletes a message and returns its metadata.
@@ -197,7 +197,7 @@ fn list_messages(lua: &Lua, environment: &TestEnvironment, value: &Value) -> Nat
 fn advance(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
     let seconds = f64::from_lua(value.clone(), lua).ok();
     let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    to_native_result(duration.ok_or_else(|| "the clock goes forward, by a number of seconds".to_owned()), |duration| {
+    to_native_result(duration.ok_or_else(|| "t.advance takes a number of seconds, 0 or more".to_owned()), |duration| {
         environment.advance(duration);
         Ok(Value::Nil)
     })
@@ -205,7 +205,7 @@ fn advance(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeRes
 
 /// Prepares the call of the script's function for an event. Returns a table with the function and the globals of the
 /// test.
-fn enter(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
+fn enter_event(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     let name = value.to_string()?;
     let event = Event::ALL.into_iter().find(|event| event.name() == name);
     let event = event.ok_or_else(|| mlua::Error::runtime(format!("there is no event {name}")))?;
@@ -220,7 +220,7 @@ fn enter(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
 }
 
 /// Returns to the test after a call. The globals of the function are discarded, as after a call by the server.
-fn leave(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
+fn leave_event(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     set_event(lua, TEST_EVENT)?;
     objects::set_handlers_frozen(lua, false);
     objects::clear_message_cache(lua);

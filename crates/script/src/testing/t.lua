@@ -269,7 +269,7 @@ local response_fields = { status_code = true, headers = true, cookies = true, bo
 local function unknown_field(response)
   for key in pairs(response) do
     if not response_fields[key] then
-      return "an answer of t.http has no field '" .. tostring(key) .. "'; it is made of status_code, headers, cookies, body, url"
+      return "a response of t.http has no field '" .. tostring(key) .. "'; its fields are status_code, headers, cookies, body, url"
     end
   end
 end

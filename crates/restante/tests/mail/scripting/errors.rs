@@ -32,7 +32,7 @@ fn all_kinds_of_errors_are_logged() {
         ("require('helper')()", "ERROR in the helper", "script=helper.lua line=2"),
         ("coroutine.wrap(function() error('inside') end)()", "ERROR inside", "script=rules.lua line=2"),
         ("local function f() return f() + 1 end f()", "ERROR stack overflow", "script=rules.lua line=2"),
-        ("os.exit(0)", "ERROR os.exit is not there for scripts", "script=rules.lua line=2"),
+        ("os.exit(0)", "ERROR os.exit is not available to scripts", "script=rules.lua line=2"),
         ("local verdict = smtp.deny(700)", "ERROR the code in smtp.deny(code, text)", "script=rules.lua line=2"),
         ("return smtp.deny(700)", "ERROR the code in smtp.deny(code, text)", "script=rules.lua line=1"),
     ];

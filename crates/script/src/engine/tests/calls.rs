@@ -99,7 +99,7 @@ fn errors_have_lines_and_the_state_stays_usable() {
         ("error('two\\nlines')", CallErrorKind::Script, Some(3), "two lines"),
         ("return 5", CallErrorKind::InvalidResult, Some(2), "before.mail_from_accepted must return"),
         ("coroutine.wrap(function() error('inside') end)()", CallErrorKind::Script, Some(3), "inside"),
-        ("os.exit()", CallErrorKind::Script, Some(3), "os.exit is not there"),
+        ("os.exit()", CallErrorKind::Script, Some(3), "os.exit is not available"),
     ];
     for (body, kind, line, text) in table {
         let script = format!(
@@ -108,9 +108,9 @@ fn errors_have_lines_and_the_state_stays_usable() {
         let fixture = Fixture::script(&script);
         let mut engine = fixture.engine().unwrap();
         let error = engine.before_mail_from(&envelope()).unwrap_err();
-        let (is_kind, is_line, is_text) = parts(&error);
-        assert_eq!((is_kind, is_line), (kind, line), "{body}: {error}");
-        assert!(is_text.starts_with(text) && !is_text.contains('\n'), "{body}: {error}");
+        let (actual_kind, actual_line, actual_text) = parts(&error);
+        assert_eq!((actual_kind, actual_line), (kind, line), "{body}: {error}");
+        assert!(actual_text.starts_with(text) && !actual_text.contains('\n'), "{body}: {error}");
         assert!(!engine.is_spent());
         assert_eq!(engine.before_mail_from(&envelope()), Ok(Verdict::Allow));
     }
@@ -157,7 +157,7 @@ fn load_errors_have_file_and_line() {
 fn long_paths_are_shown_in_full() {
     let mut fixture = Fixture::new(&[]);
     fixture.folder =
-        fixture.folder.join("a-rather-long-name-of-a-folder").join("and-another-one-to-be-sure-that-it-is-cut");
+        fixture.folder.join("a-rather-long-name-of-a-folder").join("and-another-one-so-that-lua-shortens-it");
     std::fs::create_dir_all(&fixture.folder).unwrap();
     std::fs::write(fixture.folder.join("rules.lua"), "require('bad')").unwrap();
     std::fs::write(fixture.folder.join("bad.lua"), "error('oh')").unwrap();

@@ -82,7 +82,7 @@ fn catching_errors_works_as_in_lua() {
 #[test]
 fn scripts_cannot_exit_or_change_the_locale() {
     check_results(&[
-        ("\nos.exit(1)", "rules.lua:2: os.exit is not there for scripts: it would end the server"),
+        ("\nos.exit(1)", "rules.lua:2: os.exit is not available to scripts: it would end the server"),
         ("result = tostring(os.setlocale('de_DE.UTF-8')) .. os.setlocale()", "nilC"),
         ("package.loadlib('libc.so.6', '*')", "rules.lua:1: package.loadlib is disabled in safe mode"),
         ("result = tostring(getmetatable(io.stdout))", "false"),
@@ -161,14 +161,14 @@ fn log_lines_of_a_call_are_limited() {
 fn warnings_have_their_own_quota() {
     let fixture = Fixture::script(
         "local log = require('logger')
-         for i = 1, 3000 do log.debug(i) end print('heard')
+         for i = 1, 3000 do log.debug(i) end print('logged')
          for i = 1, 3000 do print(i) end
          for i = 1, 3000 do log.warn(i) log.error(i) end",
     );
     fixture.engine().unwrap();
     let log = fixture.log.0.lock().unwrap();
     assert_eq!(log.len(), 2002);
-    assert_eq!(log[0], (Level::Info, "heard".to_owned()));
+    assert_eq!(log[0], (Level::Info, "logged".to_owned()));
     assert_eq!(log[1001], (Level::Warn, "1".to_owned()));
     assert_eq!(log[2000], (Level::Error, "500".to_owned()));
     assert_eq!(log[2001], (Level::Warn, "further warn and error lines of this call are left out".to_owned()));

@@ -136,7 +136,7 @@ fn run_on_worker_stack(work: impl FnOnce() + Send + 'static) {
 }
 
 #[test]
-fn endless_loop_names_its_line_and_spends_the_state() {
+fn endless_loop_names_its_line_and_makes_the_state_unusable() {
     let mut fixture = Fixture::script("function busy()\n  local i = 0\n  while true do\n    i = i + 1 end\nend");
     // Enough time to load the script on a busy machine.
     fixture.settings.timeout = Duration::from_secs(3);
@@ -153,11 +153,11 @@ fn endless_loop_names_its_line_and_spends_the_state() {
 #[test]
 fn other_threads_can_read_the_location() {
     let table = [
-        ("function inbucket.before.mail_from_accepted() end", 2..=2, "it was over too soon to be seen"),
+        ("function inbucket.before.mail_from_accepted() end", 2..=2, "the definition, because no line was recorded"),
         (
             "function inbucket.before.mail_from_accepted()\n  local i = 0\n  while i < 1e4 do\n    i = i + 1 end\nend",
             4..=5,
-            "where it was seen last",
+            "the last recorded line",
         ),
     ];
     for (script, lines, reason) in table {

@@ -36,10 +36,10 @@ impl Fixture {
     fn new(files: &[(&str, &str)]) -> Self {
         let dir = TestDir::new();
         let folder = dir.path().to_owned();
-        for (name, global_text) in files {
+        for (name, text) in files {
             let path = folder.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, global_text).unwrap();
+            fs::write(path, text).unwrap();
         }
         let settings = Settings {
             paths: Vec::new(),
@@ -56,8 +56,8 @@ impl Fixture {
     }
 
     /// Creates a folder with only a script.
-    fn script(global_text: &str) -> Self {
-        Self::new(&[("rules.lua", global_text)])
+    fn script(text: &str) -> Self {
+        Self::new(&[("rules.lua", text)])
     }
 
     fn sandboxed(mut self) -> Self {
@@ -107,8 +107,8 @@ impl Log for RecordingLog {
         level != Level::Debug
     }
 
-    fn write(&self, level: Level, global_text: &str, _: &[LogField]) {
-        self.0.lock().unwrap().push((level, global_text.to_owned()));
+    fn write(&self, level: Level, text: &str, _: &[LogField]) {
+        self.0.lock().unwrap().push((level, text.to_owned()));
     }
 }
 

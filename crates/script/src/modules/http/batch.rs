@@ -48,7 +48,7 @@ pub(super) fn send(lua: &Lua, client: &dyn HttpService, requests: &Table) -> mlu
         let response = response.and_then(|response| {
             // Smaller responses may still fit.
             remaining =
-                remaining.checked_sub(response_size(&response)).ok_or("the answers of the batch are too long")?;
+                remaining.checked_sub(response_size(&response)).ok_or("the responses of the batch are too long")?;
             Ok(response)
         });
         match to_lua_result(lua, response)? {
@@ -72,15 +72,17 @@ fn response_size(response: &Response) -> usize {
     headers + response.url.len() + response.body.len()
 }
 
-/// Sends all requests and passes each result to `take`. Stops at the first error of `take`.
+/// Sends all requests and passes each result to `on_result`. Stops at the first error of `on_result`.
 fn send_all(
     client: &dyn HttpService,
     queue: Vec<(usize, Request)>,
     deadline: Instant,
-    mut take: impl FnMut(usize, Result<Response, String>) -> mlua::Result<()>,
+    mut on_result: impl FnMut(usize, Result<Response, String>) -> mlua::Result<()>,
 ) -> mlua::Result<()> {
     if client.requires_caller_thread() {
-        return queue.into_iter().try_for_each(|(index, request)| take(index, send_within(client, request, deadline)));
+        return queue
+            .into_iter()
+            .try_for_each(|(index, request)| on_result(index, send_within(client, request, deadline)));
     }
     let workers = queue.len().min(MAX_IN_FLIGHT);
     let queue = Mutex::new(queue.into_iter());
@@ -104,7 +106,7 @@ fn send_all(
         }
         drop(sender);
         for (index, response) in receiver {
-            take(index, response)?;
+            on_result(index, response)?;
         }
         Ok(())
     })

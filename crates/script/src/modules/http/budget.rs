@@ -12,7 +12,7 @@ const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
 /// The memory use of a text in addition to its bytes.
 const TEXT_OVERHEAD_BYTES: usize = 32;
 
-/// The number of reservations after which the limits of the call are checked.
+/// The number of charges after which the limits of the call are checked.
 const LIMIT_CHECK_INTERVAL: u32 = 1024;
 
 /// The reason why there is no request.
@@ -35,36 +35,36 @@ impl From<mlua::Error> for RequestError {
 pub(super) struct RequestBudget<'a> {
     pub(super) lua: &'a Lua,
     remaining: usize,
-    reservations: u32,
+    charges: u32,
 }
 
 impl<'a> RequestBudget<'a> {
     pub(super) fn new(lua: &'a Lua) -> Self {
-        Self { lua, remaining: MAX_REQUEST_BYTES, reservations: 0 }
+        Self { lua, remaining: MAX_REQUEST_BYTES, charges: 0 }
     }
 
     /// Converts a value as `tostring` does, and charges its length.
     pub(super) fn text(&mut self, value: &Value) -> Result<String, RequestError> {
         if let Value::String(text) = value {
-            self.reserve(text.as_bytes().len())?;
+            self.charge(text.as_bytes().len())?;
             return Ok(text.to_string_lossy());
         }
         let text = to_text(self.lua, value)?;
-        self.reserve(text.len())?;
+        self.charge(text.len())?;
         Ok(text)
     }
 
     /// Copies the bytes of a text, and charges them.
     pub(super) fn bytes(&mut self, text: &LuaString) -> Result<Vec<u8>, RequestError> {
         let bytes = text.as_bytes();
-        self.reserve(bytes.len())?;
+        self.charge(bytes.len())?;
         Ok(bytes.to_vec())
     }
 
     /// Charges `length` bytes.
-    pub(super) fn reserve(&mut self, length: usize) -> Result<(), RequestError> {
-        self.reservations = self.reservations.wrapping_add(1);
-        if self.reservations.is_multiple_of(LIMIT_CHECK_INTERVAL) {
+    pub(super) fn charge(&mut self, length: usize) -> Result<(), RequestError> {
+        self.charges = self.charges.wrapping_add(1);
+        if self.charges.is_multiple_of(LIMIT_CHECK_INTERVAL) {
             limits::check_limits(self.lua)?;
         }
         self.remaining =

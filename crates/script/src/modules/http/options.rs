@@ -46,7 +46,7 @@ pub(super) fn parse_request(
     }
     let timeout: Value = options.raw_get("timeout")?;
     if !timeout.is_nil() {
-        request.timeout = self::parse_timeout(budget.lua, &timeout)?;
+        request.timeout = parse_timeout(budget.lua, &timeout)?;
     }
     // Last, because explicit headers override those that result from other options.
     if let Value::Table(headers) = options.raw_get("headers")? {
@@ -73,7 +73,7 @@ fn parse_form(budget: &mut RequestBudget<'_>, value: &Value) -> Result<Option<Ve
                 form.push('=');
                 push_escaped(&mut form, &value);
                 // The fields remain in memory until the whole form is built.
-                budget.reserve(form.len() - before)?;
+                budget.charge(form.len() - before)?;
             }
             Ok(Some(form.into_bytes()))
         }

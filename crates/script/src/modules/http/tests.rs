@@ -177,8 +177,8 @@ fn batch_is_concurrent_and_keeps_the_order() {
 
     let (lua, client) = state(Duration::from_hours(1));
     let code = "local list = {} for i = 1, 40 do list[i] = {'GET', 'http://slow/' .. i} end
-        local answers, errors = http.request_batch(list)
-        for i = 1, 40 do assert(answers[i].url == 'http://slow/' .. i) end
+        local responses, errors = http.request_batch(list)
+        for i = 1, 40 do assert(responses[i].url == 'http://slow/' .. i) end
         return errors";
     assert!(lua.load(code).eval::<Value>().unwrap().is_nil());
     assert!((1..=8).contains(&client.max_active.load(Ordering::SeqCst)));
@@ -233,11 +233,11 @@ fn repeated_text_counts_against_the_budget() {
 #[test]
 fn responses_of_a_batch_are_limited_in_total() {
     let code = "local list = {} for i = 1, 5 do list[i] = {'POST', 'http://x/', {body = ('x'):rep(12 * 2^20)}} end
-        local answers, errors = http.request_batch(list)
+        local responses, errors = http.request_batch(list)
         local got, why = 0
-        for i = 1, 5 do if answers[i] then got = got + 1 else why = errors[i] end end
+        for i = 1, 5 do if responses[i] then got = got + 1 else why = errors[i] end end
         return got .. why";
-    assert_eq!(eval(code), "2the answers of the batch are too long");
+    assert_eq!(eval(code), "2the responses of the batch are too long");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Decodes JSON directly into the Lua state, so that its memory limit applies to the result. A null becomes nil: such a
-//! field is absent, and arrays close the gap. Invalid UTF-8 is replaced.
+//! field is absent, and arrays omit it. Invalid UTF-8 is replaced.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -29,7 +29,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn keep_error<T, E: Error>(self, result: mlua::Result<T>) -> Result<T, E> {
+    fn record_error<T, E: Error>(self, result: mlua::Result<T>) -> Result<T, E> {
         result.map_err(|error| {
             let text = E::custom(&error);
             self.lua_error.set(Some(error));
@@ -76,24 +76,24 @@ impl<'de> Visitor<'de> for Builder<'_> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        self.keep_error(self.lua.create_string(value)).map(Value::String)
+        self.record_error(self.lua.create_string(value)).map(Value::String)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
-        let table = self.keep_error(self.lua.create_table())?;
+        let table = self.record_error(self.lua.create_table())?;
         while let Some(element) = elements.next_element_seed(self)? {
             if !element.is_nil() {
-                self.keep_error(table.raw_push(element))?;
+                self.record_error(table.raw_push(element))?;
             }
         }
         Ok(Value::Table(table))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let table = self.keep_error(self.lua.create_table())?;
+        let table = self.record_error(self.lua.create_table())?;
         while let Some(key) = entries.next_key::<Cow<'_, str>>()? {
             let value = entries.next_value_seed(self)?;
-            self.keep_error(table.raw_set(LuaString::wrap(key.as_bytes()), value))?;
+            self.record_error(table.raw_set(LuaString::wrap(key.as_bytes()), value))?;
         }
         Ok(Value::Table(table))
     }

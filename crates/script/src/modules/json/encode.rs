@@ -81,7 +81,7 @@ impl Encoder {
     }
 
     fn text(&mut self, text: &[u8]) -> Result<(), EncodeError> {
-        self.check_room(text.len())?;
+        self.check_space(text.len())?;
         let text = String::from_utf8_lossy(text);
         let out = BoundedWriter { out: &mut self.out, max_bytes: self.max_bytes };
         serde_json::to_writer(out, text.as_ref()).map_err(|_| unsupported(TOO_LONG))
@@ -111,11 +111,11 @@ impl Encoder {
 
     fn array(&mut self, table: &Table, length: u32) -> Result<(), EncodeError> {
         self.push(b"[")?;
-        for pointer in 1..=length {
-            if pointer > 1 {
+        for index in 1..=length {
+            if index > 1 {
                 self.push(b",")?;
             }
-            self.value(&table.raw_get(pointer)?)?;
+            self.value(&table.raw_get(index)?)?;
         }
         self.push(b"]")
     }
@@ -135,12 +135,12 @@ impl Encoder {
     }
 
     fn push(&mut self, text: &[u8]) -> Result<(), EncodeError> {
-        self.check_room(text.len())?;
+        self.check_space(text.len())?;
         self.out.extend_from_slice(text);
         Ok(())
     }
 
-    fn check_room(&self, additional: usize) -> Result<(), EncodeError> {
+    fn check_space(&self, additional: usize) -> Result<(), EncodeError> {
         if self.out.len() + self.pending_key_bytes + additional > self.max_bytes {
             Err(unsupported(TOO_LONG))
         } else {
@@ -156,7 +156,7 @@ impl Encoder {
             match pair?.0 {
                 Value::String(key) if length == 0 => {
                     let key = key.as_bytes();
-                    self.check_room(key.len())?;
+                    self.check_space(key.len())?;
                     self.pending_key_bytes += key.len();
                     keys.push(key.to_vec());
                 }
@@ -167,7 +167,7 @@ impl Encoder {
                         }
                         length += 1;
                         // Each element takes at least one byte and a comma.
-                        self.check_room(2 * length as usize)?;
+                        self.check_space(2 * length as usize)?;
                         highest = highest.max(key);
                     }
                     _ => return Err(unsupported("cannot encode mixed or invalid key types")),

@@ -1,5 +1,5 @@
-//! The module `json`. Errors are returned as nil and a text and never raised, because scripts decode input from
-//! strangers.
+//! The module `json`. Errors are returned as nil and a text and never raised, because scripts decode
+//! untrusted input.
 
 mod decode;
 mod encode;
@@ -12,7 +12,8 @@ const MAX_DEPTH: usize = 127;
 /// Integers up to this value are exact in `f64` and are written without a fraction.
 pub(super) const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
-/// The maximum length of a JSON text. A small table can contain another one so often that its text would be endless.
+/// The maximum length of a JSON text. Tables that contain the same table several times can have an exponentially long
+/// text.
 const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Encodes a value. Returns `None` if it cannot be encoded in `max_bytes` bytes.

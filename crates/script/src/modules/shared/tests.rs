@@ -57,7 +57,7 @@ fn values_are_kept_until_they_expire() {
 #[test]
 fn unsupported_values_raise() {
     let table = [
-        ("shared.set('x', {})", "restante.shared cannot keep a table"),
+        ("shared.set('x', {})", "restante.shared cannot store a table"),
         ("shared.set({}, 1)", "bad argument #1"),
         ("shared.set('x', 1, 0)", "seconds have to be more than 0"),
         ("shared.set('x', 1, 'soon')", "bad argument #3"),
@@ -97,7 +97,7 @@ fn counted_bytes_match_the_entries() {
     let mut contents = Contents::default();
     let key = |name: &str| Key(name.as_bytes().to_vec().into());
     for (name, text) in [("a", "one"), ("b", "two"), ("a", "three"), ("c", "")] {
-        contents.put(key(name), SharedValue::Text(Arc::from(text.as_bytes())), None, now).unwrap();
+        contents.insert(key(name), SharedValue::Text(Arc::from(text.as_bytes())), None, now).unwrap();
     }
     contents.remove(&key("b"));
     contents.remove(&key("b"));

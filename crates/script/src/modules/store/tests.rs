@@ -63,10 +63,10 @@ fn errors_raise() {
     let table = [
         ("store.list('')", "empty"),
         ("store.list(nil)", "bad argument #1"),
-        ("store.list('broken')", "the store does not answer"),
-        ("store.get('broken', '1')", "the store does not answer"),
-        ("store.get('broken', 'latest')", "the store does not answer"),
-        ("store.delete('broken', '1')", "the store does not answer"),
+        ("store.list('broken')", "the store does not respond"),
+        ("store.get('broken', '1')", "the store does not respond"),
+        ("store.get('broken', 'latest')", "the store does not respond"),
+        ("store.delete('broken', '1')", "the store does not respond"),
         ("store.list('anna', {after = 'x'})", "\"x\" is no message id"),
         ("store.list('anna', {limit = -1})", "out of range"),
     ];

@@ -94,7 +94,7 @@ fn contents_of_deleted_message_are_nil() {
 fn store_error_raises() {
     check(
         |lua| lua.globals().set("meta", metadata(lua, &summary("broken"), true).unwrap()).unwrap(),
-        &[("local _ = meta.text", "error: the store does not answer"), ("return meta.subject", "Hello")],
+        &[("local _ = meta.text", "error: the store does not respond"), ("return meta.subject", "Hello")],
     );
 }
 

@@ -108,7 +108,7 @@ fn unchanged_and_invalid_results() {
         ),
         (
             "for k in pairs(msg.from) do rawset(msg.from, k, {}) end; return msg",
-            "inbound_message.from is no address any more",
+            "inbound_message.from is no longer an address",
         ),
     ];
     for (script, expected) in table {

@@ -6,7 +6,7 @@ use super::super::{handler, metadata, session};
 use super::{address, check, run, state, summary, with_message};
 use crate::event::Event;
 
-const KNOWN_EVENTS: &str = "functions can be given to inbucket.before.mail_from_accepted, inbucket.before.rcpt_to_accepted, \
+const KNOWN_EVENTS: &str = "functions can be assigned to inbucket.before.mail_from_accepted, inbucket.before.rcpt_to_accepted, \
     inbucket.before.message_stored, inbucket.after.message_stored, inbucket.after.message_deleted";
 
 #[test]
@@ -142,7 +142,7 @@ fn inbound_messages() {
             ("msg[1] = ''", "error: attempt to set unknown field '1' of inbound_message"),
             ("msg.size = 1", "error: inbound_message.size is read-only"),
             ("msg.text = 'x'", "error: inbound_message.text is read-only"),
-            ("msg.source = 'x'", "error: inbound_message.source is read-only but in a new inbound_message"),
+            ("msg.source = 'x'", "error: inbound_message.source is read-only except in a new inbound_message"),
             ("msg.subject = {}", "error: inbound_message.subject must be a text, not a table"),
             ("msg.subject = nil", "error: inbound_message.subject must be a text, not nil"),
             ("msg.mailboxes = 'x'", "error: inbound_message.mailboxes must be a list of texts, not a text"),
@@ -200,7 +200,7 @@ fn metadata_of_messages() {
             ("return meta", "message_metadata(Hello)"),
             ("meta.seen = true", "error: attempt to set unknown field 'seen' of message_metadata"),
             ("meta.date = 'soon'", "error: message_metadata.date must be a number, not a text"),
-            ("meta.source = ''", "error: message_metadata.source is read-only but in a new message_metadata"),
+            ("meta.source = ''", "error: message_metadata.source is read-only except in a new message_metadata"),
             ("local n = message_metadata.new(); return n.mailbox .. n.id .. n.date .. n.size .. #n.to", "000"),
             (
                 "local n = message_metadata.new(); n.mailbox = 'm'; n.id = 7; n.date = '5'; n.size = 3; n.subject = 's' \
