@@ -250,8 +250,8 @@ impl Session {
 }
 
 /// Converts a number to the integer type of the database.
-fn to_i64(to_usize: impl TryInto<i64>) -> i64 {
-    to_usize.try_into().unwrap_or(i64::MAX)
+fn to_i64(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

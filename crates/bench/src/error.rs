@@ -28,7 +28,7 @@ impl Error {
         Self::Refused(prefix.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
-    /// Creates an error of the operating system while doing `what`.
+    /// Creates an error of the operating system during `action`.
     pub(crate) fn io(action: &'static str, error: io::Error) -> Self {
         Self::Io(action, error)
     }
@@ -38,11 +38,11 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(reply) => write!(f, "refused: {reply}"),
-            Self::Protocol(action) => write!(f, "protocol error of the server: {action}"),
+            Self::Protocol(violation) => write!(f, "protocol error of the server: {violation}"),
             Self::Io(action, error) => write!(f, "{action}: {error}"),
             Self::Database(error) => write!(f, "the database: {}", with_cause(error)),
             Self::Timeout => f.write_str("no response in time"),
-            Self::Usage(action) => f.write_str(action),
+            Self::Usage(message) => f.write_str(message),
         }
     }
 }

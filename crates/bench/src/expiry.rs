@@ -157,32 +157,31 @@ impl ExpiryWatcher {
         Ok(count)
     }
 
-    /// Counts until all messages have been gone for a while.
+    /// Counts the messages until all have been gone for `options.after` seconds. Returns the intervals between counts.
     async fn watch_until_gone(&mut self, options: &Options) -> Result<Vec<Interval>, Error> {
         let full = self.count().await?;
-        let mut last = (Instant::now(), full);
-        let deadline = last.0 + Duration::from_secs(options.patience);
+        let (mut last_time, mut last_count) = (Instant::now(), full);
+        let deadline = last_time + Duration::from_secs(options.patience);
         let mut gone_at = None;
         let mut intervals = Vec::new();
         while gone_at.is_none_or(|gone: Instant| gone.elapsed() < Duration::from_secs(options.after)) {
             if Instant::now() > deadline {
                 let message = format!(
-                    "{} of {full} messages have not expired: the retention of the server must be shorter",
-                    last.1
+                    "{last_count} of {full} messages have not expired: the retention of the server must be shorter"
                 );
                 return Err(Error::Usage(message));
             }
             sleep(POLL_INTERVAL).await;
-            let now = (Instant::now(), self.count().await?);
+            let (now, count) = (Instant::now(), self.count().await?);
             intervals.push(Interval {
-                end: now.0,
-                length: now.0 - last.0,
-                phase: Phase::from_counts(full, last.1, now.1),
+                end: now,
+                length: now - last_time,
+                phase: Phase::from_counts(full, last_count, count),
             });
-            if now.1 == 0 {
-                gone_at.get_or_insert(now.0);
+            if count == 0 {
+                gone_at.get_or_insert(now);
             }
-            last = now;
+            (last_time, last_count) = (now, count);
         }
         if !intervals.iter().any(|interval| interval.phase == Phase::Before) {
             return Err(Error::Usage(

@@ -199,7 +199,7 @@ mod tests {
             ("+OK\r\n+OK\r\n..\r\n..a\r\na.\r\n.\r\n+OK\r\n\r\n.\r\n", ["..\r\n..a\r\na.\r\n", "\r\n"]),
         ];
         for (response, expected) in cases {
-            assert_eq!(fetched(response).expect("a good script"), expected, "{response:?}");
+            assert_eq!(fetched(response).expect("valid responses"), expected, "{response:?}");
         }
     }
 

@@ -245,7 +245,7 @@ async fn build_requests(api: &MailboxApi, names: &[String], kind: RequestKind) -
     Ok((stored, rounds.concat()))
 }
 
-/// Returns at most `share` evenly spaced entries.
+/// Returns at most `count` evenly spaced entries.
 fn evenly_spaced(entries: &[ListEntry], count: usize) -> impl Iterator<Item = &ListEntry> {
     let count = count.min(entries.len());
     (0..count).map(move |n| &entries[n * entries.len() / count])

@@ -209,6 +209,6 @@ mod tests {
         let mut numbers = Numbers::new();
         let (first, second) = (numbers.take(3), numbers.take(2));
         assert_eq!((first.end - first.start, second.start, second.end), (3, first.end, first.end + 2));
-        assert_eq!(first.start.to_string().len(), NUMBER_DIGITS, "it has room in a subject");
+        assert_eq!(first.start.to_string().len(), NUMBER_DIGITS, "it fits into a subject");
     }
 }

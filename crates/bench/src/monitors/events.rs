@@ -127,7 +127,7 @@ mod tests {
         let mut stream = EventStream::new(chunked);
         let mut data = Vec::new();
         for piece in body.as_bytes().chunks(piece) {
-            stream.feed(piece).expect("a good stream");
+            stream.feed(piece).expect("a valid stream");
             while let Some(line) = stream.next_data() {
                 data.push(String::from_utf8_lossy(line).trim().to_owned());
             }

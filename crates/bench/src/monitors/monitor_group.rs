@@ -180,9 +180,9 @@ fn open_all(shared: &Shared) -> Result<OpenMonitors, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::io("starting the runtime of the monitors", error))?;
     let settings = &shared.settings;
-    let subscription = |mailbox, stalled| {
+    let subscription = |mailbox, is_stalled| {
         let (base, protocol) = (settings.base.clone(), settings.protocol);
-        Subscription { base, protocol, mailbox, last_id: None, is_stalled: stalled }
+        Subscription { base, protocol, mailbox, last_id: None, is_stalled }
     };
     let (mut reading, mut stalled) = (Vec::new(), Vec::new());
     runtime.block_on(async {
@@ -201,8 +201,8 @@ fn open_all(shared: &Shared) -> Result<OpenMonitors, Error> {
 }
 
 impl OpenMonitors {
-    /// Runs the monitors until `stop` is signalled. Returns the number of stalled monitors that the server has
-    /// disconnected.
+    /// Runs the monitors until `stop_requested` receives a value. Returns the number of stalled monitors that the server
+    /// has disconnected.
     fn run(self, shared: &Arc<Shared>, stop_requested: oneshot::Receiver<()>) -> usize {
         self.runtime.block_on(async {
             let mut reading = JoinSet::new();
@@ -293,12 +293,12 @@ fn lock(received: &Mutex<ReceivedEvents>) -> MutexGuard<'_, ReceivedEvents> {
 
 /// Raises the limit of open files to the allowed maximum. Fails if that is not enough.
 pub(crate) fn allow_open_files(connections: usize) -> Result<(), Error> {
-    /// For the connections that send, and the other files of the process.
-    const OTHERS: u64 = 200;
+    /// The connections that send, and the other files of the process.
+    const OTHER_FILES: u64 = 200;
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).map_err(|error| Error::io("raising the limit of open files", error.into()))?;
-    let needed = connections as u64 + OTHERS;
+    let needed = connections as u64 + OTHER_FILES;
     match limit.maximum {
         Some(maximum) if maximum < needed => Err(Error::Usage(format!(
             "{needed} open files are needed, but only {maximum} are allowed: raise the limit with ulimit -n"

@@ -14,7 +14,7 @@ pub(super) struct Pass {
     pub(super) samples: Option<(Sample, Sample)>,
 }
 
-/// The values that are compared.
+/// The values that are compared between passes.
 pub(super) struct Figures {
     per_second: f64,
     latency: Percentiles,

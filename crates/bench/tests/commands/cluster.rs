@@ -1,4 +1,4 @@
-//! Tests of the `cluster` command against the fake server, which plays all nodes: every monitor gets all events.
+//! Tests of the `cluster` command against the fake server, which acts as all nodes: every monitor gets all events.
 
 use serde_json::Value;
 

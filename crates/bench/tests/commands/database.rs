@@ -31,7 +31,7 @@ fn count(url: &str, query: &str) -> i64 {
     runtime.block_on(async {
         let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("the server runs");
         tokio::spawn(connection);
-        client.query_one(query, &[]).await.expect("a question that can be answered").get(0)
+        client.query_one(query, &[]).await.expect("a valid query").get(0)
     })
 }
 

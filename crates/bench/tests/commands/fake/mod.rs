@@ -13,7 +13,7 @@ use std::thread;
 /// The behavior of the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Behavior {
-    /// Stores what it acknowledges.
+    /// Stores every message that it acknowledges.
     Honest,
     /// Acknowledges every message and stores all but each tenth.
     LosesEachTenth,
@@ -112,7 +112,7 @@ fn listen(serve: impl Fn(TcpStream) -> Option<()> + Send + Sync + 'static) -> So
     address
 }
 
-/// Serves until the client disconnects, which ends it with `None`.
+/// Serves one client. Returns `None` when it disconnects.
 fn smtp_session(stream: TcpStream, behavior: Behavior, state: &Mutex<State>) -> Option<()> {
     let mut output = stream.try_clone().ok()?;
     let mut input = BufReader::new(stream);
@@ -222,9 +222,9 @@ fn http_session(stream: TcpStream, behavior: Behavior, state: &Mutex<State>) -> 
         let segments: Vec<&str> = path.trim_start_matches("/api/v1/mailbox/").split('/').collect();
         let mut state = state.lock().unwrap();
         if behavior == Behavior::EmptiesAtSixthList && method == "GET" {
-            let looks = state.list_counts.entry(segments[0].to_owned()).or_default();
-            *looks += 1;
-            if *looks == 6 {
+            let count = state.list_counts.entry(segments[0].to_owned()).or_default();
+            *count += 1;
+            if *count == 6 {
                 state.mailboxes.remove(segments[0]);
             }
         }
