@@ -1,5 +1,5 @@
-//! Compares the index with the store in small steps, so that new events are handled in between. First it removes entries
-//! of deleted messages and corrects read marks, then it adds missing messages.
+//! Compares the index with the store in small steps, so that new events are handled in between. First it removes the
+//! entries of deleted messages and corrects read marks, then it adds missing messages.
 
 use std::vec::IntoIter;
 

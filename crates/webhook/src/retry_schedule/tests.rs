@@ -220,7 +220,8 @@ proptest! {
         let mut test = TestSchedule::new(0..20);
         let (mut second, mut in_flight, mut ended) = (0, Vec::<Attempt>::new(), Vec::new());
         // At the end the target accepts everything that is left.
-        let recovery = (0..2000).flat_map(|_| [Step::Send, Step::End(0, AttemptResult::Delivered), Step::AdvanceClock(1)]);
+        let recovery =
+            (0..2000).flat_map(|_| [Step::Send, Step::End(0, AttemptResult::Delivered), Step::AdvanceClock(1)]);
         for step in steps.into_iter().chain(recovery) {
             match step {
                 Step::AdvanceClock(seconds) => second += seconds,
