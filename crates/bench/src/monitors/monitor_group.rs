@@ -201,8 +201,8 @@ fn open_all(shared: &Shared) -> Result<OpenMonitors, Error> {
 }
 
 impl OpenMonitors {
-    /// Runs the monitors until `stop_requested` receives a value. Returns the number of stalled monitors that the server
-    /// has disconnected.
+    /// Runs the monitors until `stop_requested` receives a value. Returns how many stalled monitors the server has
+    /// disconnected.
     fn run(self, shared: &Arc<Shared>, stop_requested: oneshot::Receiver<()>) -> usize {
         self.runtime.block_on(async {
             let mut reading = JoinSet::new();
