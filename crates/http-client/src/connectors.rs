@@ -27,8 +27,11 @@ impl TlsTrust {
     /// text in PEM format.
     pub fn with_extra_roots(pem: &[u8]) -> Result<Self, HttpError> {
         match CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>() {
-            Ok(extra_roots) if !extra_roots.is_empty() => Ok(Self { extra_roots, accept_any: false }),
-            _ => Err(HttpError::InvalidRequest("it contains no certificate in PEM format".to_owned())),
+            Ok(extra_roots) if extra_roots.is_empty() => {
+                Err(HttpError::InvalidRequest("it contains no certificate".to_owned()))
+            }
+            Ok(extra_roots) => Ok(Self { extra_roots, accept_any: false }),
+            Err(error) => Err(HttpError::InvalidRequest(format!("it is not PEM: {error}"))),
         }
     }
 

@@ -108,7 +108,7 @@ impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InvalidRequest(text) | Self::ForbiddenAddress(text) | Self::Network(text) => f.write_str(text),
-            Self::Timeout => f.write_str("no response before the timeout"),
+            Self::Timeout => f.write_str("no response in time"),
             Self::ResponseTooLarge => f.write_str("the response is too large"),
         }
     }

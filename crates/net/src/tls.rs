@@ -99,7 +99,7 @@ impl Tls {
     pub fn parse_chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(pem)
             .collect::<Result<_, _>>()
-            .map_err(|error| format!("is not valid PEM: {error}"))?;
+            .map_err(|error| format!("is not PEM: {error}"))?;
         if chain.is_empty() {
             return Err("contains no certificate".to_owned());
         }
@@ -110,7 +110,7 @@ impl Tls {
     pub fn parse_private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
         PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
             pem::Error::NoItemsFound => "contains no private key".to_owned(),
-            error => format!("is not valid PEM: {error}"),
+            error => format!("is not PEM: {error}"),
         })
     }
 

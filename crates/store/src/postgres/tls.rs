@@ -14,7 +14,7 @@ use std::{fmt, io};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
@@ -167,7 +167,10 @@ fn read_certificates(
 fn read_private_key(path: &Path, read_file: ReadFile<'_>) -> Result<PrivateKeyDer<'static>, String> {
     let named = |error: &dyn fmt::Display| format!("sslkey {} {error}", path.display());
     let pem = read_file(path).map_err(|error| named(&format!("cannot be read: {error}")))?;
-    PrivateKeyDer::from_pem_slice(&pem).map_err(|error| named(&format!("contains no usable private key: {error}")))
+    PrivateKeyDer::from_pem_slice(&pem).map_err(|error| match error {
+        pem::Error::NoItemsFound => named(&"contains no private key"),
+        error => named(&format!("is not PEM: {error}")),
+    })
 }
 
 /// The certificates that are trusted.

@@ -112,7 +112,7 @@ async fn verifies_server_certificate() {
         (by_address, "postgres?sslmode=verify-full&sslrootcert={dir}/server", Err("certificate not valid for name")),
         // Files with other contents.
         (by_name, "postgres?sslmode=verify-ca&sslrootcert={dir}/client.key", Err("client.key contains no certificate")),
-        (by_name, "postgres?sslcert={dir}/client&sslkey={dir}/ours", Err("ours contains no usable private key")),
+        (by_name, "postgres?sslcert={dir}/client&sslkey={dir}/ours", Err("ours contains no private key")),
         (by_name, "postgres?sslcert={dir}/client&sslkey={dir}/stranger.key", Err("cannot be used with sslkey")),
         // The database that requires a client certificate.
         (by_name, "template1?sslmode=require", Err("requires a valid client certificate")),
