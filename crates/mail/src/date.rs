@@ -13,18 +13,19 @@ pub struct MailDate(pub Timestamp);
 
 impl fmt::Display for MailDate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = TimeZone::UTC.to_datetime(self.0);
-        let name = |names: &[&'static str], at: i8| names.get(usize::from(at.unsigned_abs())).copied().unwrap_or("");
+        let datetime = TimeZone::UTC.to_datetime(self.0);
+        let name =
+            |names: &[&'static str], index: i8| names.get(usize::from(index.unsigned_abs())).copied().unwrap_or("");
         write!(
             f,
             "{}, {:02} {} {} {:02}:{:02}:{:02} +0000",
-            name(&DAYS, at.weekday().to_monday_zero_offset()),
-            at.day(),
-            name(&MONTHS, at.month() - 1),
-            at.year(),
-            at.hour(),
-            at.minute(),
-            at.second(),
+            name(&DAYS, datetime.weekday().to_monday_zero_offset()),
+            datetime.day(),
+            name(&MONTHS, datetime.month() - 1),
+            datetime.year(),
+            datetime.hour(),
+            datetime.minute(),
+            datetime.second(),
         )
     }
 }

@@ -12,8 +12,8 @@ use crate::naming::MailboxName;
 
 /// The id of a message within its mailbox. Ids ascend in the order of arrival and are never reused.
 ///
-/// An id is the time of arrival in microseconds, increased if that id is taken. Assigning an id needs only the last id.
-/// So ids stay unique after a purge, and after a restart of a store that does not persist anything.
+/// An id is the time of arrival in microseconds, or the last id plus one if that is higher. Only the last id is needed to
+/// assign an id. So ids stay unique after a purge, and after a restart of a store that does not persist anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(u64);
 
@@ -191,11 +191,11 @@ mod tests {
 
     #[test]
     fn ids_ascend_if_the_clock_stops_or_goes_back() {
-        let noon = Timestamp::from_microsecond(1_000_000).unwrap();
-        let before = Timestamp::from_microsecond(999).unwrap();
-        let first = MessageId::next_after(MessageId::ZERO, noon);
-        let second = MessageId::next_after(first, noon);
-        let third = MessageId::next_after(second, before);
+        let now = Timestamp::from_microsecond(1_000_000).unwrap();
+        let earlier = Timestamp::from_microsecond(999).unwrap();
+        let first = MessageId::next_after(MessageId::ZERO, now);
+        let second = MessageId::next_after(first, now);
+        let third = MessageId::next_after(second, earlier);
         assert_eq!([first, second, third].map(MessageId::number), [1_000_000, 1_000_001, 1_000_002]);
     }
 
@@ -212,7 +212,7 @@ mod tests {
             assert_eq!((headline.from(), headline.subject()), (*from, *subject));
             assert_eq!(
                 headline.text_len(),
-                from.len() + subject.len() + to.iter().map(|one| one.len() + 1).sum::<usize>()
+                from.len() + subject.len() + to.iter().map(|recipient| recipient.len() + 1).sum::<usize>()
             );
             assert_eq!(headline.to().collect::<Vec<_>>(), *to);
         }

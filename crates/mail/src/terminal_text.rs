@@ -31,11 +31,11 @@ pub fn escape_json(document: &str) -> String {
     escaped
 }
 
-fn escape_unless(text: &str, keep: impl Fn(char) -> bool) -> String {
+fn escape_unless(text: &str, is_allowed: impl Fn(char) -> bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            c if keep(c) || !needs_escape(c) => escaped.push(c),
+            c if is_allowed(c) || !needs_escape(c) => escaped.push(c),
             '\n' | '\r' | '\t' => escaped.extend(c.escape_default()),
             c => escaped.extend(c.escape_unicode()),
         }

@@ -11,8 +11,8 @@ use super::{Attachment, DraftError};
 
 /// The maximum length of a line without its end (RFC 5322 section 2.1.1).
 const MAX_LINE_BYTES: usize = 998;
-/// The maximum length of a line of encoded content (RFC 2045 sections 6.7 and 6.8), and the number of bytes that it
-/// encodes in base64.
+/// The maximum length of a line of encoded content (RFC 2045 sections 6.7 and 6.8), and the number of bytes that such a
+/// line of base64 encodes.
 const ENCODED_LINE_BYTES: usize = 76;
 const BASE64_LINE_INPUT_BYTES: usize = ENCODED_LINE_BYTES / 4 * 3;
 /// The maximum length of a file name: the limit of common file systems.
@@ -120,9 +120,10 @@ impl<'a> MessageWriter<'a> {
     /// Returns whether the text can be written without encoding: no line is too long or contains NUL, and no line can
     /// be a boundary.
     fn fits_unencoded(&self, text: &[u8]) -> bool {
-        let is_line =
+        let is_valid_line =
             |line: &[u8]| line.strip_suffix(b"\r").unwrap_or(line).len() <= MAX_LINE_BYTES && !line.contains(&0);
-        text.split(|&byte| byte == b'\n').all(is_line) && memmem::find(text, self.unique_token.as_bytes()).is_none()
+        text.split(|&byte| byte == b'\n').all(is_valid_line)
+            && memmem::find(text, self.unique_token.as_bytes()).is_none()
     }
 }
 
@@ -225,7 +226,7 @@ fn write_filename(field: &mut FieldWriter<'_>, name: &str) {
     let mut rest = encoded.as_str();
     for number in 0.. {
         let mut end = rest.len().min(PARAMETER_SEGMENT_BYTES);
-        // An escape is not split.
+        // Do not split an escape.
         if end < rest.len()
             && let Some(escape) = rest[end - 2..end].find('%')
         {

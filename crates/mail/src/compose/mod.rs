@@ -20,11 +20,11 @@ use content::MessageWriter;
 use draft_address::DraftAddress;
 use field::check_line;
 
-/// The maximum number of recipients of each kind. Parsers have higher limits.
+/// The maximum number of recipients of each kind. It is also the limit of the recipients that a summary contains.
 pub const MAX_RECIPIENTS: usize = 1000;
-/// The maximum number of header fields of a draft.
+/// The maximum number of header fields of a draft. [`crate::mime`] parses more.
 pub const MAX_HEADERS: usize = 500;
-/// The maximum number of attachments of a draft.
+/// The maximum number of attachments of a draft. [`crate::mime`] parses more.
 pub const MAX_ATTACHMENTS: usize = 500;
 /// The maximum length of the name of a header field. It fills a line almost completely.
 const MAX_FIELD_NAME_CHARS: usize = 70;
@@ -152,36 +152,36 @@ impl Draft {
     /// Writes the parts from the outside in: `mixed` for attachments, `alternative` for text and HTML, `related` for
     /// HTML and its images.
     fn write_content(&self, out: &mut MessageWriter<'_>) -> Result<(), DraftError> {
-        let is_shown = |file: &Attachment| self.html.is_some() && file.content_id.is_some();
+        let is_inline = |file: &Attachment| self.html.is_some() && file.content_id.is_some();
         let files = self.attachments.iter().enumerate();
-        let (shown, listed): (Vec<_>, Vec<_>) = files.partition(|(_, file)| is_shown(file));
+        let (inline, listed): (Vec<_>, Vec<_>) = files.partition(|(_, file)| is_inline(file));
         if listed.is_empty() {
-            return self.write_bodies(out, &shown);
+            return self.write_bodies(out, &inline);
         }
         out.write_multipart("mixed", |out| {
-            out.write_part(|out| self.write_bodies(out, &shown))?;
+            out.write_part(|out| self.write_bodies(out, &inline))?;
             listed.iter().try_for_each(|(at, file)| out.write_part(|out| file.write(out, *at)))
         })
     }
 
-    fn write_bodies(&self, out: &mut MessageWriter<'_>, shown: &[(usize, &Attachment)]) -> Result<(), DraftError> {
+    fn write_bodies(&self, out: &mut MessageWriter<'_>, inline: &[(usize, &Attachment)]) -> Result<(), DraftError> {
         let Some(html) = &self.html else {
             out.write_text("plain", self.text.as_deref().unwrap_or_default());
             return Ok(());
         };
-        let Some(text) = &self.text else { return write_html(out, html, shown) };
+        let Some(text) = &self.text else { return write_html(out, html, inline) };
         out.write_multipart("alternative", |out| {
             out.write_part(|out| {
                 out.write_text("plain", text);
                 Ok(())
             })?;
-            out.write_part(|out| write_html(out, html, shown))
+            out.write_part(|out| write_html(out, html, inline))
         })
     }
 }
 
-fn write_html(out: &mut MessageWriter<'_>, html: &str, shown: &[(usize, &Attachment)]) -> Result<(), DraftError> {
-    if shown.is_empty() {
+fn write_html(out: &mut MessageWriter<'_>, html: &str, inline: &[(usize, &Attachment)]) -> Result<(), DraftError> {
+    if inline.is_empty() {
         out.write_text("html", html);
         return Ok(());
     }
@@ -190,7 +190,7 @@ fn write_html(out: &mut MessageWriter<'_>, html: &str, shown: &[(usize, &Attachm
             out.write_text("html", html);
             Ok(())
         })?;
-        shown.iter().try_for_each(|(at, file)| out.write_part(|out| file.write(out, *at)))
+        inline.iter().try_for_each(|(at, file)| out.write_part(|out| file.write(out, *at)))
     })
 }
 

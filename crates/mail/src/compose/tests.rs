@@ -62,7 +62,7 @@ fn composes_plain_text_message() {
 fn writes_multiparts_only_if_necessary() {
     type Row = (bool, bool, Vec<Attachment>, &'static [(&'static str, usize)]);
     let file = || Attachment { filename: Some("a.txt".to_owned()), ..Attachment::default() };
-    let shown = || Attachment { content_id: Some("logo@x".to_owned()), ..file() };
+    let inline = || Attachment { content_id: Some("logo@x".to_owned()), ..file() };
     // The text, the HTML and the files, then the expected parts by type and depth.
     let table: [Row; 8] = [
         (true, false, vec![], &[("text/plain", 0)]),
@@ -70,12 +70,12 @@ fn writes_multiparts_only_if_necessary() {
         (false, false, vec![], &[("text/plain", 0)]),
         (true, true, vec![], &[("multipart/alternative", 0), ("text/plain", 1), ("text/html", 1)]),
         (true, false, vec![file()], &[("multipart/mixed", 0), ("text/plain", 1), ("application/octet-stream", 1)]),
-        (false, true, vec![shown()], &[("multipart/related", 0), ("text/html", 1), ("application/octet-stream", 1)]),
-        (true, false, vec![shown()], &[("multipart/mixed", 0), ("text/plain", 1), ("application/octet-stream", 1)]),
+        (false, true, vec![inline()], &[("multipart/related", 0), ("text/html", 1), ("application/octet-stream", 1)]),
+        (true, false, vec![inline()], &[("multipart/mixed", 0), ("text/plain", 1), ("application/octet-stream", 1)]),
         (
             true,
             true,
-            vec![file(), shown()],
+            vec![file(), inline()],
             &[
                 ("multipart/mixed", 0),
                 ("multipart/alternative", 1),
@@ -99,10 +99,10 @@ fn writes_multiparts_only_if_necessary() {
 #[test]
 fn files_have_a_disposition() {
     let file = Attachment { content: Bytes::from_static(b"\0\r\n\xff"), ..Attachment::default() };
-    let shown = Attachment { content_id: Some("<logo@x>".to_owned()), ..file.clone() };
+    let inline = Attachment { content_id: Some("<logo@x>".to_owned()), ..file.clone() };
     let mime = compose_and_parse(&Draft {
         html: Some("<img src=cid:logo@x>".to_owned()),
-        attachments: vec![file, shown],
+        attachments: vec![file, inline],
         ..draft()
     });
     let files = mime.attachments();
@@ -131,7 +131,7 @@ fn chooses_most_readable_encoding() {
         ("ежедневно", "base64"),
         ("a bell \u{7} and more text to weigh it down", "quoted-printable"),
         (&"x".repeat(2000), "quoted-printable"),
-        ("what is unique to this mail: 66047c1c32480.000000000000feed", "quoted-printable"),
+        ("the unique token of this message: 66047c1c32480.000000000000feed", "quoted-printable"),
     ];
     for (text, encoding) in table {
         let mime = compose_and_parse(&Draft { text: Some(text.to_owned()), ..draft() });
@@ -185,7 +185,7 @@ fn errors_name_their_field() {
     let file = |file: Attachment| with(&|draft| draft.attachments = vec![Attachment::default(), file.clone()]);
     let control = "has a line break or another control character";
     let some = |text: &str| Some(text.to_owned());
-    let own = "is generated from other values of the message and cannot be set here";
+    let generated = "is generated from other values of the message and cannot be set here";
     let table = [
         (
             with(&|draft| draft.from.clear()),
@@ -208,8 +208,8 @@ fn errors_name_their_field() {
         (header("X-Foo: a\r\nBcc", "b@x"), "headers.X-Foo: a\\r\\nBcc is not a valid name of a header field"),
         (header("", "x"), "headers. is not a valid name of a header field"),
         (header("Über", "x"), "headers.Über is not a valid name of a header field"),
-        (header("content-TYPE", "text/html"), &format!("headers.content-TYPE {own}")),
-        (header("subject", "two"), &format!("headers.subject {own}")),
+        (header("content-TYPE", "text/html"), &format!("headers.content-TYPE {generated}")),
+        (header("subject", "two"), &format!("headers.subject {generated}")),
         (
             file(Attachment { filename: some("a\r\nb"), ..Attachment::default() }),
             &format!("attachments[1].filename {control}"),
@@ -295,9 +295,9 @@ proptest! {
         let message = draft.compose(&context()).unwrap();
         check_invariants(&message);
         let summary = header_summary(&message);
-        let shown = NamedAddress { name, address: "ann@example.org".to_owned() }.display();
-        prop_assert_eq!(summary.to, Some(vec![shown.clone(); 3]));
-        prop_assert_eq!(summary.from, Some(shown));
+        let displayed = NamedAddress { name, address: "ann@example.org".to_owned() }.display();
+        prop_assert_eq!(summary.to, Some(vec![displayed.clone(); 3]));
+        prop_assert_eq!(summary.from, Some(displayed));
         prop_assert_eq!(summary.subject, subject);
         let mime = Mime::parse(message.into());
         let found = mime.header().iter().find(|field| field.has_name("X-Value")).map(HeaderField::decoded_value);

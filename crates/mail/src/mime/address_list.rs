@@ -9,8 +9,8 @@ use super::header::unfold;
 pub(super) const MAX_FIELD_BYTES: usize = 256 * 1024;
 /// The maximum number of bytes of a field that are parsed again because of an unclosed bracket.
 const MAX_REREAD_BYTES: usize = 64 * 1024;
-/// The maximum length of a displayed name, and of a displayed address, in bytes. RFC 5321 section 4.5.3.1 allows an
-/// address half of it.
+/// The maximum length of a displayed name, and of a displayed address, in bytes. This is twice the length of an address
+/// that RFC 5321 section 4.5.3.1 allows.
 const MAX_DISPLAY_BYTES: usize = 512;
 
 /// A display name and an address. RFC 5322 calls this a mailbox.
@@ -75,7 +75,7 @@ impl AddressList {
             found: Vec::new(),
             item: ListItem::default(),
             is_quoting_enabled: true,
-            reread: 0,
+            reread_bytes: 0,
             has_group: false,
             has_non_address: false,
         };
@@ -102,7 +102,7 @@ struct ListReader {
     /// Whether quotation marks are special. They are not after a quotation mark that is never closed.
     is_quoting_enabled: bool,
     /// The number of bytes that were parsed again because of unclosed brackets.
-    reread: usize,
+    reread_bytes: usize,
     /// Whether the list contains a group.
     has_group: bool,
     /// Whether the list contains words that are not an address.
@@ -153,11 +153,11 @@ impl ListReader {
             let at = memchr::memchr(b'@', content)?;
             content[at..].iter().position(|b| matches!(b, b',' | b';')).map(|separator| at + separator)
         };
-        let scanned = len;
+        let scanned_len = len;
         let len = if closed || content.starts_with(b"@") { len } else { separator().unwrap_or(len) };
         // Without quotes the next scan ends at the next bracket. With quotes each scan could reach the end of the list.
-        self.reread += scanned - len;
-        self.is_quoting_enabled &= self.reread <= MAX_REREAD_BYTES;
+        self.reread_bytes += scanned_len - len;
+        self.is_quoting_enabled &= self.reread_bytes <= MAX_REREAD_BYTES;
         self.add_angle_address(&rest[start..start + len]);
         let after = &rest[start + len..];
         let closing = if closed { after.iter().position(|&b| b != b'>').unwrap_or(after.len()) } else { 0 };
@@ -187,8 +187,9 @@ impl ListReader {
         if content.is_empty() {
             return;
         }
-        let list = content.iter().any(|b| matches!(b, b',' | b';')) || memchr::memchr_iter(b'@', content).count() > 1;
-        let mut addresses = if list { ListItem::parse_bare_addresses(content) } else { Vec::new() };
+        let is_list =
+            content.iter().any(|b| matches!(b, b',' | b';')) || memchr::memchr_iter(b'@', content).count() > 1;
+        let mut addresses = if is_list { ListItem::parse_bare_addresses(content) } else { Vec::new() };
         let (address, others) = match addresses.is_empty() {
             true if content.contains(&b'@') => (remove_blanks_and_comments(content), addresses),
             true => (content.to_vec(), addresses),
@@ -273,7 +274,7 @@ struct ListItem {
     angle_address: Option<Vec<u8>>,
 }
 
-/// Text outside of angle brackets and comments. Comments need its other fields.
+/// Text outside of angle brackets and comments. `has_at` and `last` decide whether a comment is inside of an address.
 #[derive(Default)]
 struct BareText {
     text: Vec<u8>,
@@ -414,9 +415,8 @@ fn comment_len(text: &[u8]) -> usize {
 /// after it, does not end a word.
 fn split_words(text: &[u8]) -> Vec<Vec<u8>> {
     let mut words: Vec<Vec<u8>> = Vec::new();
-    let (mut quotes, mut after_dot) = (true, false);
-    // Whether the last word contains an `@`.
-    let mut address = false;
+    let (mut is_quoting_enabled, mut after_dot) = (true, false);
+    let mut last_has_at = false;
     let mut pos = 0;
     while pos < text.len() {
         if text[pos].is_ascii_whitespace() || matches!(text[pos], b',' | b';') {
@@ -425,21 +425,21 @@ fn split_words(text: &[u8]) -> Vec<Vec<u8>> {
         }
         let start = pos;
         while pos < text.len() && !text[pos].is_ascii_whitespace() && !matches!(text[pos], b',' | b';') {
-            let string = (quotes && text[pos] == b'"').then(|| quoted_string(&text[pos..])).flatten();
-            quotes &= text[pos] != b'"' || string.is_some();
+            let string = (is_quoting_enabled && text[pos] == b'"').then(|| quoted_string(&text[pos..])).flatten();
+            is_quoting_enabled &= text[pos] != b'"' || string.is_some();
             pos += string.map_or(1, |(_, len)| len);
         }
         let word = &text[start..pos];
         let has_at = memchr::memchr(b'@', word).is_some();
         let joins = words.last().is_some_and(|last| {
-            let domain = address && !has_at && (word.starts_with(b".") || last.ends_with(b"."));
+            let continues_domain = last_has_at && !has_at && (word.starts_with(b".") || last.ends_with(b"."));
             after_dot
                 || last.ends_with(b"@")
-                || !address && (word.starts_with(b"@") || word.starts_with(b"."))
-                || domain
+                || !last_has_at && (word.starts_with(b"@") || word.starts_with(b"."))
+                || continues_domain
         });
         after_dot = word == b".";
-        address = has_at || joins && address;
+        last_has_at = has_at || joins && last_has_at;
         match words.last_mut() {
             Some(last) if joins => last.extend_from_slice(word),
             _ => words.push(word.to_vec()),
@@ -461,11 +461,11 @@ fn strip_route(content: &[u8]) -> &[u8] {
 fn remove_blanks_and_comments(content: &[u8]) -> Vec<u8> {
     let mut address = Vec::with_capacity(content.len());
     let mut pos = 0;
-    let mut quotes = true;
+    let mut is_quoting_enabled = true;
     while pos < content.len() {
         let rest = &content[pos..];
-        let string = if quotes && rest[0] == b'"' { quoted_string(rest) } else { None };
-        quotes &= rest[0] != b'"' || string.is_some();
+        let string = if is_quoting_enabled && rest[0] == b'"' { quoted_string(rest) } else { None };
+        is_quoting_enabled &= rest[0] != b'"' || string.is_some();
         pos += match (rest[0], string) {
             (_, Some((_, len))) => {
                 address.extend_from_slice(&rest[..len]);

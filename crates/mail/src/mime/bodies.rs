@@ -24,14 +24,14 @@ pub enum Role {
     Text,
     /// It is the HTML.
     Html,
-    /// It is only the attachment at this index of the list.
+    /// It is an attachment and not displayed as a body. The value is its index in the list of attachments.
     Attachment(usize),
 }
 
 impl Bodies {
-    /// Returns the role of each part. `parts` is the number of parts.
-    pub(super) fn roles(&self, parts: usize) -> Vec<Role> {
-        let mut roles = vec![Role::Multipart; parts];
+    /// Returns the role of each part.
+    pub(super) fn roles(&self, part_count: usize) -> Vec<Role> {
+        let mut roles = vec![Role::Multipart; part_count];
         let text = self.text.iter().map(|&part| (part, Role::Text));
         let html = self.html.iter().map(|&part| (part, Role::Html));
         let attachments = self.attachments.iter().enumerate().map(|(index, &part)| (part, Role::Attachment(index)));
@@ -48,21 +48,21 @@ pub(super) fn classify(source: &[u8], parts: &[Part]) -> Bodies {
         return classify_single_part(only);
     }
     let alternatives = outermost_alternatives(parts);
-    let shown = displayable_parts(parts, &alternatives);
+    let displayable = displayable_parts(parts, &alternatives);
     let mut bodies = Bodies {
-        text: text_parts(parts, &shown, &alternatives),
-        html: shown.iter().copied().find(|&index| is_html(&parts[index])),
+        text: text_parts(parts, &displayable, &alternatives),
+        html: displayable.iter().copied().find(|&index| is_html(&parts[index])),
         attachments: Vec::new(),
     };
     let mut lists: [Vec<usize>; 4] = Default::default();
     let mut empty = Vec::new();
     for (index, part) in parts.iter().enumerate() {
-        let body = bodies.html == Some(index) || bodies.text.binary_search(&index).is_ok();
-        let is_main = shown.first() == Some(&index) || alternatives[index].is_some();
-        if part.is_multipart() || body && !is_also_attachment(part, is_main) {
+        let is_body = bodies.html == Some(index) || bodies.text.binary_search(&index).is_ok();
+        let is_main = displayable.first() == Some(&index) || alternatives[index].is_some();
+        if part.is_multipart() || is_body && !is_also_attachment(part, is_main) {
             continue;
         }
-        // An empty text adds nothing to the other texts, and a file without a name is not empty.
+        // An empty text without a name is not offered as a file. As a part of the text, it adds nothing.
         if part.is_text() && part.disposition.is_none() && part.filename.is_none() && is_blank(source, part) {
             empty.push(index);
             continue;
@@ -118,15 +118,15 @@ fn is_blank(source: &[u8], part: &Part) -> bool {
 /// Returns the texts and HTML documents that can be displayed. HTML with a file name is an attachment, unless it is the
 /// first of all or of its multipart, or an alternative form of a text.
 fn displayable_parts(parts: &[Part], alternatives: &[Option<usize>]) -> Vec<usize> {
-    let readable = |part: &Part| (is_plain(part) || is_html(part)) && !part.is_attachment();
-    let Some(first) = parts.iter().position(readable) else { return Vec::new() };
+    let is_readable = |part: &Part| (is_plain(part) || is_html(part)) && !part.is_attachment();
+    let Some(first) = parts.iter().position(is_readable) else { return Vec::new() };
     let is_first = |index: usize| index == first || parts[index].parent == Some(index - 1);
-    let shown = |&index: &usize| {
+    let is_displayable = |&index: &usize| {
         let part = &parts[index];
-        let named_file = part.filename.is_some() && is_html(part);
-        readable(part) && (!named_file || is_first(index) || alternatives[index].is_some())
+        let is_named_html = part.filename.is_some() && is_html(part);
+        is_readable(part) && (!is_named_html || is_first(index) || alternatives[index].is_some())
     };
-    (first..parts.len()).filter(shown).collect()
+    (first..parts.len()).filter(is_displayable).collect()
 }
 
 fn is_html(part: &Part) -> bool {
@@ -140,10 +140,10 @@ fn is_plain(part: &Part) -> bool {
 }
 
 /// Returns the parts of the plain text: the first text of each multipart/alternative, and all other texts.
-fn text_parts(parts: &[Part], shown: &[usize], alternatives: &[Option<usize>]) -> Vec<usize> {
+fn text_parts(parts: &[Part], displayable: &[usize], alternatives: &[Option<usize>]) -> Vec<usize> {
     let mut texts = Vec::new();
     let mut last = None;
-    for &index in shown.iter().filter(|&&index| is_plain(&parts[index])) {
+    for &index in displayable.iter().filter(|&&index| is_plain(&parts[index])) {
         // Parts are in depth-first order, so the parts of one alternative are adjacent.
         if alternatives[index].is_some() && alternatives[index] == last {
             continue;
@@ -159,11 +159,11 @@ fn outermost_alternatives(parts: &[Part]) -> Vec<Option<usize>> {
     let mut found: Vec<Option<usize>> = Vec::with_capacity(parts.len());
     for part in parts {
         // A parent precedes its children.
-        let around = part.parent.and_then(|parent| {
-            let own = parts[parent].content_type == "multipart/alternative";
-            found[parent].or(own.then_some(parent))
+        let outermost = part.parent.and_then(|parent| {
+            let is_alternative = parts[parent].content_type == "multipart/alternative";
+            found[parent].or(is_alternative.then_some(parent))
         });
-        found.push(around);
+        found.push(outermost);
     }
     found
 }

@@ -111,9 +111,10 @@ fn guess_utf16_order(bytes: &[u8]) -> &'static Encoding {
     if zeros(0) > zeros(1) { UTF_16BE } else { UTF_16LE }
 }
 
-/// Returns whether bytes that are declared to be in this single-byte charset are UTF-8, whose byte sequences do not
-/// occur in text by chance. For a Latin script one sequence is enough: it would be a letter followed by an unlikely
-/// sign. Two letters of another script can look like one sequence. In Thai, many sequences can occur by chance.
+/// Returns whether bytes that are declared to be in this single-byte charset are in fact UTF-8: multi-byte sequences of
+/// UTF-8 hardly occur in other charsets by chance. For a Latin script one sequence is enough, because it would be a
+/// letter followed by an unlikely sign. In other scripts two letters can look like one sequence. In Thai, many sequences
+/// can occur by chance, so this returns false.
 fn is_actually_utf8(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     Encoding::ascii_valid_up_to(bytes) < bytes.len()
         && encoding.is_single_byte()
@@ -129,13 +130,13 @@ fn is_latin(encoding: &'static Encoding) -> bool {
     latin.contains(&name) || name.starts_with("ISO-8859-") && !other.contains(&name)
 }
 
-/// Returns whether the bytes are UTF-8 with at least `least` characters outside of ASCII.
-fn is_multi_byte_utf8(bytes: &[u8], least: usize) -> bool {
+/// Returns whether the bytes are UTF-8 with at least `min_chars` characters outside of ASCII.
+fn is_multi_byte_utf8(bytes: &[u8], min_chars: usize) -> bool {
     let ascii = Encoding::ascii_valid_up_to(bytes);
     let rest = &bytes[ascii..];
     !rest.is_empty()
         && std::str::from_utf8(rest)
-            .is_ok_and(|text| text.chars().filter(|c| !c.is_ascii()).take(least).count() == least)
+            .is_ok_and(|text| text.chars().filter(|c| !c.is_ascii()).take(min_chars).count() == min_chars)
 }
 
 /// Decodes text that is declared as UTF-8. Valid UTF-8 characters are kept, unless the text is in a charset in which

@@ -1,4 +1,4 @@
-//! DOS code pages, which the encoding standard of the web omits. Only the upper halves are listed; the lower half of
+//! DOS code pages, which the WHATWG Encoding Standard omits. Only the upper halves are listed; the lower half of
 //! each is ASCII.
 
 /// A DOS code page.

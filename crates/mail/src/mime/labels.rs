@@ -1,4 +1,4 @@
-//! Labels of charsets: those of the encoding standard of the web, and others that occur in messages.
+//! Labels of charsets: those of the WHATWG Encoding Standard, and others that occur in messages.
 
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8};
 

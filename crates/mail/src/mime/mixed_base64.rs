@@ -14,7 +14,7 @@ const LONG_RUN_DIGITS: usize = 60;
 const MEDIUM_RUN_DIGITS: usize = 16;
 /// An incomplete run must have this many digits.
 const INCOMPLETE_RUN_DIGITS: usize = 6;
-/// One foreign character is allowed per this number of characters of a damaged line.
+/// The number of characters of a line per foreign character. A damaged line with more foreign characters is not base64.
 const CHARACTERS_PER_FOREIGN: usize = 8;
 /// Lines of one run have the same length; only the last may be shorter. A damaged line may be longer by this number of
 /// characters.
@@ -137,7 +137,7 @@ impl Run {
             _ => self.digits % 4 > 1,
         };
         let (decoded, _) = decode_base64(&encoded[self.range.clone()]);
-        let text = match expected {
+        let decodes_to_text = match expected {
             ExpectedContent::Binary => {
                 let is_certain = self.padding > 0 || self.digits >= MEDIUM_RUN_DIGITS;
                 return (first || complete && is_certain && self.foreign == 0).then_some(decoded);
@@ -148,7 +148,7 @@ impl Run {
         let long = self.digits >= LONG_RUN_DIGITS || self.padding > 0 && complete && self.digits >= MEDIUM_RUN_DIGITS;
         let padded = expected == ExpectedContent::Text && self.padding > 0 && complete;
         let enough = complete || self.digits >= INCOMPLETE_RUN_DIGITS;
-        (enough && text || self.foreign == 0 && (long || padded)).then_some(decoded)
+        (enough && decodes_to_text || self.foreign == 0 && (long || padded)).then_some(decoded)
     }
 
     /// Returns the run without its last line if that line makes it incomplete and is a word, not the truncated end of
@@ -179,8 +179,8 @@ struct Output<'a> {
 impl Output<'_> {
     fn end_run(&mut self, run: Option<Run>) {
         let Some(run) = run else { return };
-        let text = self.expected != ExpectedContent::Binary;
-        let run = if text { run.without_trailing_word(self.encoded).unwrap_or(run) } else { run };
+        let is_text = self.expected != ExpectedContent::Binary;
+        let run = if is_text { run.without_trailing_word(self.encoded).unwrap_or(run) } else { run };
         let Some(decoded) = run.decode(self.encoded, self.expected, self.written.is_empty()) else { return };
         self.write_foreign(run.range.start);
         self.written.extend_from_slice(&decoded);

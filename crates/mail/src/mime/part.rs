@@ -8,8 +8,8 @@ use super::header::RawField;
 use super::params::StructuredValue;
 use super::transfer_encoding::TransferEncoding;
 
-/// The maximum length of an unknown name in a defect, in bytes.
-const MAX_DISPLAY_BYTES: usize = 80;
+/// The maximum length of a malformed value in a defect, in characters, and of the name of a transfer encoding, in bytes.
+const MAX_DISPLAY_LEN: usize = 80;
 
 /// The requested presentation of a part (RFC 2183).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,8 +182,8 @@ fn parse_disposition(field: &StructuredValue, defects: &mut Defects) -> Option<D
         "attachment" => Some(Disposition::Attachment),
         other if is_token(other) && !field.has_extra_words => Some(Disposition::Attachment),
         other => {
-            let shown: String = other.chars().take(MAX_DISPLAY_BYTES).collect();
-            defects.add_minor(Defect::DISPOSITION, format!("{shown:?} is no disposition, ignored"));
+            let displayed: String = other.chars().take(MAX_DISPLAY_LEN).collect();
+            defects.add_minor(Defect::DISPOSITION, format!("{displayed:?} is no disposition, ignored"));
             None
         }
     }
@@ -209,15 +209,15 @@ fn resolve_content_type(declared: &str, default_type: &str, has_filename: bool, 
         return declared.to_owned();
     }
     let assumed = if has_filename && declared != "text" { "application/octet-stream" } else { "text/plain" };
-    let shown: String = declared.chars().take(80).collect();
-    defects.add_minor(Defect::CONTENT_TYPE, format!("{shown:?} is no content type, read as {assumed}"));
+    let displayed: String = declared.chars().take(MAX_DISPLAY_LEN).collect();
+    defects.add_minor(Defect::CONTENT_TYPE, format!("{displayed:?} is no content type, read as {assumed}"));
     assumed.to_owned()
 }
 
 /// Returns the encoding of the field, and its name for display.
 fn parse_transfer_encoding(field: Option<&[u8]>, defects: &mut Defects) -> (TransferEncoding, String) {
     let mut name = field.map(|field| StructuredValue::parse(field).value).unwrap_or_default();
-    name.truncate(name.floor_char_boundary(MAX_DISPLAY_BYTES));
+    name.truncate(name.floor_char_boundary(MAX_DISPLAY_LEN));
     let encoding = TransferEncoding::from_name(&name).unwrap_or_else(|| {
         defects.add_severe(Defect::ENCODING, format!("transfer encoding {name:?} is not known, content left as it is"));
         TransferEncoding::Identity
@@ -272,8 +272,8 @@ mod tests {
             ("Content-Type: image/png\nContent-Type: text/html", "image/png", 0),
         ];
         for (header, content_type, defects) in table {
-            let (part, noted) = part(header);
-            assert_eq!((part.content_type.as_str(), noted), (content_type, defects), "{header}");
+            let (part, defect_count) = part(header);
+            assert_eq!((part.content_type.as_str(), defect_count), (content_type, defects), "{header}");
         }
     }
 
@@ -299,11 +299,11 @@ mod tests {
             ("foo/bar=;", None, None, 1),
             ("; filename=a.txt", None, Some("a.txt"), 0),
         ];
-        for (value, disposition, filename, noted) in table {
+        for (value, disposition, filename, expected_defects) in table {
             let (part, defects) = part(&format!("Content-Disposition: {value}"));
             assert_eq!(
                 (part.disposition, part.filename.as_deref(), defects),
-                (disposition, filename, noted),
+                (disposition, filename, expected_defects),
                 "{value}"
             );
         }
@@ -318,11 +318,15 @@ mod tests {
             ("Content-Transfer-Encoding: 8bit", TransferEncoding::Identity, "8bit", 0),
             ("Content-Transfer-Encoding: X-UUencode", TransferEncoding::Uuencode, "x-uuencode", 0),
             ("Content-Transfer-Encoding: x-rot13", TransferEncoding::Identity, "x-rot13", 1),
-            (&long, TransferEncoding::Identity, &"x".repeat(MAX_DISPLAY_BYTES), 1),
+            (&long, TransferEncoding::Identity, &"x".repeat(MAX_DISPLAY_LEN), 1),
         ];
-        for (header, encoding, name, noted) in table {
+        for (header, encoding, name, expected_defects) in table {
             let (part, defects) = part(header);
-            assert_eq!((part.transfer_encoding, &*part.encoding_name, defects), (encoding, name, noted), "{header}");
+            assert_eq!(
+                (part.transfer_encoding, &*part.encoding_name, defects),
+                (encoding, name, expected_defects),
+                "{header}"
+            );
         }
     }
 

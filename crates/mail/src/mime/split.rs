@@ -142,7 +142,7 @@ impl Splitter<'_> {
         let mut fields = Fields::new(source, start, |line| match_boundary(open, line).is_some());
         for field in &mut fields {
             count += 1;
-            // These fields describe the content, so they are used beyond the limit.
+            // Fields that describe the content are used beyond the limit too.
             content.record(source, &field);
             if parent.is_none() && count <= MAX_FIELDS {
                 self.header.push(HeaderField::new(source, &field));
@@ -489,8 +489,8 @@ mod tests {
             ),
             ("an empty message", "", "text/plain"),
         ];
-        for (what, source, parts) in table {
-            assert_eq!(outline(source), parts, "{what}");
+        for (description, source, parts) in table {
+            assert_eq!(outline(source), parts, "{description}");
         }
     }
 }

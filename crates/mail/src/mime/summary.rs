@@ -149,7 +149,7 @@ mod tests {
             let found = header_summary(source.as_bytes()).to;
             assert_eq!(
                 found.as_deref(),
-                to.map(|to| to.iter().map(|&one| one.to_owned()).collect::<Vec<_>>()).as_deref(),
+                to.map(|to| to.iter().map(|&address| address.to_owned()).collect::<Vec<_>>()).as_deref(),
                 "{source}"
             );
         }
@@ -196,7 +196,7 @@ mod tests {
         );
         let summary = header_summary(source.as_bytes());
         assert!(summary.from.is_some_and(|from| from.len() < 1024 && from.ends_with("é <a@x>")));
-        assert!(summary.to.as_ref().is_some_and(|to| to.iter().all(|one| one.ends_with("é€ <a@x>"))));
+        assert!(summary.to.as_ref().is_some_and(|to| to.iter().all(|address| address.ends_with("é€ <a@x>"))));
         assert!((30_000..=MAX_RECIPIENTS_BYTES).contains(&summary.to.unwrap_or_default().concat().len()));
         assert!((MAX_SUBJECT_BYTES - 3..=MAX_SUBJECT_BYTES).contains(&summary.subject.len()));
         assert!(summary.subject.chars().all(|c| "é€".contains(c)), "characters and words are not split");

@@ -7,11 +7,11 @@ use super::base64::{Base64Scan, DecodedContent, ExpectedContent, is_plain_utf8, 
 use super::line::LineSpan;
 use super::{mixed_base64, uuencode};
 
-/// The maximum length of a text of base64 digits that is checked for being words.
+/// The maximum length of a body of base64 digits that may be words instead of base64.
 const MAX_WORD_BYTES: usize = 64;
 /// The minimum length of base64 that may contain foreign characters. Shorter input may be words that happen to decode.
 const MIN_DAMAGED_BYTES: usize = 16;
-/// One foreign character is allowed per this number of bytes of such a text.
+/// The number of decoded bytes per foreign character. A text with more foreign characters is not damaged base64.
 const BYTES_PER_FOREIGN: usize = 8;
 
 /// The transfer encoding of a part.

@@ -1,4 +1,4 @@
-//! Decoding of UTF-32, which the encoding standard of the web omits.
+//! Decoding of UTF-32, which the WHATWG Encoding Standard omits.
 
 /// The byte order of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Decoding of UTF-7 (RFC 2152). The encoding standard of the web omits it, but old messages use it. An invalid shifted
+//! Decoding of UTF-7 (RFC 2152). The WHATWG Encoding Standard omits it, but old messages use it. An invalid shifted
 //! run becomes U+FFFD.
 
 use super::base64::decode_base64;

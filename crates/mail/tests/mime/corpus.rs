@@ -12,7 +12,7 @@ fn views_match_golden_files() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     let corpus_files = corpus_files();
     assert!(corpus_files.len() >= 120, "the corpus is complete");
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for path in corpus_files {
         let found = view(&fs::read(&path).unwrap());
         let formatted = serde_json::to_string_pretty(&found).unwrap() + "\n";
@@ -23,10 +23,10 @@ fn views_match_golden_files() {
         }
         let expected = fs::read_to_string(&golden).unwrap_or_default();
         if serde_json::from_str::<Value>(&expected).ok() != Some(found) {
-            wrong.push(format!("{}:\n{formatted}", path.display()));
+            mismatches.push(format!("{}:\n{formatted}", path.display()));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
 }
 
 #[test]

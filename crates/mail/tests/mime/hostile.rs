@@ -136,11 +136,11 @@ fn parses_a_megabyte_of_header() {
 
 #[test]
 fn limits_a_megabyte_of_recipients_quotes_and_comments() {
-    let fragment = [
+    let pieces = [
         "a@x,", "\"\\", "(", "((a)", "<", ":", "[:", "a b ", ",\"a\\\"", "=?a?Q?x", "a:=", "<a", "<a@x ", "<a@x> ",
         "<<", ">", "a@x ", "a@", "@", ". ", "a . ", "<\"", "<\"\\", "<@a:", "<(", "<a@x,", "x:;", "'a@x' ", "<a b> ",
     ];
-    for piece in fragment {
+    for piece in pieces {
         let source = "To: ".to_owned() + &piece.repeat(1_000_000 / piece.len()) + "\r\n\r\n";
         let summary = header_summary(source.as_bytes());
         assert!(summary.to.unwrap_or_default().len() <= 1000);
@@ -217,7 +217,7 @@ fn limits_six_megabytes_of_uuencoded_files() {
 
 #[test]
 fn decodes_thousands_of_base64_runs() {
-    let fragment = [
+    let pieces = [
         "SGk=",
         "SGk=\n",
         "SGVs\nno base64\n",
@@ -229,7 +229,7 @@ fn decodes_thousands_of_base64_runs() {
         "AAAA AAAA\n",
         "!",
     ];
-    for piece in fragment {
+    for piece in pieces {
         let body = piece.repeat(300_000 / piece.len());
         // Whitespace at the end of a long line must not be scanned again for every segment of the line.
         let blanks = format!("{body}{}", " ".repeat(300_000));
@@ -381,7 +381,7 @@ proptest! {
         let mut source = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n".to_vec();
         source.extend(fragments.concat());
         let mime = read_all(source.clone());
-        // Ranges are nested and in order.
+        // The ranges are in order and inside of the source.
         for part in mime.parts() {
             prop_assert!(part.header.end <= part.body.end && part.body.end <= source.len());
         }
