@@ -32,7 +32,7 @@ pub struct Link {
     pub text: String,
     /// The alternative text of its image, if any.
     pub image_alt: Option<String>,
-    /// The part of the message that contains it.
+    /// The part of the message that contains the link.
     pub source: LinkSource,
 }
 

@@ -24,8 +24,8 @@ pub(crate) fn resolve_url(reference: &str, base: Option<&str>) -> String {
 /// Returns the scheme of a URL, if it has one.
 pub(crate) fn scheme(url: &str) -> Option<&str> {
     let (scheme, _) = url.split_once(':')?;
-    let rest = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-    (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(rest)).then_some(scheme)
+    let is_scheme_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(is_scheme_char)).then_some(scheme)
 }
 
 /// The parts of a base URL that relative URLs inherit.
@@ -53,23 +53,23 @@ impl<'a> BaseUrl<'a> {
 
 /// Removes the segments `.` and `..` from a path (RFC 3986 section 5.2.4).
 fn remove_dot_segments(path: &str) -> String {
-    let mut steps: Vec<&str> = Vec::new();
+    let mut output_segments: Vec<&str> = Vec::new();
     let mut segments = path.split('/').skip(1).peekable();
     while let Some(segment) = segments.next() {
         let is_last = segments.peek().is_none();
         match segment {
             "." | ".." => {
                 if segment == ".." {
-                    steps.pop();
+                    output_segments.pop();
                 }
                 if is_last {
-                    steps.push("");
+                    output_segments.push("");
                 }
             }
-            step => steps.push(step),
+            segment => output_segments.push(segment),
         }
     }
-    format!("/{}", steps.join("/"))
+    format!("/{}", output_segments.join("/"))
 }
 
 #[cfg(test)]

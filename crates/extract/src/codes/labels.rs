@@ -1,4 +1,4 @@
-//! Labels of numbers: what the words on the same line and on adjacent lines say about a number.
+//! Labels of numbers: decides what the words on the same line and on adjacent lines say about a number.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -16,9 +16,9 @@ const MAX_CANDIDATES: usize = 5000;
 /// The strength of the label of a former code. It is lower than that of any label of a current code.
 const FORMER_CODE_STRENGTH: f64 = 0.4;
 
-/// The scale of the lines before, the nearest first.
+/// The factors for the strength of labels on the lines before a number, the nearest first.
 const LINES_BEFORE_SCALE: [f64; 3] = [0.85, 0.65, 0.45];
-/// The scale of the lines after, the nearest first.
+/// The factors for the strength of labels on the lines after a number, the nearest first.
 const LINES_AFTER_SCALE: [f64; 2] = [0.55, 0.35];
 
 /// The label of a candidate, and its strength up to 1.
@@ -50,10 +50,10 @@ impl Label {
         match (self, other) {
             (Self::Other, _) | (_, Self::Other) => Self::Other,
             (Self::Revoked, _) | (_, Self::Revoked) => Self::Revoked,
-            (Self::Code(one), Self::Code(other)) => Self::Code(one.max(other)),
+            (Self::Code(left), Self::Code(right)) => Self::Code(left.max(right)),
             (code @ Self::Code(_), _) | (_, code @ Self::Code(_)) => code,
-            (Self::Action(one), Self::Action(other)) => Self::Action(one.max(other)),
-            (act @ Self::Action(_), _) | (_, act @ Self::Action(_)) => act,
+            (Self::Action(left), Self::Action(right)) => Self::Action(left.max(right)),
+            (action @ Self::Action(_), _) | (_, action @ Self::Action(_)) => action,
             (Self::None, Self::None) => Self::None,
         }
     }
@@ -94,59 +94,66 @@ impl AnalyzedLine {
         analyzed
     }
 
-    /// Returns the label that the line gives to the next line. A number on this line takes the label before it. A
-    /// warning not to share codes is not a label.
+    /// Returns the label that the line gives to the next line. A label before a number of this line belongs to that number.
+    /// A warning not to share codes is not a label.
     fn find_label_for_next(&self) -> Label {
-        let taken = self.candidates.last().map_or(0, |candidate| candidate.range.end);
+        let previous_number_end = self.candidates.last().map_or(0, |candidate| candidate.range.end);
         let last = |sense| self.words.iter().rfind(|word| word.sense == sense);
-        let is_label =
-            |word: &&WordMatch| self.line.text.len() - word.end <= MAX_LABEL_DISTANCE / 2 && word.end > taken;
+        let is_label = |word: &&WordMatch| {
+            self.line.text.len() - word.end <= MAX_LABEL_DISTANCE / 2 && word.end > previous_number_end
+        };
         match (last(Sense::Code), last(Sense::Other).filter(is_label)) {
             (Some(code), Some(other)) if other.start > code.end && other.start - code.end < MAX_LABEL_DISTANCE / 4 => {
                 Label::Other
             }
             (None, Some(_)) => Label::Other,
             (Some(_), _) if self.has(Sense::Secret) => Label::None,
-            _ if revoked::is_labeled_former(&self.line.text, &self.words, taken..self.line.text.len()) => {
+            _ if revoked::is_labeled_former(
+                &self.line.text,
+                &self.words,
+                previous_number_end..self.line.text.len(),
+            ) =>
+            {
                 Label::Code(FORMER_CODE_STRENGTH)
             }
-            (Some(code), _) if code.end > taken => Label::Code(1.0),
+            (Some(code), _) if code.end > previous_number_end => Label::Code(1.0),
             (Some(_), _) => Label::Code(0.35),
-            (None, None) if self.has(Sense::Action) => Label::Action(if taken == 0 { 1.0 } else { 0.35 }),
+            (None, None) if self.has(Sense::Action) => Label::Action(if previous_number_end == 0 { 1.0 } else { 0.35 }),
             (None, None) => Label::None,
         }
     }
 
     /// Returns the label of a candidate by the words of its own line.
-    fn label_of(&self, number: usize) -> Label {
-        let label = match self.label_before(number) {
-            act @ (Label::None | Label::Action(_)) => self.label_after(number, act),
+    fn label_of(&self, candidate_index: usize) -> Label {
+        let label = match self.label_before(candidate_index) {
+            action @ (Label::None | Label::Action(_)) => self.label_after(candidate_index, action),
             label => label,
         };
-        let (Range { start, end }, range) = (self.range_between_neighbors(number), &self.candidates[number].range);
+        let (Range { start, end }, range) =
+            (self.range_between_neighbors(candidate_index), &self.candidates[candidate_index].range);
         match label {
             Label::Other => Label::Other,
             _ if revoked::is_declared_invalid(&self.line.text, &self.words, range.end..end) => Label::Revoked,
             Label::Code(strength) if revoked::is_labeled_former(&self.line.text, &self.words, start..range.start) => {
                 Label::Code(strength.min(FORMER_CODE_STRENGTH))
             }
-            Label::None | Label::Action(_) if self.is_used_for_action(number) => Label::Code(0.6),
+            Label::None | Label::Action(_) if self.is_used_for_action(candidate_index) => Label::Code(0.6),
             label => label,
         }
     }
 
     /// Returns the range between the previous candidate and the next one.
-    fn range_between_neighbors(&self, number: usize) -> Range<usize> {
-        let start = number.checked_sub(1).map_or(0, |last| self.candidates[last].range.end);
-        let end = self.candidates.get(number + 1).map_or(self.line.text.len(), |next| next.range.start);
+    fn range_between_neighbors(&self, candidate_index: usize) -> Range<usize> {
+        let start = candidate_index.checked_sub(1).map_or(0, |last| self.candidates[last].range.end);
+        let end = self.candidates.get(candidate_index + 1).map_or(self.line.text.len(), |next| next.range.start);
         start..end
     }
 
     /// Returns whether the number is used for an action, as in `Use 482913 to verify` and `to verify, use 482913`. Such
     /// a number is a code.
-    fn is_used_for_action(&self, number: usize) -> bool {
-        let Candidate { range, shape, .. } = &self.candidates[number];
-        let words = words_within(&self.words, &self.range_between_neighbors(number));
+    fn is_used_for_action(&self, candidate_index: usize) -> bool {
+        let Candidate { range, shape, .. } = &self.candidates[candidate_index];
+        let words = words_within(&self.words, &self.range_between_neighbors(candidate_index));
         let gap =
             |word: &WordMatch| if word.end <= range.start { word.end..range.start } else { range.end..word.start };
         let is_within = |gap: Range<usize>, reach| {
@@ -157,14 +164,14 @@ impl AnalyzedLine {
     }
 
     /// Returns the label before a number. Each label belongs to one number only.
-    fn label_before(&self, number: usize) -> Label {
-        let Candidate { range, shape, .. } = &self.candidates[number];
-        let taken = number.checked_sub(1).map_or(0, |last| self.candidates[last].range.end);
+    fn label_before(&self, candidate_index: usize) -> Label {
+        let Candidate { range, shape, .. } = &self.candidates[candidate_index];
+        let previous_number_end = candidate_index.checked_sub(1).map_or(0, |last| self.candidates[last].range.end);
         let before = &self.words[..self.words.partition_point(|word| word.start < range.start)];
-        let mut act = Label::None;
+        let mut action = Label::None;
         for word in before.iter().rev() {
             let Some(gap) = range.start.checked_sub(word.end) else { continue };
-            let is_taken = word.end <= taken;
+            let is_taken = word.end <= previous_number_end;
             if gap > MAX_WORD_DISTANCE {
                 break;
             }
@@ -182,18 +189,18 @@ impl AnalyzedLine {
                         _ => 0.8,
                     });
                 }
-                Sense::Action if act == Label::None => act = Label::Action(if is_taken { 0.3 } else { 1.0 }),
+                Sense::Action if action == Label::None => action = Label::Action(if is_taken { 0.3 } else { 1.0 }),
                 _ => {}
             }
         }
-        act
+        action
     }
 
     /// Returns the label after a number, up to the next number. It counts only if the label before is at most an
     /// action.
-    fn label_after(&self, number: usize, mut act: Label) -> Label {
-        let Candidate { range, shape, .. } = &self.candidates[number];
-        let end = self.candidates.get(number + 1).map_or(self.line.text.len(), |next| next.range.start);
+    fn label_after(&self, candidate_index: usize, mut action: Label) -> Label {
+        let Candidate { range, shape, .. } = &self.candidates[candidate_index];
+        let end = self.candidates.get(candidate_index + 1).map_or(self.line.text.len(), |next| next.range.start);
         let following = &self.words[self.words.partition_point(|word| word.start < range.end)..];
         for word in following.iter().take_while(|word| word.start < end) {
             let gap = word.start - range.end;
@@ -204,42 +211,47 @@ impl AnalyzedLine {
                 Sense::Other if gap <= MAX_LABEL_DISTANCE / 2 => return Label::Other,
                 Sense::Code if shape.needs_label() && gap > MAX_LABEL_DISTANCE => {}
                 Sense::Code => return Label::Code(0.9),
-                Sense::Action if act == Label::None => act = Label::Action(0.9),
+                Sense::Action if action == Label::None => action = Label::Action(0.9),
                 // `Enter 482913 to verify`: a number between the two words is a code.
-                Sense::Action if act == Label::Action(1.0) && !shape.needs_label() => act = Label::Code(0.6),
+                Sense::Action if action == Label::Action(1.0) && !shape.needs_label() => action = Label::Code(0.6),
                 _ => {}
             }
         }
-        act
+        action
     }
 }
 
 /// Returns the label of a candidate. `alone` is true if its line contains nothing else.
-pub(super) fn label_for(lines: &[AnalyzedLine], at: usize, number: usize, alone: bool) -> Label {
-    match lines[at].label_of(number) {
-        Label::Code(_) if !alone && is_invalidated_on_next_line(lines, at, number) => Label::Revoked,
+pub(super) fn label_for(lines: &[AnalyzedLine], line_index: usize, candidate_index: usize, alone: bool) -> Label {
+    match lines[line_index].label_of(candidate_index) {
+        Label::Code(_) if !alone && is_invalidated_on_next_line(lines, line_index, candidate_index) => Label::Revoked,
         label @ (Label::Code(_) | Label::Other | Label::Revoked) => label,
-        act => act.or_stronger(label_from_other_lines(lines, at, &lines[at].candidates[number], alone)),
+        action => action.or_stronger(label_from_other_lines(
+            lines,
+            line_index,
+            &lines[line_index].candidates[candidate_index],
+            alone,
+        )),
     }
 }
 
 /// Returns whether the sentence of a number continues on the next line and declares it invalid there.
-fn is_invalidated_on_next_line(lines: &[AnalyzedLine], at: usize, number: usize) -> bool {
-    let AnalyzedLine { line, candidates, .. } = &lines[at];
-    let following = &line.text[candidates[number].range.end..];
-    let is_last = number + 1 == candidates.len() && following.len() <= MAX_LABEL_DISTANCE;
-    let Some(next) = lines.get(at + 1).filter(|_| is_last) else { return false };
+fn is_invalidated_on_next_line(lines: &[AnalyzedLine], line_index: usize, candidate_index: usize) -> bool {
+    let AnalyzedLine { line, candidates, .. } = &lines[line_index];
+    let following = &line.text[candidates[candidate_index].range.end..];
+    let is_last = candidate_index + 1 == candidates.len() && following.len() <= MAX_LABEL_DISTANCE;
+    let Some(next) = lines.get(line_index + 1).filter(|_| is_last) else { return false };
     let text = format!("{following} {}", &next.line.text[..next.line.text.floor_char_boundary(MAX_WORD_DISTANCE)]);
     revoked::is_declared_invalid(&text, &find_words(&text), 0..text.len())
 }
 
 /// Returns the label of a candidate by the lines around it.
-fn label_from_other_lines(lines: &[AnalyzedLine], at: usize, candidate: &Candidate, alone: bool) -> Label {
+fn label_from_other_lines(lines: &[AnalyzedLine], line_index: usize, candidate: &Candidate, alone: bool) -> Label {
     if candidate.shape.needs_label() && !alone {
         return Label::None;
     }
     let mut label = Label::None;
-    for (distance, (line, scale)) in lines[..at].iter().rev().zip(LINES_BEFORE_SCALE).enumerate() {
+    for (distance, (line, scale)) in lines[..line_index].iter().rev().zip(LINES_BEFORE_SCALE).enumerate() {
         let is_first = alone || candidate.range.start < MAX_LABEL_DISTANCE;
         if line.label_for_next == Label::Other && distance == 0 && is_first {
             return Label::Other;
@@ -249,7 +261,9 @@ fn label_from_other_lines(lines: &[AnalyzedLine], at: usize, candidate: &Candida
     if matches!(label, Label::Code(_)) && !alone {
         return label;
     }
-    for (line, scale) in lines[at + 1..].iter().zip(LINES_AFTER_SCALE).filter(|(line, _)| line.candidates.is_empty()) {
+    for (line, scale) in
+        lines[line_index + 1..].iter().zip(LINES_AFTER_SCALE).filter(|(line, _)| line.candidates.is_empty())
+    {
         let scale = if alone { scale } else { scale / 2.0 };
         label = label.or_stronger(line.label_for_next.scaled(scale));
     }
@@ -264,10 +278,10 @@ mod tests {
     /// Returns the label of a number in a text.
     fn label_in_text(text: &str, code: &str) -> Label {
         let lines = AnalyzedLine::analyze_all(from_text(text));
-        let of_line = |line: &AnalyzedLine| line.candidates.iter().position(|candidate| candidate.code == code);
-        let (at, number) =
-            lines.iter().enumerate().find_map(|(at, line)| Some((at, of_line(line)?))).expect("a number");
-        label_for(&lines, at, number, lines[at].line.text == code)
+        let position_in = |line: &AnalyzedLine| line.candidates.iter().position(|candidate| candidate.code == code);
+        let (line_index, candidate_index) =
+            lines.iter().enumerate().find_map(|(index, line)| Some((index, position_in(line)?))).expect("a number");
+        label_for(&lines, line_index, candidate_index, lines[line_index].line.text == code)
     }
 
     #[test]

@@ -50,11 +50,12 @@ pub(super) fn words_within<'a>(words: &'a [WordMatch], range: &Range<usize>) -> 
     words.get(start..end).unwrap_or_default()
 }
 
-/// Returns whether a text starts with a unit for the number before it.
+/// Returns whether a text starts with a unit for the number before it. A space or a dash precedes the unit, except in
+/// ideographic scripts, where nothing precedes it.
 pub(super) fn starts_with_unit(text: &str) -> bool {
-    const LONGEST: usize = 64;
+    const MAX_UNIT_BYTES: usize = 64;
     let word = text.trim_start_matches([' ', '-']);
-    let prefix = fold_text(&word[..word.floor_char_boundary(LONGEST)]);
+    let prefix = fold_text(&word[..word.floor_char_boundary(MAX_UNIT_BYTES)]);
     let is_joined = prefix.first().is_some_and(|&(first, _)| first >= FIRST_IDEOGRAPHIC_CHAR);
     (word.len() < text.len() || is_joined)
         && !(word.len() < text.len() && is_joined)
@@ -86,19 +87,19 @@ struct TrieEntry {
 
 impl Trie {
     fn build(is_wanted: impl Fn(Sense) -> bool) -> Self {
-        let mut index = Self { nodes: vec![Node::default()] };
+        let mut trie = Self { nodes: vec![Node::default()] };
         let groups = LANGUAGES.iter().flat_map(|language| language.words);
         for (sense, words) in groups.filter(|(sense, _)| is_wanted(*sense)) {
             for pattern in *words {
-                index.add(pattern, *sense);
+                trie.add(pattern, *sense);
             }
         }
-        index
+        trie
     }
 
     fn add(&mut self, pattern: &str, sense: Sense) {
         let bare = pattern.strip_prefix('*').unwrap_or(pattern);
-        // A single dot at the end is the sign of a word end. `tel.` and similar words do not need their own dot.
+        // One dot at the end marks the end of a word. It is not part of the entry, also in `tel.`.
         let word = bare.strip_suffix('.').unwrap_or(bare);
         let mut node = 0;
         for (c, _) in fold_text(word) {
@@ -121,11 +122,11 @@ impl Trie {
         for (len, (c, _)) in text.get(at..)?.iter().enumerate() {
             let Some(&next) = node.next.get(c) else { break };
             node = &self.nodes[next];
-            let fits = |end: &&TrieEntry| {
-                (end.may_start_inside_word || !inside) && !(end.must_end_word && is_letter(at + len + 1))
+            let fits = |entry: &&TrieEntry| {
+                (entry.may_start_inside_word || !inside) && !(entry.must_end_word && is_letter(at + len + 1))
             };
-            if let Some(end) = node.entries.iter().find(fits) {
-                found = Some((len + 1, end.sense));
+            if let Some(entry) = node.entries.iter().find(fits) {
+                found = Some((len + 1, entry.sense));
             }
         }
         found

@@ -77,14 +77,17 @@ struct LineBuilder {
 impl LineBuilder {
     fn open(&mut self, name: &str, attributes: &str) {
         const VOID: [&str; 4] = ["br", "hr", "img", "input"];
-        /// Deeper elements are ignored.
-        const MAX_STRONG: usize = 64;
+        /// Elements that are nested more deeply are ignored.
+        const MAX_OPEN_EMPHASIS: usize = 64;
         self.break_at(name);
         if let Some((last, nested)) = self.open_emphasis.last_mut()
             && last == name
         {
             *nested += 1;
-        } else if !VOID.contains(&name) && self.open_emphasis.len() < MAX_STRONG && is_emphasized(name, attributes) {
+        } else if !VOID.contains(&name)
+            && self.open_emphasis.len() < MAX_OPEN_EMPHASIS
+            && is_emphasized(name, attributes)
+        {
             self.open_emphasis.push((name.to_owned(), 0));
         }
     }
@@ -178,17 +181,17 @@ fn join_single_characters(lines: Vec<TextLine>) -> Vec<TextLine> {
         chars.next().is_some_and(|c| c.is_ascii_digit() || c.is_ascii_uppercase()) && chars.next().is_none()
     };
     let mut joined: Vec<TextLine> = Vec::with_capacity(lines.len());
-    let mut follows = false;
+    let mut is_last_single = false;
     for line in lines {
         let single = is_single(&line);
         match joined.last_mut() {
-            Some(last) if single && follows => {
+            Some(last) if single && is_last_single => {
                 last.text.push(' ');
                 last.text.push_str(&line.text);
             }
             _ => joined.push(line),
         }
-        follows = single;
+        is_last_single = single;
     }
     joined
 }

@@ -72,10 +72,12 @@ pub fn codes(mime: &Mime) -> Vec<Code> {
     for (source, text) in
         [(CodeSource::Subject, &subject), (CodeSource::Text, &texts[0]), (CodeSource::Html, &texts[1])]
     {
-        for (at, line) in text.lines.iter().enumerate() {
-            for (number, candidate) in line.candidates.iter().enumerate() {
-                let weight = text.weight(at, number, &topics);
-                found.add(&candidate.code, weight, source, || surrounding_words(&text.lines, at, &candidate.range));
+        for (line_index, line) in text.lines.iter().enumerate() {
+            for (candidate_index, candidate) in line.candidates.iter().enumerate() {
+                let weight = text.weight(line_index, candidate_index, &topics);
+                found.add(&candidate.code, weight, source, || {
+                    surrounding_words(&text.lines, line_index, &candidate.range)
+                });
             }
         }
     }
@@ -86,14 +88,15 @@ pub fn codes(mime: &Mime) -> Vec<Code> {
 }
 
 /// Returns the words before and after a candidate. If its line has none, those of the adjacent lines.
-fn surrounding_words(lines: &[AnalyzedLine], at: usize, range: &Range<usize>) -> (String, String) {
-    let text = &lines[at].line.text;
+fn surrounding_words(lines: &[AnalyzedLine], line_index: usize, range: &Range<usize>) -> (String, String) {
+    let text = &lines[line_index].line.text;
     let (before, after) = (text[..range.start].trim(), text[range.end..].trim());
     let has_words = |text: &&str| text.contains(char::is_alphanumeric);
-    let line =
-        |at: Option<usize>| at.and_then(|at| lines.get(at)).map(|line| line.line.text.as_str()).unwrap_or_default();
-    let before = Some(before).filter(has_words).unwrap_or_else(|| line(at.checked_sub(1)));
-    let after = Some(after).filter(has_words).unwrap_or_else(|| line(Some(at + 1)));
+    let line = |index: Option<usize>| {
+        index.and_then(|index| lines.get(index)).map(|line| line.line.text.as_str()).unwrap_or_default()
+    };
+    let before = Some(before).filter(has_words).unwrap_or_else(|| line(line_index.checked_sub(1)));
+    let after = Some(after).filter(has_words).unwrap_or_else(|| line(Some(line_index + 1)));
     (last_words(before), first_words(after))
 }
 

@@ -60,14 +60,14 @@ impl AnalyzedText {
     }
 
     /// Returns the weight of a candidate of a line. About 0.45 is doubtful, 1 is almost certain.
-    pub(super) fn weight(&self, at: usize, number: usize, topics: &MessageTopics) -> f64 {
-        let line = &self.lines[at];
-        let candidate = &line.candidates[number];
+    pub(super) fn weight(&self, line_index: usize, candidate_index: usize, topics: &MessageTopics) -> f64 {
+        let line = &self.lines[line_index];
+        let candidate = &line.candidates[candidate_index];
         let alone = is_alone(&line.line.text, candidate);
         let stands_out = alone || is_emphasized(&line.line, candidate);
-        let base = self.base_weight(at, candidate, alone, topics);
+        let base = self.base_weight(line_index, candidate, alone, topics);
         let bonus = topics.subject_bonus();
-        match label_for(&self.lines, at, number, alone) {
+        match label_for(&self.lines, line_index, candidate_index, alone) {
             Label::Other => 0.0,
             Label::Code(strength) => base + 0.6 * strength + 0.3 * bonus,
             // It is reported because the message calls it a code.
@@ -78,23 +78,23 @@ impl AnalyzedText {
                 base + 0.25 * strength + 0.5 * bonus
             }
             _ if self.is_subject && topics.has(Sense::Code) => base + 0.25,
-            _ if bonus > 0.0 && stands_out && !self.is_subject && at < self.footer => base + 0.7 * bonus,
+            _ if bonus > 0.0 && stands_out && !self.is_subject && line_index < self.footer => base + 0.7 * bonus,
             _ => base.min(MAX_UNLABELED_WEIGHT),
         }
     }
 
     /// Returns the weight of a candidate without regard to its label.
-    fn base_weight(&self, at: usize, candidate: &Candidate, alone: bool, topics: &MessageTopics) -> f64 {
-        let near = &self.lines[at.saturating_sub(1)..(at + 2).min(self.lines.len())];
+    fn base_weight(&self, line_index: usize, candidate: &Candidate, alone: bool, topics: &MessageTopics) -> f64 {
+        let near = &self.lines[line_index.saturating_sub(1)..(line_index + 2).min(self.lines.len())];
         let reasons = [
             (alone, 0.12),
-            (is_emphasized(&self.lines[at].line, candidate), 0.1),
+            (is_emphasized(&self.lines[line_index].line, candidate), 0.1),
             (topics.has(Sense::Expiry), 0.04),
             (topics.has(Sense::Secret), 0.03),
             (candidate.has_number_sign, -0.25),
             (candidate.is_doubtful, -0.3),
             (near.iter().any(|line| line.has(Sense::Promo)), -0.6),
-            (at >= self.footer, -0.2),
+            (line_index >= self.footer, -0.2),
         ];
         shape_weight(candidate.shape)
             + reasons.iter().filter(|(applies, _)| *applies).map(|(_, weight)| weight).sum::<f64>()

@@ -54,13 +54,13 @@ pub(super) fn find_candidates(line: &str) -> Vec<Candidate> {
     let mut at = 0;
     while at < runs.len() && found.len() < MAX_CANDIDATES_PER_LINE {
         let cursor = RunCursor { line, runs: &runs[at..] };
-        let (taken, candidates) = cursor
+        let (run_count, candidates) = cursor
             .match_spaced()
             .or_else(|| cursor.match_dashed())
             .or_else(|| cursor.match_grouped())
             .unwrap_or_else(|| cursor.match_single());
         found.extend(candidates);
-        at += taken.max(1);
+        at += run_count.max(1);
     }
     found
 }
@@ -132,11 +132,11 @@ impl RunCursor<'_> {
 
     /// Matches `1 2 3 4 5 6`: one character at a time.
     fn match_spaced(&self) -> Option<RunMatch> {
-        const MOST: usize = 64;
+        const MAX_RUNS: usize = 64;
         let is_single = |text: &str| text.len() == 1 && !text.contains(|c: char| c.is_ascii_lowercase());
         let is_blank =
             |text: &str| text.trim_matches([' ', CELL_SEPARATOR, '-', '|', '.']).is_empty() && text.len() <= 8;
-        let count = self.count_matching(MOST, is_single, is_blank);
+        let count = self.count_matching(MAX_RUNS, is_single, is_blank);
         if count < 4 {
             return None;
         }
@@ -148,8 +148,8 @@ impl RunCursor<'_> {
 
     /// Matches `123-456`, `G-482913`, `ABCD-EFGH`. Other texts with dashes, and their parts, are not codes.
     fn match_dashed(&self) -> Option<RunMatch> {
-        const MOST: usize = 16;
-        let count = self.count_matching(MOST, |_| true, |separator| separator == "-");
+        const MAX_RUNS: usize = 16;
+        let count = self.count_matching(MAX_RUNS, |_| true, |separator| separator == "-");
         if count < 2 {
             return None;
         }
@@ -163,9 +163,9 @@ impl RunCursor<'_> {
 
     /// Matches `123 456`, `12 34 56`. Groups of different lengths are a phone number or unrelated numbers.
     fn match_grouped(&self) -> Option<RunMatch> {
-        const MOST: usize = 16;
+        const MAX_RUNS: usize = 16;
         let is_blank = |text: &str| text == " " || text == "\t";
-        let count = self.count_matching(MOST, is_digits, is_blank);
+        let count = self.count_matching(MAX_RUNS, is_digits, is_blank);
         if count < 2 {
             return None;
         }
@@ -185,7 +185,7 @@ impl RunCursor<'_> {
             return Some((count, Vec::new()));
         }
         let singles = (0..count).flat_map(|run| Self { line: self.line, runs: &self.runs[run..] }.match_single().1);
-        Some((count, singles.map(|one| Candidate { is_doubtful: true, ..one }).collect()))
+        Some((count, singles.map(|candidate| Candidate { is_doubtful: true, ..candidate }).collect()))
     }
 
     fn match_single(&self) -> RunMatch {
@@ -200,8 +200,8 @@ impl RunCursor<'_> {
         let range = self.runs[0].start..self.runs[count - 1].end;
         let (before, after) = (&self.line[..range.start], &self.line[range.end..]);
         let numbered = before.trim_end().ends_with(['#', '№']);
-        let is_colour = before.ends_with('#') && !is_digits(&code) && code.bytes().all(|b| b.is_ascii_hexdigit());
-        if is_colour || is_fragment(before, after) || is_amount(before, after) {
+        let is_color = before.ends_with('#') && !is_digits(&code) && code.bytes().all(|b| b.is_ascii_hexdigit());
+        if is_color || is_fragment(before, after) || is_amount(before, after) {
             return None;
         }
         let doubtful = matches!(shape, Shape::Digits(_) | Shape::Year) && starts_with_unit(after);
@@ -290,7 +290,7 @@ fn dashed_shape(parts: &[&str]) -> Option<Shape> {
     }
 }
 
-/// Returns whether a part of a lower-case code is not just a word.
+/// Returns whether a part of a code in lower case is not only a word: it contains a digit.
 fn is_not_a_word(part: &str) -> bool {
     part.len() >= 3 && part.contains(|c: char| c.is_ascii_digit())
 }
@@ -374,7 +374,7 @@ mod tests {
         for line in none {
             let found: Vec<_> = find_candidates(line)
                 .into_iter()
-                .filter(|one| !one.is_doubtful && one.shape != Shape::Wordlike)
+                .filter(|candidate| !candidate.is_doubtful && candidate.shape != Shape::Wordlike)
                 .collect();
             assert_eq!(found, [], "{line}");
         }

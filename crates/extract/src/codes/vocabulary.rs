@@ -14,7 +14,7 @@ pub(super) enum Sense {
     Code,
     /// Signing in, confirming, resetting: actions that codes are used for.
     Action,
-    /// The number is to be used for something.
+    /// The reader should use the number for something.
     Use,
     /// The number is of another kind: an order, a phone number, a place.
     Other,

@@ -14,7 +14,7 @@ const LONG_RUN_DIGITS: usize = 60;
 const MEDIUM_RUN_DIGITS: usize = 16;
 /// An incomplete run must have this many digits.
 const INCOMPLETE_RUN_DIGITS: usize = 6;
-/// The number of characters of a line per foreign character. A damaged line with more foreign characters is not base64.
+/// One foreign character is allowed per this number of characters of a damaged line.
 const CHARACTERS_PER_FOREIGN: usize = 8;
 /// Lines of one run have the same length; only the last may be shorter. A damaged line may be longer by this number of
 /// characters.

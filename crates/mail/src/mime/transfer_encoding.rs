@@ -11,7 +11,7 @@ use super::{mixed_base64, uuencode};
 const MAX_WORD_BYTES: usize = 64;
 /// The minimum length of base64 that may contain foreign characters. Shorter input may be words that happen to decode.
 const MIN_DAMAGED_BYTES: usize = 16;
-/// The number of decoded bytes per foreign character. A text with more foreign characters is not damaged base64.
+/// One foreign character is allowed per this number of decoded bytes.
 const BYTES_PER_FOREIGN: usize = 8;
 
 /// The transfer encoding of a part.
