@@ -1,4 +1,4 @@
-//! Escaping of text for HTML. The only module that knows the special characters.
+//! Escaping of text for HTML, and the reverse.
 
 /// Appends the text, escaped for HTML text and for quoted attribute values.
 pub fn push_escaped(html: &mut String, text: &str) {

@@ -27,7 +27,7 @@ pub use linkify::linkify;
 pub use preview::{remote_hosts, render_preview};
 
 /// The note at the end of truncated HTML.
-const TRUNCATION_NOTE: &str = "<p>The rest of this mail is too much to be shown.</p>";
+const TRUNCATION_NOTE: &str = "<p>The rest of this message is too large to display.</p>";
 
 /// Provides the URLs of the inline parts of a message.
 pub trait InlineParts {

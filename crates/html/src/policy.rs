@@ -18,9 +18,9 @@ pub(super) static PREVIEW_SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(
     builder
 });
 
-/// The sanitizer for HTML that is inserted into another page: no names that its styles or scripts could refer to, and
-/// no images that the browser chooses. It removes only elements without content, because removing others would change
-/// the nesting.
+/// The sanitizer for HTML that is inserted into another page: no names that the styles or scripts of that page could
+/// refer to, and no images that the browser chooses. It removes only elements without content, because removing others
+/// would change the nesting.
 pub(super) static STRICT_SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(|| {
     let is_allowed = |name: &&str| !["area", "source"].contains(name);
     let mut builder = base_sanitizer(ELEMENTS.iter().map(|&(name, _)| name).filter(is_allowed).collect());

@@ -14,7 +14,7 @@ pub(super) use declarations::filter_declarations;
 /// Names that made styles run code in obsolete browsers.
 const LEGACY_SCRIPT_NAMES: [&str; 4] = ["expression", "behavior", "-ms-behavior", "-moz-binding"];
 
-/// Functions that take a string as a URL (CSS Images, sections 2.2 to 2.5; CSS Values, section 4.5).
+/// Functions that interpret a string argument as a URL (CSS Images, sections 2.2 to 2.5; CSS Values, section 4.5).
 const LOADING_FUNCTIONS: [&str; 6] =
     ["image", "image-set", "-webkit-image-set", "cross-fade", "-webkit-cross-fade", "src"];
 
@@ -155,7 +155,7 @@ fn is_name_char(c: char) -> bool {
 }
 
 fn is_legacy_script_name(name: &str) -> bool {
-    LEGACY_SCRIPT_NAMES.iter().any(|disarmed| disarmed.eq_ignore_ascii_case(name))
+    LEGACY_SCRIPT_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// Skips to the end of a statement without a block, or to an unexpected brace.

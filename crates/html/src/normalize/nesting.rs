@@ -18,15 +18,15 @@ pub(super) struct OpenElement {
     kind: ElementKind,
     /// The start tag, if the element may be reopened.
     tag: Option<Box<str>>,
-    /// Whether its end tag came while a block inside of it was open. The element ends with that block.
+    /// Whether its end tag occurred while a block inside of it was open. The element ends with that block.
     has_ended: bool,
 }
 
 impl Normalizer {
     /// Closes elements that cannot contain an element of this kind. Returns false if the element must be dropped.
     pub(super) fn prepare_for(&mut self, name: &'static str, kind: ElementKind) -> bool {
-        let is_in_scaffold = self.stack.last().is_some_and(|open| open.kind.is_table_structure());
-        if is_in_scaffold {
+        let is_between_cells = self.stack.last().is_some_and(|open| open.kind.is_table_structure());
+        if is_between_cells {
             // Between the cells of a table, only visible content gets a cell.
             if name != "img" && kind != ElementKind::Table {
                 return false;
@@ -57,17 +57,17 @@ impl Normalizer {
 
     fn end_sibling_item(&mut self, name: &str) {
         let is_sibling = |open: &OpenElement| open.kind == ElementKind::Item && (open.name == "li") == (name == "li");
-        let is_end = |open: &OpenElement| !open.kind.is_inline() && !matches!(open.name, "address" | "div" | "p");
-        self.end_innermost(is_sibling, is_end);
+        let is_boundary = |open: &OpenElement| !open.kind.is_inline() && !matches!(open.name, "address" | "div" | "p");
+        self.end_innermost(is_sibling, is_boundary);
     }
 
-    /// Closes the innermost element that satisfies `is_wanted`, unless an element that satisfies `is_end` is further
-    /// inside.
-    fn end_innermost(&mut self, is_wanted: impl Fn(&OpenElement) -> bool, is_end: impl Fn(&OpenElement) -> bool) {
+    /// Closes the innermost element that satisfies `is_wanted`, unless an element that satisfies `is_boundary` is
+    /// further inside.
+    fn end_innermost(&mut self, is_wanted: impl Fn(&OpenElement) -> bool, is_boundary: impl Fn(&OpenElement) -> bool) {
         for at in (0..self.stack.len()).rev() {
             if is_wanted(&self.stack[at]) {
                 return self.close_keeping_formatting(at);
-            } else if is_end(&self.stack[at]) {
+            } else if is_boundary(&self.stack[at]) {
                 return;
             }
         }

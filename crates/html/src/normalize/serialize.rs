@@ -7,8 +7,8 @@ use super::{MAX_HTML_BYTES, Normalizer};
 
 /// The maximum length of a value. An attribute with a longer value is dropped, unless it is an image.
 const MAX_VALUE_BYTES: usize = 16 * 1024;
-/// The maximum number of characters of a text for which the serializer scans the rest of the text. Then a comment
-/// splits the text; the sanitizer removes comments.
+/// The maximum number of costly characters of a text: the serializer scans the rest of the text for each of them. Then
+/// a comment splits the text; the sanitizer removes comments.
 const MAX_COSTLY_CHARS: usize = 500;
 
 impl Normalizer {

@@ -174,8 +174,8 @@ fn checker_detects_active_content() {
         "<svg>",
     ];
     for html in harmful {
-        let result_of_check = std::panic::catch_unwind(|| OutputChecker::check(html, false, html));
-        assert!(result_of_check.is_err(), "{html}");
+        let outcome = std::panic::catch_unwind(|| OutputChecker::check(html, false, html));
+        assert!(outcome.is_err(), "{html}");
     }
 }
 

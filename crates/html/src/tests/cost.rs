@@ -93,7 +93,7 @@ fn normalization_is_linear() {
 
 #[test]
 fn truncated_output_ends_with_a_note() {
-    let note = "too much to be shown.</p>";
+    let note = "too large to display.</p>";
     let short = format!("<p>{}</p>", "x".repeat(1 << 20));
     assert_eq!(sanitize(&short, &TestParts), short);
     for html in ["x".repeat(3 << 20), "<br>".repeat(60_000), "<td>".repeat(600_000)] {

@@ -1,5 +1,6 @@
-//! A scanner for what a style sheet loads. It shares no code with the sanitizer or with `cssparser`, so that a mistake in
-//! either of them shows in the tests. It follows CSS Syntax, section 4, except that numbers are read as names.
+//! A scanner that finds the URLs that a style sheet loads. It shares no code with the sanitizer or with `cssparser`, so
+//! that a mistake in either of them shows in the tests. It follows CSS Syntax, section 4, except that numbers are read
+//! as names.
 
 use super::styles::{ANY_URL, LOADING_FUNCTIONS};
 
