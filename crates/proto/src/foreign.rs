@@ -8,7 +8,7 @@ pub(crate) enum ForeignInput {
     Http,
     /// A TLS handshake on a connection without TLS.
     Tls,
-    /// A line above the limit before the client has sent its greeting or logged in. It may be a request.
+    /// A line above the limit before the client has sent its greeting or logged in. It may be an HTTP request.
     LongLine,
 }
 

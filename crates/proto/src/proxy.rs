@@ -1,4 +1,4 @@
-//! The header of the PROXY protocol, versions 1 and 2, by which a proxy names its client.
+//! The header of the PROXY protocol, versions 1 and 2, in which a proxy sends the address of its client.
 //!
 //! The rules are those of HAProxy's document "The PROXY protocol", cited here by its sections. This module parses the
 //! header and says how many bytes can be read without reading beyond it. It does not read, and it does not decide which
@@ -104,7 +104,7 @@ fn v1_source(text: &str) -> Result<Option<IpAddr>, MalformedHeader> {
     let mut fields = text.split(' ').skip(1);
     let mut field = || fields.next().ok_or(MalformedHeader);
     let source: IpAddr = match field()? {
-        // The rest is ignored, whatever it is.
+        // The rest of the line is ignored.
         "UNKNOWN" => return Ok(None),
         "TCP4" => parse_address_pair::<Ipv4Addr>(field()?, field()?)?.into(),
         "TCP6" => parse_address_pair::<Ipv6Addr>(field()?, field()?)?.into(),

@@ -1,7 +1,7 @@
-//! The transcript of a session, line by line, for people to read. It never contains a password, and of a message only
-//! its length. Each protocol decides what of a command is shown.
+//! The transcript of a session, line by line, for people to read. It never contains a password. Of a message it
+//! contains only the length. Each protocol decides which part of a command is shown.
 //!
-//! A server may record every session, so a line costs its text and no allocation of its own.
+//! A server may record every session, so the lines share one buffer instead of having an allocation each.
 
 use std::fmt::Write as _;
 
@@ -127,10 +127,10 @@ impl Recorder {
         Self { scope, transcript: TranscriptBuffer::default(), pending_mail: None }
     }
 
-    /// Records a command. `show` writes its masked text; it is called only if the line is recorded.
-    pub(crate) fn record_command(&mut self, show: impl FnOnce(&mut String)) {
+    /// Records a command. `write` writes its masked text; it is called only if the line is recorded.
+    pub(crate) fn record_command(&mut self, write: impl FnOnce(&mut String)) {
         if self.scope == TranscriptScope::Everything {
-            self.push(Speaker::Client, false, show);
+            self.push(Speaker::Client, false, write);
         }
     }
 

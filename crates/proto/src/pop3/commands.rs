@@ -82,8 +82,8 @@ impl Session {
         match *command {
             Command::Capa => self.reply_with(|out, _| reply::write_capabilities(out, false)),
             Command::Stat => self.reply_with(|out, _| reply::write_stat(out, maildrop.total())),
-            Command::List(which) => return self.list(maildrop, which, Column::Sizes),
-            Command::Uidl(which) => return self.list(maildrop, which, Column::Ids),
+            Command::List(target) => return self.list(maildrop, target, Column::Sizes),
+            Command::Uidl(target) => return self.list(maildrop, target, Column::Ids),
             Command::Retr(number) => return self.fetch(maildrop, FetchRequest { number, extent: Extent::Whole }),
             Command::Top { number, lines } => {
                 return self.fetch(maildrop, FetchRequest { number, extent: Extent::Top(lines) });
@@ -142,8 +142,8 @@ impl Session {
         }
     }
 
-    fn list(&mut self, maildrop: Maildrop, which: ListTarget, column: Column) -> Option<Action> {
-        let ListTarget::Number(number) = which else {
+    fn list(&mut self, maildrop: Maildrop, target: ListTarget, column: Column) -> Option<Action> {
+        let ListTarget::Number(number) = target else {
             match column {
                 Column::Sizes => self.reply_with(|out, _| reply::write_total(out, maildrop.total())),
                 Column::Ids => self.reply(reply::IDS),

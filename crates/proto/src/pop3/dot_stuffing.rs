@@ -47,7 +47,7 @@ impl DotStuffer {
         }
     }
 
-    /// Returns the line end that the text lacks. The final dot must be on a line of its own.
+    /// Returns the line end that the text lacks. The final dot needs a separate line.
     pub(crate) fn missing_line_end(&self) -> &'static [u8] {
         if self.state == LineState::LineStart { b"" } else { b"\r\n" }
     }

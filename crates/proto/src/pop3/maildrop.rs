@@ -118,7 +118,7 @@ impl Maildrop {
         self.unmarked = self.all;
     }
 
-    /// Returns the marked messages. Blocks are freed on the way.
+    /// Returns the marked messages. Each block is freed after its messages were checked.
     pub(crate) fn into_marked(self) -> Vec<MessageId> {
         let Self { blocks, marks, .. } = self;
         let entries = blocks.into_iter().flatten().enumerate();

@@ -1,7 +1,7 @@
 //! The POP3 server session (RFC 1939, RFC 2449) without I/O.
 //!
-//! The driver passes its input to [`Session::step`], performs the returned [`Action`], and writes the queued replies before
-//! it waits for the client. These states accept commands:
+//! The driver passes its input to [`Session::step`], performs the returned [`Action`], and writes the queued replies
+//! before it waits for the client. These states accept commands:
 //!
 //! | state           | meaning           | USER  | PASS APOP        | AUTH           | STLS          | UTF8  | STAT DELE RSET NOOP | LIST UIDL        | RETR TOP   | QUIT                 |
 //! |-----------------|-------------------|-------|------------------|----------------|---------------|-------|---------------------|------------------|------------|----------------------|
@@ -22,14 +22,15 @@
 //! | `Closed`         | nothing                         | stays                                                            |
 //!
 //! Only QUIT deletes messages, and only those marked by DELE. A session that ends in any other way leaves the mailbox
-//! unchanged. The message numbers are fixed when the mailbox is opened, but the mailbox is not locked: other clients may read
-//! it meanwhile and delete from it.
+//! unchanged. The message numbers are fixed when the mailbox is opened, but the mailbox is not locked: other clients
+//! may read it meanwhile and delete from it.
 //!
-//! Unknown commands, syntax errors, commands of the other state and failed logins count as bad commands; too many of them
-//! end the session. A number without a message is not a bad command.
+//! Unknown commands, syntax errors, commands of the other state and failed logins count as bad commands; too many of
+//! them end the session. A number without a message is not a bad command.
 //!
-//! A line of an HTTP request ends the session in both states that accept commands. In `Authorization`, a TLS handshake and a
-//! line that is too long end it too. So commands that a web page puts into the body of a request are never executed.
+//! A line of an HTTP request ends the session in both states that accept commands. In `Authorization`, a TLS handshake
+//! and a line that is too long end it too. So commands that a web page puts into the body of a request are never
+//! executed.
 
 mod command;
 mod commands;
@@ -53,7 +54,7 @@ pub use session::Session;
 /// The settings of all sessions of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The name of this server, in the reply with which it closes.
+    /// The name of this server, in the replies for a shutdown and for too many connections.
     pub domain: String,
     /// Whether STLS is offered while TLS is not active.
     pub stls: bool,
@@ -65,7 +66,7 @@ pub struct Settings {
 /// remaining input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Write the replies, then read more input and append it to what was not consumed.
+    /// Write the replies, then read more input and append it to the input that was not consumed.
     Read,
     /// Write the replies, because there are many, and continue with the remaining input.
     Write,

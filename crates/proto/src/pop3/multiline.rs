@@ -1,5 +1,5 @@
-//! Multi-line replies, which are sent in parts: a listing of the mailbox, and a message. They track what was sent, so
-//! no reply is ever in memory as a whole.
+//! Multi-line replies, which are sent in parts: a listing of the mailbox, and a message. They track how much was sent,
+//! so no reply is ever in memory as a whole.
 
 use restante_mail::message::Source;
 

@@ -14,7 +14,7 @@ use super::request::Extent;
 use super::state::{AnonymousClient, Idle, State};
 use super::{Action, Maildrop, Refusal, Settings, reply};
 
-/// If the queued replies reach this size, they are written before more are made.
+/// If the queued replies reach this size, they are written before more are queued.
 pub(super) const MAX_REPLY_BYTES: usize = 64 * 1024;
 
 /// The session of one connection.
@@ -32,8 +32,8 @@ pub struct Session {
 
 impl Session {
     /// Creates a session for a new connection. `timestamp` is the text in the greeting for APOP, such as
-    /// `<process.time@domain>`; it must be different for each session. `is_tls` says whether the connection started with a
-    /// TLS handshake.
+    /// `<process.time@domain>`; it must be different for each session. `is_tls` says whether the connection started
+    /// with a TLS handshake.
     pub fn new(settings: Arc<Settings>, timestamp: String, is_tls: bool) -> Self {
         Self {
             settings,

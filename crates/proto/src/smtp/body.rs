@@ -1,10 +1,10 @@
 //! The buffer of a message that is being received, within a size limit and with little memory. Finding the end of the
 //! message is up to [`super::data`] and [`super::chunk`].
 //!
-//! A long message is collected in blocks and joined once at its end, in an allocation of its own size. The allocator
-//! reuses the blocks at no cost, while a single growing buffer would be copied again and again.
+//! A long message is collected in blocks and joined once at its end, in an allocation of exactly its size. The
+//! allocator reuses the blocks at no cost, while a single growing buffer would be copied again and again.
 
-/// The most memory that is allocated because of an announced size, before the client has sent anything.
+/// The maximum memory that is allocated because of an announced size, before the client has sent anything.
 const MAX_PREALLOCATED_BYTES: usize = 1 << 20;
 /// The size of a block.
 const BLOCK_BYTES: usize = 64 * 1024;

@@ -34,8 +34,8 @@ impl Chunk {
         Ok(Self { size, remaining: size, is_last })
     }
 
-    /// Returns the octets of this chunk at the start of the input.
-    pub(crate) fn take<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
+    /// Returns the octets of this chunk at the start of the input, and counts them as received.
+    pub(crate) fn receive<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
         let length = usize::try_from(self.remaining).map_or(input.len(), |remaining| remaining.min(input.len()));
         self.remaining -= length as u64;
         &input[..length]
@@ -84,10 +84,10 @@ mod tests {
     #[test]
     fn counts_octets_across_reads() {
         let mut chunk = Chunk { size: 5, remaining: 5, is_last: false };
-        assert_eq!(chunk.take(b"ab"), b"ab");
-        assert_eq!(chunk.take(b""), b"");
-        assert_eq!(chunk.take(b"\r\n.\r\nQUIT\r\n"), b"\r\n.");
+        assert_eq!(chunk.receive(b"ab"), b"ab");
+        assert_eq!(chunk.receive(b""), b"");
+        assert_eq!(chunk.receive(b"\r\n.\r\nQUIT\r\n"), b"\r\n.");
         assert!(chunk.is_complete());
-        assert_eq!(chunk.take(b"QUIT\r\n"), b"");
+        assert_eq!(chunk.receive(b"QUIT\r\n"), b"");
     }
 }

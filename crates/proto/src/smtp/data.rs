@@ -110,7 +110,7 @@ impl DataReader {
     }
 
     /// Reserves the exact size if the end of the data is in the input, so that a small message takes one allocation of
-    /// its own size. A wrong guess costs only memory.
+    /// exactly its size. A wrong guess costs only memory.
     fn reserve_exact(&mut self, input: &[u8]) {
         if matches!(self.state, LineState::LineStart) && input.starts_with(b".\r\n") {
             return;

@@ -1,7 +1,7 @@
 //! The (E)SMTP and LMTP server session (RFC 5321, RFC 2033) without I/O.
 //!
-//! The driver passes its input to [`Session::step`], performs the returned [`Action`], and writes the queued replies before
-//! it waits for the client. These states accept commands:
+//! The driver passes its input to [`Session::step`], performs the returned [`Action`], and writes the queued replies
+//! before it waits for the client. These states accept commands:
 //!
 //! | state         | meaning                    | HELO EHLO LHLO | MAIL             | RCPT                | DATA            | BDAT              | AUTH           | STARTTLS      | RSET    |
 //! |---------------|----------------------------|----------------|------------------|---------------------|-----------------|-------------------|----------------|---------------|---------|
@@ -10,8 +10,8 @@
 //! | `Mail`        | sender, 0..n recipients    | → Ready        | 503              | → CheckingRecipient | → ReceivingData | → ReceivingChunk  | 503            | → StartingTls | → Ready |
 //! | `Chunked`     | BDAT without LAST received | → Ready        | 503              | 503                 | 503             | → ReceivingChunk  | 503            | → StartingTls | → Ready |
 //!
-//! NOOP, HELP and VRFY get a reply in each of them and change nothing. QUIT closes the session. The other states accept no
-//! commands:
+//! NOOP, HELP and VRFY get a reply in each of them and change nothing. QUIT closes the session. The other states accept
+//! no commands:
 //!
 //! | state               | waits for                      | next state                                                            |
 //! |---------------------|--------------------------------|-----------------------------------------------------------------------|
@@ -27,12 +27,13 @@
 //! | `StartingTls`       | [`Session::tls_started`]       | → BeforeHello                                                         |
 //! | `Closed`            | nothing                        | stays                                                                 |
 //!
-//! Unknown commands, syntax errors, commands out of order and failed logins count as bad commands; too many of them end the
-//! session. After the greeting, RCPT, DATA and BDAT out of order do not count: a client that pipelines sends them after a MAIL
-//! or RCPT before it learns that it was refused (RFC 2920 section 3.1).
+//! Unknown commands, syntax errors, commands out of order and failed logins count as bad commands; too many of them end
+//! the session. After the greeting, RCPT, DATA and BDAT out of order do not count: a client that pipelines sends them
+//! after a MAIL or RCPT before it learns that it was refused (RFC 2920 section 3.1).
 //!
-//! A line of an HTTP request ends the session in every state that accepts commands. In `BeforeHello`, a TLS handshake and a
-//! line that is too long end it too. So commands that a web page puts into the body of a request are never executed.
+//! A line of an HTTP request ends the session in every state that accepts commands. In `BeforeHello`, a TLS handshake
+//! and a line that is too long end it too. So commands that a web page puts into the body of a request are never
+//! executed.
 
 mod auth;
 mod body;
@@ -57,7 +58,7 @@ pub use session::Session;
 
 /// The settings of all sessions of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate setting")]
 pub struct Settings {
     /// The name of this server, in the greeting and in the reply to EHLO.
     pub domain: String,
@@ -130,7 +131,7 @@ pub enum StoreRefusal {
 /// remaining input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Write the replies, then read more input and append it to what was not consumed.
+    /// Write the replies, then read more input and append it to the input that was not consumed.
     Read,
     /// Write the replies, because there are many, and continue with the remaining input.
     Write,

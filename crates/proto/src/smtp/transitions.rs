@@ -119,7 +119,7 @@ impl Session {
         mut chunk: Chunk,
         input: &[u8],
     ) -> (usize, Option<Action>) {
-        let octets = chunk.take(input);
+        let octets = chunk.receive(input);
         if chunk.is_complete() && octets.len() > body.spare_capacity() {
             body.reserve(octets.len());
         }
@@ -150,7 +150,7 @@ impl Session {
         reply: ErrorReply,
         input: &[u8],
     ) -> (usize, Option<Action>) {
-        let consumed = chunk.take(input).len();
+        let consumed = chunk.receive(input).len();
         self.record_mail_octets(consumed);
         if !chunk.is_complete() {
             self.state = State::DiscardingChunk(idle, chunk, reply);

@@ -96,7 +96,7 @@ impl Driver {
             assert!(self.session.replies().len() < 80_000, "{} octets of replies", self.session.replies().len());
             match action {
                 Action::Read => {
-                    assert!(self.unread.len() < 12_288, "{} octets are left to be kept", self.unread.len());
+                    assert!(self.unread.len() < 12_288, "{} octets are left unread", self.unread.len());
                     self.needs = Needs::Input;
                     return;
                 }

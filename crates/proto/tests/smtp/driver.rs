@@ -94,7 +94,7 @@ impl Driver {
             self.unread.drain(..consumed);
             match action {
                 Action::Read => {
-                    assert!(self.unread.len() < 12_288, "{} octets are left to be kept", self.unread.len());
+                    assert!(self.unread.len() < 12_288, "{} octets are left unread", self.unread.len());
                     self.needs = Needs::Input;
                     return;
                 }

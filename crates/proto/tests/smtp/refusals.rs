@@ -9,6 +9,7 @@ use restante_proto::smtp::{Action, Dialect, LoginRefusal, Session, Settings, Sto
 
 use super::driver::{Driver, Policy, default_settings, recipient};
 
+// Commands after which MAIL, RCPT or DATA is expected.
 const EHLO: &str = "EHLO client.test\r\n";
 const TO_RCPT: &str = "EHLO client.test\r\nMAIL FROM:<a@x.test>\r\n";
 const TO_DATA: &str = "EHLO client.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\n";
