@@ -12,8 +12,8 @@ use crate::naming::MailboxName;
 
 /// The id of a message within its mailbox. Ids ascend in the order of arrival and are never reused.
 ///
-/// An id is the time of arrival in microseconds, or the last id plus one if that is higher. Only the last id is needed to
-/// assign an id. So ids stay unique after a purge, and after a restart of a store that does not persist anything.
+/// An id is the time of arrival in microseconds, or the last id plus one if that is higher. Only the last id is needed
+/// to assign an id. So ids stay unique after a purge, and after a restart of a store that does not persist anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(u64);
 

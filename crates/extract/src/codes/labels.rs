@@ -94,8 +94,8 @@ impl AnalyzedLine {
         analyzed
     }
 
-    /// Returns the label that the line gives to the next line. A label before a number of this line belongs to that number.
-    /// A warning not to share codes is not a label.
+    /// Returns the label that the line gives to the next line. A label before a number of this line belongs to that
+    /// number. A warning not to share codes is not a label.
     fn find_label_for_next(&self) -> Label {
         let previous_number_end = self.candidates.last().map_or(0, |candidate| candidate.range.end);
         let last = |sense| self.words.iter().rfind(|word| word.sense == sense);

@@ -113,8 +113,8 @@ fn guess_utf16_order(bytes: &[u8]) -> &'static Encoding {
 
 /// Returns whether bytes that are declared to be in this single-byte charset are in fact UTF-8: multi-byte sequences of
 /// UTF-8 hardly occur in other charsets by chance. For a Latin script one sequence is enough, because it would be a
-/// letter followed by an unlikely sign. In other scripts two letters can look like one sequence. In Thai, many sequences
-/// can occur by chance, so this returns false.
+/// letter followed by an unlikely sign. In other scripts two letters can look like one sequence. In Thai, many
+/// sequences can occur by chance, so this returns false.
 fn is_actually_utf8(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     Encoding::ascii_valid_up_to(bytes) < bytes.len()
         && encoding.is_single_byte()

@@ -8,7 +8,8 @@ use super::header::RawField;
 use super::params::StructuredValue;
 use super::transfer_encoding::TransferEncoding;
 
-/// The maximum length of a malformed value in a defect, in characters, and of the name of a transfer encoding, in bytes.
+/// The maximum length of a malformed value in a defect, in characters, and of the name of a transfer encoding, in
+/// bytes.
 const MAX_DISPLAY_LEN: usize = 80;
 
 /// The requested presentation of a part (RFC 2183).
