@@ -98,6 +98,8 @@ impl HttpClient {
         }
     }
 
+    /// Sends the request. If it fails because a reused connection was closed, sends it again over a new connection. The
+    /// policy decides whether methods that are not idempotent are sent again.
     fn send_with_retry(
         &self,
         pending: &PendingRequest<'_>,
@@ -116,12 +118,13 @@ impl HttpClient {
         }
     }
 
-    /// Sends the request once. A kept connection is used only if it was idle for at most `idle`.
+    /// Sends the request once. A connection is reused only if it was idle for at most `max_idle`, which is
+    /// [`IDLE_CONNECTION_TIMEOUT`] if `None`.
     fn try_send(
         &self,
         pending: &PendingRequest<'_>,
         deadline: Instant,
-        idle: Option<Duration>,
+        max_idle: Option<Duration>,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
         let remaining = deadline.saturating_duration_since(Instant::now());
         if remaining.is_zero() {
@@ -135,14 +138,14 @@ impl HttpClient {
             request.headers_mut().insert(ACCEPT_ENCODING, GZIP);
         }
         let proxy = self.proxies.proxy_for(&pending.url).map_err(|error| ureq::Error::Other(Box::new(error)))?;
-        let idle = idle.unwrap_or(IDLE_CONNECTION_TIMEOUT);
+        let max_idle = max_idle.unwrap_or(IDLE_CONNECTION_TIMEOUT);
         if let Some(body) = pending.body_to_send() {
             let request = self.agent.configure_request(request.map(|()| body));
-            self.agent.run(request.timeout_global(Some(remaining)).max_idle_age(idle).proxy(proxy).build())
+            self.agent.run(request.timeout_global(Some(remaining)).max_idle_age(max_idle).proxy(proxy).build())
         } else {
             let request = self.agent.configure_request(request);
             let request = request.timeout_connect(pending.idle_timeout).timeout_per_read(pending.idle_timeout);
-            self.agent.run(request.timeout_global(Some(remaining)).max_idle_age(idle).proxy(proxy).build())
+            self.agent.run(request.timeout_global(Some(remaining)).max_idle_age(max_idle).proxy(proxy).build())
         }
     }
 
@@ -297,8 +300,8 @@ impl<'a> PendingRequest<'a> {
             next.headers.remove(CONTENT_ENCODING);
         }
         if self.url.origin() != next.url.origin() {
-            for private in [AUTHORIZATION, COOKIE, HOST, PROXY_AUTHORIZATION] {
-                next.headers.remove(private);
+            for name in [AUTHORIZATION, COOKIE, HOST, PROXY_AUTHORIZATION] {
+                next.headers.remove(name);
             }
         }
         Ok(Some(next))
@@ -429,7 +432,7 @@ mod tests {
         let other_name = secure_url.replace("localhost", "127.0.0.1");
         for (client, url) in [(&HttpClient::new(POLICY), &secure_url), (&trusting_client, &other_name)] {
             let result = client.send(&request(url));
-            assert!(matches!(&result, Err(HttpError::Network(why)) if why.contains("certificate")), "{result:?}");
+            assert!(matches!(&result, Err(HttpError::Network(text)) if text.contains("certificate")), "{result:?}");
         }
         let insecure_client = HttpClient::with_trust(TlsTrust::accept_any(), POLICY);
         assert_eq!(insecure_client.send(&request(&other_name)).unwrap().body, b"secret");

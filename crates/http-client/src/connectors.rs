@@ -105,8 +105,8 @@ thread_local! {
     static CONNECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The end of the connector chain. It only records that a connection was made. The server may close a kept connection
-/// at the moment when it is reused, which does not indicate a problem of the server.
+/// The end of the connector chain. It only records that a connection was made. A server may close a kept connection at
+/// the moment when it is reused. This is not an error of the server, so the request can be sent again.
 #[derive(Debug)]
 pub(crate) struct ConnectionObserver;
 

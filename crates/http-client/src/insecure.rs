@@ -1,5 +1,5 @@
-//! TLS without a check of the certificate, for connections to our own server. Its certificate may be self-signed, or issued for
-//! another name than the address that is used.
+//! TLS without a check of the certificate, for connections to our own server. Its certificate may be self-signed, or
+//! issued for another name than the address that is used.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_t
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
-/// Returns a client configuration that accepts every certificate. The connection is encrypted, but nothing is known about the
-/// identity of the server: send no secrets over it.
+/// Returns a client configuration that accepts every certificate. The connection is encrypted, but nothing is known
+/// about the identity of the server: send no secrets over it.
 pub fn insecure_client_config() -> Result<ClientConfig, Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;

@@ -114,8 +114,8 @@ impl NoProxyRule {
     }
 }
 
-/// Returns whether two addresses share a prefix of this length. A larger length than that of an address means the whole
-/// address.
+/// Returns whether two addresses share a prefix of this length. If the length exceeds that of the address, the whole
+/// address is compared.
 fn shares_prefix(address: IpAddr, block: IpAddr, prefix: u32) -> bool {
     match (address, block) {
         (IpAddr::V4(address), IpAddr::V4(block)) => {

@@ -1,5 +1,5 @@
-//! Resolution of the host of a URL. The policy is applied here, to the addresses that are connected to. So a name that
-//! resolves differently after a check gains nothing, and special spellings of an address have no effect.
+//! Resolution of the host of a URL. The policy is applied here, to the addresses that are connected to. So it cannot be
+//! bypassed by a name that resolves differently after a check, or by a special spelling of an address.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub(crate) struct PolicyResolver {
 }
 
 impl PolicyResolver {
-    pub(crate) fn new(private_addresses: bool) -> Self {
-        Self { allow_private_addresses: private_addresses, active_lookups: Arc::default() }
+    pub(crate) fn new(allow_private_addresses: bool) -> Self {
+        Self { allow_private_addresses, active_lookups: Arc::default() }
     }
 
     fn look_up(&self, host: &str, port: u16, timeout: Duration) -> Result<vec::IntoIter<SocketAddr>, Error> {

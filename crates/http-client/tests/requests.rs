@@ -56,7 +56,7 @@ fn header<'a>(request: &'a str, name: &str) -> Option<&'a str> {
         .lines()
         .filter_map(|line| line.split_once(": "))
         .find(|(key, _)| key.eq_ignore_ascii_case(name))
-        .map(|it| it.1)
+        .map(|(_, value)| value)
 }
 
 fn ok(body: &str) -> String {
@@ -129,12 +129,13 @@ fn sends_method_url_headers_and_body() {
 fn returns_every_status() {
     for status in [200, 204, 304, 404, 500, 599, 300] {
         let address =
-            serve(move |_| format!("HTTP/1.1 {status} So\r\nX-One: 1\r\nX-ONE: 2\r\nContent-Length: 0\r\n\r\n"));
+            serve(move |_| format!("HTTP/1.1 {status} Status\r\nX-One: 1\r\nX-ONE: 2\r\nContent-Length: 0\r\n\r\n"));
         let url = format!("http://{address}/");
         let response = send(&ALLOW_PRIVATE, &request("GET", url.clone())).unwrap();
         assert_eq!((response.status, &*response.url), (status, &*url));
-        let ones: Vec<_> = response.headers.iter().filter(|(name, _)| name == "x-one").map(|it| &*it.1).collect();
-        assert_eq!(ones, ["1", "2"]);
+        let values: Vec<_> =
+            response.headers.iter().filter(|(name, _)| name == "x-one").map(|(_, value)| &**value).collect();
+        assert_eq!(values, ["1", "2"]);
     }
 }
 
@@ -239,7 +240,7 @@ fn decompresses_gzip_within_the_same_limits() {
         let address = serve_raw(move |mut stream, request| {
             let accept_encoding = header(request, "accept-encoding").unwrap_or("-");
             let head = format!(
-                "HTTP/1.1 200 OK\r\nX-Asks: {accept_encoding}\r\nContent-Encoding: {name}\r\nContent-Length: {}\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nX-Accepted: {accept_encoding}\r\nContent-Encoding: {name}\r\nContent-Length: {}\r\n\r\n",
                 body.len()
             );
             let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
@@ -249,7 +250,7 @@ fn decompresses_gzip_within_the_same_limits() {
     let send_to = |body: Vec<u8>, policy: &ClientPolicy| send_as("gzip", body, policy);
     let response = send_to(gzip(1000), &ALLOW_PRIVATE).unwrap();
     assert_eq!(response.body, b"x".repeat(1000));
-    assert_eq!(response.headers, [("x-asks".to_owned(), "gzip".to_owned())]);
+    assert_eq!(response.headers, [("x-accepted".to_owned(), "gzip".to_owned())]);
     for name in ["GZip", "x-gzip", "X-GZIP"] {
         assert_eq!(send_as(name, gzip(3), &ALLOW_PRIVATE).unwrap().body, b"xxx", "{name}");
     }
@@ -280,14 +281,14 @@ fn head_only_ignores_the_body() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
         while stream.write_all(&[b'x'; 1000]).is_ok() {}
     });
-    let breaks_off = serve(|_| "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_owned());
+    let incomplete = serve(|_| "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_owned());
     let trickling = serve_raw(|mut stream, _| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
         while stream.write_all(b"x").is_ok() {
             thread::sleep(Duration::from_millis(20));
         }
     });
-    for (address, seconds) in [(short, 30), (long, 30), (endless, 30), (breaks_off, 30), (trickling, 5)] {
+    for (address, seconds) in [(short, 30), (long, 30), (endless, 30), (incomplete, 30), (trickling, 5)] {
         let timeout = Duration::from_secs(seconds);
         let response = send(&head_only, &Request { timeout, ..request("GET", format!("http://{address}/")) }).unwrap();
         assert_eq!((response.status, response.body.len()), (200, 0), "{address}");
@@ -306,29 +307,29 @@ fn limits_the_time_of_slow_servers() {
             thread::sleep(Duration::from_millis(20));
         }
     });
-    let circling = serve(|_| {
+    let redirect_loop = serve(|_| {
         thread::sleep(Duration::from_millis(150));
         redirect(302, "/")
     });
     let many_redirects = ClientPolicy { max_redirects: 100, ..ALLOW_PRIVATE };
-    for address in [silent, trickling, circling] {
-        let begin = Instant::now();
+    for address in [silent, trickling, redirect_loop] {
+        let started = Instant::now();
         let request = Request { timeout: Duration::from_millis(300), ..request("GET", format!("http://{address}/")) };
         assert_eq!(send(&many_redirects, &request).unwrap_err(), HttpError::Timeout, "{address}");
-        assert!(begin.elapsed() < Duration::from_mins(1));
+        assert!(started.elapsed() < Duration::from_mins(1));
     }
-    let none = Request { timeout: Duration::ZERO, ..request("GET", format!("http://{silent}/")) };
-    assert_eq!(send(&ALLOW_PRIVATE, &none).unwrap_err(), HttpError::Timeout);
+    let zero_timeout = Request { timeout: Duration::ZERO, ..request("GET", format!("http://{silent}/")) };
+    assert_eq!(send(&ALLOW_PRIVATE, &zero_timeout).unwrap_err(), HttpError::Timeout);
 }
 
 #[test]
 fn reports_network_errors() {
     // Only root could listen on this port, and nothing does.
     let closed = SocketAddr::from(([127, 0, 0, 1], 1));
-    let hangs_up = serve(|_| String::new());
+    let closes = serve(|_| String::new());
     let nonsense = serve(|_| "SSH-2.0-OpenSSH\r\n\r\n".to_owned());
     let short = serve(|_| "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_owned());
-    for address in [closed, hangs_up, nonsense, short] {
+    for address in [closed, closes, nonsense, short] {
         let result = send(&ALLOW_PRIVATE, &request("GET", format!("http://{address}/")));
         assert!(matches!(result, Err(HttpError::Network(_))), "{result:?}");
     }
@@ -372,32 +373,32 @@ fn follows_redirects() {
 
 #[test]
 fn limits_redirects() {
-    let circle = serve(|_| redirect(302, "/"));
-    let url = format!("http://{circle}/");
+    let redirect_loop = serve(|_| redirect(302, "/"));
+    let url = format!("http://{redirect_loop}/");
     assert_eq!(
         send(&ALLOW_PRIVATE, &request("GET", url.clone())).unwrap_err(),
         HttpError::Network("too many redirects".to_owned())
     );
-    let never = ClientPolicy { max_redirects: 0, ..ALLOW_PRIVATE };
-    assert_eq!(send(&never, &request("GET", url)).unwrap().status, 302);
+    let no_redirects = ClientPolicy { max_redirects: 0, ..ALLOW_PRIVATE };
+    assert_eq!(send(&no_redirects, &request("GET", url)).unwrap().status, 302);
 
     let table = [
-        ("file:///etc/passwd", "malformed"),
-        ("gopher://127.0.0.1/", "malformed"),
-        ("http://[", "malformed"),
-        ("//127.0.0.1:1/", "broken"),
+        ("file:///etc/passwd", "invalid request"),
+        ("gopher://127.0.0.1/", "invalid request"),
+        ("http://[", "invalid request"),
+        ("//127.0.0.1:1/", "network error"),
     ];
     for (location, expected) in table {
         let address = serve(move |_| redirect(302, location));
         let kind = match send(&ALLOW_PRIVATE, &request("GET", format!("http://{address}/"))) {
-            Err(HttpError::InvalidRequest(_)) => "malformed",
-            Err(HttpError::Network(_)) => "broken",
+            Err(HttpError::InvalidRequest(_)) => "invalid request",
+            Err(HttpError::Network(_)) => "network error",
             _ => "other",
         };
         assert_eq!(kind, expected, "{location}");
     }
-    let nowhere = serve(|_| "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n".to_owned());
-    assert_eq!(send(&ALLOW_PRIVATE, &request("GET", format!("http://{nowhere}/"))).unwrap().status, 302);
+    let without_location = serve(|_| "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n".to_owned());
+    assert_eq!(send(&ALLOW_PRIVATE, &request("GET", format!("http://{without_location}/"))).unwrap().status, 302);
 }
 
 #[test]
