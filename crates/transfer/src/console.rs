@@ -66,10 +66,10 @@ impl Console {
     }
 
     /// Reports a message or file that could not be transferred.
-    pub(super) fn report_problem(&mut self, what: &str) {
+    pub(super) fn report_problem(&mut self, problem: &str) {
         self.problem_count += 1;
         if self.problem_count <= MAX_REPORTED_PROBLEMS {
-            self.write_line(what);
+            self.write_line(problem);
         }
     }
 
@@ -121,8 +121,8 @@ pub(super) fn format_size(bytes: u64) -> String {
 }
 
 /// Formats a duration in the largest unit that divides it: `24h`, `90m`, `45s`.
-pub(super) fn format_period(length: Duration) -> String {
-    match length.as_secs() {
+pub(super) fn format_period(period: Duration) -> String {
+    match period.as_secs() {
         seconds if seconds % 3600 == 0 => format!("{}h", seconds / 3600),
         seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),
         seconds => format!("{seconds}s"),
@@ -150,9 +150,9 @@ fn format_bar(progress: Progress, elapsed: Duration) -> String {
     format!("[{}{}] {percent:3}%  {status}{left}", "#".repeat(filled), " ".repeat(BAR_CHARS - filled))
 }
 
-/// Returns `scale * part / whole` without overflow.
-fn scale(part: u64, whole: u64, scale: u64) -> u64 {
-    u64::try_from(u128::from(part) * u128::from(scale) / u128::from(whole)).unwrap_or(u64::MAX)
+/// Returns `factor * part / whole` without overflow.
+fn scale(part: u64, whole: u64, factor: u64) -> u64 {
+    u64::try_from(u128::from(part) * u128::from(factor) / u128::from(whole)).unwrap_or(u64::MAX)
 }
 
 fn format_clock(seconds: u64) -> String {

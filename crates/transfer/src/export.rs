@@ -90,11 +90,11 @@ impl ExportRun<'_> {
     /// Writes the messages of a mailbox. Returns false if it is empty. The output of a mailbox starts with the first
     /// message that can be read, so that nothing is created for a mailbox that is purged meanwhile.
     async fn export_mailbox(&mut self, mailbox: &MailboxName) -> Result<bool, ExportError> {
-        let (mut after, mut begun, mut damaged) = (MessageId::ZERO, false, false);
+        let (mut after, mut is_started, mut has_damaged) = (MessageId::ZERO, false, false);
         loop {
             let page = Page { limit: Some(PAGE_SIZE), after: Some(after), before: None };
             let messages = self.store.list(mailbox, page).await?.messages;
-            let Some(last) = messages.last() else { return Ok(begun || damaged) };
+            let Some(last) = messages.last() else { return Ok(is_started || has_damaged) };
             after = last.id;
             for message in &messages {
                 if *self.stop.borrow() {
@@ -106,14 +106,14 @@ impl ExportRun<'_> {
                     Ok(None) => continue,
                     // A damaged message does not prevent the export of the others.
                     Err(StoreError::Broken(cause)) => {
-                        damaged = true;
+                        has_damaged = true;
                         self.console.report_problem(&format!("message {} of mailbox {mailbox}: {cause}", message.id));
                         continue;
                     }
                     Err(error) => return Err(error.into()),
                 };
-                if !begun {
-                    begun = true;
+                if !is_started {
+                    is_started = true;
                     self.output.start_mailbox(mailbox)?;
                     self.exported.mailboxes += 1;
                 }

@@ -11,8 +11,8 @@ const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Au
 /// The day names of asctime, from Monday.
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
-/// Returns whether the text after `From ` is hardly ordinary text: it starts with an address, is one word, or ends with
-/// a time.
+/// Returns whether the text after `From ` is probably not ordinary text: it starts with an address, is one word, or
+/// ends with a time.
 pub(super) fn is_from_line(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let Some(first) = words.next() else { return false };
@@ -45,8 +45,8 @@ fn parse_asctime(words: &[&str]) -> Option<Timestamp> {
     let mut clock = time.splitn(3, ':').map(str::parse::<i8>);
     let (hour, minute) = (clock.next()?.ok()?, clock.next()?.ok()?);
     let second = clock.next().transpose().ok()?.unwrap_or(0);
-    let at = DateTime::new(year.parse().ok()?, month, day.parse().ok()?, hour, minute, second.min(59), 0).ok()?;
-    offset(zone.copied())?.to_timestamp(at).ok()
+    let datetime = DateTime::new(year.parse().ok()?, month, day.parse().ok()?, hour, minute, second.min(59), 0).ok()?;
+    offset(zone.copied())?.to_timestamp(datetime).ok()
 }
 
 /// Parses the date format of message headers (RFC 5322 section 3.3), with the name of the day.

@@ -77,8 +77,8 @@ pub fn requested_mailboxes(request: &ExportRequest, naming: Naming) -> Result<Ve
     Ok(mailboxes)
 }
 
-/// Writes messages of the store to files, until all are written or `stop` becomes true. Reports progress and problems on
-/// standard error.
+/// Writes messages of the store to files, until all are written or `stop` becomes true. Reports progress and problems
+/// on standard error.
 pub async fn export(
     store: &dyn Store,
     mailboxes: &[MailboxName],
@@ -130,8 +130,8 @@ pub fn requested_mailbox(request: &ImportRequest, naming: Naming) -> Result<Opti
     request.mailbox.as_deref().map(|name| parse_mailbox(naming, name)).transpose()
 }
 
-/// Stores the messages in the files of a request, until all are stored or `stop` becomes true. Reports progress and problems on
-/// standard error.
+/// Stores the messages in the files of a request, until all are stored or `stop` becomes true. Reports progress and
+/// problems on standard error.
 pub async fn import(
     store: &Arc<dyn Store>,
     mailbox: Option<MailboxName>,

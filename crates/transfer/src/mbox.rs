@@ -77,7 +77,7 @@ impl<R: BufRead> MboxReader<R> {
     }
 
     /// Reads up to the next `From ` line. After a blank line, every line with this prefix counts: programs quote such
-    /// lines of the text, and two merged messages would be a lost message. Elsewhere the line must look like a `From `
+    /// lines of the text, and a missed separator would merge two messages. Elsewhere the line must look like a `From `
     /// line, because some files are not quoted.
     fn read_source(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut source = Some(Vec::new());
@@ -173,10 +173,10 @@ mod tests {
             ("CRLF stays", format!("{p}A: b\r\n\r\nhi\r\n\r\n"), &["A: b\r\n\r\nhi\r\n"]),
             ("two", format!("{p}one\n\n{p}two\n\n"), &["one\r\n", "two\r\n"]),
             ("no end", format!("{p}one\n\n{p}two"), &["one\r\n", "two"]),
-            ("blank lines of the mail", format!("{p}one\n\n\n\n{p}two\n"), &["one\r\n\r\n\r\n", "two\r\n"]),
+            ("blank lines of a message", format!("{p}one\n\n\n\n{p}two\n"), &["one\r\n\r\n\r\n", "two\r\n"]),
             ("quoting", format!("{p}>From x\n>>From x\n> From x\n>\n\n"), &["From x\r\n>From x\r\n> From x\r\n>\r\n"]),
             ("any first line", "From x\none\n".to_owned(), &["one\r\n"]),
-            ("nothing in it", format!("{p}\n{p}\n"), &["", ""]),
+            ("empty messages", format!("{p}\n{p}\n"), &["", ""]),
         ];
         for (name, file, expected) in table {
             assert_eq!(sources(file), *expected, "{name}");

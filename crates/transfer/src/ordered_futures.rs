@@ -44,8 +44,8 @@ impl<T> OrderedFutures<T> {
             }
             match self.slots.pop_front() {
                 Some(Slot::Done(result)) => Poll::Ready(Some(result)),
-                Some(under_way) => {
-                    self.slots.push_front(under_way);
+                Some(pending) => {
+                    self.slots.push_front(pending);
                     Poll::Pending
                 }
                 None => Poll::Ready(None),
@@ -78,13 +78,13 @@ mod tests {
 
     #[tokio::test]
     async fn polls_and_returns_futures_in_order() {
-        let begun = Arc::new(Mutex::new(Vec::new()));
-        let mut flight = OrderedFutures::new();
+        let started = Arc::new(Mutex::new(Vec::new()));
+        let mut futures = OrderedFutures::new();
         for number in 0..10_u32 {
-            let begun = begun.clone();
-            flight
+            let started = started.clone();
+            futures
                 .add(async move {
-                    begun.lock().unwrap().push(number);
+                    started.lock().unwrap().push(number);
                     // Later futures need fewer polls, and would complete first without the order.
                     for _ in number..10 {
                         tokio::task::yield_now().await;
@@ -93,10 +93,10 @@ mod tests {
                 })
                 .await;
         }
-        assert_eq!(*begun.lock().unwrap(), (0..10).collect::<Vec<_>>());
+        assert_eq!(*started.lock().unwrap(), (0..10).collect::<Vec<_>>());
         for number in 0..10 {
-            assert_eq!(flight.next().await, Some(number));
+            assert_eq!(futures.next().await, Some(number));
         }
-        assert_eq!(flight.next().await, None);
+        assert_eq!(futures.next().await, None);
     }
 }

@@ -79,8 +79,8 @@ impl ExportRoot {
         if fs::read_dir(path).map_err(unreadable)?.next().is_some() {
             return Err(format!("{displayed} is not empty; use an empty folder or one that does not exist"));
         }
-        let disk = FileSystem::containing(path).map_err(unreadable)?;
-        Ok(Self { path: path.to_owned(), names: FileNames::default(), file_system: disk })
+        let file_system = FileSystem::containing(path).map_err(unreadable)?;
+        Ok(Self { path: path.to_owned(), names: FileNames::default(), file_system })
     }
 
     /// Returns the path for a mailbox.
@@ -193,7 +193,7 @@ impl Output for SingleMbox {
     }
 }
 
-/// An mbox file that gets its name when it is complete. It is removed if it is dropped before.
+/// An mbox file that gets its name when it is complete. Dropping it before that removes the file.
 struct MboxFile {
     file: BufWriter<File>,
     partial: PathBuf,
@@ -264,13 +264,13 @@ fn write_file(partial: &Path, path: &Path, message: &Summary, source: &Source) -
 /// Creates a file that is locked while it is written. An unlocked file of this name is a leftover of a killed export
 /// and is replaced.
 fn create_partial(path: &Path) -> io::Result<File> {
-    let is_left_over = || {
+    let is_leftover = || {
         let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
         is_file && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
     };
     let file = match create_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if !is_left_over() {
+            if !is_leftover() {
                 let problem = format!("{} exists; another export may be writing it", path.display());
                 return Err(io::Error::new(error.kind(), problem));
             }

@@ -75,12 +75,12 @@ fn import_everything(path: &Path) -> ImportRequest {
 /// Returns all messages of a mailbox with their sources.
 async fn stored_messages(store: &dyn Store, mailbox: &str) -> Vec<(Summary, String)> {
     let mailbox = MailboxName::from(mailbox.to_owned());
-    let mut held = Vec::new();
+    let mut stored = Vec::new();
     for summary in store.list(&mailbox, Page::ALL).await.unwrap().messages {
         let source = store.source(&mailbox, summary.id).await.unwrap().unwrap().to_bytes();
-        held.push((summary, String::from_utf8(source.to_vec()).unwrap()));
+        stored.push((summary, String::from_utf8(source.to_vec()).unwrap()));
     }
-    held
+    stored
 }
 
 /// Returns the names of all mailboxes.
@@ -256,16 +256,16 @@ async fn imports_other_files_of_a_maildir_by_format() {
         ("Mail/cur/1.a:2,S", "one"),
         ("Mail/new/2.a", "two"),
         ("Mail/new/inside/3.eml", "three"),
-        ("Mail/tmp/4.a", "never came"),
+        ("Mail/tmp/4.a", "never delivered"),
         ("Mail/loose.eml", "five"),
         ("Mail/dovecot-uidlist", "3 V1"),
-        ("Mail/.hidden", "no mail"),
+        ("Mail/.hidden", "not a message"),
         ("Mail/Sent/cur/6.a:2,", "six"),
         ("Mail/Sent/new/7.a", "seven"),
         ("Mail/.Trash/cur/8.a:2,", "eight"),
         ("Mail/.Trash/new/9.a", "nine"),
         ("Mail/plain/10.eml", "ten"),
-        ("Mail/plain/notes.txt", "no mail"),
+        ("Mail/plain/notes.txt", "not a message"),
     ];
     let table = [
         (ImportFormat::Auto, (9, 3, 0)),
@@ -334,10 +334,10 @@ async fn ignores_or_reports_other_files() {
     folder.file("bob/1.eml", "X: 1\r\n\r\n");
     folder.file("bob/2.eml", "");
     folder.file("bob/3.eml", "x".repeat(LIMIT + 1));
-    folder.file("bob/notes.txt", "no mail");
+    folder.file("bob/notes.txt", "not a message");
     folder.file("bob/index.gob", "expected");
     folder.file("bob/.4.part", "half a message");
-    folder.file("broken.mbox", "X: this is no mbox\n");
+    folder.file("broken.mbox", "X: this is not an mbox\n");
     std::os::unix::fs::symlink("/", folder.join("loop")).unwrap();
     let (imported, problems) = import_from(&store, Naming::Local, import_everything(folder.0.path())).await;
     assert_eq!((imported.messages, imported.ignored, problems), (1, 1, 4));
