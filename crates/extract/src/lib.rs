@@ -1,4 +1,4 @@
-//! Extraction of what tests need from a message: links, one-time codes, and ways to unsubscribe.
+//! Extraction of the data that tests need from a message: links, one-time codes, and ways to unsubscribe.
 //!
 //! [`links()`], [`codes()`] and [`unsubscribe()`] each analyze a parsed message and return plain values. They do no I/O
 //! and never fail. Their time is linear in the size of the message, and their results are bounded. Links are not

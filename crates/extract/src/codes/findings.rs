@@ -83,8 +83,8 @@ impl Finding {
     }
 }
 
-/// Converts a weight to a score between 0 and 1 with three digits. The score grows with the weight, ever more slowly.
-/// 0.45 becomes 0.5.
+/// Converts a weight to a score between 0 and 1 with three digits. The score grows with the weight, more and more
+/// slowly. 0.45 becomes 0.5.
 fn score(weight: f64) -> f64 {
     const STEEPNESS: f64 = 1.54;
     let score = 1.0 - (-STEEPNESS * weight).exp();

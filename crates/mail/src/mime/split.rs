@@ -93,9 +93,9 @@ impl Splitter<'_> {
         self.end_parts_at(end, 0);
     }
 
-    /// Returns which open multipart the line at `start` delimits, and whether it closes it. RFC 2046 section 5.1.1: a
-    /// line that starts with the boundary is enough. But it must not be the delimiter of another multipart, which can
-    /// belong to a message inside of this one. And a part must follow.
+    /// Returns which open multipart the line at `start` delimits, and whether the line closes it. RFC 2046 section
+    /// 5.1.1: a line that starts with the boundary is enough. But it must not be the delimiter of another multipart,
+    /// which can belong to a message inside of this one. And a part must follow.
     fn match_delimiter(&mut self, start: usize, line: &LineSpan) -> Option<(usize, bool)> {
         let text = &self.source[start..line.end];
         if let Some(found) = match_boundary(&self.open, text) {
@@ -314,8 +314,8 @@ impl DeclaredBoundaries {
     }
 }
 
-/// Returns which open multipart a line delimits, innermost first, and whether it closes it. Trailing whitespace was
-/// added in transit (RFC 2046 section 5.1.1).
+/// Returns which open multipart a line delimits, innermost first, and whether the line closes it. Trailing whitespace
+/// was added in transit (RFC 2046 section 5.1.1).
 fn match_boundary(open: &[OpenMultipart], line: &[u8]) -> Option<(usize, bool)> {
     let text = line.strip_prefix(b"--")?.trim_ascii_end();
     open.iter().enumerate().rev().find_map(|(level, open)| match text.strip_prefix(open.boundary.as_slice())? {

@@ -133,7 +133,7 @@ impl Session {
             Idle::Mail(transaction) => transaction,
             Idle::BeforeHello => return self.reject_and_stay(idle, &CommandError::Bad(reply::HELLO_FIRST)),
             Idle::Ready(_) => return self.reject_and_stay(idle, &CommandError::Refused(reply::MAIL_FIRST)),
-            Idle::Chunked(..) => return self.reject_and_stay(idle, &CommandError::Refused(reply::CHUNKS_BEGUN)),
+            Idle::Chunked(..) => return self.reject_and_stay(idle, &CommandError::Refused(reply::CHUNKS_STARTED)),
         };
         let (recipient, parameters) = match command::parse_rcpt(arguments, transaction.alphabet, &self.settings) {
             Ok(parsed) => parsed,
@@ -154,7 +154,7 @@ impl Session {
             Idle::Mail(_) => return self.reject_and_stay(idle, &CommandError::Refused(reply::RCPT_FIRST)),
             Idle::BeforeHello => return self.reject_and_stay(idle, &CommandError::Bad(reply::HELLO_FIRST)),
             Idle::Ready(_) => return self.reject_and_stay(idle, &CommandError::Refused(reply::MAIL_FIRST)),
-            Idle::Chunked(..) => return self.reject_and_stay(idle, &CommandError::Refused(reply::CHUNKS_BEGUN)),
+            Idle::Chunked(..) => return self.reject_and_stay(idle, &CommandError::Refused(reply::CHUNKS_STARTED)),
         };
         let body = BodyBuffer::new(self.settings.max_message_bytes, transaction.announced_size);
         self.state = State::ReceivingData(transaction, DataReader::new(body));

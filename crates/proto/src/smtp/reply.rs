@@ -87,7 +87,7 @@ pub(crate) const HELLO_FIRST: ErrorReply = ErrorReply::syntax("503 5.5.1 Say hel
 pub(crate) const MAIL_FIRST: ErrorReply = ErrorReply::syntax("503 5.5.1 Need MAIL first\r\n");
 pub(crate) const RCPT_FIRST: ErrorReply = ErrorReply::syntax("503 5.5.1 Need a valid recipient first\r\n");
 pub(crate) const MAIL_TWICE: ErrorReply = ErrorReply::syntax("503 5.5.1 Sender already given\r\n");
-pub(crate) const CHUNKS_BEGUN: ErrorReply = ErrorReply::syntax("503 5.5.1 Only BDAT or RSET once BDAT has begun\r\n");
+pub(crate) const CHUNKS_STARTED: ErrorReply = ErrorReply::syntax("503 5.5.1 Only BDAT or RSET once BDAT has begun\r\n");
 pub(crate) const TLS_TWICE: ErrorReply = ErrorReply::syntax("503 5.5.1 TLS is already on\r\n");
 
 pub(crate) const TOO_MANY_RECIPIENTS: ErrorReply =
