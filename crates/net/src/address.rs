@@ -19,7 +19,7 @@ pub enum ListenAddr {
 }
 
 /// The accepted forms, for error messages.
-const ACCEPTED_FORMS: &str = "IP:PORT, localhost:PORT, :PORT (every address) or unix:/PATH, for example localhost:2500";
+const ACCEPTED_FORMS: &str = "IP:PORT, localhost:PORT, :PORT (every address) or unix:/PATH";
 
 /// The longest path that fits into a `sockaddr_un` with its final zero byte.
 const MAX_UNIX_PATH_BYTES: usize = 107;
@@ -66,7 +66,14 @@ impl FromStr for ListenAddr {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let invalid = || format!("{text:?} is not a listen address: expected {ACCEPTED_FORMS}");
+        let invalid = || {
+            // A port alone is a common mistake.
+            let example = match text.parse::<u16>() {
+                Ok(port) => format!("localhost:{port} or :{port}"),
+                Err(_) => "localhost:2500".to_owned(),
+            };
+            format!("{text:?} is not a listen address: expected {ACCEPTED_FORMS}, for example {example}")
+        };
         if let Some(path) = text.strip_prefix("unix:") {
             return match path.len() {
                 0 => Err(invalid()),

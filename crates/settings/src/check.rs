@@ -266,7 +266,7 @@ impl Checker<'_> {
         ];
         for (is_on, setting, is_needed_on, needed) in requirements {
             if is_on && !is_needed_on && self.is_valid(needed) {
-                self.add(setting, &format!("requires {}", needed.key));
+                self.add(setting, &format!("requires {} = true", needed.key));
             }
         }
         for settings in tls_settings(config) {

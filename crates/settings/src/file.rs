@@ -96,7 +96,7 @@ fn item_text(value: DeValue<'_>) -> Result<String, String> {
 fn scalar_text(value: DeValue<'_>) -> Result<String, String> {
     match value {
         DeValue::String(text) => Ok(text.into_owned()),
-        DeValue::Boolean(truth) => Ok(truth.to_string()),
+        DeValue::Boolean(boolean) => Ok(boolean.to_string()),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
             .map(|number| number.to_string())
             .map_err(|_| "contains a number that is too large".to_owned()),

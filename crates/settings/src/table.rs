@@ -12,9 +12,8 @@ use super::setting::{Setting, Value};
 
 use super::types::{CertSource, Config, Hosts, Origins, StoreKind, Tls};
 use super::values::{
-    base_path, boolean, collect_all, domain_patterns, duration_between, duration_in_seconds, host_name, kibibytes,
-    number, optional_duration, optional_limit, optional_path, origin, parsed_list, public_url, split_list,
-    split_params,
+    base_path, boolean, collect_all, domain_patterns, duration_between, host_name, kibibytes, number,
+    optional_duration, optional_limit, optional_path, origin, parsed_list, public_url, split_list, split_params,
 };
 use super::webhook;
 
@@ -34,8 +33,6 @@ const MAX_CONNECTIONS: u64 = 1000;
 const MAX_COUNT: u64 = 1_000_000;
 /// The minimum length of the key that signs login sessions. Whoever has it can impersonate any user.
 const MIN_KEY_BYTES: usize = 32;
-/// The seconds of a day.
-const DAY_SECONDS: u64 = 86_400;
 
 const ADDRESSES: Value = Value::List("ADDRESS");
 const DOMAINS: Value = Value::List("DOMAIN");
@@ -43,7 +40,7 @@ const NETWORKS: Value = Value::List("NETWORK");
 const FILE: Value = Value::Text("FILE");
 
 /// All settings.
-#[rustfmt::skip] // A row starts with key, default and kind on one line, so that the eye can run down the table.
+#[rustfmt::skip] // A row starts with key, default and kind on one line, so that the table is easy to scan.
 pub const SETTINGS: &[Setting] = &[
     // General
     Setting::new(
@@ -109,7 +106,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "smtp.timeout", "300s", Value::Duration,
         "How long a client may be idle before its connection is closed, from 1s to 24h.",
-        |c, v| set(&mut c.smtp.timeout, duration_in_seconds(v, 1..=DAY_SECONDS)),
+        |c, v| set(&mut c.smtp.timeout, duration_between(v, "1s", "24h")),
     ),
     Setting::new(
         "smtp.defaultaccept", "true", Value::Bool,
@@ -163,7 +160,7 @@ pub const SETTINGS: &[Setting] = &[
         "smtp.tlsprivkey", "cert.key", FILE,
         "The PEM file with the private key of the certificate. It is not used with a self-signed certificate. The file is \
          read again on SIGHUP.",
-        |c, v| set(&mut c.smtp.tls.key, required_path(v)),
+        |c, v| set(&mut c.smtp.tls.key, private_key_file(v)),
     ),
     Setting::new(
         "smtp.forcetls", "false", Value::Bool,
@@ -213,8 +210,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "smtp.transcriptkb", "8192", Value::Number,
         "The maximum size of the stored transcripts of SMTP and LMTP sessions, in KiB; 0 turns recording off. A transcript \
-         contains commands and replies, without passwords and message contents. The oldest transcripts are deleted first, and \
-         those older than storage.retentionperiod.",
+         contains commands and replies, without passwords and message contents. The oldest transcripts are deleted first. \
+         Transcripts older than storage.retentionperiod are deleted too.",
         |c, v| set(&mut c.smtp.transcript_bytes, kibibytes(v, 0..=MAX_KIB)),
     ),
     Setting::new(
@@ -248,7 +245,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "pop3.timeout", "600s", Value::Duration,
         "How long a client may be idle before its connection is closed, from 1s to 24h.",
-        |c, v| set(&mut c.pop3.timeout, duration_in_seconds(v, 1..=DAY_SECONDS)),
+        |c, v| set(&mut c.pop3.timeout, duration_between(v, "1s", "24h")),
     ),
     Setting::new(
         "pop3.tlsenabled", "false", Value::Bool,
@@ -265,7 +262,7 @@ pub const SETTINGS: &[Setting] = &[
         "pop3.tlsprivkey", "cert.key", FILE,
         "The PEM file with the private key of the certificate. It is not used with a self-signed certificate. The file is \
          read again on SIGHUP.",
-        |c, v| set(&mut c.pop3.tls.key, required_path(v)),
+        |c, v| set(&mut c.pop3.tls.key, private_key_file(v)),
     ),
     Setting::new(
         "pop3.forcetls", "false", Value::Bool,
@@ -327,7 +324,7 @@ pub const SETTINGS: &[Setting] = &[
         "web.tlsprivkey", "cert.key", FILE,
         "The PEM file with the private key of the certificate. It is not used with a self-signed certificate. The file is \
          read again on SIGHUP.",
-        |c, v| set(&mut c.web.tls.key, required_path(v)),
+        |c, v| set(&mut c.web.tls.key, private_key_file(v)),
     ),
     Setting::new(
         "web.basepath", "", Value::Text("PATH"),
@@ -407,12 +404,12 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "web.uidir", "", Value::Text("DIR"),
-        "The directory of the web interface in Inbucket. Here it is part of the program.",
+        "The directory of the web interface in Inbucket. In Restante, the web interface is part of the program.",
         |_, _| Ok(()),
     ).ignored(),
     Setting::new(
         "web.pprof", "", Value::Text("BOOL"),
-        "Go's profiler in Inbucket.",
+        "Enables Go's profiler in Inbucket.",
         |_, _| Ok(()),
     ).ignored(),
     // Access
@@ -493,7 +490,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "storage.retentionperiod", "24h", Value::Duration,
         "How long a message is kept, from 1s to 876000h; 0 means forever.",
-        |c, v| set(&mut c.storage.retention_period, optional_duration(v, 1..=36_500 * DAY_SECONDS)),
+        |c, v| set(&mut c.storage.retention_period, optional_duration(v, "1s", "876000h")),
     ),
     Setting::new(
         "storage.mailboxmsgcap", "500", Value::Number,
@@ -502,7 +499,7 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "storage.retentionsleep", "", Value::Duration,
-        "The pause between two mailboxes of Inbucket's retention scan. Here there is no such scan.",
+        "The pause between two mailboxes of Inbucket's retention scan. Restante has no such scan.",
         |_, _| Ok(()),
     ).ignored(),
     // Scripting
@@ -541,8 +538,8 @@ pub const SETTINGS: &[Setting] = &[
         "lua.maxcalls", "256", Value::Number,
         "The maximum number of concurrent calls of `before` functions, from 1 to 4096. Each call has its own Lua state; more \
          states than lua.states are created only while calls are slow. Further calls wait. After lua.timeout the message is \
-         processed as if there were no script. In the worst case these states take about lua.maxcalls times twice \
-         lua.memorykb.",
+         processed as if there were no script. In the worst case these states take about 2 * lua.maxcalls * \
+         lua.memorykb KiB of memory.",
         |c, v| set(&mut c.scripting.max_calls, number(v, 1..=MAX_LUA_CALLS)),
     ),
     Setting::new(
@@ -655,18 +652,25 @@ fn log_output(text: &str) -> Result<LogOutput, String> {
     Ok(match text {
         "stderr" => LogOutput::Stderr,
         "stdout" => LogOutput::Stdout,
-        path => LogOutput::File(required_path(path)?),
+        path => {
+            LogOutput::File(required_path(path, "stderr, stdout or the path of a file, such as /var/log/restante.log")?)
+        }
     })
 }
 
-fn required_path(text: &str) -> Result<PathBuf, String> {
-    optional_path(text).ok_or_else(|| "must be the path of a file".to_owned())
+/// Parses a path, which must not be empty. `accepted` describes the accepted values for the error.
+fn required_path(text: &str, accepted: &str) -> Result<PathBuf, String> {
+    optional_path(text).ok_or_else(|| format!("must be {accepted}"))
+}
+
+fn private_key_file(text: &str) -> Result<PathBuf, String> {
+    required_path(text, "the path of a PEM file, such as cert.key")
 }
 
 fn certificate(tls: &mut Tls, text: &str) -> Result<(), String> {
     tls.cert = match text {
         "self-signed" => CertSource::SelfSigned,
-        path => CertSource::File(required_path(path)?),
+        path => CertSource::File(required_path(path, "self-signed or the path of a PEM file, such as cert.crt")?),
     };
     Ok(())
 }
@@ -730,7 +734,9 @@ fn storage_params(config: &mut Config, text: &str) -> Result<(), String> {
 fn session_key(text: &str) -> Result<Option<Secret>, String> {
     match text.len() {
         0 => Ok(None),
-        1..MIN_KEY_BYTES => Err(format!("must be a key of at least {MIN_KEY_BYTES} bytes")),
+        1..MIN_KEY_BYTES => {
+            Err(format!("must be a key of at least {MIN_KEY_BYTES} bytes, such as the output of openssl rand -hex 32"))
+        }
         _ => Ok(Some(Secret::new(text))),
     }
 }

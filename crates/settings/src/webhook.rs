@@ -8,6 +8,8 @@ use super::values::{collect_all, is_authority, split_list};
 /// The options that may follow the URL of an entry.
 const EVENTS: &str = "events";
 const MAILBOXES: &str = "mailboxes";
+/// The example in error messages.
+const EXAMPLE_URL: &str = "http://ci.example.org:8080/hook";
 
 /// Parses a list of `URL [events=stored|deleted] [mailboxes=PATTERN|PATTERN]`.
 pub(super) fn parse_targets(text: &str) -> Result<Vec<Target>, String> {
@@ -37,12 +39,12 @@ fn parse_target(entry: &str) -> Result<Target, String> {
             _ => return Err(format!("has an unknown option after its URL: must be {EVENTS}=... or {MAILBOXES}=...")),
         };
         if is_repeated {
-            return Err("repeats an option".to_owned());
+            return Err(format!("repeats an option: {EVENTS} and {MAILBOXES} may each occur once"));
         }
     }
     let (events, mailboxes) = (events.unwrap_or_default(), mailboxes.unwrap_or_default());
     let target = Target { url: url.to_owned(), events, mailboxes };
-    target.validate().map_err(|_| "has an invalid URL".to_owned())?;
+    target.validate().map_err(|_| format!("has an invalid URL; an example is {EXAMPLE_URL}"))?;
     Ok(target)
 }
 
@@ -78,11 +80,11 @@ fn check_url(text: &str) -> Result<(), String> {
     }
     let (user, authority, path) = split_url(rest);
     if !is_authority(authority) {
-        return Err("has a URL without a valid host and port; an example is http://ci.example.org:8080/hook".to_owned());
+        return Err(format!("has a URL without a valid host and port; an example is {EXAMPLE_URL}"));
     }
     let printable = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
     if !user.bytes().chain(path.bytes()).all(printable) {
-        return Err("has a character in its URL that must be percent-encoded".to_owned());
+        return Err("has a character in its URL that must be percent-encoded, such as { as %7B".to_owned());
     }
     Ok(())
 }

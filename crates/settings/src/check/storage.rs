@@ -45,7 +45,7 @@ enum StoreLocation {
 }
 
 /// A conflict of settings: the setting to report, and the reason.
-type Contradiction = (&'static Setting, String);
+type Conflict = (&'static Setting, String);
 
 impl Checker<'_> {
     /// Checks that the settings agree on a location, and that it can be written if necessary.
@@ -144,7 +144,7 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
 
 /// Returns the location that the settings result in. The source of higher precedence wins. A conflict within one source
 /// is an error: messages could be lost that should be kept, or kept that should be lost.
-fn store_location(storage: &Storage, sources: &Sources) -> Result<StoreLocation, Contradiction> {
+fn store_location(storage: &Storage, sources: &Sources) -> Result<StoreLocation, Conflict> {
     let (_, kind) = store_kind(storage, sources)?;
     match (kind, &storage.path, &storage.params_path, &storage.url) {
         (StoreKind::Memory, ..) => Ok(StoreLocation::Memory),
@@ -169,7 +169,7 @@ fn store_location(storage: &Storage, sources: &Sources) -> Result<StoreLocation,
 }
 
 /// Returns the kind of store and the setting that decides it. A directory or a database implies a kind.
-fn store_kind(storage: &Storage, sources: &Sources) -> Result<(&'static Setting, StoreKind), Contradiction> {
+fn store_kind(storage: &Storage, sources: &Sources) -> Result<(&'static Setting, StoreKind), Conflict> {
     let path = storage.path.as_ref().map(|_| (PATH, StoreKind::File));
     let url = storage.url.as_ref().map(|_| (URL, StoreKind::Postgres));
     let candidates: Vec<_> = [Some((TYPE, storage.kind)), path, url].into_iter().flatten().collect();

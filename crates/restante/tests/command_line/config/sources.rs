@@ -231,10 +231,10 @@ fn script_and_webhook_settings() {
 #[test]
 fn unreadable_greeting_causes_one_warning() {
     assert_eq!(flags(&["--web-greetingfile=/proc/version"]).serve().warnings, Vec::<String>::new());
-    for (path, why) in [("/no/such/file", "No such file or directory (os error 2)"), ("/tmp", "not a regular file")] {
+    for (path, error) in [("/no/such/file", "No such file or directory (os error 2)"), ("/tmp", "not a regular file")] {
         let loaded = flags(&["--web-greetingfile", path]).serve();
         let expected = format!(
-            "the built-in greeting is shown: {path} (web.greetingfile, flag --web-greetingfile) cannot be read: {why}"
+            "the built-in greeting is shown: {path} (web.greetingfile, flag --web-greetingfile) cannot be read: {error}"
         );
         assert_eq!(loaded.warnings, [expected]);
     }
