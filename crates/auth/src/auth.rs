@@ -72,11 +72,11 @@ impl AuthService {
         tracing::warn!(
             protocol,
             %client,
-            asked = request,
-            why = denied.reason.as_str(),
+            request,
+            reason = denied.reason.as_str(),
             user = denied.name.as_deref(),
             suppressed = (suppressed > 0).then_some(suppressed),
-            "denied"
+            "access denied"
         );
     }
 

@@ -65,7 +65,7 @@ pub struct ConfiguredLogin<'a> {
     pub setting: &'static str,
     /// The user, if the setting contains a user of that name. It is logged with a denial.
     pub user: Option<&'a str>,
-    /// Returns true if the login is correct by the setting. It is called on network threads, so it must be quick.
+    /// Returns true if the login matches the setting. It is called on network threads, so it must be quick.
     pub matches: &'a (dyn Fn() -> bool + Send + Sync),
 }
 
@@ -131,7 +131,7 @@ impl Authenticator {
         verified.ok_or_else(|| DenialReason::UnknownToken.into())
     }
 
-    /// Checks a login over a mail protocol, whose settings have credentials of their own. Failures count together with
+    /// Checks a login over a mail protocol, whose settings can contain further credentials. Failures count together with
     /// those of all other protocols. `secret` is a password or a token; it is `None` if the client has sent a digest,
     /// which only `configured` can check.
     pub async fn check_configured(
@@ -145,7 +145,7 @@ impl Authenticator {
         Ok(verified.map_or(Grant::EVERYTHING, |login| login.grant))
     }
 
-    /// Returns `None` if the login is correct by the settings.
+    /// Verifies a password or a token. Returns `None` if the login matches the credentials in the settings.
     async fn verify(
         &self,
         user: &str,
@@ -161,8 +161,8 @@ impl Authenticator {
         }
     }
 
-    /// Users have full access. A wrong password delays the next attempts. Checking takes as long for a user that does
-    /// not exist.
+    /// Verifies a password. A wrong one delays the next attempts. The check takes as long for a user that does not
+    /// exist.
     async fn verify_password(
         &self,
         user: &str,
@@ -176,16 +176,16 @@ impl Authenticator {
             found.is_some_and(|(name, hash, password)| self.verified.contains(client, name, hash.as_str(), password))
         };
         let denied = |reason| {
-            let by_setting = || configured.and_then(|configured| configured.user);
-            Denied::new(found.map(|(name, ..)| name.as_ref()).or_else(by_setting), reason)
+            let configured_user = || configured.and_then(|configured| configured.user);
+            Denied::new(found.map(|(name, ..)| name.as_ref()).or_else(configured_user), reason)
         };
         if let Some((name, hash, _)) = found
             && is_cached()
         {
             return Ok(Some(self.user_login(name, hash)));
         }
-        let is_configured = || configured.map(|configured| (configured.matches)());
-        // The cache key of a login by the settings. User names contain no control characters, so it differs from them.
+        let matches_settings = || configured.map(|configured| (configured.matches)());
+        // The cache key of a login with credentials from the settings. User names contain no control characters, so it differs from them.
         // For a digest only the user is cached: every digest is different, and it is always compared.
         let key = configured.map(|configured| {
             let (setting, user) = (configured.setting, &user[..user.floor_char_boundary(MAX_NAME_BYTES)]);
@@ -195,7 +195,7 @@ impl Authenticator {
         if let Some((key, password)) = &key
             && self.verified.contains(client, key, "", password)
         {
-            if is_configured() == Some(true) {
+            if matches_settings() == Some(true) {
                 return Ok(None);
             }
             self.verified.record_miss(client, key);
@@ -207,9 +207,9 @@ impl Authenticator {
             Ok(None)
         };
         let name = &user[..user.floor_char_boundary(MAX_NAME_BYTES)];
-        let attempt = self.throttle.begin_password_attempt(client, name, is_configured).await;
+        let attempt = self.throttle.begin_password_attempt(client, name, matches_settings).await;
         let Some(attempt) = attempt.map_err(|_| denied(DenialReason::TooMany))? else { return accept_configured() };
-        if is_configured() == Some(true) {
+        if matches_settings() == Some(true) {
             attempt.succeeded();
             return accept_configured();
         }
@@ -239,7 +239,7 @@ impl Authenticator {
         }
     }
 
-    /// A known token is not throttled: it has too many random bits to be guessed.
+    /// Verifies a token. A known token is not throttled: it has too many random bits to be guessed.
     async fn verify_token(
         &self,
         text: &str,
@@ -250,12 +250,12 @@ impl Authenticator {
         if let Some(token) = tokens.find(text) {
             return self.token_login(token).map(Some);
         }
-        let is_configured = || configured.map(|configured| (configured.matches)());
+        let matches_settings = || configured.map(|configured| (configured.matches)());
         let attempt =
-            self.throttle.begin_token_attempt(client, is_configured).await.map_err(|_| DenialReason::TooMany)?;
+            self.throttle.begin_token_attempt(client, matches_settings).await.map_err(|_| DenialReason::TooMany)?;
         match attempt {
             None => Ok(None),
-            Some(attempt) if is_configured() == Some(true) => {
+            Some(attempt) if matches_settings() == Some(true) => {
                 attempt.succeeded();
                 Ok(None)
             }
@@ -293,7 +293,7 @@ impl Authenticator {
     pub async fn is_still_valid(&self, login: &VerifiedLogin) -> bool {
         let is_valid = |session: &Arc<Session>| self.sessions.is_valid(session, Timestamp::now());
         login.session.as_ref().is_none_or(is_valid)
-            && self.current_login(&login.identity).await.is_some_and(|now| now.fingerprint == login.fingerprint)
+            && self.current_login(&login.identity).await.is_some_and(|current| current.fingerprint == login.fingerprint)
     }
 
     /// Waits until the credentials of a login would be refused. A logout in this process and the end of a session are

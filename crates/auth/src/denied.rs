@@ -51,8 +51,8 @@ impl DenialReason {
             Self::UnknownToken => "unknown token",
             Self::Expired => "expired",
             Self::TooMany => "too many failed logins",
-            Self::Scope => "scope",
-            Self::Mailbox => "mailbox",
+            Self::Scope => "scope not granted",
+            Self::Mailbox => "mailbox not granted",
         }
     }
 }

@@ -33,12 +33,12 @@ enum Algorithm {
 impl PasswordHash {
     /// Parses a hash. The error says what is wrong with it and does not contain any part of it.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
-        let kind = match text.split('$').nth(1) {
+        let algorithm = match text.split('$').nth(1) {
             Some("argon2id" | "argon2i") => check_argon2(text).map(|()| Algorithm::Argon2)?,
             Some("2y" | "2b" | "2a") => check_bcrypt(text).map(|()| Algorithm::Bcrypt)?,
             _ => return Err("the hash must begin with $argon2id$, $argon2i$, $2y$, $2b$ or $2a$"),
         };
-        Ok(Self { text: text.into(), algorithm: kind })
+        Ok(Self { text: text.into(), algorithm })
     }
 
     /// Generates an Argon2id hash of a password, with a random salt.

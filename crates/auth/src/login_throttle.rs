@@ -82,6 +82,7 @@ pub(crate) struct TooManyAttempts;
 pub(crate) struct Attempt {
     throttle: Arc<LoginThrottle>,
     key: QueueKey,
+    /// True once the password may have been compared.
     is_compared: bool,
     has_succeeded: bool,
     /// Released after the result is recorded, so that the next attempt of the client sees it.
@@ -247,7 +248,7 @@ impl State {
             }
         }
         let earlier = table.get(subject).map_or(0, |failures| failures.remaining(now));
-        // The time since the last failure starts again: nothing is forgotten while failures go on.
+        // The time since the last failure starts again: nothing is forgotten while failures continue.
         table.insert(subject.clone(), Failures { count: (earlier + 1).min(MAX_FAILURES), since: now });
     }
 }

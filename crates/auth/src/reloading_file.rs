@@ -54,6 +54,7 @@ type Stamp = Option<(SystemTime, u64, u64)>;
 /// The result of reading the file.
 struct ReadResult<T> {
     value: Result<T, String>,
+    /// The SHA-256 digest of the content. States without content have fixed values, which no file has in practice.
     content_hash: [u8; 32],
     stamp: Option<Stamp>,
 }
@@ -73,7 +74,7 @@ impl<T: Send + Sync + 'static> ReloadingFile<T> {
             let mut state = self.state();
             let is_due = state.checked_at.elapsed() >= CHECK_INTERVAL;
             if is_due {
-                // Concurrent callers do not check too.
+                // Concurrent callers skip the check.
                 state.checked_at = Instant::now();
             }
             is_due

@@ -41,7 +41,7 @@ pub(crate) struct Sessions {
 struct EndedSessions {
     /// The expiry times and nonces of the sessions.
     nonces: Vec<(i64, [u8; NONCE_BYTES])>,
-    /// All sessions that expire until this time have ended. Above the limit the nonces of old sessions are replaced by
+    /// All sessions that expire at this time or earlier have ended. Above the limit the nonces of old sessions are replaced by
     /// this time. Other sessions may then end too, but many logouts can never make an ended session valid again.
     all_until: i64,
 }

@@ -118,8 +118,8 @@ fn wrong_passwords_are_throttled_across_protocols() {
     assert!(pop3.err(&apop).starts_with("-ERR [AUTH] "));
     assert!(start.elapsed() >= Duration::from_millis(3200), "{:?}", start.elapsed());
     assert!(try_smtp(&server, "app", "right").starts_with("235 "));
-    server.wait_for_log("denied protocol=SMTP client=127.0.0.1 asked=AUTH why=\"wrong password\" user=app");
-    server.wait_for_log("denied protocol=POP3 client=127.0.0.1 asked=APOP why=\"wrong password\" user=bob");
+    server.wait_for_log("access denied protocol=SMTP client=127.0.0.1 request=AUTH reason=\"wrong password\" user=app");
+    server.wait_for_log("access denied protocol=POP3 client=127.0.0.1 request=APOP reason=\"wrong password\" user=bob");
     let metrics = request(&server, "GET /metrics", "", "");
     for (protocol, reason) in [("smtp", "password"), ("pop3", "password")] {
         let series = format!("restante_denials_total{{protocol=\"{protocol}\",reason=\"{reason}\"}}");

@@ -174,11 +174,12 @@ fn rest_with_users_and_tokens_until_a_token_is_revoked() {
         assert!(metrics.value(&series) >= least, "{reason}");
     }
 
-    server
-        .wait_for_log("denied protocol=HTTP client=127.0.0.1 asked=\"GET /api/v1/mailbox/bob\" why=\"no credentials\"");
-    server.wait_for_log("asked=\"GET /api/v1/mailbox/bob\" why=\"wrong password\" user=ann");
-    server.wait_for_log("asked=\"GET /api/v1/mailbox/bob\" why=mailbox user=ci");
-    server.wait_for_log("asked=\"GET /metrics\" why=scope user=ci");
+    server.wait_for_log(
+        "access denied protocol=HTTP client=127.0.0.1 request=\"GET /api/v1/mailbox/bob\" reason=\"no credentials\"",
+    );
+    server.wait_for_log("request=\"GET /api/v1/mailbox/bob\" reason=\"wrong password\" user=ann");
+    server.wait_for_log("request=\"GET /api/v1/mailbox/bob\" reason=\"mailbox not granted\" user=ci");
+    server.wait_for_log("request=\"GET /metrics\" reason=\"scope not granted\" user=ci");
     server.signal("TERM");
     server.wait();
     let log = server.full_log();
@@ -252,9 +253,12 @@ fn smtp_accepts_users_tokens_and_configured_credentials() {
     refused(&plain("", "any", &reader), "The token does not allow this");
     refused(&plain("", "ann", "wrong"), "Wrong user name or password");
     refused(&plain("", "old", "secret"), "Wrong user name or password");
-    server.wait_for_log("denied protocol=SMTP client=127.0.0.1 asked=AUTH why=scope user=r");
-    server.wait_for_log("denied protocol=SMTP client=127.0.0.1 asked=RCPT why=mailbox user=w");
-    server.wait_for_log("denied protocol=SMTP client=127.0.0.1 asked=AUTH why=\"wrong password\" user=ann");
+    server
+        .wait_for_log("access denied protocol=SMTP client=127.0.0.1 request=AUTH reason=\"scope not granted\" user=r");
+    server.wait_for_log(
+        "access denied protocol=SMTP client=127.0.0.1 request=RCPT reason=\"mailbox not granted\" user=w",
+    );
+    server.wait_for_log("access denied protocol=SMTP client=127.0.0.1 request=AUTH reason=\"wrong password\" user=ann");
 }
 
 #[test]
@@ -327,7 +331,9 @@ fn pop3_opens_mailboxes_within_the_grant() {
     let apop = |greeting: &str, password: &str| digest(greeting, password);
     pop3.err(&format!("APOP ann {}", apop(&pop3.greeting, "secret")));
     pop3.ok(&format!("APOP carol {}", apop(&pop3.greeting, "c4rol")));
-    server.wait_for_log("denied protocol=POP3 client=127.0.0.1 asked=PASS why=mailbox user=r");
+    server.wait_for_log(
+        "access denied protocol=POP3 client=127.0.0.1 request=PASS reason=\"mailbox not granted\" user=r",
+    );
 }
 
 #[test]
