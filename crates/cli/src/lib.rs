@@ -71,15 +71,15 @@ impl ClientCommand {
 
     fn execute(&self, out: &mut dyn Write, style: OutputStyle) -> Result<(), CommandError> {
         let server = self.options.server()?;
-        let (mailing, json) = (self.options.smtp_options(), self.options.json);
-        self.task.run(&mut CommandContext { server, smtp_options: mailing, style, json, out, now: Timestamp::now() })
+        let (smtp_options, json) = (self.options.smtp_options(), self.options.json);
+        self.task.run(&mut CommandContext { server, smtp_options, style, json, out, now: Timestamp::now() })
     }
 }
 
 impl fmt::Debug for ClientCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The options may contain a token.
-        f.debug_struct("Errand").finish_non_exhaustive()
+        f.debug_struct("ClientCommand").finish_non_exhaustive()
     }
 }
 

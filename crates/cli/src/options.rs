@@ -199,8 +199,8 @@ fn host_and_port(matches: &ArgMatches) -> Option<String> {
         return None;
     }
     let (host, port) = (host.map_or("localhost", String::as_str), port.unwrap_or(&9000));
-    let is_bare = host.parse::<Ipv6Addr>().is_ok();
-    Some(if is_bare { format!("http://[{host}]:{port}") } else { format!("http://{host}:{port}") })
+    let is_ipv6 = host.parse::<Ipv6Addr>().is_ok();
+    Some(if is_ipv6 { format!("http://[{host}]:{port}") } else { format!("http://{host}:{port}") })
 }
 
 /// Parses `30s`, `1m30s` or `500ms`. A number alone is in seconds.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use restante_http_client::{
-    BodyMode, ClientPolicy, Download, HttpClient, HttpService as _, Request, Response, TlsTrust, Url, parse_url,
+    BodyMode, ClientPolicy, Download, HttpClient, HttpError, HttpService as _, Request, Response, TlsTrust, Url,
+    parse_url,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -53,7 +54,7 @@ pub(crate) struct ApiRequest<'a> {
 
 impl Server {
     pub(crate) fn new(base: Url, credentials: Credentials, trust: TlsTrust, timeout: Duration) -> Self {
-        let rules = ClientPolicy {
+        let policy = ClientPolicy {
             allow_private_addresses: true,
             use_proxies: true,
             // A redirect can change the method of a request, for example from DELETE to GET.
@@ -61,7 +62,7 @@ impl Server {
             body_mode: BodyMode::Full { max_bytes: MAX_RESPONSE_BYTES },
             retry_all_methods: false,
         };
-        Self { base, client: HttpClient::with_trust(trust, rules), credentials, timeout }
+        Self { base, client: HttpClient::with_trust(trust, policy), credentials, timeout }
     }
 
     /// Returns the host of the server, as written in the URL.
@@ -140,13 +141,14 @@ impl Server {
         }
     }
 
-    fn transport_error(&self, error: &restante_http_client::HttpError) -> CommandError {
-        use restante_http_client::HttpError as Sent;
+    fn transport_error(&self, error: &HttpError) -> CommandError {
         let base = &self.base;
         match error {
-            Sent::InvalidRequest(_) => CommandError::Usage(format!("The request cannot be sent to {base}: {error}.")),
-            Sent::ResponseTooLarge => CommandError::Server(format!("The response of {base} is too long.")),
-            Sent::Timeout | Sent::Network(_) | Sent::ForbiddenAddress(_) => {
+            HttpError::InvalidRequest(_) => {
+                CommandError::Usage(format!("The request cannot be sent to {base}: {error}."))
+            }
+            HttpError::ResponseTooLarge => CommandError::Server(format!("The response of {base} is too long.")),
+            HttpError::Timeout | HttpError::Network(_) | HttpError::ForbiddenAddress(_) => {
                 CommandError::Unreachable(format!("The server {base} cannot be reached: {error}."))
             }
         }

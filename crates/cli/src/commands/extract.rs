@@ -222,7 +222,7 @@ fn print_codes(context: &mut CommandContext<'_>, codes: Vec<Code>) -> std::io::R
     let mut table = Table::new([
         Column::new("CODE").styled(TextStyle::Hit),
         Column::new("SCORE").right_aligned().styled(TextStyle::Faint),
-        Column::new("AROUND IT").shrinkable(),
+        Column::new("CONTEXT").shrinkable(),
     ]);
     for Code { text, score, before, after } in codes {
         let context_text = format!("{before} {text} {after}").trim().to_owned();

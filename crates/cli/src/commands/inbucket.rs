@@ -31,8 +31,8 @@ const SINGLE_DASH_FLAGS: &[&str] = &["delete", "from", "help", "host", "maxage",
 const MAX_REGEX_BYTES: usize = 1024 * 1024;
 
 pub(crate) fn with_two_dashes(args: Vec<OsString>) -> Vec<OsString> {
-    let is_lenient = |arg: &OsString| arg.to_str().is_some_and(|arg| SINGLE_DASH_COMMANDS.contains(&arg));
-    let Some(at) = args.iter().position(is_lenient) else { return args };
+    let allows_single_dash = |arg: &OsString| arg.to_str().is_some_and(|arg| SINGLE_DASH_COMMANDS.contains(&arg));
+    let Some(at) = args.iter().position(allows_single_dash) else { return args };
     args.into_iter().enumerate().map(|(index, arg)| if index > at { add_dash(arg) } else { arg }).collect()
 }
 
@@ -60,13 +60,13 @@ pub(super) fn client_command() -> Command {
 }
 
 pub(super) fn parse_client(matches: &ArgMatches) -> Option<(Box<dyn Task>, Options)> {
-    let (name, below) = matches.subcommand()?;
+    let (name, subcommand) = matches.subcommand()?;
     let task: Box<dyn Task> = match name {
-        "list" => Box::new(ListIds { mailbox: arg_text(below, "mailbox") }),
-        "match" => parse_match(below),
-        _ => Box::new(Match { allows_empty: true, ..match_all(below) }),
+        "list" => Box::new(ListIds { mailbox: arg_text(subcommand, "mailbox") }),
+        "match" => parse_match(subcommand),
+        _ => Box::new(Match { allows_empty: true, ..match_all(subcommand) }),
     };
-    let mut options = Options::parse(below);
+    let mut options = Options::parse(subcommand);
     options.or_host_and_port(matches);
     Some((task, options))
 }
@@ -226,14 +226,14 @@ impl Task for Match {
 
 impl Match {
     fn matches(&self, message: &Message, now: Timestamp) -> bool {
-        let fits =
+        let is_match =
             |expression: &Option<Regex>, text: &str| expression.as_ref().is_none_or(|regex| regex.is_match(text));
         let address = |text: &str| NamedAddress::from_display(text).address;
         let age = now.duration_since(message::received_at(message));
         (self.max_age.is_zero() || Duration::try_from(age).unwrap_or_default() <= self.max_age)
-            && fits(&self.subject, &message.subject)
-            && fits(&self.from, &address(&message.from))
-            && (self.to.is_none() || message.to.iter().any(|to| fits(&self.to, &address(to))))
+            && is_match(&self.subject, &message.subject)
+            && is_match(&self.from, &address(&message.from))
+            && (self.to.is_none() || message.to.iter().any(|to| is_match(&self.to, &address(to))))
     }
 
     fn print(&self, context: &mut CommandContext<'_>, message: &Message) -> Result<(), CommandError> {

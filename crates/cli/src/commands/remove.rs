@@ -32,7 +32,7 @@ pub(super) fn purge_command() -> Command {
         .about("Deletes all messages of a mailbox, or of all mailboxes")
         .arg(mailbox_arg().required(false))
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Deletes all messages on the server"))
-        .group(ArgGroup::new("what").args(["mailbox", "all"]).required(true))
+        .group(ArgGroup::new("target").args(["mailbox", "all"]).required(true))
 }
 
 pub(super) fn parse_purge(matches: &ArgMatches) -> Box<dyn Task> {

@@ -109,7 +109,7 @@ fn print_matches(context: &mut CommandContext<'_>, found: &[FoundMessage<'static
         table.add_row([mailbox, id, when, from, subject]);
     }
     let lines = table.lines(&context.style);
-    let Some(width_left) = context.style.width() else {
+    let Some(width) = context.style.width() else {
         return context.style.write_table(context.out, &table);
     };
     // The first line is the header, then there is one line for each message.
@@ -119,7 +119,7 @@ fn print_matches(context: &mut CommandContext<'_>, found: &[FoundMessage<'static
     }
     for (line, FoundMessage { snippet, .. }) in rows.iter().zip(found) {
         writeln!(context.out, "{}", line.trim_end())?;
-        let snippet = highlight(&context.style, snippet, width_left.saturating_sub(4));
+        let snippet = highlight(&context.style, snippet, width.saturating_sub(4));
         if !snippet.is_empty() {
             writeln!(context.out, "    {snippet}")?;
         }

@@ -4,8 +4,7 @@ use std::ops::RangeInclusive;
 
 use unicode_width::UnicodeWidthChar as _;
 
-/// Skin tones. They modify the preceding character and take no cell of their own, but the width table of Unicode counts
-/// them.
+/// Skin tones. They modify the preceding character and occupy no cell, but the width table of Unicode counts them.
 const SKIN_TONES: RangeInclusive<char> = '\u{1f3fb}'..='\u{1f3ff}';
 
 /// Returns the width of a text in cells.

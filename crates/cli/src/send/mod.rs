@@ -58,7 +58,7 @@ pub(crate) fn command() -> Command {
         .long_about(
             "Sends a message by SMTP. With --to and similar flags, it composes a new message. Otherwise it reads a \
              complete message from standard input, like sendmail: restante send -t -i < mail.eml. If the program is \
-             called by the name sendmail, it does the latter.",
+             called by the name sendmail, it behaves like sendmail.",
         )
         .after_help(
             "Exit codes: as for the other commands; 4 if the server refuses the message, 5 if it refuses the message \

@@ -50,7 +50,7 @@ impl<'a> RawMessage<'a> {
         let (mut field_start, mut at) = (0, 0);
         for line in input.split_inclusive(|byte| *byte == b'\n') {
             let end = at + line.len();
-            let is_envelope = at == 0 && (line.starts_with(b"From ") || line.starts_with(b">From "));
+            let is_mbox_separator = at == 0 && (line.starts_with(b"From ") || line.starts_with(b">From "));
             if matches!(line, b"\n" | b"\r\n") {
                 return Self { fields, body: &input[end..] };
             }
@@ -60,7 +60,7 @@ impl<'a> RawMessage<'a> {
                     field_start = at;
                     fields.push(line);
                 }
-                _ if is_envelope => {}
+                _ if is_mbox_separator => {}
                 _ => return Self { fields, body: &input[at..] },
             }
             at = end;
@@ -123,8 +123,8 @@ pub(super) fn parse_all_addresses(list: &[u8]) -> Option<Vec<String>> {
     let mut found = Vec::new();
     for item in split_list(list) {
         match parse_addresses(item) {
-            none if none.is_empty() => return None,
-            some => found.extend(some),
+            addresses if addresses.is_empty() => return None,
+            addresses => found.extend(addresses),
         }
     }
     (!found.is_empty()).then_some(found)

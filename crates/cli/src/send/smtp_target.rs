@@ -21,8 +21,8 @@ pub(super) struct SmtpTarget {
 
 impl SmtpTarget {
     /// Returns the address given by the user, or the one reported by the server, which knows its port even if the
-    /// system has chosen it. A server given by the user must report its port, so that messages do not go elsewhere.
-    /// Without one, there may be only an SMTP server.
+    /// system has chosen it. A server given by the user must report its port, so that messages are not sent to another
+    /// server. If the user gives no server, the default address is used: there may be an SMTP server without an API.
     pub(super) fn find(smtp: Option<&str>, server: &Server, options: SmtpOptions) -> Result<Self, CommandError> {
         if let Some(addr) = smtp.map(ToOwned::to_owned).or_else(|| env_variable(SMTP_VARIABLE)) {
             return Ok(Self { addr: with_port(addr), use_credentials: true });

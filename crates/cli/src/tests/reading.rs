@@ -183,7 +183,7 @@ fn prints_codes() {
     let (output, result) = server.run(OutputStyle::pipe(), &["codes", "ann"]);
     assert_eq!((output.as_str(), result), ("123456\n", Ok(())));
     let (output, _) = server.run(OutputStyle::terminal(80, false), &["codes", "ann"]);
-    assert_eq!(output, "CODE    SCORE  AROUND IT\n123456   0.97  code is 123456 valid\n2026     0.10  2026\n");
+    assert_eq!(output, "CODE    SCORE  CONTEXT\n123456   0.97  code is 123456 valid\n2026     0.10  2026\n");
     let (_, result) = server.run(OutputStyle::pipe(), &["codes", "ann", "7"]);
     assert_eq!(result, Err(CommandError::not_found("Message 7 has no codes.")));
 }

@@ -63,8 +63,8 @@ fn sends_a_message() {
 #[test]
 fn reports_refusals() {
     let mail = ("MAIL", "250 ok");
-    let undelivered = |message: &str, for_now, recipient| {
-        Some(CommandError::Undelivered { message: message.to_owned(), is_temporary: for_now, is_recipient: recipient })
+    let undelivered = |message: &str, is_temporary, is_recipient| {
+        Some(CommandError::Undelivered { message: message.to_owned(), is_temporary, is_recipient })
     };
     let table: &[(&[Exchange], u8, Option<CommandError>)] = &[
         (&[mail, ("RCPT", "550 no such user")], 4, undelivered("550 no such user", false, true)),
@@ -137,9 +137,9 @@ fn given_server_must_report_its_port() {
     const CLOSED: &[CannedResponse] = &[("GET /api/v2/server", 200, r#"{"smtp":{"port":null}}"#)];
     let unknown = "The server does not report an SMTP port: use --smtp.";
     let table = [(LOCKED, 4, "Log in first."), (BROKEN, 5, "Not now."), (OTHER, 5, unknown), (CLOSED, 5, unknown)];
-    for (answers, code, message) in table {
+    for (responses, code, message) in table {
         let args = ["send", "--from", "ann@x.org", "--to", "bob@x.org", "--text", "x"];
-        let error = FakeServer::new(answers).run(OutputStyle::pipe(), &args).1.unwrap_err();
+        let error = FakeServer::new(responses).run(OutputStyle::pipe(), &args).1.unwrap_err();
         assert_eq!((error.exit_code(), error.to_string().as_str()), (code, message));
     }
 }
