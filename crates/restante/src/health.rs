@@ -28,12 +28,12 @@ const MAX_RESPONSE_BYTES: u64 = 16 * 1024;
 
 /// Checks the server, prints one line, and returns an exit code.
 pub fn run(loaded: &Loaded) -> ExitCode {
-    let (response, code) = match check(&loaded.config, TIMEOUT) {
+    let (line, code) = match check(&loaded.config, TIMEOUT) {
         Ok(detail) => (format!("healthy: {detail}"), ExitCode::SUCCESS),
         Err(reason) => (format!("unhealthy: {reason}"), ExitCode::FAILURE),
     };
     // The exit code reports the result too.
-    let _ = writeln!(io::stdout(), "{response}");
+    let _ = writeln!(io::stdout(), "{line}");
     code
 }
 
@@ -229,13 +229,14 @@ mod tests {
     /// A port that only root could listen on, and nothing does.
     const CLOSED_PORT: u16 = 1;
 
-    /// Starts a server that reads this many bytes, and sends the same response to every client.
-    fn fake_server(kind: usize, response: &'static str) -> SocketAddr {
+    /// Starts a server that reads `request_bytes` bytes, and sends the same response to every client.
+    fn fake_server(request_bytes: usize, response: &'static str) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let addr = listener.local_addr().expect("an address");
         std::thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok) {
-                let _ = stream.read_exact(&mut vec![0; kind]).and_then(|()| stream.write_all(response.as_bytes()));
+                let _ =
+                    stream.read_exact(&mut vec![0; request_bytes]).and_then(|()| stream.write_all(response.as_bytes()));
             }
         });
         addr

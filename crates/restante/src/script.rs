@@ -16,7 +16,7 @@ pub fn run(config: &Config, request: &ScriptRequest) -> ExitCode {
     let mut out = io::stdout();
     let result = match &request.task {
         ScriptTask::Check => {
-            // What the script logs while it is loaded is shown as the server would log it. Nothing else uses this log.
+            // Shows the log lines of the script while it is loaded, as the server would log them. Nothing else uses this log.
             let _ = restante_logging::start(&restante_logging::Settings {
                 output: LogOutput::Stderr,
                 ..config.log.clone()

@@ -32,7 +32,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 const MAIL_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(14);
 /// How long blocking tasks may continue after everything else has ended.
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
-/// The exit code for errors that a restart cannot fix. The systemd unit knows it.
+/// The exit code for errors that a restart cannot fix. The systemd unit does not restart the server after it.
 const EXIT_PERMANENT_ERROR: u8 = 2;
 
 /// Runs the server until it is stopped. Errors are logged, or returned as a sentence for the operator if there is no
@@ -52,9 +52,9 @@ pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
     match run_server(config, runtime, &log) {
         Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(ServeError { message, is_permanent: hopeless }) => {
+        Err(ServeError { message, is_permanent }) => {
             tracing::error!("{message}");
-            Ok(if hopeless { ExitCode::from(EXIT_PERMANENT_ERROR) } else { ExitCode::FAILURE })
+            Ok(if is_permanent { ExitCode::from(EXIT_PERMANENT_ERROR) } else { ExitCode::FAILURE })
         }
     }
 }

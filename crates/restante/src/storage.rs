@@ -91,7 +91,7 @@ pub async fn open_with_access(storage: &Storage, access: Access) -> Result<Opene
 }
 
 /// Opens the store for a server. Waits for a database, which may have been started at the same time. Nothing is served
-/// in the meantime, because no request could be answered.
+/// in the meantime, because no request could succeed.
 pub async fn open_with_retry(storage: &Storage) -> Result<OpenedStore, OpenError> {
     let started = Instant::now();
     let mut last_logged = None;
@@ -147,7 +147,7 @@ pub fn log_storage(storage: &Storage, usage: Result<Usage>) {
         }
         Err(error) => tracing::error!(%error, "messages are stored in {location}, but cannot be counted"),
     }
-    if let Some(dir) = storage.path.as_deref().filter(|dir| holds_inbucket_mail(dir)) {
+    if let Some(dir) = storage.path.as_deref().filter(|dir| contains_inbucket_store(dir)) {
         let path = dir.display();
         let import = format!("restante import --data {path} {path}");
         tracing::info!("{path} also contains messages of Inbucket; to import them, stop the server and run: {import}");
@@ -156,7 +156,7 @@ pub fn log_storage(storage: &Storage, usage: Result<Usage>) {
 
 /// Returns true if the directory contains a `file` store of Inbucket: a directory `mail` with directories named by the
 /// first three digits of a hash.
-fn holds_inbucket_mail(dir: &Path) -> bool {
+fn contains_inbucket_store(dir: &Path) -> bool {
     let Ok(entries) = fs::read_dir(dir.join("mail")) else { return false };
     entries.take(MAX_ENTRIES_CHECKED).flatten().any(|entry| {
         let name = entry.file_name();
@@ -174,8 +174,8 @@ mod tests {
     fn detects_an_inbucket_store() {
         let dir = TestDir::new();
         for (folder, expected) in [("segments", false), ("mail", false), ("mail/cur", false), ("mail/0f3", true)] {
-            fs::create_dir_all(dir.path().join(folder)).expect("a folder of our own");
-            assert_eq!(holds_inbucket_mail(dir.path()), expected, "{folder}");
+            fs::create_dir_all(dir.path().join(folder)).expect("the folder is created");
+            assert_eq!(contains_inbucket_store(dir.path()), expected, "{folder}");
         }
     }
 }

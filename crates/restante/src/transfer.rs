@@ -50,14 +50,14 @@ fn open_error(error: &OpenError) -> TransferError {
 }
 
 fn finish(outcome: Result<ExitCode, TransferError>) -> ExitCode {
-    outcome.unwrap_or_else(|refused| {
+    outcome.unwrap_or_else(|error| {
         // If standard error is closed, the exit code still reports the error.
-        let _ = writeln!(io::stderr(), "restante: {}", terminal_text::escape_line(&refused.message));
-        ExitCode::from(refused.exit_code)
+        let _ = writeln!(io::stderr(), "restante: {}", terminal_text::escape_line(&error.message));
+        ExitCode::from(error.exit_code)
     })
 }
 
-/// Runs a transfer on its own runtime. Its argument becomes true at the first signal.
+/// Runs a transfer on its own runtime. The value of its argument becomes true at the first signal.
 fn run(
     work: impl AsyncFnOnce(watch::Receiver<bool>) -> Result<ExitCode, TransferError>,
 ) -> Result<ExitCode, TransferError> {
@@ -72,7 +72,7 @@ fn run(
         tokio::spawn(async move {
             signals.next().await;
             stop_sender.send_replace(true);
-            // The second signal exits at once. A directory is consistent at any time.
+            // The second signal exits at once. The data directory is consistent at any time.
             signals.next().await;
             std::process::exit(i32::from(INTERRUPTED_EXIT_CODE));
         });
@@ -83,7 +83,7 @@ fn run(
     outcome
 }
 
-/// Opens a database with read access, concurrently with a server. A data directory is opened read-only.
+/// Opens the store for reading. A server may use it at the same time.
 async fn open_read_only(config: &Config) -> Result<Arc<dyn Store>, TransferError> {
     if config.storage.database.is_some() {
         return Ok(storage::open_with_access(&config.storage, Access::ReadOnly)

@@ -47,7 +47,7 @@ pub(super) fn bind(
             stls: tls.is_some() && !implicit_tls,
             max_bad_commands: pop3.max_bad_commands as usize,
         };
-        let host = ListenerContext {
+        let context = ListenerContext {
             protocol: Protocol::Pop3,
             mailroom: components.mailroom.clone(),
             tls: tls.cloned(),
@@ -59,7 +59,7 @@ pub(super) fn bind(
             store_errors: store_errors.clone(),
         };
         Arc::new(Server {
-            context: host,
+            context,
             settings: Arc::new(settings),
             login: login.clone(),
             maildrop_budget: maildrops.clone(),

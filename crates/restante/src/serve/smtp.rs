@@ -47,7 +47,7 @@ pub(super) fn bind(
             cram_md5: login.can_verify_digests(),
             strict: smtp.strict,
         };
-        let host = ListenerContext {
+        let context = ListenerContext {
             protocol,
             mailroom: components.mailroom.clone(),
             tls: tls.cloned(),
@@ -58,12 +58,7 @@ pub(super) fn bind(
             session_count: sessions.clone(),
             store_errors: store_errors.clone(),
         };
-        Arc::new(Server {
-            context: host,
-            settings: Arc::new(settings),
-            login: login.clone(),
-            message_budget: budget.clone(),
-        })
+        Arc::new(Server { context, settings: Arc::new(settings), login: login.clone(), message_budget: budget.clone() })
     };
     let kinds = [
         (PLAIN, &smtp.addr, Dialect::Smtp, Protocol::Smtp, smtp.tls.force),

@@ -56,12 +56,12 @@ impl HttpsListener {
     /// Performs the handshake. Returns `None` if it fails, or if the server is shutting down: no request has begun yet.
     /// A client that speaks plain HTTP gets an error response.
     async fn handshake(&self, stream: Stream, ip: Option<IpAddr>, mut shutdown: Shutdown) -> Option<Stream> {
-        let opening = tokio::select! {
+        let accepted = tokio::select! {
             biased;
-            opening = self.tls.accept_or_plain(stream) => opening,
+            accepted = self.tls.accept_or_plain(stream) => accepted,
             () = shutdown.triggered() => return None,
         };
-        let opened = match opening {
+        let handshake = match accepted {
             Ok(AcceptedStream::Plain(stream)) => {
                 restante_http::refuse_plaintext(stream).await;
                 return None;
@@ -69,7 +69,7 @@ impl HttpsListener {
             Ok(AcceptedStream::Tls(stream)) => Ok(stream),
             Err(error) => Err(error),
         };
-        match self.metrics.count_handshake(Protocol::Http, opened) {
+        match self.metrics.count_handshake(Protocol::Http, handshake) {
             Ok(stream) => Some(stream),
             Err(error) => {
                 tracing::debug!(%error, ip = ip.map(display), "TLS handshake failed");
