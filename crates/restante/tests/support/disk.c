@@ -44,7 +44,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { SECTOR = 512, LONGEST_HANG_MS = 60 * 1000, NAP_MS = 10 };
+enum { SECTOR = 512, MAX_HANG_MS = 60 * 1000, POLL_INTERVAL_MS = 10 };
 
 /* The kinds of steps, in the order of their letters. */
 enum kind { WRITE, GROW, SYNC, TRUNCATE, CREATE, UNLINK, RENAME };
@@ -52,14 +52,14 @@ static const char letters[] = "wgstcur";
 static const char *const names[] = {"write", "grow", "sync", "truncate", "create", "unlink", "rename"};
 
 /* The outcome of a step; errno is set if it fails. */
-enum verdict { GO, FAIL, HALF, HALF_THEN_DIE };
+enum verdict { GO, FAIL, HALF, HALF_THEN_KILL };
 
 /* A change of bytes that is not durable yet, with the data to undo and to redo it. */
 struct change {
     off_t at, old_size, new_size; /* new_size is used by truncations only, which have no bytes */
     char *bytes, *old;
     size_t length, old_length;
-    enum { PENDING, SYNCING, DURABLE, DOOMED } state;
+    enum { PENDING, SYNCING, DURABLE, LOST } state;
 };
 
 struct file {
@@ -70,18 +70,18 @@ struct file {
     size_t count;
 };
 
-/* A change of a name that is not durable yet. The replaced or removed file is kept in the graveyard directory. */
-struct naming {
+/* A change of a name that is not durable yet. The replaced or removed file is kept in the backup directory. */
+struct name_change {
     enum kind kind;
-    char path[PATH_MAX], from[PATH_MAX], grave[PATH_MAX];
+    char path[PATH_MAX], from[PATH_MAX], backup[PATH_MAX];
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static char dir[PATH_MAX], plan_path[PATH_MAX], graveyard[PATH_MAX];
+static char dir[PATH_MAX], plan_path[PATH_MAX], backup_dir[PATH_MAX];
 static int log_fd = -1;
 static struct file *files;
-static struct naming *namings;
-static size_t file_count, naming_count, grave_count;
+static struct name_change *name_changes;
+static size_t file_count, name_change_count, backup_count;
 static long steps;
 static int next_is_full;
 
@@ -93,12 +93,12 @@ static struct {
 } plan;
 
 __attribute__((constructor)) static void start(void) {
-    const char *root = getenv("FAULTS_DIR"), *log = getenv("FAULTS_LOG"), *what = getenv("FAULTS_PLAN");
-    if (!root || !log || !what) return;
-    snprintf(plan_path, sizeof plan_path, "%s", what);
-    snprintf(graveyard, sizeof graveyard, "%.*s.graveyard", PATH_MAX - 32, root);
+    const char *root = getenv("FAULTS_DIR"), *log = getenv("FAULTS_LOG"), *plan_file = getenv("FAULTS_PLAN");
+    if (!root || !log || !plan_file) return;
+    snprintf(plan_path, sizeof plan_path, "%s", plan_file);
+    snprintf(backup_dir, sizeof backup_dir, "%.*s.backup", PATH_MAX - 32, root);
     log_fd = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (log_fd < 0 || (syscall(SYS_mkdirat, AT_FDCWD, graveyard, 0755) && errno != EEXIST)) abort();
+    if (log_fd < 0 || (syscall(SYS_mkdirat, AT_FDCWD, backup_dir, 0755) && errno != EEXIST)) abort();
     snprintf(dir, sizeof dir, "%s", root);
     dprintf(log_fd, "loaded\n");
 }
@@ -110,20 +110,20 @@ static int ends_with(const char *text, const char *end) {
     return length >= tail && !strcmp(text + length - tail, end);
 }
 
-static int concerns(const char *path) {
+static int is_watched(const char *path) {
     size_t length = strlen(dir);
     return length && !strncmp(path, dir, length) && (path[length] == '/' || !path[length]) && !ends_with(path, "-shm");
 }
 
 /* Returns the path of a call with a directory descriptor. */
 static int path_at(int at, const char *path, char *full) {
-    if (*path == '/' || at == AT_FDCWD) return snprintf(full, PATH_MAX, "%s", path), concerns(full);
+    if (*path == '/' || at == AT_FDCWD) return snprintf(full, PATH_MAX, "%s", path), is_watched(full);
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", at);
     ssize_t length = readlink(link, full, PATH_MAX - 1);
     if (length < 0) return 0;
     snprintf(full + length, PATH_MAX - length, "/%s", path);
-    return concerns(full);
+    return is_watched(full);
 }
 
 /* Returns the path of a descriptor if it is a file or directory below FAULTS_DIR. */
@@ -135,7 +135,7 @@ static int path_of(int fd, char *path) {
     ssize_t length = readlink(link, path, PATH_MAX - 1);
     if (length < 0) return 0;
     path[length] = 0;
-    return concerns(path) || (!strncmp(path, graveyard, strlen(graveyard)) && !ends_with(path, "-shm"));
+    return is_watched(path) || (!strncmp(path, backup_dir, strlen(backup_dir)) && !ends_with(path, "-shm"));
 }
 
 static off_t size_of(int fd) {
@@ -166,7 +166,7 @@ static void *copy_of(const void *bytes, size_t length) {
 }
 
 /* Records a change before it is made: bytes at an offset, or without bytes a new size. */
-static void note(int fd, const void *bytes, size_t length, off_t at) {
+static void record_change(int fd, const void *bytes, size_t length, off_t at) {
     struct file *file = file_of(fd);
     off_t size = size_of(fd), end = bytes ? at + (off_t)length : size;
     struct change change = {.at = at, .old_size = size, .new_size = at, .length = length};
@@ -181,13 +181,13 @@ static void note(int fd, const void *bytes, size_t length, off_t at) {
 }
 
 /* Starts a sync of everything written so far; if it fails, all of that is marked as lost. */
-static void mark(struct file *file, int fails) {
+static void begin_sync(struct file *file, int fails) {
     for (size_t i = 0; i < file->count; i++)
-        if (file->changes[i].state == PENDING) file->changes[i].state = fails ? DOOMED : SYNCING;
+        if (file->changes[i].state == PENDING) file->changes[i].state = fails ? LOST : SYNCING;
 }
 
 /* Ends a sync. Durable changes after one that is not durable are kept, to be redone when that one is undone. */
-static void synced(struct file *file) {
+static void finish_sync(struct file *file) {
     for (size_t i = 0; i < file->count; i++)
         if (file->changes[i].state == SYNCING) file->changes[i].state = DURABLE;
     size_t done = 0;
@@ -197,44 +197,44 @@ static void synced(struct file *file) {
     memmove(file->changes, file->changes + done, file->count * sizeof *file->changes);
 }
 
-static void note_naming(enum kind kind, const char *path, const char *from, const char *grave) {
-    namings = realloc(namings, (naming_count + 1) * sizeof *namings);
-    if (!namings) abort();
-    struct naming *naming = &namings[naming_count++];
-    naming->kind = kind;
-    snprintf(naming->path, PATH_MAX, "%s", path);
-    snprintf(naming->from, PATH_MAX, "%s", from ? from : "");
-    snprintf(naming->grave, PATH_MAX, "%s", grave ? grave : "");
+static void record_name_change(enum kind kind, const char *path, const char *from, const char *backup) {
+    name_changes = realloc(name_changes, (name_change_count + 1) * sizeof *name_changes);
+    if (!name_changes) abort();
+    struct name_change *name_change = &name_changes[name_change_count++];
+    name_change->kind = kind;
+    snprintf(name_change->path, PATH_MAX, "%s", path);
+    snprintf(name_change->from, PATH_MAX, "%s", from ? from : "");
+    snprintf(name_change->backup, PATH_MAX, "%s", backup ? backup : "");
 }
 
 /* Marks the names in a synced directory as durable. */
-static void names_synced(const char *path) {
+static void mark_names_durable(const char *path) {
     size_t kept = 0, length = strlen(path);
-    for (size_t i = 0; i < naming_count; i++) {
-        struct naming *naming = &namings[i];
-        int inside = !strncmp(naming->path, path, length) && strrchr(naming->path, '/') == naming->path + length;
-        if (!inside) namings[kept++] = *naming;
-        else if (*naming->grave) syscall(SYS_unlinkat, AT_FDCWD, naming->grave, 0);
+    for (size_t i = 0; i < name_change_count; i++) {
+        struct name_change *name_change = &name_changes[i];
+        int inside = !strncmp(name_change->path, path, length) && strrchr(name_change->path, '/') == name_change->path + length;
+        if (!inside) name_changes[kept++] = *name_change;
+        else if (*name_change->backup) syscall(SYS_unlinkat, AT_FDCWD, name_change->backup, 0);
     }
-    naming_count = kept;
+    name_change_count = kept;
 }
 
-static void new_grave(char *grave) {
-    snprintf(grave, PATH_MAX, "%.*s/%d-%zu", PATH_MAX - 64, graveyard, getpid(), grave_count++);
+static void new_backup_path(char *backup) {
+    snprintf(backup, PATH_MAX, "%.*s/%d-%zu", PATH_MAX - 64, backup_dir, getpid(), backup_count++);
 }
 
-static int move(const char *from, const char *to) {
+static int rename_file(const char *from, const char *to) {
     return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
 /* ---- Killing the process ---- */
 
-static unsigned long chance(unsigned long n) {
+static unsigned long random_below(unsigned long n) {
     plan.seed ^= plan.seed << 13, plan.seed ^= plan.seed >> 7, plan.seed ^= plan.seed << 17;
     return (plan.seed >> 11) % n;
 }
 
-static void put_back(const struct file *file) {
+static void undo_changes(const struct file *file) {
     for (size_t i = file->count; i--;) {
         const struct change *change = &file->changes[i];
         if (syscall(SYS_ftruncate, file->fd, change->old_size)) abort();
@@ -244,8 +244,8 @@ static void put_back(const struct file *file) {
 
 static void redo(const struct file *file, const struct change *change) {
     /* One third of the writes is kept, one third is lost, and one third is kept in some sectors. */
-    unsigned long fate = change->state == DURABLE ? 0 : change->state == DOOMED || !plan.seed ? 1 : chance(3);
-    if (fate == 1) return;
+    unsigned long outcome = change->state == DURABLE ? 0 : change->state == LOST || !plan.seed ? 1 : random_below(3);
+    if (outcome == 1) return;
     if (!change->bytes) {
         syscall(SYS_ftruncate, file->fd, change->new_size);
         return;
@@ -253,7 +253,7 @@ static void redo(const struct file *file, const struct change *change) {
     for (size_t done = 0; done < change->length;) {
         size_t piece = SECTOR - (change->at + done) % SECTOR;
         if (piece > change->length - done) piece = change->length - done;
-        if (fate == 0 || chance(2))
+        if (outcome == 0 || random_below(2))
             syscall(SYS_pwrite64, file->fd, change->bytes + done, piece, change->at + done);
         done += piece;
     }
@@ -261,28 +261,28 @@ static void redo(const struct file *file, const struct change *change) {
 
 static void lose_power(void) {
     for (size_t i = 0; i < file_count; i++) {
-        put_back(&files[i]);
+        undo_changes(&files[i]);
         for (size_t k = 0; k < files[i].count; k++) redo(&files[i], &files[i].changes[k]);
     }
-    size_t kept = plan.seed ? chance(naming_count + 1) : 0;
-    while (naming_count > kept) {
-        struct naming *naming = &namings[--naming_count];
-        char grave[PATH_MAX];
-        new_grave(grave);
-        if (naming->kind == CREATE) move(naming->path, grave);
-        if (naming->kind == RENAME) move(naming->path, naming->from);
-        if (*naming->grave) move(naming->grave, naming->path);
+    size_t kept = plan.seed ? random_below(name_change_count + 1) : 0;
+    while (name_change_count > kept) {
+        struct name_change *name_change = &name_changes[--name_change_count];
+        char backup[PATH_MAX];
+        new_backup_path(backup);
+        if (name_change->kind == CREATE) rename_file(name_change->path, backup);
+        if (name_change->kind == RENAME) rename_file(name_change->path, name_change->from);
+        if (*name_change->backup) rename_file(name_change->backup, name_change->path);
     }
 }
 
-static void die(void) {
+static void kill_process(void) {
     kill(getpid(), SIGKILL);
     for (;;) pause();
 }
 
 /* ---- Steps ---- */
 
-static void look_at_plan(void) {
+static void load_plan(void) {
     struct stat stat;
     if (lstat(plan_path, &stat)) {
         memset(&plan, 0, sizeof plan);
@@ -300,18 +300,18 @@ static void look_at_plan(void) {
 
 /* Returns when the plan has changed. Releases the mutex while waiting. */
 static void hang(void) {
-    for (int waited = 0; waited < LONGEST_HANG_MS && !strcmp(plan.fault, "HANG"); waited += NAP_MS) {
+    for (int waited = 0; waited < MAX_HANG_MS && !strcmp(plan.fault, "HANG"); waited += POLL_INTERVAL_MS) {
         pthread_mutex_unlock(&mutex);
-        usleep(NAP_MS * 1000);
+        usleep(POLL_INTERVAL_MS * 1000);
         pthread_mutex_lock(&mutex);
-        look_at_plan();
+        load_plan();
     }
 }
 
 /* Called before every change of a file, with the mutex held. */
 static enum verdict step(enum kind kind, const char *path, long long length) {
     dprintf(log_fd, "%ld %s %lld %s\n", ++steps, names[kind], length, path);
-    look_at_plan();
+    load_plan();
     if (next_is_full) {
         next_is_full = 0;
         errno = ENOSPC;
@@ -324,9 +324,9 @@ static enum verdict step(enum kind kind, const char *path, long long length) {
     if (!strcmp(plan.fault, "HANG")) return hang(), GO;
     int writes = (kind == WRITE || kind == GROW) && length > 1;
     if (!strcmp(plan.fault, "SHORT") && writes) return next_is_full = 1, HALF;
-    if (!strcmp(plan.fault, "TORN") && writes) return HALF_THEN_DIE;
+    if (!strcmp(plan.fault, "TORN") && writes) return HALF_THEN_KILL;
     if (!strcmp(plan.fault, "POWER")) lose_power();
-    if (!strcmp(plan.fault, "POWER") || !strcmp(plan.fault, "EXIT") || !strcmp(plan.fault, "TORN")) die();
+    if (!strcmp(plan.fault, "POWER") || !strcmp(plan.fault, "EXIT") || !strcmp(plan.fault, "TORN")) kill_process();
     errno = !strcmp(plan.fault, "EIO") ? EIO : !strcmp(plan.fault, "EDQUOT") ? EDQUOT : ENOSPC;
     return FAIL;
 }
@@ -338,7 +338,7 @@ static ssize_t do_write(int fd, const void *bytes, size_t length, off_t at, int 
 }
 
 /* A write at an offset, or at the position of the descriptor (`moves`). */
-static ssize_t put(int fd, const void *bytes, size_t length, off_t at, int moves) {
+static ssize_t intercept_write(int fd, const void *bytes, size_t length, off_t at, int moves) {
     char path[PATH_MAX];
     if (!path_of(fd, path)) return do_write(fd, bytes, length, at, moves);
     pthread_mutex_lock(&mutex);
@@ -347,16 +347,16 @@ static ssize_t put(int fd, const void *bytes, size_t length, off_t at, int moves
     ssize_t result = -1;
     if (verdict != FAIL) {
         if (verdict != GO) length /= 2;
-        note(fd, bytes, length, at);
+        record_change(fd, bytes, length, at);
         result = do_write(fd, bytes, length, at, moves);
-        if (verdict == HALF_THEN_DIE) die();
+        if (verdict == HALF_THEN_KILL) kill_process();
     }
     pthread_mutex_unlock(&mutex);
     return result;
 }
 
 /* Joins a vectored write into one buffer. */
-static ssize_t put_all(int fd, const struct iovec *parts, int count, off_t at, int moves) {
+static ssize_t intercept_writev(int fd, const struct iovec *parts, int count, off_t at, int moves) {
     char path[PATH_MAX];
     if (!path_of(fd, path))
         return moves ? syscall(SYS_writev, fd, parts, count) : syscall(SYS_pwritev, fd, parts, count, at, 0);
@@ -364,17 +364,17 @@ static ssize_t put_all(int fd, const struct iovec *parts, int count, off_t at, i
     for (int i = 0; i < count; i++) length += parts[i].iov_len;
     char *bytes = copy_of(NULL, length), *end = bytes;
     for (int i = 0; i < count; i++) end = mempcpy(end, parts[i].iov_base, parts[i].iov_len);
-    ssize_t result = put(fd, bytes, length, at, moves);
+    ssize_t result = intercept_write(fd, bytes, length, at, moves);
     free(bytes);
     return result;
 }
 
-ssize_t write(int fd, const void *bytes, size_t length) { return put(fd, bytes, length, 0, 1); }
-ssize_t pwrite(int fd, const void *bytes, size_t length, off_t at) { return put(fd, bytes, length, at, 0); }
-ssize_t pwrite64(int fd, const void *bytes, size_t length, off_t at) { return put(fd, bytes, length, at, 0); }
-ssize_t writev(int fd, const struct iovec *parts, int count) { return put_all(fd, parts, count, 0, 1); }
-ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at) { return put_all(fd, parts, count, at, 0); }
-ssize_t pwritev64(int fd, const struct iovec *parts, int count, off_t at) { return put_all(fd, parts, count, at, 0); }
+ssize_t write(int fd, const void *bytes, size_t length) { return intercept_write(fd, bytes, length, 0, 1); }
+ssize_t pwrite(int fd, const void *bytes, size_t length, off_t at) { return intercept_write(fd, bytes, length, at, 0); }
+ssize_t pwrite64(int fd, const void *bytes, size_t length, off_t at) { return intercept_write(fd, bytes, length, at, 0); }
+ssize_t writev(int fd, const struct iovec *parts, int count) { return intercept_writev(fd, parts, count, 0, 1); }
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at) { return intercept_writev(fd, parts, count, at, 0); }
+ssize_t pwritev64(int fd, const struct iovec *parts, int count, off_t at) { return intercept_writev(fd, parts, count, at, 0); }
 
 static int sync_one(int fd) {
     char path[PATH_MAX];
@@ -383,14 +383,14 @@ static int sync_one(int fd) {
     int is_file = S_ISREG(stat.st_mode);
     pthread_mutex_lock(&mutex);
     enum verdict verdict = step(SYNC, path, 0);
-    if (is_file) mark(file_of(fd), verdict == FAIL);
+    if (is_file) begin_sync(file_of(fd), verdict == FAIL);
     pthread_mutex_unlock(&mutex);
     if (verdict == FAIL) return -1;
     /* The real disk needs no sync, but other threads continue while a sync is in progress. */
     usleep(300);
     pthread_mutex_lock(&mutex);
-    if (is_file) synced(file_of(fd));
-    else names_synced(path);
+    if (is_file) finish_sync(file_of(fd));
+    else mark_names_durable(path);
     pthread_mutex_unlock(&mutex);
     return 0;
 }
@@ -404,7 +404,7 @@ int ftruncate(int fd, off_t size) {
     pthread_mutex_lock(&mutex);
     int result = -1;
     if (step(size > size_of(fd) ? GROW : TRUNCATE, path, size) == GO) {
-        note(fd, NULL, 0, size);
+        record_change(fd, NULL, 0, size);
         result = syscall(SYS_ftruncate, fd, size);
     }
     pthread_mutex_unlock(&mutex);
@@ -421,7 +421,7 @@ static int open_at(int at, const char *name, int flags, mode_t mode) {
     int fd = -1;
     if (!is_new || !(flags & O_CREAT) || step(CREATE, path, 0) == GO) {
         fd = syscall(SYS_openat, at, name, flags & ~O_TRUNC, mode);
-        if (fd >= 0 && is_new) note_naming(CREATE, path, NULL, NULL);
+        if (fd >= 0 && is_new) record_name_change(CREATE, path, NULL, NULL);
     }
     pthread_mutex_unlock(&mutex);
     if (fd < 0 || is_new || !(flags & O_TRUNC) || !ftruncate(fd, 0)) return fd;
@@ -450,23 +450,23 @@ int mkdir(const char *name, mode_t mode) {
     int is_new = access(path, F_OK) != 0;
     if (!is_new || step(CREATE, path, 0) == GO) {
         result = syscall(SYS_mkdirat, AT_FDCWD, path, mode);
-        if (!result) note_naming(CREATE, path, NULL, NULL);
+        if (!result) record_name_change(CREATE, path, NULL, NULL);
     }
     pthread_mutex_unlock(&mutex);
     return result;
 }
 
 int unlinkat(int at, const char *name, int flags) {
-    char path[PATH_MAX], grave[PATH_MAX];
+    char path[PATH_MAX], backup[PATH_MAX];
     if (!path_at(at, name, path) || flags & AT_REMOVEDIR) return syscall(SYS_unlinkat, at, name, flags);
     pthread_mutex_lock(&mutex);
     int result = -1;
     if (access(path, F_OK)) {
         errno = ENOENT;
     } else if (step(UNLINK, path, 0) == GO) {
-        new_grave(grave);
-        result = move(path, grave);
-        if (!result) note_naming(UNLINK, path, NULL, grave);
+        new_backup_path(backup);
+        result = rename_file(path, backup);
+        if (!result) record_name_change(UNLINK, path, NULL, backup);
     }
     pthread_mutex_unlock(&mutex);
     return result;
@@ -475,15 +475,15 @@ int unlinkat(int at, const char *name, int flags) {
 int unlink(const char *name) { return unlinkat(AT_FDCWD, name, 0); }
 
 int rename(const char *from, const char *to) {
-    char path[PATH_MAX], grave[PATH_MAX] = "";
-    if (!path_at(AT_FDCWD, to, path)) return move(from, to);
+    char path[PATH_MAX], backup[PATH_MAX] = "";
+    if (!path_at(AT_FDCWD, to, path)) return rename_file(from, to);
     pthread_mutex_lock(&mutex);
     int result = -1;
     if (step(RENAME, path, 0) == GO) {
-        if (!access(path, F_OK)) new_grave(grave), move(path, grave);
-        result = move(from, to);
-        if (!result) note_naming(RENAME, path, from, grave);
-        else if (*grave) move(grave, path);
+        if (!access(path, F_OK)) new_backup_path(backup), rename_file(path, backup);
+        result = rename_file(from, to);
+        if (!result) record_name_change(RENAME, path, from, backup);
+        else if (*backup) rename_file(backup, path);
     }
     pthread_mutex_unlock(&mutex);
     return result;

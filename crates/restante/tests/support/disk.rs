@@ -88,7 +88,7 @@ impl Disk {
     /// Like `server_with_faults`, but the server may exit before it listens.
     pub(crate) fn try_server_with_faults(&self, arguments: &[&str]) -> Result<Server, (ExitStatus, String)> {
         let _ = fs::remove_file(self.scratch.join("log"));
-        let server = Server::try_spawn(self.load(self.command().args(arguments)));
+        let server = Server::try_spawn(self.with_library(self.command().args(arguments)));
         assert_eq!(self.log().first().map(String::as_str), Some("loaded"), "the library was not loaded");
         server
     }
@@ -134,7 +134,8 @@ impl Disk {
         command
     }
 
-    fn load<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    /// Preloads the library into the program.
+    fn with_library<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
             // The search index is written at unpredictable times, and its content need not be durable.
             .arg("--search-enabled=false")

@@ -79,7 +79,7 @@ impl ExpectedState {
         let Inner { copies, messages, ids } = &mut *inner;
         let reader = Reader::new(server.http);
         for (mailbox, known) in &mut *copies {
-            let found = found(&reader, mailbox, known, ids);
+            let found = check_mailbox(&reader, mailbox, known, ids);
             for (subject, copy) in known {
                 let is_stored = found.contains(subject);
                 match copy.state {
@@ -142,8 +142,8 @@ impl ExpectedState {
     }
 }
 
-/// Returns the subjects in a mailbox. Reads and compares every message.
-fn found(
+/// Reads and compares every message of a mailbox. Returns their subjects.
+fn check_mailbox(
     reader: &Reader,
     mailbox: &str,
     known: &BTreeMap<String, Copy>,
@@ -265,11 +265,11 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Waits until a condition holds. Fails with `what` after [`TEST_TIMEOUT`].
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+/// Waits until a condition holds. Fails with this message after [`TEST_TIMEOUT`].
+pub(crate) fn eventually(message: &str, mut holds: impl FnMut() -> bool) {
     let deadline = std::time::Instant::now() + TEST_TIMEOUT;
     while !holds() {
-        assert!(std::time::Instant::now() < deadline, "{what}");
+        assert!(std::time::Instant::now() < deadline, "{message}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

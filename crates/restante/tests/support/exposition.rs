@@ -25,11 +25,11 @@ impl Exposition {
         let mut this = Self { families: Vec::new(), series: BTreeMap::new() };
         for line in text.lines() {
             if let Some(comment) = line.strip_prefix("# HELP ") {
-                this.begin(comment);
+                this.parse_help(comment);
             } else if let Some(comment) = line.strip_prefix("# TYPE ") {
-                this.describe(comment);
+                this.parse_type(comment);
             } else {
-                this.sample(line);
+                this.parse_sample(line);
             }
         }
         this.check_histograms();
@@ -47,17 +47,17 @@ impl Exposition {
         self.series.keys().any(|series| name_of(series) == name)
     }
 
-    fn begin(&mut self, comment: &str) {
+    fn parse_help(&mut self, comment: &str) {
         let (name, help) = comment.split_once(' ').unwrap();
-        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        assert!(name.chars().all(good) && name.starts_with(|c: char| c.is_ascii_lowercase()), "{name}");
+        let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        assert!(name.chars().all(is_allowed) && name.starts_with(|c: char| c.is_ascii_lowercase()), "{name}");
         assert!(self.families.iter().all(|family| family.name != name), "{name} is duplicated");
         assert!(help.ends_with('.'), "{name}: {help:?} is not a sentence");
         let labels = BTreeSet::new();
         self.families.push(Family { name: name.into(), help: help.into(), kind: String::new(), labels });
     }
 
-    fn describe(&mut self, comment: &str) {
+    fn parse_type(&mut self, comment: &str) {
         let (name, kind) = comment.split_once(' ').unwrap();
         let family = self.families.last_mut().unwrap();
         assert_eq!(family.name, name, "TYPE does not follow its HELP");
@@ -67,7 +67,7 @@ impl Exposition {
         family.kind = kind.into();
     }
 
-    fn sample(&mut self, line: &str) {
+    fn parse_sample(&mut self, line: &str) {
         let (series, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line:?} is not a sample"));
         let family = self.families.last_mut().unwrap();
         let suffix =

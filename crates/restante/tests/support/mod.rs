@@ -185,8 +185,8 @@ impl Server {
 
     /// Returns the parsed JSON response to a GET.
     pub(crate) fn json(&self, path: &str) -> serde_json::Value {
-        let mut answer = ureq::get(self.url(path)).call().unwrap();
-        serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
+        let mut response = ureq::get(self.url(path)).call().unwrap();
+        serde_json::from_str(&response.body_mut().read_to_string().unwrap()).unwrap()
     }
 
     /// Returns the body of the response to a GET.
@@ -249,7 +249,7 @@ impl<S: std::io::Read + std::io::Write> LineConnection<S> {
             match self.stream.read(&mut chunk) {
                 Ok(0) => return None,
                 Ok(count) => self.buffer.extend_from_slice(&chunk[..count]),
-                // A read with a timeout ends so if the process was stopped for a while.
+                // A read with a timeout is interrupted if the process was stopped for a while.
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 // A server that closes with input unread resets the connection.
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,

@@ -45,7 +45,7 @@ impl WebSocketClient {
                 Ok(Message::Text(text)) => return SocketMessage::Text(serde_json::from_str(&text).unwrap()),
                 Ok(Message::Close(Some(frame))) => return SocketMessage::Closed(frame.code.into()),
                 Ok(Message::Ping(_)) => {}
-                // A read with a timeout ends so if the process was stopped for a while.
+                // A read with a timeout is interrupted if the process was stopped for a while.
                 Err(Error::Io(error)) if error.kind() == ErrorKind::Interrupted => {}
                 other => panic!("waited for a text, got {other:?}"),
             }

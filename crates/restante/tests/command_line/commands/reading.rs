@@ -53,12 +53,12 @@ fn messages_are_listed_read_and_deleted() {
 #[test]
 fn exit_codes_of_errors() {
     let server = Server::start(&["--web-basepath", "/mail"]);
-    let below = server.url("/mail/");
+    let url_with_base_path = server.url("/mail/");
     let table: &[(&[&str], i32)] = &[
         (&["get", "ann"], 1),
         (&["get", "ann", "12"], 1),
         (&["source", "ann", "12"], 1),
-        (&["get", "ann", "--server", &below], 1),
+        (&["get", "ann", "--server", &url_with_base_path], 1),
         (&["get", "a b"], 2),
         (&["get"], 2),
         (&["list", "--smtp-addr", ":25"], 2),

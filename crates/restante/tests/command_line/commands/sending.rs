@@ -19,8 +19,8 @@ fn composed_message_is_delivered() {
     let mut send = restante(&server);
     send.args(["send", "--from", "Shöp <shop@x.org>", "--to", "Ann <ann@x.org>, bob@x.org", "--cc", "carl@x.org"]);
     send.args(["--bcc", "dora@x.org", "--subject", "Grüße 日本", "--text", "-", "--html", &page, "--attach", &report]);
-    let stderr = run_with(send.args(["--header", "X-Test: yes"]), "Dear Ann,\n.\nbye\n".as_bytes());
-    assert_eq!(stderr, (0, String::new(), String::new()));
+    let result = run_with(send.args(["--header", "X-Test: yes"]), "Dear Ann,\n.\nbye\n".as_bytes());
+    assert_eq!(result, (0, String::new(), String::new()));
 
     for mailbox in ["ann", "bob", "carl", "dora"] {
         let mail = server.json(&format!("/api/v1/mailbox/{mailbox}/latest"));
