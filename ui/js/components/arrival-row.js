@@ -34,19 +34,19 @@ export function drawArrival(row, { message, deleted, receivedAt }) {
  * @param {Summary} message
  * @param {boolean} deleted
  */
-function drawMessage({ time, box, sender, link, bulk }, message, deleted) {
+function drawMessage({ time, mailboxLink, sender, link, sizeCell }, message, deleted) {
   const { mailbox, id, 'posix-millis': millis } = message;
   const [name, from, subject] = [mailbox, message.from, message.subject.trim()].map(visible);
   fill(time, clock(millis));
   time.title = exact(millis);
-  set(box, { href: paths.mailbox(mailbox), title: name });
-  fill(box, h('bdi', {}, name));
+  set(mailboxLink, { href: paths.mailbox(mailbox), title: name });
+  fill(mailboxLink, h('bdi', {}, name));
   sender.title = from;
   fill(sender, h('bdi', {}, address(from).name || '(no sender)'));
   // A deleted message keeps its link element, because it can have the focus, but without a target.
   set(link, { tabindex: deleted ? -1 : null, href: deleted ? null : paths.mailbox(mailbox, id), title: subject });
   fill(link, h(deleted ? 'del' : 'bdi', { dir: 'auto' }, subject || '(no subject)'), deleted && h('span', { class: 'hidden' }, ' (deleted)'));
-  fill(bulk, size(message.size));
+  fill(sizeCell, size(message.size));
 }
 
 /** @param {HTMLElement} row */
@@ -60,9 +60,9 @@ function build(row) {
 function parts() {
   return {
     time: h('time', { class: 'arrival-time soft number' }),
-    box: h('a', { class: 'arrival-mailbox truncate' }),
+    mailboxLink: h('a', { class: 'arrival-mailbox truncate' }),
     sender: h('span', { class: 'arrival-from truncate' }),
     link: h('a', { class: 'arrival-link truncate' }),
-    bulk: h('span', { class: 'arrival-size soft number' }),
+    sizeCell: h('span', { class: 'arrival-size soft number' }),
   };
 }

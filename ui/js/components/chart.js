@@ -13,7 +13,7 @@ const STEP = WIDTH / MINUTES;
  * @typedef {object} Drawing
  * @property {'bars' | 'line'} kind
  * @property {string} label The name of the values.
- * @property {number[]} values One per minute, at max an hour; the last one is the current value.
+ * @property {number[]} values One per minute, at most an hour; the last one is the current value.
  * @property {(value: number) => string} format Adds the unit.
  */
 

@@ -1,5 +1,5 @@
 // <empty-mailbox>: the text in place of an empty list: how to send a message to the mailbox, or why it cannot be listed. The
-// event `again` requests another attempt.
+// event `retry` requests another attempt.
 
 /** @import { Messages } from '../lib/messages.js' */
 /** @import { Server } from '../types.js' */
@@ -101,7 +101,7 @@ export class EmptyMailbox extends HTMLElement {
         h('h2', {}, 'The list could not be loaded'),
         h('p', { role: 'alert' }, sentence),
         h('p', {}, 'The page tries again every few seconds.'),
-        h('button', { class: 'button', type: 'button', onclick: () => this.dispatchEvent(new Event('again', { bubbles: true })) }, 'Try again now'),
+        h('button', { class: 'button', type: 'button', onclick: () => this.dispatchEvent(new Event('retry', { bubbles: true })) }, 'Try again now'),
       ),
     );
   }

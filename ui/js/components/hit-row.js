@@ -11,7 +11,7 @@ import { TimeAgo } from './time-ago.js';
 /** @param {Hit} hit */
 export function hitRow({ mailbox, id, from, subject, seen, snippet, 'posix-millis': millis }) {
   const [box, sender, about] = [mailbox, address(from).name, subject].map((text) => visible(text).trim());
-  const time = TimeAgo.of(millis);
+  const time = TimeAgo.create(millis);
   time.className = 'hit-time soft number';
   return h('li', { class: seen ? 'hit' : 'hit unread' },
     h('span', { class: 'hit-from truncate', title: visible(from) }, !seen && h('span', { class: 'hidden' }, 'Unread, '), h('bdi', {}, sender || '(no sender)')),

@@ -1,5 +1,5 @@
 // <list-notes>: the notes above a list of messages: it is loading, it is truncated, or it could not be loaded completely. The
-// event `again` requests another attempt.
+// event `retry` requests another attempt.
 
 /** @import { Messages } from '../lib/messages.js' */
 
@@ -46,7 +46,7 @@ export class ListNotes extends HTMLElement {
     if (this.#problemText === text) return;
     this.#problemText = text;
     this.#problem.hidden = text === '';
-    fill(this.#problem, text, h('button', { class: 'button small', type: 'button', onclick: () => this.dispatchEvent(new Event('again', { bubbles: true })) }, 'Try again'));
+    fill(this.#problem, text, h('button', { class: 'button small', type: 'button', onclick: () => this.dispatchEvent(new Event('retry', { bubbles: true })) }, 'Try again'));
   }
 }
 

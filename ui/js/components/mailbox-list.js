@@ -30,8 +30,8 @@ const MIN_FOR_FILTER = 6;
 /** @typedef {{ item: HTMLLIElement, update(mailbox: Mailbox): void }} Row */
 
 export class MailboxList extends HTMLElement {
-  /** @type {AbortController | null} */
-  #life = null;
+  /** Aborted when the element is removed. */
+  #disconnected = new AbortController();
   /** @type {AbortController | null} */
   #request = null;
   /** @type {Map<string, Mailbox>} */
@@ -55,8 +55,7 @@ export class MailboxList extends HTMLElement {
   #purge = h('button', { class: 'button plain', type: 'button', 'aria-label': 'Delete everything', title: 'Delete everything', hidden: true, onclick: () => this.#deleteEverything() }, icon('trash'));
 
   async connectedCallback() {
-    this.#life = new AbortController();
-    const { signal } = this.#life;
+    const { signal } = this.#disconnected = new AbortController();
     this.classList.add('waiting');
     fill(this,
       h('div', { class: 'mailboxes-head' }, h('h2', { id: 'mailboxes' }, 'Mailboxes'), this.#total, h('span', { class: 'spread' }), this.#filter, this.#purge),
@@ -73,7 +72,7 @@ export class MailboxList extends HTMLElement {
   }
 
   disconnectedCallback() {
-    this.#life?.abort();
+    this.#disconnected.abort();
     this.#request?.abort();
     Object.values(this.#timers).forEach(clearTimeout);
   }
@@ -249,7 +248,7 @@ function row({ name, newest }) {
   const messages = h('span', { class: 'mailbox-messages soft number' });
   const shownName = visible(name);
   const bytes = h('span', { class: 'mailbox-size soft number' });
-  const time = TimeAgo.of(newest['posix-millis']);
+  const time = TimeAgo.create(newest['posix-millis']);
   time.className = 'mailbox-time soft number';
   const item = h('li', {}, h('a', { class: 'mailbox-row', href: paths.mailbox(name) },
     h('span', { class: 'mailbox-name truncate', title: shownName }, h('bdi', {}, shownName)), unread, messages, bytes, time));

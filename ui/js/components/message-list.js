@@ -1,6 +1,6 @@
 // <message-list>: the messages of a mailbox with filter and selection. The page handles its bubbling events:
 //   `pick` { id, how: 'move' | 'open' }    a message was chosen: by moving the cursor, or by a click or Enter
-//   `act` { what: 'delete' | 'read' | 'unread', ids }
+//   `act` { action: 'delete' | 'read' | 'unread', ids }
 
 /** @import { Entry } from '../lib/entries.js' */
 /** @import { Messages } from '../lib/messages.js' */
@@ -31,10 +31,10 @@ export class MessageList extends HTMLElement {
 
   #filter = h('input', { class: 'field', type: 'search', placeholder: 'Filter', 'aria-label': 'Filter by sender, recipient or subject', title: 'Filter by sender, recipient or subject (/)', autocomplete: 'off', spellcheck: 'false' });
   #all = h('input', { type: 'checkbox', 'aria-label': 'Select all', title: 'Select all' });
-  #found = h('span', { class: 'soft number', role: 'status' });
-  #chosen = h('span', { class: 'number' });
-  #filterBar = h('div', { class: 'list-bar' }, this.#filter, this.#found);
-  #choiceBar = h('div', { class: 'list-bar', role: 'toolbar', 'aria-label': 'Selected messages', hidden: true });
+  #matchCount = h('span', { class: 'soft number', role: 'status' });
+  #selectedCount = h('span', { class: 'number' });
+  #filterBar = h('div', { class: 'list-bar' }, this.#filter, this.#matchCount);
+  #selectionBar = h('div', { class: 'list-bar', role: 'toolbar', 'aria-label': 'Selected messages', hidden: true });
   #searchLink = h('a', { class: 'button small' }, icon('search'), 'Search message texts');
   #none = h('div', { class: 'list-none soft', hidden: true },
     h('p', {}, 'No message has these words in its sender, recipients or subject.'),
@@ -61,8 +61,8 @@ export class MessageList extends HTMLElement {
     list.addEventListener('list-toggle', (event) => this.toggle(/** @type {CustomEvent<Entry>} */ (event).detail.id));
     list.addEventListener('list-visible', () => this.#visibleChanged());
     fill(
-      this.#choiceBar,
-      this.#chosen,
+      this.#selectionBar,
+      this.#selectedCount,
       h('span', { class: 'spread' }),
       h('button', { class: 'button plain small', type: 'button', onclick: () => this.#act('read') }, 'Mark read'),
       h('button', { class: 'button plain small', type: 'button', onclick: () => this.#act('unread') }, 'Mark unread'),
@@ -72,7 +72,7 @@ export class MessageList extends HTMLElement {
   }
 
   connectedCallback() {
-    fill(this, h('div', { class: 'list-tools' }, h('label', { class: 'list-all' }, this.#all), this.#filterBar, this.#choiceBar), this.#none, this.#list);
+    fill(this, h('div', { class: 'list-tools' }, h('label', { class: 'list-all' }, this.#all), this.#filterBar, this.#selectionBar), this.#none, this.#list);
   }
 
   disconnectedCallback() {
@@ -203,16 +203,16 @@ export class MessageList extends HTMLElement {
 
   #draw() {
     const [shown, selected] = [this.#list.items.length, this.#selection.size];
-    const hadFocus = this.#choiceBar.contains(document.activeElement);
-    this.#choiceBar.hidden = selected === 0;
+    const hadFocus = this.#selectionBar.contains(document.activeElement);
+    this.#selectionBar.hidden = selected === 0;
     this.#filterBar.hidden = selected > 0;
     if (hadFocus && selected === 0) this.focus();
     this.classList.toggle('has-selection', selected > 0);
-    this.#chosen.textContent = `${count(selected)} selected`;
+    this.#selectedCount.textContent = `${count(selected)} selected`;
     this.#all.checked = selected > 0 && selected === shown;
     this.#all.indeterminate = selected > 0 && selected < shown;
     this.#all.disabled = shown === 0;
-    this.#found.textContent = this.#matches ? `${count(shown)} of ${count(this.#messages?.entries.length ?? 0)}` : '';
+    this.#matchCount.textContent = this.#matches ? `${count(shown)} of ${count(this.#messages?.entries.length ?? 0)}` : '';
     this.#none.hidden = this.#matches === null || shown > 0;
     this.#searchLink.href = paths.search({ query: this.#filter.value.trim(), mailbox: this.#messages?.mailbox });
   }
@@ -269,10 +269,10 @@ export class MessageList extends HTMLElement {
     this.dispatchEvent(new CustomEvent('pick', { bubbles: true, detail: { id, how } }));
   }
 
-  /** @param {'delete' | 'read' | 'unread'} what */
-  #act(what) {
-    this.dispatchEvent(new CustomEvent('act', { bubbles: true, detail: { what, ids: this.targets } }));
-    if (what !== 'delete') this.selectAll(false);
+  /** @param {'delete' | 'read' | 'unread'} action */
+  #act(action) {
+    this.dispatchEvent(new CustomEvent('act', { bubbles: true, detail: { action, ids: this.targets } }));
+    if (action !== 'delete') this.selectAll(false);
   }
 
   /** Called when other rows are visible. */

@@ -1,5 +1,6 @@
-// <message-pane>: the message that is shown, and the toolbar above it. Bubbling events: `act` { what: 'delete' | 'unread', ids };
-// `back` to return to the list; and `read`, once, with the entry as detail, when a message of the list is displayed.
+// <message-pane>: the message that is shown, and the toolbar above it. Bubbling events: `act`
+// { action: 'delete' | 'unread', ids }; `back` to return to the list; and `read`, once, with the entry as detail, when a message of
+// the list is displayed.
 
 /** @import { Messages } from '../lib/messages.js' */
 /** @import { Message } from '../types.js' */
@@ -89,9 +90,9 @@ export class MessagePane extends HTMLElement {
     this.dispatchEvent(new CustomEvent('read', { bubbles: true, detail: entry }));
   }
 
-  /** @param {'delete' | 'unread'} what */
-  #act(what) {
-    if (this.shown !== null) this.dispatchEvent(new CustomEvent('act', { bubbles: true, detail: { what, ids: [this.shown] } }));
+  /** @param {'delete' | 'unread'} action */
+  #act(action) {
+    if (this.shown !== null) this.dispatchEvent(new CustomEvent('act', { bubbles: true, detail: { action, ids: [this.shown] } }));
   }
 }
 

@@ -24,17 +24,17 @@ export function drawMessage(row, entry, isSelected) {
   if (drawn.get(row)?.every((value, index) => value === now[index])) return;
   drawn.set(row, now);
   const { from, size: bytes, 'posix-millis': millis } = entry.summary;
-  const { sender, about, time, bulk, clip } = rowParts.get(row) ?? build(row);
+  const { sender, subjectCell, time, sizeCell, clip } = rowParts.get(row) ?? build(row);
   const parsed = address(from);
   const [name, subject] = [visible(parsed.name), visible(entry.summary.subject).trim()];
   row.classList.toggle('unread', !entry.seen);
   row.ariaSelected = String(isSelected);
   fill(sender, h('bdi', {}, name || '(no sender)'));
   sender.title = visible(parsed.address) || 'The sender is empty';
-  fill(about, h('bdi', {}, subject || '(no subject)'));
-  about.classList.toggle('soft', !subject);
+  fill(subjectCell, h('bdi', {}, subject || '(no subject)'));
+  subjectCell.classList.toggle('soft', !subject);
   time.millis = millis;
-  bulk.textContent = size(bytes);
+  sizeCell.textContent = size(bytes);
   clip.setAttribute('class', entry.attachments ? 'row-clip' : 'row-clip none');
   clip.title = entry.attachments ? `${plural(entry.attachments, 'attachment')}` : '';
   row.ariaLabel = [
@@ -48,20 +48,20 @@ function build(row) {
   row.classList.add('message-row');
   row.replaceChildren(
     h('span', { class: 'row-check', title: 'Select (x)' }, h('span', { class: 'row-dot' }), h('span', { class: 'row-box' }, icon('check'))),
-    all.sender, all.time, all.about, h('span', { class: 'row-facts' }, all.clip, all.bulk),
+    all.sender, all.time, all.subjectCell, h('span', { class: 'row-facts' }, all.clip, all.sizeCell),
   );
   rowParts.set(row, all);
   return all;
 }
 
 function parts() {
-  const time = TimeAgo.of(0);
+  const time = TimeAgo.create(0);
   time.className = 'row-time number';
   return {
     sender: h('span', { class: 'row-sender truncate' }),
-    about: h('span', { class: 'row-subject truncate' }),
+    subjectCell: h('span', { class: 'row-subject truncate' }),
     time,
-    bulk: h('span', { class: 'row-size number' }),
+    sizeCell: h('span', { class: 'row-size number' }),
     clip: h('span', { class: 'row-clip none' }, icon('attachment')),
   };
 }

@@ -8,12 +8,12 @@ import { icon } from '../lib/icons.js';
 import { visible } from '../lib/visible.js';
 
 export class OpenMailbox extends HTMLElement {
-  /** @type {AbortController | null} */
-  #connected = null;
+  /** Aborted when the element is removed. */
+  #disconnected = new AbortController();
   #recent = h('ul', { class: 'chips', 'aria-label': 'Recently opened' });
 
   connectedCallback() {
-    this.#connected = new AbortController();
+    this.#disconnected = new AbortController();
     const input = h('input', { class: 'field', id: 'open-mailbox', type: 'text', placeholder: 'name or name@example.org', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', enterkeyhint: 'go' });
     const form = h('form', { class: 'open-form', role: 'search', 'aria-label': 'Open a mailbox' },
       h('h1', {}, h('label', { for: 'open-mailbox' }, 'Open a mailbox')),
@@ -21,11 +21,11 @@ export class OpenMailbox extends HTMLElement {
     setUpMailboxField(form, input);
     fill(this, form, this.#recent);
     this.#draw();
-    window.addEventListener('restante:recent', () => this.#draw(), { signal: this.#connected.signal });
+    window.addEventListener('restante:recent', () => this.#draw(), { signal: this.#disconnected.signal });
   }
 
   disconnectedCallback() {
-    this.#connected?.abort();
+    this.#disconnected.abort();
   }
 
   #draw() {

@@ -15,8 +15,8 @@ import { GROUPS, RECIPIENT, SNIPPETS, DEFAULT_PORT, isLocal, mailboxOf, target }
 export class SendHere extends HTMLElement {
   /** @type {Server | null} */
   #server = null;
-  /** @type {AbortController | null} */
-  #connected = null;
+  /** Aborted when the element is removed. */
+  #disconnected = new AbortController();
   #code = h('pre', { class: 'snippet-code', tabindex: 0, 'aria-label': 'Snippet' });
   #context = h('span', { class: 'snippet-context soft truncate' });
   #hints = h('div', { class: 'snippet-hints' });
@@ -24,7 +24,7 @@ export class SendHere extends HTMLElement {
     GROUPS.map(({ name, snippets }) => h('optgroup', { label: name }, snippets.map((one) => h('option', { value: one.id }, one.name)))));
 
   connectedCallback() {
-    const connected = this.#connected = new AbortController();
+    const { signal } = this.#disconnected = new AbortController();
     const copyButton = h('button', { class: 'button small', type: 'button', onclick: () => copy(this.#code.textContent ?? '') }, icon('copy'), 'Copy');
     fill(this,
       h('h2', { id: 'send-here' }, 'Send messages to this server'),
@@ -35,12 +35,12 @@ export class SendHere extends HTMLElement {
     const before = prefs.read('snippet', SNIPPETS[0].id);
     if (SNIPPETS.some(({ id }) => id === before)) this.#choice.value = before;
     // After a reconnect the server may have another configuration.
-    connection.changes.addEventListener('change', () => connection.isLost() || this.#load(), { signal: connected.signal });
+    connection.changes.addEventListener('change', () => connection.isLost() || this.#load(), { signal });
     this.#load();
   }
 
   disconnectedCallback() {
-    this.#connected?.abort();
+    this.#disconnected.abort();
   }
 
   async #load() {
@@ -66,7 +66,7 @@ export class SendHere extends HTMLElement {
 
   /** Warns if the server listens on loopback addresses only, which a container cannot reach. */
   async #warnIfLoopback() {
-    const status = await api.status(this.#connected?.signal).catch(() => null);
+    const status = await api.status(this.#disconnected.signal).catch(() => null);
     const addresses = status?.['smtp-config'].addr.split(',') ?? [];
     if (this.#choice.value !== 'docker' || this.#hints.querySelector('.loopback') || addresses.length === 0) return;
     if (!addresses.every((address) => isLocal(address.replace(/:\d+$/u, '')))) return;
@@ -85,7 +85,7 @@ function hints({ smtp, pop3, 'mailbox-naming': naming }) {
   return [
     smtp.port === null && h('p', { class: 'note warn' }, icon('warning'),
       h('span', {}, `The server does not listen on a TCP port for SMTP, so the snippet shows the default port ${DEFAULT_PORT}. The `, h('a', { href: paths.status() }, 'status page'), ' shows where it listens.')),
-    smtp['auth-required'] && h('p', { class: 'note' }, icon('shield'), 'SMTP requires a login. Replace USER and PASSWORD by a user and password of this server.'),
+    smtp['auth-required'] && h('p', { class: 'note' }, icon('shield'), 'SMTP requires a login. Replace USER and PASSWORD with a user and password of this server.'),
     smtp.tls !== 'off' && h('p', { class: 'note' }, icon('shield'), h('span', {}, TLS_HINTS[smtp.tls])),
     h('p', { class: 'soft' }, 'Messages to ', h('span', { class: 'mono' }, RECIPIENT), ' are stored in the mailbox ', h('a', { href: paths.mailbox(mailbox) }, mailbox),
       '. You do not need to create mailboxes.'),

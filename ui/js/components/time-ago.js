@@ -13,7 +13,7 @@ export class TimeAgo extends HTMLElement {
   #millis = 0;
 
   /** @param {number} millis */
-  static of(millis) {
+  static create(millis) {
     const element = /** @type {TimeAgo} */ (document.createElement('time-ago'));
     element.millis = millis;
     return element;

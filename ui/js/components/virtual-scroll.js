@@ -88,8 +88,8 @@ export class VirtualScroll {
    */
   keepPosition(before, top) {
     const { key, indexOf } = this.#list;
-    const held = before.findIndex((item, was) => was >= Math.floor(top / this.height) && indexOf(key(item)) >= 0);
-    const wanted = held < 0 ? top : top + (indexOf(key(before[held])) - held) * this.height;
+    const kept = before.findIndex((item, index) => index >= Math.floor(top / this.height) && indexOf(key(item)) >= 0);
+    const wanted = kept < 0 ? top : top + (indexOf(key(before[kept])) - kept) * this.height;
     if (wanted !== this.port.scrollTop) this.port.scrollTop = wanted;
   }
 

@@ -4,7 +4,7 @@
 
 import * as connection from './connection.js';
 import { redirectToLogin } from './login.js';
-import { below, parameters } from './paths.js';
+import { serverPath, parameters } from './paths.js';
 
 /** An error response, or a request without a response. */
 export class ApiError extends Error {
@@ -27,7 +27,7 @@ export class ApiError extends Error {
  * @returns {Promise<Summary[]>}
  */
 export function list(mailbox, { limit, before, signal } = {}) {
-  return requestJson(below('api', 'v1', 'mailbox', mailbox) + parameters({ limit, before }), { signal });
+  return requestJson(serverPath('api', 'v1', 'mailbox', mailbox) + parameters({ limit, before }), { signal });
 }
 
 /**
@@ -37,7 +37,7 @@ export function list(mailbox, { limit, before, signal } = {}) {
  * @returns {Promise<Message>}
  */
 export function message(mailbox, id, signal) {
-  return requestJson(below('api', 'v2', 'mailbox', mailbox, id), { signal });
+  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox, id), { signal });
 }
 
 /**
@@ -48,7 +48,7 @@ export function message(mailbox, id, signal) {
  * @returns {Promise<string>}
  */
 export async function source(mailbox, id, signal) {
-  const response = await request(below('api', 'v1', 'mailbox', mailbox, id, 'source'), { signal });
+  const response = await request(serverPath('api', 'v1', 'mailbox', mailbox, id, 'source'), { signal });
   return content(response, 'text');
 }
 
@@ -60,7 +60,7 @@ export async function source(mailbox, id, signal) {
  * @returns {Promise<Code[]>}
  */
 export async function codes(mailbox, id, signal) {
-  return (await requestJson(below('api', 'v2', 'mailbox', mailbox, id, 'codes'), { signal })).codes;
+  return (await requestJson(serverPath('api', 'v2', 'mailbox', mailbox, id, 'codes'), { signal })).codes;
 }
 
 /**
@@ -70,7 +70,7 @@ export async function codes(mailbox, id, signal) {
  * @returns {Promise<Link[]>}
  */
 export async function links(mailbox, id, signal) {
-  return (await requestJson(below('api', 'v2', 'mailbox', mailbox, id, 'links'), { signal })).links;
+  return (await requestJson(serverPath('api', 'v2', 'mailbox', mailbox, id, 'links'), { signal })).links;
 }
 
 /**
@@ -81,7 +81,7 @@ export async function links(mailbox, id, signal) {
  * @returns {Promise<Transcript>}
  */
 export function transcript(mailbox, id, signal) {
-  return requestJson(below('api', 'v2', 'mailbox', mailbox, id, 'transcript'), { signal });
+  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox, id, 'transcript'), { signal });
 }
 
 /**
@@ -91,7 +91,7 @@ export function transcript(mailbox, id, signal) {
  * @returns {Promise<Found>}
  */
 export function search(query, { mailbox, before, signal } = {}) {
-  return requestJson(below('api', 'v2', 'search') + parameters({ q: query, mailbox, before }), { signal });
+  return requestJson(serverPath('api', 'v2', 'search') + parameters({ q: query, mailbox, before }), { signal });
 }
 
 /**
@@ -100,7 +100,7 @@ export function search(query, { mailbox, before, signal } = {}) {
  * @returns {Promise<SessionPage>}
  */
 export function sessions({ refused, before, signal } = {}) {
-  return requestJson(below('api', 'v2', 'sessions') + parameters({ refused: refused && 'true', before }), { signal });
+  return requestJson(serverPath('api', 'v2', 'sessions') + parameters({ refused: refused && 'true', before }), { signal });
 }
 
 /**
@@ -109,7 +109,7 @@ export function sessions({ refused, before, signal } = {}) {
  * @returns {Promise<Transcript>}
  */
 export function session(id, signal) {
-  return requestJson(below('api', 'v2', 'sessions', id), { signal });
+  return requestJson(serverPath('api', 'v2', 'sessions', id), { signal });
 }
 
 /**
@@ -119,7 +119,7 @@ export function session(id, signal) {
  * @returns {Promise<{ messages: Summary[] }>}
  */
 export function send(mailbox, mail) {
-  return requestJson(below('api', 'v2', 'mailbox', mailbox), json(mail));
+  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox), json(mail));
 }
 
 /**
@@ -130,7 +130,7 @@ export function send(mailbox, mail) {
  * @returns {Promise<Record<string, number>>}
  */
 export function attachmentCounts(mailbox, ids, signal) {
-  return requestJson(below('api', 'v2', 'mailbox', mailbox, 'attachments') + parameters({ ids: ids.join(',') }), { signal });
+  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox, 'attachments') + parameters({ ids: ids.join(',') }), { signal });
 }
 
 /** The maximum number of messages in one request. */
@@ -144,7 +144,7 @@ export const MAX_IDS = 20_000;
  * @returns {Promise<{ marked: number }>}
  */
 export function markAll(mailbox, ids, seen) {
-  return requestJson(below('api', 'v2', 'mailbox', mailbox, 'mark'), json({ ids, seen }));
+  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox, 'mark'), json({ ids, seen }));
 }
 
 /**
@@ -155,12 +155,12 @@ export function markAll(mailbox, ids, seen) {
  * @returns {Promise<{ deleted: number }>}
  */
 export function removeAll(mailbox, ids, { keepalive = false } = {}) {
-  return requestJson(below('api', 'v2', 'mailbox', mailbox, 'delete'), { ...json({ ids }), keepalive });
+  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox, 'delete'), { ...json({ ids }), keepalive });
 }
 
 /** @param {string} mailbox */
 export function purge(mailbox) {
-  return requestJson(below('api', 'v1', 'mailbox', mailbox), { method: 'DELETE' });
+  return requestJson(serverPath('api', 'v1', 'mailbox', mailbox), { method: 'DELETE' });
 }
 
 /**
@@ -168,7 +168,7 @@ export function purge(mailbox) {
  * @returns {Promise<{ deleted: number }>}
  */
 export function purgeAll() {
-  return requestJson(below('api', 'v2', 'mailboxes'), { method: 'DELETE' });
+  return requestJson(serverPath('api', 'v2', 'mailboxes'), { method: 'DELETE' });
 }
 
 /**
@@ -176,7 +176,7 @@ export function purgeAll() {
  * @returns {Promise<MailboxPage>}
  */
 export function mailboxes({ prefix, limit, signal } = {}) {
-  return requestJson(below('api', 'v2', 'mailboxes') + parameters({ prefix, limit }), { signal });
+  return requestJson(serverPath('api', 'v2', 'mailboxes') + parameters({ prefix, limit }), { signal });
 }
 
 /** @type {Promise<Server> | null} */
@@ -194,7 +194,7 @@ connection.changes.addEventListener('change', resetServer);
  */
 export function about() {
   if (server) return server;
-  const loading = requestJson(below('api', 'v2', 'server'));
+  const loading = requestJson(serverPath('api', 'v2', 'server'));
   loading.catch(() => server === loading && resetServer());
   return (server = loading);
 }
@@ -203,7 +203,7 @@ export function about() {
  * @param {AbortSignal} [signal]
  * @returns {Promise<Status>}
  */
-export const status = (signal) => requestJson(below('serve', 'status'), { signal });
+export const status = (signal) => requestJson(serverPath('serve', 'status'), { signal });
 
 /**
  * Returns the counters and the time of the server's clock.
@@ -211,13 +211,13 @@ export const status = (signal) => requestJson(below('serve', 'status'), { signal
  * @returns {Promise<{ vars: Vars, now: number }>}
  */
 export async function vars(signal) {
-  const response = await request(below('debug', 'vars'), { signal });
+  const response = await request(serverPath('debug', 'vars'), { signal });
   return { vars: await content(response, 'json'), now: Date.parse(response.headers.get('Date') ?? '') || Date.now() };
 }
 
 /** Returns the operator's greeting as HTML. */
 export async function greeting() {
-  const response = await request(below('serve', 'greeting'));
+  const response = await request(serverPath('serve', 'greeting'));
   return content(response, 'text');
 }
 

@@ -6,7 +6,7 @@ import * as api from './api.js';
 
 /** @typedef {{ createHTML(text: string): string }} Policy */
 
-// Browsers without Trusted Types use the text as it is. A policy can be created only once, hence here.
+// Browsers without Trusted Types use the text as it is. A policy can be created only once, so it is created here.
 /** @type {Policy} */
 const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy('greeting', { createHTML: (/** @type {string} */ text) => text })
   ?? { createHTML: (text) => text };

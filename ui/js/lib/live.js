@@ -3,7 +3,7 @@
 
 /** @import { Summary } from '../types.js' */
 
-import { below } from './paths.js';
+import { serverPath } from './paths.js';
 import * as connection from './connection.js';
 import { redirectToLogin } from './login.js';
 
@@ -32,7 +32,7 @@ const CHECK_TIMEOUT_MS = 5_000;
  * @param {AbortSignal} signal
  */
 export function subscribe(mailbox, handlers, signal) {
-  const path = mailbox === null ? below('api', 'v2', 'monitor', 'messages') : below('api', 'v2', 'monitor', 'messages', mailbox);
+  const path = mailbox === null ? serverPath('api', 'v2', 'monitor', 'messages') : serverPath('api', 'v2', 'monitor', 'messages', mailbox);
   const url = new URL(path, location.href);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
   const subscription = new Subscription(url, handlers);
@@ -137,7 +137,7 @@ class Subscription {
 /** Returns whether the server responds. A proxy responds with a status of 500 or above in its place. */
 async function isServerUp() {
   try {
-    const { status } = await fetch(below('livez'), { cache: 'no-store', signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) });
+    const { status } = await fetch(serverPath('livez'), { cache: 'no-store', signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) });
     return status < 500;
   } catch {
     return false;

@@ -1,6 +1,6 @@
 // The login of the user: redirecting to the login page, and logging out.
 
-import { below, login } from './paths.js';
+import { serverPath, login } from './paths.js';
 
 let isRedirecting = false;
 
@@ -15,6 +15,6 @@ export function redirectToLogin() {
 /** Logs out and goes to the login page. */
 export async function logOut() {
   // The login page also reports a failed logout, so errors are ignored here.
-  await fetch(below('logout'), { method: 'POST', redirect: 'manual' }).catch(() => null);
-  location.assign(below('login'));
+  await fetch(serverPath('logout'), { method: 'POST', redirect: 'manual' }).catch(() => null);
+  location.assign(serverPath('login'));
 }

@@ -47,7 +47,7 @@ export class Messages extends EventTarget {
   #retry;
   /** @type {AbortController | null} */
   #listing = null;
-  #end = new AbortController();
+  #stopped = new AbortController();
 
   /** @param {string} mailbox The name or an address of the mailbox. */
   constructor(mailbox) {
@@ -58,7 +58,7 @@ export class Messages extends EventTarget {
 
   /** Starts the listing and the subscription. */
   start() {
-    const signal = this.#end.signal;
+    const signal = this.#stopped.signal;
     let hiddenAt = Date.now();
     const visibilityChanged = () => {
       if (document.visibilityState === 'hidden') hiddenAt = Date.now();
@@ -76,7 +76,7 @@ export class Messages extends EventTarget {
   }
 
   stop() {
-    this.#end.abort();
+    this.#stopped.abort();
     this.#listing?.abort();
     clearTimeout(this.#timer);
     clearTimeout(this.#retry);
@@ -113,7 +113,7 @@ export class Messages extends EventTarget {
   async list(limit = MAX_MESSAGES) {
     this.#listing?.abort();
     clearTimeout(this.#retry);
-    if (this.#end.signal.aborted) return;
+    if (this.#stopped.signal.aborted) return;
     const { signal } = this.#listing = new AbortController();
     this.#storedDuringListing.clear();
     this.#deletedDuringListing.clear();

@@ -10,7 +10,7 @@ const ROOT = new URL('../../../../', import.meta.url);
  * Returns the path of something below the root. Segments are encoded.
  * @param {...string} segments
  */
-export function below(...segments) {
+export function serverPath(...segments) {
   return ROOT.pathname + segments.map(segment).join('/');
 }
 
@@ -24,22 +24,22 @@ function segment(name) {
 }
 
 export const home = () => ROOT.pathname;
-export const monitor = () => below('monitor');
-export const status = () => below('status');
+export const monitor = () => serverPath('monitor');
+export const status = () => serverPath('status');
 /** The API documentation, which is not part of this web interface. */
-export const api = () => below('api', 'docs');
+export const api = () => serverPath('api', 'docs');
 
 /**
  * The search page, for all mailboxes or for one.
  * @param {{ query?: string, mailbox?: string | null }} [filter]
  */
-export const search = ({ query = '', mailbox = null } = {}) => below('search') + parameters({ q: query, mailbox });
+export const search = ({ query = '', mailbox = null } = {}) => serverPath('search') + parameters({ q: query, mailbox });
 
 /**
  * The page of sessions: all, those with a refusal, or one.
  * @param {{ refused?: boolean, id?: string | null }} [filter]
  */
-export const sessions = ({ refused = false, id = null } = {}) => below('sessions') + parameters({ refused: refused && 'true', id });
+export const sessions = ({ refused = false, id = null } = {}) => serverPath('sessions') + parameters({ refused: refused && 'true', id });
 
 /**
  * The login page, which returns to the given page after the login.
@@ -47,7 +47,7 @@ export const sessions = ({ refused = false, id = null } = {}) => below('sessions
  */
 export function login({ pathname, search }) {
   const next = pathname.slice(ROOT.pathname.length) + search;
-  return below('login') + (next && `?next=${encodeURIComponent(next)}`);
+  return serverPath('login') + (next && `?next=${encodeURIComponent(next)}`);
 }
 
 /**
@@ -56,7 +56,7 @@ export function login({ pathname, search }) {
  * @param {string | null} [id]
  */
 export function mailbox(mailbox, id = null) {
-  return id === null ? below('m', mailbox) : below('m', mailbox, id);
+  return id === null ? serverPath('m', mailbox) : serverPath('m', mailbox, id);
 }
 
 /**
@@ -66,14 +66,14 @@ export function mailbox(mailbox, id = null) {
  * @param {{ remote?: boolean, scheme?: 'light' | 'dark' | null }} [options]
  */
 export function preview(mailbox, id, { remote = false, scheme = null } = {}) {
-  return below('serve', 'mailbox', mailbox, id, 'html') + parameters({ remote: remote && '1', scheme });
+  return serverPath('serve', 'mailbox', mailbox, id, 'html') + parameters({ remote: remote && '1', scheme });
 }
 
 /**
  * @param {string} mailbox
  * @param {string} id
  */
-export const source = (mailbox, id) => below('serve', 'mailbox', mailbox, id, 'source');
+export const source = (mailbox, id) => serverPath('serve', 'mailbox', mailbox, id, 'source');
 
 /**
  * The URL of an attachment, to view it or to download it.
@@ -83,7 +83,7 @@ export const source = (mailbox, id) => below('serve', 'mailbox', mailbox, id, 's
  * @param {{ index: number, filename: string }} attachment
  */
 export function attachment(purpose, mailbox, id, { index, filename }) {
-  return below('mailbox', purpose, mailbox, id, String(index), filename && !isDotSegment(filename) ? filename : 'attachment');
+  return serverPath('mailbox', purpose, mailbox, id, String(index), filename && !isDotSegment(filename) ? filename : 'attachment');
 }
 
 /**
@@ -92,7 +92,7 @@ export function attachment(purpose, mailbox, id, { index, filename }) {
  * @param {string} id
  * @param {number} index Its index among all parts.
  */
-export const part = (mailbox, id, index) => below('api', 'v2', 'mailbox', mailbox, id, 'parts', String(index));
+export const part = (mailbox, id, index) => serverPath('api', 'v2', 'mailbox', mailbox, id, 'parts', String(index));
 
 /**
  * Returns the page of a URL.

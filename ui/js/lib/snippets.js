@@ -137,7 +137,7 @@ export const GROUPS = [
         name: 'Go (net/smtp)',
         context: 'Go',
         code: (to) => lines(
-          to.tls === 'implicit' && '// net/smtp does STARTTLS only: dial with crypto/tls and hand the connection to smtp.NewClient.',
+          to.tls === 'implicit' && '// net/smtp does STARTTLS only: dial with crypto/tls and pass the connection to smtp.NewClient.',
           to.auth && `auth := smtp.PlainAuth("", "USER", "PASSWORD", "${to.host}")`,
           'message := "Subject: Hello\\r\\n\\r\\nIt works.\\r\\n"',
           `err := smtp.SendMail("${inUrl(to)}", ${to.auth ? 'auth' : 'nil'},`,
@@ -167,7 +167,7 @@ export const GROUPS = [
         name: 'PHP mail()',
         context: 'php.ini',
         code: (to) => lines(
-          '; Linux and macOS, by way of msmtp',
+          '; Linux and macOS, using msmtp',
           `sendmail_path = "${[
             `msmtp --host=${to.host} --port=${to.port} --from=${SENDER}`,
             to.tls !== 'off' && '--tls=on',
@@ -289,11 +289,11 @@ export const GROUPS = [
         context: 'Shell',
         code: (to) => {
           // In a container, `localhost` is the container itself.
-          const here = isLocal(to.host);
+          const isLocalServer = isLocal(to.host);
           return lines(
             'docker run \\',
-            here && '  --add-host host.docker.internal:host-gateway \\',
-            `  --env SMTP_HOST=${here ? 'host.docker.internal' : to.host} \\`,
+            isLocalServer && '  --add-host host.docker.internal:host-gateway \\',
+            `  --env SMTP_HOST=${isLocalServer ? 'host.docker.internal' : to.host} \\`,
             `  --env SMTP_PORT=${to.port} \\`,
             to.auth && '  --env SMTP_USER=USER --env SMTP_PASSWORD=PASSWORD \\',
             '  your-image',

@@ -67,7 +67,7 @@ export class MailboxPage extends HTMLElement {
     this.addEventListener('purge', () => this.#purge(), { signal });
     this.addEventListener('pick', (event) => this.#picked(/** @type {CustomEvent} */ (event).detail), { signal });
     this.addEventListener('act', (event) => this.#act(/** @type {CustomEvent} */ (event).detail), { signal });
-    this.addEventListener('again', () => this.#messages.list(), { signal });
+    this.addEventListener('retry', () => this.#messages.list(), { signal });
     this.addEventListener('back', () => this.#back(), { signal });
     this.addEventListener('read', (event) => this.#mark([/** @type {CustomEvent<Entry>} */ (event).detail], true), { signal });
     window.addEventListener('pagehide', () => this.#deletions.commit(), { signal });
@@ -75,7 +75,7 @@ export class MailboxPage extends HTMLElement {
       step: (by, isExtending) => this.#step(by, isExtending),
       enter: () => this.#enter(),
       back: () => this.#stepBack(),
-      unread: () => this.#act({ what: 'unread', ids: this.#list.targets }),
+      unread: () => this.#act({ action: 'unread', ids: this.#list.targets }),
       remove: () => this.#delete(this.#list.targets),
       undo: () => this.#deletions.undo(),
     }), signal);
@@ -258,11 +258,11 @@ export class MailboxPage extends HTMLElement {
     if (this.#pane.shown !== null) this.#list.current = this.#pane.shown;
   }
 
-  /** @param {{ what: 'delete' | 'read' | 'unread', ids: string[] }} act */
-  #act({ what, ids }) {
-    if (what === 'delete') return this.#delete(ids);
+  /** @param {{ action: 'delete' | 'read' | 'unread', ids: string[] }} act */
+  #act({ action, ids }) {
+    if (action === 'delete') return this.#delete(ids);
     this.#openDebounce.cancel();
-    this.#mark(ids.flatMap((id) => this.#messages.find(id) ?? []), what === 'read');
+    this.#mark(ids.flatMap((id) => this.#messages.find(id) ?? []), action === 'read');
   }
 
   /**

@@ -1,4 +1,5 @@
-// The page `/monitor`: new messages of all mailboxes, newest first. Its state is state when the user opens a message and returns.
+// The page `/monitor`: new messages of all mailboxes, newest first. Its state is saved when the user opens a
+// message and returns.
 
 /** @import { Arrival } from '../lib/arrivals.js' */
 /** @import { Summary } from '../types.js' */
@@ -25,7 +26,7 @@ const HISTORY_PAUSE_MS = 120;
 /** The interval of title updates in a hidden tab. */
 const TITLE_UPDATE_MS = 1_000;
 
-/** The state that is state when the page is left. */
+/** The state that is saved when the page is left. */
 const state = {
   arrivals: new Arrivals(),
   filter: '',
@@ -37,8 +38,8 @@ const state = {
 };
 
 export class MonitorPage extends HTMLElement {
-  /** @type {AbortController | null} */
-  #connected = null;
+  /** Aborted when the page is removed. */
+  #disconnected = new AbortController();
   /** The time of the first connection. */
   #firstConnectedAt = Infinity;
   #hiddenCount = 0;
@@ -70,12 +71,11 @@ export class MonitorPage extends HTMLElement {
     list.addEventListener('scroll', () => (state.position = list.position), { capture: true, passive: true });
     list.addEventListener('click', ({ target }) => (state.opened = list.itemAt(target)?.key ?? null), { capture: true });
     list.addEventListener('keydown', (event) => this.#spacePressed(event));
-    this.#filter.addEventListener('keydown', (event) => this.#inFilter(event));
+    this.#filter.addEventListener('keydown', (event) => this.#pressedInFilter(event));
   }
 
   async connectedCallback() {
-    const connected = new AbortController();
-    this.#connected = connected;
+    const { signal } = this.#disconnected = new AbortController();
     title('Monitor');
     fill(this,
       h('div', { class: 'monitor-bar' }, this.#heading, this.#state, this.#rows, h('span', { class: 'spread' }), this.#filter, this.#pauseButton, this.#clearButton, this.#notificationButton),
@@ -84,13 +84,13 @@ export class MonitorPage extends HTMLElement {
       this.#list);
     this.#restore();
     const server = await api.about().catch(() => null);
-    if (connected.signal.aborted) return;
+    if (signal.aborted) return;
     if (server?.['monitor-visible'] === false) fill(this, monitorDisabled());
-    else this.#subscribe(connected.signal);
+    else this.#subscribe(signal);
   }
 
   disconnectedCallback() {
-    this.#connected?.abort();
+    this.#disconnected.abort();
     cancelAnimationFrame(this.#frame);
     clearTimeout(this.#titleTimer);
     clearTimeout(this.#historyTimer);
@@ -134,9 +134,9 @@ export class MonitorPage extends HTMLElement {
   /** @param {Summary} message */
   #stored(message) {
     const now = performance.now();
-    const history = now - this.#firstConnectedAt < HISTORY_MS;
-    const isNew = state.arrivals.add(message, history ? -Infinity : now);
-    if (history) return this.#drawHistorySoon();
+    const isHistory = now - this.#firstConnectedAt < HISTORY_MS;
+    const isNew = state.arrivals.add(message, isHistory ? -Infinity : now);
+    if (isHistory) return this.#drawHistorySoon();
     if (!isNew) return;
     notifications.notify(message);
     if (document.hidden) {
@@ -207,7 +207,7 @@ export class MonitorPage extends HTMLElement {
   }
 
   /** @param {KeyboardEvent} event */
-  #inFilter(event) {
+  #pressedInFilter(event) {
     // Input methods use these keys to end a word.
     if (event.isComposing) return;
     if (event.key === 'Escape') {

@@ -55,7 +55,7 @@ export class SearchPage extends HTMLElement {
     fill(this, h('div', { class: 'page search' },
       h('div', { class: 'search-head' }, this.#heading, this.#everywhere),
       form, this.#help, this.#notes, this.#count, this.#hits, h('div', { class: 'search-more' }, this.#more)));
-    this.#field.addEventListener('keydown', (event) => this.#inField(event), { signal });
+    this.#field.addEventListener('keydown', (event) => this.#pressedInField(event), { signal });
     this.#hits.addEventListener('click', ({ target }) => this.#save(target), { signal, capture: true });
     const group = 'Search';
     keys.add([
@@ -133,7 +133,7 @@ export class SearchPage extends HTMLElement {
   }
 
   /** @param {KeyboardEvent} event */
-  #inField(event) {
+  #pressedInField(event) {
     if (event.isComposing) return;
     if (event.key === 'Escape' && this.#field.value === '') this.#field.blur();
     if (event.key !== 'ArrowDown') return;
@@ -149,8 +149,8 @@ export class SearchPage extends HTMLElement {
   /** @param {number} by */
   #step(by) {
     const links = this.#links();
-    const here = document.activeElement?.closest('.hit')?.querySelector('.hit-link');
-    const at = links.findIndex((link) => link === here);
+    const focused = document.activeElement?.closest('.hit')?.querySelector('.hit-link');
+    const at = links.findIndex((link) => link === focused);
     links[Math.max(0, Math.min(at + by, links.length - 1))]?.focus();
   }
 

@@ -38,7 +38,7 @@ export class SessionsPage extends HTMLElement {
 
   connectedCallback() {
     title('Sessions');
-    const refresh = h('button', { class: 'button', type: 'button', onclick: () => this.#load(null) }, icon('again'), 'Refresh');
+    const refresh = h('button', { class: 'button', type: 'button', onclick: () => this.#load(null) }, icon('refresh'), 'Refresh');
     fill(this, h('div', { class: 'page sessions-page' },
       h('div', { class: 'sessions-head' }, h('h1', { tabindex: -1 }, 'SMTP sessions'), h('span', { class: 'spread' }), this.#all, this.#choice, refresh),
       h('p', { class: 'soft' }, 'Clients that sent messages or tried to, and the transcript of each session. Message contents and passwords are not recorded.'),

@@ -35,8 +35,8 @@ const FIGURES = [
 ];
 
 export class StatusPage extends HTMLElement {
-  /** @type {AbortController | null} */
-  #connected = null;
+  /** Aborted when the page is removed. */
+  #disconnected = new AbortController();
   #tracker = connection.track();
   /** @type {number | undefined} */
   #timer;
@@ -52,28 +52,28 @@ export class StatusPage extends HTMLElement {
   #about = h('p', { class: 'soft' });
   #note = h('p', { class: 'status-note', role: 'status' });
   #values = FIGURES.map(() => h('dd', { class: 'number' }, '–'));
-  #mail = /** @type {HourChart} */ (document.createElement('hour-chart'));
+  #received = /** @type {HourChart} */ (document.createElement('hour-chart'));
   #stored = /** @type {HourChart} */ (document.createElement('hour-chart'));
   #size = /** @type {HourChart} */ (document.createElement('hour-chart'));
   #config = h('div', { class: 'status-words' });
 
   connectedCallback() {
-    this.#connected = new AbortController();
+    this.#disconnected = new AbortController();
     title('Status');
     fill(this, h('div', { class: 'page status' },
       h('div', {}, h('div', { class: 'status-head' }, h('h1', {}, 'Status'), h('a', { class: 'button to-sessions', href: paths.sessions() }, 'SMTP sessions')), h('div', { class: 'status-line' }, this.#about, this.#note)),
       h('section', { class: 'live-figures', 'aria-label': 'Figures' },
         h('dl', { class: 'figures sheet' }, FIGURES.map(({ label, meaning }, index) => h('div', { class: 'figure', title: meaning }, h('dt', {}, label), this.#values[index]))),
-        h('div', { class: 'charts' }, [this.#mail, this.#stored, this.#size].map((chart) => h('div', { class: 'sheet' }, chart)))),
+        h('div', { class: 'charts' }, [this.#received, this.#stored, this.#size].map((chart) => h('div', { class: 'sheet' }, chart)))),
       h('section', { class: 'configuration' }, h('h2', {}, 'Configuration'), this.#config),
       h('p', { class: 'soft' }, 'These values are also available to programs through the ', h('a', { class: 'api', href: paths.api() }, 'REST API'), '.')));
     this.#clock = window.setInterval(() => this.#tick(), 1_000);
-    document.addEventListener('visibilitychange', () => document.hidden || this.#refresh(), { signal: this.#connected.signal });
+    document.addEventListener('visibilitychange', () => document.hidden || this.#refresh(), { signal: this.#disconnected.signal });
     this.#refresh();
   }
 
   disconnectedCallback() {
-    this.#connected?.abort();
+    this.#disconnected.abort();
     this.#tracker.up();
     clearTimeout(this.#timer);
     clearInterval(this.#clock);
@@ -81,8 +81,8 @@ export class StatusPage extends HTMLElement {
 
   /** Loads the counters now, and periodically while the page is visible. */
   async #refresh() {
-    const signal = this.#connected?.signal;
-    if (!signal || signal.aborted || this.#isLoading) return;
+    const { signal } = this.#disconnected;
+    if (signal.aborted || this.#isLoading) return;
     clearTimeout(this.#timer);
     this.#isLoading = true;
     try {
@@ -96,9 +96,9 @@ export class StatusPage extends HTMLElement {
       }
       this.#started = vars.startMillis;
       this.#draw(vars);
-      this.#lost(null);
+      this.#updateNote(null);
     } catch (error) {
-      if (!api.wasAborted(error)) this.#lost(error);
+      if (!api.wasAborted(error)) this.#updateNote(error);
     } finally {
       this.#isLoading = false;
     }
@@ -121,8 +121,11 @@ export class StatusPage extends HTMLElement {
     fill(this.#config, describeConfig(status, server).map((section) => h('section', { class: 'sheet' }, h('h3', {}, section.title), h('ul', {}, section.sentences.map((sentence) => h('li', {}, sentence))))));
   }
 
-  /** @param {unknown} error */
-  #lost(error) {
+  /**
+   * Shows why the values are not current, or that they are.
+   * @param {unknown} error Null if the last request succeeded.
+   */
+  #updateNote(error) {
     this.classList.toggle('stale', error !== null);
     if (error === null) {
       this.#tracker.up();
@@ -143,7 +146,7 @@ export class StatusPage extends HTMLElement {
     FIGURES.forEach(({ value }, index) => (this.#values[index].textContent = value(vars)));
     const messages = (/** @type {number} */ value) => plural(value, 'message');
     const { smtp, retention } = vars;
-    this.#mail.draw({ kind: 'bars', label: 'Messages per minute', values: growth(smtp.ReceivedHist, smtp.ReceivedTotal), format: messages });
+    this.#received.draw({ kind: 'bars', label: 'Messages per minute', values: growth(smtp.ReceivedHist, smtp.ReceivedTotal), format: messages });
     this.#stored.draw({ kind: 'line', label: 'Stored messages', values: level(retention.RetainedHist, retention.RetainedCurrent), format: messages });
     this.#size.draw({ kind: 'line', label: 'Store size', values: level(retention.SizeHist, retention.RetainedSize), format: size });
     this.#tick();

@@ -48,8 +48,8 @@ function trimmed(candidate) {
   for (; end > 0; end -= 1) {
     const last = candidate[end - 1];
     const opening = OPENING[last];
-    const alone = opening !== undefined && seen[last] > (seen[opening] ?? 0);
-    if (!TRAILING_PUNCTUATION.includes(last) && !alone) break;
+    const isUnmatched = opening !== undefined && seen[last] > (seen[opening] ?? 0);
+    if (!TRAILING_PUNCTUATION.includes(last) && !isUnmatched) break;
     seen[last] -= 1;
   }
   return candidate.slice(0, end);

@@ -22,19 +22,19 @@ import { MessageText } from './text.js';
  * @property {string} name
  * @property {string} label
  * @property {(message: Message) => HTMLElement} panel
- * @property {(message: Message) => boolean} [isIn] Returns whether a message has this tab; by default true.
+ * @property {(message: Message) => boolean} [appliesTo] Returns whether a message has this tab; by default true.
  */
 
 /** In order of preference: the first one that a message has is the default. @type {Kind[]} */
 const KINDS = [
-  { name: 'html', label: 'HTML', panel: (message) => new MessageHtml(message), isIn: (message) => message.html },
+  { name: 'html', label: 'HTML', panel: (message) => new MessageHtml(message), appliesTo: (message) => message.html },
   { name: 'text', label: 'Text', panel: (message) => new MessageText(message) },
   { name: 'links', label: 'Links', panel: (message) => new MessageLinks(message) },
   { name: 'headers', label: 'Headers', panel: (message) => new MessageHeaders(message) },
   { name: 'parts', label: 'Parts', panel: (message) => new MessageParts(message) },
   { name: 'source', label: 'Source', panel: (message) => new MessageSource(message) },
   { name: 'session', label: 'Session', panel: (message) => new MessageSession(message) },
-  { name: 'attachments', label: 'Attachments', panel: (message) => new MessageAttachments(message), isIn: (message) => message.attachments.length > 0 },
+  { name: 'attachments', label: 'Attachments', panel: (message) => new MessageAttachments(message), appliesTo: (message) => message.attachments.length > 0 },
 ];
 
 export class MessageTabs extends HTMLElement {
@@ -92,8 +92,8 @@ export class MessageTabs extends HTMLElement {
 
   /** @param {number} at */
   #has(at) {
-    const { isIn } = KINDS[at];
-    return this.#message !== null && (!isIn || isIn(this.#message));
+    const { appliesTo } = KINDS[at];
+    return this.#message !== null && (!appliesTo || appliesTo(this.#message));
   }
 
   /** @param {number} at */
@@ -120,13 +120,13 @@ export class MessageTabs extends HTMLElement {
 
   /** @param {KeyboardEvent} event */
   #move(event) {
-    const there = this.#tabs.flatMap((_, at) => (this.#has(at) ? [at] : []));
-    const here = there.findIndex((at) => this.#tabs[at] === document.activeElement);
+    const enabled = this.#tabs.flatMap((_, at) => (this.#has(at) ? [at] : []));
+    const current = enabled.findIndex((at) => this.#tabs[at] === document.activeElement);
     /** @type {Record<string, number>} */
-    const steps = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: there.length - 1 };
+    const steps = { ArrowRight: current + 1, ArrowLeft: current - 1, Home: 0, End: enabled.length - 1 };
     if (!(event.key in steps) || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
-    this.#choose(there[(steps[event.key] + there.length) % there.length]);
+    this.#choose(enabled[(steps[event.key] + enabled.length) % enabled.length]);
   }
 }
 
