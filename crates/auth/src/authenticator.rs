@@ -185,8 +185,8 @@ impl Authenticator {
             return Ok(Some(self.user_login(name, hash)));
         }
         let matches_settings = || configured.map(|configured| (configured.matches)());
-        // The cache key of a login with credentials from the settings. User names contain no control characters, so it differs from them.
-        // For a digest only the user is cached: every digest is different, and it is always compared.
+        // The cache key of a login with credentials from the settings. User names contain no control characters, so it
+        // differs from them. For a digest only the user is cached: every digest is different, and it is always compared.
         let key = configured.map(|configured| {
             let (setting, user) = (configured.setting, &user[..user.floor_char_boundary(MAX_NAME_BYTES)]);
             let kind = if secret.is_some() { "password" } else { "digest" };

@@ -335,7 +335,9 @@ impl Checker<'_> {
         let all_valid = lists.iter().all(|(setting, _)| self.is_valid(setting));
         if all_valid && lists.iter().all(|(_, addrs)| addrs.is_empty()) {
             let keys = lists.map(|(setting, _)| setting.key).join(", ");
-            self.problems.push(Problem::new(format!("no address to listen on: set at least one of {keys}")));
+            self.problems.push(Problem::new(format!(
+                "no address to listen on: set at least one of {keys}, for example --smtp-addr localhost:2500"
+            )));
         }
         let mut seen: Vec<(&Setting, &ListenAddr)> = Vec::new();
         for (setting, addrs) in lists {

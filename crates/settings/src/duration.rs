@@ -13,7 +13,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// Formats a duration as Go does: `72h0m0s`, `1m30s`, `1.5s`, `50ms`.
-pub fn text(duration: Duration) -> String {
+pub fn format(duration: Duration) -> String {
     let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
     if seconds == 0 {
         return match nanos {
@@ -106,7 +106,7 @@ mod tests {
             (Duration::from_millis(3_600_050), "1h0m0.05s"),
         ];
         for (duration, expected) in table {
-            assert_eq!(text(duration), expected);
+            assert_eq!(format(duration), expected);
             assert_eq!(parse(expected), Ok(duration));
         }
     }

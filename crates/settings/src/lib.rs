@@ -25,7 +25,7 @@ use std::path::Path;
 
 pub use check::Purpose;
 pub use credential::{Credential, MailboxPassword};
-pub use duration::{parse as parse_duration, text as duration_text};
+pub use duration::{format as duration_text, parse as parse_duration};
 pub use load::{EffectiveSetting, Flags, Loaded, load};
 pub use problem::{Origin, Problem, report};
 pub use render::{render_docs, render_effective};

@@ -105,7 +105,7 @@ where
 pub(super) fn split_params(text: &str) -> impl Iterator<Item = Result<(String, String), String>> {
     split_list(text).into_iter().map(|item| match item.split_once(':') {
         Some((key, value)) => Ok((key.trim().to_ascii_lowercase(), value.trim().to_owned())),
-        None => Err(format!("{item:?} is not of the form KEY:VALUE")),
+        None => Err(format!("{item:?} is not of the form KEY:VALUE, such as maxkb:10240")),
     })
 }
 

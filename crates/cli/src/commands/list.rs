@@ -66,7 +66,7 @@ impl Task for ListMessages {
             message::print_table(context, &messages)?;
         }
         if messages.is_empty() {
-            return Err(CommandError::not_found(format!("There is no mail in {}.", self.mailbox)));
+            return Err(CommandError::not_found(format!("Mailbox {} is empty.", self.mailbox)));
         }
         Ok(())
     }
@@ -86,7 +86,7 @@ impl Task for ListMailboxes {
         } else if !is_empty {
             print_mailboxes(context, mailboxes)?;
         }
-        if is_empty { Err(CommandError::not_found("There is no mail.")) } else { Ok(()) }
+        if is_empty { Err(CommandError::not_found("There are no messages.")) } else { Ok(()) }
     }
 }
 

@@ -42,7 +42,7 @@ fn lists_messages() {
     assert_eq!(serde_json::from_str::<serde_json::Value>(&output).unwrap()[1]["id"], "20");
 
     let (output, result) = server.run(OutputStyle::pipe(), &["list", "nobody"]);
-    assert_eq!((output.as_str(), result), ("", Err(CommandError::not_found("There is no mail in nobody."))));
+    assert_eq!((output.as_str(), result), ("", Err(CommandError::not_found("Mailbox nobody is empty."))));
     let (output, result) = server.run(OutputStyle::pipe(), &["list", "nobody", "--json"]);
     assert_eq!((output.as_str(), result.unwrap_err().exit_code()), ("[]\n", 1));
 }

@@ -164,7 +164,9 @@ fn store_location(storage: &Storage, sources: &Sources) -> Result<StoreLocation,
             "requires a data directory: set --data DIR, storage.path or path:DIR in storage.params".to_owned(),
         )),
         (StoreKind::Postgres, _, _, Some(url)) => Ok(StoreLocation::Database(Box::new(url.clone()))),
-        (StoreKind::Postgres, _, _, None) => Err((TYPE, "requires storage.url, the URL of a database".to_owned())),
+        (StoreKind::Postgres, _, _, None) => {
+            Err((TYPE, "requires storage.url, such as postgres://user:password@host:5432/database".to_owned()))
+        }
     }
 }
 

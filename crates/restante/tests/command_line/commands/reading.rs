@@ -46,7 +46,7 @@ fn messages_are_listed_read_and_deleted() {
     assert_eq!(server.ids("ann"), ids[1..]);
     assert_eq!(run_successfully(&server, &["purge", "ann"]), "");
     let (code, out, stderr) = run(restante(&server).args(["list", "ann"]));
-    assert_eq!((code, out.as_str(), stderr.as_str()), (1, "", "restante: There is no mail in ann.\n"));
+    assert_eq!((code, out.as_str(), stderr.as_str()), (1, "", "restante: Mailbox ann is empty.\n"));
     assert_eq!(server.count("bob"), 1);
 }
 
