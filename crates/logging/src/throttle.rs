@@ -20,12 +20,12 @@ struct State {
 
 impl LogThrottle {
     /// Counts an occurrence. Returns true if the caller must write the line now.
-    pub fn is_due(&self) -> bool {
-        self.due(Instant::now()).is_some()
+    pub fn should_log(&self) -> bool {
+        self.record(Instant::now()).is_some()
     }
 
     /// Counts an occurrence at the time `now`. If the line is due, returns the number of occurrences since the last one.
-    pub fn due(&self, now: Instant) -> Option<u64> {
+    pub fn record(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.count += 1;
         if state.last_written.is_some_and(|last| now.saturating_duration_since(last) <= MIN_INTERVAL) {
@@ -43,8 +43,8 @@ mod tests {
     #[test]
     fn first_line_is_due_at_once_and_next_after_interval() {
         let (throttle, start) = (LogThrottle::default(), Instant::now());
-        let counts = [0, 1, 5, 10, 11, 12, 30].map(|second| throttle.due(start + Duration::from_secs(second)));
+        let counts = [0, 1, 5, 10, 11, 12, 30].map(|second| throttle.record(start + Duration::from_secs(second)));
         assert_eq!(counts, [Some(1), None, None, None, Some(4), None, Some(2)]);
-        assert!(LogThrottle::default().is_due());
+        assert!(LogThrottle::default().should_log());
     }
 }

@@ -18,7 +18,7 @@ impl StoreErrorLog {
     /// Logs an error with the name of the session, unless an error of the same kind was logged just before. `message` says
     /// what failed.
     pub fn log(&self, message: &str, session: Option<&str>, error: &StoreError) {
-        if let Some(count) = self.due(error, Instant::now()) {
+        if let Some(count) = self.record(error, Instant::now()) {
             let count = (count > 1).then_some(count);
             tracing::error!(session, %error, count, "{message}");
         }
@@ -26,13 +26,13 @@ impl StoreErrorLog {
 
     /// Returns the number of errors of this kind since the last logged one, if a line is due. The kinds are throttled
     /// separately: damage must be logged even if the store was unreachable just before.
-    fn due(&self, error: &StoreError, now: Instant) -> Option<u64> {
+    fn record(&self, error: &StoreError, now: Instant) -> Option<u64> {
         let throttle = match error {
             StoreError::NoSpace(_) => &self.no_space,
             StoreError::Unavailable(_) => &self.unavailable,
             StoreError::Broken(_) => &self.broken,
         };
-        throttle.due(now)
+        throttle.record(now)
     }
 }
 
@@ -56,7 +56,7 @@ mod tests {
             (11, unavailable(), Some(3)),
         ];
         for (second, error, expected) in table {
-            assert_eq!(log.due(&error, start + Duration::from_secs(second)), expected, "{second}: {error}");
+            assert_eq!(log.record(&error, start + Duration::from_secs(second)), expected, "{second}: {error}");
         }
     }
 }

@@ -109,7 +109,7 @@ impl Scrape {
             writer.gauge("restante_store_mailboxes", "Mailboxes that are not empty.", usage.mailboxes)?;
         }
         let period = self.metrics.retention_period.map_or(0.0, |period| period.as_secs_f64());
-        writer.gauge("restante_retention_period_seconds", "How long messages are kept; 0 means for ever.", period)?;
+        writer.gauge("restante_retention_period_seconds", "How long messages are kept; 0 means forever.", period)?;
         writer.gauge(
             "restante_retention_lag_seconds",
             "How late retention deleted the last expired message; 0 if no message was overdue in the last round.",

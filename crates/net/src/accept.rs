@@ -138,10 +138,10 @@ impl RefusalLog {
     fn log_too_many(&self, too_many: TooMany, ip: Option<IpAddr>) {
         let Self { listener, in_total, from_peer, .. } = self;
         match too_many {
-            TooMany::InTotal if in_total.is_due() => {
+            TooMany::InTotal if in_total.should_log() => {
                 tracing::warn!(%listener, "connection limit reached, refusing new connections");
             }
-            TooMany::FromPeer if from_peer.is_due() => {
+            TooMany::FromPeer if from_peer.should_log() => {
                 let ip = ip.map(display);
                 tracing::warn!(%listener, ip, "connection limit of one client reached, refusing its new connections");
             }
@@ -160,7 +160,7 @@ impl RefusalLog {
                 return tracing::debug!(%listener, proxy, "proxy disconnected before its PROXY header");
             }
         };
-        if bad_header.is_due() {
+        if bad_header.should_log() {
             tracing::warn!(%listener, proxy, "closed a connection without a valid PROXY header: {reason}");
         }
     }

@@ -35,7 +35,7 @@ impl ListenAddr {
     }
 
     /// Returns whether listeners on both addresses would conflict.
-    pub fn clashes_with(&self, other: &Self) -> bool {
+    pub fn conflicts_with(&self, other: &Self) -> bool {
         if let (Self::Unix(path), Self::Unix(other_path)) = (self, other) {
             return path == other_path;
         }
@@ -184,8 +184,8 @@ mod tests {
         ];
         for (one, other, expected) in cases {
             let addr = |text: &str| -> ListenAddr { text.parse().expect("a valid address") };
-            assert_eq!(addr(one).clashes_with(&addr(other)), expected, "{one} {other}");
-            assert_eq!(addr(other).clashes_with(&addr(one)), expected, "{other} {one}");
+            assert_eq!(addr(one).conflicts_with(&addr(other)), expected, "{one} {other}");
+            assert_eq!(addr(other).conflicts_with(&addr(one)), expected, "{other} {one}");
         }
     }
 }

@@ -110,7 +110,7 @@ impl ScriptRunner {
                 Outcome::Error
             }
             Err(JobError::QueueTimeout | JobError::QueueFull | JobError::NoThread) => {
-                if let Some(times) = self.busy_log.due(Instant::now()) {
+                if let Some(times) = self.busy_log.record(Instant::now()) {
                     tracing::error!(
                         script,
                         event = name,
@@ -128,7 +128,7 @@ impl ScriptRunner {
     /// Counts and logs an `after` event that was dropped because the queue is full.
     fn drop_event(&self, event: Event) {
         self.counters.count_dropped();
-        if let Some(events) = self.full_log.due(Instant::now()) {
+        if let Some(events) = self.full_log.record(Instant::now()) {
             let event = event.name();
             tracing::error!(event, events, "script events are dropped: the queue is full");
         }

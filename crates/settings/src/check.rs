@@ -345,7 +345,7 @@ impl Checker<'_> {
                 continue;
             }
             for addr in addrs {
-                if let Some((first, _)) = seen.iter().find(|(_, other)| other.clashes_with(addr)) {
+                if let Some((first, _)) = seen.iter().find(|(_, other)| other.conflicts_with(addr)) {
                     self.add(setting, &format!("{addr} is already used by {}", first.key));
                 }
                 seen.push((setting, addr));

@@ -141,7 +141,7 @@ impl TargetQueue {
     fn count_dropped(&self, reason: DropReason) {
         self.counters.dropped.fetch_add(1, Relaxed);
         let webhook = &self.endpoint.label;
-        let Some(count) = self.log_throttles.dropped.due(Instant::now()) else { return };
+        let Some(count) = self.log_throttles.dropped.record(Instant::now()) else { return };
         match reason {
             DropReason::Full => {
                 tracing::warn!(webhook, count, "webhook queue is full (webhook.queue); new events are dropped");
@@ -179,7 +179,7 @@ impl TargetQueue {
                     free += 1;
                 }
                 Err(error) => {
-                    if self.log_throttles.thread_failed.due(Instant::now()).is_some() {
+                    if self.log_throttles.thread_failed.record(Instant::now()).is_some() {
                         tracing::error!(webhook = self.endpoint.label, %error, "cannot start a thread for a webhook target; its events wait");
                     }
                     break;
@@ -287,7 +287,7 @@ impl TargetQueue {
                 self.counters.retried.fetch_add(1, Relaxed);
                 tracing::debug!(webhook = self.endpoint.label, cause, "webhook request failed; the event is retried");
                 if let AttemptResult::Retry { scope: FailureScope::Event, .. } = result
-                    && let Some(count) = self.log_throttles.rejected.due(now)
+                    && let Some(count) = self.log_throttles.rejected.record(now)
                 {
                     tracing::warn!(
                         webhook = self.endpoint.label,
@@ -303,7 +303,7 @@ impl TargetQueue {
     fn log_target_change(&self, change: Option<TargetChange>, cause: &str, now: Instant) {
         match change {
             Some(TargetChange::Paused) => {
-                if self.log_throttles.paused.due(now).is_some() {
+                if self.log_throttles.paused.record(now).is_some() {
                     self.log_throttles.is_pause_logged.store(true, Relaxed);
                     tracing::warn!(
                         webhook = self.endpoint.label,
@@ -321,7 +321,7 @@ impl TargetQueue {
 
     fn give_up(&self, event: &QueuedEvent, cause: &str) {
         self.counters.failed.fetch_add(1, Relaxed);
-        if let Some(count) = self.log_throttles.given_up.due(Instant::now()) {
+        if let Some(count) = self.log_throttles.given_up.record(Instant::now()) {
             let (webhook, event) = (&self.endpoint.label, &event.payload.webhook_id);
             tracing::warn!(webhook, count, event, cause, "webhook events could not be delivered and are given up");
         }

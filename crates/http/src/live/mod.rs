@@ -98,7 +98,7 @@ impl FromRequestParts<Arc<Server>> for SubscribeRequest {
 fn subscriber_permit(server: &Server) -> Result<Option<OwnedSemaphorePermit>, Problem> {
     let Some(permits) = &server.subscriber_permits else { return Ok(None) };
     let permit = permits.clone().try_acquire_owned();
-    if permit.is_err() && server.log_throttles.subscribers.is_due() {
+    if permit.is_err() && server.log_throttles.subscribers.should_log() {
         tracing::warn!("limit of live event subscribers reached, refusing new ones; see the setting web.maxmonitors");
     }
     permit.map(Some).map_err(|_| Problem::TooManySubscribers)

@@ -47,7 +47,7 @@ impl Forwarded {
             Ok(slot) => Ok(Some(Self { ip, slot: slot.map(Arc::new) })),
             Err(too_many) => {
                 settings.metrics.connections(Protocol::Http).count_refused();
-                if server.log_throttles.requests.is_due() {
+                if server.log_throttles.requests.should_log() {
                     tracing::warn!(%ip, "too many open requests of one client behind a proxy, refusing new ones");
                 }
                 Err(too_many.into())

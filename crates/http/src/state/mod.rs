@@ -222,7 +222,7 @@ impl Server {
     /// Returns a permit to wait for messages.
     pub(crate) fn wait_permit(&self) -> Result<SemaphorePermit<'_>, Problem> {
         let permit = self.wait_permits.try_acquire();
-        if permit.is_err() && self.log_throttles.waits.is_due() {
+        if permit.is_err() && self.log_throttles.waits.should_log() {
             tracing::warn!("too many requests wait for messages, refusing new ones");
         }
         permit.map_err(|_| Problem::TooManyWaits)

@@ -67,7 +67,7 @@ impl Greeting {
         if let Ok(text) = timeout(READ_TIMEOUT, read).await {
             return Ok(text?);
         }
-        if self.log_throttle.is_due() {
+        if self.log_throttle.should_log() {
             tracing::warn!(path = %path.display(), "reading the greeting file takes too long, serving its last content");
         }
         let last = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
