@@ -326,10 +326,10 @@ fn limits_the_time_of_slow_servers() {
 fn reports_network_errors() {
     // Only root could listen on this port, and nothing does.
     let closed = SocketAddr::from(([127, 0, 0, 1], 1));
-    let closes = serve(|_| String::new());
+    let empty = serve(|_| String::new());
     let nonsense = serve(|_| "SSH-2.0-OpenSSH\r\n\r\n".to_owned());
     let short = serve(|_| "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_owned());
-    for address in [closed, closes, nonsense, short] {
+    for address in [closed, empty, nonsense, short] {
         let result = send(&ALLOW_PRIVATE, &request("GET", format!("http://{address}/")));
         assert!(matches!(result, Err(HttpError::Network(_))), "{result:?}");
     }

@@ -13,7 +13,7 @@ pub struct Network {
 
 impl Network {
     /// Returns whether this network contains all IPv4 or all IPv6 addresses.
-    pub fn is_everything(&self) -> bool {
+    pub fn contains_all_addresses(&self) -> bool {
         self.prefix == 0
     }
 
@@ -112,7 +112,7 @@ mod tests {
             [("0.0.0.0/0", true), ("::/0", true), ("::ffff:0.0.0.0/96", true), ("0.0.0.0/1", false), ("::", false)]
         {
             assert_eq!(
-                network.parse::<Network>().expect("a valid network").is_everything(),
+                network.parse::<Network>().expect("a valid network").contains_all_addresses(),
                 is_everything,
                 "{network}"
             );

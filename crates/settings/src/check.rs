@@ -164,7 +164,7 @@ fn open_proxies_warning(config: &Config) -> Option<String> {
     ];
     let open: Vec<&str> = lists
         .into_iter()
-        .filter(|(_, networks)| networks.iter().any(Network::is_everything))
+        .filter(|(_, networks)| networks.iter().any(Network::contains_all_addresses))
         .map(|(setting, _)| setting.key)
         .collect();
     (!open.is_empty()).then(|| {
@@ -188,7 +188,7 @@ fn private_webhooks_warning(webhooks: &Webhooks) -> Option<String> {
         .targets
         .iter()
         .zip(1..)
-        .filter(|(target, _)| target.is_plainly_private())
+        .filter(|(target, _)| target.has_private_host())
         .map(|(_, number): (_, usize)| number.to_string())
         .collect();
     (!entries.is_empty()).then(|| {

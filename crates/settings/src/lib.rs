@@ -36,7 +36,7 @@ pub use types::{
     Auth, CertSource, Config, Durability, Hosts, Lmtp, Origins, Pop3, Scripting, Search, Smtp, Storage, StoreKind, Tls,
     Web, Webhooks,
 };
-pub use values::boolean;
+pub use values::parse_boolean;
 
 /// Reads a file: `std::fs::read` in the program, a table of texts in a test.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;

@@ -12,8 +12,8 @@ use super::setting::{Setting, Value};
 
 use super::types::{CertSource, Config, Hosts, Origins, StoreKind, Tls};
 use super::values::{
-    base_path, boolean, collect_all, domain_patterns, duration_between, host_name, kibibytes, number,
-    optional_duration, optional_limit, optional_path, origin, parsed_list, public_url, split_list, split_params,
+    base_path, collect_all, domain_patterns, duration_between, host_name, kibibytes, number, optional_duration,
+    optional_limit, optional_path, origin, parse_boolean, parsed_list, public_url, split_list, split_params,
 };
 use super::webhook;
 
@@ -51,7 +51,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "logjson", "false", Value::Bool,
         "Logs one JSON object per line instead of text.",
-        |c, v| set(&mut c.log.json, boolean(v)),
+        |c, v| set(&mut c.log.json, parse_boolean(v)),
     ),
     Setting::new(
         "logfile", "stderr", FILE,
@@ -61,7 +61,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "netdebug", "false", Value::Bool,
         "Logs the commands and replies of all SMTP, LMTP and POP3 sessions. Passwords are omitted.",
-        |c, v| set(&mut c.log.netdebug, boolean(v)),
+        |c, v| set(&mut c.log.netdebug, parse_boolean(v)),
     ),
     Setting::new(
         "pidfile", "", FILE,
@@ -112,7 +112,7 @@ pub const SETTINGS: &[Setting] = &[
         "smtp.defaultaccept", "true", Value::Bool,
         "Whether messages to all domains are accepted, except those in smtp.rejectdomains. If false, only messages to the \
          domains in smtp.acceptdomains are accepted.",
-        |c, v| set(&mut c.smtp.policy.default_accept, boolean(v)),
+        |c, v| set(&mut c.smtp.policy.default_accept, parse_boolean(v)),
     ),
     Setting::new(
         "smtp.acceptdomains", "", DOMAINS,
@@ -133,7 +133,7 @@ pub const SETTINGS: &[Setting] = &[
         "smtp.defaultstore", "true", Value::Bool,
         "Whether accepted messages to all domains are stored, except those in smtp.discarddomains. If false, only messages to \
          the domains in smtp.storedomains are stored.",
-        |c, v| set(&mut c.smtp.policy.default_store, boolean(v)),
+        |c, v| set(&mut c.smtp.policy.default_store, parse_boolean(v)),
     ),
     Setting::new(
         "smtp.storedomains", "", DOMAINS,
@@ -148,7 +148,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "smtp.tlsenabled", "false", Value::Bool,
         "Enables TLS for SMTP and LMTP. STARTTLS is then offered.",
-        |c, v| set(&mut c.smtp.tls.enabled, boolean(v)),
+        |c, v| set(&mut c.smtp.tls.enabled, parse_boolean(v)),
     ),
     Setting::new(
         "smtp.tlscert", "cert.crt", FILE,
@@ -165,7 +165,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "smtp.forcetls", "false", Value::Bool,
         "Serves smtp.addr with TLS from the first byte. Requires smtp.tlsenabled.",
-        |c, v| set(&mut c.smtp.tls.force, boolean(v)),
+        |c, v| set(&mut c.smtp.tls.force, parse_boolean(v)),
     ),
     Setting::new(
         "smtp.credentials", "", Value::List("USER:PASSWORD"),
@@ -177,13 +177,13 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "smtp.requireauth", "false", Value::Bool,
         "Accepts messages only from clients that have authenticated. Requires smtp.credentials, auth.users or auth.tokens.",
-        |c, v| set(&mut c.smtp.require_auth, boolean(v)),
+        |c, v| set(&mut c.smtp.require_auth, parse_boolean(v)),
     ),
     Setting::new(
         "smtp.strict", "false", Value::Bool,
         "Refuses commands with syntax that is otherwise ignored. Unknown parameters of MAIL and RCPT are refused with 555. \
          Arguments of RSET and QUIT and a second word after EHLO are refused with 501.",
-        |c, v| set(&mut c.smtp.strict, boolean(v)),
+        |c, v| set(&mut c.smtp.strict, parse_boolean(v)),
     ),
     Setting::new(
         "smtp.maxconnections", "1000", Value::Number,
@@ -250,7 +250,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "pop3.tlsenabled", "false", Value::Bool,
         "Enables TLS for POP3. STLS is then offered.",
-        |c, v| set(&mut c.pop3.tls.enabled, boolean(v)),
+        |c, v| set(&mut c.pop3.tls.enabled, parse_boolean(v)),
     ),
     Setting::new(
         "pop3.tlscert", "cert.crt", FILE,
@@ -267,7 +267,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "pop3.forcetls", "false", Value::Bool,
         "Serves pop3.addr with TLS from the first byte. Requires pop3.tlsenabled.",
-        |c, v| set(&mut c.pop3.tls.force, boolean(v)),
+        |c, v| set(&mut c.pop3.tls.force, parse_boolean(v)),
     ),
     Setting::new(
         "pop3.credentials", "", Value::List("USER:PASSWORD"),
@@ -312,7 +312,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "web.tlsenabled", "false", Value::Bool,
         "Serves HTTPS instead of HTTP on web.addr.",
-        |c, v| set(&mut c.web.tls.force, boolean(v)),
+        |c, v| set(&mut c.web.tls.force, parse_boolean(v)),
     ),
     Setting::new(
         "web.tlscert", "cert.crt", FILE,
@@ -390,7 +390,7 @@ pub const SETTINGS: &[Setting] = &[
         "web.monitorvisible", "true", Value::Bool,
         "Shows the live monitor and the list of mailboxes in the web interface. If false, they are hidden there, but not \
          protected: the live feeds and the REST API are not affected.",
-        |c, v| set(&mut c.web.monitor_visible, boolean(v)),
+        |c, v| set(&mut c.web.monitor_visible, parse_boolean(v)),
     ),
     Setting::new(
         "web.maxmonitors", "2000", Value::Number,
@@ -513,7 +513,7 @@ pub const SETTINGS: &[Setting] = &[
         "lua.sandbox", "false", Value::Bool,
         "Denies the script access to files, programs and the environment. It has no io module, and no dangerous functions in \
          os.",
-        |c, v| set(&mut c.scripting.sandbox, boolean(v)),
+        |c, v| set(&mut c.scripting.sandbox, parse_boolean(v)),
     ),
     Setting::new(
         "lua.timeout", "10s", Value::Duration,
@@ -566,7 +566,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "webhook.private", "false", Value::Bool,
         "Allows webhooks at loopback, private and link-local addresses, that is, on this machine and in its local network.",
-        |c, v| set(&mut c.webhooks.private_addresses, boolean(v)),
+        |c, v| set(&mut c.webhooks.private_addresses, parse_boolean(v)),
     ),
     Setting::new(
         "webhook.timeout", "10s", Value::Duration,
@@ -591,7 +591,7 @@ pub const SETTINGS: &[Setting] = &[
         "Maintains a search index of all messages. With a data directory, the index is the file search.db there, filled at \
          low priority. Otherwise it is in memory and is built at the first search. If false, an existing index file is \
          deleted.",
-        |c, v| set(&mut c.search.enabled, boolean(v)),
+        |c, v| set(&mut c.search.enabled, parse_boolean(v)),
     ),
 ];
 

@@ -18,7 +18,7 @@ const MAX_LABEL_CHARS: usize = 63;
 const MAX_BASE_PATH_CHARS: usize = 255;
 
 /// Parses a boolean, in all spellings that are common in configurations.
-pub fn boolean(text: &str) -> Result<bool, String> {
+pub fn parse_boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "t" | "1" | "yes" | "y" | "on" => Ok(true),
         "false" | "f" | "0" | "no" | "n" | "off" => Ok(false),
@@ -228,13 +228,13 @@ mod tests {
     #[test]
     fn parses_booleans() {
         for text in ["true", "TRUE", "True", "t", "T", "1", "yes", "on", "On"] {
-            assert_eq!(boolean(text), Ok(true), "{text}");
+            assert_eq!(parse_boolean(text), Ok(true), "{text}");
         }
         for text in ["false", "FALSE", "False", "f", "F", "0", "no", "off"] {
-            assert_eq!(boolean(text), Ok(false), "{text}");
+            assert_eq!(parse_boolean(text), Ok(false), "{text}");
         }
         for text in ["", "2", "truee", " true", "enabled"] {
-            assert!(boolean(text).is_err(), "{text}");
+            assert!(parse_boolean(text).is_err(), "{text}");
         }
     }
 

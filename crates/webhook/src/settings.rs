@@ -45,7 +45,7 @@ impl Target {
     }
 
     /// Returns whether the URL alone shows that its host is not on the public internet.
-    pub fn is_plainly_private(&self) -> bool {
+    pub fn has_private_host(&self) -> bool {
         parse_url(&self.url).is_ok_and(|url| has_private_host(&url))
     }
 }

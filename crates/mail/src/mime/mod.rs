@@ -250,8 +250,8 @@ impl Mime {
         let part = &self.parts[index];
         let content = self.text_content(index);
         let is_html = part.content_type == "text/html";
-        let in_html = || is_html.then(|| charset::charset_declared_in_html(&content)).flatten();
-        let charset = part.charset.clone().or_else(in_html);
+        let from_markup = || is_html.then(|| charset::charset_declared_in_html(&content)).flatten();
+        let charset = part.charset.clone().or_else(from_markup);
         let decoded = charset::decode(charset.as_deref(), &content);
         let text = if memchr::memchr(b'\r', decoded.text.as_bytes()).is_some() {
             decoded.text.replace("\r\n", "\n")

@@ -10,7 +10,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use restante_auth::Scopes;
 use restante_cli::ClientCommand;
-use restante_settings::{Flags, SETTINGS, Setting, Status, Value, boolean};
+use restante_settings::{Flags, SETTINGS, Setting, Status, Value, parse_boolean};
 use restante_transfer::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
 
 use super::Exit;
@@ -434,7 +434,7 @@ fn equals_sign_hint(args: &[OsString]) -> Option<String> {
         let (flag, value) = (pair[0].to_str()?, pair[1].to_str()?);
         let name = flag.strip_prefix("--")?;
         let is_bool = SETTINGS.iter().any(|setting| setting.value == Value::Bool && setting.flag() == name);
-        (is_bool && boolean(value).is_ok()).then(|| format!("\nWrite {flag}={value}, with an equals sign.\n"))
+        (is_bool && parse_boolean(value).is_ok()).then(|| format!("\nWrite {flag}={value}, with an equals sign.\n"))
     })
 }
 

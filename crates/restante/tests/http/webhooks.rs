@@ -58,7 +58,7 @@ fn short(requests: &[WebhookRequest]) -> Vec<String> {
 /// Computes the HMAC as in RFC 2104, independently of the code under test.
 fn signature(key: &[u8], request: &WebhookRequest) -> String {
     let pad = |with: u8| (0..64).map(|at| key.get(at).unwrap_or(&0) ^ with).collect::<Vec<u8>>();
-    let signed = format!("{}.{}.{}", request.name(), request.header("webhook-timestamp"), request.text);
+    let signed = format!("{}.{}.{}", request.webhook_id(), request.header("webhook-timestamp"), request.text);
     let inner = Sha256::digest([pad(0x36), signed.into_bytes()].concat());
     let outer = Sha256::digest([pad(0x5c), inner.to_vec()].concat());
     format!("v1,{}", STANDARD.encode(outer))
@@ -91,7 +91,7 @@ fn stored_and_deleted_events_are_sent_and_signed() {
                 SystemTime::UNIX_EPOCH + Duration::from_secs(request.header("webhook-timestamp").parse().unwrap());
             assert!(sent.elapsed().is_ok_and(|age| age < Duration::from_hours(1)), "{request:?}");
         }
-        assert_ne!(requests[0].name(), requests[1].name());
+        assert_ne!(requests[0].webhook_id(), requests[1].webhook_id());
         eventually("the event is not counted", || counts(&server, &receiver) == [2, 0, 0, 0, 0]);
     }
 }
@@ -218,7 +218,7 @@ fn response_status_determines_retries() {
     assert!(requests.iter().all(|request| request.request_line == "POST /"), "a redirect was followed: {requests:?}");
     for subject in subjects {
         let names: Vec<&str> =
-            requests.iter().filter(|request| request.subject() == subject).map(WebhookRequest::name).collect();
+            requests.iter().filter(|request| request.subject() == subject).map(WebhookRequest::webhook_id).collect();
         let attempts = if ["poison", "moved"].contains(&subject) { 2 } else { 1 };
         assert_eq!(names, vec![names[0]; attempts], "{subject}");
     }

@@ -105,7 +105,7 @@ fn failed_commit_found_at_the_next_start_has_its_data() {
             disk.wait_until_quiet();
             disk.plan(Plan { kinds: "s", ..Plan::once("EIO", at) });
             let code = client.send("failed", &["anna"], 2000).unwrap();
-            if !disk.has_failed("EIO") {
+            if !disk.has_fault_occurred("EIO") {
                 assert_eq!(code, 250);
                 assert!(at > 3, "a commit has only {} syncs", at - 1);
                 break;
@@ -146,7 +146,7 @@ fn survives_a_fault_during_concurrent_deliveries() {
         assert_eq!(client.purge(["anna", "bert"][round % 2]).unwrap(), 200);
     }
     for fault in FAULTS {
-        assert!(disk.has_failed(fault));
+        assert!(disk.has_fault_occurred(fault));
     }
     server.kill();
     state.check(&disk.server(&[]));
@@ -272,7 +272,7 @@ fn hanging_disk_does_not_block_shutdown() {
     disk.plan(Plan::lasting("HANG", "s"));
     std::thread::scope(|scope| {
         let delivery = scope.spawn(|| client.send("meanwhile", &["anna"], 2000));
-        eventually("no sync hangs", || disk.has_failed("HANG"));
+        eventually("no sync hangs", || disk.has_fault_occurred("HANG"));
         server.signal("TERM");
         server.wait_for_log("shutting down");
         // The session waits for the disk. The second signal closes it.
@@ -298,7 +298,7 @@ fn survives_a_fault_at_any_step_of_the_first_start() {
             let started = disk.try_server_with_faults(&[]);
             disk.wait_until_quiet();
             disk.clear_faults();
-            let has_failed = disk.has_failed(fault);
+            let has_failed = disk.has_fault_occurred(fault);
             match started {
                 Ok(mut server) => assert_works(&mut server, &state, "start"),
                 Err((status, log)) => {

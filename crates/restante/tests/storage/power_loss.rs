@@ -86,7 +86,7 @@ fn fail_at_every_step(
             server.kill();
             done
         });
-        assert!(done || disk.has_failed(fault), "{name} at {at}: the server exited without a fault");
+        assert!(done || disk.has_fault_occurred(fault), "{name} at {at}: the server exited without a fault");
         println!("{name} at {at}");
         let server = disk.server(&[]);
         state.check(&server);
@@ -167,7 +167,7 @@ fn survives_power_loss_after_a_failed_sync() {
         for number in 0..3 {
             assert_eq!(client.send(&format!("again-{number}"), &["anna", "bert"], 3000).unwrap(), 250);
         }
-        let has_failed = disk.has_failed("EIO");
+        let has_failed = disk.has_fault_occurred("EIO");
         disk.plan(Plan::once("POWER", 1));
         client.send("last", &["anna"], 3000).unwrap_err();
         server.wait();
@@ -309,5 +309,5 @@ fn lose_power_under_load(disk: &Disk, state: &ExpectedState, random: &mut Random
         });
     });
     disk.clear_faults();
-    assert!(disk.has_failed("POWER"), "the server exited without a fault");
+    assert!(disk.has_fault_occurred("POWER"), "the server exited without a fault");
 }

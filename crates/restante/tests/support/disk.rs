@@ -113,7 +113,7 @@ impl Disk {
     }
 
     /// Returns whether a fault of this name has occurred.
-    pub(crate) fn has_failed(&self, fault: &str) -> bool {
+    pub(crate) fn has_fault_occurred(&self, fault: &str) -> bool {
         self.log().iter().any(|line| line == fault)
     }
 

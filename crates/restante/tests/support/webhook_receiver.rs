@@ -101,7 +101,7 @@ impl WebhookRequest {
         self.headers.get(name).unwrap_or_else(|| panic!("no header {name} in {self:?}"))
     }
 
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn webhook_id(&self) -> &str {
         self.header("webhook-id")
     }
 
@@ -129,7 +129,7 @@ fn serve(mut stream: TcpStream, requests: &Mutex<Requests>, respond: &ResponseFn
     let Some(request) = read(&stream) else { return };
     let mut all = requests.lock().unwrap();
     all.all.push(request.clone());
-    let times = all.times.entry((request.request_line.clone(), request.name().to_owned())).or_default();
+    let times = all.times.entry((request.request_line.clone(), request.webhook_id().to_owned())).or_default();
     let before = *times;
     *times += 1;
     drop(all);

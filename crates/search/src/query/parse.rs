@@ -122,12 +122,15 @@ impl Parser<'_> {
 
     fn or(&mut self, offset: usize) -> Result<(), QueryError> {
         if self.pending_minus.is_some() {
-            return Err(
-                self.error(offset, "a minus sign must precede a term; put the word or in quotes to search for it")
-            );
+            return Err(self.error(
+                offset,
+                "a minus sign must be followed by a term; put the word \"or\" in quotes to search for it",
+            ));
         }
         if !self.group.has_operand {
-            return Err(self.error(offset, "a term must precede this or; put the word or in quotes to search for it"));
+            return Err(
+                self.error(offset, "a term must precede this \"or\"; put the word \"or\" in quotes to search for it")
+            );
         }
         if self.group.has_alternative {
             self.steps.push(Step::Or);
@@ -141,7 +144,8 @@ impl Parser<'_> {
     fn end_group(&mut self, offset: usize, when_empty: &str) -> Result<(), QueryError> {
         match (self.group.has_alternative, self.group.has_operand) {
             (true, false) => {
-                Err(self.error(offset, "a term must follow this or; put the word or in quotes to search for it"))
+                Err(self
+                    .error(offset, "a term must follow this \"or\"; put the word \"or\" in quotes to search for it"))
             }
             (false, false) => Err(self.error(offset, when_empty)),
             (true, true) => {

@@ -136,7 +136,8 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     }
     if (1..config.smtp.max_message_bytes as u64).contains(&storage.max_bytes) {
         warnings.push(
-            "maxkb in storage.params is smaller than smtp.maxmessagebytes: it limits the size of a message".to_owned(),
+            "maxkb in storage.params is smaller than smtp.maxmessagebytes: maxkb limits the size of a message"
+                .to_owned(),
         );
     }
     warnings

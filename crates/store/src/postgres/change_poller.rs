@@ -296,7 +296,9 @@ impl ChangePoller {
 
     /// Reports that the changes since the last poll are not known any more.
     async fn publish_gap(&mut self, clock: u64) {
-        tracing::warn!("changes since the last poll are unknown: the history was trimmed, or another server took over");
+        tracing::warn!(
+            "changes since the last poll are unknown: the history was trimmed, or another database server took over"
+        );
         self.tracker.generations.invalidate_all();
         self.send_after_backlog(FeedItem::Gap).await;
         self.last_position = Some(clock);

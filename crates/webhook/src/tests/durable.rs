@@ -311,12 +311,12 @@ async fn shutdown_waits_for_responses() {
     let webhooks = start(settings_in(&dir, &[HOOK]), &targets);
     webhooks.message_stored(&message("james"));
     wait_until("the request runs", || targets.requests().len() == 1);
-    let releaser = thread::spawn(move || {
+    let release_thread = thread::spawn(move || {
         thread::sleep(Duration::from_millis(50));
         drop(release);
     });
     webhooks.shut_down(LONG, true);
-    releaser.join().unwrap();
+    release_thread.join().unwrap();
     assert_eq!(counts(&webhooks).delivered, 1);
     drop(webhooks);
     assert!(run(settings_in(&dir, &[HOOK]), &mailroom()).await.is_empty());
