@@ -47,7 +47,7 @@ export class Transport {
     try {
       return await this.#fetch(`${this.url}${path}${search}`, init);
     } catch (cause) {
-      throw new RestanteError(`${this.url} does not respond: ${reason(cause)}`, undefined, { cause });
+      throw new RestanteError(`the request to ${this.url} failed: ${reason(cause)}`, undefined, { cause });
     }
   }
 

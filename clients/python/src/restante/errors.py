@@ -6,7 +6,7 @@ from typing import Any, Sequence
 
 
 class RestanteError(Exception):
-    """The request failed. The text is the error message of the server.
+    """The request failed. The text is the error message of the server, or the reason why there was no response.
 
     ``status`` is the HTTP status, or ``None`` if there was no response.
     """

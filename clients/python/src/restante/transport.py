@@ -47,8 +47,8 @@ class Transport:
         timeout: float = REQUEST_TIMEOUT,
     ) -> tuple[int, bytes]:
         """Sends a request. Returns the status and the body of the response, also for error statuses."""
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        url = f"{self.url}{path}" + (f"?{urlencode(given)}" if given else "")
+        parameters = {name: value for name, value in (query or {}).items() if value is not None}
+        url = f"{self.url}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
         headers = dict(self._headers)
         if body is not None:
             headers["Content-Type"] = content_type
@@ -62,7 +62,7 @@ class Transport:
                 return error.code, error.read()
         except (URLError, OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or str(error) or type(error).__name__
-            raise RestanteError(f"{self.url} does not respond: {reason}") from error
+            raise RestanteError(f"the request to {self.url} failed: {reason}") from error
 
     def bytes(self, method: str, path: str, **options: Any) -> bytes:
         """Sends a request. Returns the body of a successful response, otherwise raises."""
