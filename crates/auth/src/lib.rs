@@ -3,7 +3,7 @@
 //!
 //! [`Authenticator`] checks all logins. The files of `users` and `tokens` are `reloading_file`s. `verified_cache`
 //! caches successful logins, `login_throttle` delays logins after failures, and `session` creates the cookies of the
-//! web interface. The commands that change the files use [`tokens`] and [`users`], and through them `replace`.
+//! web interface. The commands that change the files use [`tokens`] and [`users`], which write the file with `replace`.
 
 mod auth;
 mod authenticator;

@@ -36,7 +36,7 @@ pub(crate) struct Options {
     /// Messages that will expire.
     #[arg(long, default_value_t = 100_000, value_parser = parse_positive)]
     messages: usize,
-    /// Mailboxes over which they are spread; the message cap of the server must not be lower than what each will hold.
+    /// Mailboxes over which the messages are distributed. The message cap of the server must be at least messages / mailboxes.
     #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     mailboxes: usize,
     /// Size of each message in bytes with its header.
@@ -51,10 +51,10 @@ pub(crate) struct Options {
     /// Seconds to wait before measuring, after the expiring messages were sent.
     #[arg(long, default_value_t = 2)]
     settle: u64,
-    /// Seconds to continue after the last of them has expired.
+    /// Seconds to continue after the last message has expired.
     #[arg(long, default_value_t = 5)]
     after: u64,
-    /// Maximum seconds to wait for their expiry.
+    /// Maximum seconds to wait until the messages have expired.
     #[arg(long, default_value_t = 300)]
     patience: u64,
     /// Print one JSON object per line.
@@ -167,7 +167,7 @@ impl ExpiryWatcher {
         while gone_at.is_none_or(|gone: Instant| gone.elapsed() < Duration::from_secs(options.after)) {
             if Instant::now() > deadline {
                 let message = format!(
-                    "{last_count} of {full} messages have not expired: the retention of the server must be shorter"
+                    "{last_count} of {full} messages have not expired: shorten the retention of the server, or raise --patience"
                 );
                 return Err(Error::Usage(message));
             }

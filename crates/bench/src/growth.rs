@@ -29,7 +29,7 @@ pub(crate) struct Options {
     /// Numbers of stored messages at which to measure.
     #[arg(long, value_delimiter = ',', default_value = "100,1000,10000,100000,1000000", value_parser = parse_positive)]
     steps: Vec<usize>,
-    /// Mailboxes over which they are spread; the message cap of the server must not be lower than what each will hold.
+    /// Mailboxes over which the messages are distributed. The message cap of the server must be at least messages / mailboxes.
     #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     mailboxes: usize,
     /// Operations of each kind to time at each step.
@@ -78,7 +78,7 @@ struct Growth {
 }
 
 impl Growth {
-    /// Empties all mailboxes.
+    /// Purges the mailboxes, and creates the measurement.
     async fn prepare(options: &Options) -> Result<Self, Error> {
         let load = Arc::new(Load {
             addresses: options.servers.smtp_addresses().await?,
@@ -105,7 +105,7 @@ impl Growth {
         self.verdict = self.verdict.and(outcome.results.verdict());
     }
 
-    /// Returns the number of stored messages between two measurements.
+    /// Returns the number of messages that are stored now.
     fn stored(&self) -> usize {
         self.filled.iter().sum()
     }
@@ -122,14 +122,14 @@ impl Growth {
         let get = self.time_requests(&get).await?;
         let latest = self.time_requests(&latest).await?;
         let delete = self.time_requests(&delete).await?;
-        for (median, worst, latencies) in [
+        for (p50_name, p99_name, latencies) in [
             ("append_p50_us", "append_p99_us", append),
             ("get_p50_us", "get_p99_us", get),
             ("latest_p50_us", "latest_p99_us", latest),
             ("delete_p50_us", "delete_p99_us", delete),
         ] {
             let latency = latencies.percentiles();
-            row = row.with(median, latency.p50).with(worst, latency.p99);
+            row = row.with(p50_name, latency.p50).with(p99_name, latency.p99);
         }
         Ok(row)
     }

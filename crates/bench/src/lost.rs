@@ -74,7 +74,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         .with("lost", total.lost)
         .with("doubled", total.doubled);
     Report::new(options.json).row(&row);
-    // Refusals are printed and do not make the server faulty. But if it accepted nothing, nothing was verified.
+    // This prints the errors. They do not make the server faulty. But if it accepted nothing, nothing was verified.
     let _ = results.verdict();
     let is_clean = total.acknowledged > 0 && total.lost == 0 && total.doubled == 0;
     Ok(if is_clean { Verdict::Clean } else { Verdict::Faulty })

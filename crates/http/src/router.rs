@@ -112,7 +112,7 @@ pub(crate) fn add_routes(base: &str, routes: Routes, state: &HandlerState) -> Ro
         .route(&path("/status"), get(pages::root_page))
         .route(&path("/search"), get(pages::root_page))
         .route(&path("/sessions"), get(pages::root_page))
-        .route(&path("/m/"), get(pages::redirect_up))
+        .route(&path("/m/"), get(pages::redirect_to_parent))
         .route(&path("/m/{name}/"), get(pages::redirect_without_slash))
         .route(&path("/m/{name}/{id}/"), get(pages::redirect_without_slash))
         .route(&path("/monitor/"), get(pages::redirect_without_slash))

@@ -15,8 +15,8 @@ use super::{Admission, AdmissionControl, ConnectionCounters, Listener, ProxyHead
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Accepts connections until the shutdown is triggered and runs `serve` for each of them in its own task, with the
-/// client's address. A connection above the limits is passed to `serve` without an admission, so that the protocol can
-/// send its own refusal.
+/// client's address. A connection above the limits is passed to `serve` with the reason instead of an admission, so that
+/// the protocol can send its own refusal.
 pub async fn accept<F, S>(
     listener: Listener,
     admission_control: Arc<AdmissionControl>,
@@ -33,7 +33,7 @@ pub async fn accept<F, S>(
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = shutdown.triggered() => return,
-            // A pending accept is not an error: the listener works again.
+            // `accept` has been pending for a while without an error, so the listener works again.
             () = sleep(RETRY_DELAY), if status.is_failing() => {
                 status.set_failing(false);
                 continue;
@@ -121,7 +121,7 @@ impl NewConnection {
 struct RefusalLog {
     listener: String,
     in_total: LogThrottle,
-    from_peer: LogThrottle,
+    from_client: LogThrottle,
     bad_header: LogThrottle,
 }
 
@@ -130,18 +130,18 @@ impl RefusalLog {
         Self {
             listener: listener.to_string(),
             in_total: LogThrottle::default(),
-            from_peer: LogThrottle::default(),
+            from_client: LogThrottle::default(),
             bad_header: LogThrottle::default(),
         }
     }
 
     fn log_too_many(&self, too_many: TooMany, ip: Option<IpAddr>) {
-        let Self { listener, in_total, from_peer, .. } = self;
+        let Self { listener, in_total, from_client, .. } = self;
         match too_many {
             TooMany::InTotal if in_total.should_log() => {
                 tracing::warn!(%listener, "connection limit reached, refusing new connections");
             }
-            TooMany::FromPeer if from_peer.should_log() => {
+            TooMany::FromClient if from_client.should_log() => {
                 let ip = ip.map(display);
                 tracing::warn!(%listener, ip, "connection limit of one client reached, refusing its new connections");
             }
@@ -229,7 +229,7 @@ mod tests {
         let mut open_streams = Vec::new();
         for (client, text) in [
             ("192.0.2.1", "192.0.2.1 None\n"),
-            ("192.0.2.1", "192.0.2.1 Some(FromPeer)\n"),
+            ("192.0.2.1", "192.0.2.1 Some(FromClient)\n"),
             ("192.0.2.2", "192.0.2.2 None\n"),
             ("192.0.2.3", "192.0.2.3 None\n"),
             // The total limit is reached, so its header is not read.

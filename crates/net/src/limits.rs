@@ -61,7 +61,7 @@ pub enum TooMany {
     /// The limit on all connections.
     InTotal,
     /// The limit on the connections of this client.
-    FromPeer,
+    FromClient,
 }
 
 impl ConnectionLimits {
@@ -133,7 +133,7 @@ impl ClientLimits {
         let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
         let count = active.get(&client).copied().unwrap_or(0);
         if count >= limit {
-            return Err(TooMany::FromPeer);
+            return Err(TooMany::FromClient);
         }
         active.insert(client, count + 1);
         Ok(Some(ClientSlot { clients: self.clone(), client }))
@@ -204,7 +204,7 @@ mod tests {
         let _second = admit(&limits, a).unwrap();
         // A connection refused because of its client's limit does not use up the total.
         for _ in 0..10 {
-            assert_eq!(admit(&limits, a).unwrap_err(), TooMany::FromPeer);
+            assert_eq!(admit(&limits, a).unwrap_err(), TooMany::FromClient);
         }
         let _third = admit(&limits, b).unwrap();
         assert_eq!(admit(&limits, b).unwrap_err(), TooMany::InTotal);

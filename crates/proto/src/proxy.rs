@@ -40,7 +40,7 @@ pub enum Progress {
     Complete(Header),
 }
 
-/// The error of data that is not an accepted header.
+/// The error for bytes that are not a valid PROXY header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedHeader;
 
@@ -179,7 +179,7 @@ fn v2_source(command: u8, family: u8, length: usize, block: &[u8]) -> Result<Opt
 mod tests {
     use super::*;
 
-    /// Returns the result for a reader that gets all bytes, as far as it requests them.
+    /// Parses `bytes` like a reader that reads only as much as is requested.
     fn parse_all(bytes: &[u8]) -> Result<Progress, MalformedHeader> {
         let mut read = 0;
         loop {

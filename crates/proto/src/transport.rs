@@ -1,4 +1,4 @@
-//! The transport of a connection. It decides whether a session may start TLS.
+//! The transport of a connection. A session may start TLS only on a plain connection.
 
 /// The transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

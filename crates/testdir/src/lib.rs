@@ -39,7 +39,7 @@ impl Drop for TestDir {
             eprintln!("the files of the failed test are in {}", self.path.display());
             return;
         }
-        // If something cannot be removed, the system cleans up its temporary files. The test has its result.
+        // Errors are ignored: the test has passed or failed already, and the system cleans its temporary directory.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

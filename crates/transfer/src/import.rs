@@ -152,7 +152,7 @@ impl ImportRun<'_> {
                 self.imported.messages += 1;
                 self.imported.bytes += bytes;
                 self.imported.evicted += appended.evicted.len() as u64;
-                // Evicted messages do not count as expired as well.
+                // Evicted messages are not counted as expired too.
                 let expired_evictions =
                     appended.evicted.iter().filter(|copy| self.options.is_expired(copy.received, Timestamp::now()));
                 let expired = self.imported.expired + u64::from(expired);
@@ -193,8 +193,8 @@ impl ImportOptions {
         Ok(NewMessage { received, headline, body, copies: vec![NewCopy { mailbox, trace }] })
     }
 
-    /// Returns the mailbox of the options. Otherwise returns the first valid name of the suggested mailbox and the
-    /// mailbox in the trace.
+    /// Returns the mailbox of the options. Otherwise returns the first valid one of the mailbox in the trace and the
+    /// suggested mailbox; `prefers_suggested_mailbox` reverses that order.
     fn mailbox_for(&self, input: &InputMessage, trace: Option<&Trace<'_>>) -> Result<MailboxName, String> {
         if let Some(mailbox) = &self.mailbox {
             return Ok(mailbox.clone());
@@ -217,11 +217,11 @@ impl ImportOptions {
 }
 
 /// Returns the received time of a message. The trace has a precision of seconds. The modification time of an exported
-/// file has the rest.
+/// file also has the fraction of the second.
 fn received_time(input: &InputMessage, trace: Option<&Trace<'_>>) -> Option<Timestamp> {
-    let stated = trace.map(|trace| trace.received).or(input.from_line_time);
-    match (stated, input.file_time) {
-        (Some(stated), Some(file)) if file.as_second() == stated.as_second() => Some(file),
-        (stated, file) => stated.or(file),
+    let header_time = trace.map(|trace| trace.received).or(input.from_line_time);
+    match (header_time, input.file_time) {
+        (Some(header_time), Some(file)) if file.as_second() == header_time.as_second() => Some(file),
+        (header_time, file) => header_time.or(file),
     }
 }

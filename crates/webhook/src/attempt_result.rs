@@ -53,7 +53,7 @@ pub(crate) fn classify(response: Result<Response, HttpError>, now: Timestamp) ->
         )),
         // The error may repeat the URL, which may be a secret.
         Err(HttpError::InvalidRequest(_)) => {
-            AttemptResult::PermanentFailure("the URL of the target is invalid".to_owned())
+            AttemptResult::PermanentFailure("the request to the target is invalid".to_owned())
         }
         Err(error @ (HttpError::Timeout | HttpError::ResponseTooLarge | HttpError::Network(_))) => {
             AttemptResult::Retry { scope: FailureScope::Target, retry_after: None, cause: error.to_string() }

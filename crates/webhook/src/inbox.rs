@@ -11,7 +11,7 @@ use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 
 use crate::Event;
 
-/// The maximum size of all events in the inbox. The worker empties it at once. It fills only if the disk stalls or a
+/// The maximum size of all events in the inbox. The worker empties it immediately. It fills only if the disk stalls or a
 /// large mailbox is deleted.
 pub(crate) const MAX_INBOX_BYTES: usize = 64 << 20;
 
@@ -50,7 +50,7 @@ pub(crate) struct EventInbox {
     is_persisted: AtomicBool,
 }
 
-/// Everything that the worker takes from the inbox at once.
+/// Everything that the worker takes from the inbox in one step.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     /// The last id that was assigned before the server started serving. Present in one batch only.
@@ -69,7 +69,7 @@ pub(crate) struct Batch {
 #[derive(Debug)]
 struct State {
     start: StartState,
-    /// Sizes are bytes.
+    /// The size of an item is its memory use in bytes.
     events: BoundedQueue<InboxEvent>,
     is_caught_up: bool,
     finished_rows: Vec<i64>,
@@ -87,7 +87,7 @@ enum StartState {
     /// The server is serving. Contains the last id that was assigned before.
     Started(u64),
     /// The worker has received that id.
-    Reported,
+    TakenByWorker,
 }
 
 /// The progress of the worker.
@@ -105,7 +105,7 @@ impl StartState {
     /// Returns the last id before the start. Returns it only once.
     fn take_last_id(&mut self) -> Option<u64> {
         let Self::Started(last) = *self else { return None };
-        *self = Self::Reported;
+        *self = Self::TakenByWorker;
         Some(last)
     }
 }

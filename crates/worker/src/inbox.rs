@@ -30,7 +30,7 @@ pub enum Stage {
     Open,
     /// No input is accepted. The worker finishes what is queued.
     Closed,
-    /// The worker ends at once, whatever is queued.
+    /// The worker stops immediately and discards the queue.
     Stopped,
 }
 

@@ -7,7 +7,7 @@
 const ROOT = new URL('../../../../', import.meta.url);
 
 /**
- * Returns the path of something below the root. Segments are encoded.
+ * Returns the path of a URL below the root of the server. Segments are encoded.
  * @param {...string} segments
  */
 export function serverPath(...segments) {

@@ -11,7 +11,7 @@ export function chosen() {
   return ORDER.find((theme) => theme === prefs.read('theme', 'system')) ?? 'system';
 }
 
-/** Selects the next theme, which dispatches `restante:theme`. */
+/** Selects the next theme and dispatches `restante:theme`. */
 export function next() {
   prefs.write('theme', ORDER[(ORDER.indexOf(chosen()) + 1) % ORDER.length]);
 }

@@ -28,12 +28,12 @@ const DUPLICATE_WAIT: Duration = Duration::from_millis(500);
 /// The help text after the options.
 const AFTER_HELP: &str = "\
 Times are measured from when the sender has read the 250 to when the monitor has read the event, 0 if the \
-event was faster. For comparison, also give the web server of the node that receives the messages.
+event arrived before the 250. For comparison, also give the web server of the node that receives the messages.
 
 The first table shows the delivery of each round, the second the events of the monitors of each node:
   events   events about messages of this round, over all monitors of the node
-  missed   acknowledged messages that monitors did not get because they were disconnected
-  lost     acknowledged messages that other monitors did not get: an error of the server
+  missed   acknowledged messages missed by monitors that were disconnected
+  lost     acknowledged messages missed by monitors that stayed connected: an error of the server
   doubled  events that were sent twice to monitors that stayed connected: an error of the server
   lagged   how often a monitor was disconnected because it lagged, by close code 1013 or the end of an event stream
   dropped  how often a connection ended otherwise: an error of the server";

@@ -201,7 +201,7 @@ impl Problem {
             Self::Malformed(_) | Self::InvalidQuery(_) | Self::BadHost | Self::Disconnected => StatusCode::BAD_REQUEST,
             // The only suitable status that names the host as the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
-            Self::Denied(Denied { reason: DenialReason::TooMany, .. }, _) | Self::TooMany(TooMany::FromPeer) => {
+            Self::Denied(Denied { reason: DenialReason::TooMany, .. }, _) | Self::TooMany(TooMany::FromClient) => {
                 StatusCode::TOO_MANY_REQUESTS
             }
             Self::Denied(..) => StatusCode::UNAUTHORIZED,
@@ -312,7 +312,7 @@ impl Problem {
             Self::UnexpectedMessage => "A matching message arrived, but none was expected.",
             Self::Disconnected => "The client closed its side of the connection before the response was ready.",
             Self::TooMany(TooMany::InTotal) => "The server has too many connections.",
-            Self::TooMany(TooMany::FromPeer) => "This client has too many connections or requests open.",
+            Self::TooMany(TooMany::FromClient) => "This client has too many connections or requests open.",
             Self::TooManySubscribers => "There are too many subscribers of live events.",
             Self::TooManyWaits => "Too many requests are waiting for messages.",
             Self::TooManyUploads => "Too many large messages are being uploaded. Try again later.",

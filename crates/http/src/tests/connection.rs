@@ -278,7 +278,7 @@ async fn plaintext_client_is_pointed_to_https() {
 #[tokio::test(start_paused = true)]
 async fn refusal_times_out() {
     let (mut client, stream) = duplex(1 << 16);
-    let task = tokio::spawn(refuse_connection(stream, TooMany::FromPeer));
+    let task = tokio::spawn(refuse_connection(stream, TooMany::FromClient));
     let start = Instant::now();
     while client.write_all(b"x").await.is_ok() {
         sleep(Duration::from_millis(100)).await;

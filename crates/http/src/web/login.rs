@@ -1,5 +1,5 @@
-//! Login and logout through a page. The cookie is `SameSite=Lax`: browsers send it if a link in a message or chat leads
-//! here, which `Strict` would prevent, but not with requests that pages of other sites send.
+//! Login and logout through a page. The cookie is `SameSite=Lax`: browsers send it if the user follows a link from
+//! another site, but not with forms, frames and scripts of other sites. `Strict` would also exclude the link.
 
 use std::sync::Arc;
 

@@ -41,13 +41,14 @@ pub(crate) async fn page_two_below(accept_encoding: AcceptEncoding, if_none_matc
     page(&embedded_assets::PAGES[2], &accept_encoding, &if_none_match)
 }
 
-/// Redirects from the base path without a slash to the home page, because its links are relative to the slash.
+/// Redirects from the base path without a slash to the home page, because its relative links need a base
+/// path that ends in a slash.
 pub(crate) async fn redirect_to_home(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     permanent_redirect(format!("{}/", server.settings.base_path))
 }
 
 /// Redirects from `/m/`, which names no mailbox, to the home page.
-pub(crate) async fn redirect_up() -> Result<Response, Problem> {
+pub(crate) async fn redirect_to_parent() -> Result<Response, Problem> {
     permanent_redirect("../".to_owned())
 }
 
@@ -59,7 +60,7 @@ pub(crate) async fn redirect_without_slash(uri: Uri) -> Result<Response, Problem
     permanent_redirect(format!("../{last}{query}"))
 }
 
-/// Returns the icon of the web interface. Browsers accept other formats than ICO.
+/// Returns the icon of the web interface. It is SVG, also at `/favicon.ico`: browsers accept that.
 pub(crate) async fn icon(accept_encoding: AcceptEncoding, if_none_match: IfNoneMatch) -> Response {
     let mut response = embedded_assets::ICON.response(&accept_encoding, &if_none_match);
     response.headers_mut().insert(header::CACHE_CONTROL, ONE_DAY);

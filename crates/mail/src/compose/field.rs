@@ -10,8 +10,9 @@ use super::DraftError;
 
 /// The maximum length of a line. RFC 2047 section 2 allows no more in a field with encoded words.
 const MAX_LINE_CHARS: usize = 76;
-/// The maximum length of an encoded word (RFC 2047 section 2), and the length of its parts other than the text.
+/// The maximum length of an encoded word (RFC 2047 section 2).
 const MAX_ENCODED_WORD_CHARS: usize = 75;
+/// The length of an encoded word without its text.
 const ENCODED_WORD_OVERHEAD: usize = "=?utf-8?Q??=".len();
 /// The maximum length of a word that is written unencoded. It cannot be folded, and a line has at most 998 bytes (RFC
 /// 5322 section 2.1.1).

@@ -1,5 +1,5 @@
 //! The part of the object `t` that is written in Rust: creates objects for tests and controls the test environment.
-//! `t.lua` contains the functions that tests call. Functions return nil and a sentence to it if they fail.
+//! `t.lua` contains the functions that tests call. On failure a function returns nil and an error message to `t.lua`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::call_error::PRELUDE_NAME;
 use crate::event::{CallContext, Event};
 use crate::objects;
 
-/// The event of the call context outside of event functions. It allows the use of the store.
+/// The event that is set while test code runs. It is an `after` event, so that tests can use `restante.store`.
 pub(super) const TEST_EVENT: Event = Event::AfterStored;
 
-/// The result of a native function for `t.lua`: a value, or nil and a sentence.
+/// The result of a native function for `t.lua`: a value, or nil and an error message.
 type NativeResult = mlua::Result<(Value, Option<String>)>;
 
 /// A function for `t.lua`.
@@ -85,12 +85,12 @@ fn candidate(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     to_native_result(session, |session| objects::session(lua, &session.from, session.ip, &session.to))
 }
 
-/// Returns a message for a test.
+/// Returns a message as a script creates it with `inbound_message.new()`, whose source can be set.
 fn message(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
     to_native_result(fixtures::parse_inbound(value, environment.naming), |message| new_message(lua, &message))
 }
 
-/// Returns a message for the script.
+/// Returns the object that the server passes to `before.message_stored`.
 fn inbound_object(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
     to_native_result(fixtures::parse_inbound(value, environment.naming), |message| objects::inbound(lua, &message))
 }
@@ -109,7 +109,7 @@ fn outcome(lua: &Lua, environment: &TestEnvironment, (message, result): &(Value,
     )
 }
 
-/// Returns a message that keeps its source, unlike one in delivery.
+/// Returns a message with its source set on the object, because there is no delivery to read it from.
 fn new_message(lua: &Lua, message: &IncomingMessage) -> mlua::Result<Value> {
     let object: AnyUserData = construct(lua, "inbound_message", ())?;
     let mut mailboxes: Vec<&str> = Vec::new();
@@ -124,7 +124,7 @@ fn new_message(lua: &Lua, message: &IncomingMessage) -> mlua::Result<Value> {
     Ok(Value::UserData(object))
 }
 
-/// Returns metadata that keep their source, which is not in the store.
+/// Returns metadata with the source set on the object, because the message is not in the store.
 fn metadata(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
     to_native_result(parse_stored(environment, value), |(summary, source)| {
         let object: AnyUserData = construct(lua, "message_metadata", ())?;
@@ -238,8 +238,8 @@ fn set_event(lua: &Lua, event: Event) -> mlua::Result<()> {
     Ok(())
 }
 
-fn copy_table(table: &Table, source: &Table) -> mlua::Result<()> {
-    source.for_each(|key: Value, value: Value| table.raw_set(key, value))
+fn copy_table(target: &Table, source: &Table) -> mlua::Result<()> {
+    source.for_each(|key: Value, value: Value| target.raw_set(key, value))
 }
 
 /// Returns an error if `result` is not a valid verdict.

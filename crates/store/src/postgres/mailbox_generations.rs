@@ -1,5 +1,5 @@
-//! A generation number for every mailbox, which changes with the mailbox, so that cached results can be checked. The
-//! memory is fixed: mailboxes share slots, so a change of one mailbox can also invalidate cached results of others.
+//! A generation number for every mailbox, which changes with the mailbox, so that outdated cached results are
+//! detected. The memory is fixed: mailboxes share slots, so a change of one mailbox can also invalidate cached results of others.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -3,8 +3,8 @@
 //! missing (the floor), and the messages above it that were processed. The store is the source of truth for messages;
 //! this file may be lost.
 //!
-//! Opening the file does not change it. The first write marks it as in use, so that a server that fails before it
-//! serves leaves the file as it was.
+//! Opening the file does not change it. The first write marks it as in use, so a server that fails during its
+//! start leaves the file unchanged.
 
 mod open;
 
@@ -18,8 +18,8 @@ use rusqlite::{Connection, Transaction, params};
 use crate::endpoint::Digest;
 use crate::payload::Payload;
 
-/// Message ids are times in microseconds, and events arrive roughly in the order of their ids. No id arrives that is
-/// further than this below the highest id so far.
+/// Message ids are times in microseconds, and events arrive roughly in the order of their ids. An arriving id
+/// is at most this far below the highest id so far.
 const MAX_ID_DISORDER_MICROS: u64 = 10_000_000;
 /// The maximum number of processed messages in the file. When it is reached, the older half is deleted.
 pub(crate) const MAX_PROCESSED: usize = 100_000;
@@ -74,7 +74,8 @@ pub(crate) struct Changes {
     pub(crate) processed: Vec<(u64, MailboxName)>,
     /// No message up to this id can be missing.
     pub(crate) floor: Option<u64>,
-    /// The highest id of a stored message. Ids far below it cannot be missing, unless there is a gap to catch up with.
+    /// The highest id of a stored message. Ids far below it cannot be missing. `None` while missed messages are
+    /// still searched.
     pub(crate) highest: Option<u64>,
 }
 

@@ -31,7 +31,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .parameter(query(
                 "before",
                 Type::Integer,
-                "The position at which the page starts: the `next` of the previous page.",
+                "Only messages with positions below this one: the `next` of the previous page.",
             ))
             .json_response::<SearchResponse<'_>>(
                 "A page of the matching messages, in mailboxes that the credentials allow.",
