@@ -126,10 +126,10 @@ fn compose_args() -> impl Iterator<Item = Arg> {
     let single = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
     let repeated = move |name, value| single(name, value).action(ArgAction::Append);
     [
-        single("from", "PERSON").help("The author, as an address or 'Name <address>' [default: the current user]"),
-        repeated("to", "PERSON").help("A recipient; may be repeated, or a list separated by commas"),
-        repeated("cc", "PERSON").help("A recipient of a copy (Cc)"),
-        repeated("bcc", "PERSON").help("A recipient who is not named in the message (Bcc)"),
+        single("from", "ADDRESS").help("The author, as an address or 'Name <address>' [default: the current user]"),
+        repeated("to", "ADDRESS").help("A recipient in the same form; may be repeated, or a list separated by commas"),
+        repeated("cc", "ADDRESS").help("A recipient of a copy (Cc)"),
+        repeated("bcc", "ADDRESS").help("A recipient that the message does not name (Bcc)"),
         single("subject", "TEXT").allow_hyphen_values(true).help("The subject"),
         single("text", "TEXT")
             .allow_hyphen_values(true)
