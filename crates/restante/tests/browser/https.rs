@@ -37,15 +37,15 @@ fn only_allowed_origins_can_use_the_api() {
     let receives = |script: &str, path: &str| page.eval(script, &json!([server.url(path)]));
     let stream = "return new Promise(done => {
         const events = new EventSource(arguments[0]);
-        events.addEventListener('message-stored', event => { events.close(); done('heard'); });
+        events.addEventListener('message-stored', event => { events.close(); done('received'); });
         events.onerror = () => { events.close(); done('refused'); };
     })";
     let socket = "return new Promise(done => {
         const socket = new WebSocket(arguments[0].replace('http:', 'ws:'));
-        socket.onmessage = () => { socket.close(); done('heard'); };
+        socket.onmessage = () => { socket.close(); done('received'); };
         socket.onerror = () => done('refused');
     })";
-    for (origin, expected) in [("http://evil.test/", "refused"), ("http://app.test/", "heard")] {
+    for (origin, expected) in [("http://evil.test/", "refused"), ("http://app.test/", "received")] {
         page.open(origin);
         assert_eq!(receives(stream, "/api/v2/events"), expected, "{origin}");
         assert_eq!(receives(socket, "/api/v2/monitor/messages"), expected, "{origin}");
