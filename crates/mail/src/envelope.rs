@@ -23,6 +23,8 @@ pub struct Peer {
 pub struct Envelope {
     /// The peer that sent the message.
     pub peer: Peer,
+    /// The name with which the peer logged in. `None` if it did not log in.
+    pub login: Option<String>,
     /// The sender, from MAIL.
     pub from: ReversePath,
     /// The accepted recipients in the order of RCPT. Not empty when a message is delivered.

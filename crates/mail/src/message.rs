@@ -8,9 +8,12 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
 
+use crate::details::Details;
 use crate::naming::MailboxName;
+use crate::tags::Tags;
 
-/// The id of a message within its mailbox. Ids ascend in the order of arrival and are never reused.
+/// The id of a copy of a message, unique in the store. Ids ascend in the order of arrival and are never reused. The
+/// copies of one message have consecutive ids. The id of the first copy is also the id of the message as a whole.
 ///
 /// An id is the time of arrival in microseconds, or the last id plus one if that is higher. Only the last id is needed
 /// to assign an id. So ids stay unique after a purge, and after a restart of a store that does not persist anything.
@@ -65,13 +68,17 @@ impl FromStr for MessageId {
     }
 }
 
-/// The summary record of a stored message. Cheap to clone.
+/// The summary of a copy of a message: the message as it is in one mailbox. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The mailbox that holds this copy.
     pub mailbox: MailboxName,
-    /// The id within the mailbox.
+    /// The id of this copy.
     pub id: MessageId,
+    /// The id of the message that this is a copy of.
+    pub message: MessageId,
+    /// The number of this copy within its mailbox. Numbers ascend with the ids and are never reused in a mailbox.
+    pub number: u32,
     /// Sender, recipients and subject.
     pub headline: Headline,
     /// The time when the server received the message.
@@ -80,6 +87,78 @@ pub struct Summary {
     pub size: u64,
     /// Whether the message is marked as read.
     pub seen: bool,
+    /// The tags.
+    pub tags: Tags,
+    /// The envelope and a preview.
+    pub details: Details,
+}
+
+/// A message as a whole: its copies in mailboxes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// At least one copy, ascending by id.
+    copies: Vec<Summary>,
+}
+
+impl Message {
+    /// Groups copies that are ascending by id into messages.
+    pub fn group(copies: impl IntoIterator<Item = Summary>) -> Vec<Self> {
+        let mut messages: Vec<Self> = Vec::new();
+        for copy in copies {
+            match messages.last_mut() {
+                Some(last) if last.id() == copy.message => last.copies.push(copy),
+                _ => messages.push(Self { copies: vec![copy] }),
+            }
+        }
+        messages
+    }
+
+    /// Returns the id of the message.
+    pub fn id(&self) -> MessageId {
+        self.first().message
+    }
+
+    /// Returns the first copy. Sender, subject, size and text are the same in all copies.
+    pub fn first(&self) -> &Summary {
+        &self.copies[0]
+    }
+
+    /// Returns the copies, ascending by id.
+    pub fn copies(&self) -> &[Summary] {
+        &self.copies
+    }
+
+    /// Returns the copies as owned values.
+    pub fn into_copies(self) -> Vec<Summary> {
+        self.copies
+    }
+
+    /// Returns whether all copies are marked as read.
+    pub fn is_seen(&self) -> bool {
+        self.copies.iter().all(|copy| copy.seen)
+    }
+
+    /// Returns the tags of all copies.
+    pub fn tags(&self) -> Tags {
+        self.copies.iter().fold(Tags::default(), |tags, copy| tags.union(&copy.tags))
+    }
+
+    /// Returns the mailboxes of the copies.
+    pub fn mailboxes(&self) -> impl Iterator<Item = &MailboxName> {
+        self.copies.iter().map(|copy| &copy.mailbox)
+    }
+
+    /// Returns the recipients of the envelope whose mailboxes hold a copy.
+    pub fn recipients(&self) -> impl Iterator<Item = &str> {
+        self.copies.iter().flat_map(|copy| copy.details.recipients())
+    }
+
+    /// Returns the message with only the copies in these mailboxes. `None` if there are none.
+    #[must_use]
+    pub fn restricted_to(mut self, is_permitted: impl Fn(&MailboxName) -> bool) -> Option<Self> {
+        self.copies.retain(|copy| is_permitted(&copy.mailbox));
+        (!self.copies.is_empty()).then_some(self)
+    }
 }
 
 /// Sender, recipients and subject of a message, decoded. Addresses have the form `Display Name <address>`.
@@ -188,6 +267,36 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn copy(message: u64, id: u64, mailbox: &str, tags: &[&str]) -> Summary {
+        Summary {
+            mailbox: MailboxName::from(mailbox.to_owned()),
+            id: id.into(),
+            message: message.into(),
+            number: 1,
+            headline: Headline::new("", [], ""),
+            received: Timestamp::UNIX_EPOCH,
+            size: 1,
+            seen: id.is_multiple_of(2),
+            tags: Tags::new(tags.iter().copied()).unwrap(),
+            details: Details::default(),
+        }
+    }
+
+    #[test]
+    fn message_combines_its_copies() {
+        let copies = [copy(5, 6, "ann", &["a"]), copy(5, 7, "bob", &["b", "A"]), copy(8, 8, "ann", &[])];
+        let [first, second] = &Message::group(copies.clone())[..] else { panic!("two messages") };
+        assert_eq!((first.id().number(), second.id().number()), (5, 8));
+        assert_eq!(first.copies(), &copies[..2]);
+        assert_eq!(first.mailboxes().map(MailboxName::as_str).collect::<Vec<_>>(), ["ann", "bob"]);
+        assert_eq!(first.tags().iter().collect::<Vec<_>>(), ["a", "b"]);
+        assert!(!first.is_seen() && second.is_seen());
+        let restricted = first.clone().restricted_to(|mailbox| mailbox.as_str() == "ann").unwrap();
+        assert_eq!(restricted.copies(), &copies[..1]);
+        assert!(restricted.is_seen());
+        assert_eq!(first.clone().restricted_to(|_| false), None);
+    }
 
     #[test]
     fn ids_ascend_if_the_clock_stops_or_goes_back() {

@@ -5,6 +5,7 @@
 mod concurrency;
 mod content;
 mod mailboxes;
+mod messages;
 mod model;
 mod restart;
 
@@ -13,8 +14,10 @@ use std::env;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use restante_mail::details::{DetailFields, Details};
 use restante_mail::message::{Headline, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Naming};
+use restante_mail::tags::Tags;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::{Limits, Listing, MessageSelector, NewCopy, NewMessage, Page, Store, Usage};
@@ -53,6 +56,15 @@ where
     content::names_can_be_any_text(&unbounded().await).await;
     content::body_of_many_copies_is_stored_once(&unbounded().await).await;
     content::id_is_valid_in_its_own_mailbox_only(&unbounded().await).await;
+    messages::list_contains_each_message_once(&unbounded().await).await;
+    messages::list_returns_pages_of_messages(&unbounded().await).await;
+    messages::message_exists_while_it_has_copies(&unbounded().await).await;
+    messages::limits_remove_single_copies(&capped(1).await).await;
+    messages::tags_are_set_on_copies(&unbounded().await).await;
+    messages::copies_are_removed_together(&unbounded().await).await;
+    messages::numbers_ascend_and_are_never_reused(&unbounded().await).await;
+    messages::store_version_changes_with_every_change(&unbounded().await).await;
+    messages::trace_is_made_from_details(&unbounded().await).await;
     mailboxes::list_contains_mailboxes_that_are_not_empty(&unbounded().await).await;
     mailboxes::prefix_has_no_wildcards(&unbounded().await).await;
     mailboxes::list_can_be_paged_while_mailboxes_are_removed(&unbounded().await).await;
@@ -89,9 +101,25 @@ pub(crate) fn message(second: i64, mailboxes: &[&str], body: &[u8]) -> NewMessag
     NewMessage {
         received: at(second),
         headline: Headline::new("Ann <ann@example.org>", ["<bob@example.org>"], &format!("number {second}")),
+        tags: Tags::new(["new", &format!("tag {second}")]).expect("tests use valid tags"),
         body: Bytes::copy_from_slice(body),
-        copies: mailboxes.iter().map(|mailbox| NewCopy { mailbox: name(mailbox), trace: trace_of(mailbox) }).collect(),
+        copies: mailboxes.iter().map(|mailbox| new_copy(mailbox)).collect(),
     }
+}
+
+fn new_copy(mailbox: &str) -> NewCopy {
+    NewCopy { mailbox: name(mailbox), details: details_of(mailbox), trace: Some(trace_of(mailbox)) }
+}
+
+fn details_of(mailbox: &str) -> Details {
+    let recipients = [format!("{mailbox}@example.org")];
+    Details::new(&DetailFields {
+        sender: "ann@example.org",
+        snippet: "Grüße \0",
+        attachments: 2,
+        recipients: &recipients,
+        ..DetailFields::default()
+    })
 }
 
 /// Returns the mailbox of this name.
@@ -301,9 +329,9 @@ async fn usage_counts_contents(store: &impl Store) {
     let body = [b'x'; 1000];
     let trace = trace_of("a").len() as u64;
     let stored = store.append(message(1, &["a", "b"], &body)).await.unwrap().stored;
-    assert_eq!(store.usage().await.unwrap(), Usage { messages: 2, mailboxes: 2, bytes: 1000 + 2 * trace });
+    assert_eq!(store.usage().await.unwrap(), Usage { messages: 1, copies: 2, mailboxes: 2, bytes: 1000 + 2 * trace });
     store.remove(&name("a"), stored[0].id).await.unwrap();
-    assert_eq!(store.usage().await.unwrap(), Usage { messages: 1, mailboxes: 1, bytes: 1000 + trace });
+    assert_eq!(store.usage().await.unwrap(), Usage { messages: 1, copies: 1, mailboxes: 1, bytes: 1000 + trace });
     store.purge(&name("b"), MessageId::MAX, usize::MAX).await.unwrap();
     assert_eq!(store.usage().await.unwrap(), Usage::default());
     // Both copies of a body are removed in one call.

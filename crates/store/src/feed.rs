@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use tokio::sync::mpsc;
 
 /// How long a shared store keeps the history of deletions and marks. If a backlog contains older messages, their
@@ -20,7 +21,7 @@ pub struct Change {
     pub event: Event,
 }
 
-/// What can happen to a message.
+/// What can happen to a copy of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It was stored.
@@ -35,6 +36,15 @@ pub enum Event {
         id: MessageId,
         /// The new value.
         seen: bool,
+    },
+    /// Its tags were changed.
+    Tagged {
+        /// The mailbox.
+        mailbox: MailboxName,
+        /// The copy.
+        id: MessageId,
+        /// The new tags.
+        tags: Tags,
     },
 }
 

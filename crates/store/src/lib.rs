@@ -16,15 +16,18 @@ use std::fmt;
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use restante_mail::message::{Headline, MessageId, Source, Summary};
+use restante_mail::details::Details;
+use restante_mail::message::{Headline, Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 
 use feed::Feed;
 
 /// Mailboxes and their messages.
 ///
-/// Every name is a mailbox. A mailbox without messages is empty, not unknown. All methods may be called at the same
-/// time from any number of tasks. A method that fails has changed nothing.
+/// Every name is a mailbox. A mailbox without messages is empty, not unknown. A message has one copy per mailbox, and it
+/// exists for as long as one of its copies does. Limits, retention, read marks and tags apply to copies. All methods may
+/// be called at the same time from any number of tasks. A method that fails has changed nothing.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Adds a message to the mailboxes of all its copies, or to none.
@@ -51,6 +54,25 @@ pub trait Store: Send + Sync + 'static {
 
     /// Marks a message as read or unread. Returns false if it does not exist.
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool>;
+
+    /// Returns the messages of a page, ascending by id, each with all of its copies. The limit counts messages. In
+    /// `before` and `after` the id of a copy stands for that of its message. The cost depends only on the size of the
+    /// result.
+    async fn messages(&self, page: Page) -> Result<MessageListing>;
+
+    /// Returns a message with all of its copies.
+    async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>>;
+
+    /// Returns a number that changes whenever any mailbox changes. It never returns to an earlier value.
+    async fn store_version(&self) -> Result<Version>;
+
+    /// Sets the tags of copies, in all of them or in none. Returns the copies that exist. Not more than
+    /// [`MAX_CHANGED_COPIES`] copies may be given.
+    async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>>;
+
+    /// Removes copies, all of them or none. Returns those that existed, ascending by id. Not more than
+    /// [`MAX_CHANGED_COPIES`] copies may be given.
+    async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>>;
 
     /// Removes a message. Returns it if it existed.
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>>;
@@ -91,6 +113,9 @@ pub struct Limits {
     pub bytes: u64,
 }
 
+/// The maximum number of copies that one call of [`Store::set_tags`] or [`Store::remove_copies`] changes.
+pub const MAX_CHANGED_COPIES: usize = 1000;
+
 /// A message to be stored.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
@@ -98,6 +123,8 @@ pub struct NewMessage {
     pub received: Timestamp,
     /// Sender, recipients and subject.
     pub headline: Headline,
+    /// The tags of all copies.
+    pub tags: Tags,
     /// The message as received. Stored once, however many copies it has.
     pub body: Bytes,
     /// One copy per mailbox. At least one, and no mailbox twice.
@@ -109,8 +136,32 @@ pub struct NewMessage {
 pub struct NewCopy {
     /// The mailbox.
     pub mailbox: MailboxName,
-    /// The trace lines that precede the body in this mailbox.
-    pub trace: Bytes,
+    /// The envelope and a preview.
+    pub details: Details,
+    /// The trace lines that precede the body in this mailbox. `None` for those of [`Details::trace`].
+    pub trace: Option<Bytes>,
+}
+
+impl NewCopy {
+    /// Returns the trace lines of a message that was received at `received`.
+    pub fn trace(&self, received: Timestamp) -> Bytes {
+        self.trace.clone().unwrap_or_else(|| self.details.trace(&self.mailbox, received))
+    }
+}
+
+/// Identifies a copy.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CopyKey {
+    /// The mailbox.
+    pub mailbox: MailboxName,
+    /// The id of the copy.
+    pub id: MessageId,
+}
+
+impl From<&Summary> for CopyKey {
+    fn from(summary: &Summary) -> Self {
+        Self { mailbox: summary.mailbox.clone(), id: summary.id }
+    }
 }
 
 /// The result of an append.
@@ -126,7 +177,7 @@ pub struct Appended {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Version(pub u64);
 
-/// A range of a listing: ids between `after` and `before`, both exclusive. `limit` selects the first ones if `after` is
+/// A range of a listing: ids of copies, or of messages in [`Store::messages`], between `after` and `before`, both exclusive. `limit` selects the first ones if `after` is
 /// given, otherwise the last ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Page {
@@ -150,6 +201,15 @@ pub struct Listing {
     pub version: Version,
     /// Ascending by id.
     pub messages: Vec<Summary>,
+}
+
+/// Messages of all mailboxes, and the version of the store.
+#[derive(Clone, Debug, Default)]
+pub struct MessageListing {
+    /// The version of the store at the moment of the query, or an earlier one.
+    pub version: Version,
+    /// Ascending by id.
+    pub messages: Vec<Message>,
 }
 
 /// A range of the list of mailboxes: the first `limit` names after `after` that start with `prefix`.
@@ -210,8 +270,10 @@ pub enum MessageSelector {
 /// The contents of a store, as numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// The number of messages, counted once per mailbox.
+    /// The number of messages. A message in several mailboxes is counted once.
     pub messages: u64,
+    /// The number of copies: messages, counted once per mailbox.
+    pub copies: u64,
     /// The number of mailboxes that are not empty.
     pub mailboxes: u64,
     /// The bytes of message sources. A body that several mailboxes share is counted once.

@@ -1,9 +1,10 @@
 //! The memory store: all messages are in memory and are lost when the process ends. Its size is limited in bytes.
 //!
 //! One lock protects everything and is held for microseconds: bodies are shared, never copied, and removed messages are
-//! freed after the lock is released. One counter assigns the ids of the whole store. Expiry and the size limit visit the
-//! messages of all mailboxes by age; their cost depends only on the number of removed messages. Mailboxes are found by a
-//! hash of their name. The ordered set of names changes only when a mailbox gets its first message or loses its last.
+//! freed after the lock is released. One counter assigns the ids of the whole store, and one map contains all copies by
+//! id, so the copies of a message are adjacent. Expiry and the size limit visit the copies by age; their cost depends only
+//! on the number of removed copies. Mailboxes are found by a hash of their name. The ordered set of names changes only when
+//! a mailbox gets its first message or loses its last.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,12 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use restante_mail::message::{Headline, MessageId, Source, Summary};
+use restante_mail::details::Details;
+use restante_mail::message::{Headline, Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 
 use crate::{
-    Appended, Limits, Listing, MailboxPage, MailboxState, MessageSelector, NewCopy, NewMessage, Newest, Page, Result,
-    Store, Usage, Version,
+    Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewCopy,
+    NewMessage, Newest, Page, Result, Store, Usage, Version,
 };
 
 /// A [`Store`] in memory.
@@ -61,45 +64,104 @@ impl Store for MemoryStore {
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
         let state = self.lock();
         let Some(contents) = state.mailboxes.get(mailbox) else { return Ok(Listing::default()) };
-        Ok(Listing { version: contents.version, messages: contents.page(mailbox, page) })
+        let Some(range) = page_range(page) else {
+            return Ok(Listing { version: contents.version, messages: Vec::new() });
+        };
+        let summary = |id: &MessageId| state.copies.get(id).map(|copy| copy.summary(*id));
+        let mut ids = contents.ids.range(range);
+        let messages = match (page.limit, page.after) {
+            (None, _) => ids.filter_map(summary).collect(),
+            (Some(limit), Some(_)) => ids.by_ref().take(limit).filter_map(summary).collect(),
+            (Some(limit), None) => reversed(ids.rev().take(limit).filter_map(summary)),
+        };
+        Ok(Listing { version: contents.version, messages })
     }
 
     async fn find(&self, mailbox: &MailboxName, selector: MessageSelector) -> Result<Option<Summary>> {
         let state = self.lock();
-        let Some(contents) = state.mailboxes.get(mailbox) else { return Ok(None) };
-        let found = match selector {
-            MessageSelector::Id(id) => contents.copies.get_key_value(&id),
-            MessageSelector::Latest => contents.copies.last_key_value(),
+        let id = match selector {
+            MessageSelector::Id(id) => Some(id),
+            MessageSelector::Latest => state.mailboxes.get(mailbox).and_then(|contents| contents.ids.last().copied()),
         };
-        Ok(found.map(|(id, copy)| copy.summary(mailbox, *id)))
+        Ok(id.and_then(|id| Some(state.copy(mailbox, id)?.summary(id))))
     }
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
         let state = self.lock();
-        let copy = state.mailboxes.get(mailbox).and_then(|contents| contents.copies.get(&id));
-        Ok(copy.map(|copy| Source { trace: Bytes::copy_from_slice(&copy.trace), body: copy.body.bytes.clone() }))
+        let Some(copy) = state.copy(mailbox, id) else { return Ok(None) };
+        Ok(Some(Source { trace: copy.trace(), body: copy.body.bytes.clone() }))
+    }
+
+    async fn messages(&self, page: Page) -> Result<MessageListing> {
+        let state = self.lock();
+        let version = Version(state.last_version);
+        let page = Page { before: page.before.map(|before| state.message_at(before)), ..page };
+        let Some(range) = page_range(page) else { return Ok(MessageListing { version, messages: Vec::new() }) };
+        let limit = page.limit.unwrap_or(usize::MAX);
+        // The copies of the message at the start of the range have higher ids than the message.
+        let is_in_range = |copy: &StoredCopy, id| page.after.is_none_or(|after| copy.message(id) > after);
+        let copies = state.copies.range(range).filter(|(id, copy)| is_in_range(copy, **id));
+        let copies = copies.map(|(id, copy)| copy.summary(*id));
+        let copies = if page.after.is_some() { first_messages(copies, limit) } else { last_messages(copies, limit) };
+        Ok(MessageListing { version, messages: Message::group(copies) })
+    }
+
+    async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>> {
+        let state = self.lock();
+        let message = match selector {
+            MessageSelector::Id(id) => Some(id),
+            MessageSelector::Latest => state.copies.last_key_value().map(|(id, copy)| copy.message(*id)),
+        };
+        let Some(message) = message else { return Ok(None) };
+        let copies = state.copies.range(message..).map(|(id, copy)| copy.summary(*id));
+        Ok(Message::group(copies.take_while(|copy| copy.message == message)).pop())
+    }
+
+    async fn store_version(&self) -> Result<Version> {
+        Ok(Version(self.lock().last_version))
     }
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
         let mut state = self.lock();
         let version = state.next_version();
-        let Some(contents) = state.mailboxes.get_mut(mailbox) else { return Ok(false) };
-        let Some(copy) = contents.copies.get_mut(&id) else { return Ok(false) };
-        if copy.seen != seen {
-            copy.seen = seen;
+        let Some(copy) = state.copies.get_mut(&id).filter(|copy| copy.mailbox == *mailbox) else { return Ok(false) };
+        let was_seen = std::mem::replace(&mut copy.seen, seen);
+        if let Some(contents) = state.mailboxes.get_mut(mailbox)
+            && was_seen != seen
+        {
             contents.version = version;
-            if seen {
-                contents.unseen -= 1;
-            } else {
-                contents.unseen += 1;
-            }
+            contents.unseen = if seen { contents.unseen - 1 } else { contents.unseen + 1 };
         }
         Ok(true)
+    }
+
+    async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>> {
+        let mut state = self.lock();
+        let version = state.next_version();
+        let mut existing = Vec::with_capacity(copies.len());
+        for key in copies {
+            let Some(copy) = state.copies.get_mut(&key.id).filter(|copy| copy.mailbox == key.mailbox) else { continue };
+            copy.tags = tags.clone();
+            if let Some(contents) = state.mailboxes.get_mut(&key.mailbox) {
+                contents.version = version;
+            }
+            existing.push(key);
+        }
+        Ok(existing)
     }
 
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
         let removed = self.lock().remove(mailbox, id);
         Ok(removed.map(|removed| removed.summary))
+    }
+
+    async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {
+        let mut state = self.lock();
+        let removed: Vec<_> = copies.iter().filter_map(|key| state.remove(&key.mailbox, key.id)).collect();
+        drop(state);
+        let mut removed = into_summaries(removed);
+        removed.sort_unstable_by_key(|summary| summary.id);
+        Ok(removed)
     }
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
@@ -117,7 +179,7 @@ impl Store for MemoryStore {
         let from = state.names.range::<str, _>((Bound::Included(page.start()), Bound::Unbounded));
         let following = from.filter(|name| name.as_str() != page.after);
         let names = following.take_while(|name| name.as_str().starts_with(&page.prefix)).take(page.limit);
-        Ok(names.filter_map(|name| state.mailboxes.get(name)?.state(name)).collect())
+        Ok(names.filter_map(|name| state.mailbox_state(name)).collect())
     }
 
     async fn last_id(&self) -> Result<MessageId> {
@@ -126,25 +188,37 @@ impl Store for MemoryStore {
 
     async fn usage(&self) -> Result<Usage> {
         let state = self.lock();
-        Ok(Usage { messages: state.by_age.len() as u64, mailboxes: state.mailboxes.len() as u64, bytes: state.bytes })
+        Ok(Usage {
+            messages: state.messages,
+            copies: state.copies.len() as u64,
+            mailboxes: state.mailboxes.len() as u64,
+            bytes: state.bytes,
+        })
     }
 }
 
 /// The data that the lock protects.
 #[derive(Debug, Default)]
 struct State {
+    /// All copies. Boxed, because the nodes of the tree are half empty if ids only ascend.
+    copies: BTreeMap<MessageId, Box<StoredCopy>>,
+    /// All copies by age.
+    by_age: BTreeSet<Age>,
     /// Mailboxes that are not empty.
     mailboxes: HashMap<MailboxName, Mailbox>,
     /// Their names in order. Sorting them for every query would hold the lock for too long.
     names: BTreeSet<MailboxName>,
-    /// All copies by age.
-    by_age: BTreeMap<Age, MailboxName>,
     /// The last assigned id.
     last_id: MessageId,
     /// The last assigned version.
     last_version: u64,
+    /// The number of messages.
+    messages: u64,
     /// The bytes of traces, and of bodies, each counted once.
     bytes: u64,
+    /// The highest number of a copy in the mailboxes that are empty now. A mailbox that gets its first message starts
+    /// with the next number. So no mailbox has a number twice, although empty ones are not kept.
+    highest_free_number: u32,
 }
 
 /// The order of copies by age: the time of receipt, then the id. The id alone would suffice if clocks were never set
@@ -161,17 +235,27 @@ struct Mailbox {
     unseen: u64,
     /// The sum of the sizes of all copies.
     bytes: u64,
-    /// Boxed, because the nodes of the tree are half empty if ids only ascend.
-    copies: BTreeMap<MessageId, Box<StoredCopy>>,
+    /// The number of the last copy.
+    last_number: u32,
+    /// The ids of the copies.
+    ids: BTreeSet<MessageId>,
 }
 
-/// A message in one mailbox, without its mailbox and id, which are the keys.
+/// A message in one mailbox, without its id, which is the key.
 #[derive(Debug)]
 struct StoredCopy {
+    mailbox: MailboxName,
     headline: Headline,
+    details: Details,
+    tags: Tags,
     received: Timestamp,
+    number: u32,
+    /// The difference between the id of the copy and that of the message.
+    index: u32,
     seen: bool,
-    trace: Box<[u8]>,
+    /// `None` for the trace that [`Details::trace`] returns.
+    trace: Option<Box<[u8]>>,
+    trace_len: u32,
     body: Body,
 }
 
@@ -205,19 +289,34 @@ impl Age {
 }
 
 impl StoredCopy {
-    fn summary(&self, mailbox: &MailboxName, id: MessageId) -> Summary {
+    fn summary(&self, id: MessageId) -> Summary {
         Summary {
-            mailbox: mailbox.clone(),
+            mailbox: self.mailbox.clone(),
             id,
+            message: self.message(id),
+            number: self.number,
             headline: self.headline.clone(),
             received: self.received,
             size: self.size(),
             seen: self.seen,
+            tags: self.tags.clone(),
+            details: self.details.clone(),
         }
     }
 
+    fn message(&self, id: MessageId) -> MessageId {
+        MessageId::from(id.number() - u64::from(self.index))
+    }
+
     fn size(&self) -> u64 {
-        (self.trace.len() + self.body.bytes.len()) as u64
+        u64::from(self.trace_len) + self.body.bytes.len() as u64
+    }
+
+    fn trace(&self) -> Bytes {
+        match &self.trace {
+            Some(trace) => Bytes::copy_from_slice(trace),
+            None => self.details.trace(&self.mailbox, self.received),
+        }
     }
 }
 
@@ -227,41 +326,67 @@ impl State {
         Version(self.last_version)
     }
 
+    fn copy(&self, mailbox: &MailboxName, id: MessageId) -> Option<&StoredCopy> {
+        self.copies.get(&id).map(|copy| &**copy).filter(|copy| copy.mailbox == *mailbox)
+    }
+
+    /// Returns the id of the message that has copies below and above this id, or the id itself.
+    fn message_at(&self, id: MessageId) -> MessageId {
+        let next = self.copies.range(id..).next();
+        next.map_or(id, |(next, copy)| copy.message(*next).min(id))
+    }
+
     fn add(&mut self, message: NewMessage) -> Vec<Summary> {
-        let NewMessage { received, headline, body: bytes, copies } = message;
+        let NewMessage { received, headline, tags, body: bytes, copies } = message;
+        self.messages += 1;
         self.bytes += bytes.len() as u64;
         let body = Body { bytes, references: (copies.len() > 1).then(Arc::default) };
         let version = self.next_version();
         let mut stored = Vec::with_capacity(copies.len());
-        for NewCopy { mailbox, trace } in copies {
+        for (index, copy) in (0..).zip(copies) {
+            let trace_len = u32::try_from(copy.trace(received).len()).unwrap_or(u32::MAX);
+            let NewCopy { mailbox, details, trace } = copy;
             self.last_id = MessageId::next_after(self.last_id, received);
-            self.bytes += trace.len() as u64;
-            let (headline, trace, body) = (headline.clone(), trace.as_ref().into(), body.clone());
-            let copy = Box::new(StoredCopy { headline, received, seen: false, trace, body });
-            stored.push(copy.summary(&mailbox, self.last_id));
-            self.by_age.insert(Age::new(received, self.last_id), mailbox.clone());
-            let contents = match self.mailboxes.entry(mailbox) {
+            self.bytes += u64::from(trace_len);
+            self.by_age.insert(Age::new(received, self.last_id));
+            let contents = match self.mailboxes.entry(mailbox.clone()) {
                 Entry::Occupied(occupied) => occupied.into_mut(),
                 Entry::Vacant(vacant) => {
                     self.names.insert(vacant.key().clone());
-                    vacant.insert(Mailbox::default())
+                    vacant.insert(Mailbox { last_number: self.highest_free_number, ..Mailbox::default() })
                 }
             };
+            contents.last_number = contents.last_number.saturating_add(1);
+            let copy = Box::new(StoredCopy {
+                mailbox,
+                headline: headline.clone(),
+                details,
+                tags: tags.clone(),
+                received,
+                number: contents.last_number,
+                index,
+                seen: false,
+                trace: trace.map(|trace| trace.as_ref().into()),
+                trace_len,
+                body: body.clone(),
+            });
             contents.version = version;
             contents.unseen += 1;
             contents.bytes += copy.size();
-            contents.copies.insert(self.last_id, copy);
+            contents.ids.insert(self.last_id);
+            stored.push(copy.summary(self.last_id));
+            self.copies.insert(self.last_id, copy);
         }
         stored
     }
 
     /// Removes the first messages of a mailbox until at most `cap` are left.
     fn enforce_cap(&mut self, mailbox: &MailboxName, cap: usize, removed: &mut Vec<RemovedCopy>) {
-        let count = self.mailboxes.get(mailbox).map_or(0, |contents| contents.copies.len());
+        let count = self.mailboxes.get(mailbox).map_or(0, |contents| contents.ids.len());
         let excess = if cap == 0 { 0 } else { count.saturating_sub(cap) };
         for _ in 0..excess {
-            let lowest = self.mailboxes.get(mailbox).and_then(|contents| contents.copies.first_key_value());
-            let Some((&id, _)) = lowest else { return };
+            let lowest = self.mailboxes.get(mailbox).and_then(|contents| contents.ids.first());
+            let Some(&id) = lowest else { return };
             removed.extend(self.remove(mailbox, id));
         }
     }
@@ -269,8 +394,8 @@ impl State {
     /// Removes the oldest messages of all mailboxes until at most `bytes` are left.
     fn enforce_size_limit(&mut self, bytes: u64, removed: &mut Vec<RemovedCopy>) {
         while bytes > 0 && self.bytes > bytes {
-            let Some((&Age(_, oldest), mailbox)) = self.by_age.first_key_value() else { return };
-            removed.extend(self.remove(&mailbox.clone(), oldest));
+            let Some(&Age(_, oldest)) = self.by_age.first() else { return };
+            removed.extend(self.remove_id(oldest));
         }
     }
 
@@ -278,79 +403,91 @@ impl State {
         let deadline = Age::new(deadline, MessageId::ZERO);
         let mut removed = Vec::new();
         while removed.len() < limit {
-            let Some((oldest, mailbox)) = self.by_age.first_key_value() else { break };
-            if *oldest >= deadline {
-                break;
-            }
-            removed.extend(self.remove(&mailbox.clone(), oldest.1));
+            let Some(oldest) = self.by_age.first().filter(|oldest| **oldest < deadline) else { break };
+            let id = oldest.1;
+            removed.extend(self.remove_id(id));
         }
         removed
     }
 
-    fn remove(&mut self, mailbox: &MailboxName, id: MessageId) -> Option<RemovedCopy> {
-        let version = self.next_version();
-        let contents = self.mailboxes.get_mut(mailbox)?;
-        let copy = contents.copies.remove(&id)?;
-        contents.version = version;
-        contents.unseen -= u64::from(!copy.seen);
-        contents.bytes -= copy.size();
-        if contents.copies.is_empty() {
-            self.mailboxes.remove(mailbox);
-            self.names.remove(mailbox);
-        }
-        Some(self.finish_removal(mailbox, id, copy))
-    }
-
     fn remove_first(&mut self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Vec<RemovedCopy> {
         let contents = self.mailboxes.get(mailbox);
-        let lowest = contents.into_iter().flat_map(|contents| contents.copies.range(..=last).take(limit));
-        let ids: Vec<MessageId> = lowest.map(|(id, _)| *id).collect();
+        let lowest = contents.into_iter().flat_map(|contents| contents.ids.range(..=last).take(limit));
+        let ids: Vec<MessageId> = lowest.copied().collect();
         ids.into_iter().filter_map(|id| self.remove(mailbox, id)).collect()
     }
 
-    /// Updates the totals for a copy that was removed from its mailbox.
-    fn finish_removal(&mut self, mailbox: &MailboxName, id: MessageId, mut copy: Box<StoredCopy>) -> RemovedCopy {
+    fn remove(&mut self, mailbox: &MailboxName, id: MessageId) -> Option<RemovedCopy> {
+        self.copy(mailbox, id)?;
+        self.remove_id(id)
+    }
+
+    fn remove_id(&mut self, id: MessageId) -> Option<RemovedCopy> {
+        let version = self.next_version();
+        let mut copy = self.copies.remove(&id)?;
         self.by_age.remove(&Age::new(copy.received, id));
-        self.bytes -= copy.trace.len() as u64;
+        if let Some(contents) = self.mailboxes.get_mut(&copy.mailbox) {
+            contents.ids.remove(&id);
+            contents.version = version;
+            contents.unseen -= u64::from(!copy.seen);
+            contents.bytes -= copy.size();
+            if contents.ids.is_empty() {
+                self.highest_free_number = self.highest_free_number.max(contents.last_number);
+                self.mailboxes.remove(&copy.mailbox);
+                self.names.remove(&copy.mailbox);
+            }
+        }
+        self.bytes -= u64::from(copy.trace_len);
         if copy.body.release() {
             self.bytes -= copy.body.bytes.len() as u64;
+            self.messages -= 1;
         }
-        RemovedCopy { summary: copy.summary(mailbox, id), _copy: copy }
+        Some(RemovedCopy { summary: copy.summary(id), _copy: copy })
+    }
+
+    /// Returns the contents of a mailbox as numbers. `None` if it is empty.
+    fn mailbox_state(&self, name: &MailboxName) -> Option<MailboxState> {
+        let contents = self.mailboxes.get(name)?;
+        let id = *contents.ids.last()?;
+        Some(MailboxState {
+            name: name.clone(),
+            messages: contents.ids.len() as u64,
+            unseen: contents.unseen,
+            bytes: contents.bytes,
+            newest: Newest { id, received: self.copies.get(&id)?.received },
+        })
     }
 }
 
-impl Mailbox {
-    /// Returns the contents as numbers. `None` if the mailbox is empty.
-    fn state(&self, name: &MailboxName) -> Option<MailboxState> {
-        let (&id, copy) = self.copies.last_key_value()?;
-        Some(MailboxState {
-            name: name.clone(),
-            messages: self.copies.len() as u64,
-            unseen: self.unseen,
-            bytes: self.bytes,
-            newest: Newest { id, received: copy.received },
-        })
+/// Returns the ids of a page. `None` if it can contain none.
+fn page_range(page: Page) -> Option<(Bound<MessageId>, Bound<MessageId>)> {
+    let after = page.after.map_or(Bound::Unbounded, Bound::Excluded);
+    let before = page.before.map_or(Bound::Unbounded, Bound::Excluded);
+    match (page.after, page.before) {
+        (Some(after), Some(before)) if after >= before => None,
+        _ => Some((after, before)),
     }
+}
 
-    fn page(&self, name: &MailboxName, page: Page) -> Vec<Summary> {
-        let after = page.after.map_or(Bound::Unbounded, Bound::Excluded);
-        let before = page.before.map_or(Bound::Unbounded, Bound::Excluded);
-        if let (Some(after), Some(before)) = (page.after, page.before)
-            && after >= before
-        {
-            return Vec::new();
-        }
-        let matching = self.copies.range((after, before)).map(|(id, copy)| copy.summary(name, *id));
-        match (page.limit, page.after) {
-            (None, _) => matching.collect(),
-            (Some(limit), Some(_)) => matching.take(limit).collect(),
-            (Some(limit), None) => {
-                let mut last: Vec<_> = matching.rev().take(limit).collect();
-                last.reverse();
-                last
-            }
-        }
-    }
+fn reversed(summaries: impl Iterator<Item = Summary>) -> Vec<Summary> {
+    let mut summaries: Vec<_> = summaries.collect();
+    summaries.reverse();
+    summaries
+}
+
+/// Returns the copies of the first `limit` messages.
+fn first_messages(copies: impl Iterator<Item = Summary>, limit: usize) -> Vec<Summary> {
+    let (mut count, mut last) = (0, None);
+    let is_within_limit = |copy: &Summary| {
+        count += usize::from(last.replace(copy.message) != Some(copy.message));
+        count <= limit
+    };
+    copies.take_while(is_within_limit).collect()
+}
+
+/// Returns the copies of the last `limit` messages, ascending by id.
+fn last_messages(copies: impl DoubleEndedIterator<Item = Summary>, limit: usize) -> Vec<Summary> {
+    reversed(first_messages(copies.rev(), limit).into_iter())
 }
 
 /// Frees the copies and returns their summaries. Called after the lock is released.
@@ -376,7 +513,8 @@ mod tests {
             store.remove(&summary.mailbox, summary.id).await.unwrap();
         }
         let state = store.lock();
-        assert!(state.mailboxes.is_empty() && state.names.is_empty() && state.by_age.is_empty());
-        assert_eq!(state.bytes, 0);
+        assert!(state.mailboxes.is_empty() && state.names.is_empty());
+        assert!(state.by_age.is_empty() && state.copies.is_empty());
+        assert_eq!((state.bytes, state.messages), (0, 0));
     }
 }

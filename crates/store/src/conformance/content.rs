@@ -8,7 +8,7 @@ use restante_mail::message::{Headline, MessageId, Source};
 use restante_mail::naming::{MailboxName, Naming};
 
 use super::mailboxes::names as mailbox_names;
-use super::{at, message, name, trace_of};
+use super::{at, details_of, message, name, new_copy, trace_of};
 use crate::{MessageSelector, NewCopy, NewMessage, Page, Store, Usage};
 
 pub(super) async fn body_can_be_any_bytes(store: &impl Store) {
@@ -23,13 +23,13 @@ pub(super) async fn body_can_be_any_bytes(store: &impl Store) {
 }
 
 pub(super) async fn trace_can_be_empty(store: &impl Store) {
-    let copies = vec![NewCopy { mailbox: name("bob"), trace: Bytes::new() }];
+    let copies = vec![NewCopy { trace: Some(Bytes::new()), ..new_copy("bob") }];
     let message = NewMessage { body: Bytes::new(), copies, ..message(1, &[], b"") };
     let stored = store.append(message).await.unwrap().stored;
     assert_eq!(stored[0].size, 0);
     let source = store.source(&name("bob"), stored[0].id).await.unwrap();
     assert_eq!(source, Some(Source { trace: Bytes::new(), body: Bytes::new() }));
-    assert_eq!(store.usage().await.unwrap(), Usage { messages: 1, mailboxes: 1, bytes: 0 });
+    assert_eq!(store.usage().await.unwrap(), Usage { messages: 1, copies: 1, mailboxes: 1, bytes: 0 });
     assert_eq!(store.purge(&name("bob"), MessageId::MAX, usize::MAX).await.unwrap(), stored);
 }
 
@@ -94,7 +94,10 @@ pub(super) async fn names_can_be_any_text(store: &impl Store) {
     let mut names: Vec<MailboxName> = table.into_iter().map(mailbox).collect();
     let longest = format!("{}@{}example.org", "x".repeat(64), "y".repeat(40) + ".");
     names.push(mailbox((Naming::Full, &longest)));
-    let copies = names.iter().map(|mailbox| NewCopy { mailbox: mailbox.clone(), trace: Bytes::new() }).collect();
+    let copies = names
+        .iter()
+        .map(|mailbox| NewCopy { mailbox: mailbox.clone(), details: details_of("x"), trace: Some(Bytes::new()) })
+        .collect();
     let stored = store.append(NewMessage { copies, ..message(1, &[], b"x") }).await.unwrap().stored;
     for summary in &stored {
         assert_eq!(store.list(&summary.mailbox, Page::ALL).await.unwrap().messages, slice::from_ref(summary));
@@ -118,7 +121,10 @@ pub(super) async fn body_of_many_copies_is_stored_once(store: &impl Store) {
     let traces: u64 = mailboxes.iter().map(|mailbox| trace_of(mailbox).len() as u64).sum();
     let stored = store.append(message(1, &mailboxes, &body)).await.unwrap().stored;
     assert_eq!(stored.len(), 200);
-    assert_eq!(store.usage().await.unwrap(), Usage { messages: 200, mailboxes: 200, bytes: traces + 10_000 });
+    assert_eq!(
+        store.usage().await.unwrap(),
+        Usage { messages: 1, copies: 200, mailboxes: 200, bytes: traces + 10_000 }
+    );
     let (last, others) = stored.split_last().expect("there are 200");
     assert_eq!(store.remove(&others[0].mailbox, others[0].id).await.unwrap().as_ref(), Some(&others[0]));
     assert_eq!(store.expire(at(2), 198).await.unwrap(), others[1..]);

@@ -3,7 +3,7 @@
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 
-use super::{add, at, ids, message, name, trace_of};
+use super::{add, at, ids, message, name, new_copy, trace_of};
 use crate::{MailboxPage, MailboxState, NewCopy, NewMessage, Newest, Page, Store};
 
 /// Returns the entry of a mailbox with these messages. `None` if there are none.
@@ -71,7 +71,7 @@ pub(super) async fn list_contains_mailboxes_that_are_not_empty(store: &impl Stor
 pub(super) async fn prefix_has_no_wildcards(store: &impl Store) {
     let all = "a a%b a*b a[b a_b ab axb zo zoe zoé zoë z\u{10ffff} 日本 日本語 \u{10ffff}";
     let mut all: Vec<MailboxName> = all.split(' ').map(|text| text.to_owned().into()).collect();
-    let copies = all.iter().map(|mailbox| NewCopy { mailbox: mailbox.clone(), trace: trace_of("x") }).collect();
+    let copies = all.iter().map(|mailbox| NewCopy { mailbox: mailbox.clone(), ..new_copy("x") }).collect();
     store.append(NewMessage { copies, ..message(1, &[], b"x") }).await.unwrap();
     all.sort();
     let prefixes = ["", "\0", "'", "%", "_", "*", "a", "A", "a%", "a*", "a[", "a_", "a?"].into_iter();

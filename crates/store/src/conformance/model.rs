@@ -6,12 +6,15 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 
 use super::mailboxes::state_of;
 use super::{message, name};
-use crate::{Appended, Limits, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Store, Usage, Version};
+use crate::{
+    Appended, CopyKey, Limits, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Store, Usage, Version,
+};
 
 const MAILBOXES: [&str; 5] = ["ann", "bob", "cid", "dora", "eve"];
 
@@ -32,8 +35,8 @@ pub(super) struct RandomWalk {
     /// The number of messages, which gives each its own subject.
     appended: i64,
     contents: BTreeMap<MailboxName, BTreeMap<MessageId, StoredMessage>>,
-    /// The highest id that each mailbox ever had.
-    highest: HashMap<MailboxName, MessageId>,
+    /// The highest id and number that each mailbox ever had.
+    highest: HashMap<MailboxName, (MessageId, u32)>,
     /// The listing at each version that a mailbox ever had.
     versions: HashMap<(MailboxName, Version), Vec<Summary>>,
 }
@@ -43,8 +46,6 @@ pub(super) struct RandomWalk {
 struct StoredMessage {
     summary: Summary,
     source: Source,
-    /// The number of the message that it is a copy of.
-    message: i64,
 }
 
 impl RandomWalk {
@@ -77,9 +78,12 @@ impl RandomWalk {
             40..50 => self.remove(store).await,
             50..54 => self.purge(store).await,
             54..60 => self.expire(store).await,
-            60..72 => self.set_seen(store).await,
-            72..86 => self.list(store).await,
-            86..96 => self.read(store).await,
+            60..68 => self.set_seen(store).await,
+            68..72 => self.set_tags(store).await,
+            72..75 => self.remove_message_with_copies(store).await,
+            75..82 => self.list(store).await,
+            82..89 => self.messages(store).await,
+            89..96 => self.read(store).await,
             _ => self.mailboxes(store).await,
         }
     }
@@ -89,20 +93,28 @@ impl RandomWalk {
         let sent = message.clone();
         let Appended { stored, evicted } = store.append(message).await.unwrap();
         assert_eq!(stored.len(), sent.copies.len());
-        for (copy, summary) in sent.copies.into_iter().zip(stored) {
+        let message = stored[0].id;
+        for ((index, copy), summary) in (0..).zip(sent.copies).zip(stored) {
+            assert_eq!(summary.id.number(), message.number() + index, "the copies of a message have consecutive ids");
+            let trace = copy.trace(sent.received);
             let expected = Summary {
                 mailbox: copy.mailbox.clone(),
                 id: summary.id,
+                message,
+                number: summary.number,
                 headline: sent.headline.clone(),
                 received: sent.received,
-                size: (copy.trace.len() + sent.body.len()) as u64,
+                size: (trace.len() + sent.body.len()) as u64,
                 seen: false,
+                tags: sent.tags.clone(),
+                details: copy.details,
             };
             assert_eq!(summary, expected);
-            let last = self.highest.insert(copy.mailbox.clone(), summary.id);
-            assert!(last.is_none_or(|last| last < summary.id), "{last:?} came before {}", summary.id);
-            let source = Source { trace: copy.trace, body: sent.body.clone() };
-            let stored_message = StoredMessage { summary, source, message: self.appended };
+            let last = self.highest.insert(copy.mailbox.clone(), (summary.id, summary.number));
+            let is_higher = |(id, number)| id < summary.id && number < summary.number;
+            assert!(last.is_none_or(is_higher), "{last:?} came before {} {}", summary.id, summary.number);
+            let source = Source { trace, body: sent.body.clone() };
+            let stored_message = StoredMessage { summary, source };
             self.contents.entry(copy.mailbox).or_default().insert(stored_message.summary.id, stored_message);
         }
         assert_same(evicted, self.evict());
@@ -145,21 +157,54 @@ impl RandomWalk {
         }
     }
 
+    async fn set_tags(&mut self, store: &impl Store) {
+        let copies: Vec<_> = (0..self.random.below(4)).map(|_| self.pick_message()).collect();
+        let tags = Tags::from_valid(["x", "y"].into_iter().take(self.random.below(3)));
+        let keys = copies.iter().map(|(mailbox, id)| CopyKey { mailbox: mailbox.clone(), id: *id }).collect();
+        let mut existing = store.set_tags(keys, tags.clone()).await.unwrap();
+        for (mailbox, id) in copies {
+            let expected = self.contents.get_mut(&mailbox).and_then(|messages| messages.get_mut(&id));
+            assert_eq!(expected.is_some(), existing.iter().any(|key| key.mailbox == mailbox && key.id == id));
+            if let Some(expected) = expected {
+                expected.summary.tags = tags.clone();
+            }
+        }
+        existing.retain(|key| !self.contents.get(&key.mailbox).is_some_and(|messages| messages.contains_key(&key.id)));
+        assert!(existing.is_empty(), "{existing:?} do not exist");
+    }
+
+    async fn remove_message_with_copies(&mut self, store: &impl Store) {
+        let (_, id) = self.pick_message();
+        let found = store.find_message(MessageSelector::Id(id)).await.unwrap();
+        let expected = self.messages_by_id().into_iter().find(|message| message.id() == id);
+        assert_eq!(found, expected);
+        let copies = found.map(Message::into_copies).unwrap_or_default();
+        let removed = store.remove_copies(copies.iter().map(CopyKey::from).collect()).await.unwrap();
+        assert_eq!(removed, copies);
+        for copy in copies {
+            self.remove_message(&copy.mailbox, copy.id);
+        }
+    }
+
+    async fn messages(&mut self, store: &impl Store) {
+        let page = self.random_page();
+        let mut expected = self.messages_by_id();
+        let all_below = |message: &Message, before| message.copies().iter().all(|copy| copy.id < before);
+        expected.retain(|message| page.before.is_none_or(|before| all_below(message, before)));
+        expected.retain(|message| page.after.is_none_or(|after| message.id() > after));
+        truncate_to_page(&mut expected, page);
+        assert_eq!(store.messages(page).await.unwrap().messages, expected, "{page:?}");
+        let latest = store.find_message(MessageSelector::Latest).await.unwrap();
+        assert_eq!(latest, self.messages_by_id().pop());
+    }
+
     async fn list(&mut self, store: &impl Store) {
-        let page = Page {
-            limit: [None, Some(0), Some(1), Some(3), Some(1000)][self.random.below(5)],
-            before: self.random.chance(2).then(|| self.pick_message().1),
-            after: self.random.chance(2).then(|| self.pick_message().1),
-        };
+        let page = self.random_page();
         let mailbox = self.random_mailbox();
         let mut expected = self.listing(&mailbox);
         expected.retain(|summary| page.before.is_none_or(|before| summary.id < before));
         expected.retain(|summary| page.after.is_none_or(|after| summary.id > after));
-        let excess = expected.len().saturating_sub(page.limit.unwrap_or(usize::MAX));
-        match page.after {
-            Some(_) => expected.truncate(expected.len() - excess),
-            None => drop(expected.drain(..excess)),
-        }
+        truncate_to_page(&mut expected, page);
         let listing = store.list(&mailbox, page).await.unwrap();
         assert_eq!(listing.messages, expected, "{page:?}");
         assert_eq!(listing.version, store.version(&mailbox).await.unwrap());
@@ -225,6 +270,14 @@ impl RandomWalk {
         NewMessage { received: timestamp(self.clock), body, ..message(self.appended, &mailboxes, b"") }
     }
 
+    fn random_page(&mut self) -> Page {
+        Page {
+            limit: [None, Some(0), Some(1), Some(3), Some(1000)][self.random.below(5)],
+            before: self.random.chance(2).then(|| self.pick_message().1),
+            after: self.random.chance(2).then(|| self.pick_message().1),
+        }
+    }
+
     fn random_mailbox(&mut self) -> MailboxName {
         name(MAILBOXES[self.random.below(MAILBOXES.len())])
     }
@@ -274,6 +327,12 @@ impl RandomWalk {
         all
     }
 
+    fn messages_by_id(&self) -> Vec<Message> {
+        let mut copies: Vec<_> = self.contents.values().flat_map(summaries).collect();
+        copies.sort_by_key(|summary| summary.id);
+        Message::group(copies)
+    }
+
     fn listing(&self, mailbox: &MailboxName) -> Vec<Summary> {
         self.contents.get(mailbox).map(summaries).unwrap_or_default()
     }
@@ -285,10 +344,11 @@ impl RandomWalk {
     fn usage(&self) -> Usage {
         let copies: Vec<_> = self.contents.values().flat_map(BTreeMap::values).collect();
         let traces: usize = copies.iter().map(|message| message.source.trace.len()).sum();
-        let bodies: BTreeMap<i64, usize> =
-            copies.iter().map(|message| (message.message, message.source.body.len())).collect();
+        let bodies: BTreeMap<MessageId, usize> =
+            copies.iter().map(|message| (message.summary.message, message.source.body.len())).collect();
         Usage {
-            messages: copies.len() as u64,
+            messages: bodies.len() as u64,
+            copies: copies.len() as u64,
             mailboxes: self.contents.len() as u64,
             bytes: (traces + bodies.values().sum::<usize>()) as u64,
         }
@@ -301,6 +361,15 @@ impl Drop for RandomWalk {
         if std::thread::panicking() {
             eprintln!("in a random walk with {:?} after {} appends; {:?}", self.limits, self.appended, self.random);
         }
+    }
+}
+
+/// Drops the items above the limit of a page: the last ones if the page has a start, otherwise the first ones.
+fn truncate_to_page<T>(items: &mut Vec<T>, page: Page) {
+    let excess = items.len().saturating_sub(page.limit.unwrap_or(usize::MAX));
+    match page.after {
+        Some(_) => items.truncate(items.len() - excess),
+        None => drop(items.drain(..excess)),
     }
 }
 

@@ -72,7 +72,7 @@ impl<'a> Changes<'a> {
         ids: &[MessageId],
         at: Location,
     ) -> Result<Vec<Summary>> {
-        let NewMessage { received, headline, body, copies } = message;
+        let NewMessage { received, headline, body, copies, .. } = message;
         let shared = copies.len() > 1;
         let received_nanos = time_to_nanos(*received);
         let mut statement = database.prepare_cached(concat!(
@@ -83,7 +83,7 @@ impl<'a> Changes<'a> {
         let version = self.next_version();
         let mut stored = Vec::with_capacity(copies.len());
         for (id, copy) in ids.iter().zip(copies) {
-            let size = (copy.trace.len() + body.len()) as u64;
+            let size = (copy.trace(*received).len() + body.len()) as u64;
             statement.execute(params![
                 copy.mailbox.as_str(),
                 id_to_i64(*id),
@@ -108,7 +108,7 @@ impl<'a> Changes<'a> {
             let usage = &mut self.counters.usage;
             usage.messages += 1;
             usage.mailboxes += u64::from(was_empty);
-            usage.bytes += copy.trace.len() as u64;
+            usage.bytes += copy.trace(*received).len() as u64;
             stored.push(Summary {
                 mailbox: copy.mailbox.clone(),
                 id: *id,
@@ -116,6 +116,10 @@ impl<'a> Changes<'a> {
                 received: *received,
                 size,
                 seen: false,
+                message: *id,
+                number: 0,
+                tags: message.tags.clone(),
+                details: copy.details.clone(),
             });
         }
         self.counters.usage.bytes += body.len() as u64;

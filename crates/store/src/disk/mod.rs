@@ -226,6 +226,26 @@ impl Store for DiskStore {
         Ok(source)
     }
 
+    async fn messages(&self, _: Page) -> Result<crate::MessageListing> {
+        Err(StoreError::Broken("pending".to_owned()))
+    }
+
+    async fn find_message(&self, _: MessageSelector) -> Result<Option<restante_mail::message::Message>> {
+        Err(StoreError::Broken("pending".to_owned()))
+    }
+
+    async fn store_version(&self) -> Result<Version> {
+        Err(StoreError::Broken("pending".to_owned()))
+    }
+
+    async fn set_tags(&self, _: Vec<crate::CopyKey>, _: restante_mail::tags::Tags) -> Result<Vec<crate::CopyKey>> {
+        Err(StoreError::Broken("pending".to_owned()))
+    }
+
+    async fn remove_copies(&self, _: Vec<crate::CopyKey>) -> Result<Vec<Summary>> {
+        Err(StoreError::Broken("pending".to_owned()))
+    }
+
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
         self.submit(|reply| Job::SetSeen(mailbox.clone(), id, seen, reply)).await
     }

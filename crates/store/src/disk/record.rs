@@ -58,7 +58,7 @@ impl fmt::Display for RecordError {
 impl Record {
     /// Creates the record of a message whose copies have these ids.
     pub(super) fn new(received: i64, ids: &[MessageId], copies: &[NewCopy], body: Bytes) -> Self {
-        let capacity: usize = copies.iter().map(|copy| copy.mailbox.as_str().len() + copy.trace.len() + 14).sum();
+        let capacity: usize = copies.iter().map(|copy| copy.mailbox.as_str().len() + 160 + 14).sum();
         let mut head = Vec::with_capacity(HEADER_BYTES + 12 + capacity);
         head.extend_from_slice(&[0; HEADER_BYTES]);
         head.extend_from_slice(&received.to_le_bytes());
@@ -66,12 +66,12 @@ impl Record {
         for (id, copy) in ids.iter().zip(copies) {
             let mailbox = copy.mailbox.as_str();
             head.extend_from_slice(&id.number().to_le_bytes());
-            head.extend_from_slice(&narrow::<u32>(copy.trace.len()).to_le_bytes());
+            head.extend_from_slice(&narrow::<u32>(copy.trace(jiff::Timestamp::UNIX_EPOCH).len()).to_le_bytes());
             head.extend_from_slice(&narrow::<u16>(mailbox.len()).to_le_bytes());
             head.extend_from_slice(mailbox.as_bytes());
         }
         for copy in copies {
-            head.extend_from_slice(&copy.trace);
+            head.extend_from_slice(&copy.trace(jiff::Timestamp::UNIX_EPOCH));
         }
         let length = (head.len() + body.len()) as u64;
         head[..4].copy_from_slice(&MAGIC.to_le_bytes());

@@ -35,6 +35,10 @@ impl CopyRow {
             received: nanos_to_time(row.get(1)?),
             seen: row.get(2)?,
             size: get_u64(row, 3)?,
+            message: MessageId::from(get_u64(row, 0)?),
+            number: 0,
+            tags: Default::default(),
+            details: Default::default(),
         };
         let location = Location { segment: get_u64(row, 8)?, offset: get_u64(row, 9)?, length: get_u64(row, 10)? };
         Ok(Self { summary, body_bytes: get_u64(row, 4)?, location, shared: row.get(11)? })

@@ -25,7 +25,8 @@ impl Counters {
         let mut statement =
             connection.prepare_cached("SELECT last_id, last_version, messages, mailboxes, bytes FROM state")?;
         statement.query_row([], |row| {
-            let usage = Usage { messages: get_u64(row, 2)?, mailboxes: get_u64(row, 3)?, bytes: get_u64(row, 4)? };
+            let usage =
+                Usage { copies: 0, messages: get_u64(row, 2)?, mailboxes: get_u64(row, 3)?, bytes: get_u64(row, 4)? };
             Ok(Self { last_id: get_u64(row, 0)?.into(), last_version: get_u64(row, 1)?, usage })
         })
     }

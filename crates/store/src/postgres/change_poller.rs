@@ -201,6 +201,7 @@ impl ChangePoller {
             notified?;
         }
         let usage = Usage {
+            copies: 0,
             messages: rows::get_u64(&state, "messages")?,
             mailboxes: rows::get_u64(&state, "mailboxes")?,
             bytes: rows::get_u64(&state, "bytes")?,
@@ -358,7 +359,7 @@ async fn drive_connection(mut driver: Driver, wakeup: Arc<Wakeup>, backend_pid: 
 fn mailbox_of(change: &Change) -> &MailboxName {
     match &change.event {
         Event::Stored(summary) | Event::Deleted(summary) => &summary.mailbox,
-        Event::Seen { mailbox, .. } => mailbox,
+        Event::Seen { mailbox, .. } | Event::Tagged { mailbox, .. } => mailbox,
     }
 }
 

@@ -152,7 +152,7 @@ impl ChangeTracker {
         let changes = rows.iter().map(rows::parse_change).collect::<Result<Vec<_>>>()?;
         let deleted = changes.iter().filter_map(|change| match &change.event {
             Event::Deleted(summary) => Some(summary.clone()),
-            Event::Stored(_) | Event::Seen { .. } => None,
+            Event::Stored(_) | Event::Seen { .. } | Event::Tagged { .. } => None,
         });
         let deleted = deleted.collect();
         self.record_own_changes(before, changes);

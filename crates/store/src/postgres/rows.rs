@@ -36,6 +36,10 @@ pub(super) fn parse_summary(row: &Row, mailbox: MailboxName) -> Result<Summary> 
         headline: decode_headline(&get_text(row, "headline")?),
         received: nanos_to_time(get_column(row, "received")?),
         size: get_u64(row, "size")?,
+        message: get_id(row, "id")?,
+        number: 0,
+        tags: Default::default(),
+        details: Default::default(),
         seen: get_column(row, "seen")?,
     })
 }

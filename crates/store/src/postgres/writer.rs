@@ -146,13 +146,24 @@ impl Writer {
         let mut ids = get_column::<Vec<i64>>(first, "ids")?.into_iter().map(to_u64).map(MessageId::from);
         let mut all = Vec::with_capacity(messages.len());
         for message in messages {
-            let NewMessage { received, headline, body, copies } = message;
+            let NewMessage { received, headline, body, copies, tags } = message;
             let mut appended = Appended::default();
             for copy in copies {
                 let id = ids.next().ok_or_else(|| missing_error("an id"))?;
-                let size = (copy.trace.len() + body.len()) as u64;
+                let size = (copy.trace(received).len() + body.len()) as u64;
                 let headline = headline.clone();
-                appended.stored.push(Summary { mailbox: copy.mailbox, id, headline, received, size, seen: false });
+                appended.stored.push(Summary {
+                    mailbox: copy.mailbox,
+                    id,
+                    headline,
+                    received,
+                    size,
+                    seen: false,
+                    message: id,
+                    number: 0,
+                    tags: tags.clone(),
+                    details: copy.details,
+                });
             }
             all.push(appended);
         }
@@ -183,7 +194,8 @@ impl Writer {
         };
         let indexes: Vec<i32> = copies().map(|(index, _)| index).collect();
         let names: Vec<&[u8]> = copies().map(|(_, copy)| copy.mailbox.as_str().as_bytes()).collect();
-        let traces: Vec<&[u8]> = copies().map(|(_, copy)| &copy.trace[..]).collect();
+        let traces: Vec<bytes::Bytes> = copies().map(|(_, copy)| copy.trace.clone().unwrap()).collect();
+        let traces: Vec<&[u8]> = traces.iter().map(|x| &x[..]).collect();
         let new_bytes: i64 = to_i64(bodies.iter().chain(&traces).map(|bytes| bytes.len()).sum::<usize>());
         let (cap, bound): (i64, i64) = (to_i64(self.limits.messages_per_mailbox), to_i64(self.limits.bytes));
         let parameters: Parameters<'_> =

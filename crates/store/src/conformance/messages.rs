@@ -1,0 +1,164 @@
+//! Rules about messages as a whole: a message and its copies in mailboxes.
+
+use std::collections::HashSet;
+
+use restante_mail::message::{Message, MessageId, Summary};
+use restante_mail::tags::Tags;
+
+use super::{add, at, details_of, message, name, new_copy};
+use crate::{CopyKey, MessageSelector, NewCopy, NewMessage, Page, Store, Usage};
+
+async fn append(store: &impl Store, second: i64, mailboxes: &[&str]) -> Vec<Summary> {
+    store.append(message(second, mailboxes, b"body")).await.unwrap().stored
+}
+
+async fn all(store: &impl Store) -> Vec<Vec<String>> {
+    let listing = store.messages(Page::ALL).await.unwrap();
+    let names = |message: &Message| message.mailboxes().map(ToString::to_string).collect();
+    listing.messages.iter().map(names).collect()
+}
+
+async fn find(store: &impl Store, id: MessageId) -> Option<Message> {
+    store.find_message(MessageSelector::Id(id)).await.unwrap()
+}
+
+pub(super) async fn list_contains_each_message_once(store: &impl Store) {
+    assert!(store.messages(Page::ALL).await.unwrap().messages.is_empty());
+    assert_eq!(store.find_message(MessageSelector::Latest).await.unwrap(), None);
+    let first = append(store, 1, &["ann", "bob", "cid"]).await;
+    let second = append(store, 2, &["bob"]).await;
+    let expected = Message::group(first.iter().chain(&second).cloned());
+    assert_eq!(expected.len(), 2);
+    assert_eq!(store.messages(Page::ALL).await.unwrap().messages, expected);
+    assert_eq!(store.find_message(MessageSelector::Latest).await.unwrap().as_ref(), Some(&expected[1]));
+    assert_eq!(find(store, first[0].id).await.as_ref(), Some(&expected[0]));
+    assert_eq!(find(store, first[1].id).await, None, "the id of a copy is not the id of a message");
+    for (copy, mailbox) in first.iter().zip(["ann", "bob", "cid"]) {
+        assert_eq!((copy.message, &copy.details), (first[0].id, &details_of(mailbox)));
+        assert_eq!(copy.tags.iter().collect::<Vec<_>>(), ["new", "tag 1"]);
+        let found = store.find(&copy.mailbox, MessageSelector::Id(copy.id)).await.unwrap();
+        assert_eq!(found.as_ref(), Some(copy));
+    }
+}
+
+pub(super) async fn list_returns_pages_of_messages(store: &impl Store) {
+    let mut ids = Vec::new();
+    for second in 0..5 {
+        ids.push(append(store, second, &["a", "b", "c"]).await[0].id);
+    }
+    let page = |limit, after: Option<usize>, before: Option<usize>| Page {
+        limit,
+        after: after.map(|at| ids[at]),
+        before: before.map(|at| ids[at]),
+    };
+    let table = [
+        (page(None, None, None), 0..5),
+        (page(Some(2), None, None), 3..5),
+        (page(Some(2), None, Some(3)), 1..3),
+        (page(Some(2), Some(1), None), 2..4),
+        (page(Some(9), Some(0), Some(4)), 1..4),
+        (page(Some(0), None, None), 0..0),
+        (page(None, Some(4), None), 0..0),
+        (page(None, Some(3), Some(1)), 0..0),
+    ];
+    for (page, expected) in table {
+        let messages = store.messages(page).await.unwrap().messages;
+        let found: Vec<_> = messages.iter().map(Message::id).collect();
+        assert_eq!(found, ids[expected], "{page:?}");
+        assert!(messages.iter().all(|message| message.copies().len() == 3), "{page:?}");
+    }
+}
+
+pub(super) async fn message_exists_while_it_has_copies(store: &impl Store) {
+    let copies = append(store, 1, &["ann", "bob", "cid"]).await;
+    let id = copies[0].message;
+    store.remove(&copies[0].mailbox, copies[0].id).await.unwrap();
+    assert_eq!(find(store, id).await.unwrap().copies(), &copies[1..], "the id does not change");
+    assert_eq!(all(store).await, [["bob", "cid"]]);
+    store.purge(&name("cid"), MessageId::MAX, usize::MAX).await.unwrap();
+    assert_eq!(all(store).await, [["bob"]]);
+    assert_eq!(store.usage().await.unwrap().messages, 1);
+    store.expire(at(2), 10).await.unwrap();
+    assert_eq!(find(store, id).await, None);
+    assert!(all(store).await.is_empty());
+    assert_eq!(store.usage().await.unwrap(), Usage::default());
+}
+
+/// The cap is one message per mailbox.
+pub(super) async fn limits_remove_single_copies(store: &impl Store) {
+    append(store, 1, &["ann", "bob"]).await;
+    append(store, 2, &["bob", "cid"]).await;
+    assert_eq!(all(store).await, [vec!["ann"], vec!["bob", "cid"]]);
+    append(store, 3, &["ann"]).await;
+    assert_eq!(all(store).await, [vec!["bob", "cid"], vec!["ann"]]);
+}
+
+pub(super) async fn tags_are_set_on_copies(store: &impl Store) {
+    let copies = append(store, 1, &["ann", "bob"]).await;
+    let id = copies[0].message;
+    let [one, two] = [["one"], ["two"]].map(|tags| Tags::new(tags).unwrap());
+    let keys: Vec<_> = copies.iter().map(CopyKey::from).collect();
+    let missing = CopyKey { mailbox: name("bob"), id: copies[0].id };
+    let existing = store.set_tags(vec![keys[0].clone(), missing, keys[1].clone()], one.clone()).await.unwrap();
+    assert_eq!(existing, keys, "a copy that does not exist is ignored");
+    assert_eq!(find(store, id).await.unwrap().tags(), one);
+    assert_eq!(store.set_tags(vec![keys[1].clone()], two).await.unwrap(), keys[1..]);
+    assert_eq!(find(store, id).await.unwrap().tags().iter().collect::<Vec<_>>(), ["one", "two"]);
+    store.set_tags(keys, Tags::default()).await.unwrap();
+    assert!(find(store, id).await.unwrap().tags().is_empty());
+    assert!(store.list(&name("ann"), Page::ALL).await.unwrap().messages[0].tags.is_empty());
+}
+
+pub(super) async fn copies_are_removed_together(store: &impl Store) {
+    let first = append(store, 1, &["ann", "bob", "cid"]).await;
+    let second = append(store, 2, &["bob"]).await;
+    let keys: Vec<_> = first.iter().rev().map(CopyKey::from).collect();
+    assert_eq!(store.remove_copies(keys.clone()).await.unwrap(), first, "ascending by id");
+    assert!(store.remove_copies(keys).await.unwrap().is_empty());
+    assert!(store.remove_copies(Vec::new()).await.unwrap().is_empty());
+    assert_eq!(store.messages(Page::ALL).await.unwrap().messages, Message::group(second));
+}
+
+pub(super) async fn numbers_ascend_and_are_never_reused(store: &impl Store) {
+    let mut used = HashSet::new();
+    let mut last = 0;
+    for second in 0..6 {
+        let copy = add(store, second, "bob").await;
+        assert!(copy.number > last && used.insert(copy.number), "{} after {last}", copy.number);
+        last = copy.number;
+        // Sometimes the mailbox is emptied, and others are created and emptied meanwhile.
+        if second % 2 == 0 {
+            store.purge(&name("bob"), MessageId::MAX, usize::MAX).await.unwrap();
+            let other = add(store, second, "ann").await;
+            store.remove(&other.mailbox, other.id).await.unwrap();
+        }
+    }
+}
+
+pub(super) async fn store_version_changes_with_every_change(store: &impl Store) {
+    let mut used = HashSet::new();
+    used.insert(store.store_version().await.unwrap());
+    let copies = append(store, 1, &["ann", "bob"]).await;
+    let keys: Vec<_> = copies.iter().map(CopyKey::from).collect();
+    assert!(used.insert(store.store_version().await.unwrap()), "append");
+    store.set_seen(&copies[0].mailbox, copies[0].id, true).await.unwrap();
+    assert!(used.insert(store.store_version().await.unwrap()), "set_seen");
+    store.set_tags(keys.clone(), Tags::default()).await.unwrap();
+    assert!(used.insert(store.store_version().await.unwrap()), "set_tags");
+    store.remove(&copies[0].mailbox, copies[0].id).await.unwrap();
+    assert!(used.insert(store.store_version().await.unwrap()), "remove");
+    store.remove_copies(keys).await.unwrap();
+    assert!(used.insert(store.store_version().await.unwrap()), "remove_copies");
+    let unchanged = store.store_version().await.unwrap();
+    assert_eq!(store.messages(Page::ALL).await.unwrap().version, unchanged);
+    assert_eq!(store.store_version().await.unwrap(), unchanged);
+}
+
+pub(super) async fn trace_is_made_from_details(store: &impl Store) {
+    let copies = vec![NewCopy { trace: None, ..new_copy("ann") }];
+    let stored = store.append(NewMessage { copies, ..message(1, &[], b"body") }).await.unwrap().stored;
+    let expected = details_of("ann").trace(&name("ann"), at(1));
+    assert_eq!(stored[0].size, (expected.len() + b"body".len()) as u64);
+    let source = store.source(&name("ann"), stored[0].id).await.unwrap().unwrap();
+    assert_eq!((source.trace, &source.body[..]), (expected, &b"body"[..]));
+}
