@@ -10,6 +10,9 @@ use jiff::Timestamp;
 use crate::date::MailDate;
 use crate::naming::MailboxName;
 
+/// The maximum length of the login that is kept, in bytes.
+const MAX_LOGIN_BYTES: usize = 256;
+
 /// The envelope, the origin and a preview of a copy. Cheap to clone.
 ///
 /// A store can contain very many of them, so all texts are in one allocation, which is also the form in which they are
@@ -68,7 +71,7 @@ impl Details {
         // Writing to a string cannot fail.
         let _ = ip.map_or(Ok(()), |ip| write!(text, "{ip}"));
         text.push('\n');
-        push_line(&mut text, login.unwrap_or_default());
+        push_line(&mut text, login.map_or("", |login| &login[..login.floor_char_boundary(MAX_LOGIN_BYTES)]));
         push_line(&mut text, host);
         let _ = writeln!(text, "{attachments}");
         push_line(&mut text, snippet);

@@ -1,11 +1,11 @@
-//! The messages of a mailbox in order of arrival: first those that exist, then each one that is stored. Each message is
-//! returned once. Ids ascend in order of arrival. The caller decides whether a message is the one it waits for.
+//! The messages of one mailbox, or of all, in order of arrival: first those that exist, then each one that is stored. Each
+//! message is returned once. Ids ascend in order of arrival. The caller decides whether a message is the one it waits for.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::{Message, MessageId};
 use restante_mail::naming::MailboxName;
 use restante_store::{Page, Result};
 use tokio::time::{Instant, sleep_until};
@@ -16,16 +16,17 @@ use crate::{Inner, Mailroom};
 /// The number of messages that one query returns and that are buffered.
 const LOOKUP_BATCH_SIZE: usize = 100;
 
-/// A stream of the messages of one mailbox, made by [`Mailroom::arrivals`]. It does not poll the store: once all
-/// existing messages were returned, the next delivery to the mailbox wakes it.
+/// A stream of messages, made by [`Mailroom::arrivals`]. It does not poll the store: once all existing messages were
+/// returned, the next delivery wakes it.
 pub struct Arrivals {
     inner: Arc<Inner>,
-    mailbox: MailboxName,
+    /// `None` for all mailboxes.
+    mailbox: Option<MailboxName>,
     /// Registered before the first query, so that no delivery in between is missed.
     ticket: Ticket,
-    /// The last message that a query returned.
+    /// The last copy that a query returned.
     last_id: MessageId,
-    buffered: VecDeque<Summary>,
+    buffered: VecDeque<Message>,
     deadline: Instant,
     /// Set when the deadline has passed: the last message to return. Without it, messages that arrive faster than the
     /// caller reads them would keep the stream open for ever.
@@ -33,13 +34,14 @@ pub struct Arrivals {
 }
 
 impl Mailroom {
-    /// Returns the messages of a mailbox after the id `after` that exist or are stored within `within`. Messages that
-    /// exist now are all returned, even if that takes longer.
-    pub fn arrivals(&self, mailbox: &MailboxName, after: MessageId, within: Duration) -> Arrivals {
+    /// Returns the messages of a mailbox, or of all if `mailbox` is `None`, after the id `after` that exist or are
+    /// stored within `within`. Messages that exist now are all returned, even if that takes longer. Messages of one
+    /// mailbox contain only the copy in this mailbox.
+    pub fn arrivals(&self, mailbox: Option<&MailboxName>, after: MessageId, within: Duration) -> Arrivals {
         Arrivals {
             inner: self.inner.clone(),
-            mailbox: mailbox.clone(),
-            ticket: self.inner.wait_registry.register(mailbox),
+            mailbox: mailbox.cloned(),
+            ticket: self.inner.wait_registry.register(mailbox.cloned()),
             last_id: after,
             buffered: VecDeque::new(),
             deadline: Instant::now() + within,
@@ -51,7 +53,7 @@ impl Mailroom {
 impl Arrivals {
     /// Returns the next message, or `None` after the deadline. Cancel safe: no message is lost if the future is
     /// dropped.
-    pub async fn next(&mut self) -> Result<Option<Summary>> {
+    pub async fn next(&mut self) -> Result<Option<Message>> {
         loop {
             if let Some(next) = self.buffered.pop_front() {
                 return Ok(Some(next));
@@ -78,8 +80,11 @@ impl Arrivals {
         }
         let before = self.final_id.map(|last| last.number().saturating_add(1).into());
         let page = Page { after: Some(self.last_id), limit: Some(LOOKUP_BATCH_SIZE), before };
-        let found = self.inner.store.list(&self.mailbox, page).await?.messages;
-        if let Some(newest) = found.last() {
+        let found = match &self.mailbox {
+            Some(mailbox) => Message::group(self.inner.store.list(mailbox, page).await?.messages),
+            None => self.inner.store.messages(page).await?.messages,
+        };
+        if let Some(newest) = found.last().and_then(|message| message.copies().last()) {
             self.last_id = newest.id;
         }
         self.buffered = found.into();

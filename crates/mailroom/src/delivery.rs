@@ -1,20 +1,19 @@
-//! Delivery of a message: checks the sender and the recipients, determines the mailboxes, adds the trace header, stores
-//! and publishes.
-
-use std::fmt::Write as _;
+//! Delivery of a message: checks the sender and the recipients, determines the mailboxes, details and tags, stores and
+//! publishes.
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::address::Address;
-use restante_mail::date::MailDate;
+use restante_mail::details::{DetailFields, Details};
 use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, ReversePath, SenderRefusal, reverse_path_text};
 use restante_mail::message::{Headline, Summary};
-use restante_mail::mime::header_summary;
+use restante_mail::mime::{Preview, summarize};
 use restante_mail::naming::MailboxName;
 use restante_store::{NewCopy, NewMessage, StoreError};
 
 use crate::hooks::{HookPoint, IncomingMessage, Verdict};
 use crate::run_to_completion::run_to_completion;
+use crate::tagging::TaggedMessage;
 use crate::{DeletionCause, Mailroom};
 
 /// The result of delivering an accepted message.
@@ -73,7 +72,7 @@ impl Mailroom {
     /// called, the change completes and is published, even if the future is dropped.
     pub async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<DeliveryOutcome, StoreError> {
         let (received, bytes) = (Timestamp::now(), body.len());
-        let mut message = self.prepare_message(envelope, body);
+        let (mut message, arrival) = self.prepare_message(envelope, body);
         if let Some(hooks) = self.inner.hooks(HookPoint::MessageStored)
             && let Some(changed) = hooks.before_message_stored(&message).await
         {
@@ -83,15 +82,21 @@ impl Mailroom {
             self.inner.counters.count_discarded(bytes);
             return Ok(DeliveryOutcome::Discarded);
         }
-        let trace_header = TraceHeader::new(envelope, &self.settings.domain, received);
-        let copies = message.mailboxes.into_iter().map(|mailbox| trace_header.copy_for(mailbox)).collect();
+        let tags = self.settings.tagging.tags(&TaggedMessage {
+            envelope,
+            headline: &message.headline,
+            mailboxes: &message.mailboxes,
+            header_tags: arrival.header_tags.as_deref(),
+        });
+        let mailboxes = std::mem::take(&mut message.mailboxes);
+        let copies = self.new_copies(envelope, mailboxes, &arrival);
         let IncomingMessage { headline, body, .. } = message;
         let inner = self.inner.clone();
         let operation = async move {
             let _guard = inner.hub.begin_delivery();
-            let appended = inner.store.append(NewMessage { received, headline, body, copies }).await?;
+            let appended = inner.store.append(NewMessage { received, headline, tags, body, copies }).await?;
             inner.counters.count_stored(bytes, appended.stored.len());
-            inner.publish_stored(appended.stored.iter().cloned());
+            inner.publish_stored(&appended.stored);
             inner.publish_deleted(DeletionCause::Limit, appended.evicted);
             Ok(DeliveryOutcome::Stored(appended.stored))
         };
@@ -100,52 +105,59 @@ impl Mailroom {
 
     /// Collects the mailboxes in which the message is stored, and its headline. The headline is from the header; the
     /// envelope replaces missing fields.
-    fn prepare_message(&self, envelope: &Envelope, body: Bytes) -> IncomingMessage {
+    fn prepare_message(&self, envelope: &Envelope, body: Bytes) -> (IncomingMessage, Arrival) {
         let stored_recipients =
             envelope.recipients.iter().filter(|recipient| self.settings.policy.stores(&recipient.address));
         let mailboxes = stored_recipients.map(|recipient| recipient.mailbox.clone()).collect();
-        let header = header_summary(&body);
+        let (header, preview) = summarize(&body);
         let from = header.from.unwrap_or_else(|| in_brackets(&envelope.from));
         let to =
             header.to.unwrap_or_else(|| envelope.recipients.iter().map(|to| format!("<{}>", to.address)).collect());
-        IncomingMessage {
+        let message = IncomingMessage {
             mailboxes: deduplicate(mailboxes),
             headline: Headline::new(&from, to.iter().map(String::as_str), &header.subject),
             body,
-        }
-    }
-}
-
-/// The header lines that are added before a message, split where the mailbox name is inserted.
-struct TraceHeader {
-    head: String,
-    tail: String,
-}
-
-impl TraceHeader {
-    /// Builds the header for one message. It is built for every message, so the first part uses a single allocation.
-    /// Writing to a string cannot fail.
-    fn new(envelope: &Envelope, domain: &str, received: Timestamp) -> Self {
-        let mut head = String::with_capacity(256);
-        head.push_str("Return-Path: <");
-        if let Some(from) = &envelope.from {
-            let _ = write!(head, "{from}");
-        }
-        head.push_str(">\r\nReceived: from ");
-        head.push_str(&envelope.peer.helo);
-        let _ = match envelope.peer.ip {
-            Some(ip) => write!(head, " ([{ip}]) by "),
-            None => head.write_str(" (local) by "),
         };
-        head.push_str(domain);
-        head.push_str("\r\n  for <");
-        Self { head, tail: format!(">; {}\r\n", MailDate(received)) }
+        (message, Arrival { cc: header.cc, header_tags: header.tags, preview })
     }
 
-    fn copy_for(&self, mailbox: MailboxName) -> NewCopy {
-        let trace = [self.head.as_str(), mailbox.as_str(), self.tail.as_str()].concat();
-        NewCopy { mailbox, trace: trace.into() }
+    /// Returns the copies of a message. Each contains the recipients whose mailbox it is in. Recipients without a
+    /// mailbox, because a hook has changed the mailboxes, are in the first copy.
+    fn new_copies(&self, envelope: &Envelope, mailboxes: Vec<MailboxName>, arrival: &Arrival) -> Vec<NewCopy> {
+        let sender = reverse_path_text(&envelope.from);
+        let has_copy = |recipient: &Recipient| mailboxes.contains(&recipient.mailbox);
+        let recipients_of = |index: usize, mailbox: &MailboxName| {
+            let is_included = |recipient: &&Recipient| {
+                recipient.mailbox == *mailbox
+                    || (index == 0 && !has_copy(recipient) && self.settings.policy.stores(&recipient.address))
+            };
+            envelope.recipients.iter().filter(is_included).map(|recipient| recipient.address.to_string()).collect()
+        };
+        let copy = |(index, mailbox): (usize, &MailboxName)| {
+            let recipients: Vec<String> = recipients_of(index, mailbox);
+            let details = Details::new(&DetailFields {
+                sender: &sender,
+                helo: &envelope.peer.helo,
+                ip: envelope.peer.ip,
+                login: envelope.login.as_deref(),
+                host: &self.settings.domain,
+                attachments: arrival.preview.attachments,
+                snippet: &arrival.preview.snippet,
+                cc: &arrival.cc,
+                recipients: &recipients,
+            });
+            NewCopy { mailbox: mailbox.clone(), details, trace: None }
+        };
+        mailboxes.iter().enumerate().map(copy).collect()
     }
+}
+
+/// What is read from the source of a message when it arrives, beside its headline.
+struct Arrival {
+    cc: Vec<String>,
+    /// The value of the header field X-Tags.
+    header_tags: Option<String>,
+    preview: Preview,
 }
 
 fn in_brackets(from: &ReversePath) -> String {

@@ -9,6 +9,7 @@ use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Refusal};
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 
 /// The hooks and observers of a mailroom.
 #[derive(Clone, Default)]
@@ -60,6 +61,9 @@ pub trait Observer: Send + Sync + 'static {
 
     /// A message was marked as read or unread. Most observers ignore this.
     fn seen_changed(&self, _mailbox: &MailboxName, _id: MessageId, _seen: bool) {}
+
+    /// The tags of a copy were changed. Most observers ignore this.
+    fn tags_changed(&self, _mailbox: &MailboxName, _id: MessageId, _tags: &Tags) {}
 
     /// Changes happened that are not known. Only a query of the store shows its current content. Called only for
     /// `store_observers`.

@@ -17,6 +17,7 @@ mod publish;
 mod retention;
 mod run_to_completion;
 pub mod store_error_log;
+pub mod tagging;
 mod wait_registry;
 
 use std::sync::{Arc, Mutex};
@@ -24,12 +25,13 @@ use std::time::Duration;
 
 use restante_journal::Journal;
 use restante_mail::address::Address;
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
+use restante_mail::tags::Tags;
 use restante_store::feed::Feed;
-use restante_store::{Listing, MailboxState, Result, Store, Usage, Version};
 /// The query types of the store, and its error.
-pub use restante_store::{MailboxPage, MessageSelector, Page, StoreError};
+pub use restante_store::{CopyKey, MailboxPage, MessageSelector, Page, StoreError};
+use restante_store::{Listing, MailboxState, MessageListing, Result, Store, Usage, Version};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -41,6 +43,7 @@ use events::{Hub, Position, Subscription};
 use hooks::{Extensions, HookPoint, Hooks};
 use policy::Policy;
 use run_to_completion::{incomplete_error, run_to_completion};
+use tagging::Tagging;
 use wait_registry::WaitRegistry;
 
 /// How long the store may take to return its usage. Health checks use it, and their timeouts are about as short by default.
@@ -65,6 +68,8 @@ pub struct Settings {
     pub naming: Naming,
     /// Which senders and recipients are accepted, and what is stored.
     pub policy: Policy,
+    /// Which tags a new message gets.
+    pub tagging: Tagging,
     /// The number of stored messages that a new subscriber gets first.
     pub history: usize,
 }
@@ -156,6 +161,21 @@ impl Mailroom {
         self.inner.store.source(mailbox, id).await
     }
 
+    /// See [`Store::messages`].
+    pub async fn messages(&self, page: Page) -> Result<MessageListing> {
+        self.inner.store.messages(page).await
+    }
+
+    /// See [`Store::find_message`].
+    pub async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>> {
+        self.inner.store.find_message(selector).await
+    }
+
+    /// See [`Store::store_version`].
+    pub async fn store_version(&self) -> Result<Version> {
+        self.inner.store.store_version().await
+    }
+
     /// See [`Store::mailboxes`].
     pub async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
         self.inner.store.mailboxes(page).await
@@ -196,6 +216,39 @@ impl Mailroom {
             let existed = removed.is_some();
             inner.publish_deleted(DeletionCause::Request, removed);
             Ok(existed)
+        };
+        run_to_completion(operation).await
+    }
+
+    /// Sets the tags of copies. Returns how many of them exist. After an error some of them may have the new tags.
+    pub async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<usize> {
+        let inner = self.inner.clone();
+        let operation = async move {
+            let mut count = 0;
+            for batch in copies.chunks(CHANGE_BATCH_SIZE) {
+                let existing = inner.store.set_tags(batch.to_vec(), tags.clone()).await?;
+                count += existing.len();
+                inner.publish_tags(&existing, &tags);
+            }
+            Ok(count)
+        };
+        run_to_completion(operation).await
+    }
+
+    /// Deletes copies, in batches, each of them completely or not at all. Returns how many of them existed.
+    pub async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<usize> {
+        let inner = self.inner.clone();
+        let operation = async move {
+            let (mut count, mut wait_budget) = (0, MAX_SUBSCRIBER_WAIT);
+            for batch in copies.chunks(CHANGE_BATCH_SIZE) {
+                if count > 0 {
+                    wait_budget = inner.hub.wait_for_subscribers(wait_budget).await;
+                }
+                let removed = inner.store.remove_copies(batch.to_vec()).await?;
+                count += removed.len();
+                inner.publish_deleted(DeletionCause::Request, removed);
+            }
+            Ok(count)
         };
         run_to_completion(operation).await
     }

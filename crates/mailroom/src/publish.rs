@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
+use restante_store::CopyKey;
 use restante_store::feed::{self, Change, Feed, FeedItem};
 use tokio::time::timeout;
 
-use crate::events::Event;
+use crate::events::{Event, MessageCopies};
 use crate::hooks::Observer;
 use crate::{DeletionCause, Inner, Mailroom};
 
@@ -47,14 +49,16 @@ impl Mailroom {
 }
 
 impl Inner {
-    pub(crate) fn publish_stored(&self, stored: impl IntoIterator<Item = Summary>) {
-        for summary in stored {
+    /// Publishes the copies of a message that was stored.
+    pub(crate) fn publish_stored(&self, copies: &[Summary]) {
+        let shared = MessageCopies::new(copies);
+        for summary in copies {
             for observer in self.direct_observers() {
-                observer.message_stored(&summary);
+                observer.message_stored(summary);
             }
             if !self.is_shared {
                 self.wait_registry.wake_mailbox(&summary.mailbox);
-                self.hub.publish_stored(summary);
+                self.hub.publish_stored(summary.clone(), shared.clone());
             }
         }
     }
@@ -62,6 +66,14 @@ impl Inner {
     pub(crate) fn publish_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) {
         for observer in self.direct_observers() {
             observer.seen_changed(mailbox, id, seen);
+        }
+    }
+
+    pub(crate) fn publish_tags(&self, copies: &[CopyKey], tags: &Tags) {
+        for observer in self.direct_observers() {
+            for CopyKey { mailbox, id } in copies {
+                observer.tags_changed(mailbox, *id, tags);
+            }
         }
     }
 
@@ -98,18 +110,26 @@ impl Inner {
     }
 
     fn publish_changes(&self, changes: Vec<Change>) {
-        for change in changes {
-            self.publish_change(change);
+        let mut copies = MessageCopies::default();
+        let mut last_message = None;
+        for (index, change) in changes.iter().enumerate() {
+            if let feed::Event::Stored(summary) = &change.event
+                && last_message.replace(summary.message) != Some(summary.message)
+            {
+                copies = MessageCopies::new(&copies_from(&changes[index..], summary.message));
+            }
+            self.publish_change(change.clone(), &copies);
         }
     }
 
-    fn publish_change(&self, Change { position, event }: Change) {
+    /// Publishes a change. `copies` are all copies of the message, if it was stored.
+    fn publish_change(&self, Change { position, event }: Change, copies: &MessageCopies) {
         let observers = self.extensions.store_observers.iter();
         match event {
             feed::Event::Stored(summary) => {
                 observers.for_each(|observer| observer.message_stored(&summary));
                 self.wait_registry.wake_mailbox(&summary.mailbox);
-                self.hub.publish_numbered(position, Event::Stored(summary));
+                self.hub.publish_numbered(position, Event::Stored(summary, copies.clone()));
             }
             feed::Event::Deleted(summary) => {
                 observers.for_each(|observer| observer.message_deleted(&summary));
@@ -117,6 +137,9 @@ impl Inner {
             }
             feed::Event::Seen { mailbox, id, seen } => {
                 observers.for_each(|observer| observer.seen_changed(&mailbox, id, seen));
+            }
+            feed::Event::Tagged { mailbox, id, tags } => {
+                observers.for_each(|observer| observer.tags_changed(&mailbox, id, &tags));
             }
         }
     }
@@ -130,4 +153,13 @@ impl Inner {
         tokio::spawn(self.wait_registry.clone().wake_all());
         self.hub.events_missed();
     }
+}
+
+/// Returns the copies of a message at the start of these changes.
+fn copies_from(changes: &[Change], message: MessageId) -> Vec<Summary> {
+    let stored = changes.iter().map_while(|change| match &change.event {
+        feed::Event::Stored(summary) if summary.message == message => Some(summary.clone()),
+        _ => None,
+    });
+    stored.collect()
 }

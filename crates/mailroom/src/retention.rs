@@ -99,7 +99,9 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
+    use restante_mail::details::Details;
     use restante_mail::message::Headline;
+    use restante_mail::tags::Tags;
     use restante_store::memory::MemoryStore;
     use restante_store::{Limits, NewCopy, NewMessage, Store as _};
 
@@ -111,8 +113,15 @@ mod tests {
     async fn retention_lag_is_reported_until_nothing_is_overdue() {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let received = Timestamp::now() - SignedDuration::from_hours(1);
-        let copies = vec![NewCopy { mailbox: "bob".to_owned().into(), trace: Bytes::new() }];
-        let message = NewMessage { received, headline: Headline::new("", [], ""), body: Bytes::new(), copies };
+        let copies =
+            vec![NewCopy { mailbox: "bob".to_owned().into(), details: Details::default(), trace: Some(Bytes::new()) }];
+        let message = NewMessage {
+            received,
+            headline: Headline::new("", [], ""),
+            tags: Tags::default(),
+            body: Bytes::new(),
+            copies,
+        };
         store.append(message).await.unwrap();
         let mailroom = Mailroom::new(Settings::default(), store, Extensions::default());
         let period = SignedDuration::from_mins(10);

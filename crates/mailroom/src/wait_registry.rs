@@ -19,7 +19,10 @@ const WAKE_BATCH_SIZE: usize = 256;
 /// The pause between two batches.
 const WAKE_PAUSE: Duration = Duration::from_millis(1);
 
-/// All waiting requests, by mailbox.
+/// What a request waits for: a message in this mailbox, or in any mailbox if it is `None`.
+pub(crate) type WaitTopic = Option<MailboxName>;
+
+/// All waiting requests, by topic.
 #[derive(Default)]
 pub(crate) struct WaitRegistry {
     /// The number of tickets. While it is zero, a delivery only reads this counter.
@@ -30,11 +33,11 @@ pub(crate) struct WaitRegistry {
 #[derive(Default)]
 struct WaitQueues {
     /// No queue in it is empty.
-    by_mailbox: HashMap<MailboxName, WaitQueue>,
+    by_topic: HashMap<WaitTopic, WaitQueue>,
     next_number: u64,
 }
 
-/// The tickets of one mailbox by number, so that the first to wait is woken first.
+/// The tickets of one topic by number, so that the first to wait is woken first.
 #[derive(Default)]
 struct WaitQueue {
     tickets: BTreeMap<u64, Arc<Notify>>,
@@ -44,33 +47,37 @@ struct WaitQueue {
     wake_again: bool,
 }
 
-/// The registration of one waiting request. It is notified of every delivery to the mailbox after its registration.
+/// The registration of one waiting request. It is notified of every delivery that it waits for after its registration.
 pub(crate) struct Ticket {
     registry: Arc<WaitRegistry>,
-    mailbox: MailboxName,
+    topic: WaitTopic,
     number: u64,
     notify: Arc<Notify>,
 }
 
 impl WaitRegistry {
-    pub(crate) fn register(self: &Arc<Self>, mailbox: &MailboxName) -> Ticket {
+    pub(crate) fn register(self: &Arc<Self>, topic: WaitTopic) -> Ticket {
         let notify = Arc::new(Notify::new());
         let mut queues = self.lock_queues();
         let number = queues.next_number;
         queues.next_number += 1;
-        queues.by_mailbox.entry(mailbox.clone()).or_default().tickets.insert(number, notify.clone());
+        queues.by_topic.entry(topic.clone()).or_default().tickets.insert(number, notify.clone());
         drop(queues);
         self.count.fetch_add(1, Ordering::SeqCst);
-        Ticket { registry: self.clone(), mailbox: mailbox.clone(), number, notify }
+        Ticket { registry: self.clone(), topic, number, notify }
     }
 
-    /// Wakes the requests that wait for this mailbox, because a message was stored in it.
+    /// Wakes the requests that wait for this mailbox or for any mailbox, because a message was stored in it.
     pub(crate) fn wake_mailbox(self: &Arc<Self>, mailbox: &MailboxName) {
-        if self.count.load(Ordering::SeqCst) == 0 {
-            return;
+        if self.count.load(Ordering::SeqCst) > 0 {
+            self.wake_topic(Some(mailbox.clone()));
+            self.wake_topic(None);
         }
+    }
+
+    fn wake_topic(self: &Arc<Self>, topic: WaitTopic) {
         let mut queues = self.lock_queues();
-        let Some(queue) = queues.by_mailbox.get_mut(mailbox) else { return };
+        let Some(queue) = queues.by_topic.get_mut(&topic) else { return };
         let runtime = Handle::try_current().ok().filter(|_| queue.tickets.len() > WAKE_BATCH_SIZE);
         let Some(runtime) = runtime else {
             queue.tickets.values().for_each(|notify| notify.notify_one());
@@ -83,14 +90,14 @@ impl WaitRegistry {
         queue.is_waking = true;
         let end = queues.next_number;
         drop(queues);
-        runtime.spawn(self.clone().wake_in_batches(mailbox.clone(), end));
+        runtime.spawn(self.clone().wake_in_batches(topic, end));
     }
 
     /// Wakes all requests, because a message may have been stored in any mailbox. A request that registers later
     /// queries the store anyway.
     pub(crate) async fn wake_all(self: Arc<Self>) {
         let tickets: Vec<_> =
-            self.lock_queues().by_mailbox.values().flat_map(|queue| queue.tickets.values().cloned()).collect();
+            self.lock_queues().by_topic.values().flat_map(|queue| queue.tickets.values().cloned()).collect();
         for batch in tickets.chunks(WAKE_BATCH_SIZE) {
             for notify in batch {
                 notify.notify_one();
@@ -99,19 +106,19 @@ impl WaitRegistry {
         }
     }
 
-    async fn wake_in_batches(self: Arc<Self>, mailbox: MailboxName, mut end: u64) {
+    async fn wake_in_batches(self: Arc<Self>, topic: WaitTopic, mut end: u64) {
         let mut next = 0;
-        while let Some(rest) = self.wake_batch(&mailbox, next..end) {
+        while let Some(rest) = self.wake_batch(&topic, next..end) {
             (next, end) = (rest.start, rest.end);
             sleep(WAKE_PAUSE).await;
         }
     }
 
     /// Wakes the first batch of the tickets in this range. Returns the range that remains, or `None` if all were woken.
-    fn wake_batch(&self, mailbox: &MailboxName, numbers: Range<u64>) -> Option<Range<u64>> {
+    fn wake_batch(&self, topic: &WaitTopic, numbers: Range<u64>) -> Option<Range<u64>> {
         let mut queues = self.lock_queues();
         let next_number = queues.next_number;
-        let queue = queues.by_mailbox.get_mut(mailbox)?;
+        let queue = queues.by_topic.get_mut(topic)?;
         let mut last = None;
         for (number, notify) in queue.tickets.range(numbers.clone()).take(WAKE_BATCH_SIZE) {
             notify.notify_one();
@@ -130,7 +137,7 @@ impl WaitRegistry {
 }
 
 impl Ticket {
-    /// Waits until a message was stored in the mailbox since the last call, or since the registration. Cancel safe. A
+    /// Waits until a message of the topic was stored since the last call, or since the registration. Cancel safe. A
     /// wake-up may be spurious.
     pub(crate) async fn notified(&self) {
         self.notify.notified().await;
@@ -141,10 +148,10 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         self.registry.count.fetch_sub(1, Ordering::SeqCst);
         let mut queues = self.registry.lock_queues();
-        let Some(queue) = queues.by_mailbox.get_mut(&self.mailbox) else { return };
+        let Some(queue) = queues.by_topic.get_mut(&self.topic) else { return };
         queue.tickets.remove(&self.number);
         if queue.tickets.is_empty() {
-            queues.by_mailbox.remove(&self.mailbox);
+            queues.by_topic.remove(&self.topic);
         }
     }
 }
@@ -166,7 +173,7 @@ mod tests {
     #[tokio::test]
     async fn notification_is_kept_until_it_is_awaited() {
         let registry = Arc::new(WaitRegistry::default());
-        let (ann, bob) = (registry.register(&mailbox("ann")), registry.register(&mailbox("bob")));
+        let (ann, bob) = (registry.register(Some(mailbox("ann"))), registry.register(Some(mailbox("bob"))));
         assert!(!is_notified(&ann));
         registry.wake_mailbox(&mailbox("ann"));
         registry.wake_mailbox(&mailbox("ann"));
@@ -177,17 +184,17 @@ mod tests {
     #[tokio::test]
     async fn queue_is_removed_with_its_last_ticket() {
         let registry = Arc::new(WaitRegistry::default());
-        let tickets: Vec<_> = (0..3).map(|_| registry.register(&mailbox("ann"))).collect();
-        assert_eq!(registry.lock_queues().by_mailbox.len(), 1);
+        let tickets: Vec<_> = (0..3).map(|_| registry.register(Some(mailbox("ann")))).collect();
+        assert_eq!(registry.lock_queues().by_topic.len(), 1);
         drop(tickets);
-        assert!(registry.lock_queues().by_mailbox.is_empty());
+        assert!(registry.lock_queues().by_topic.is_empty());
         assert_eq!(registry.count.load(Ordering::SeqCst), 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn many_tickets_are_woken_in_batches() {
         let registry = Arc::new(WaitRegistry::default());
-        let tickets: Vec<_> = (0..10 * WAKE_BATCH_SIZE).map(|_| registry.register(&mailbox("ann"))).collect();
+        let tickets: Vec<_> = (0..10 * WAKE_BATCH_SIZE).map(|_| registry.register(Some(mailbox("ann")))).collect();
         registry.wake_mailbox(&mailbox("ann"));
         assert_eq!(tickets.iter().filter(|ticket| is_notified(ticket)).count(), 0, "not within the delivery");
         tokio::task::yield_now().await;
@@ -210,7 +217,7 @@ mod tests {
     async fn wake_all_wakes_every_mailbox_in_batches() {
         let registry = Arc::new(WaitRegistry::default());
         let names = (0..3 * WAKE_BATCH_SIZE).map(|number| mailbox(&(number / 2).to_string()));
-        let tickets: Vec<_> = names.map(|name| registry.register(&name)).collect();
+        let tickets: Vec<_> = names.map(|name| registry.register(Some(name))).collect();
         tokio::spawn(registry.wake_all());
         tokio::task::yield_now().await;
         assert_eq!(tickets.iter().filter(|ticket| is_notified(ticket)).count(), WAKE_BATCH_SIZE);

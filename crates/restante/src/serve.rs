@@ -277,6 +277,7 @@ fn build_mailroom(
         domain: config.smtp.domain.clone(),
         naming: config.mailbox_naming,
         policy: config.smtp.policy.clone(),
+        tagging: config.tagging.clone(),
         history: config.web.monitor_history,
     };
     let mailroom = Mailroom::new(settings, store, extensions.for_mailroom());

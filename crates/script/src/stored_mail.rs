@@ -140,7 +140,9 @@ fn to_message(error: impl Display) -> String {
 mod tests {
     use std::thread;
 
+    use restante_mail::details::Details;
     use restante_mail::message::Headline;
+    use restante_mail::tags::Tags;
     use restante_mailroom::Settings;
     use restante_mailroom::hooks::Extensions;
     use restante_store::memory::MemoryStore;
@@ -160,11 +162,15 @@ mod tests {
     async fn lists_reads_and_deletes() {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         for subject in ["one", "two", "three"] {
-            let copies = vec![NewCopy { mailbox: "bob".to_owned().into(), trace: Bytes::from_static(b"trace ") }];
+            let copies = vec![NewCopy {
+                mailbox: "bob".to_owned().into(),
+                details: Details::default(),
+                trace: Some(Bytes::from_static(b"trace ")),
+            }];
             let headline = Headline::new("", [], subject);
             let received = std::time::SystemTime::now().try_into().unwrap();
             let body = Bytes::from_static(b"body");
-            store.append(NewMessage { received, headline, body, copies }).await.unwrap();
+            store.append(NewMessage { received, headline, tags: Tags::default(), body, copies }).await.unwrap();
         }
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()));
         let mail = Arc::new(StoredMail::new(Naming::Local));

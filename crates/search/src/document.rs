@@ -217,8 +217,10 @@ impl ColumnWriter {
 mod tests {
     use bytes::Bytes;
     use jiff::Timestamp;
+    use restante_mail::details::Details;
     use restante_mail::message::Headline;
     use restante_mail::naming::Naming;
+    use restante_mail::tags::Tags;
 
     use super::*;
 
@@ -235,6 +237,10 @@ mod tests {
             received: Timestamp::UNIX_EPOCH,
             size: 1,
             seen: false,
+            message: 1.into(),
+            number: 1,
+            tags: Tags::default(),
+            details: Details::default(),
         };
         let document = Document::new(&summary, Some(&mime));
         assert!(document.has_attachment());
@@ -279,6 +285,10 @@ mod tests {
             received: Timestamp::UNIX_EPOCH,
             size: 1,
             seen: false,
+            message: 1.into(),
+            number: 1,
+            tags: Tags::default(),
+            details: Details::default(),
         };
         let document = Document::new(&summary, Some(&mime));
         let words = |column| document.text(column).split_ascii_whitespace().count();

@@ -57,6 +57,7 @@ impl Fixture {
         let address = Address::parse(&format!("{mailbox}@x.org"), Alphabet::Ascii).unwrap();
         let envelope = Envelope {
             peer: Peer { ip: None, helo: "client.test".into() },
+            login: None,
             from: None,
             recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
         };

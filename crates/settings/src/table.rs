@@ -13,7 +13,7 @@ use super::setting::{Setting, Value};
 use super::types::{CertSource, Config, Hosts, Origins, StoreKind, Tls};
 use super::values::{
     base_path, collect_all, domain_patterns, duration_between, host_name, kibibytes, number, optional_duration,
-    optional_limit, optional_path, origin, parse_boolean, parsed_list, public_url, split_list, split_params,
+    optional_limit, optional_path, origin, parse_boolean, parsed_list, public_url, split_list, split_params, tag_rules,
 };
 use super::webhook;
 
@@ -584,6 +584,24 @@ pub const SETTINGS: &[Setting] = &[
         "The maximum number of events that wait for each webhook, from 1 to 1000000. Further events are dropped and counted. \
          With a data directory, waiting events survive a restart.",
         |c, v| set(&mut c.webhooks.queue, number(v, 1..=MAX_COUNT)),
+    ),
+    // Tags
+    Setting::new(
+        "tags.header", "true", Value::Bool,
+        "Gives a message the tags in its header field X-Tags, which are separated by commas.",
+        |c, v| set(&mut c.tagging.header, parse_boolean(v)),
+    ),
+    Setting::new(
+        "tags.plusaddresses", "true", Value::Bool,
+        "Gives a message the tags in its recipient addresses after a plus sign: the tag of james+run7@x.org is run7.",
+        |c, v| set(&mut c.tagging.plus_addresses, parse_boolean(v)),
+    ),
+    Setting::new(
+        "tags.rules", "", Value::List("RULE"),
+        "Rules of the form TAG=FIELD:PATTERN, which give a tag to every message that matches. FIELD is from, to, subject or \
+         mailbox. PATTERN is compared with the whole address, subject or name; `*` and `?` are wildcards. Example: \
+         billing=from:*@billing.example.org,errors=subject:*error*.",
+        |c, v| set(&mut c.tagging.rules, tag_rules(v)),
     ),
     // Search
     Setting::new(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use restante_mail::naming::Naming;
 use restante_mailroom::policy::Policy;
+use restante_mailroom::tagging::Tagging;
 use restante_net::{Certificate, ListenAddr, Network};
 use restante_proto::Secret;
 pub use restante_store::disk::Durability;
@@ -23,6 +24,8 @@ pub struct Config {
     pub pidfile: Option<PathBuf>,
     /// How a recipient address becomes a mailbox name.
     pub mailbox_naming: Naming,
+    /// Which tags a new message gets.
+    pub tagging: Tagging,
     /// The SMTP listeners and their limits.
     pub smtp: Smtp,
     /// The LMTP listeners.
@@ -50,6 +53,7 @@ impl Config {
             log: restante_logging::Settings::default(),
             pidfile: None,
             mailbox_naming: Naming::default(),
+            tagging: Tagging::default(),
             smtp: Smtp::default(),
             lmtp: Lmtp::default(),
             pop3: Pop3::default(),

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use restante_mailroom::policy::Domains;
+use restante_mailroom::tagging::{TagRule, TagRuleError};
 
 use super::duration;
 
@@ -141,6 +142,12 @@ pub(super) fn domain_patterns(text: &str) -> Result<Domains, String> {
         }
     }))?;
     Ok(patterns.into_iter().collect())
+}
+
+/// Parses a list of rules for tags.
+pub(super) fn tag_rules(text: &str) -> Result<Vec<TagRule>, String> {
+    let parse = |item: &String| item.parse().map_err(|error: TagRuleError| format!("{item:?} {error}"));
+    collect_all(split_list(text).iter().map(parse))
 }
 
 /// Parses a prefix of all paths: empty, or `/x/y` without a trailing slash.

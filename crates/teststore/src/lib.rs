@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use restante_store::feed::{Change, Event, Feed, FeedItem};
 use restante_store::memory::MemoryStore;
 use restante_store::{
-    Appended, Limits, Listing, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Result, Store, Usage,
-    Version,
+    Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
+    Result, Store, Usage, Version,
 };
 use tokio::sync::mpsc::Sender;
 
@@ -152,6 +153,23 @@ impl Store for Node {
         Ok(existed)
     }
 
+    async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>> {
+        let mut state = self.store.state.lock().await;
+        let existing = self.store.memory.set_tags(copies, tags.clone()).await?;
+        for CopyKey { mailbox, id } in &existing {
+            let event = Event::Tagged { mailbox: mailbox.clone(), id: *id, tags: tags.clone() };
+            state.publish(None, event).await;
+        }
+        Ok(existing)
+    }
+
+    async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {
+        let mut state = self.store.state.lock().await;
+        let removed = self.store.memory.remove_copies(copies).await?;
+        state.publish_deleted(&removed).await;
+        Ok(removed)
+    }
+
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
         let mut state = self.store.state.lock().await;
         let removed = self.store.memory.remove(mailbox, id).await?;
@@ -187,6 +205,18 @@ impl Store for Node {
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
         self.store.memory.source(mailbox, id).await
+    }
+
+    async fn messages(&self, page: Page) -> Result<MessageListing> {
+        self.store.memory.messages(page).await
+    }
+
+    async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>> {
+        self.store.memory.find_message(selector).await
+    }
+
+    async fn store_version(&self) -> Result<Version> {
+        self.store.memory.store_version().await
     }
 
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {

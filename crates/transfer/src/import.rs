@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
+use restante_mail::details::{DetailFields, Details};
 use restante_mail::message::Headline;
-use restante_mail::mime::header_summary;
+use restante_mail::mime::summarize;
 use restante_mail::naming::{MailboxName, Naming};
+use restante_mail::tags::Tags;
 use restante_store::{Appended, NewCopy, NewMessage, Store, StoreError};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -138,7 +140,9 @@ impl ImportRun<'_> {
         let expired = self.options.is_expired(message.received, now);
         let store = store.clone();
         let append = async move {
-            let bytes = (message.body.len() + message.copies.iter().map(|copy| copy.trace.len()).sum::<usize>()) as u64;
+            let bytes = (message.body.len()
+                + message.copies.iter().map(|copy| copy.trace(message.received).len()).sum::<usize>())
+                as u64;
             let appended = append(&*store, message, seen).await;
             drop(permit);
             AppendOutcome { appended, bytes, expired }
@@ -181,16 +185,26 @@ impl ImportOptions {
         let mailbox = self.mailbox_for(&input, trace.as_ref())?;
         let received = if self.received_now { now } else { received_time(&input, trace.as_ref()).unwrap_or(now) };
         let length = trace.as_ref().map_or(0, |trace| trace.len);
-        let header = header_summary(&input.source[length..]);
+        let (header, preview) = summarize(&input.source[length..]);
         let sender = trace.and_then(|trace| trace.return_path).unwrap_or_default();
         let from = header.from.unwrap_or_else(|| format!("<{sender}>"));
         let to = header.to.unwrap_or_else(|| vec![format!("<{mailbox}>")]);
         let headline = Headline::new(&from, to.iter().map(String::as_str), &header.subject);
+        let tags = Tags::from_valid(header.tags.iter().flat_map(|value| value.split(',')));
+        // The recipients of the envelope are not known.
+        let details = Details::new(&DetailFields {
+            sender,
+            attachments: preview.attachments,
+            snippet: &preview.snippet,
+            cc: &header.cc,
+            ..DetailFields::default()
+        });
         let mut body = Bytes::from(input.source);
         let trace = body.split_to(length);
         // A time in the future would prolong the retention of the message and increase all later ids.
         let received = received.clamp(Timestamp::UNIX_EPOCH, now);
-        Ok(NewMessage { received, headline, body, copies: vec![NewCopy { mailbox, trace }] })
+        let copies = vec![NewCopy { mailbox, details, trace: Some(trace) }];
+        Ok(NewMessage { received, headline, tags, body, copies })
     }
 
     /// Returns the mailbox of the options. Otherwise returns the first valid one of the mailbox in the trace and the

@@ -103,7 +103,9 @@ fn webhook_id(event: Event, summary: &Summary) -> String {
 
 #[cfg(test)]
 mod tests {
+    use restante_mail::details::Details;
     use restante_mail::message::Headline;
+    use restante_mail::tags::Tags;
 
     use super::*;
 
@@ -116,6 +118,10 @@ mod tests {
             received: Timestamp::from_microsecond(1_794_699_770_123_456).unwrap(),
             size: 100,
             seen: true,
+            message: 1_794_699_770_123_456.into(),
+            number: 1,
+            tags: Tags::default(),
+            details: Details::default(),
         };
         for (event, id) in [(Event::Stored, "stored"), (Event::Deleted, "deleted")] {
             let payload = Payload::new(event, &summary, Timestamp::UNIX_EPOCH);

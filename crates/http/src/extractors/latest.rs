@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::{Message, MessageId};
 use restante_store::MessageSelector;
 
 use crate::extractors::cancellation::Cancellation;
@@ -39,8 +39,8 @@ impl Server {
             return Ok(());
         }
         let _permit = self.wait_permit()?;
-        let mut arrivals = self.mailroom.arrivals(&target.mailbox, MessageId::ZERO, timeout);
+        let mut arrivals = self.mailroom.arrivals(Some(&target.mailbox), MessageId::ZERO, timeout);
         let first = async { Ok(arrivals.next().await?) };
-        wait.cancellation.run_until_cancelled(first).await.map(|_: Option<Summary>| ())
+        wait.cancellation.run_until_cancelled(first).await.map(|_: Option<Message>| ())
     }
 }

@@ -46,7 +46,7 @@ impl EventFormat {
     fn render(self, published: &PublishedEvent) -> Option<Bytes> {
         match (self, published.event()) {
             (Self::Change, _) => Some(published.rendered(render_change)),
-            (Self::Summary, Event::Stored(_)) => {
+            (Self::Summary, Event::Stored(..)) => {
                 let change = published.rendered(render_change);
                 Some(change.slice(STORED_PREFIX.len()..change.len() - STORED_SUFFIX.len()))
             }
@@ -70,7 +70,7 @@ pub(crate) struct Change<'a> {
 impl<'a> From<&'a Event> for Change<'a> {
     fn from(event: &'a Event) -> Self {
         match event {
-            Event::Stored(summary) => {
+            Event::Stored(summary, _) => {
                 Self { variant: Variant::MessageStored, identifier: None, header: Some(summary.into()) }
             }
             Event::Deleted(summary) => {
@@ -95,7 +95,7 @@ enum Variant {
 pub(crate) fn render_change(event: &Event) -> Bytes {
     let mut out = Vec::with_capacity(message_json::record_size(event.summary()) + STORED_PREFIX.len());
     match event {
-        Event::Stored(summary) => {
+        Event::Stored(summary, _) => {
             out.extend_from_slice(STORED_PREFIX);
             message_json::record(&mut out, summary);
             out.extend_from_slice(STORED_SUFFIX);

@@ -153,7 +153,7 @@ impl EventStream {
 fn write_event(out: &mut Vec<u8>, filter: &EventFilter, published: &PublishedEvent) {
     let Some(data) = filter.render(published) else { return };
     let name = match published.event() {
-        Event::Stored(_) => "message-stored",
+        Event::Stored(..) => "message-stored",
         Event::Deleted(_) => "message-deleted",
     };
     json::display(out, format_args!("event: {name}\nid: {}\ndata: ", published.position()));

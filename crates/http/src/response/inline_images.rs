@@ -161,7 +161,9 @@ impl ByteBudget {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use restante_mail::details::Details;
     use restante_mail::message::Headline;
+    use restante_mail::tags::Tags;
 
     use super::*;
 
@@ -180,6 +182,10 @@ mod tests {
             received: Timestamp::UNIX_EPOCH,
             size: 0,
             seen: false,
+            message: 17.into(),
+            number: 1,
+            tags: Tags::default(),
+            details: Details::default(),
         }
     }
 

@@ -185,7 +185,9 @@ impl From<mime::Defect> for Defect {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use restante_mail::details::Details;
     use restante_mail::message::Headline;
+    use restante_mail::tags::Tags;
 
     use super::*;
 
@@ -201,6 +203,10 @@ mod tests {
                 received: Timestamp::UNIX_EPOCH,
                 size: 1000,
                 seen: false,
+                message: 1_794_699_770_123_456.into(),
+                number: 1,
+                tags: Tags::default(),
+                details: Details::default(),
             };
             let messages = vec![message; 10];
             let (estimate, length) = (listing_size(&messages), listing(&messages).len());

@@ -120,8 +120,10 @@ mod tests {
 
     use bytes::Bytes;
     use jiff::Timestamp;
+    use restante_mail::details::Details;
     use restante_mail::message::Headline;
     use restante_mail::naming::Naming;
+    use restante_mail::tags::Tags;
     use tokio::task::JoinSet;
 
     use super::*;
@@ -134,6 +136,10 @@ mod tests {
             received: Timestamp::UNIX_EPOCH,
             size: size.try_into().unwrap(),
             seen: false,
+            message: id.into(),
+            number: 1,
+            tags: Tags::default(),
+            details: Details::default(),
         }
     }
 

@@ -3,9 +3,11 @@
 use jiff::Timestamp;
 use proptest::prelude::*;
 use restante_api_types::MessageRecord;
+use restante_mail::details::Details;
 use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::{self, Mime};
-use restante_mailroom::events::Event;
+use restante_mail::tags::Tags;
+use restante_mailroom::events::{Event, MessageCopies};
 
 use crate::live::frame::{Change, render_change};
 use crate::response::links::Purpose;
@@ -24,6 +26,10 @@ fn summaries() -> impl Strategy<Value = Summary> {
         received: Timestamp::from_microsecond(micros).expect("a time"),
         size,
         seen,
+        message: id.into(),
+        number: 1,
+        tags: Tags::default(),
+        details: Details::default(),
     })
 }
 
@@ -69,7 +75,7 @@ proptest! {
 
     #[test]
     fn frames_equal_serialized_type(summary in summaries()) {
-        for event in [Event::Stored(summary.clone()), Event::Deleted(summary)] {
+        for event in [Event::Stored(summary.clone(), MessageCopies::default()), Event::Deleted(summary)] {
             let serialized = restante_api_types::json::to_vec(&Change::from(&event)).expect("JSON");
             prop_assert_eq!(render_change(&event), serialized);
         }

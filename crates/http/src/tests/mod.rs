@@ -34,7 +34,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use bytes::Bytes;
 use jiff::Timestamp;
+use restante_mail::details::Details;
 use restante_mail::message::Headline;
+use restante_mail::tags::Tags;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Extensions;
 use restante_mailroom::policy::Policy;
@@ -169,10 +171,12 @@ impl TestServer {
                 ["<test@example.org>", "Bob <b@example.org>"],
                 &format!("number \"{number}\""),
             ),
+            tags: Tags::default(),
             body: Bytes::copy_from_slice(body.as_bytes()),
             copies: vec![NewCopy {
                 mailbox: mailbox.to_owned().into(),
-                trace: Bytes::from_static(b"Return-Path: <a@example.org>\r\n"),
+                details: Details::default(),
+                trace: Some(Bytes::from_static(b"Return-Path: <a@example.org>\r\n")),
             }],
         };
         let appended = self.store.append(message).await.unwrap();

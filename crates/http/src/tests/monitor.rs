@@ -65,6 +65,7 @@ impl EventServer {
         let address = Address::parse(&format!("{to}@example.org"), Alphabet::Ascii).unwrap();
         let envelope = Envelope {
             peer: envelope::Peer { ip: None, helo: "client.test".into() },
+            login: None,
             from: None,
             recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
         };

@@ -1,11 +1,12 @@
 //! A store that fails: the client gets a plain sentence, and learns whether to try again.
 
 use async_trait::async_trait;
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_store::feed::Feed;
 use restante_store::{
-    Appended, Listing, MailboxPage, MailboxState, MessageSelector, Page, Result, StoreError, Usage, Version,
+    Appended, CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Page, Result, StoreError,
+    Usage, Version,
 };
 
 use super::*;
@@ -53,6 +54,21 @@ impl Store for FailingStore {
         self.fail().await
     }
     async fn set_seen(&self, _: &MailboxName, _: MessageId, _: bool) -> Result<bool> {
+        self.fail().await
+    }
+    async fn messages(&self, _: Page) -> Result<MessageListing> {
+        self.fail().await
+    }
+    async fn find_message(&self, _: MessageSelector) -> Result<Option<Message>> {
+        self.fail().await
+    }
+    async fn store_version(&self) -> Result<Version> {
+        self.fail().await
+    }
+    async fn set_tags(&self, _: Vec<CopyKey>, _: Tags) -> Result<Vec<CopyKey>> {
+        self.fail().await
+    }
+    async fn remove_copies(&self, _: Vec<CopyKey>) -> Result<Vec<Summary>> {
         self.fail().await
     }
     async fn remove(&self, _: &MailboxName, _: MessageId) -> Result<Option<Summary>> {

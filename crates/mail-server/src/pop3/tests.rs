@@ -37,6 +37,7 @@ async fn deliver(mailroom: &Mailroom, to: &str, body: Bytes) {
     let address = Address::parse(to, Alphabet::Ascii).unwrap();
     let envelope = Envelope {
         peer: Peer { ip: None, helo: "client.test".into() },
+        login: None,
         from: None,
         recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
     };

@@ -1,6 +1,8 @@
 //! Conversion of HTML to text, in one linear pass over its tokens. It builds no tree: rendering a tree takes time that
 //! is quadratic in its depth, which the sender controls.
 
+use std::ops::ControlFlow;
+
 use super::html_tokens::{Token, Tokens, find_attribute};
 use super::references::{ReferenceContext, resolve, resolve_keeping_nbsp};
 
@@ -22,6 +24,31 @@ pub(super) enum Style {
 /// The URL of a link follows its text: `text ( https://example.org )`.
 pub(super) fn from_html(html: &str, style: Style) -> String {
     let mut text = TextWriter { style, ..TextWriter::default() };
+    let _ = convert(html, &mut text, |_| ControlFlow::Continue(()));
+    text.finish()
+}
+
+/// Converts the start of an HTML document to readable text and passes it to `consume`, piece by piece, until `consume`
+/// breaks. `is_complete` says whether `html` is the whole document. Only then an unclosed link ends with its URL.
+pub(super) fn read_html(html: &str, is_complete: bool, mut consume: impl FnMut(&str) -> ControlFlow<()>) {
+    let mut text = TextWriter::default();
+    let mut consumed = 0;
+    let converted = convert(html, &mut text, |text| {
+        let piece = &text[consumed..];
+        consumed = text.len();
+        if piece.is_empty() { ControlFlow::Continue(()) } else { consume(piece) }
+    });
+    if converted.is_continue() {
+        if is_complete {
+            text.end_unclosed_link();
+        }
+        let _ = consume(&text.output[consumed..]);
+    }
+}
+
+/// Converts an HTML document. Calls `check` with the text so far before every tag. Text that was written never changes
+/// in the readable style. Breaks if `check` does.
+fn convert(html: &str, text: &mut TextWriter, mut check: impl FnMut(&str) -> ControlFlow<()>) -> ControlFlow<()> {
     // Text up to the next tag. A `<` that starts no tag is a separate token, but belongs to the text around it.
     let mut run = String::new();
     let mut is_textarea = false;
@@ -34,6 +61,7 @@ pub(super) fn from_html(html: &str, style: Style) -> String {
             continue;
         }
         text.push_run(&mut run);
+        check(&text.output)?;
         match token {
             Token::StartTag(name, attributes) => {
                 is_textarea = name.eq_ignore_ascii_case("textarea");
@@ -45,7 +73,7 @@ pub(super) fn from_html(html: &str, style: Style) -> String {
         }
     }
     text.push_run(&mut run);
-    text.finish()
+    ControlFlow::Continue(())
 }
 
 /// The separation between the last word and the next one.

@@ -6,7 +6,8 @@
 //!
 //! `split` finds the parts as byte ranges; `header`, `params` and `part` parse their headers. `bodies` decides which
 //! parts are the text, the HTML and the attachments. `transfer_encoding`, `charset`, `flowed` and `html_to_text` decode
-//! a part when it is requested. [`header_summary`] is a faster path for a message that has just arrived.
+//! a part when it is requested. [`summarize`], [`header_summary`] and [`preview()`] are faster paths for a message that
+//! has just arrived.
 
 mod address_list;
 mod base64;
@@ -28,6 +29,7 @@ mod line;
 mod mixed_base64;
 mod params;
 mod part;
+mod preview;
 pub mod references;
 mod split;
 mod summary;
@@ -53,6 +55,7 @@ pub use bodies::Role;
 pub use defect::Defect;
 pub use header::HeaderField;
 pub use part::{Disposition, Part};
+pub use preview::{MAX_SNIPPET_CHARS, Preview, preview, summarize};
 pub use split::{MAX_DEPTH, MAX_FIELDS, MAX_PARTS};
 pub use summary::{HeaderSummary, header_summary, summarize_recipients, summarize_subject};
 pub use transfer_encoding::TransferEncoding;
@@ -248,11 +251,7 @@ impl Mime {
     /// Decodes a text part to UTF-8 with LF line ends.
     fn decode_text(&self, index: usize, lines: FlowedLines) -> DecodedText {
         let part = &self.parts[index];
-        let content = self.text_content(index);
-        let is_html = part.content_type == "text/html";
-        let from_markup = || is_html.then(|| charset::charset_declared_in_html(&content)).flatten();
-        let charset = part.charset.clone().or_else(from_markup);
-        let decoded = charset::decode(charset.as_deref(), &content);
+        let decoded = part.decode_charset(&self.text_content(index));
         let text = if memchr::memchr(b'\r', decoded.text.as_bytes()).is_some() {
             decoded.text.replace("\r\n", "\n")
         } else {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::base64::ExpectedContent;
+use super::charset::{self, DecodedText};
 use super::defect::{Defect, Defects};
 use super::header::RawField;
 use super::params::StructuredValue;
@@ -106,6 +107,16 @@ impl Part {
         }
     }
 
+    /// Decodes the content of a text. A charset that is not declared in the header may be declared in HTML.
+    pub(super) fn decode_charset(&self, content: &[u8]) -> DecodedText {
+        let is_html = self.content_type == "text/html";
+        let declared_in_html = match self.charset {
+            None if is_html => charset::charset_declared_in_html(content),
+            _ => None,
+        };
+        charset::decode(self.charset.as_deref().or(declared_in_html.as_deref()), content)
+    }
+
     /// Returns whether the part is offered as a file and not displayed.
     pub fn is_attachment(&self) -> bool {
         self.disposition == Some(Disposition::Attachment) || self.content_type == "application/octet-stream"
@@ -142,6 +153,16 @@ impl<'a> ContentFields<'a> {
         slot.get_or_insert(&source[field.value.clone()]);
     }
 
+    /// Returns whether these fields certainly describe plain text without a transfer encoding, in a charset that
+    /// contains ASCII, such as `text/plain; charset=utf-8`. Only the most common forms are recognized, because this is
+    /// called for every message that arrives.
+    pub(super) fn is_unencoded_text(&self) -> bool {
+        let is_unencoded = |name: &[u8]| [&b"7bit"[..], b"8bit"].iter().any(|known| known.eq_ignore_ascii_case(name));
+        self.disposition.is_none()
+            && self.encoding.is_none_or(|field| is_unencoded(field.trim_ascii()))
+            && self.content_type.is_none_or(|field| is_common_text_type(field.trim_ascii()))
+    }
+
     /// Creates the part that these fields describe, without its position. `default_type` is used if the type is
     /// missing.
     pub(super) fn into_part(self, default_type: &str, defects: &mut Defects) -> Part {
@@ -173,6 +194,23 @@ impl<'a> ContentFields<'a> {
             is_in_text: false,
         }
     }
+}
+
+/// Returns whether this is `text/plain`, without parameters or with a common charset.
+fn is_common_text_type(value: &[u8]) -> bool {
+    let Some(parameters) = strip_prefix_ignore_case(value, b"text/plain") else { return false };
+    if parameters.is_empty() {
+        return true;
+    }
+    let parameter = parameters.strip_prefix(b";").unwrap_or_default().trim_ascii_start();
+    let Some(label) = strip_prefix_ignore_case(parameter, b"charset=") else { return false };
+    let label = label.strip_prefix(b"\"").and_then(|label| label.strip_suffix(b"\"")).unwrap_or(label);
+    [&b"utf-8"[..], b"us-ascii", b"iso-8859-1"].iter().any(|known| known.eq_ignore_ascii_case(label))
+}
+
+fn strip_prefix_ignore_case<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let (start, rest) = text.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
 /// Parses a disposition. RFC 2183 section 2.8: an unknown disposition is an attachment. A malformed one is ignored.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use super::defect::{Defect, Defects};
-use super::header::{self, Fields, HeaderField};
+use super::header::{self, Fields, HeaderField, RawField};
 use super::line::LineSpan;
 use super::part::{ContentFields, Part};
 use super::transfer_encoding::TransferEncoding;
@@ -35,17 +35,25 @@ pub(super) struct Split {
 
 /// Splits a message into its parts. There is always at least one.
 pub(super) fn split(source: &Bytes) -> Split {
-    let mut splitter = Splitter {
-        source,
-        header: Vec::new(),
-        parts: Vec::new(),
-        open: Vec::new(),
-        leaf: None,
-        declared: DeclaredBoundaries::default(),
-        defects: Defects::default(),
-    };
-    splitter.run();
-    Split { header: splitter.header, parts: splitter.parts, defects: splitter.defects }
+    let mut splitter = Splitter::new(source);
+    let mut header = Vec::new();
+    let body = splitter.begin_part(None, 0, |field| {
+        if header.len() < MAX_FIELDS {
+            header.push(HeaderField::new(source, field));
+        }
+    });
+    splitter.split_body(body);
+    Split { header, parts: splitter.parts, defects: splitter.defects }
+}
+
+/// Splits a message whose header was already parsed. `root` is the message itself, with the ranges of its header and
+/// its body.
+pub(super) fn split_parts(source: &[u8], root: Part) -> Vec<Part> {
+    let mut splitter = Splitter::new(source);
+    let body = root.body.start;
+    splitter.add_part(root);
+    splitter.split_body(body);
+    splitter.parts
 }
 
 /// A multipart whose end was not found yet.
@@ -56,8 +64,7 @@ struct OpenMultipart {
 }
 
 struct Splitter<'a> {
-    source: &'a Bytes,
-    header: Vec<HeaderField>,
+    source: &'a [u8],
     parts: Vec<Part>,
     open: Vec<OpenMultipart>,
     /// The part that the current lines belong to. `None` in a preamble or an epilogue.
@@ -66,10 +73,22 @@ struct Splitter<'a> {
     defects: Defects,
 }
 
-impl Splitter<'_> {
-    fn run(&mut self) {
+impl<'a> Splitter<'a> {
+    fn new(source: &'a [u8]) -> Self {
+        Self {
+            source,
+            parts: Vec::new(),
+            open: Vec::new(),
+            leaf: None,
+            declared: DeclaredBoundaries::default(),
+            defects: Defects::default(),
+        }
+    }
+
+    /// Finds the parts of the body that starts here, after the header of the root was parsed.
+    fn split_body(&mut self, body: usize) {
         let finder = memmem::Finder::new(b"\n--");
-        let mut pos = self.begin_part(None, 0);
+        let mut pos = body;
         while !self.open.is_empty() && pos > 0 {
             // The byte before `pos` ends a line, so the next line can already be a boundary.
             let Some(offset) = finder.find(&self.source[pos - 1..]) else { break };
@@ -86,7 +105,7 @@ impl Splitter<'_> {
                 self.close_multipart(start, true);
             } else {
                 self.open[level].has_children = true;
-                pos = self.begin_part(Some(self.open[level].part), line.next_start);
+                pos = self.begin_part(Some(self.open[level].part), line.next_start, |_| ());
             }
         }
         let end = self.last_part_end();
@@ -133,20 +152,18 @@ impl Splitter<'_> {
         if self.open.iter().any(|open| open.boundary.starts_with(text)) { end - body.len() + last } else { end }
     }
 
-    /// Parses the header of a part. Returns the start of its body.
-    fn begin_part(&mut self, parent: Option<usize>, start: usize) -> usize {
+    /// Parses the header of a part and calls `record` with each of its fields. Returns the start of its body.
+    fn begin_part(&mut self, parent: Option<usize>, start: usize, mut record: impl FnMut(&RawField)) -> usize {
         let source = self.source;
         let open = &self.open;
         let mut content = ContentFields::default();
-        let mut count = 0;
+        let mut count = 0_usize;
         let mut fields = Fields::new(source, start, |line| match_boundary(open, line).is_some());
         for field in &mut fields {
             count += 1;
             // Fields that describe the content are used beyond the limit too.
             content.record(source, &field);
-            if parent.is_none() && count <= MAX_FIELDS {
-                self.header.push(HeaderField::new(source, &field));
-            }
+            record(&field);
         }
         let body = fields.body_start();
         let dropped_fields = if parent.is_none() { count.saturating_sub(MAX_FIELDS) } else { 0 };

@@ -5,19 +5,24 @@ use super::charset::one_line;
 use super::encoded_words;
 use super::header::{Fields, RawField, unfold};
 
-/// The maximum number of addresses of the To fields that are kept.
+/// The maximum number of addresses of the To fields that are kept, and of the Cc fields.
 const MAX_RECIPIENTS: usize = 1000;
 /// The maximum length of these addresses together, in bytes. Every listing of a mailbox contains them.
 const MAX_RECIPIENTS_BYTES: usize = 32 * 1024;
-/// The number of bytes of To fields that are parsed. The rest is ignored.
-const MAX_TO_FIELD_BYTES: usize = 2 * MAX_FIELD_BYTES;
+/// The number of bytes of To fields that are parsed, and of Cc fields. The rest is ignored.
+const MAX_RECIPIENT_FIELD_BYTES: usize = 2 * MAX_FIELD_BYTES;
+/// The maximum length of the tags, in bytes.
+const MAX_TAGS_BYTES: usize = 1000;
+/// The number of bytes of an X-Tags field that are decoded: enough for the maximum length, even with each character in
+/// an encoded word.
+const MAX_TAGS_FIELD_BYTES: usize = 32 * 1024;
 /// The maximum length of the subject, in bytes.
 const MAX_SUBJECT_BYTES: usize = 4 * 1024;
 /// The number of bytes of a Subject field that are decoded: enough for the maximum length, even with each character in
 /// an encoded word.
 const MAX_SUBJECT_FIELD_BYTES: usize = 128 * 1024;
 
-/// Sender, recipients and subject from the header.
+/// Sender, recipients, subject and tags from the header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeaderSummary {
     /// The first address of From, as `Display Name <addr>` or `<addr>`. `None` if there is none.
@@ -25,27 +30,52 @@ pub struct HeaderSummary {
     /// The addresses of To in the same form. `None` if there are none. Empty for an explicitly empty list, such as
     /// `undisclosed-recipients:;`.
     pub to: Option<Vec<String>>,
+    /// The addresses of Cc in the same form. Empty if there are none.
+    pub cc: Vec<String>,
     /// The decoded subject. Empty if there is none.
     pub subject: String,
+    /// The decoded value of the first X-Tags field. `None` if there is none, or if it is blank.
+    pub tags: Option<String>,
 }
 
-/// Parses the summary fields of a message, at any length of its header. Fields other than From, To and Subject are only
-/// skipped.
+/// Parses the summary fields of a message, at any length of its header. Fields other than From, To, Cc, Subject and
+/// X-Tags are only skipped.
 pub fn header_summary(source: &[u8]) -> HeaderSummary {
+    summarize_fields(source, |_| ()).0
+}
+
+/// Parses the summary fields of a message, and calls `record` with all other fields. Also returns the start of the body.
+pub(super) fn summarize_fields(source: &[u8], mut record: impl FnMut(&RawField)) -> (HeaderSummary, usize) {
     let mut from = None;
     let mut to = Recipients::default();
+    let mut cc = Recipients::default();
     let mut subject = None;
-    for RawField { name, value } in Fields::new(source, 0, |_| false) {
-        let (name, value) = (&source[name], &source[value]);
+    let mut tags = None;
+    let mut fields = Fields::new(source, 0, |_| false);
+    for field in &mut fields {
+        let (name, value) = (&source[field.name.clone()], &source[field.value.clone()]);
         if name.eq_ignore_ascii_case(b"from") {
             from = from.or_else(|| parse_addresses(value, 1).first().map(NamedAddress::display));
         } else if name.eq_ignore_ascii_case(b"to") {
             to.add(value);
+        } else if name.eq_ignore_ascii_case(b"cc") {
+            cc.add(value);
         } else if name.eq_ignore_ascii_case(b"subject") {
             subject.get_or_insert_with(|| decode_subject(value));
+        } else if name.eq_ignore_ascii_case(b"x-tags") {
+            tags.get_or_insert_with(|| decode_tags(value));
+        } else {
+            record(&field);
         }
     }
-    HeaderSummary { from, to: to.into_list(), subject: subject.unwrap_or_default() }
+    let summary = HeaderSummary {
+        from,
+        to: to.into_list(),
+        cc: cc.list,
+        subject: subject.unwrap_or_default(),
+        tags: tags.filter(|tags| !tags.is_empty()),
+    };
+    (summary, fields.body_start())
 }
 
 /// Formats recipients for the summary, and drops those beyond its limits.
@@ -60,7 +90,7 @@ pub fn summarize_subject(text: &str) -> String {
     truncate_subject(one_line(text))
 }
 
-/// The addresses of the To fields, within the limits.
+/// The addresses of the To or Cc fields, within the limits.
 #[derive(Default)]
 struct Recipients {
     list: Vec<String>,
@@ -73,7 +103,7 @@ struct Recipients {
 
 impl Recipients {
     fn add(&mut self, field: &[u8]) {
-        if self.bytes > MAX_RECIPIENTS_BYTES || self.bytes_read >= MAX_TO_FIELD_BYTES {
+        if self.bytes > MAX_RECIPIENTS_BYTES || self.bytes_read >= MAX_RECIPIENT_FIELD_BYTES {
             return;
         }
         self.bytes_read += field.len().min(MAX_FIELD_BYTES);
@@ -100,6 +130,12 @@ impl Recipients {
 
 fn decode_subject(field: &[u8]) -> String {
     truncate_subject(encoded_words::decode_line(&unfold(&field[..field.len().min(MAX_SUBJECT_FIELD_BYTES)])))
+}
+
+fn decode_tags(field: &[u8]) -> String {
+    let mut tags = encoded_words::decode_line(&unfold(&field[..field.len().min(MAX_TAGS_FIELD_BYTES)]));
+    tags.truncate(tags.floor_char_boundary(MAX_TAGS_BYTES));
+    tags
 }
 
 fn truncate_subject(mut subject: String) -> String {

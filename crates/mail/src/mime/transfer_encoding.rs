@@ -1,6 +1,8 @@
 //! Decoding of the Content-Transfer-Encoding (RFC 2045 section 6). The decoders accept any input: invalid bytes are
 //! skipped or kept, and counted.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use super::base64::{Base64Scan, DecodedContent, ExpectedContent, is_plain_utf8, scan_base64};
@@ -42,19 +44,32 @@ impl TransferEncoding {
 
     /// Decodes the content. Does not copy if there is no encoding.
     pub(super) fn decode(self, encoded: &Bytes, expected: ExpectedContent) -> DecodedContent {
-        let DecodedContent { content, broken, foreign_lines } = match self {
-            Self::Identity => return DecodedContent { content: encoded.clone(), broken: 0, foreign_lines: 0 },
-            Self::Base64 => decode_base64_body(encoded, expected),
+        let DecodedContent { content, broken, foreign_lines } = self.decode_slice(encoded, expected);
+        let content = match content {
+            Cow::Borrowed(_) => encoded.clone(),
+            Cow::Owned(content) => content.into(),
+        };
+        DecodedContent { content, broken, foreign_lines }
+    }
+
+    /// Decodes the content. Borrows all of it if there is no encoding.
+    pub(super) fn decode_slice(self, encoded: &[u8], expected: ExpectedContent) -> DecodedContent<Cow<'_, [u8]>> {
+        let (content, broken, foreign_lines) = match self {
+            Self::Identity => (Cow::Borrowed(encoded), 0, 0),
+            Self::Base64 => {
+                let DecodedContent { content, broken, foreign_lines } = decode_base64_body(encoded, expected);
+                (Cow::Owned(content), broken, foreign_lines)
+            }
             Self::QuotedPrintable => {
                 let (content, broken) = decode_quoted_printable(encoded);
-                DecodedContent { content, broken, foreign_lines: 0 }
+                (Cow::Owned(content), broken, 0)
             }
             Self::Uuencode => match uuencode::decode(encoded) {
-                Some((content, broken)) => DecodedContent { content, broken, foreign_lines: 0 },
-                None => return DecodedContent { content: encoded.clone(), broken: 1, foreign_lines: 0 },
+                Some((content, broken)) => (Cow::Owned(content), broken, 0),
+                None => (Cow::Borrowed(encoded), 1, 0),
             },
         };
-        DecodedContent { content: content.into(), broken, foreign_lines }
+        DecodedContent { content, broken, foreign_lines }
     }
 }
 

@@ -73,6 +73,11 @@ pub(super) fn file_name(text: &[u8]) -> Option<String> {
     parse_begin_line(&text[begin..LineSpan::at(text, begin).end])
 }
 
+/// Returns whether a line of the text may be the first line of a file.
+pub(super) fn has_begin_line(text: &[u8]) -> bool {
+    next_begin(text, 0).is_some()
+}
+
 /// Returns the position of the next line that starts with `begin `.
 fn next_begin(text: &[u8], start: usize) -> Option<usize> {
     let rest = text.get(start..)?;

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::ring::{self, Ring};
 use super::subscriber_group::{Shard, SubscriberGroup};
-use super::{Event, Lagged, Position, PublishedEvent};
+use super::{Event, Lagged, MessageCopies, Position, PublishedEvent};
 
 /// The number of deletions that are remembered while the stored events of their messages may not be published yet.
 /// Under load some delivery is always in progress, so this limit is usually reached.
@@ -120,10 +120,10 @@ impl Hub {
         DeliveryGuard(self)
     }
 
-    pub(crate) fn publish_stored(&self, summary: Summary) {
+    pub(crate) fn publish_stored(&self, summary: Summary, copies: MessageCopies) {
         let mut state = self.lock_state();
         let is_deleted = state.early_deletions.remove(&message_key(&summary));
-        self.append(&mut state, None, Event::Stored(summary.clone()));
+        self.append(&mut state, None, Event::Stored(summary.clone(), copies));
         if is_deleted {
             self.append(&mut state, None, Event::Deleted(summary));
         }
@@ -263,7 +263,7 @@ impl Hub {
 
     /// Appends an event. Without a number it gets its sequence number.
     fn append(&self, state: &mut State, number: Option<u64>, event: Event) {
-        let (key, is_stored) = (message_key(event.summary()), matches!(event, Event::Stored(_)));
+        let (key, is_stored) = (message_key(event.summary()), matches!(event, Event::Stored(..)));
         let position = self.position(number.unwrap_or(state.ring.next_seq()));
         let published = state.ring.push(position, event, self.ring_capacity());
         if is_stored {

@@ -15,7 +15,7 @@ mod tests;
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use restante_mail::message::Summary;
@@ -24,11 +24,11 @@ use restante_mail::naming::MailboxName;
 pub(crate) use hub::Hub;
 pub use subscription::Subscription;
 
-/// A change of the store.
+/// A change of the store. There is one event per copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A message was stored.
-    Stored(Summary),
+    Stored(Summary, MessageCopies),
     /// A message was deleted: by a client, by retention or by a limit.
     Deleted(Summary),
 }
@@ -37,12 +37,31 @@ impl Event {
     /// Returns the summary of the message.
     pub fn summary(&self) -> &Summary {
         match self {
-            Self::Stored(summary) | Self::Deleted(summary) => summary,
+            Self::Stored(summary, _) | Self::Deleted(summary) => summary,
+        }
+    }
+
+    /// Returns all copies of the message that were stored with this one, in the order of their events. For a deletion it
+    /// is the deleted copy.
+    pub fn copies(&self) -> &[Summary] {
+        match self {
+            Self::Stored(_, MessageCopies(Some(copies))) => copies,
+            Self::Stored(summary, MessageCopies(None)) | Self::Deleted(summary) => std::slice::from_ref(summary),
         }
     }
 
     fn matches_topic(&self, topic: Option<&MailboxName>) -> bool {
         topic.is_none_or(|mailbox| *mailbox == self.summary().mailbox)
+    }
+}
+
+/// All copies of a stored message, if there are several. The events of the copies share it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageCopies(Option<Arc<[Summary]>>);
+
+impl MessageCopies {
+    pub(crate) fn new(copies: &[Summary]) -> Self {
+        Self((copies.len() > 1).then(|| copies.into()))
     }
 }
 

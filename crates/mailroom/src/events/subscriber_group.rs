@@ -279,12 +279,17 @@ fn saturating_u32(number: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{message, name};
-    use super::super::{Event, Position};
+    use super::super::{Event, MessageCopies, Position};
     use super::*;
 
     fn events(count: u64) -> Vec<Arc<PublishedEvent>> {
-        let event =
-            |seq| Arc::new(PublishedEvent::new(seq, Position { run: 7, number: seq }, Event::Stored(message(seq))));
+        let event = |seq| {
+            Arc::new(PublishedEvent::new(
+                seq,
+                Position { run: 7, number: seq },
+                Event::Stored(message(seq), MessageCopies::default()),
+            ))
+        };
         (0..count).map(event).collect()
     }
 

@@ -4,8 +4,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use restante_mail::details::Details;
 use restante_mail::message::{Headline, MessageId};
 use restante_mail::naming::Naming;
+use restante_mail::tags::Tags;
 use tokio::time::timeout;
 
 use super::*;
@@ -30,6 +32,10 @@ fn message_of(mailbox: &str, id: u64) -> Summary {
         received: Timestamp::UNIX_EPOCH,
         size: 0,
         seen: false,
+        message: MessageId::from(id),
+        number: 1,
+        tags: Tags::default(),
+        details: Details::default(),
     }
 }
 
@@ -53,7 +59,7 @@ async fn next_events(subscriber: &mut Subscription, count: usize) -> String {
 
 fn short(event: &PublishedEvent) -> String {
     match event.event() {
-        Event::Stored(summary) => format!("+{}", summary.id),
+        Event::Stored(summary, _) => format!("+{}", summary.id),
         Event::Deleted(summary) => format!("-{}", summary.id),
     }
 }
@@ -74,12 +80,12 @@ fn parses_and_displays_positions() {
 async fn history_comes_first_and_skips_deleted_messages() {
     let hub = Hub::new(3);
     for id in 1..=5 {
-        hub.publish_stored(message(id));
+        hub.publish_stored(message(id), MessageCopies::default());
     }
     hub.publish_deleted(message(4));
     hub.publish_deleted(message(1));
     let mut subscriber = hub.subscribe(None, None);
-    hub.publish_stored(message(6));
+    hub.publish_stored(message(6), MessageCopies::default());
     hub.publish_deleted(message(3));
     assert_eq!(next_events(&mut subscriber, 5).await, "+3 +5 +6 -3 nothing");
 }
@@ -90,8 +96,8 @@ async fn early_deletion_is_repeated_after_the_stored_event() {
     let mut subscriber = hub.subscribe(None, None);
     let delivery = hub.begin_delivery();
     hub.publish_deleted(message(1));
-    hub.publish_stored(message(1));
-    hub.publish_stored(message(2));
+    hub.publish_stored(message(1), MessageCopies::default());
+    hub.publish_stored(message(2), MessageCopies::default());
     drop(delivery);
     assert_eq!(next_events(&mut subscriber, 5).await, "-1 +1 -1 +2 nothing");
     assert_eq!(next_events(&mut hub.subscribe(None, None), 2).await, "+2 nothing");
@@ -100,14 +106,14 @@ async fn early_deletion_is_repeated_after_the_stored_event() {
 #[tokio::test(start_paused = true)]
 async fn subscriber_to_a_mailbox_gets_only_its_events() {
     let hub = Hub::new(10);
-    hub.publish_stored(message_of("ann", 1));
-    hub.publish_stored(message_of("bob", 2));
+    hub.publish_stored(message_of("ann", 1), MessageCopies::default());
+    hub.publish_stored(message_of("bob", 2), MessageCopies::default());
     let mut ann = hub.subscribe(Some(name("ann")), None);
     let mut eve = hub.subscribe(Some(name("eve")), None);
     let mut all = hub.subscribe(None, None);
-    hub.publish_stored(message_of("bob", 3));
+    hub.publish_stored(message_of("bob", 3), MessageCopies::default());
     hub.publish_deleted(message_of("ann", 1));
-    hub.publish_stored(message_of("ann", 4));
+    hub.publish_stored(message_of("ann", 4), MessageCopies::default());
     assert_eq!(next_events(&mut ann, 4).await, "+1 -1 +4 nothing");
     assert_eq!(next_events(&mut eve, 1).await, "nothing");
     assert_eq!(next_events(&mut all, 6).await, "+1 +2 +3 -1 +4 nothing");
@@ -118,16 +124,16 @@ async fn subscriber_resumes_at_its_position() {
     let hub = Hub::new(2);
     let mut subscriber = hub.subscribe(None, None);
     for id in 1..=5 {
-        hub.publish_stored(message_of(if id % 2 == 0 { "bob" } else { "ann" }, id));
+        hub.publish_stored(message_of(if id % 2 == 0 { "bob" } else { "ann" }, id), MessageCopies::default());
     }
     hub.publish_deleted(message_of("bob", 2));
     let first = subscriber.next().await.unwrap().position();
     drop(subscriber);
-    hub.publish_stored(message_of("bob", 6));
+    hub.publish_stored(message_of("bob", 6), MessageCopies::default());
 
     let mut resumed = hub.subscribe(None, Some(first));
     let mut bob = hub.subscribe(Some(name("bob")), Some(first));
-    hub.publish_stored(message_of("bob", 7));
+    hub.publish_stored(message_of("bob", 7), MessageCopies::default());
     assert_eq!(next_events(&mut resumed, 8).await, "+2 +3 +4 +5 -2 +6 +7 nothing");
     assert_eq!(next_events(&mut bob, 6).await, "+2 +4 -2 +6 +7 nothing");
 
@@ -153,13 +159,13 @@ async fn subscriber_resumes_at_its_position() {
 async fn resuming_returns_all_missed_events() {
     let hub = Hub::new(0);
     let mut subscriber = hub.subscribe(None, None);
-    hub.publish_stored(message(0));
+    hub.publish_stored(message(0), MessageCopies::default());
     let first = subscriber.next().await.unwrap().position();
     for id in 1..=3000 {
-        hub.publish_stored(message(id));
+        hub.publish_stored(message(id), MessageCopies::default());
     }
     let mut resumed = hub.subscribe(None, Some(first));
-    hub.publish_stored(message(3001));
+    hub.publish_stored(message(3001), MessageCopies::default());
     for id in 1..=3001 {
         assert_eq!(next(&mut resumed).await, format!("+{id}"));
     }
@@ -174,7 +180,7 @@ async fn stalled_subscriber_lags_and_others_get_everything() {
     let mut quiet = hub.subscribe(Some(name("ann")), None);
     let mut prompt = hub.subscribe(None, None);
     for id in 0..FLOOD {
-        hub.publish_stored(message(id));
+        hub.publish_stored(message(id), MessageCopies::default());
         if id % 100 == 99 {
             for id in id - 99..=id {
                 assert_eq!(next(&mut prompt).await, format!("+{id}"));
@@ -192,7 +198,7 @@ async fn slow_subscriber_within_the_limit_gets_everything() {
     let hub = Hub::new(30);
     let mut slow = hub.subscribe(None, None);
     for id in 0..3000 {
-        hub.publish_stored(message(id));
+        hub.publish_stored(message(id), MessageCopies::default());
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     for id in 0..3000 {
@@ -207,12 +213,12 @@ async fn all_subscribers_lag_if_the_dispatcher_is_overtaken() {
     let hub = Hub::new(2);
     let (mut all, mut quiet) = (hub.subscribe(None, None), hub.subscribe(Some(name("ann")), None));
     for id in 0..FLOOD {
-        hub.publish_stored(message(id));
+        hub.publish_stored(message(id), MessageCopies::default());
     }
     assert_eq!(next(&mut all).await, "lagged");
     assert_eq!(next(&mut quiet).await, "lagged");
     let mut again = hub.subscribe(None, None);
-    hub.publish_stored(message(FLOOD));
+    hub.publish_stored(message(FLOOD), MessageCopies::default());
     assert_eq!(next_events(&mut again, 4).await, format!("+{} +{} +{FLOOD} nothing", FLOOD - 2, FLOOD - 1));
 }
 
@@ -223,7 +229,7 @@ async fn subscriber_without_matching_events_does_not_lag() {
     let mut ann = hub.subscribe(Some(name("ann")), None);
     assert!(ann.position().is_none(), "no event was published");
     for id in 0..FLOOD {
-        hub.publish_stored(message(id));
+        hub.publish_stored(message(id), MessageCopies::default());
         if id % 1000 == 999 {
             hub.wait_for_subscribers(Duration::from_secs(1)).await;
         }
@@ -246,10 +252,10 @@ async fn subscriber_without_matching_events_does_not_lag() {
 async fn last_subscriber_can_resume_after_disconnect() {
     let hub = Hub::new(0);
     let mut subscriber = hub.subscribe(None, None);
-    hub.publish_stored(message(0));
+    hub.publish_stored(message(0), MessageCopies::default());
     let first = subscriber.next().await.unwrap().position();
     drop(subscriber);
-    (1..=3000).for_each(|id| hub.publish_stored(message(id)));
+    (1..=3000).for_each(|id| hub.publish_stored(message(id), MessageCopies::default()));
     let mut resumed = hub.subscribe(None, Some(first));
     assert!(!resumed.has_gap());
     assert_eq!(next_events(&mut resumed, 2).await, "+1 +2");
@@ -258,7 +264,7 @@ async fn last_subscriber_can_resume_after_disconnect() {
 #[tokio::test(start_paused = true)]
 async fn history_skips_messages_deleted_while_it_is_read() {
     let hub = Hub::new(3);
-    (0..3).for_each(|id| hub.publish_stored(message(id)));
+    (0..3).for_each(|id| hub.publish_stored(message(id), MessageCopies::default()));
     // The ring no longer has these.
     (0..FLOOD).for_each(|id| hub.publish_deleted(message_of("ann", id)));
     let mut subscriber = hub.subscribe(None, None);
@@ -277,7 +283,7 @@ fn dispatcher_restarts_in_another_runtime() {
     drop(first);
     runtime().block_on(async {
         let mut second = hub.subscribe(None, None);
-        hub.publish_stored(message(1));
+        hub.publish_stored(message(1), MessageCopies::default());
         assert_eq!(next(&mut second).await, "+1");
     });
     drop(subscriber);
@@ -308,10 +314,10 @@ async fn ring_is_limited_in_bytes() {
     let hub = Hub::new(0);
     let mut subscriber = hub.subscribe(None, None);
     let long = Headline::new("", [], &"x".repeat(1 << 20));
-    hub.publish_stored(message(0));
+    hub.publish_stored(message(0), MessageCopies::default());
     let first = subscriber.next().await.unwrap().position();
     for id in 1..100 {
-        hub.publish_stored(Summary { headline: long.clone(), ..message(id) });
+        hub.publish_stored(Summary { headline: long.clone(), ..message(id) }, MessageCopies::default());
     }
     assert_eq!(next(&mut subscriber).await, "lagged");
     assert_eq!(
@@ -329,7 +335,7 @@ async fn state_of_dropped_subscriptions_is_removed() {
     drop(all);
     let [one, mut other] = bob;
     drop(one);
-    hub.publish_stored(message(1));
+    hub.publish_stored(message(1), MessageCopies::default());
     assert_eq!(next(&mut other).await, "+1", "the other subscription stays active");
     drop(other);
     assert!(
@@ -342,7 +348,7 @@ async fn state_of_dropped_subscriptions_is_removed() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let mut again = hub.subscribe(None, None);
-    hub.publish_stored(message(2));
+    hub.publish_stored(message(2), MessageCopies::default());
     assert_eq!(next_events(&mut again, 2).await, "+2 nothing");
 }
 
@@ -350,7 +356,7 @@ async fn state_of_dropped_subscriptions_is_removed() {
 async fn event_is_rendered_once() {
     let hub = Hub::new(0);
     let (mut one, mut other) = (hub.subscribe(None, None), hub.subscribe(None, None));
-    hub.publish_stored(message(1));
+    hub.publish_stored(message(1), MessageCopies::default());
     let first = one.next().await.unwrap().rendered(|_| Bytes::from_static(b"first"));
     let second = other.next().await.unwrap().rendered(|_| Bytes::from_static(b"second"));
     assert_eq!((&first[..], &second[..]), (&b"first"[..], &b"first"[..]));
@@ -365,7 +371,7 @@ async fn joining_during_deliveries_gets_each_event_once() {
         let hub = hub.clone();
         tokio::spawn(async move {
             for id in 0..DELIVERIES {
-                hub.publish_stored(message(side * DELIVERIES + id));
+                hub.publish_stored(message(side * DELIVERIES + id), MessageCopies::default());
                 tokio::task::yield_now().await;
             }
         })
@@ -397,7 +403,7 @@ static NOW: LazyLock<u64> = LazyLock::new(|| Timestamp::now().as_microsecond().u
 
 /// Publishes that message `after` was stored, `after` microseconds after the start.
 fn publish_stored_at(hub: &Hub, after: u64) {
-    hub.publish_numbered(*NOW + after, Event::Stored(message(after)));
+    hub.publish_numbered(*NOW + after, Event::Stored(message(after), MessageCopies::default()));
 }
 
 fn shared_hub(numbers: impl IntoIterator<Item = u64>) -> Arc<Hub> {

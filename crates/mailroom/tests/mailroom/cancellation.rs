@@ -9,15 +9,16 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer, Recipient};
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Naming};
+use restante_mail::tags::Tags;
 use restante_mailroom::events::{Event, Subscription};
 use restante_mailroom::hooks::Extensions;
 use restante_mailroom::{DeletionCause, DeliveryOutcome, Mailroom, Settings};
 use restante_store::memory::MemoryStore;
 use restante_store::{
-    Appended, Limits, Listing, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Result, Store, StoreError,
-    Usage, Version,
+    Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
+    Result, Store, StoreError, Usage, Version,
 };
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -77,6 +78,28 @@ impl Store for PausingStore {
         self.memory.set_seen(mailbox, id, seen).await
     }
 
+    async fn messages(&self, page: Page) -> Result<MessageListing> {
+        self.memory.messages(page).await
+    }
+
+    async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>> {
+        self.memory.find_message(selector).await
+    }
+
+    async fn store_version(&self) -> Result<Version> {
+        self.memory.store_version().await
+    }
+
+    async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>> {
+        self.pause().await;
+        self.memory.set_tags(copies, tags).await
+    }
+
+    async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {
+        self.pause().await;
+        self.memory.remove_copies(copies).await
+    }
+
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
         assert_ne!(id, PANICS_AT_ONCE, "panic at once");
         self.pause().await;
@@ -115,6 +138,7 @@ fn envelope() -> Envelope {
     let address = |text| Address::parse(text, Alphabet::Ascii).unwrap();
     Envelope {
         peer: Peer { ip: None, helo: "client.test".into() },
+        login: None,
         from: Some(address("ann@x.org")),
         recipients: vec![Recipient::new(address("bob@x.org"), Naming::Local).unwrap()],
     }
@@ -158,7 +182,7 @@ async fn cancelled_delivery_is_stored_and_published_with_evictions() {
     delivered(&mailroom, &store).await;
     let mut events = subscribe_to_new(&mailroom);
     cancel(&store, mailroom.deliver(&envelope(), Bytes::from(MAIL))).await;
-    let Event::Stored(stored) = next(&mut events).await else { panic!("the stored event comes first") };
+    let Event::Stored(stored, _) = next(&mut events).await else { panic!("the stored event comes first") };
     assert_eq!(next(&mut events).await, Event::Deleted(oldest));
     assert_eq!(mailroom.find(&stored.mailbox, MessageSelector::Latest).await.unwrap(), Some(stored));
 }

@@ -9,7 +9,7 @@ use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer, Recipient, RecipientRefusal, Refusal, SenderRefusal};
 use restante_mail::message::{Headline, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
-use restante_mailroom::events::{Event, Lagged};
+use restante_mailroom::events::{Event, Lagged, MessageCopies};
 use restante_mailroom::hooks::{Extensions, HookPoint, Hooks, IncomingMessage, Observer, Verdict};
 use restante_mailroom::policy::Policy;
 use restante_mailroom::{Counts, DeletionCause, DeliveryOutcome, Mailroom, Settings};
@@ -22,19 +22,20 @@ fn address(text: &str) -> Address {
     Address::parse(text, Alphabet::Ascii).unwrap()
 }
 
-fn envelope(from: &str, to: &[&str]) -> Envelope {
+pub(crate) fn envelope(from: &str, to: &[&str]) -> Envelope {
     Envelope {
         peer: Peer { ip: Some([192, 0, 2, 7].into()), helo: "client.test".into() },
+        login: None,
         from: (!from.is_empty()).then(|| address(from)),
         recipients: to.iter().map(|to| Recipient::new(address(to), Naming::Local).unwrap()).collect(),
     }
 }
 
-fn settings() -> Settings {
-    Settings { domain: "mx.test".into(), naming: Naming::Local, policy: Policy::default(), history: 3 }
+pub(crate) fn settings() -> Settings {
+    Settings { domain: "mx.test".into(), history: 3, ..Settings::default() }
 }
 
-fn mailroom(settings: Settings, limits: Limits, fake_script: Option<Arc<FakeScript>>) -> Mailroom {
+pub(crate) fn mailroom(settings: Settings, limits: Limits, fake_script: Option<Arc<FakeScript>>) -> Mailroom {
     let extensions = fake_script.map(|fake_script| Extensions {
         hooks: Some(fake_script.clone()),
         node_observers: vec![fake_script],
@@ -43,7 +44,7 @@ fn mailroom(settings: Settings, limits: Limits, fake_script: Option<Arc<FakeScri
     Mailroom::new(settings, Arc::new(MemoryStore::new(limits)), extensions.unwrap_or_default())
 }
 
-async fn deliver_stored(mailroom: &Mailroom, envelope: &Envelope, body: &'static str) -> Vec<Summary> {
+pub(crate) async fn deliver_stored(mailroom: &Mailroom, envelope: &Envelope, body: &'static str) -> Vec<Summary> {
     match mailroom.deliver(envelope, Bytes::from(body)).await.unwrap() {
         DeliveryOutcome::Stored(copies) => copies,
         DeliveryOutcome::Discarded => panic!("discarded"),
@@ -126,9 +127,9 @@ async fn every_deletion_is_published() {
     assert_eq!(mailroom.purge(&bob).await.unwrap(), 1);
     let [first, second, third] = copies.try_into().unwrap();
     let expected = [
-        Event::Stored(first.clone()),
-        Event::Stored(second.clone()),
-        Event::Stored(third.clone()),
+        Event::Stored(first.clone(), MessageCopies::default()),
+        Event::Stored(second.clone(), MessageCopies::default()),
+        Event::Stored(third.clone(), MessageCopies::default()),
         Event::Deleted(first),
         Event::Deleted(second),
         Event::Deleted(third),
@@ -173,7 +174,10 @@ async fn history_has_the_last_messages_that_still_exist() {
     mailroom.remove(&copies[3].mailbox, copies[3].id).await.unwrap();
     let mut events = mailroom.subscribe(None, None);
     for expected in [&copies[2], &copies[4]] {
-        assert_eq!(*events.try_next().unwrap().unwrap().event(), Event::Stored(expected.clone()));
+        assert_eq!(
+            *events.try_next().unwrap().unwrap().event(),
+            Event::Stored(expected.clone(), MessageCopies::default())
+        );
     }
     assert!(events.try_next().unwrap().is_none());
 }
@@ -211,11 +215,11 @@ async fn retention_deletes_expired_messages() {
 
 /// A fake script: returns fixed decisions and records its calls.
 #[derive(Default)]
-struct FakeScript {
-    sender: Option<Verdict>,
-    recipient: Option<Verdict>,
-    change: Option<fn(&mut IncomingMessage)>,
-    calls: Mutex<Vec<String>>,
+pub(crate) struct FakeScript {
+    pub(crate) sender: Option<Verdict>,
+    pub(crate) recipient: Option<Verdict>,
+    pub(crate) change: Option<fn(&mut IncomingMessage)>,
+    pub(crate) calls: Mutex<Vec<String>>,
 }
 
 #[async_trait]

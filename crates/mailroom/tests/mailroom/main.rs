@@ -2,5 +2,6 @@
 
 mod cancellation;
 mod delivery;
+mod messages;
 mod shared_store;
 mod waiting;

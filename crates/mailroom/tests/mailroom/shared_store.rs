@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer, Recipient};
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::{Message, MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::events::{Event, Lagged, Subscription};
 use restante_mailroom::hooks::{Extensions, Observer};
@@ -96,8 +96,8 @@ impl TestNode {
     }
 
     /// Starts a request that has found no message after this one in Ann's mailbox and waits.
-    async fn wait_for_ann(&self, after: MessageId) -> JoinHandle<Option<Summary>> {
-        let mut arrivals = self.mailroom.arrivals(&"ann".to_owned().into(), after, LONG);
+    async fn wait_for_ann(&self, after: MessageId) -> JoinHandle<Option<Message>> {
+        let mut arrivals = self.mailroom.arrivals(Some(&"ann".to_owned().into()), after, LONG);
         let waiting = tokio::spawn(async move {
             let arrival = timeout(EVENT_TIMEOUT, arrivals.next()).await.expect("the request is woken");
             arrival.unwrap()
@@ -117,6 +117,7 @@ async fn deliver(mailroom: &Mailroom, to: &str, subject: &str) -> Summary {
     let address = Address::parse(&format!("{to}@x.org"), Alphabet::Ascii).unwrap();
     let envelope = Envelope {
         peer: Peer { ip: None, helo: "client.test".into() },
+        login: None,
         from: None,
         recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
     };
@@ -131,7 +132,7 @@ async fn next_events(events: &mut Subscription, count: usize) -> Vec<String> {
     for _ in 0..count {
         let published = timeout(EVENT_TIMEOUT, events.next()).await.expect("an event is published");
         received.push(match published.map(|published| published.event().clone()) {
-            Ok(Event::Stored(summary)) => format!("+{}", summary.headline.subject()),
+            Ok(Event::Stored(summary, _)) => format!("+{}", summary.headline.subject()),
             Ok(Event::Deleted(summary)) => format!("-{}", summary.headline.subject()),
             Err(Lagged) => "lagged".to_owned(),
         });
@@ -194,7 +195,7 @@ async fn waiting_request_is_woken_by_any_node() {
     }
     let message = a.deliver("ann", "awaited").await;
     for arrival in waiting {
-        assert_eq!(arrival.await.unwrap(), Some(message.clone()));
+        assert_eq!(arrival.await.unwrap(), Message::group([message.clone()]).pop());
     }
 }
 
@@ -274,7 +275,7 @@ async fn gap_in_the_feed_notifies_observers_requests_and_subscribers() {
     b.store_observer.take_records();
     b.node.discard_held().await;
 
-    assert_eq!(arrival.await.unwrap(), Some(missed_message));
+    assert_eq!(arrival.await.unwrap(), Message::group([missed_message]).pop());
     assert_eq!(b.store_observer.take_records(), ["missed"]);
     assert_eq!(b.next_events(1).await, ["lagged"]);
     assert_eq!(next_events(&mut topic, 1).await, ["lagged"]);

@@ -30,6 +30,7 @@ async fn deliver(mailroom: &Mailroom, to: &str) -> MessageId {
     let address = Address::parse(&format!("{to}@x.org"), Alphabet::Ascii).unwrap();
     let envelope = Envelope {
         peer: Peer { ip: None, helo: "test".to_owned() },
+        login: None,
         from: None,
         recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
     };
@@ -40,7 +41,7 @@ async fn deliver(mailroom: &Mailroom, to: &str) -> MessageId {
 }
 
 async fn next(arrivals: &mut Arrivals) -> Option<MessageId> {
-    arrivals.next().await.unwrap().map(|summary| summary.id)
+    arrivals.next().await.unwrap().map(|message| message.id())
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,7 +51,7 @@ async fn existing_messages_come_before_new_ones() {
     for _ in 0..250 {
         existing.push(deliver(&mailroom, "ann").await);
     }
-    let mut arrivals = mailroom.arrivals(&mailbox("ann"), existing[1], LONG);
+    let mut arrivals = mailroom.arrivals(Some(&mailbox("ann")), existing[1], LONG);
     for id in &existing[2..] {
         assert_eq!(next(&mut arrivals).await, Some(*id));
     }
@@ -62,9 +63,21 @@ async fn existing_messages_come_before_new_ones() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn messages_of_all_mailboxes_can_be_awaited() {
+    let mailroom = mailroom();
+    let existing = deliver(&mailroom, "ann").await;
+    let mut arrivals = mailroom.arrivals(None, MessageId::ZERO, LONG);
+    assert_eq!(next(&mut arrivals).await, Some(existing));
+    let waiting = tokio::spawn(async move { (next(&mut arrivals).await, next(&mut arrivals).await) });
+    tokio::task::yield_now().await;
+    let (one, two) = (deliver(&mailroom, "bob").await, deliver(&mailroom, "ann").await);
+    assert_eq!(waiting.await.unwrap(), (Some(one), Some(two)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_lost_between_two_queries() {
     let mailroom = mailroom();
-    let mut arrivals = mailroom.arrivals(&mailbox("ann"), MessageId::ZERO, LONG);
+    let mut arrivals = mailroom.arrivals(Some(&mailbox("ann")), MessageId::ZERO, LONG);
     // A caller that is cancelled can continue later.
     assert!(timeout(Duration::from_secs(1), arrivals.next()).await.is_err());
     let one = deliver(&mailroom, "ann").await;
@@ -78,10 +91,10 @@ async fn nothing_is_lost_between_two_queries() {
 async fn deadline_does_not_apply_to_existing_messages() {
     let mailroom = mailroom();
     let existing = deliver(&mailroom, "ann").await;
-    let mut arrivals = mailroom.arrivals(&mailbox("ann"), MessageId::ZERO, Duration::ZERO);
+    let mut arrivals = mailroom.arrivals(Some(&mailbox("ann")), MessageId::ZERO, Duration::ZERO);
     assert_eq!(next(&mut arrivals).await, Some(existing));
     assert_eq!(next(&mut arrivals).await, None);
-    let mut arrivals = mailroom.arrivals(&mailbox("ann"), existing, LONG);
+    let mut arrivals = mailroom.arrivals(Some(&mailbox("ann")), existing, LONG);
     assert_eq!(next(&mut arrivals).await, None);
 }
 
@@ -89,7 +102,7 @@ async fn deadline_does_not_apply_to_existing_messages() {
 async fn messages_after_the_deadline_are_not_returned() {
     let mailroom = mailroom();
     let existing = deliver(&mailroom, "ann").await;
-    let mut arrivals = mailroom.arrivals(&mailbox("ann"), MessageId::ZERO, Duration::ZERO);
+    let mut arrivals = mailroom.arrivals(Some(&mailbox("ann")), MessageId::ZERO, Duration::ZERO);
     assert_eq!(next(&mut arrivals).await, Some(existing));
     deliver(&mailroom, "ann").await;
     assert_eq!(next(&mut arrivals).await, None);
@@ -101,8 +114,8 @@ async fn many_requests_get_their_messages() {
     let requests: Vec<_> = (0..500)
         .map(|number| {
             let name = if number % 2 == 0 { "ann".to_owned() } else { format!("bob{number}") };
-            let mut arrivals = mailroom.arrivals(&mailbox(&name), MessageId::ZERO, LONG);
-            tokio::spawn(async move { arrivals.next().await.unwrap().map(|summary| (name, summary)) })
+            let mut arrivals = mailroom.arrivals(Some(&mailbox(&name)), MessageId::ZERO, LONG);
+            tokio::spawn(async move { arrivals.next().await.unwrap().map(|message| (name, message)) })
         })
         .collect();
     tokio::task::yield_now().await;
@@ -111,8 +124,8 @@ async fn many_requests_get_their_messages() {
         deliver(&mailroom, &format!("bob{number}")).await;
     }
     for request in requests {
-        let (name, summary) = request.await.unwrap().unwrap();
-        assert_eq!(summary.mailbox.as_str(), name);
+        let (name, message) = request.await.unwrap().unwrap();
+        assert_eq!(message.first().mailbox.as_str(), name);
     }
 }
 

@@ -14,7 +14,7 @@ use super::command_error::CommandError;
 use super::data::DataReader;
 use super::reply::ErrorReply;
 use super::session::Session;
-use super::state::{AuthStatus, Client, Idle, State, Transaction};
+use super::state::{Client, Idle, State, Transaction};
 use super::{Action, Dialect, reply};
 
 impl Session {
@@ -55,7 +55,7 @@ impl Session {
                 Some(Action::CreateChallenge)
             }
             Ok(AuthStep::Complete { user, proof }) => {
-                self.state = State::CheckingLogin(client);
+                self.state = State::CheckingLogin(client, user.clone());
                 Some(Action::Authenticate { user, proof })
             }
             Err(error) => self.reject_and_stay(Idle::Ready(client), &error),
@@ -82,18 +82,18 @@ impl Session {
         } else {
             self.reply_with(|out, settings| reply::write_extensions(out, settings, &helo, starttls));
         }
-        let auth_status = match idle {
-            Idle::BeforeHello => AuthStatus::Anonymous,
-            Idle::Ready(client) => client.auth_status,
+        let login = match idle {
+            Idle::BeforeHello => None,
+            Idle::Ready(client) => client.login,
             Idle::Mail(transaction) | Idle::Chunked(transaction, _) => {
                 self.mark_stage(TransactionStage::Abandoned);
-                transaction.auth_status
+                transaction.envelope.login
             }
         };
         if self.recorder.is_some() {
             self.helo = Some(helo.clone());
         }
-        self.state = State::Idle(Idle::Ready(Client { peer: Peer { ip: self.ip, helo }, auth_status }));
+        self.state = State::Idle(Idle::Ready(Client { peer: Peer { ip: self.ip, helo }, login }));
         None
     }
 
@@ -105,7 +105,7 @@ impl Session {
                 return self.reject_and_stay(idle, &CommandError::Bad(reply::MAIL_TWICE));
             }
         };
-        if self.settings.require_auth && client.auth_status == AuthStatus::Anonymous {
+        if self.settings.require_auth && client.login.is_none() {
             return self.reject_and_stay(Idle::Ready(client), &CommandError::Refused(reply::AUTH_REQUIRED));
         }
         let parsed = match MailCommand::parse(arguments, self.settings.strict) {
@@ -120,8 +120,7 @@ impl Session {
         self.mark_stage(TransactionStage::Started);
         self.record_parameters(parsed.parameter_text);
         self.state = State::CheckingSender(Transaction {
-            envelope: Envelope { peer: client.peer, from: parsed.from, recipients: Vec::new() },
-            auth_status: client.auth_status,
+            envelope: Envelope { peer: client.peer, login: client.login, from: parsed.from, recipients: Vec::new() },
             announced_size,
             alphabet: parsed.parameters.alphabet,
         });
@@ -190,7 +189,7 @@ impl Session {
 
     fn auth(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
         match idle {
-            Idle::Ready(client) if client.auth_status == AuthStatus::Anonymous => {
+            Idle::Ready(client) if client.login.is_none() => {
                 self.continue_auth(client, auth::start(arguments, self.settings.cram_md5))
             }
             Idle::Ready(_) => self.reject_and_stay(idle, &CommandError::Bad(reply::AUTH_TWICE)),

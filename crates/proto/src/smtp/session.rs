@@ -14,7 +14,7 @@ use super::auth::AuthExchange;
 use super::command_error::CommandError;
 use super::mask::CommandMask;
 use super::reply::ErrorReply;
-use super::state::{AuthStatus, Idle, State};
+use super::state::{Idle, State};
 use super::{Action, LoginRefusal, Settings, StoreRefusal, reply};
 
 /// If the queued replies exceed this size, they are written before more commands are executed.
@@ -183,15 +183,15 @@ impl Session {
 
     /// Completes [`Action::Authenticate`].
     pub fn authenticated(&mut self, result: Result<(), LoginRefusal>) {
-        let mut client = match std::mem::replace(&mut self.state, State::Closed) {
-            State::CheckingLogin(client) => client,
+        let (mut client, user) = match std::mem::replace(&mut self.state, State::Closed) {
+            State::CheckingLogin(client, user) => (client, user),
             other => {
                 self.state = other;
                 return;
             }
         };
         if result.is_ok() {
-            client.auth_status = AuthStatus::Authenticated;
+            client.login = Some(user);
         }
         self.state = State::Idle(Idle::Ready(client));
         match result {

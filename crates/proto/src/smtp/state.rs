@@ -18,7 +18,8 @@ pub(super) enum State {
     AuthExchange(Client, AuthExchange),
     /// CRAM-MD5 waits for a challenge from the driver.
     AwaitingChallenge(Client),
-    CheckingLogin(Client),
+    /// With the name that the client logs in with.
+    CheckingLogin(Client, String),
     CheckingSender(Transaction),
     CheckingRecipient(Transaction),
     ReceivingData(Transaction, DataReader),
@@ -43,27 +44,20 @@ pub(super) enum Idle {
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) peer: Peer,
-    pub(super) auth_status: AuthStatus,
-}
-
-/// Whether the client has logged in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AuthStatus {
-    Anonymous,
-    Authenticated,
+    /// The name with which it has logged in.
+    pub(super) login: Option<String>,
 }
 
 /// A mail transaction.
 #[derive(Debug)]
 pub(super) struct Transaction {
     pub(super) envelope: Envelope,
-    pub(super) auth_status: AuthStatus,
     pub(super) announced_size: usize,
     pub(super) alphabet: Alphabet,
 }
 
 impl Transaction {
     pub(super) fn into_client(self) -> Client {
-        Client { peer: self.envelope.peer, auth_status: self.auth_status }
+        Client { peer: self.envelope.peer, login: self.envelope.login }
     }
 }

@@ -1,6 +1,8 @@
 //! The state transitions on input: lines go to the commands, data and chunks to the message. The commands are in
 //! [`super::commands`].
 
+use restante_mail::envelope::Envelope;
+
 use crate::foreign::{self, ForeignInput};
 use crate::line::LineRead;
 use crate::sasl;
@@ -32,7 +34,7 @@ impl Session {
             State::ReceivingChunk(transaction, body, chunk) => self.advance_chunk(transaction, body, chunk, input),
             State::DiscardingChunk(idle, chunk, reply) => self.advance_discard(idle, chunk, reply, input),
             waiting @ (State::AwaitingChallenge(_)
-            | State::CheckingLogin(_)
+            | State::CheckingLogin(..)
             | State::CheckingSender(_)
             | State::CheckingRecipient(_)
             | State::Delivering(..)) => {
@@ -173,7 +175,8 @@ impl Session {
             self.mark_stage(TransactionStage::Refused);
             return None;
         };
-        let client = Client { peer: transaction.envelope.peer.clone(), auth_status: transaction.auth_status };
+        let Envelope { peer, login, .. } = &transaction.envelope;
+        let client = Client { peer: peer.clone(), login: login.clone() };
         self.state = State::Delivering(client, replies);
         Some(Action::Deliver { envelope: transaction.envelope, body })
     }

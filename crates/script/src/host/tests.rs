@@ -7,9 +7,11 @@ use std::thread;
 use std::time::Instant;
 
 use bytes::Bytes;
+use restante_mail::details::Details;
 use restante_mail::envelope::{Peer, Refusal};
 use restante_mail::message::Headline;
 use restante_mail::naming::Naming;
+use restante_mail::tags::Tags;
 use restante_mailroom::Settings as MailroomSettings;
 use restante_mailroom::hooks::Extensions;
 use restante_store::memory::MemoryStore;
@@ -70,6 +72,7 @@ fn start_host(settings: Settings) -> Result<Arc<Host>, ScriptError> {
 fn envelope() -> Envelope {
     Envelope {
         peer: Peer { ip: None, helo: "client".to_owned() },
+        login: None,
         from: Some(Address::from_parts("ann", "example.org")),
         recipients: Vec::new(),
     }
@@ -83,6 +86,10 @@ fn summary() -> Summary {
         received: std::time::SystemTime::UNIX_EPOCH.try_into().unwrap(),
         size: 0,
         seen: false,
+        message: 7.into(),
+        number: 1,
+        tags: Tags::default(),
+        details: Details::default(),
     }
 }
 
@@ -346,7 +353,7 @@ async fn failed_calls_defer_to_the_server() {
         let host = start_host(Settings { timeout, ..folder.settings() }).unwrap();
         assert_eq!(host.before_mail_from_accepted(&envelope()).await, Verdict::Defer, "{body}");
         assert_eq!(host.counts().calls(Event::MailFrom, outcome), 1, "{body}");
-        let other = Envelope { from: None, ..envelope() };
+        let other = Envelope { login: None, from: None, ..envelope() };
         assert_eq!(host.before_mail_from_accepted(&other).await, Verdict::Allow, "{body}");
         // On a very busy machine, the watchdog may have abandoned the call before its own limit ended it.
         wait_until(|| host.counts().abandoned == 0);
@@ -525,7 +532,7 @@ async fn slow_calls_up_to_the_maximum_do_not_block_others() {
     while fs::metadata(&started).map_or(0, |file| file.len()) < BLOCKED_CALLS as u64 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let other = Envelope { from: None, ..envelope() };
+    let other = Envelope { login: None, from: None, ..envelope() };
     assert_eq!(host.before_mail_from_accepted(&other).await, Verdict::Allow);
     fs::write(go, "").unwrap();
     for session in blocked {

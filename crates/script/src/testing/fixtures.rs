@@ -7,10 +7,12 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use mlua::Value;
 use restante_mail::address::{Address, Alphabet};
+use restante_mail::details::Details;
 use restante_mail::envelope::ReversePath;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::mime::{NamedAddress, header_summary};
 use restante_mail::naming::{MailboxName, Naming};
+use restante_mail::tags::Tags;
 use restante_mailroom::hooks::IncomingMessage;
 
 use super::arguments::{Arguments, items, text};
@@ -83,7 +85,21 @@ pub(super) fn parse_stored(
         None => now,
     };
     let (mailbox, size) = (parse_mailbox(naming, name)?, message.source.len() as u64);
-    Ok((Summary { mailbox, id, headline: message.headline(), received, size, seen: false }, message.source))
+    Ok((
+        Summary {
+            mailbox,
+            id,
+            headline: message.headline(),
+            received,
+            size,
+            seen: false,
+            message: id,
+            number: 1,
+            tags: Tags::default(),
+            details: Details::default(),
+        },
+        message.source,
+    ))
 }
 
 /// Parses a mailbox name.

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use jiff::Timestamp;
 use proptest::prelude::*;
+use restante_mail::details::Details;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::Naming;
+use restante_mail::tags::Tags;
 
 use super::{Changes, Entry, Index, IndexQuery, Matches};
 use crate::query::Query;
@@ -46,13 +48,19 @@ impl SampleMessage {
             file.unwrap_or_default(),
         );
         let received = Timestamp::from_second(now().as_second() - self.age).unwrap();
+        let last = u64::try_from(now().as_microsecond()).unwrap() + number;
+        let id = MessageId::next_after(last.into(), received);
         let summary = Summary {
             mailbox: Naming::Local.parse_mailbox(self.mailbox).unwrap(),
-            id: MessageId::next_after((u64::try_from(now().as_microsecond()).unwrap() + number).into(), received),
+            id,
             headline: Headline::new(self.from, self.to.iter().copied(), &self.subject.join(" ")),
             received,
             size: self.size,
             seen: self.seen,
+            message: id,
+            number: 1,
+            tags: Tags::default(),
+            details: Details::default(),
         };
         (summary, Mime::parse(Bytes::from(source)))
     }

@@ -3,9 +3,11 @@
 use bytes::Bytes;
 use jiff::Timestamp;
 use proptest::prelude::*;
+use restante_mail::details::Details;
 use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::Naming;
+use restante_mail::tags::Tags;
 
 use super::Query;
 
@@ -35,6 +37,10 @@ fn message() -> (Summary, Mime) {
         received: "2026-11-15T12:00:00Z".parse().unwrap(),
         size: 2000,
         seen: false,
+        message: 7.into(),
+        number: 1,
+        tags: Tags::default(),
+        details: Details::default(),
     };
     (summary, Mime::parse(Bytes::from(source)))
 }

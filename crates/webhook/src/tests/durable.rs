@@ -82,6 +82,7 @@ async fn deliver(mailroom: &Mailroom, mailbox: &str) -> Summary {
     let address = |text: &str| Address::parse(text, Alphabet::Ascii).unwrap();
     let envelope = Envelope {
         peer: Peer { ip: None, helo: "client.test".into() },
+        login: None,
         from: None,
         recipients: vec![Recipient::new(address(&format!("{mailbox}@x.org")), Naming::Local).unwrap()],
     };

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use restante_http_client::{HttpError, HttpService, Request, Response};
+use restante_mail::details::Details;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::Naming;
+use restante_mail::tags::Tags;
 use serde_json::Value;
 
 use crate::backoff::Backoff;
@@ -131,6 +133,10 @@ pub(crate) fn message(mailbox: &str) -> Summary {
         received: Timestamp::now(),
         size: 100,
         seen: false,
+        message: *last,
+        number: 1,
+        tags: Tags::default(),
+        details: Details::default(),
     }
 }
 

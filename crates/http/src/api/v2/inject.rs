@@ -60,7 +60,7 @@ pub(crate) async fn inject(
     // A large message may take a while to arrive.
     cancellation.check_credentials().await?;
     let from = sender.unwrap_or_else(|| sender_from_header(&message));
-    let mut envelope = Envelope { peer: envelope_peer(ip), from, recipients: Vec::new() };
+    let mut envelope = Envelope { peer: envelope_peer(ip), login: None, from, recipients: Vec::new() };
     server.mailroom.check_sender(&envelope).await?;
     let is_permitted = |mailbox: &MailboxName| grant.allows(Scope::Write, mailbox);
     let recipient = server.mailroom.check_recipient(&envelope, recipient, is_permitted).await?;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_api_types::MessageRecord;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::{Message, MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::Arrivals;
 use restante_search::Query;
@@ -49,7 +49,7 @@ pub(crate) async fn wait(
         return Err(Problem::Malformed(sentence));
     }
     let _permit = server.wait_permit()?;
-    let arrivals = server.mailroom.arrivals(&mailbox, parameters.after, parameters.timeout);
+    let arrivals = server.mailroom.arrivals(Some(&mailbox), parameters.after, parameters.timeout);
     let found = cancellation.run_until_cancelled(server.collect_arrivals(&mailbox, arrivals, &parameters)).await?;
     let (arrived, count) = (found.len(), parameters.count);
     let problem = match parameters.expect {
@@ -142,7 +142,7 @@ impl Server {
         parameters: &WaitParameters,
     ) -> Result<Vec<Summary>, Problem> {
         let mut found: Vec<Summary> = Vec::new();
-        while let Some(next) = arrivals.next().await? {
+        while let Some(next) = arrivals.next().await?.map(first_copy) {
             if !self.matches_query(&next, parameters.query.as_ref()).await? {
                 continue;
             }
@@ -170,9 +170,9 @@ impl Server {
         parameters: &WaitParameters,
     ) -> Result<Vec<Summary>, Problem> {
         let before = found.len();
-        let mut all = self.mailroom.arrivals(mailbox, parameters.after, Duration::ZERO);
+        let mut all = self.mailroom.arrivals(Some(mailbox), parameters.after, Duration::ZERO);
         while found.len() < parameters.count
-            && let Some(next) = all.next().await?
+            && let Some(next) = all.next().await?.map(first_copy)
         {
             let is_found = found[..before].binary_search_by_key(&next.id, |message| message.id).is_ok();
             if !is_found && self.matches_query(&next, parameters.query.as_ref()).await? {
@@ -231,6 +231,10 @@ fn no_content() -> Response {
     *response.status_mut() = StatusCode::NO_CONTENT;
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+fn first_copy(message: Message) -> Summary {
+    message.first().clone()
 }
 
 fn malformed(sentence: &str) -> Problem {

@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use bytes::Bytes;
+use restante_mail::details::Details;
 use restante_mail::message::Headline;
+use restante_mail::tags::Tags;
 
 use super::*;
 use crate::fake_mail::FakeMail;
@@ -17,6 +19,10 @@ fn summary(id: u64) -> Summary {
         received: std::time::SystemTime::UNIX_EPOCH.try_into().unwrap(),
         size: 7,
         seen: false,
+        message: id.into(),
+        number: 1,
+        tags: Tags::default(),
+        details: Details::default(),
     }
 }
 

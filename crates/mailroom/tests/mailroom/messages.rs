@@ -1,0 +1,97 @@
+//! Messages as a whole: what each copy knows about its message, changes of several copies, and their events.
+
+use std::sync::Arc;
+
+use restante_mail::envelope::Envelope;
+use restante_mail::message::{Message, Summary};
+use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
+use restante_mailroom::hooks::IncomingMessage;
+use restante_mailroom::tagging::Tagging;
+use restante_mailroom::{CopyKey, MessageSelector, Settings};
+use restante_store::{Limits, Page};
+
+use crate::delivery::{FakeScript, deliver_stored, envelope, mailroom, settings};
+
+const MAIL: &str = "From: Ann <ann@x.org>\r\nTo: bob@x.org\r\nCc: Cid <cid@x.org>\r\nX-Tags: Release 7, qa\r\n\
+    Subject: Hello\r\n\r\nYour code is 424242.\r\n";
+
+fn name(text: &str) -> MailboxName {
+    MailboxName::from(text.to_owned())
+}
+
+fn recipients(copy: &Summary) -> Vec<&str> {
+    copy.details.recipients().collect()
+}
+
+#[tokio::test]
+async fn each_copy_has_its_own_recipients() {
+    let mailroom = mailroom(settings(), Limits::default(), None);
+    let to = ["bob@x.org", "cid@y.org", "Bob+1@z.org"];
+    let envelope = Envelope { login: Some("ci".to_owned()), ..envelope("ann@x.org", &to) };
+    let copies = deliver_stored(&mailroom, &envelope, MAIL).await;
+    let [bob, cid] = copies.as_slice() else { panic!("{copies:?}") };
+    assert_eq!((recipients(bob), recipients(cid)), (vec!["bob@x.org", "Bob+1@z.org"], vec!["cid@y.org"]));
+    for copy in [bob, cid] {
+        assert_eq!(copy.message, bob.id);
+        let details = &copy.details;
+        assert_eq!((details.sender(), details.helo(), details.ip()), ("ann@x.org", "client.test", "192.0.2.7"));
+        assert_eq!((details.login(), details.attachments()), (Some("ci"), 0));
+        assert_eq!(details.snippet(), "Your code is 424242.");
+        assert_eq!(details.cc().collect::<Vec<_>>(), ["Cid <cid@x.org>"]);
+    }
+    let found = mailroom.find_message(MessageSelector::Id(bob.id)).await.unwrap().unwrap();
+    assert_eq!(found.copies(), copies);
+    assert_eq!(found.recipients().collect::<Vec<_>>(), ["bob@x.org", "Bob+1@z.org", "cid@y.org"]);
+}
+
+#[tokio::test]
+async fn tags_are_set_on_arrival_and_by_request() {
+    let tagging = Tagging {
+        header: true,
+        plus_addresses: true,
+        rules: vec!["hello=subject:hello*".parse().unwrap(), "other=subject:bye*".parse().unwrap()],
+    };
+    let mailroom = mailroom(Settings { tagging, ..settings() }, Limits::default(), None);
+    let copies = deliver_stored(&mailroom, &envelope("ann@x.org", &["bob+run7@x.org", "cid@x.org"]), MAIL).await;
+    for copy in &copies {
+        assert_eq!(copy.tags.iter().collect::<Vec<_>>(), ["Release 7", "qa", "run7", "hello"]);
+    }
+    let tags = Tags::new(["checked"]).unwrap();
+    let keys: Vec<_> = copies.iter().map(CopyKey::from).collect();
+    assert_eq!(mailroom.set_tags(keys.clone(), tags.clone()).await.unwrap(), 2);
+    let listed = mailroom.messages(Page::ALL).await.unwrap().messages;
+    assert_eq!(listed.iter().map(Message::tags).collect::<Vec<_>>(), [tags.clone()]);
+    assert_eq!(mailroom.remove_copies(keys.clone()).await.unwrap(), 2);
+    assert_eq!(mailroom.set_tags(keys, tags).await.unwrap(), 0);
+    assert!(mailroom.messages(Page::ALL).await.unwrap().messages.is_empty());
+}
+
+#[tokio::test]
+async fn events_of_copies_contain_the_whole_message() {
+    let mailroom = mailroom(settings(), Limits::default(), None);
+    let mut events = mailroom.subscribe(None, None);
+    let several = deliver_stored(&mailroom, &envelope("ann@x.org", &["bob@x.org", "cid@x.org"]), MAIL).await;
+    let single = deliver_stored(&mailroom, &envelope("ann@x.org", &["bob@x.org"]), MAIL).await;
+    for (summary, copies) in [(&several[0], &several), (&several[1], &several), (&single[0], &single)] {
+        let published = events.next().await.unwrap();
+        assert_eq!((published.event().summary(), published.event().copies()), (summary, copies.as_slice()));
+    }
+    mailroom.remove_copies(several.iter().map(CopyKey::from).collect()).await.unwrap();
+    for summary in &several {
+        let published = events.next().await.unwrap();
+        assert_eq!(published.event().copies(), std::slice::from_ref(summary), "one event per deleted copy");
+    }
+}
+
+/// A script sends everything to another mailbox.
+#[tokio::test]
+async fn recipients_without_a_copy_are_in_the_first_copy() {
+    let redirect = |message: &mut IncomingMessage| message.mailboxes = ["archive", "audit"].map(name).into();
+    let script = Arc::new(FakeScript { change: Some(redirect), ..FakeScript::default() });
+    let mailroom = mailroom(settings(), Limits::default(), Some(script));
+    let copies = deliver_stored(&mailroom, &envelope("ann@x.org", &["bob@x.org", "cid@x.org"]), MAIL).await;
+    let mailboxes: Vec<_> = copies.iter().map(|copy| copy.mailbox.clone()).collect();
+    assert_eq!(mailboxes, ["archive", "audit"].map(name));
+    assert_eq!((recipients(&copies[0]), recipients(&copies[1])), (vec!["bob@x.org", "cid@x.org"], vec![]));
+}
