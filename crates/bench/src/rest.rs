@@ -76,6 +76,14 @@ enum RequestKind {
     Source,
     /// The newest message, as JSON.
     Latest,
+    /// The 50 messages of the mailbox before each message in turn.
+    Page,
+    /// The 50 messages of all mailboxes before each message in turn.
+    AllPage,
+    /// The first 50 messages of all mailboxes.
+    AllFirst,
+    /// Each message in turn, by its id in all mailboxes.
+    Message,
 }
 
 /// The maximum number of messages that are requested one by one. If there are more, an evenly spread sample is used.
@@ -199,6 +207,22 @@ impl MailboxApi {
         self.base.request("GET", &(message_path(mailbox, id) + "/source"))
     }
 
+    /// Returns the request for the 50 messages of a mailbox before this one.
+    fn page_request(&self, mailbox: &str, before: &str) -> Vec<u8> {
+        self.base.request("GET", &format!("{}?limit=50&before={before}", mailbox_path(mailbox)))
+    }
+
+    /// Returns the request for the 50 messages of all mailboxes before this one, or for the last ones.
+    fn all_mail_request(&self, before: &str) -> Vec<u8> {
+        let before = if before.is_empty() { String::new() } else { format!("&before={before}") };
+        self.base.request("GET", &format!("/api/v2/messages?limit=50{before}"))
+    }
+
+    /// Returns the request for one message in all mailboxes.
+    fn whole_message_request(&self, id: &str) -> Vec<u8> {
+        self.base.request("GET", &format!("/api/v2/messages/{id}"))
+    }
+
     /// Returns the request that deletes one message.
     pub(crate) fn delete_request(&self, mailbox: &str, id: &str) -> Vec<u8> {
         self.base.request("DELETE", &message_path(mailbox, id))
@@ -230,6 +254,16 @@ async fn build_requests(api: &MailboxApi, names: &[String], kind: RequestKind) -
         let requests: Vec<_> = match kind {
             RequestKind::List => vec![api.list_request(name)],
             RequestKind::Latest => vec![api.message_request(name, "latest")],
+            RequestKind::AllFirst => vec![api.all_mail_request("")],
+            RequestKind::Page => {
+                evenly_spaced(&entries, count).map(|entry| api.page_request(name, &entry.id)).collect()
+            }
+            RequestKind::AllPage => {
+                evenly_spaced(&entries, count).map(|entry| api.all_mail_request(&entry.id)).collect()
+            }
+            RequestKind::Message => {
+                evenly_spaced(&entries, count).map(|entry| api.whole_message_request(&entry.id)).collect()
+            }
             RequestKind::Get => {
                 evenly_spaced(&entries, count).map(|entry| api.message_request(name, &entry.id)).collect()
             }

@@ -156,7 +156,7 @@ impl Metrics {
             errors,
             warnings: refusals.saturating_sub(errors),
             deletes: counts.deleted_by(DeletionCause::Age),
-            retained: usage.map_or(previous.retained, |usage| usage.messages),
+            retained: usage.map_or(previous.retained, |usage| usage.copies),
             size: usage.map_or(previous.size, |usage| usage.bytes),
         }
     }

@@ -100,7 +100,16 @@ impl Scrape {
             u64::from(self.usage.is_some()),
         )?;
         if let Some(usage) = &self.usage {
-            writer.gauge("restante_store_messages", "Messages in all mailboxes.", usage.messages)?;
+            writer.gauge(
+                "restante_store_messages",
+                "Messages in all mailboxes; a message in several mailboxes counts once per mailbox.",
+                usage.copies,
+            )?;
+            writer.gauge(
+                "restante_store_distinct_messages",
+                "Messages; a message in several mailboxes counts once.",
+                usage.messages,
+            )?;
             writer.gauge(
                 "restante_store_bytes",
                 "Bytes of the messages; a message in several mailboxes counts once.",

@@ -53,7 +53,7 @@ pub(super) async fn export(
     console: &mut Console,
     stop: &watch::Receiver<bool>,
 ) -> Result<ExportCounts, ExportError> {
-    let total = if mailboxes.is_empty() { store.usage().await?.messages } else { 0 };
+    let total = if mailboxes.is_empty() { store.usage().await?.copies } else { 0 };
     let mut run = ExportRun { store, output, console, stop, total, exported: ExportCounts::default() };
     for mailbox in mailboxes {
         if !run.export_mailbox(mailbox).await? {

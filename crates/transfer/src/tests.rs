@@ -395,7 +395,7 @@ async fn stopped_import_reports_stored_messages() {
     let (_sender, stop) = watch::channel(true);
     let imported = import::import(&store, &options, events, &mut silent_console(), stop).await;
     assert!(matches!(imported.error, Some(import::ImportError::Interrupted)));
-    assert_eq!(imported.messages, store.usage().await.unwrap().messages);
+    assert_eq!(imported.messages, store.usage().await.unwrap().copies);
 }
 
 #[test]
