@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use restante_testdir::TestDir;
 use restante_testpg::{FaultProxy, Postgres};
+use serde_json::{Value, json};
 
 use crate::support::monitor::{EventStream, WebSocketClient};
 use crate::support::pop3::Pop3;
@@ -169,6 +170,64 @@ fn messages_of_one_node_are_at_once_visible_at_the_other() {
         transcript["lines"].as_array().unwrap().iter().any(|proxy| proxy["text"] == "RCPT TO:<bob@x.org>"),
         "{transcript}"
     );
+}
+
+#[test]
+fn three_nodes_agree_on_the_list_of_all_messages() {
+    let Some(postgres) = Postgres::start() else { return };
+    let nodes = [(); 3].map(|()| node(postgres.port()));
+    std::thread::scope(|scope| {
+        for (number, node) in nodes.iter().enumerate() {
+            let nodes = &nodes;
+            scope.spawn(move || change_messages(node, &nodes[(number + 1) % nodes.len()], number));
+        }
+    });
+    let lists = nodes.each_ref().map(list_all);
+    assert_eq!(lists[0], lists[1]);
+    assert_eq!(lists[0], lists[2]);
+    // Of the 20 messages of each node every fourth was deleted, and of every fifth the copy in one mailbox.
+    assert_eq!(lists[0].len(), 3 * 15);
+    let count = |is_counted: &dyn Fn(&Value) -> bool| lists[0].iter().filter(|message| is_counted(message)).count();
+    assert_eq!(count(&|message| message["tags"] == json!(["kept"])), 45);
+    assert_eq!(count(&|message| message["mailboxes"].as_array().unwrap().len() == 2), 3 * 3);
+    for message in &lists[0] {
+        let one = nodes.each_ref().map(|node| node.json(&format!("/api/v2/messages/{}", message["id"].as_str().unwrap())));
+        assert!(one[0] == one[1] && one[0] == one[2], "{one:?}");
+    }
+}
+
+/// Sends messages for three mailboxes to one node, and tags and deletes some of them at another.
+fn change_messages(node: &Server, other: &Server, sender: usize) {
+    for number in 0..20 {
+        let mut connection = node.connect_smtp();
+        connection.expect("220");
+        connection.command("EHLO client.test", "250");
+        connection.command("MAIL FROM:<ann@x.org>", "250");
+        for mailbox in ["bob", "cid", "dora"] {
+            connection.command(&format!("RCPT TO:<{mailbox}@x.org>"), "250");
+        }
+        connection.command("DATA", "354");
+        connection.command(&format!("Subject: {sender}-{number}\r\n\r\nHello.\r\n."), "250");
+        let list = list_all(other);
+        let subject = json!(format!("{sender}-{number}"));
+        let message = list.iter().find(|message| message["subject"] == subject).expect("the message is listed");
+        let url = other.url(&format!("/api/v2/messages/{}", message["id"].as_str().unwrap()));
+        if number % 4 == 0 {
+            ureq::delete(url).call().unwrap();
+            continue;
+        }
+        ureq::patch(url).send_json(json!({"tags": ["kept"]})).unwrap();
+        if number % 5 == 0 {
+            let id = message["id"].as_str().unwrap();
+            ureq::delete(other.url(&format!("/api/v1/mailbox/bob/{id}"))).call().unwrap();
+        }
+    }
+}
+
+fn list_all(node: &Server) -> Vec<Value> {
+    let list = node.json("/api/v2/messages?limit=200");
+    assert_eq!(list["next"], Value::Null);
+    list["messages"].as_array().unwrap().clone()
 }
 
 /// Subscribers of one node receive the events of another, in order and once, including events while their node was disconnected.

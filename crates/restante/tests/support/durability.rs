@@ -78,8 +78,10 @@ impl ExpectedState {
         let mut inner = self.0.lock().unwrap();
         let Inner { copies, messages, ids } = &mut *inner;
         let reader = Reader::new(server.http);
+        let mut stored = BTreeSet::new();
         for (mailbox, known) in &mut *copies {
             let found = check_mailbox(&reader, mailbox, known, ids);
+            stored.extend(found.iter().map(|subject| (subject.clone(), mailbox.clone())));
             for (subject, copy) in known {
                 let is_stored = found.contains(subject);
                 match copy.state {
@@ -90,6 +92,7 @@ impl ExpectedState {
                 copy.state = if is_stored { CopyState::Stored } else { CopyState::Deleted };
             }
         }
+        assert_eq!(list_all_copies(&reader), stored, "the list of all messages differs from the mailboxes");
         for (subject, mailboxes) in messages {
             let stored_count =
                 mailboxes.iter().filter(|mailbox| copies[*mailbox][subject].state == CopyState::Stored).count();
@@ -167,6 +170,27 @@ fn check_mailbox(
     }
     assert_counted(reader, mailbox, &summaries);
     subjects
+}
+
+/// Reads the list of all messages. Returns the subject and the mailbox of each copy.
+fn list_all_copies(reader: &Reader) -> BTreeSet<(String, String)> {
+    let (mut copies, mut subjects, mut before) = (BTreeSet::new(), BTreeSet::new(), String::new());
+    loop {
+        let (status, text) = reader.get(&format!("v2/messages?limit=200{before}")).unwrap();
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&text));
+        let page: Value = serde_json::from_slice(&text).unwrap();
+        for message in page["messages"].as_array().unwrap() {
+            let subject = message["subject"].as_str().unwrap();
+            assert!(subjects.insert(subject.to_owned()), "{subject} is listed twice");
+            let mailboxes = message["mailboxes"].as_array().unwrap();
+            assert!(!mailboxes.is_empty(), "{subject} has no copies");
+            copies.extend(mailboxes.iter().map(|name| (subject.to_owned(), name.as_str().unwrap().to_owned())));
+        }
+        match page["next"].as_str() {
+            Some(next) => before = format!("&before={next}"),
+            None => return copies,
+        }
+    }
 }
 
 /// Checks that the list of mailboxes matches the content of this one.
