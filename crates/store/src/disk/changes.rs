@@ -6,14 +6,16 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Shared;
+use super::record::PreparedCopy;
 use super::rows::{self, CopyRow, columns, get_u64};
 use super::segment::{Location, MIN_PUNCH_BYTES};
 use super::statistics::{Counters, MailboxStats, SegmentStats, Statistics};
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
-use crate::{Appended, Limits, NewMessage, Result};
+use crate::{Appended, CopyKey, Limits, NewMessage, Result, Usage};
 
 pub(super) struct Changes<'a> {
     statistics: &'a Statistics,
@@ -52,11 +54,11 @@ impl<'a> Changes<'a> {
         &mut self,
         database: &Connection,
         message: &NewMessage,
-        ids: &[MessageId],
+        prepared: &[PreparedCopy],
         at: Location,
     ) -> Result<Appended> {
-        self.counters.last_id = ids.iter().copied().fold(self.counters.last_id, Ord::max);
-        let stored = self.insert(database, message, ids, at)?;
+        self.counters.last_id = prepared.iter().map(|copy| copy.id).fold(self.counters.last_id, Ord::max);
+        let stored = self.insert(database, message, prepared, at)?;
         let mut evicted = Vec::new();
         for summary in &stored {
             self.enforce_cap(database, &summary.mailbox, &mut evicted)?;
@@ -69,21 +71,23 @@ impl<'a> Changes<'a> {
         &mut self,
         database: &Connection,
         message: &NewMessage,
-        ids: &[MessageId],
+        prepared: &[PreparedCopy],
         at: Location,
     ) -> Result<Vec<Summary>> {
-        let NewMessage { received, headline, body, copies, .. } = message;
+        let NewMessage { received, headline, tags, body, copies } = message;
+        let Some(PreparedCopy { id: message, .. }) = prepared.first() else { return Ok(Vec::new()) };
         let shared = copies.len() > 1;
         let received_nanos = time_to_nanos(*received);
         let mut statement = database.prepare_cached(concat!(
             "INSERT INTO copies (mailbox, ",
             columns!(),
-            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)"
         ))?;
         let version = self.next_version();
         let mut stored = Vec::with_capacity(copies.len());
-        for (id, copy) in ids.iter().zip(copies) {
-            let size = (copy.trace(*received).len() + body.len()) as u64;
+        for (PreparedCopy { id, trace }, copy) in prepared.iter().zip(copies) {
+            let size = (trace.len() + body.len()) as u64;
+            let number = self.count_new_copy(database, &copy.mailbox, version, size)?;
             statement.execute(params![
                 copy.mailbox.as_str(),
                 id_to_i64(*id),
@@ -98,36 +102,51 @@ impl<'a> Changes<'a> {
                 at.offset,
                 at.length,
                 shared,
+                id_to_i64(*message),
+                number,
+                tags.encoded(),
+                copy.details.encoded(),
             ])?;
-            let stats = self.mailbox_mut(database, &copy.mailbox)?;
-            stats.version = version;
-            stats.messages += 1;
-            stats.unseen += 1;
-            stats.bytes += size;
-            let was_empty = stats.messages == 1;
-            let usage = &mut self.counters.usage;
-            usage.messages += 1;
-            usage.mailboxes += u64::from(was_empty);
-            usage.bytes += copy.trace(*received).len() as u64;
+            self.counters.usage.bytes += trace.len() as u64;
             stored.push(Summary {
                 mailbox: copy.mailbox.clone(),
                 id: *id,
+                message: *message,
+                number,
                 headline: headline.clone(),
                 received: *received,
                 size,
                 seen: false,
-                message: *id,
-                number: 0,
-                tags: message.tags.clone(),
+                tags: tags.clone(),
                 details: copy.details.clone(),
             });
         }
+        self.counters.usage.messages += 1;
         self.counters.usage.bytes += body.len() as u64;
         if shared {
             let mut statement = database.prepare_cached("INSERT INTO shared VALUES (?1, ?2, ?3)")?;
             statement.execute(params![at.segment, at.offset, copies.len()])?;
         }
         Ok(stored)
+    }
+
+    /// Adds a copy to the counters of its mailbox. Returns its number.
+    fn count_new_copy(&mut self, database: &Connection, mailbox: &MailboxName, version: u64, size: u64) -> Result<u32> {
+        let highest_free_number = self.counters.highest_free_number;
+        let stats = self.mailbox_mut(database, mailbox)?;
+        let was_empty = stats.messages == 0;
+        if was_empty {
+            stats.last_number = stats.last_number.max(highest_free_number);
+        }
+        stats.version = version;
+        stats.messages += 1;
+        stats.unseen += 1;
+        stats.bytes += size;
+        stats.last_number = stats.last_number.saturating_add(1);
+        let number = stats.last_number;
+        self.counters.usage.copies += 1;
+        self.counters.usage.mailboxes += u64::from(was_empty);
+        Ok(number)
     }
 
     fn enforce_cap(&mut self, database: &Connection, mailbox: &MailboxName, removed: &mut Vec<Summary>) -> Result<()> {
@@ -171,6 +190,28 @@ impl<'a> Changes<'a> {
             stats.unseen = if seen { stats.unseen.saturating_sub(1) } else { stats.unseen + 1 };
         }
         Ok(true)
+    }
+
+    /// See [`Store::set_tags`](crate::Store::set_tags).
+    pub(super) fn set_tags(&mut self, database: &Connection, copies: &[CopyKey], tags: &Tags) -> Result<Vec<CopyKey>> {
+        let mut update = database.prepare_cached("UPDATE copies SET tags = ?3 WHERE mailbox = ?1 AND id = ?2")?;
+        let mut existing = Vec::with_capacity(copies.len());
+        for key in copies {
+            if update.execute(params![key.mailbox.as_str(), id_to_i64(key.id), tags.encoded()])? > 0 {
+                let version = self.next_version();
+                self.mailbox_mut(database, &key.mailbox)?.version = version;
+                existing.push(key.clone());
+            }
+        }
+        Ok(existing)
+    }
+
+    /// See [`Store::remove_copies`](crate::Store::remove_copies).
+    pub(super) fn remove_copies(&mut self, database: &Connection, copies: &[CopyKey]) -> Result<Vec<Summary>> {
+        let keys = copies.iter().map(|key| (key.mailbox.clone(), key.id)).collect();
+        let mut removed = self.remove_all(database, keys)?;
+        removed.sort_unstable_by_key(|summary| summary.id);
+        Ok(removed)
     }
 
     /// See [`Store::remove`](crate::Store::remove).
@@ -247,15 +288,15 @@ impl<'a> Changes<'a> {
     pub(super) fn write_counters(&self, database: &Connection, current: Option<u64>) -> Result<()> {
         let Self { counters, segments, mailboxes, .. } = self;
         let mut upsert = database.prepare_cached(
-            "INSERT OR REPLACE INTO mailboxes (name, messages, version, unseen, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT OR REPLACE INTO mailboxes (name, messages, version, unseen, bytes, last_number) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?;
         let mut delete = database.prepare_cached("DELETE FROM mailboxes WHERE name = ?1")?;
         for (name, stats) in mailboxes {
-            match stats.messages {
+            let MailboxStats { messages, version, unseen, bytes, last_number } = stats;
+            match messages {
                 0 => delete.execute([name.as_str()])?,
-                _ => {
-                    upsert.execute(params![name.as_str(), stats.messages, stats.version, stats.unseen, stats.bytes])?
-                }
+                _ => upsert.execute(params![name.as_str(), messages, version, unseen, bytes, last_number])?,
             };
         }
         let mut upsert = database.prepare_cached("INSERT OR REPLACE INTO segments VALUES (?1, ?2, ?3)")?;
@@ -267,11 +308,14 @@ impl<'a> Changes<'a> {
                 upsert.execute(params![id, stats.end, stats.live])?;
             }
         }
-        let Counters { last_id, last_version, usage } = counters;
+        let Counters { last_id, last_version, usage, highest_free_number } = counters;
+        let Usage { messages, copies, mailboxes: not_empty, bytes } = usage;
         let mut update = database.prepare_cached(
-            "UPDATE state SET last_id = ?1, last_version = ?2, messages = ?3, mailboxes = ?4, bytes = ?5",
+            "UPDATE state SET last_id = ?1, last_version = ?2, messages = ?3, copies = ?4, mailboxes = ?5, bytes = ?6, \
+             highest_free_number = ?7",
         )?;
-        update.execute(params![id_to_i64(*last_id), last_version, usage.messages, usage.mailboxes, usage.bytes])?;
+        let last_id = id_to_i64(*last_id);
+        update.execute(params![last_id, last_version, messages, copies, not_empty, bytes, highest_free_number])?;
         self.shared.mailbox_cache().begin_commit(mailboxes.keys());
         Ok(())
     }
@@ -309,13 +353,16 @@ impl<'a> Changes<'a> {
         stats.messages = stats.messages.saturating_sub(1);
         stats.unseen = stats.unseen.saturating_sub(u64::from(!summary.seen));
         stats.bytes = stats.bytes.saturating_sub(summary.size);
-        let is_empty = stats.messages == 0;
+        // The numbers of a mailbox that stays in use continue in its row.
+        let free_number = (stats.messages == 0).then_some(stats.last_number);
         let is_last_copy = !shared || release_shared_copy(database, location)?;
         let freed = if is_last_copy { summary.size } else { summary.size.saturating_sub(body_bytes) };
         let usage = &mut self.counters.usage;
-        usage.messages = usage.messages.saturating_sub(1);
-        usage.mailboxes = usage.mailboxes.saturating_sub(u64::from(is_empty));
+        usage.messages = usage.messages.saturating_sub(u64::from(is_last_copy));
+        usage.copies = usage.copies.saturating_sub(1);
+        usage.mailboxes = usage.mailboxes.saturating_sub(u64::from(free_number.is_some()));
         usage.bytes = usage.bytes.saturating_sub(freed);
+        self.counters.highest_free_number = self.counters.highest_free_number.max(free_number.unwrap_or(0));
         if is_last_copy {
             self.release_record(location);
         }
@@ -354,11 +401,11 @@ impl<'a> Changes<'a> {
 
 /// Reads the statistics of a mailbox. Returns `None` if it is empty.
 fn query_mailbox(database: &Connection, mailbox: &MailboxName) -> Result<Option<MailboxStats>> {
-    let mut statement =
-        database.prepare_cached("SELECT messages, version, unseen, bytes FROM mailboxes WHERE name = ?1")?;
+    let mut statement = database
+        .prepare_cached("SELECT messages, version, unseen, bytes, last_number FROM mailboxes WHERE name = ?1")?;
     let stats = statement.query_row([mailbox.as_str()], |row| {
-        let (messages, version) = (get_u64(row, 0)?, get_u64(row, 1)?);
-        Ok(MailboxStats { messages, version, unseen: get_u64(row, 2)?, bytes: get_u64(row, 3)? })
+        let (messages, version, unseen) = (get_u64(row, 0)?, get_u64(row, 1)?, get_u64(row, 2)?);
+        Ok(MailboxStats { messages, version, unseen, bytes: get_u64(row, 3)?, last_number: row.get(4)? })
     });
     Ok(stats.optional()?)
 }

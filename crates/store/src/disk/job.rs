@@ -3,18 +3,22 @@
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::changes::Changes;
+use super::record::PreparedCopy;
 use super::segment::Location;
-use crate::{Appended, NewMessage, Result};
+use crate::{Appended, CopyKey, NewMessage, Result};
 
 /// A change of the store.
 pub(super) enum Job {
     Append(NewMessage, Reply<Appended>),
     SetSeen(MailboxName, MessageId, bool, Reply<bool>),
+    SetTags(Vec<CopyKey>, Tags, Reply<Vec<CopyKey>>),
     Remove(MailboxName, MessageId, Reply<Option<Summary>>),
+    RemoveCopies(Vec<CopyKey>, Reply<Vec<Summary>>),
     Purge(MailboxName, MessageId, usize, Reply<Vec<Summary>>),
     Expire(Timestamp, usize, Reply<Vec<Summary>>),
     /// Changes nothing. Fails if a new message could not be stored.
@@ -59,23 +63,25 @@ impl Job {
         matches!(self, Self::Append(..) | Self::Check(_))
     }
 
-    /// Makes the change in the database. Every new message takes its ids and its location from `written`.
+    /// Makes the change in the database. Every new message takes its copies and its location from `written`.
     pub(super) fn apply<'a>(
         &mut self,
         changes: &mut Changes<'_>,
         database: &Connection,
-        written: &mut impl Iterator<Item = (&'a Vec<MessageId>, &'a Location)>,
+        written: &mut impl Iterator<Item = (&'a [PreparedCopy], &'a Location)>,
     ) -> Result<()> {
         match self {
             Self::Append(message, reply) => {
-                if let Some((ids, at)) = written.next() {
-                    reply.result = Some(changes.append(database, message, ids, *at)?);
+                if let Some((copies, at)) = written.next() {
+                    reply.result = Some(changes.append(database, message, copies, *at)?);
                 }
             }
             Self::SetSeen(mailbox, id, seen, reply) => {
                 reply.result = Some(changes.set_seen(database, mailbox, *id, *seen)?);
             }
+            Self::SetTags(copies, tags, reply) => reply.result = Some(changes.set_tags(database, copies, tags)?),
             Self::Remove(mailbox, id, reply) => reply.result = Some(changes.remove(database, mailbox, *id)?),
+            Self::RemoveCopies(copies, reply) => reply.result = Some(changes.remove_copies(database, copies)?),
             Self::Purge(mailbox, last, limit, reply) => {
                 reply.result = Some(changes.purge(database, mailbox, *last, *limit)?);
             }
@@ -92,8 +98,11 @@ impl Job {
         match self {
             Self::Append(_, reply) => reply.send(outcome),
             Self::SetSeen(_, _, _, reply) => reply.send(outcome),
+            Self::SetTags(_, _, reply) => reply.send(outcome),
             Self::Remove(_, _, reply) => reply.send(outcome),
-            Self::Purge(_, _, _, reply) | Self::Expire(_, _, reply) => reply.send(outcome),
+            Self::RemoveCopies(_, reply) | Self::Purge(_, _, _, reply) | Self::Expire(_, _, reply) => {
+                reply.send(outcome);
+            }
             Self::Check(reply) => reply.send(outcome),
         }
     }

@@ -34,8 +34,9 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_cache::{Cache, CacheValue};
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use restante_sqlite::Synchronous;
 use restante_worker::Worker;
 use rusqlite::Connection;
@@ -44,14 +45,14 @@ use tokio::sync::mpsc;
 use self::directory::Directory;
 pub use self::error::OpenError;
 use self::job::{Job, Reply};
-use self::reader::ReaderPool;
+use self::reader::{FoundMessage, ReaderPool};
 use self::segment::Segments;
-use self::statistics::{Counters, LookupEpoch, MailboxCache};
+use self::statistics::{Counters, LookupEpoch, MailboxCache, StoreVersion};
 use self::watchdog::Watchdog;
 use self::writer::Writer;
 use crate::{
-    Appended, Limits, Listing, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Result, Store, StoreError,
-    Usage, Version,
+    Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
+    Result, Store, StoreError, Usage, Version,
 };
 
 /// The capacity of the writer's queue. Tasks with further changes wait asynchronously, without blocking their threads.
@@ -95,6 +96,7 @@ pub struct DiskStore {
     shared: Arc<Shared>,
     /// Cached results of queries.
     summaries: Cache<(MailboxName, MessageSelector), Summary>,
+    messages: Cache<MessageSelector, VersionedMessage>,
     sources: Cache<(MailboxName, MessageId), Source>,
     /// `None` if the directory is open for reading only.
     writer: Option<(mpsc::Sender<Job>, Worker)>,
@@ -105,6 +107,7 @@ struct Shared {
     segments: Arc<Segments>,
     readers: Arc<ReaderPool>,
     mailbox_cache: Mutex<MailboxCache>,
+    store_version: StoreVersion,
     /// Whether the last change failed.
     last_change_failed: AtomicBool,
     /// Detects that the writer is blocked.
@@ -123,8 +126,13 @@ impl DiskStore {
         let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
         let thread = Worker::spawn("store", move || writer.run(queue));
         let thread = thread.map_err(|error| OpenError::Database(format!("cannot start the writer thread: {error}")))?;
-        let (summaries, sources) = (Cache::new(cache_share / 2), Cache::new(cache_share / 2));
-        Ok(Self { shared, summaries, sources, writer: Some((sender, thread)) })
+        Ok(Self {
+            shared,
+            summaries: Cache::new(cache_share / 4),
+            messages: Cache::new(cache_share / 4),
+            sources: Cache::new(cache_share / 2),
+            writer: Some((sender, thread)),
+        })
     }
 
     /// Opens a data directory for reading, even while a server uses it. Changes fail with [`StoreError::Unavailable`].
@@ -133,7 +141,17 @@ impl DiskStore {
         directory.check_exists()?;
         schema::open_reader(&directory.database_path(), cache_bytes)?;
         let shared = Arc::new(Shared::new(&directory, MailboxCache::disabled(), cache_bytes));
-        Ok(Self { shared, summaries: Cache::new(0), sources: Cache::new(0), writer: None })
+        let (summaries, messages, sources) = (Cache::new(0), Cache::new(0), Cache::new(0));
+        Ok(Self { shared, summaries, messages, sources, writer: None })
+    }
+
+    /// Returns a cached message if none of its mailboxes has changed since. `version` is that of the store.
+    fn find_cached_message(&self, selector: MessageSelector, version: Option<u64>) -> Option<Message> {
+        let VersionedMessage { message, versions } =
+            self.messages.get(&selector, message_cache_state(selector, version)?)?;
+        let mailboxes = message.mailboxes().zip(versions);
+        let is_current = self.shared.mailbox_cache().has_versions(mailboxes);
+        is_current.then_some(message)
     }
 
     /// Sends a job to the writer and waits until it is durable.
@@ -226,24 +244,48 @@ impl Store for DiskStore {
         Ok(source)
     }
 
-    async fn messages(&self, _: Page) -> Result<crate::MessageListing> {
-        Err(StoreError::Broken("pending".to_owned()))
+    async fn messages(&self, page: Page) -> Result<MessageListing> {
+        // Read before the query, so it is not newer than the result.
+        let version = self.shared.store_version.get();
+        self.shared.readers.query(move |database| reader::messages(database, page, version)).await
     }
 
-    async fn find_message(&self, _: MessageSelector) -> Result<Option<restante_mail::message::Message>> {
-        Err(StoreError::Broken("pending".to_owned()))
+    async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>> {
+        let version = self.shared.store_version.get();
+        if let Some(message) = self.find_cached_message(selector, version) {
+            return Ok(Some(message));
+        }
+        let epoch = self.shared.mailbox_cache().begin_lookup();
+        let segments = self.shared.segments.clone();
+        let query = move |database: &Connection| reader::find_message(database, &segments, selector);
+        let Some(FoundMessage { message, versions, source }) = self.shared.readers.query(query).await? else {
+            return Ok(None);
+        };
+        self.shared.cache_versions(epoch, message.mailboxes().zip(versions.iter().copied()));
+        let first = message.first();
+        if let (Some(source), Some(version)) = (source, versions.first()) {
+            self.sources.insert((first.mailbox.clone(), first.id), *version, source);
+        }
+        if let Some(state) = message_cache_state(selector, version) {
+            self.messages.insert(selector, state, VersionedMessage { message: message.clone(), versions });
+        }
+        Ok(Some(message))
     }
 
     async fn store_version(&self) -> Result<Version> {
-        Err(StoreError::Broken("pending".to_owned()))
+        let version = match self.shared.store_version.get() {
+            Some(version) => version,
+            None => self.shared.readers.query(|database| Ok(Counters::load(database)?.last_version)).await?,
+        };
+        Ok(Version(version))
     }
 
-    async fn set_tags(&self, _: Vec<crate::CopyKey>, _: restante_mail::tags::Tags) -> Result<Vec<crate::CopyKey>> {
-        Err(StoreError::Broken("pending".to_owned()))
+    async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>> {
+        self.submit(|reply| Job::SetTags(copies, tags, reply)).await
     }
 
-    async fn remove_copies(&self, _: Vec<crate::CopyKey>) -> Result<Vec<Summary>> {
-        Err(StoreError::Broken("pending".to_owned()))
+    async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {
+        self.submit(|reply| Job::RemoveCopies(copies, reply)).await
     }
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
@@ -288,6 +330,30 @@ impl Store for DiskStore {
 /// The version of a mailbox if it is cached, otherwise the start of its lookup.
 type VersionLookup = Result<u64, LookupEpoch>;
 
+/// A message, and the versions of the mailboxes of its copies. It is valid while they have these versions.
+#[derive(Clone)]
+struct VersionedMessage {
+    message: Message,
+    versions: Vec<u64>,
+}
+
+impl CacheValue for VersionedMessage {
+    fn bytes(&self) -> usize {
+        let text_bytes =
+            |copy: &Summary| copy.headline.text_len() + copy.details.encoded().len() + copy.tags.encoded().len();
+        self.message.copies().iter().map(|copy| size_of::<Summary>() + text_bytes(copy)).sum()
+    }
+}
+
+/// Returns the state of the store on which a cached message depends. `None` if it cannot be cached.
+fn message_cache_state(selector: MessageSelector, store_version: Option<u64>) -> Option<u64> {
+    match selector {
+        // A message with this id can only change together with one of its mailboxes.
+        MessageSelector::Id(_) => Some(0),
+        MessageSelector::Latest => store_version,
+    }
+}
+
 /// Returns a cached value if the mailbox has not changed since.
 fn find_cached<K: Eq + Hash, V: CacheValue>(cache: &Cache<K, V>, key: &K, lookup: VersionLookup) -> Option<V> {
     cache.get(key, lookup.ok()?)
@@ -303,6 +369,7 @@ impl Shared {
             segments: Arc::new(Segments::new(directory.segments_path())),
             readers: Arc::new(ReaderPool::new(directory.database_path(), cache_bytes)),
             mailbox_cache: Mutex::new(mailbox_cache),
+            store_version: StoreVersion::unknown(),
             last_change_failed: AtomicBool::new(false),
             watchdog: Watchdog::new(),
         }
@@ -312,6 +379,14 @@ impl Shared {
     fn cache_version(&self, lookup: VersionLookup, mailbox: &MailboxName, version: u64) {
         if let Err(epoch) = lookup {
             self.mailbox_cache().insert_version(epoch, mailbox, version);
+        }
+    }
+
+    /// Caches versions that were looked up.
+    fn cache_versions<'a>(&self, epoch: LookupEpoch, versions: impl IntoIterator<Item = (&'a MailboxName, u64)>) {
+        let mut mailbox_cache = self.mailbox_cache();
+        for (mailbox, version) in versions {
+            mailbox_cache.insert_version(epoch, mailbox, version);
         }
     }
 

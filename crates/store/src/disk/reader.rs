@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use bytes::Bytes;
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::Semaphore;
@@ -15,8 +15,11 @@ use super::record::ParsedRecord;
 use super::rows::{self, CopyRow, columns, get_u64};
 use super::schema;
 use super::segment::{Location, Segments};
+use super::statistics::Counters;
 use crate::sql_values::{id_to_i64, nanos_to_time, to_i64};
-use crate::{Listing, MailboxPage, MailboxState, MessageSelector, Newest, Page, Result, StoreError, Version};
+use crate::{
+    Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, Result, StoreError, Version,
+};
 
 /// The number of queries that run at the same time. More would not make a disk faster.
 const MAX_READERS: usize = 4;
@@ -158,13 +161,123 @@ pub(super) fn find(
         }
     };
     let found = found.map(|CopyRow { summary, location, .. }| {
-        let short = location.length <= MAX_PREFETCH_BYTES;
-        let record = short.then(|| segments.read(location).ok()).flatten();
-        // If it cannot be read, the query for the source returns the error.
-        let source = record.and_then(|record| parse_source(record, mailbox, summary.id, location).ok());
+        let source = prefetch_source(segments, &summary, location);
         (summary, source)
     });
     Ok(Some((version, found)))
+}
+
+/// Reads a short source. If it cannot be read, the query for the source returns the error.
+fn prefetch_source(segments: &Segments, copy: &Summary, at: Location) -> Option<Source> {
+    let record = (at.length <= MAX_PREFETCH_BYTES).then(|| segments.read(at).ok()).flatten()?;
+    parse_source(record, &copy.mailbox, copy.id, at).ok()
+}
+
+/// Copies of all mailboxes, oldest and newest first, and all copies from one on.
+pub(super) const SELECT_COPIES: &str =
+    concat!("SELECT ", columns!(), ", mailbox FROM copies WHERE id > ?1 AND id < ?2 ORDER BY id");
+pub(super) const SELECT_COPIES_DESCENDING: &str =
+    concat!("SELECT ", columns!(), ", mailbox FROM copies WHERE id > ?1 AND id < ?2 ORDER BY id DESC");
+pub(super) const SELECT_COPIES_FROM: &str =
+    concat!("SELECT ", columns!(), ", mailbox FROM copies WHERE id >= ?1 ORDER BY id");
+pub(super) const SELECT_NEWEST_COPY: &str =
+    concat!("SELECT ", columns!(), ", mailbox FROM copies ORDER BY id DESC LIMIT 1");
+
+/// See [`Store::messages`](crate::Store::messages). `version` is that of the store before the query, if it is known.
+pub(super) fn messages(database: &Connection, page: Page, version: Option<u64>) -> Result<MessageListing> {
+    let snapshot = database.unchecked_transaction()?;
+    let version = match version {
+        Some(version) => version,
+        None => Counters::load(&snapshot)?.last_version,
+    };
+    let before = page.before.map(|before| message_at(&snapshot, before)).transpose()?;
+    let after = page.after.unwrap_or(MessageId::ZERO);
+    let is_last_page = page.after.is_none();
+    let mut statement = snapshot.prepare_cached(if is_last_page { SELECT_COPIES_DESCENDING } else { SELECT_COPIES })?;
+    let mut rows = statement.query(params![id_to_i64(after), before.map_or(i64::MAX, id_to_i64)])?;
+    let limit = page.limit.unwrap_or(usize::MAX);
+    let mut copies: Vec<Summary> = Vec::new();
+    let mut count = 0;
+    while let Some(row) = rows.next()? {
+        let copy = CopyRow::with_mailbox(row)?.summary;
+        // The other copies of the message at the start of the range have higher ids than the message.
+        if copy.message <= after {
+            continue;
+        }
+        count += usize::from(copies.last().is_none_or(|last| last.message != copy.message));
+        if count > limit {
+            break;
+        }
+        copies.push(copy);
+    }
+    if is_last_page {
+        copies.reverse();
+    }
+    Ok(MessageListing { version: Version(version), messages: Message::group(copies) })
+}
+
+/// Returns the id of the message that has copies below and from this id, or the id itself.
+fn message_at(database: &Connection, id: MessageId) -> Result<MessageId> {
+    let next = copies_from(database, id, |_| true, 1)?;
+    Ok(next.first().map_or(id, |next| next.summary.message.min(id)))
+}
+
+/// Returns the copies from an id on, as long as they satisfy a condition, and at most `limit`.
+fn copies_from(
+    database: &Connection,
+    id: MessageId,
+    condition: impl Fn(&CopyRow) -> bool,
+    limit: usize,
+) -> Result<Vec<CopyRow>> {
+    let mut statement = database.prepare_cached(SELECT_COPIES_FROM)?;
+    let mut rows = statement.query([id_to_i64(id)])?;
+    let mut copies = Vec::new();
+    while copies.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        let copy = CopyRow::with_mailbox(row)?;
+        if !condition(&copy) {
+            break;
+        }
+        copies.push(copy);
+    }
+    Ok(copies)
+}
+
+/// The result of [`find_message`], all from one snapshot.
+pub(super) struct FoundMessage {
+    pub(super) message: Message,
+    /// The versions of the mailboxes of its copies.
+    pub(super) versions: Vec<u64>,
+    /// The source of the first copy if it is short, because callers usually need it next.
+    pub(super) source: Option<Source>,
+}
+
+/// See [`Store::find_message`](crate::Store::find_message).
+pub(super) fn find_message(
+    database: &Connection,
+    segments: &Segments,
+    selector: MessageSelector,
+) -> Result<Option<FoundMessage>> {
+    let snapshot = database.unchecked_transaction()?;
+    let id = match selector {
+        MessageSelector::Id(id) => Some(id),
+        MessageSelector::Latest => {
+            let mut statement = snapshot.prepare_cached(SELECT_NEWEST_COPY)?;
+            let newest = statement.query_row([], CopyRow::with_mailbox).optional()?;
+            newest.map(|newest| newest.summary.message)
+        }
+    };
+    let Some(id) = id else { return Ok(None) };
+    let copies = copies_from(&snapshot, id, |copy| copy.summary.message == id, usize::MAX)?;
+    let Some(first) = copies.first() else { return Ok(None) };
+    let source = prefetch_source(segments, &first.summary, first.location);
+    let mut versions = Vec::with_capacity(copies.len());
+    for copy in &copies {
+        versions.push(version(&snapshot, &copy.summary.mailbox)?.unwrap_or(0));
+    }
+    let message = Message::group(copies.into_iter().map(|copy| copy.summary)).pop();
+    Ok(message.map(|message| FoundMessage { message, versions, source }))
 }
 
 /// See [`Store::source`](crate::Store::source).

@@ -13,7 +13,8 @@ use std::ops::Range;
 use bytes::Bytes;
 use restante_mail::message::MessageId;
 
-use crate::NewCopy;
+use crate::sql_values::time_to_nanos;
+use crate::{NewCopy, NewMessage};
 
 /// The first bytes of a record: `RMR` and the version of the format.
 const MAGIC: u32 = u32::from_le_bytes(*b"RMR1");
@@ -21,6 +22,8 @@ const MAGIC: u32 = u32::from_le_bytes(*b"RMR1");
 pub(super) const FREED_MAGIC: [u8; 4] = *b"RMR-";
 /// The length of magic, checksum and length: enough to find the next record.
 pub(super) const HEADER_BYTES: usize = 16;
+/// The length of id and lengths of a copy.
+const COPY_HEADER_BYTES: usize = 14;
 /// The offset of the part that the checksum covers.
 const CHECKSUM_START: usize = 8;
 
@@ -29,6 +32,12 @@ pub(super) struct Record {
     /// Everything before the body.
     pub(super) head: Vec<u8>,
     pub(super) body: Bytes,
+}
+
+/// What is assigned to a copy before it is stored.
+pub(super) struct PreparedCopy {
+    pub(super) id: MessageId,
+    pub(super) trace: Bytes,
 }
 
 /// A valid record.
@@ -56,29 +65,33 @@ impl fmt::Display for RecordError {
 }
 
 impl Record {
-    /// Creates the record of a message whose copies have these ids.
-    pub(super) fn new(received: i64, ids: &[MessageId], copies: &[NewCopy], body: Bytes) -> Self {
-        let capacity: usize = copies.iter().map(|copy| copy.mailbox.as_str().len() + 160 + 14).sum();
+    /// Creates the record of a message. `prepared` has an element for each of its copies.
+    pub(super) fn new(message: &NewMessage, prepared: &[PreparedCopy]) -> Self {
+        let NewMessage { received, copies, body, .. } = message;
+        let copy_bytes = |(copy, prepared): (&NewCopy, &PreparedCopy)| {
+            COPY_HEADER_BYTES + copy.mailbox.as_str().len() + prepared.trace.len()
+        };
+        let capacity: usize = copies.iter().zip(prepared).map(copy_bytes).sum();
         let mut head = Vec::with_capacity(HEADER_BYTES + 12 + capacity);
         head.extend_from_slice(&[0; HEADER_BYTES]);
-        head.extend_from_slice(&received.to_le_bytes());
+        head.extend_from_slice(&time_to_nanos(*received).to_le_bytes());
         head.extend_from_slice(&narrow::<u32>(copies.len()).to_le_bytes());
-        for (id, copy) in ids.iter().zip(copies) {
+        for (copy, PreparedCopy { id, trace }) in copies.iter().zip(prepared) {
             let mailbox = copy.mailbox.as_str();
             head.extend_from_slice(&id.number().to_le_bytes());
-            head.extend_from_slice(&narrow::<u32>(copy.trace(jiff::Timestamp::UNIX_EPOCH).len()).to_le_bytes());
+            head.extend_from_slice(&narrow::<u32>(trace.len()).to_le_bytes());
             head.extend_from_slice(&narrow::<u16>(mailbox.len()).to_le_bytes());
             head.extend_from_slice(mailbox.as_bytes());
         }
-        for copy in copies {
-            head.extend_from_slice(&copy.trace(jiff::Timestamp::UNIX_EPOCH));
+        for copy in prepared {
+            head.extend_from_slice(&copy.trace);
         }
         let length = (head.len() + body.len()) as u64;
         head[..4].copy_from_slice(&MAGIC.to_le_bytes());
         head[CHECKSUM_START..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
-        let sum = crc32c::crc32c_append(crc32c::crc32c(&head[CHECKSUM_START..]), &body);
+        let sum = crc32c::crc32c_append(crc32c::crc32c(&head[CHECKSUM_START..]), body);
         head[4..CHECKSUM_START].copy_from_slice(&sum.to_le_bytes());
-        Self { head, body }
+        Self { head, body: body.clone() }
     }
 
     /// Returns the length on disk.
@@ -176,8 +189,9 @@ mod tests {
 
     fn record_bytes() -> Vec<u8> {
         let message = conformance::message(7, &["ann", "bob"], b"mail\r\n");
-        let ids = [MessageId::from(7), MessageId::from(8)];
-        let record = Record::new(7_000_000_000, &ids, &message.copies, message.body);
+        let prepare = |(id, copy): (u64, &NewCopy)| PreparedCopy { id: id.into(), trace: copy.trace(message.received) };
+        let prepared: Vec<_> = (7..).zip(&message.copies).map(prepare).collect();
+        let record = Record::new(&message, &prepared);
         [record.head.as_slice(), &record.body].concat()
     }
 

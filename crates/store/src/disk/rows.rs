@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
-use restante_mail::message::{Headline, MessageId, Summary};
+use restante_mail::details::Details;
+use restante_mail::message::{Headline, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use rusqlite::Row;
 
 use super::segment::Location;
@@ -12,12 +14,16 @@ use crate::sql_values::nanos_to_time;
 /// The columns that [`CopyRow::from_row`] reads, in this order.
 macro_rules! columns {
     () => {
-        "id, received, seen, size, body, sender, recipients, subject, segment, offset, length, shared"
+        "id, received, seen, size, body, sender, recipients, subject, segment, offset, length, shared, \
+         message, number, tags, details"
     };
 }
 pub(super) use columns;
 
-/// A message in one mailbox.
+/// The number of [`columns`], which is the index of the one after them.
+const MAILBOX_COLUMN: usize = 16;
+
+/// A copy of a message.
 pub(super) struct CopyRow {
     pub(super) summary: Summary,
     pub(super) body_bytes: u64,
@@ -26,19 +32,27 @@ pub(super) struct CopyRow {
 }
 
 impl CopyRow {
+    /// Reads a copy in any mailbox. The column after [`columns`] is the mailbox.
+    pub(super) fn with_mailbox(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Self::from_row(&get_mailbox(row, MAILBOX_COLUMN)?, row)
+    }
+
     pub(super) fn from_row(mailbox: &MailboxName, row: &Row<'_>) -> rusqlite::Result<Self> {
         let headline = Headline::new(&get_text(row, 5)?, get_text(row, 6)?.split_terminator('\n'), &get_text(row, 7)?);
+        let id = get_u64(row, 0)?;
+        // Zero is the default of rows that are not migrated yet. Only readers see them.
+        let message = Some(get_u64(row, 12)?).filter(|message| *message > 0).unwrap_or(id);
         let summary = Summary {
             mailbox: mailbox.clone(),
-            id: MessageId::from(get_u64(row, 0)?),
+            id: id.into(),
+            message: message.into(),
+            number: row.get(13)?,
             headline,
             received: nanos_to_time(row.get(1)?),
-            seen: row.get(2)?,
             size: get_u64(row, 3)?,
-            message: MessageId::from(get_u64(row, 0)?),
-            number: 0,
-            tags: Default::default(),
-            details: Default::default(),
+            seen: row.get(2)?,
+            tags: Tags::from_encoded(&get_text(row, 14)?),
+            details: Details::from_encoded(&get_text(row, 15)?),
         };
         let location = Location { segment: get_u64(row, 8)?, offset: get_u64(row, 9)?, length: get_u64(row, 10)? };
         Ok(Self { summary, body_bytes: get_u64(row, 4)?, location, shared: row.get(11)? })

@@ -33,8 +33,11 @@ const SCHEMA: Schema = Schema {
     unusable: Unusable::Keep,
 };
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { from: 0, to: 1, sql: VERSION_1 }, Migration { from: 1, to: 2, sql: VERSION_2 }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { from: 0, to: 1, sql: VERSION_1 },
+    Migration { from: 1, to: 2, sql: VERSION_2 },
+    Migration { from: 2, to: 3, sql: VERSION_3 },
+];
 
 const VERSION_1: &str = "
     -- Counters of the whole store, in one row.
@@ -96,6 +99,25 @@ const VERSION_2: &str = "
     ALTER TABLE mailboxes ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;    -- the sizes of all copies
     UPDATE mailboxes SET (unseen, bytes) =
         (SELECT count(*) FILTER (WHERE NOT seen), coalesce(sum(size), 0) FROM copies WHERE mailbox = name);
+    ";
+
+/// The columns of existing rows get their values afterwards, in several transactions: see [`backfill`](super::backfill).
+const VERSION_3: &str = "
+    -- The column counted copies. Now it has the name for that, and messages in several mailboxes are counted once.
+    ALTER TABLE state RENAME COLUMN messages TO copies;
+    ALTER TABLE state ADD COLUMN messages INTEGER NOT NULL DEFAULT 0;             -- messages, counted once
+    ALTER TABLE state ADD COLUMN highest_free_number INTEGER NOT NULL DEFAULT 0;  -- of the mailboxes that are empty now
+    -- The id up to which copies of version 2 have the values of the new columns. NULL if all of them do.
+    ALTER TABLE state ADD COLUMN backfilled_id INTEGER;
+    UPDATE state SET backfilled_id = 0 WHERE copies > 0;
+
+    ALTER TABLE mailboxes ADD COLUMN last_number INTEGER NOT NULL DEFAULT 0;      -- of the last copy
+
+    ALTER TABLE copies ADD COLUMN message INTEGER NOT NULL DEFAULT 0;   -- the id of the first copy of the message
+    ALTER TABLE copies ADD COLUMN number INTEGER NOT NULL DEFAULT 0;    -- ascending in the mailbox, never reused
+    ALTER TABLE copies ADD COLUMN tags TEXT NOT NULL DEFAULT '';        -- each ends in a line feed
+    ALTER TABLE copies ADD COLUMN details TEXT NOT NULL DEFAULT '';     -- the envelope and a preview, one value per line
+    CREATE INDEX copies_by_id ON copies (id);
     ";
 
 /// Views that replace the tables of version 1 for readers. Such a database is not migrated if a program of that version

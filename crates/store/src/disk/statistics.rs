@@ -3,6 +3,7 @@
 //! [`Changes`](super::changes::Changes) separately, and they are applied to the statistics after the commit.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
@@ -18,16 +19,25 @@ pub(super) struct Counters {
     pub(super) last_id: MessageId,
     pub(super) last_version: u64,
     pub(super) usage: Usage,
+    /// The highest number of a copy in the mailboxes that are empty now. A mailbox that gets its first message starts
+    /// with the next number. So no mailbox has a number twice, although empty ones have no row.
+    pub(super) highest_free_number: u32,
 }
 
 impl Counters {
     pub(super) fn load(connection: &Connection) -> rusqlite::Result<Self> {
-        let mut statement =
-            connection.prepare_cached("SELECT last_id, last_version, messages, mailboxes, bytes FROM state")?;
+        let mut statement = connection.prepare_cached(
+            "SELECT last_id, last_version, messages, copies, mailboxes, bytes, highest_free_number FROM state",
+        )?;
         statement.query_row([], |row| {
-            let usage =
-                Usage { copies: 0, messages: get_u64(row, 2)?, mailboxes: get_u64(row, 3)?, bytes: get_u64(row, 4)? };
-            Ok(Self { last_id: get_u64(row, 0)?.into(), last_version: get_u64(row, 1)?, usage })
+            let usage = Usage {
+                messages: get_u64(row, 2)?,
+                copies: get_u64(row, 3)?,
+                mailboxes: get_u64(row, 4)?,
+                bytes: get_u64(row, 5)?,
+            };
+            let (last_id, last_version) = (get_u64(row, 0)?.into(), get_u64(row, 1)?);
+            Ok(Self { last_id, last_version, usage, highest_free_number: row.get(6)? })
         })
     }
 }
@@ -57,6 +67,8 @@ pub(super) struct MailboxStats {
     pub(super) unseen: u64,
     /// The sum of the sizes of all messages.
     pub(super) bytes: u64,
+    /// The number of the last copy.
+    pub(super) last_number: u32,
 }
 
 #[derive(Default)]
@@ -85,6 +97,34 @@ impl Statistics {
             return Err(OpenError::Damaged("its table of segments is empty".to_owned()));
         }
         Ok(())
+    }
+}
+
+/// The version of the store for readers, so that they need no query. It is set after a commit and before the results are
+/// sent. So it is never newer than the data that a query finds afterwards.
+pub(super) struct StoreVersion(AtomicU64);
+
+impl StoreVersion {
+    /// No version reaches this number.
+    const UNKNOWN: u64 = u64::MAX;
+
+    /// Creates a version that only the database knows.
+    pub(super) fn unknown() -> Self {
+        Self(Self::UNKNOWN.into())
+    }
+
+    /// Returns the version. `None` if only the database knows it.
+    pub(super) fn get(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Acquire)).filter(|version| *version != Self::UNKNOWN)
+    }
+
+    pub(super) fn set(&self, version: u64) {
+        self.0.store(version, Ordering::Release);
+    }
+
+    /// Makes the version unknown, because it is not certain whether a commit has happened.
+    pub(super) fn forget(&self) {
+        self.set(Self::UNKNOWN);
     }
 }
 
@@ -135,6 +175,11 @@ impl MailboxCache {
             CachedMailbox::Stats(stats) => Some(stats),
             CachedMailbox::Version(_) => None,
         }
+    }
+
+    /// Returns whether these mailboxes are cached with these versions.
+    pub(super) fn has_versions<'a>(&self, versions: impl IntoIterator<Item = (&'a MailboxName, u64)>) -> bool {
+        versions.into_iter().all(|(mailbox, version)| self.version(mailbox) == Some(version))
     }
 
     /// Starts a lookup. Its result is passed to [`Self::insert_version`].

@@ -31,12 +31,11 @@ use super::directory::{Directory, FileId, Lock};
 use super::error::segment_error;
 use super::job::Job;
 use super::reclaim::Reclaim;
-use super::record::Record;
+use super::record::{PreparedCopy, Record};
 use super::segment::Location;
 use super::statistics::Statistics;
 use super::{Durability, OpenError, Settings, Shared, schema};
-use crate::sql_values::time_to_nanos;
-use crate::{Result, StoreError};
+use crate::{NewCopy, Result, StoreError};
 
 /// The maximum number of jobs and of message bytes in one transaction.
 const MAX_BATCH_JOBS: usize = 256;
@@ -108,6 +107,7 @@ impl Writer {
         let database_file = directory.database_file_id().map_err(|error| OpenError::Database(error.to_string()))?;
         let statistics = Statistics::load(&database)?;
         statistics.validate(&database)?;
+        shared.store_version.set(statistics.counters.last_version);
         let (last, end) = statistics.segments.last_key_value().map_or((0, 0), |(id, stats)| (*id, stats.end));
         let active_segment = ActiveSegment::new(shared.segments.clone(), settings.segment_bytes, last, end);
         let mut reclaim = Reclaim::default();
@@ -180,6 +180,7 @@ impl Writer {
 
     fn reset_after_panic(&mut self) {
         self.shared.mailbox_cache().end_commit([]);
+        self.shared.store_version.forget();
         self.active_segment.close();
     }
 
@@ -222,9 +223,9 @@ impl Writer {
         if jobs.iter().any(Job::needs_space) {
             self.preflight(jobs.iter().map(|job| job.bytes() as u64).sum())?;
         }
-        let (records, ids) = prepare_records(jobs, self.statistics.counters.last_id);
+        let (records, copies) = prepare_records(jobs, self.statistics.counters.last_id);
         self.transact(&records, |changes, database, locations| {
-            let mut written = ids.iter().zip(locations);
+            let mut written = copies.iter().map(Vec::as_slice).zip(locations);
             for job in jobs {
                 job.apply(changes, database, &mut written)?;
             }
@@ -240,6 +241,7 @@ impl Writer {
             let database = connect(&self.directory, &self.settings, &self.checkpointer)?;
             let statistics = Statistics::load(&database)?;
             statistics.validate(&database)?;
+            self.shared.store_version.set(statistics.counters.last_version);
             self.statistics = statistics;
             self.database = Some(database);
         }
@@ -282,6 +284,7 @@ impl Writer {
         }
         if let Err(error) = database.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])) {
             self.shared.mailbox_cache().end_commit([]);
+            self.shared.store_version.forget();
             self.active_segment.close();
             self.reclaim.has_leftovers = true;
             let is_full = ErrorKind::classify(&error) == ErrorKind::Full;
@@ -308,8 +311,8 @@ impl Writer {
         for at in released {
             self.reclaim.pending_frees.records.entry(at.segment).or_default().push(at);
         }
-        let messages = self.statistics.counters.usage.messages;
-        self.reclaim.deleted_rows += messages.saturating_sub(counters.usage.messages);
+        let copies = self.statistics.counters.usage.copies;
+        self.reclaim.deleted_rows += copies.saturating_sub(counters.usage.copies);
         self.statistics.counters = counters;
         let current = self.active_segment.current();
         let last = self.statistics.segments.last_key_value().map(|(id, _)| *id);
@@ -329,6 +332,7 @@ impl Writer {
             self.reclaim.mark_if_sparse(last, *stats, current);
         }
         self.retire_empty_segment();
+        self.shared.store_version.set(counters.last_version);
         self.shared.mailbox_cache().end_commit(mailboxes);
     }
 
@@ -360,21 +364,21 @@ impl Writer {
     }
 }
 
-/// Creates the records of all new messages, and the ids of their copies.
-fn prepare_records(jobs: &[Job], mut last_id: MessageId) -> (Vec<Record>, Vec<Vec<MessageId>>) {
+/// Creates the records of all new messages, and prepares their copies.
+fn prepare_records(jobs: &[Job], mut last_id: MessageId) -> (Vec<Record>, Vec<Vec<PreparedCopy>>) {
     let mut records = Vec::new();
-    let mut ids = Vec::new();
+    let mut copies = Vec::new();
     for job in jobs {
         let Job::Append(message, _) = job else { continue };
-        let mut copy_ids = Vec::with_capacity(message.copies.len());
-        for _ in &message.copies {
+        let prepare = |copy: &NewCopy| {
             last_id = MessageId::next_after(last_id, message.received);
-            copy_ids.push(last_id);
-        }
-        records.push(Record::new(time_to_nanos(message.received), &copy_ids, &message.copies, message.body.clone()));
-        ids.push(copy_ids);
+            PreparedCopy { id: last_id, trace: copy.trace(message.received) }
+        };
+        let prepared: Vec<_> = message.copies.iter().map(prepare).collect();
+        records.push(Record::new(message, &prepared));
+        copies.push(prepared);
     }
-    (records, ids)
+    (records, copies)
 }
 
 fn connect(directory: &Directory, settings: &Settings, checkpointer: &Checkpointer) -> Result<Connection, OpenError> {
