@@ -32,11 +32,11 @@ const BACKLOG_ROWS: i64 = 1000;
 /// The largest difference between the clocks of this machine and the database that is ignored.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(2);
 
-const SELECT_STATE: &str = "SELECT clock, forgotten, messages, mailboxes, bytes,
+const SELECT_STATE: &str = "SELECT clock, forgotten, messages, extra_copies, mailboxes, bytes, first_to_migrate,
         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
         current_setting('transaction_read_only')::boolean AS is_read_only
     FROM state";
-const SELECT_CHANGES: &str = "SELECT * FROM changes($1, $2)";
+const SELECT_CHANGES: &str = "SELECT * FROM changes_after($1, $2)";
 const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 const SELECT_IS_KNOWN: &str = "SELECT clock, $1 <= forgotten
         OR EXISTS (SELECT FROM copies WHERE id = $1)
@@ -57,6 +57,8 @@ pub(super) struct ChangePoller {
     last_position: Option<u64>,
     /// Whether the backlog was sent to the feed.
     is_backlog_sent: bool,
+    /// How far the migration of copies had come at the last poll.
+    first_to_migrate: Option<i64>,
     /// When other nodes were last notified of changes.
     last_notified: Instant,
     last_poll: Instant,
@@ -97,6 +99,7 @@ impl ChangePoller {
             connection: None,
             last_position: None,
             is_backlog_sent: false,
+            first_to_migrate: None,
             last_notified: now,
             last_poll: now,
             last_failure: None,
@@ -178,6 +181,12 @@ impl ChangePoller {
         if !self.is_backlog_sent {
             self.send_backlog(&connection).await?;
         }
+        // A migrated copy has changed without an event.
+        let first_to_migrate = Some(get_column(&state, "first_to_migrate")?);
+        if self.first_to_migrate != first_to_migrate {
+            self.first_to_migrate = first_to_migrate;
+            self.tracker.generations.invalidate_all();
+        }
         while let Some(last) = self.last_position.filter(|last| *last < clock) {
             let changes = connection.changes_after(to_i64(last)).await?;
             // If the history was trimmed before they were read, some of them are missing.
@@ -200,13 +209,14 @@ impl ChangePoller {
             self.tracker.wakeup.needs_notification.fetch_or(notified.is_err(), Ordering::SeqCst);
             notified?;
         }
+        let copies = rows::get_u64(&state, "messages")?;
         let usage = Usage {
-            copies: 0,
-            messages: rows::get_u64(&state, "messages")?,
+            messages: copies.saturating_sub(rows::get_u64(&state, "extra_copies")?),
+            copies,
             mailboxes: rows::get_u64(&state, "mailboxes")?,
             bytes: rows::get_u64(&state, "bytes")?,
         };
-        Ok(PolledState { usage, is_read_only: get_column(&state, "is_read_only")? })
+        Ok(PolledState { clock, usage, is_read_only: get_column(&state, "is_read_only")? })
     }
 
     /// Compares the clock of this machine with that of the database, which all nodes use. The database read its clock

@@ -63,6 +63,8 @@ pub(super) struct Poll {
 /// What a poll returns.
 #[derive(Clone, Default)]
 pub(super) struct PolledState {
+    /// The number of the last change.
+    pub(super) clock: u64,
     /// The usage of the store.
     pub(super) usage: Usage,
     /// Whether the database is read-only, as the former primary after a failover is.
@@ -89,9 +91,9 @@ impl ChangeTracker {
         })
     }
 
-    /// Waits until this node knows all changes that any node has made so far.
-    pub(super) async fn catch_up(&self) -> Result<()> {
-        self.request_poll().await.map(drop)
+    /// Waits until this node knows all changes that any node has made so far. Returns the number of the last one.
+    pub(super) async fn catch_up(&self) -> Result<u64> {
+        self.request_poll().await.map(|state| state.clock)
     }
 
     /// Returns the usage of the store. Fails if the database is read-only.

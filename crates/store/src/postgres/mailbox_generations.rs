@@ -30,13 +30,19 @@ impl MailboxGenerations {
         self.slot(mailbox).load(Ordering::Acquire)
     }
 
+    /// Returns a number that is different after any mailbox has changed. The generation of a mailbox that has changed
+    /// since is higher.
+    pub(super) fn last_generation(&self) -> u64 {
+        self.last_generation.load(Ordering::Acquire)
+    }
+
     pub(super) fn invalidate(&self, mailbox: &MailboxName) {
-        let generation = self.last_generation.fetch_add(1, Ordering::Relaxed) + 1;
+        let generation = self.last_generation.fetch_add(1, Ordering::AcqRel) + 1;
         self.slot(mailbox).store(generation, Ordering::Release);
     }
 
     pub(super) fn invalidate_all(&self) {
-        let generation = self.last_generation.fetch_add(1, Ordering::Relaxed) + 1;
+        let generation = self.last_generation.fetch_add(1, Ordering::AcqRel) + 1;
         self.slots.iter().for_each(|slot| slot.store(generation, Ordering::Release));
     }
 

@@ -12,6 +12,7 @@ mod change_tracker;
 mod database;
 mod error;
 mod mailbox_generations;
+mod message_cache;
 mod reader;
 pub mod rows;
 mod schema;
@@ -27,8 +28,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_cache::{Cache, CacheValue};
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -37,19 +39,21 @@ use self::bulk_delete::BulkDeleter;
 use self::change_poller::ChangePoller;
 use self::change_tracker::ChangeTracker;
 pub use self::database::{Database, Parameters};
+use self::message_cache::MessageCache;
+use self::reader::CopySource;
 pub use self::schema::OpenError;
 pub use self::tls::ReadFile;
 use self::writer::{Job, MAX_BATCHES_IN_FLIGHT, Reply};
 use crate::feed::Feed;
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
 use crate::{
-    Appended, Limits, Listing, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Result, Store, StoreError,
-    Usage, Version,
+    Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
+    Result, Store, StoreError, Usage, Version,
 };
 
-const PURGE: &str = "SELECT * FROM purge($1, $2, $3)";
+const PURGE: &str = "SELECT * FROM purge_mailbox($1, $2, $3)";
 const PROBE: &str = "SELECT probe()";
-const EXPIRE: &str = "SELECT * FROM expire($1, $2)";
+const EXPIRE: &str = "SELECT * FROM expire_copies($1, $2)";
 
 /// The settings of a PostgreSQL store.
 #[derive(Clone, Debug)]
@@ -100,6 +104,7 @@ pub struct PostgresStore {
     /// Cached results, with the generation of their mailbox.
     versions: Cache<MailboxName, Version>,
     summaries: Cache<(MailboxName, MessageSelector), Summary>,
+    messages: MessageCache,
     sources: Cache<(MailboxName, MessageId), Source>,
 }
 
@@ -122,8 +127,9 @@ impl PostgresStore {
         tracker.catch_up().await.map_err(|error| OpenError::Unreachable(error.to_string()))?;
         let writer = writer::start(&database, &tracker, limits);
         Ok(Self {
-            versions: Cache::new(cache_bytes / 4),
-            summaries: Cache::new(cache_bytes / 4),
+            versions: Cache::new(cache_bytes / 8),
+            summaries: Cache::new(cache_bytes / 8),
+            messages: MessageCache::new(cache_bytes / 4),
             sources: Cache::new(cache_bytes / 2),
             database,
             tracker,
@@ -221,32 +227,56 @@ impl Store for PostgresStore {
         Ok(source)
     }
 
-    async fn messages(&self, _: Page) -> Result<crate::MessageListing> {
-        Err(StoreError::Broken("pending".to_owned()))
+    async fn messages(&self, page: Page) -> Result<MessageListing> {
+        reader::messages(&self.database, page).await
     }
 
-    async fn find_message(&self, _: MessageSelector) -> Result<Option<restante_mail::message::Message>> {
-        Err(StoreError::Broken("pending".to_owned()))
+    async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>> {
+        let generations = &self.tracker.generations;
+        if self.messages.get(selector, generations).is_some() {
+            self.tracker.catch_up().await?;
+            if let Some(message) = self.messages.get(selector, generations) {
+                return Ok(Some(message));
+            }
+        }
+        let last_generation = generations.last_generation();
+        let Some((message, source)) = reader::find_message(&self.database, selector).await? else { return Ok(None) };
+        self.messages.insert(selector, message.clone(), last_generation);
+        if let Some(CopySource { copy, source }) = source {
+            let generation = generations.generation(&copy.mailbox);
+            if generation <= last_generation {
+                self.sources.insert((copy.mailbox, copy.id), generation, source);
+            }
+        }
+        Ok(Some(message))
     }
 
     async fn store_version(&self) -> Result<Version> {
-        Err(StoreError::Broken("pending".to_owned()))
-    }
-
-    async fn set_tags(&self, _: Vec<crate::CopyKey>, _: restante_mail::tags::Tags) -> Result<Vec<crate::CopyKey>> {
-        Err(StoreError::Broken("pending".to_owned()))
-    }
-
-    async fn remove_copies(&self, _: Vec<crate::CopyKey>) -> Result<Vec<Summary>> {
-        Err(StoreError::Broken("pending".to_owned()))
+        self.tracker.catch_up().await.map(Version)
     }
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        self.submit(|reply| Job::SetSeen(mailbox.clone(), id, seen, reply)).await
+        let copy = CopyKey { mailbox: mailbox.clone(), id };
+        self.submit(|reply| Job::SetSeen(copy, seen, reply)).await
+    }
+
+    async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>> {
+        if copies.is_empty() {
+            return Ok(copies);
+        }
+        self.submit(|reply| Job::SetTags(copies, tags, reply)).await
     }
 
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
-        self.submit(|reply| Job::Remove(mailbox.clone(), id, reply)).await
+        let copy = CopyKey { mailbox: mailbox.clone(), id };
+        self.remove_copies(vec![copy]).await.map(|mut removed| removed.pop())
+    }
+
+    async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {
+        if copies.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.submit(|reply| Job::Remove(copies, reply)).await
     }
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {

@@ -1,14 +1,16 @@
 //! Queries. Each is one statement, so that its result is from one snapshot.
 
 use bytes::{Bytes, BytesMut};
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use tokio_postgres::Row;
 
 use super::database::Database;
 use super::rows::{self, get_column, get_u64};
 use crate::sql_values::{id_to_i64, nanos_to_time, to_i64};
-use crate::{Listing, MailboxPage, MailboxState, MessageSelector, Newest, Page, Result, Version};
+use crate::{
+    CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, Result, Version,
+};
 
 /// Longer bodies are read in chunks of this length, so that neither side needs memory for a whole one in transit.
 const CHUNK_BYTES: i32 = 1 << 20;
@@ -19,7 +21,8 @@ const MAX_PREFETCH_BYTES: i32 = 16 << 10;
 /// The columns of [`rows::parse_summary`].
 macro_rules! summary {
     () => {
-        "id, received, size, seen, headline"
+        "id, received, size, seen, headline, number AS copy_number, tags, details, \
+         coalesce(message, message_of_copy(id, body, shared)) AS message"
     };
 }
 
@@ -39,14 +42,52 @@ const SELECT_LAST: &str = concat!(
      WHERE name = $1 ORDER BY id"
 );
 
-/// A message, and its source if that is small, because callers often need it next.
-const SELECT_BY_ID: &str =
-    "SELECT copies.id, received, size, seen, headline, trace, CASE WHEN length(bytes) <= $3 THEN bytes END AS bytes
-    FROM copies JOIN bodies ON bodies.id = copies.body WHERE copies.id = $2 AND mailbox = $1";
+/// A copy, and its source if that is small, because callers often need it next.
+const SELECT_BY_ID: &str = concat!(
+    "SELECT copy.*, CASE WHEN length(bytes) <= $3 THEN bytes END AS bytes FROM (SELECT body, trace, ",
+    summary!(),
+    " FROM copies WHERE id = $2 AND mailbox = $1) AS copy JOIN bodies ON bodies.id = copy.body"
+);
 
-const SELECT_LATEST: &str =
-    "SELECT latest.id, received, size, seen, headline, trace, CASE WHEN length(bytes) <= $2 THEN bytes END AS bytes
-    FROM (SELECT * FROM copies WHERE mailbox = $1 ORDER BY id DESC LIMIT 1) AS latest JOIN bodies ON bodies.id = latest.body";
+const SELECT_LATEST: &str = concat!(
+    "SELECT copy.*, CASE WHEN length(bytes) <= $2 THEN bytes END AS bytes FROM (SELECT body, trace, ",
+    summary!(),
+    " FROM copies WHERE mailbox = $1 ORDER BY id DESC LIMIT 1) AS copy JOIN bodies ON bodies.id = copy.body"
+);
+
+/// The copies of a page of messages, and the number of the last change.
+const SELECT_MESSAGES: &str = concat!(
+    "WITH page AS MATERIALIZED (SELECT * FROM page_of_messages($1, $2, $3, $4))
+    SELECT clock, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
+    summary!(),
+    " FROM copies WHERE id >= (SELECT lowest FROM page) AND id <= (SELECT highest FROM page)
+        AND coalesce(message, message_of_copy(id, body, shared)) > $1 ORDER BY id) AS copy ON true"
+);
+
+/// The copies of a message. `$one` selects one of them, and the others have the same body. The row of that one contains
+/// its source, if that is small.
+macro_rules! select_message {
+    ($one:literal) => {
+        concat!(
+            "WITH one AS MATERIALIZED (",
+            $one,
+            ") SELECT mailbox, ",
+            summary!(),
+            ", trace, (SELECT CASE WHEN length(bytes) <= $1 THEN bytes END FROM bodies WHERE bodies.id = one.body) AS bytes
+            FROM one UNION ALL SELECT mailbox, ",
+            summary!(),
+            ", NULL, NULL FROM copies
+            WHERE shared AND body = (SELECT body FROM one WHERE shared) AND id <> (SELECT id FROM one) ORDER BY id"
+        )
+    };
+}
+
+const SELECT_MESSAGE_BY_ID: &str = select_message!(
+    "SELECT * FROM (SELECT * FROM copies WHERE id >= $2 ORDER BY id LIMIT 1) AS next
+    WHERE coalesce(message, message_of_copy(id, body, shared)) = $2"
+);
+
+const SELECT_LATEST_MESSAGE: &str = select_message!("SELECT * FROM copies ORDER BY id DESC LIMIT 1");
 
 const SELECT_SOURCE: &str =
     "SELECT trace, body, length(bytes) AS length, CASE WHEN length(bytes) <= $3 THEN bytes END AS bytes
@@ -75,7 +116,6 @@ pub(super) async fn list(database: &Database, mailbox: &MailboxName, page: Page)
     let Some(first) = rows.first() else { return Ok(Listing::default()) };
     let version = Version(get_u64(first, "version")?);
     // The row of a mailbox without matching messages has no id.
-    let has_message = |row: &&Row| row.try_get::<_, Option<i64>>("id").is_ok_and(|id| id.is_some());
     let messages = rows.iter().filter(has_message).map(|row| rows::parse_summary(row, mailbox.clone()));
     Ok(Listing { version, messages: messages.collect::<Result<_>>()? })
 }
@@ -92,6 +132,49 @@ pub(super) async fn find(
     };
     let Some(row) = rows.first() else { return Ok(None) };
     Ok(Some((rows::parse_summary(row, mailbox.clone())?, inline_source(row)?)))
+}
+
+pub(super) async fn messages(database: &Database, page: Page) -> Result<MessageListing> {
+    let after = page.after.map_or(-1, id_to_i64);
+    let (before, limit) = (page.before.map(id_to_i64), page.limit.map(to_i64));
+    let rows = database.query(SELECT_MESSAGES, &[&after, &before, &limit, &page.after.is_some()]).await?;
+    let first = rows.first().ok_or_else(|| rows::missing_error("the state"))?;
+    let version = Version(get_u64(first, "clock")?);
+    // If no message matches, there is one row without an id.
+    let copies: Vec<Summary> = rows.iter().filter(has_message).map(parse_copy).collect::<Result<_>>()?;
+    Ok(MessageListing { version, messages: Message::group(copies) })
+}
+
+/// Returns a message, and the source of one of its copies if that is small.
+pub(super) async fn find_message(
+    database: &Database,
+    selector: MessageSelector,
+) -> Result<Option<(Message, Option<CopySource>)>> {
+    let rows = match selector {
+        MessageSelector::Id(id) => database.query(SELECT_MESSAGE_BY_ID, &[&MAX_PREFETCH_BYTES, &id_to_i64(id)]).await?,
+        MessageSelector::Latest => database.query(SELECT_LATEST_MESSAGE, &[&MAX_PREFETCH_BYTES]).await?,
+    };
+    let copies: Vec<Summary> = rows.iter().map(parse_copy).collect::<Result<_>>()?;
+    let mut source = None;
+    for (row, copy) in rows.iter().zip(&copies) {
+        source = source.or(inline_source(row)?.map(|source| CopySource { copy: CopyKey::from(copy), source }));
+    }
+    Ok(Message::group(copies).pop().map(|message| (message, source)))
+}
+
+/// The source of a copy.
+pub(super) struct CopySource {
+    pub(super) copy: CopyKey,
+    pub(super) source: Source,
+}
+
+fn parse_copy(row: &Row) -> Result<Summary> {
+    rows::parse_summary(row, rows::get_mailbox(row, "mailbox")?)
+}
+
+/// Returns whether a row of a left join contains a message.
+fn has_message(row: &&Row) -> bool {
+    row.try_get::<_, Option<i64>>("id").is_ok_and(|id| id.is_some())
 }
 
 /// Returns the source, if the row contains it.

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use restante_mail::details::Details;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use tokio_postgres::Row;
 
 use crate::feed::{Change, Event};
@@ -28,31 +30,41 @@ pub(super) fn get_mailbox(row: &Row, column: &str) -> Result<MailboxName> {
     get_text(row, column).map(|name| name.into_owned().into())
 }
 
-/// Returns the message of a row: the columns `id`, `received`, `size`, `seen` and `headline`.
+/// Returns the copy of a row: the columns `id`, `received`, `size`, `seen`, `headline`, `message`, `copy_number`, `tags` and
+/// `details`. The last four are null in rows of an earlier version.
 pub(super) fn parse_summary(row: &Row, mailbox: MailboxName) -> Result<Summary> {
+    let id = get_id(row, "id")?;
     Ok(Summary {
         mailbox,
-        id: get_id(row, "id")?,
+        id,
+        message: get_column::<Option<i64>>(row, "message")?.map_or(id, |message| to_u64(message).into()),
+        number: to_copy_number(get_column::<Option<i64>>(row, "copy_number")?.unwrap_or(0)),
         headline: decode_headline(&get_text(row, "headline")?),
         received: nanos_to_time(get_column(row, "received")?),
         size: get_u64(row, "size")?,
-        message: get_id(row, "id")?,
-        number: 0,
-        tags: Default::default(),
-        details: Default::default(),
         seen: get_column(row, "seen")?,
+        tags: get_optional_text(row, "tags")?.map(|text| Tags::from_encoded(&text)).unwrap_or_default(),
+        details: get_optional_text(row, "details")?.map(|text| Details::from_encoded(&text)).unwrap_or_default(),
     })
 }
 
-/// Returns the change of a row, which has the database type `change`.
+/// Returns the change of a row, which has the database type `copy_change`.
 pub(super) fn parse_change(row: &Row) -> Result<Change> {
     let mailbox = get_mailbox(row, "mailbox")?;
     let event = match get_column::<Option<bool>>(row, "deleted")? {
         None => Event::Stored(parse_summary(row, mailbox)?),
         Some(true) => Event::Deleted(parse_summary(row, mailbox)?),
-        Some(false) => Event::Seen { mailbox, id: get_id(row, "id")?, seen: get_column(row, "seen")? },
+        Some(false) => match get_optional_text(row, "tags")? {
+            Some(tags) => Event::Tagged { mailbox, id: get_id(row, "id")?, tags: Tags::from_encoded(&tags) },
+            None => Event::Seen { mailbox, id: get_id(row, "id")?, seen: get_column(row, "seen")? },
+        },
     };
     Ok(Change { position: get_u64(row, "number")?, event })
+}
+
+/// Converts the number of a copy.
+pub(super) fn to_copy_number(number: i64) -> u32 {
+    u32::try_from(to_u64(number)).unwrap_or(u32::MAX)
 }
 
 /// Encodes a headline as it is stored.
@@ -73,6 +85,10 @@ pub(super) fn to_u64(number: i64) -> u64 {
 /// Returns a text. Invalid bytes must not prevent the message from being listed or deleted.
 fn get_text<'a>(row: &'a Row, column: &str) -> Result<Cow<'a, str>> {
     Ok(String::from_utf8_lossy(get_column(row, column)?))
+}
+
+fn get_optional_text<'a>(row: &'a Row, column: &str) -> Result<Option<Cow<'a, str>>> {
+    Ok(get_column::<Option<&[u8]>>(row, column)?.map(String::from_utf8_lossy))
 }
 
 /// Splits the result of a database function: the number of the change before, and the other rows.

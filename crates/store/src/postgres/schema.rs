@@ -23,6 +23,10 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
 const MIGRATIONS: &[Migration] = &[
     Migration { sql: &[include_str!("tables.sql"), include_str!("functions.sql")], min_compatible: 1 },
     Migration { sql: &[include_str!("journal.sql")], min_compatible: 1 },
+    Migration {
+        sql: &[include_str!("messages_tables.sql"), include_str!("messages_functions.sql")],
+        min_compatible: 1,
+    },
 ];
 
 /// A step from one version to the next.

@@ -1,11 +1,13 @@
-//! Batches changes of single messages: while one batch is being written, the next one fills up. If the next one is
+//! Batches changes of messages and copies: while one batch is being written, the next one fills up. If the next one is
 //! full, it does not wait for the one before.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use restante_mail::message::{MessageId, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -17,7 +19,7 @@ use super::database::{Database, Parameters};
 use super::rows::{self, get_column, missing_error, split_position, to_u64};
 use crate::feed::{Change, Event};
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
-use crate::{Appended, Limits, NewMessage, Result};
+use crate::{Appended, CopyKey, Limits, NewMessage, Result};
 
 /// The maximum number of batches that are written at the same time.
 pub(super) const MAX_BATCHES_IN_FLIGHT: usize = 2;
@@ -27,19 +29,21 @@ const QUEUE_CAPACITY: usize = 1024;
 const GATHER_DELAY: Duration = Duration::from_millis(1);
 /// If a batch takes longer than this, for example with a very large message, the next one does not wait for it.
 const SLOW_BATCH_TIME: Duration = Duration::from_millis(50);
-/// The maximum number of changes and of message bytes in one batch. Each batch has 1,000 numbers for its bodies.
-const MAX_BATCH_JOBS: usize = 100;
+/// The number of changes and of message bytes above which a batch is full. Each batch has 1,000 numbers for its bodies.
+const MAX_BATCH_CHANGES: usize = 100;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
-const APPEND: &str = "SELECT * FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
-const REMOVE: &str = "SELECT * FROM remove($1, $2)";
-const SET_SEEN: &str = "SELECT * FROM mark($1, $2, $3)";
+const APPEND: &str = "SELECT * FROM append_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+const REMOVE: &str = "SELECT * FROM remove_copies($1, $2)";
+const SET_SEEN: &str = "SELECT * FROM set_seen($1, $2, $3)";
+const SET_TAGS: &str = "SELECT * FROM set_tags($1, $2, $3)";
 
-/// A change of one message, and the channel for its result.
+/// A change of one message, or of a limited number of copies, and the channel for its result.
 pub(super) enum Job {
     Append(NewMessage, Reply<Appended>),
-    Remove(MailboxName, MessageId, Reply<Option<Summary>>),
-    SetSeen(MailboxName, MessageId, bool, Reply<bool>),
+    Remove(Vec<CopyKey>, Reply<Vec<Summary>>),
+    SetSeen(CopyKey, bool, Reply<bool>),
+    SetTags(Vec<CopyKey>, Tags, Reply<Vec<CopyKey>>),
 }
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
@@ -62,8 +66,11 @@ struct Writer {
 #[derive(Default)]
 struct Batch {
     appends: Vec<(NewMessage, Reply<Appended>)>,
-    removals: Vec<(MailboxName, MessageId, Reply<Option<Summary>>)>,
-    seen_flags: Vec<(MailboxName, MessageId, bool, Reply<bool>)>,
+    removals: Vec<(Vec<CopyKey>, Reply<Vec<Summary>>)>,
+    seen_flags: Vec<(CopyKey, bool, Reply<bool>)>,
+    tags: Vec<(Vec<CopyKey>, Tags, Reply<Vec<CopyKey>>)>,
+    /// The number of changes. Each copy counts.
+    len: usize,
     bytes: usize,
 }
 
@@ -71,20 +78,27 @@ impl Batch {
     fn add(&mut self, job: Job) {
         match job {
             Job::Append(message, reply) => {
+                self.len += 1;
                 self.bytes += message.body.len();
                 self.appends.push((message, reply));
             }
-            Job::Remove(mailbox, id, reply) => self.removals.push((mailbox, id, reply)),
-            Job::SetSeen(mailbox, id, seen, reply) => self.seen_flags.push((mailbox, id, seen, reply)),
+            Job::Remove(copies, reply) => {
+                self.len += copies.len();
+                self.removals.push((copies, reply));
+            }
+            Job::SetSeen(copy, seen, reply) => {
+                self.len += 1;
+                self.seen_flags.push((copy, seen, reply));
+            }
+            Job::SetTags(copies, tags, reply) => {
+                self.len += copies.len();
+                self.tags.push((copies, tags, reply));
+            }
         }
     }
 
-    fn len(&self) -> usize {
-        self.appends.len() + self.removals.len() + self.seen_flags.len()
-    }
-
     fn is_full(&self) -> bool {
-        self.len() >= MAX_BATCH_JOBS || self.bytes >= MAX_BATCH_BYTES
+        self.len >= MAX_BATCH_CHANGES || self.bytes >= MAX_BATCH_BYTES
     }
 }
 
@@ -99,17 +113,17 @@ impl Writer {
                     None => break,
                 },
                 Some(_) = in_flight.join_next() => wait_until = Instant::now() + GATHER_DELAY,
-                () = sleep_until(wait_until), if batch.len() > 0 && is_waiting => is_waiting = false,
+                () = sleep_until(wait_until), if batch.len > 0 && is_waiting => is_waiting = false,
             }
             while !batch.is_full()
                 && let Ok(job) = queue.try_recv()
             {
                 batch.add(job);
             }
-            let is_due = batch.is_full() || !is_waiting || in_flight.is_empty() && batch.len() >= expected;
-            if is_due && batch.len() > 0 && in_flight.len() < MAX_BATCHES_IN_FLIGHT {
+            let is_due = batch.is_full() || !is_waiting || in_flight.is_empty() && batch.len >= expected;
+            if is_due && batch.len > 0 && in_flight.len() < MAX_BATCHES_IN_FLIGHT {
                 // Callers that just got a result are likely to send another change.
-                expected = batch.len() / 2;
+                expected = batch.len / 2;
                 in_flight.spawn(self.clone().write_batch(std::mem::take(&mut batch)));
                 (wait_until, is_waiting) = (Instant::now() + SLOW_BATCH_TIME, true);
             }
@@ -119,8 +133,8 @@ impl Writer {
     }
 
     async fn write_batch(self: Arc<Self>, batch: Batch) {
-        let Batch { appends, removals, seen_flags, bytes: _ } = batch;
-        tokio::join!(self.append(appends), self.remove(removals), self.set_seen(seen_flags));
+        let Batch { appends, removals, seen_flags, tags, len: _, bytes: _ } = batch;
+        tokio::join!(self.append(appends), self.remove(removals), self.set_seen(seen_flags), self.set_tags(tags));
     }
 
     async fn append(&self, jobs: Vec<(NewMessage, Reply<Appended>)>) {
@@ -141,31 +155,33 @@ impl Writer {
 
     /// Stores messages. Returns the result of each.
     async fn append_messages(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>> {
-        let rows = self.call_append(&messages).await?;
+        let traces = messages.iter().flat_map(|message| message.copies.iter().map(|copy| copy.trace(message.received)));
+        let traces: Vec<Bytes> = traces.collect();
+        let rows = self.call_append(&messages, &traces).await?;
         let (first, evicted) = rows.split_first().ok_or_else(|| missing_error("the first row"))?;
-        let mut ids = get_column::<Vec<i64>>(first, "ids")?.into_iter().map(to_u64).map(MessageId::from);
+        let ids = get_column::<Vec<i64>>(first, "ids")?.into_iter().map(to_u64).map(MessageId::from);
+        let numbers = get_column::<Vec<i64>>(first, "copy_numbers")?.into_iter().map(rows::to_copy_number);
+        let mut assigned = ids.zip(numbers).zip(&traces);
         let mut all = Vec::with_capacity(messages.len());
         for message in messages {
             let NewMessage { received, headline, body, copies, tags } = message;
-            let mut appended = Appended::default();
+            let mut stored: Vec<Summary> = Vec::with_capacity(copies.len());
             for copy in copies {
-                let id = ids.next().ok_or_else(|| missing_error("an id"))?;
-                let size = (copy.trace(received).len() + body.len()) as u64;
-                let headline = headline.clone();
-                appended.stored.push(Summary {
+                let ((id, number), trace) = assigned.next().ok_or_else(|| missing_error("an id"))?;
+                stored.push(Summary {
                     mailbox: copy.mailbox,
                     id,
-                    headline,
+                    message: stored.first().map_or(id, |first| first.id),
+                    number,
+                    headline: headline.clone(),
                     received,
-                    size,
+                    size: (trace.len() + body.len()) as u64,
                     seen: false,
-                    message: id,
-                    number: 0,
                     tags: tags.clone(),
                     details: copy.details,
                 });
             }
-            all.push(appended);
+            all.push(Appended { stored, evicted: Vec::new() });
         }
         let stored = all.iter().flat_map(|appended| &appended.stored);
         let mut changes: Vec<Change> = stored
@@ -182,74 +198,135 @@ impl Writer {
         Ok(all)
     }
 
-    async fn call_append(&self, messages: &[NewMessage]) -> Result<Vec<Row>> {
+    /// Calls `append_messages`. `traces` are those of all copies.
+    async fn call_append(&self, messages: &[NewMessage], traces: &[Bytes]) -> Result<Vec<Row>> {
         let bodies: Vec<&[u8]> = messages.iter().map(|message| &message.body[..]).collect();
         let lengths: Vec<i64> = bodies.iter().map(|body| to_i64(body.len())).collect();
         let shared: Vec<bool> = messages.iter().map(|message| message.copies.len() > 1).collect();
         let received: Vec<i64> = messages.iter().map(|message| time_to_nanos(message.received)).collect();
         let headlines: Vec<String> = messages.iter().map(|message| rows::encode_headline(&message.headline)).collect();
         let headlines: Vec<&[u8]> = headlines.iter().map(String::as_bytes).collect();
-        let copies = || {
-            (1_i32..).zip(messages).flat_map(|(index, message)| message.copies.iter().map(move |copy| (index, copy)))
-        };
-        let indexes: Vec<i32> = copies().map(|(index, _)| index).collect();
-        let names: Vec<&[u8]> = copies().map(|(_, copy)| copy.mailbox.as_str().as_bytes()).collect();
-        let traces: Vec<bytes::Bytes> = copies().map(|(_, copy)| copy.trace.clone().unwrap()).collect();
-        let traces: Vec<&[u8]> = traces.iter().map(|x| &x[..]).collect();
+        let tags: Vec<&[u8]> = messages.iter().map(|message| message.tags.encoded().as_bytes()).collect();
+        let copies = || messages.iter().flat_map(|message| &message.copies);
+        let (positions, message_indexes): (Vec<i32>, Vec<i32>) = (1_i32..)
+            .zip(messages)
+            .flat_map(|(position, message)| (0_i32..).zip(&message.copies).map(move |(index, _)| (position, index)))
+            .unzip();
+        let names: Vec<&[u8]> = copies().map(|copy| copy.mailbox.as_str().as_bytes()).collect();
+        let mailbox_indexes = occurrences(&names);
+        let details: Vec<&[u8]> = copies().map(|copy| copy.details.encoded().as_bytes()).collect();
+        let traces: Vec<&[u8]> = traces.iter().map(|trace| &trace[..]).collect();
         let new_bytes: i64 = to_i64(bodies.iter().chain(&traces).map(|bytes| bytes.len()).sum::<usize>());
-        let (cap, bound): (i64, i64) = (to_i64(self.limits.messages_per_mailbox), to_i64(self.limits.bytes));
-        let parameters: Parameters<'_> =
-            &[&bodies, &lengths, &shared, &received, &headlines, &indexes, &names, &traces, &new_bytes, &cap, &bound];
+        let (cap, max_bytes): (i64, i64) = (to_i64(self.limits.messages_per_mailbox), to_i64(self.limits.bytes));
+        let parameters: Parameters<'_> = &[
+            &bodies,
+            &lengths,
+            &shared,
+            &received,
+            &headlines,
+            &tags,
+            &positions,
+            &message_indexes,
+            &names,
+            &mailbox_indexes,
+            &traces,
+            &details,
+            &new_bytes,
+            &cap,
+            &max_bytes,
+        ];
         self.database.execute(APPEND, parameters).await
     }
 
-    async fn remove(&self, jobs: Vec<(MailboxName, MessageId, Reply<Option<Summary>>)>) {
+    async fn remove(&self, jobs: Vec<(Vec<CopyKey>, Reply<Vec<Summary>>)>) {
         if jobs.is_empty() {
             return;
         }
-        let names: Vec<&[u8]> = jobs.iter().map(|(name, ..)| name.as_str().as_bytes()).collect();
-        let ids: Vec<i64> = jobs.iter().map(|(_, id, _)| id_to_i64(*id)).collect();
+        let (names, ids) = key_columns(jobs.iter().flat_map(|(copies, _)| copies));
         let rows = self.database.execute(REMOVE, &[&names, &ids]).await;
-        let mut removed = rows.and_then(|rows| self.tracker.record_deletions(&rows));
-        for (mailbox, id, reply) in jobs {
-            // If several callers remove the same message, the first one gets it.
-            let result = removed.as_mut().map_err(|error| error.clone()).map(|removed| {
-                let index = removed.iter().position(|summary| summary.id == id && summary.mailbox == mailbox)?;
-                Some(removed.swap_remove(index))
-            });
+        let removed = rows.and_then(|rows| self.tracker.record_deletions(&rows));
+        let mut removed =
+            removed.map(|removed| removed.into_iter().map(|copy| (copy.id, copy)).collect::<BTreeMap<_, _>>());
+        for (copies, reply) in jobs {
+            // If several callers remove the same copy, the first one gets it.
+            let result = removed.as_mut().map_err(|error| error.clone()).map(|removed| take_copies(removed, &copies));
             let _ = reply.send(result);
         }
     }
 
-    async fn set_seen(&self, jobs: Vec<(MailboxName, MessageId, bool, Reply<bool>)>) {
+    async fn set_seen(&self, jobs: Vec<(CopyKey, bool, Reply<bool>)>) {
         if jobs.is_empty() {
             return;
         }
-        let result = self.update_seen_flags(&jobs).await;
-        for (mailbox, id, _, reply) in jobs {
+        let (names, ids) = key_columns(jobs.iter().map(|(copy, ..)| copy));
+        let flags: Vec<bool> = jobs.iter().map(|(_, seen, _)| *seen).collect();
+        let result = self.update_copies(SET_SEEN, &[&names, &ids, &flags]).await;
+        for (copy, _, reply) in jobs {
             let existing = result.as_ref().map_err(Clone::clone);
-            let _ = reply.send(existing.map(|existing| existing.contains(&(mailbox, id_to_i64(id)))));
+            let _ = reply.send(existing.map(|existing| existing.contains(&copy)));
         }
     }
 
-    /// Marks messages. Returns those that exist.
-    async fn update_seen_flags(
-        &self,
-        jobs: &[(MailboxName, MessageId, bool, Reply<bool>)],
-    ) -> Result<Vec<(MailboxName, i64)>> {
-        let names: Vec<&[u8]> = jobs.iter().map(|(name, ..)| name.as_str().as_bytes()).collect();
-        let ids: Vec<i64> = jobs.iter().map(|(_, id, ..)| id_to_i64(*id)).collect();
-        let flags: Vec<bool> = jobs.iter().map(|(_, _, seen, _)| *seen).collect();
-        let rows = self.database.execute(SET_SEEN, &[&names, &ids, &flags]).await?;
+    async fn set_tags(&self, jobs: Vec<(Vec<CopyKey>, Tags, Reply<Vec<CopyKey>>)>) {
+        if jobs.is_empty() {
+            return;
+        }
+        let (names, ids) = key_columns(jobs.iter().flat_map(|(copies, ..)| copies));
+        let tags = jobs.iter().flat_map(|(copies, tags, _)| copies.iter().map(|_| tags.encoded().as_bytes()));
+        let tags: Vec<&[u8]> = tags.collect();
+        let result = self.update_copies(SET_TAGS, &[&names, &ids, &tags]).await;
+        for (mut copies, _, reply) in jobs {
+            let existing = result.as_ref().map_err(Clone::clone);
+            let _ = reply.send(existing.map(|existing| {
+                copies.retain(|copy| existing.contains(copy));
+                copies
+            }));
+        }
+    }
+
+    /// Calls a function that changes copies but deletes none. Returns those that exist.
+    async fn update_copies(&self, change: &str, parameters: Parameters<'_>) -> Result<HashSet<CopyKey>> {
+        let rows = self.database.execute(change, parameters).await?;
         let (before, rows) = split_position(&rows)?;
-        let (mut existing, mut changes) = (Vec::new(), Vec::new());
+        let (mut existing, mut changes) = (HashSet::new(), Vec::new());
         for row in rows {
             match get_column::<Option<i64>>(row, "number")? {
                 Some(_) => changes.push(rows::parse_change(row)?),
-                None => existing.push((rows::get_mailbox(row, "mailbox")?, get_column(row, "id")?)),
+                None => {
+                    let mailbox = rows::get_mailbox(row, "mailbox")?;
+                    existing.insert(CopyKey { mailbox, id: rows::get_id(row, "id")? });
+                }
             }
         }
         self.tracker.record_own_changes(before, changes);
         Ok(existing)
     }
+}
+
+/// Returns the mailboxes and the ids of copies.
+fn key_columns<'a>(copies: impl Iterator<Item = &'a CopyKey>) -> (Vec<&'a [u8]>, Vec<i64>) {
+    copies.map(|copy| (copy.mailbox.as_str().as_bytes(), id_to_i64(copy.id))).unzip()
+}
+
+/// Returns for each name how often it has occurred so far, itself included.
+fn occurrences(names: &[&[u8]]) -> Vec<i32> {
+    let mut counts = HashMap::with_capacity(names.len());
+    let count = |name| {
+        let count = counts.entry(name).or_insert(0);
+        *count += 1;
+        *count
+    };
+    names.iter().map(count).collect()
+}
+
+/// Takes the copies that `wanted` identifies out of `removed`. Returns them ascending by id.
+fn take_copies(removed: &mut BTreeMap<MessageId, Summary>, wanted: &[CopyKey]) -> Vec<Summary> {
+    let mut taken: Vec<Summary> = Vec::with_capacity(wanted.len());
+    for key in wanted {
+        if removed.get(&key.id).is_some_and(|copy| copy.mailbox == key.mailbox) {
+            taken.extend(removed.remove(&key.id));
+        }
+    }
+    taken.sort_unstable_by_key(|copy| copy.id);
+    taken
 }

@@ -140,7 +140,7 @@ async fn every_feed_has_all_changes_once_and_in_order() {
     let stored = received.iter().filter(|change| matches!(change.event, Event::Stored(_))).count();
     let deleted = received.iter().filter(|change| matches!(change.event, Event::Deleted(_))).count();
     assert_eq!(stored, 2 * 6 * 40 + 1);
-    assert_eq!(deleted as u64, stored as u64 - nodes[0].usage().await.unwrap().messages);
+    assert_eq!(deleted as u64, stored as u64 - nodes[0].usage().await.unwrap().copies);
     assert_eq!(changes_until_deletion_of(second, last.id).await, received);
     assert_eq!(changes_until_deletion_of(third, last.id).await, received);
 }
@@ -233,7 +233,7 @@ async fn failover_that_loses_changes_reports_gap() {
         "DELETE FROM copies",
         "DELETE FROM bodies",
         "DELETE FROM mailboxes",
-        "UPDATE state SET clock = 0, last_id = 0, messages = 0, mailboxes = 0, bytes = 0",
+        "UPDATE state SET clock = 0, last_id = 0, last_change = 0, messages = 0, mailboxes = 0, bytes = 0",
     ] {
         direct.database.execute(change, &[]).await.unwrap();
     }
