@@ -137,6 +137,10 @@ impl<'a> ContentFields<'a> {
     /// Records the field if it describes the content. Only the first field of each name is used.
     pub(super) fn record(&mut self, source: &'a [u8], field: &RawField) {
         let name = &source[field.name.clone()];
+        // Most fields of a message do not describe its content.
+        if !matches!(name, [b'C' | b'c', _, _, _, _, _, _, b'-', ..]) {
+            return;
+        }
         let slot = if name.eq_ignore_ascii_case(b"content-type") {
             &mut self.content_type
         } else if name.eq_ignore_ascii_case(b"content-transfer-encoding") {

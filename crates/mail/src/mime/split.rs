@@ -26,6 +26,14 @@ const BOUNDARY_SEARCH_BYTES: usize = 16 * 1024;
 const MAX_DECLARED_BOUNDARIES: usize = 1000;
 const MAX_BOUNDARY_BYTES: usize = 256;
 
+/// The maximum number of comparisons of a line with an open boundary on the path of a delivery: about ten milliseconds.
+/// Ordinary messages need a few hundred.
+const MAX_COMPARISONS: usize = 400_000;
+/// The cost of a line that may be a delimiter, in comparisons, in addition to one for each open boundary.
+const LINE_COMPARISONS: usize = 8;
+/// The cost of a search for a boundary that is not declared, in comparisons.
+const GUESS_COMPARISONS: usize = 4096;
+
 /// The parts of a message, depth first, and the header of the message.
 pub(super) struct Split {
     pub(super) header: Vec<HeaderField>,
@@ -47,9 +55,9 @@ pub(super) fn split(source: &Bytes) -> Split {
 }
 
 /// Splits a message whose header was already parsed. `root` is the message itself, with the ranges of its header and
-/// its body.
+/// its body. After [`MAX_COMPARISONS`], the rest of the message stays in the last part.
 pub(super) fn split_parts(source: &[u8], root: Part) -> Vec<Part> {
-    let mut splitter = Splitter::new(source);
+    let mut splitter = Splitter { comparisons_left: MAX_COMPARISONS, ..Splitter::new(source) };
     let body = root.body.start;
     splitter.add_part(root);
     splitter.split_body(body);
@@ -70,6 +78,8 @@ struct Splitter<'a> {
     /// The part that the current lines belong to. `None` in a preamble or an epilogue.
     leaf: Option<usize>,
     declared: DeclaredBoundaries,
+    /// The number of comparisons of a line with a boundary that are still permitted.
+    comparisons_left: usize,
     defects: Defects,
 }
 
@@ -81,6 +91,7 @@ impl<'a> Splitter<'a> {
             open: Vec::new(),
             leaf: None,
             declared: DeclaredBoundaries::default(),
+            comparisons_left: usize::MAX,
             defects: Defects::default(),
         }
     }
@@ -95,6 +106,10 @@ impl<'a> Splitter<'a> {
             let start = pos + offset;
             let line = LineSpan::at(self.source, start);
             pos = line.next_start;
+            self.comparisons_left = self.comparisons_left.saturating_sub(LINE_COMPARISONS + self.open.len());
+            if self.comparisons_left == 0 {
+                break;
+            }
             let Some((level, closes)) = self.match_delimiter(start, &line) else { continue };
             if !closes && self.parts.len() == MAX_PARTS {
                 self.stop_at_part_limit();
@@ -207,6 +222,7 @@ impl<'a> Splitter<'a> {
         if part.boundary.is_some() {
             return part.boundary.clone();
         }
+        self.comparisons_left = self.comparisons_left.saturating_sub(GUESS_COMPARISONS);
         let guess = guess_boundary(self.source, part.body.start, &self.open)?;
         self.defects.add_severe(Defect::BOUNDARY, "a multipart declares no boundary, the one that it uses was found");
         Some(guess)

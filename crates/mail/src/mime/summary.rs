@@ -192,6 +192,32 @@ mod tests {
     }
 
     #[test]
+    fn parses_copies_and_tags() {
+        type Row = (&'static str, &'static [&'static str], Option<&'static str>);
+        let table: &[Row] = &[
+            ("To: a@x\r\nCc: Sam <b@y>, c@z\r\nCC: d@x\r\n\r\n", &["Sam <b@y>", "<c@z>", "<d@x>"], None),
+            ("X-Tags: one, two\r\nX-TAGS: three\r\n\r\n", &[], Some("one, two")),
+            ("x-tags: =?utf-8?Q?caf=C3=A9?=,\r\n b\r\n\r\n", &[], Some("café, b")),
+            ("X-Tags: \r\nX-Tags: late\r\nCc: undisclosed-recipients:;\r\n\r\n", &[], None),
+            ("\r\nCc: a@x\r\nX-Tags: body\r\n", &[], None),
+        ];
+        for (source, cc, tags) in table {
+            let summary = header_summary(source.as_bytes());
+            assert_eq!(
+                (summary.cc, summary.tags.as_deref()),
+                (cc.iter().map(|&to| to.to_owned()).collect(), *tags),
+                "{source}"
+            );
+        }
+        let address = format!("{} <a@x>,", "é".repeat(400));
+        let source =
+            format!("Cc: {}\r\nX-Tags: {}\r\n\r\n", address.repeat(1000), "=?utf-8?Q?=E2=82=AC?= ".repeat(10_000));
+        let summary = header_summary(source.as_bytes());
+        assert!((30_000..=MAX_RECIPIENTS_BYTES).contains(&summary.cc.concat().len()));
+        assert_eq!(summary.tags, Some("€".repeat(MAX_TAGS_BYTES / 3)));
+    }
+
+    #[test]
     fn accepts_byte_order_mark_before_a_field() {
         let source = "Received: x\r\n\u{feff}Subject: marked\r\nFrom: a@x\r\n\r\n";
         let summary = header_summary(source.as_bytes());

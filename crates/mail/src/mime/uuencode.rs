@@ -2,6 +2,7 @@
 //! between the lines `begin 644 name` and `end`. The decoded content is never longer than the encoded one.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use memchr::memmem;
 
@@ -16,6 +17,9 @@ const FULL_LINE_BYTES: usize = 45;
 const MAX_TRAILING_CHARS: usize = 2;
 /// The maximum number of spaces that may be missing at the end of a line: as many as fill up its last bytes.
 const MAX_LOST_BLANKS: usize = 3;
+
+/// Finds a line that starts with `begin `. Every plain text is searched for it, so the searcher is built once.
+static BEGIN: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\nbegin "));
 
 /// A uuencoded file.
 #[derive(Debug, PartialEq, Eq)]
@@ -84,7 +88,7 @@ fn next_begin(text: &[u8], start: usize) -> Option<usize> {
     if rest.starts_with(b"begin ") {
         return Some(start);
     }
-    memmem::find(rest, b"\nbegin ").map(|at| start + at + 1)
+    BEGIN.find(rest).map(|at| start + at + 1)
 }
 
 /// Parses a line `begin 644 name` and returns the name. A mode of four digits must start with a zero: `begin 2024

@@ -74,7 +74,7 @@ fn views_are_consistent() {
     }
 }
 
-fn corpus_files() -> Vec<PathBuf> {
+pub(super) fn corpus_files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut corpus_files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "eml")).collect();

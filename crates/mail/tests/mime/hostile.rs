@@ -3,16 +3,22 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use restante_mail::mime::{Defect, MAX_DEPTH, MAX_FIELDS, MAX_PARTS, Mime, header_summary};
+use restante_mail::mime::{
+    Defect, MAX_DEPTH, MAX_FIELDS, MAX_PARTS, MAX_SNIPPET_CHARS, Mime, Preview, header_summary, summarize,
+};
 
-/// Calls all methods of the view.
+/// Summarizes a message and calls all methods of the view.
 fn read_all(source: Vec<u8>) -> Mime {
-    let summary = header_summary(&source);
-    let lines = summary.from.into_iter().chain(summary.to.into_iter().flatten()).chain([summary.subject]);
-    for line in lines {
+    let (summary, Preview { snippet, attachments }) = summarize(&source);
+    assert_eq!(summary, header_summary(&source));
+    assert!(snippet.chars().count() <= MAX_SNIPPET_CHARS);
+    assert!(!snippet.contains("  ") && snippet.trim() == snippet, "{snippet:?}");
+    let addresses = summary.from.into_iter().chain(summary.to.into_iter().flatten()).chain(summary.cc);
+    for line in addresses.chain(summary.tags).chain([summary.subject, snippet]) {
         assert!(!line.contains(char::is_control), "{line:?}");
     }
     let mime = Mime::parse(Bytes::from(source));
+    assert_eq!(attachments as usize, mime.attachment_count());
     assert!(mime.parts().len() <= MAX_PARTS);
     assert!(mime.header().len() <= MAX_FIELDS);
     assert!(mime.parts().iter().all(|part| part.depth <= MAX_DEPTH));
