@@ -4,12 +4,14 @@
 //! the descriptions in the OpenAPI document. Types that only the HTTP server needs are next to its handlers.
 //! Deserialization is lenient: fields that other servers leave out have defaults.
 
+mod entry;
 pub mod json;
 mod mailbox;
 mod message;
 pub mod patterns;
 mod time;
 
+pub use entry::{Client, MessageCopy, MessageEntry, WholeMessage};
 pub use mailbox::{Mailbox, Newest};
 pub use message::{FoundMessage, Identifier, MessageRecord, SnippetFragment};
 pub use time::Time;

@@ -10,7 +10,7 @@ use axum::{Extension, Router};
 use restante_mailroom::Mailroom;
 
 use crate::api::v1::mailbox;
-use crate::api::v2::{attachment_counts, batch, extract, inject, mailboxes, message, search, sessions, wait};
+use crate::api::v2::{attachment_counts, batch, extract, inject, mailboxes, message, messages, search, sessions, wait};
 use crate::live;
 use crate::middleware::{cors, request_checks};
 use crate::openapi;
@@ -140,6 +140,19 @@ pub(crate) fn add_routes(base: &str, routes: Routes, state: &HandlerState) -> Ro
         .route(&path("/api/v2/mailbox/{name}/{id}/parts/{index}"), get(extract::part_content))
         .route(&path("/api/v2/mailbox/{name}/delete"), post(batch::delete))
         .route(&path("/api/v2/mailbox/{name}/mark"), post(batch::mark))
+        .route(&path("/api/v2/messages"), get(messages::list).delete(messages::delete_matching))
+        .route(&path("/api/v2/messages/{id}"), get(messages::message).patch(messages::change).delete(messages::delete))
+        .route(&path("/api/v2/messages/{id}/details"), get(message::details))
+        .route(&path("/api/v2/messages/{id}/source"), get(messages::source))
+        .route(&path("/api/v2/messages/{id}/html"), get(preview::preview))
+        .route(&path("/api/v2/messages/{id}/links"), get(extract::links))
+        .route(&path("/api/v2/messages/{id}/codes"), get(extract::codes))
+        .route(&path("/api/v2/messages/{id}/unsubscribe"), get(extract::unsubscribe))
+        .route(&path("/api/v2/messages/{id}/parts"), get(extract::parts))
+        .route(&path("/api/v2/messages/{id}/parts/{index}"), get(extract::part_content))
+        .route(&path("/api/v2/messages/{id}/attachments/{index}"), get(attachments::view))
+        .route(&path("/api/v2/messages/{id}/transcript"), get(sessions::transcript))
+        .route(&path("/api/v2/wait"), get(wait::wait_for_any))
         .route(&path("/api/v2/search"), get(search::search))
         .route(&path("/api/v2/mailbox/{name}/{id}/transcript"), get(sessions::transcript))
         .route(&path("/api/v2/sessions"), get(sessions::list))

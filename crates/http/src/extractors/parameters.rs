@@ -22,7 +22,7 @@ use crate::state::Server;
 /// The maximum time that a request can wait. Most proxies allow less.
 const MAX_TIMEOUT: Duration = Duration::from_mins(10);
 /// The id that stands for the newest message.
-const LATEST: &str = "latest";
+pub(crate) const LATEST: &str = "latest";
 /// The default number of mailboxes in a list.
 const DEFAULT_MAILBOXES: usize = 100;
 /// The default number of messages that a search returns, and the maximum.
@@ -64,24 +64,6 @@ pub(crate) struct PathMessage {
     pub(crate) mailbox: MailboxName,
     /// The message in it.
     pub(crate) selector: MessageSelector,
-}
-
-/// An attachment of a message, from `{name}/{id}/{index}/{file}`. The file name is ignored.
-#[derive(Debug)]
-pub(crate) struct PathAttachment {
-    /// The message.
-    pub(crate) message: PathMessage,
-    /// The index in the list of attachments.
-    pub(crate) index: usize,
-}
-
-/// A part of a message, from `{name}/{id}/parts/{index}`.
-#[derive(Debug)]
-pub(crate) struct PathPart {
-    /// The message.
-    pub(crate) message: PathMessage,
-    /// The index in the tree of parts, depth first.
-    pub(crate) index: usize,
 }
 
 /// The requested page of a listing, from the query.
@@ -177,28 +159,6 @@ impl FromRequestParts<Arc<Server>> for PathMessage {
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let (name, id): (String, String) = path_values(parts, server).await?;
         permitted_message(server, parts, &name, &id)
-    }
-}
-
-impl FromRequestParts<Arc<Server>> for PathAttachment {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
-        let (name, id, index, _): (String, String, String, String) = path_values(parts, server).await?;
-        let message = permitted_message(server, parts, &name, &id)?;
-        let index = parse_digits(&index).ok_or(Problem::NoSuchAttachment)?;
-        Ok(Self { message, index })
-    }
-}
-
-impl FromRequestParts<Arc<Server>> for PathPart {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
-        let (name, id, index): (String, String, String) = path_values(parts, server).await?;
-        let message = permitted_message(server, parts, &name, &id)?;
-        let index = parse_digits(&index).ok_or(Problem::NoSuchPart)?;
-        Ok(Self { message, index })
     }
 }
 
@@ -313,7 +273,10 @@ pub(crate) fn reject_unknown_parameters(pairs: &[(String, String)], accepted: &[
     }
 }
 
-async fn path_values<T: DeserializeOwned + Send>(parts: &mut Parts, server: &Arc<Server>) -> Result<T, Problem> {
+pub(crate) async fn path_values<T: DeserializeOwned + Send>(
+    parts: &mut Parts,
+    server: &Arc<Server>,
+) -> Result<T, Problem> {
     let Path(values) = Path::from_request_parts(parts, server)
         .await
         .map_err(|_| Problem::Malformed("The path is not UTF-8.".to_owned()))?;
@@ -340,7 +303,7 @@ fn permitted_mailbox(server: &Server, parts: &Parts, name: &str) -> Result<Mailb
     if grant.covers(&mailbox) { Ok(mailbox) } else { Err(Problem::MailboxNotAllowed) }
 }
 
-fn permitted_message(server: &Server, parts: &Parts, name: &str, id: &str) -> Result<PathMessage, Problem> {
+pub(crate) fn permitted_message(server: &Server, parts: &Parts, name: &str, id: &str) -> Result<PathMessage, Problem> {
     let mailbox = permitted_mailbox(server, parts, name)?;
     let selector = match id {
         LATEST => MessageSelector::Latest,
@@ -378,7 +341,11 @@ fn parse_session_page(pairs: &[(String, String)]) -> Result<SessionPage, Problem
 }
 
 /// Returns the requested number of items, `default_limit` by default and at most `max_limit`.
-fn parse_limit(pairs: &[(String, String)], default_limit: usize, max_limit: usize) -> Result<usize, Problem> {
+pub(crate) fn parse_limit(
+    pairs: &[(String, String)],
+    default_limit: usize,
+    max_limit: usize,
+) -> Result<usize, Problem> {
     match number_parameter(pairs, "limit")? {
         Some(0) => Err(Problem::Malformed("The parameter limit must be at least 1.".to_owned())),
         limit => Ok(limit.unwrap_or(default_limit).min(max_limit)),
@@ -409,7 +376,7 @@ pub(crate) fn text_parameter<'a>(pairs: &'a [(String, String)], name: &str) -> R
     Ok(value)
 }
 
-fn parse_digits<T: FromStr>(text: &str) -> Option<T> {
+pub(crate) fn parse_digits<T: FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 

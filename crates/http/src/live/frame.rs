@@ -1,19 +1,25 @@
 //! The JSON of events, and the filter of a subscriber. Each event is rendered once, in the format of version 2, for all
-//! subscribers. The JSON of version 1 is a slice of it.
+//! subscribers. The JSON of version 1 is a slice of it. The JSON of Server-Sent Events adds the message as a whole, which
+//! depends on the grant of the subscriber.
 
 use bytes::Bytes;
-use restante_api_types::{Identifier, MessageRecord};
+use restante_api_types::{Identifier, MessageEntry, MessageRecord};
 use restante_auth::Grant;
+use restante_mail::message::{Message, Summary};
 use restante_mailroom::events::{Event, PublishedEvent};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::response::{json, message_json};
+use crate::response::{entry_json, json, message_json};
 
 const STORED_PREFIX: &[u8] = b"{\"variant\":\"message-stored\",\"identifier\":null,\"header\":";
 const STORED_SUFFIX: &[u8] = b"}";
 const DELETED_PREFIX: &[u8] = b"{\"variant\":\"message-deleted\",\"identifier\":{";
 const DELETED_SUFFIX: &[u8] = b"},\"header\":null}";
+const MESSAGE_FIELD: &[u8] = b",\"message\":";
+
+/// The usual size of the fields of an entry that are not in a record.
+const USUAL_ENTRY_GROWTH_BYTES: usize = 512;
 
 /// The events that a subscriber gets, and their format.
 #[derive(Clone, Debug)]
@@ -27,32 +33,30 @@ pub(crate) struct EventFilter {
 impl EventFilter {
     /// Returns the JSON of an event, or `None` if the subscriber does not get it.
     pub(crate) fn render(&self, published: &PublishedEvent) -> Option<Bytes> {
-        let is_visible = self.grant.covers(&published.event().summary().mailbox);
-        if is_visible { self.format.render(published) } else { None }
-    }
-}
-
-/// The two formats of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EventFormat {
-    /// Version 1: the summary record of a stored message. Deletions are not sent.
-    Summary,
-    /// Version 2: what happened, and to which message.
-    Change,
-}
-
-impl EventFormat {
-    /// Returns the JSON of an event, or `None` if this format does not include it.
-    fn render(self, published: &PublishedEvent) -> Option<Bytes> {
-        match (self, published.event()) {
-            (Self::Change, _) => Some(published.rendered(render_change)),
-            (Self::Summary, Event::Stored(..)) => {
-                let change = published.rendered(render_change);
+        if !self.grant.covers(&published.event().summary().mailbox) {
+            return None;
+        }
+        let change = published.rendered(render_change);
+        match (self.format, published.event()) {
+            (EventFormat::Change, _) => Some(change),
+            (EventFormat::Message, event) => Some(add_message(&change, event, &self.grant)),
+            (EventFormat::Summary, Event::Stored(..)) => {
                 Some(change.slice(STORED_PREFIX.len()..change.len() - STORED_SUFFIX.len()))
             }
-            (Self::Summary, Event::Deleted(_)) => None,
+            (EventFormat::Summary, Event::Deleted(_)) => None,
         }
     }
+}
+
+/// The formats of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventFormat {
+    /// Version 1: the summary record of a stored copy. Deletions are not sent.
+    Summary,
+    /// Version 2: what happened, and to which copy.
+    Change,
+    /// As version 2, with the message as a whole.
+    Message,
 }
 
 /// What happened to a message.
@@ -82,6 +86,46 @@ impl<'a> From<&'a Event> for Change<'a> {
     }
 }
 
+/// What happened to a message, with the message as a whole.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MessageChange<'a> {
+    #[serde(flatten)]
+    pub(crate) change: Change<'a>,
+    pub(crate) message: ChangedMessage<'a>,
+}
+
+/// The message that was changed.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum ChangedMessage<'a> {
+    /// The stored message.
+    Stored(MessageEntry<'a>),
+    /// The message of the deleted copy.
+    Deleted(DeletedMessage<'a>),
+}
+
+impl<'a> From<&'a Message> for ChangedMessage<'a> {
+    fn from(stored: &'a Message) -> Self {
+        Self::Stored(stored.into())
+    }
+}
+
+impl<'a> From<&'a Summary> for ChangedMessage<'a> {
+    fn from(deleted: &'a Summary) -> Self {
+        Self::Deleted(DeletedMessage { id: deleted.message.to_string(), mailboxes: vec![deleted.mailbox.as_str()] })
+    }
+}
+
+/// The message of a deleted copy. Other copies of it may still exist.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DeletedMessage<'a> {
+    /// The id of the message.
+    #[schema(pattern = "^[1-9][0-9]{0,19}$")]
+    id: String,
+    /// The mailbox that contained the deleted copy.
+    mailboxes: Vec<&'a str>,
+}
+
 /// The kind of a change.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -109,5 +153,27 @@ pub(crate) fn render_change(event: &Event) -> Bytes {
     }
     // The rendered event is kept for a while, and its size was overestimated.
     out.shrink_to_fit();
+    out.into()
+}
+
+/// Adds the message as a whole to a rendered [`Change`], with the copies that the grant allows: a [`MessageChange`].
+pub(crate) fn add_message(change: &[u8], event: &Event, grant: &Grant) -> Bytes {
+    let fields = change.strip_suffix(b"}").unwrap_or(change);
+    let mut out = Vec::with_capacity(2 * change.len() + USUAL_ENTRY_GROWTH_BYTES);
+    out.extend_from_slice(fields);
+    out.extend_from_slice(MESSAGE_FIELD);
+    match event {
+        Event::Stored(..) => {
+            let copies = event.copies().iter().filter(|copy| grant.covers(&copy.mailbox)).cloned();
+            // The events of a message have only its own copies.
+            Message::group(copies).iter().take(1).for_each(|message| entry_json::entry(&mut out, message));
+        }
+        Event::Deleted(summary) => {
+            json::display(&mut out, format_args!("{{\"id\":\"{}\",\"mailboxes\":[", summary.message));
+            json::string(&mut out, summary.mailbox.as_str());
+            out.extend_from_slice(b"]}");
+        }
+    }
+    out.push(b'}');
     out.into()
 }

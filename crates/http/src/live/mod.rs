@@ -1,9 +1,10 @@
 //! Live events: a subscriber gets every message that is stored or deleted, starting with the most recent ones. `socket`
-//! sends events over WebSocket, `stream` as Server-Sent Events, and `frame` renders the JSON of both. The mailroom
-//! decides which events a subscription contains.
+//! sends events over WebSocket, one per copy of a message. `stream` sends Server-Sent Events, one per stored message, which
+//! `message_selector` selects. `frame` renders the JSON of both. The mailroom decides which events a subscription contains.
 
 pub(crate) mod frame;
 mod handshake;
+mod message_selector;
 mod socket;
 mod stream;
 
@@ -28,6 +29,7 @@ use crate::response::problem::Problem;
 use crate::state::Server;
 use frame::{EventFilter, EventFormat};
 use handshake::Handshake;
+use message_selector::MessageSelector;
 use stream::LastEventId;
 
 /// WebSocket, version 1: sends a summary record for every stored message.
@@ -48,21 +50,25 @@ pub(crate) async fn changes(
     accept_websocket(&server, request, handshake, EventFormat::Change)
 }
 
-/// Server-Sent Events: sends a record for every change.
+/// Server-Sent Events: sends a record for every stored message and every deleted copy.
 pub(crate) async fn events(
     State(server): State<Arc<Server>>,
     request: SubscribeRequest,
     LastEventId(resume): LastEventId,
 ) -> Response {
     let SubscribeRequest { mailbox, grant, credentials, connection, disconnect, permit, .. } = request;
+    // In one mailbox there is one event per message.
+    let selects_messages = mailbox.is_none();
     let events = server.mailroom.subscribe(mailbox, resume);
+    let is_resumed = resume.is_some() && !events.has_gap();
+    let selector = selects_messages.then(|| MessageSelector::new(is_resumed));
     let guard = SubscriberGuard::new(&server.settings.metrics.monitors, |gauges| &gauges.streams, permit);
-    let filter = EventFilter { format: EventFormat::Change, grant };
+    let filter = EventFilter { format: EventFormat::Message, grant };
     if let Some(connection) = &connection {
         connection.set_response_endless(true);
     }
     let close_requested = async move { close_requested(connection.as_ref(), credentials.as_ref()).await };
-    stream::response(events, filter, close_requested, disconnect, guard)
+    stream::response(events, filter, selector, close_requested, disconnect, guard)
 }
 
 /// A request to subscribe to events.

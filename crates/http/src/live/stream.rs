@@ -19,6 +19,7 @@ use tokio::time::sleep;
 
 use crate::extractors::cancellation::disconnected;
 use crate::live::frame::EventFilter;
+use crate::live::message_selector::MessageSelector;
 use crate::live::{CloseReason, SubscriberGuard};
 use crate::response::json;
 use crate::response::problem::Problem;
@@ -64,6 +65,7 @@ impl FromRequestParts<Arc<Server>> for LastEventId {
 pub(crate) fn response(
     events: Subscription,
     filter: EventFilter,
+    selector: Option<MessageSelector>,
     close_requested: impl Future<Output = CloseReason> + Send + 'static,
     disconnect: Option<Disconnect>,
     guard: SubscriberGuard,
@@ -74,7 +76,8 @@ pub(crate) fn response(
             () = disconnected(disconnect.as_ref()) => None,
         }
     });
-    let stream = EventStream { events, filter, close_requested, guard, has_started: false, is_finished: false };
+    let stream =
+        EventStream { events, filter, selector, close_requested, guard, has_started: false, is_finished: false };
     let chunks = unfold(stream, async |mut stream| {
         let chunk = stream.next_chunk().await?;
         Some((Ok::<_, Infallible>(chunk), stream))
@@ -91,6 +94,8 @@ pub(crate) fn response(
 struct EventStream {
     events: Subscription,
     filter: EventFilter,
+    /// Selects one event per message. `None` if there is only one.
+    selector: Option<MessageSelector>,
     /// Ready when the server shuts down, when the credentials become invalid or, with `None`, when the client has
     /// disconnected.
     close_requested: Pin<Box<dyn Future<Output = Option<CloseReason>> + Send>>,
@@ -125,7 +130,10 @@ impl EventStream {
         }
         let mut chunk = Vec::new();
         while let Ok(Some(published)) = &next {
-            write_event(&mut chunk, &self.filter, published);
+            let selector = self.selector.as_mut();
+            if selector.is_none_or(|selector| selector.selects(published.event(), &self.filter.grant)) {
+                write_event(&mut chunk, &self.filter, published);
+            }
             if chunk.len() >= MAX_CHUNK_BYTES {
                 break;
             }

@@ -23,8 +23,8 @@ An `{id}` is a string of digits; ids ascend with arrival. The patterns of both m
 accepts a final dot, quoted local parts and, under the default naming, any text instead of the domain. The response to a \
 text that matches but is not a valid name is 400. The response to the id of a message that does not exist is 404.
 
-Unknown query parameters are ignored, except by `wait` and by the deletion of all messages, which refuse them. A known \
-parameter that is given twice is refused with 400. Every JSON body ends with a line feed.";
+Unknown query parameters are ignored, except by `wait` and by the deletion of all or of matching messages, which refuse \
+them. A known parameter that is given twice is refused with 400, except `tag`. Every JSON body ends with a line feed.";
 
 /// The cookie of a login session, which the login page sets.
 const SESSION_COOKIE: &str = "restante";

@@ -101,6 +101,21 @@ impl Operation {
         self
     }
 
+    /// Returns the same operation at another path, under another operation id. It keeps only the parameters in the
+    /// header, those in the path that the new path has too, and those in the query except `wait`.
+    pub(super) fn moved_to(mut self, path: &'static str, name: &str) -> Self {
+        let is_kept = |parameter: &Parameter| match parameter.parameter_in {
+            ParameterIn::Path => path.contains(&format!("{{{}}}", parameter.name)),
+            _ => parameter.name != "wait",
+        };
+        if let Some(parameters) = &mut self.spec.parameters {
+            parameters.retain(|parameter| matches!(parameter, RefOr::T(parameter) if is_kept(parameter)));
+        }
+        self.spec.operation_id = Some(name.to_owned());
+        self.path = path;
+        self
+    }
+
     /// Sets the description of a path parameter if it differs from the usual one.
     pub(super) fn describe_parameter(self, name: &str, description: &str) -> Self {
         self.with_parameter(name, |parameter| parameter.description = Some(description.to_owned()))

@@ -54,7 +54,7 @@ pub(super) const FORBIDDEN: Refusal = Refusal {
 pub(super) const NOT_FOUND: Refusal = Refusal {
     name: "NotFound",
     status: StatusCode::NOT_FOUND,
-    description: "The message does not exist, or it has no such part.",
+    description: "The message does not exist, or it has no such part; or the search is disabled.",
     detail: "The mailbox has no such message.",
 };
 /// The body did not arrive in time.

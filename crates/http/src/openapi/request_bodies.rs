@@ -11,6 +11,15 @@ pub(super) struct Mark {
     seen: bool,
 }
 
+/// How to change a message. At least one member is required.
+#[derive(ToSchema)]
+pub(super) struct MessageChanges {
+    /// Whether the message is marked as seen.
+    seen: Option<bool>,
+    /// The tags, which replace the current ones: at most 20, each with at most 64 characters.
+    tags: Option<Vec<String>>,
+}
+
 /// Messages of a mailbox.
 #[derive(ToSchema)]
 pub(super) struct Ids {

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt::Display;
+use std::hash::{DefaultHasher, Hasher as _};
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -40,6 +41,18 @@ impl EntityTags {
     /// Returns the tag of a listing, complete or in part.
     pub(crate) fn listing(&self, version: Version) -> HeaderValue {
         self.tag(format_args!("l{:x}", version.0))
+    }
+
+    /// Returns the tag of a list of messages of all mailboxes.
+    pub(crate) fn messages(&self, version: Version) -> HeaderValue {
+        self.tag(format_args!("e{:x}", version.0))
+    }
+
+    /// Returns the tag of a response that depends on more than a version: a digest of its body.
+    pub(crate) fn body(&self, body: &[u8]) -> HeaderValue {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(body);
+        self.tag(format_args!("b{:x}", hasher.finish()))
     }
 
     /// Returns the tag of a message as JSON.
@@ -189,6 +202,10 @@ mod tests {
         let all = [
             tags.listing(Version(5)),
             tags.listing(Version(6)),
+            tags.messages(Version(5)),
+            tags.messages(Version(6)),
+            tags.body(b"5"),
+            tags.body(b"6"),
             tags.message(id, false),
             tags.message(id, true),
             tags.source(id),

@@ -3,12 +3,14 @@
 //! - `problem`: all errors of requests, as problem documents (RFC 9457)
 //! - `success`: headers and bodies of successful responses, and redirects
 //! - `etag`, `encoding`: conditional requests and content coding
-//! - `json`: a writer for JSON on hot paths; `message_json`: the JSON of messages
+//! - `json`: a writer for JSON on hot paths; `message_json`: the JSON of copies of messages; `entry_json`: the JSON of
+//!   messages as a whole
 //! - `links`: links to attachments; `inline_images`: the images in the HTML of a message
 //! - `embedded_assets`: the files of the web interface
 
 pub(crate) mod embedded_assets;
 pub(crate) mod encoding;
+pub(crate) mod entry_json;
 pub(crate) mod etag;
 pub(crate) mod inline_images;
 pub(crate) mod json;

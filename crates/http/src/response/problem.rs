@@ -15,6 +15,7 @@ use restante_http_connection::http1::refuse;
 use restante_http_connection::memory::OverBudget;
 use restante_http_connection::work::WorkError;
 use restante_mail::envelope::{RecipientRefusal, Refusal, SenderRefusal};
+use restante_mail::tags::TagError;
 use restante_net::{NotReady, TooMany};
 use restante_proto::smtp;
 use restante_search::{QueryError, SearchError};
@@ -49,6 +50,8 @@ pub(crate) enum Problem {
     NoSuchPath,
     /// There is no such message in the mailbox.
     NoSuchMessage,
+    /// There is no such message in any mailbox that the grant of the client includes.
+    NoSuchWholeMessage,
     /// The message has no attachment with this index.
     NoSuchAttachment,
     /// The message has no part with this index.
@@ -57,6 +60,8 @@ pub(crate) enum Problem {
     SearchDisabled,
     /// The search failed.
     Search(SearchError),
+    /// The search index does not contain all messages, so those to delete cannot be determined.
+    IncompleteIndex,
     /// The message exists, but there is no transcript of its delivery, or not any more.
     NoTranscript,
     /// There is no such session, or not any more.
@@ -82,6 +87,8 @@ pub(crate) enum Problem {
     InvalidJson(serde_json::Error),
     /// The request body is valid JSON but not of this shape.
     WrongShape(&'static str),
+    /// The request body contains invalid tags.
+    InvalidTags(TagError),
     /// The content type of the request body is neither a message nor JSON.
     NotMessage,
     /// No message can be composed from the request body, for this reason.
@@ -213,6 +220,7 @@ impl Problem {
             | Self::Refused(Refusal { code: 500.., .. }) => StatusCode::FORBIDDEN,
             Self::NoSuchPath
             | Self::NoSuchMessage
+            | Self::NoSuchWholeMessage
             | Self::NoSuchAttachment
             | Self::NoSuchPart
             | Self::SearchDisabled
@@ -224,7 +232,9 @@ impl Problem {
             Self::UnexpectedMessage => StatusCode::CONFLICT,
             Self::BodyTooLarge | Self::MessageTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson | Self::NotMessage => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::InvalidJson(_) | Self::WrongShape(_) | Self::InvalidMessage(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::InvalidJson(_) | Self::WrongShape(_) | Self::InvalidTags(_) | Self::InvalidMessage(_) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Self::TooMany(TooMany::InTotal)
             | Self::Refused(_)
             | Self::TooManySubscribers
@@ -234,6 +244,7 @@ impl Problem {
             | Self::OverBudget(_)
             | Self::NoWorkPermit
             | Self::Search(_)
+            | Self::IncompleteIndex
             | Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -271,6 +282,7 @@ impl Problem {
             }
             Self::NoSuchPath => "There is nothing at this path.",
             Self::NoSuchMessage => "The mailbox has no such message.",
+            Self::NoSuchWholeMessage => "There is no such message.",
             Self::NoSuchAttachment => "The message has no such attachment.",
             Self::NoSuchPart => "The message has no such part.",
             Self::SearchDisabled => "The search is disabled by the setting search.enabled.",
@@ -279,6 +291,9 @@ impl Problem {
             }
             Self::Search(SearchError::Busy) => "Too many searches are running. Try again later.",
             Self::Search(_) => "The search index cannot be used at the moment.",
+            Self::IncompleteIndex => {
+                "The search index does not contain all messages yet. Nothing was deleted. Try again later."
+            }
             Self::NoTranscript => "There is no transcript of the delivery of this message.",
             Self::NoSuchSession => "There is no such session, or it is not stored any more.",
             Self::MethodNotAllowed => {
@@ -299,6 +314,7 @@ impl Problem {
                 return Cow::Owned(format!("The body of the request is not valid JSON: {error}."));
             }
             Self::WrongShape(expected) => return Cow::Owned(format!("The body of the request must be {expected}.")),
+            Self::InvalidTags(error) => return Cow::Owned(format!("The member tags is invalid: {error}.")),
             Self::NotMessage => "The body of the request must be message/rfc822 or application/json.",
             Self::InvalidMessage(reason) => {
                 return Cow::Owned(format!("The body of the request is not a valid message: {reason}."));
@@ -341,6 +357,7 @@ impl Problem {
             | Self::Refused(Refusal { code: ..500, .. })
             | Self::NotReady(NotReady::NotAccepting)
             | Self::Search(SearchError::Busy | SearchError::Unavailable(_))
+            | Self::IncompleteIndex
             | Self::Store(StoreError::NoSpace(_) | StoreError::Unavailable(_)) => Some("5"),
             _ => None,
         }

@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use restante_html::PreviewOptions;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 
@@ -29,6 +29,11 @@ const MAX_INLINE_EXTRACT_BYTES: usize = 4 * 1024;
 pub(crate) enum CacheKey {
     /// The listing of a complete mailbox.
     Listing(MailboxName),
+    /// The newest messages of all mailboxes.
+    NewestMessages {
+        /// The maximum number of messages.
+        limit: usize,
+    },
     /// A message.
     Message {
         /// The mailbox that contains it.
@@ -102,6 +107,22 @@ impl Server {
             return Ok(success::not_modified(success::JSON, tag));
         }
         Ok(success::json(self.render(summary, representation, write).await?, tag))
+    }
+
+    /// Returns the source of a message, unless the client has it already.
+    pub(crate) async fn source_response(
+        &self,
+        summary: &Summary,
+        if_none_match: &IfNoneMatch,
+    ) -> Result<Response, Problem> {
+        let tag = self.etags.source(summary.id);
+        if if_none_match.matches(&tag) {
+            return Ok(success::not_modified(success::PLAIN, tag));
+        }
+        // The store may delete the message before a slow client has read it, so its bytes are counted.
+        let memory = self.response_budget.reserve(source_length(summary)).await?;
+        let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
+        Ok(success::source(Source { body: memory.attach(source.body), ..source }, tag))
     }
 
     /// Returns a representation of a message, from the cache or rendered now.

@@ -1,6 +1,7 @@
 //! The state that all requests share: settings, mailroom, caches and limits.
 //!
 //! - `message`: rendered responses about one message, and their cache
+//! - `messages`: messages of all mailboxes, with the copies that a grant allows
 //! - `attachment`: attachments and parts as files
 //! - `attachment_counts`: the number of attachments of messages, cached
 //! - `parsed_mail_cache`: messages that waiting requests compare with their queries
@@ -8,6 +9,7 @@
 pub(crate) mod attachment;
 pub(crate) mod attachment_counts;
 pub(crate) mod message;
+pub(crate) mod messages;
 pub(crate) mod parsed_mail_cache;
 
 use std::fmt;
@@ -153,7 +155,7 @@ pub(crate) struct Server {
     pub(crate) work_permits: Arc<Semaphore>,
     /// Limits the rendering of metrics, which must not wait for other expensive work.
     pub(crate) scrape_permits: Arc<Semaphore>,
-    /// Limits listings that read many mailboxes to find the few that a client may see.
+    /// Limits listings that read many mailboxes or messages to find the few that a client may see.
     pub(crate) scan_permits: Arc<Semaphore>,
     /// Permits for subscribers of live events, if they are limited.
     pub(crate) subscriber_permits: Option<Arc<Semaphore>>,

@@ -21,7 +21,7 @@ pub(super) struct AuthServer {
 }
 
 impl AuthServer {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         Self::with(Settings::default()).await
     }
 

@@ -8,6 +8,8 @@ use restante_auth::tokens::{self, RequestedAccess};
 use restante_auth::{AuthService, Scope, users};
 use restante_journal::memory::MemoryJournal;
 use restante_journal::{Chunk, Journal, Recipient, Side};
+use restante_mailroom::hooks::Observer;
+use restante_search::Search;
 use restante_testdir::TestDir;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -21,15 +23,24 @@ const SOON: Duration = Duration::from_secs(8);
 const EXPIRED: &str = "The token or the login has expired, or was revoked.";
 
 /// A server with user `ann`, whose password is `secret`, and a journal.
-struct Accounts {
-    server: TestServer,
+pub(super) struct Accounts {
+    pub(super) server: TestServer,
     journal: Arc<MemoryJournal>,
     dir: TestDir,
-    auth: Arc<AuthService>,
+    pub(super) auth: Arc<AuthService>,
 }
 
 impl Accounts {
-    fn new(session_time: Duration) -> Self {
+    pub(super) fn new(session_time: Duration) -> Self {
+        Self::build(session_time, None)
+    }
+
+    /// Creates a server with a search.
+    pub(super) fn with_search() -> Self {
+        Self::build(Duration::from_hours(1), Some(Arc::new(Search::new(None))))
+    }
+
+    fn build(session_time: Duration, search: Option<Arc<Search>>) -> Self {
         let dir = TestDir::new();
         let (users, tokens) = (dir.path().join("users"), dir.path().join("tokens.toml"));
         users::add(&users, "ann", "secret").unwrap();
@@ -39,14 +50,24 @@ impl Accounts {
         let journal = Arc::new(MemoryJournal::new(1 << 20));
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let mailroom_settings = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
-        let mailroom = Mailroom::new(mailroom_settings, store.clone(), Extensions::default());
+        let store_observers = search.iter().map(|search| search.clone() as Arc<dyn Observer>).collect();
+        let extensions = Extensions { store_observers, ..Extensions::default() };
+        let mailroom = Mailroom::new(mailroom_settings, store.clone(), extensions);
         let mailroom = Arc::new(mailroom.with_journal(journal.clone()));
-        let settings = Settings { auth: Some(auth.clone()), max_message_bytes: 1000, ..Settings::default() };
+        if let Some(search) = &search {
+            search.start(&mailroom);
+        }
+        let settings = Settings {
+            auth: Some(auth.clone()),
+            max_message_bytes: 1000,
+            extensions: crate::Extensions { search, ..crate::Extensions::default() },
+            ..Settings::default()
+        };
         Self { server: TestServer { store, router: router(mailroom, settings) }, journal, dir, auth }
     }
 
     /// Creates a token with all scopes for these mailboxes, and returns the header with it.
-    async fn token(&self, mailboxes: &[&str]) -> String {
+    pub(super) async fn token(&self, mailboxes: &[&str]) -> String {
         let path = self.dir.path().join("tokens.toml");
         let name = tokens::list(&path).unwrap().len().to_string();
         let mailboxes = mailboxes.iter().map(ToString::to_string).collect();

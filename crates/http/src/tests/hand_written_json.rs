@@ -2,14 +2,17 @@
 
 use jiff::Timestamp;
 use proptest::prelude::*;
-use restante_api_types::MessageRecord;
-use restante_mail::details::Details;
-use restante_mail::message::{Headline, Summary};
+use restante_api_types::{MessageEntry, MessageRecord, WholeMessage};
+use restante_auth::Grant;
+use restante_mail::details::{DetailFields, Details};
+use restante_mail::message::{self, Headline, Summary};
 use restante_mail::mime::{self, Mime};
 use restante_mail::tags::Tags;
 use restante_mailroom::events::{Event, MessageCopies};
 
-use crate::live::frame::{Change, render_change};
+use crate::api::v2::messages::MessageEntries;
+use crate::live::frame::{Change, ChangedMessage, MessageChange, add_message, render_change};
+use crate::response::entry_json::{entries, entries_size, entry_body, whole_message};
 use crate::response::links::Purpose;
 use crate::response::message_json::{Attachment, Body, HeaderMap, Message, listing, message};
 use crate::response::{json, links};
@@ -31,6 +34,34 @@ fn summaries() -> impl Strategy<Value = Summary> {
         tags: Tags::default(),
         details: Details::default(),
     })
+}
+
+/// Returns messages with one to three copies, with and without details and tags.
+fn whole_messages() -> impl Strategy<Value = message::Message> {
+    let text = ".{0,20}|[\\x00-\\x7f]{0,20}";
+    let texts = (text, text, text, prop::collection::vec(text, 0..3), prop::collection::vec(text, 0..3));
+    let details = (texts, any::<Option<[u8; 4]>>(), any::<Option<u32>>()).prop_map(|(texts, ip, attachments)| {
+        let (sender, login, snippet, cc, recipients) = texts;
+        let fields = DetailFields {
+            sender: &sender,
+            helo: &snippet,
+            ip: ip.map(Into::into),
+            login: Some(&login),
+            host: "mx",
+            attachments: attachments.unwrap_or_default(),
+            snippet: &snippet,
+            cc: &cc,
+            recipients: &recipients,
+        };
+        attachments.map_or_else(Details::default, |_| Details::new(&fields))
+    });
+    let tags = prop::collection::vec("[a-zé0-9 .@_-]{1,9}", 0..4);
+    let copy = (summaries(), details, tags, any::<u32>()).prop_map(|(summary, details, tags, number)| {
+        let tags = Tags::from_valid(tags.iter().map(String::as_str));
+        Summary { details, tags, number, message: 7.into(), ..summary }
+    });
+    let copies = prop::collection::vec(copy, 1..4);
+    copies.prop_map(|copies| message::Message::group(copies).pop().expect("a message"))
 }
 
 fn typed_message<'a>(summary: &'a Summary, mime: &Mime, base_url: &str) -> Message<'a> {
@@ -74,10 +105,65 @@ proptest! {
     }
 
     #[test]
+    fn whole_messages_equal_serialized_types(
+        messages in prop::collection::vec(whole_messages(), 0..4),
+        next in any::<Option<u64>>(),
+    ) {
+        let typed = MessageEntries {
+            messages: messages.iter().map(Into::into).collect(),
+            next: next.map(|id| id.to_string()),
+        };
+        prop_assert_eq!(entries(&messages, next.map(Into::into)), json::body(&typed).expect("JSON"));
+        for message in &messages {
+            prop_assert_eq!(entry_body(message), json::body(&MessageEntry::from(message)).expect("JSON"));
+            prop_assert_eq!(whole_message(message), json::body(&WholeMessage::from(message)).expect("JSON"));
+        }
+    }
+
+    #[test]
+    fn frames_with_messages_equal_serialized_type(message in whole_messages()) {
+        let copy = message.first().clone();
+        let single = message::Message::group([copy.clone()]).pop().expect("a message");
+        let stored = Event::Stored(copy.clone(), MessageCopies::default());
+        let deleted = Event::Deleted(copy.clone());
+        let table = [(&stored, ChangedMessage::from(&single)), (&deleted, ChangedMessage::from(&copy))];
+        for (event, message) in table {
+            let typed = MessageChange { change: event.into(), message };
+            let serialized = restante_api_types::json::to_vec(&typed).expect("JSON");
+            prop_assert_eq!(add_message(&render_change(event), event, &Grant::EVERYTHING), serialized);
+        }
+    }
+
+    #[test]
     fn frames_equal_serialized_type(summary in summaries()) {
         for event in [Event::Stored(summary.clone(), MessageCopies::default()), Event::Deleted(summary)] {
             let serialized = restante_api_types::json::to_vec(&Change::from(&event)).expect("JSON");
             prop_assert_eq!(render_change(&event), serialized);
         }
+    }
+}
+
+#[test]
+fn size_of_entries_is_estimated() {
+    let (short, long) = ("<a@example.org>", "x".repeat(2000));
+    for (from, subject, copies) in [(short, "", 1), (short, "Hello", 3), (&long, &long, 20)] {
+        let recipients = ["somebody@example.org".to_owned()];
+        let fields =
+            DetailFields { sender: short, snippet: "Hello", recipients: &recipients, ..DetailFields::default() };
+        let copy = Summary {
+            mailbox: "somebody".to_owned().into(),
+            id: 1_794_699_770_123_456.into(),
+            message: 1_794_699_770_123_456.into(),
+            number: 1,
+            headline: Headline::new(from, [short], subject),
+            received: Timestamp::UNIX_EPOCH,
+            size: 1000,
+            seen: false,
+            tags: Tags::new(["run 7"]).expect("a tag"),
+            details: Details::new(&fields),
+        };
+        let messages = vec![message::Message::group(vec![copy; copies]).pop().expect("a message"); 10];
+        let (estimate, length) = (entries_size(&messages), entries(&messages, None).len());
+        assert!(length <= estimate && estimate < length * 5, "{length} {estimate}");
     }
 }

@@ -17,6 +17,7 @@ mod layers;
 mod mailboxes;
 mod memory;
 mod message_views;
+mod messages;
 mod monitor;
 mod openapi;
 mod pages;

@@ -14,6 +14,7 @@ use restante_metrics::Monitors;
 use restante_net::{ClientLimits, ConnectionLimits as Connections, Shutdown, ShutdownTrigger};
 use restante_store::Store;
 use restante_teststore::SharedStore;
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
@@ -21,6 +22,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
+use super::grants::Accounts;
 use super::*;
 use crate::{ConnectionGuard, Version, serve_connection};
 
@@ -50,8 +52,16 @@ impl EventServer {
         Self::with_store(Arc::new(MemoryStore::new(Limits::default())), settings)
     }
 
+    fn with_history(history: usize, settings: Settings) -> Self {
+        Self::build(Arc::new(MemoryStore::new(Limits::default())), history, settings)
+    }
+
     fn with_store(store: Arc<dyn Store>, settings: Settings) -> Self {
-        let mailroom_settings = restante_mailroom::Settings { history: 3, ..restante_mailroom::Settings::default() };
+        Self::build(store, 3, settings)
+    }
+
+    fn build(store: Arc<dyn Store>, history: usize, settings: Settings) -> Self {
+        let mailroom_settings = restante_mailroom::Settings { history, ..restante_mailroom::Settings::default() };
         let mailroom = Arc::new(Mailroom::new(mailroom_settings, store, Extensions::default()));
         let feed_mailroom = mailroom.clone();
         tokio::spawn(async move { feed_mailroom.follow_feed().await });
@@ -62,12 +72,20 @@ impl EventServer {
 
     /// Delivers a message with this subject to `{to}@example.org`, and returns its id.
     pub(super) async fn deliver(&self, to: &str, subject: &str) -> MessageId {
-        let address = Address::parse(&format!("{to}@example.org"), Alphabet::Ascii).unwrap();
+        self.deliver_to(&[to], subject).await
+    }
+
+    /// Delivers a message with this subject to several recipients, and returns its id.
+    pub(super) async fn deliver_to(&self, to: &[&str], subject: &str) -> MessageId {
+        let recipient = |name: &&str| {
+            let address = Address::parse(&format!("{name}@example.org"), Alphabet::Ascii).unwrap();
+            Recipient::new(address, Naming::Local).unwrap()
+        };
         let envelope = Envelope {
             peer: envelope::Peer { ip: None, helo: "client.test".into() },
             login: None,
             from: None,
-            recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
+            recipients: to.iter().map(recipient).collect(),
         };
         let mail = format!("Subject: {subject}\r\n\r\n");
         let DeliveryOutcome::Stored(copies) = self.mailroom.deliver(&envelope, mail.into()).await.unwrap() else {
@@ -422,6 +440,75 @@ async fn server_sent_events() {
         }
         assert_eq!(stream.event().await.unwrap().2["header"]["subject"], "one", "{foreign:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_event_per_message() {
+    let server = EventServer::with_history(30, Settings::default());
+    let (mut all, mut eve) = (server.stream(EVENTS, "").await, server.stream(&format!("{EVENTS}/eve"), "").await);
+    let (mut sockets, recipients) = (server.websocket(V2).await, ["bob", "eve", "joe"]);
+    let message = server.deliver_to(&recipients, "to three").await;
+    server.deliver("ann", "to one").await;
+    let request = format!("GET /api/v2/messages?before={}", message.number() + 1);
+    let listed = send_request(&server.router, &request, Body::empty(), Peer::default()).await;
+    let entry = listed.json()["messages"][0].clone();
+    assert_eq!(entry["mailboxes"], json!(recipients));
+    let (name, first_id, data) = all.event().await.unwrap();
+    assert_eq!((name.as_str(), &data["variant"]), ("message-stored", &"message-stored".into()));
+    assert_eq!((&data["header"]["mailbox"], &data["identifier"]), (&"bob".into(), &serde_json::Value::Null));
+    assert_eq!(data["message"], entry);
+    assert_eq!(all.event().await.unwrap().2["message"]["subject"], "to one", "the next event is of the next message");
+    let (_, _, data) = eve.event().await.unwrap();
+    assert_eq!((&data["header"]["mailbox"], &data["message"]), (&"eve".into(), &entry));
+    for recipient in recipients {
+        let frame: serde_json::Value = serde_json::from_str(&sockets.next().await).unwrap();
+        assert_eq!((&frame["header"]["mailbox"], &frame["message"]), (&recipient.into(), &serde_json::Value::Null));
+    }
+    // A client that reconnects after the first copy does not get the message again.
+    let mut resumed = server.stream(EVENTS, &format!("Last-Event-ID: {first_id}\r\n")).await;
+    assert_eq!(resumed.event().await.unwrap().2["message"]["subject"], "to one");
+    // Deletions are events of copies.
+    send_request(&server.router, &format!("DELETE /api/v2/messages/{message}"), Body::empty(), Peer::default()).await;
+    for (number, recipient) in (0..).zip(recipients) {
+        let (name, _, data) = all.event().await.unwrap();
+        assert_eq!(name, "message-deleted");
+        assert_eq!(data["identifier"], json!({"mailbox": recipient, "id": (message.number() + number).to_string()}));
+        assert_eq!(data["message"], json!({"id": message.to_string(), "mailboxes": [recipient]}));
+    }
+}
+
+#[tokio::test]
+async fn limited_token_gets_events_of_its_copies() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    let server = EventServer::with(Settings { auth: Some(accounts.auth.clone()), ..Settings::default() });
+    let mut stream = server.stream(EVENTS, &format!("{}\r\n", accounts.token(&["ci-*"]).await)).await;
+    let message = server.deliver_to(&["ann", "ci-1", "eve", "ci-2"], "to four").await;
+    server.deliver_to(&["ann", "eve"], "hidden").await;
+    server.deliver("ci-2", "to one").await;
+    let (_, _, data) = stream.event().await.unwrap();
+    assert_eq!((&data["header"]["mailbox"], &data["message"]["subject"]), (&"ci-1".into(), &"to four".into()));
+    assert_eq!(data["message"]["id"], message.to_string());
+    assert_eq!(data["message"]["mailboxes"], json!(["ci-1", "ci-2"]));
+    assert_eq!(data["message"]["recipients"], json!(["ci-1@example.org", "ci-2@example.org"]));
+    assert_eq!(stream.event().await.unwrap().2["message"]["subject"], "to one");
+}
+
+/// The history consists of copies, so it can contain a message without its first copy.
+#[tokio::test(start_paused = true)]
+async fn history_contains_messages_without_first_copy() {
+    let server = EventServer::new();
+    let first = server.deliver_to(&["ann", "bob"], "deleted in part").await;
+    server.mailroom.remove(&server.mailroom.mailbox("ann").unwrap(), first).await.unwrap();
+    let mut stream = server.stream(EVENTS, "").await;
+    let (_, _, data) = stream.event().await.unwrap();
+    assert_eq!((&data["header"]["mailbox"], &data["message"]["subject"]), (&"bob".into(), &"deleted in part".into()));
+    // The history has room for three copies.
+    server.deliver_to(&["ann", "bob", "eve", "joe"], "to four").await;
+    let mut stream = server.stream(EVENTS, "").await;
+    let (_, _, data) = stream.event().await.unwrap();
+    assert_eq!((&data["header"]["mailbox"], &data["message"]["subject"]), (&"bob".into(), &"to four".into()));
+    server.deliver("ann", "next").await;
+    assert_eq!(stream.event().await.unwrap().2["message"]["subject"], "next");
 }
 
 /// A load balancer may send the client to another node.

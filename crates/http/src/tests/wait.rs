@@ -9,8 +9,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
+use super::grants::Accounts;
+use super::monitor::EventServer;
 use super::*;
 use crate::{ConnectionGuard, Version, serve_connection};
+
+const UNEXPECTED: &str = "A matching message arrived, but none was expected.";
 
 fn server() -> TestServer {
     TestServer::with(Settings { max_message_bytes: 1 << 20, ..Settings::default() })
@@ -131,6 +135,84 @@ async fn deleted_messages_are_not_returned() {
     assert_eq!(subjects(&response.json()), ["two", "three"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn waits_for_messages_of_all_mailboxes() {
+    let server = server();
+    let first = deliver(&server, "ann", "one").await;
+    deliver(&server, "bob", "two").await;
+    let table = [
+        ("", &["one"][..]),
+        ("?count=2", &["one", "two"]),
+        (&format!("?after={first}"), &["two"]),
+        ("?match=mailbox:bob", &["two"]),
+        ("?match=4711&count=2&timeout=0", &["one", "two"]),
+    ];
+    for (query, expected) in table {
+        let response = server.request(&format!("GET /api/v2/wait{query}")).await;
+        assert_eq!((response.status.as_u16(), response.header("cache-control")), (200, "no-store"), "{query}");
+        assert_eq!(subjects(&response.json()), expected, "{query}");
+    }
+    let listed = server.request("GET /api/v2/messages/latest").await.json();
+    let waited = server.request(&format!("GET /api/v2/wait?after={first}")).await.json();
+    for (name, value) in waited["messages"][0].as_object().unwrap() {
+        assert_eq!(value, &listed[name]);
+    }
+    let waiting = server.request("GET /api/v2/wait?count=2&match=subject:later&timeout=1m");
+    let (response, ()) = tokio::join!(waiting, async {
+        for (mailbox, subject) in [("ann", "later 1"), ("eve", "other"), ("joe", "later 2")] {
+            sleep(Duration::from_secs(5)).await;
+            deliver(&server, mailbox, subject).await;
+        }
+    });
+    assert_eq!(subjects(&response.json()), ["later 1", "later 2"]);
+    let response = server.request("GET /api/v2/wait?count=9&timeout=1m&match=subject:later").await;
+    assert_eq!(response.problem(408), "2 of 9 matching messages arrived in time.");
+    assert_eq!(response.json()["messages"][1]["mailboxes"][0], "joe");
+    let response = server.request("GET /api/v2/wait?expect=none&timeout=1m&match=subject:never").await;
+    assert_eq!((response.status.as_u16(), response.text()), (204, ""));
+    let response = server.request("GET /api/v2/wait?expect=none&match=subject:other").await;
+    assert_eq!((response.problem(409).as_str(), subjects(&response.json())), (UNEXPECTED, vec!["other"]));
+    assert!(server.request("GET /api/v2/wait?mach=a").await.problem(400).contains("Unknown parameter mach."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_all_mailboxes_counts_messages() {
+    let server = EventServer::new();
+    let wait = async |query: &str| {
+        let request = format!("GET /api/v2/wait?{query}");
+        send_request(&server.router, &request, Body::empty(), Peer::default()).await
+    };
+    let (response, message) = tokio::join!(wait("count=2&timeout=1m"), async {
+        sleep(Duration::from_secs(1)).await;
+        let message = server.deliver_to(&["ann", "bob", "eve"], "one").await;
+        sleep(Duration::from_secs(1)).await;
+        server.deliver("ann", "two").await;
+        message
+    });
+    assert_eq!(subjects(&response.json()), ["one", "two"]);
+    assert_eq!(response.json()["messages"][0]["mailboxes"], serde_json::json!(["ann", "bob", "eve"]));
+    // One copy is enough to match, and the message has the id of its first copy.
+    let response = wait("match=mailbox:bob&timeout=0").await.json();
+    assert_eq!(response["messages"][0]["id"], message.to_string());
+    assert_eq!(wait("match=mailbox:bob+mailbox:eve&timeout=0").await.status, 408, "not of several copies");
+}
+
+#[tokio::test]
+async fn limited_token_waits_only_for_its_mailboxes() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    let (all, limited) = (accounts.token(&[]).await, accounts.token(&["ci-*"]).await);
+    let deliver = async |mailbox: &str| {
+        let request = format!("POST /api/v2/mailbox/{mailbox}\nContent-Type: message/rfc822\n{all}");
+        accounts.server.request_with(&request, format!("Subject: {mailbox}\r\n\r\n"), Peer::default()).await
+    };
+    let request = format!("GET /api/v2/wait?timeout=1m\n{limited}");
+    let (response, ()) = tokio::join!(accounts.server.request(&request), async {
+        assert_eq!(deliver("ann").await.status, 201);
+        assert_eq!(deliver("ci-1").await.status, 201);
+    });
+    assert_eq!(subjects(&response.json()), ["ci-1"]);
+}
+
 #[tokio::test]
 async fn rejects_invalid_parameters() {
     let server = server();
@@ -214,7 +296,7 @@ async fn number_of_waiting_requests_is_limited() {
     let waiting = server.request("GET /api/v2/mailbox/test/wait?timeout=1m");
     let more = async {
         sleep(Duration::from_secs(1)).await;
-        for path in ["v2/mailbox/other/wait", "v1/mailbox/other/latest?wait=1m"] {
+        for path in ["v2/mailbox/other/wait", "v2/wait", "v1/mailbox/other/latest?wait=1m"] {
             let response = server.request(&format!("GET /api/{path}")).await;
             assert_eq!(response.problem(503), "Too many requests are waiting for messages.");
             assert_eq!(response.header("retry-after"), "5");

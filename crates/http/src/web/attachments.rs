@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 
-use crate::extractors::parameters::PathAttachment;
+use crate::extractors::messages::PathAttachment;
 use crate::response::etag::IfNoneMatch;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
@@ -15,31 +15,17 @@ use crate::state::attachment::PartSelector;
 /// Returns an attachment as a file to save.
 pub(crate) async fn download(
     State(server): State<Arc<Server>>,
-    target: PathAttachment,
+    PathAttachment { copy, index }: PathAttachment,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    server
-        .file_response(
-            &server.find_message(&target.message).await?,
-            PartSelector::Attachment(target.index),
-            &if_none_match,
-            Purpose::Download,
-        )
-        .await
+    server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, Purpose::Download).await
 }
 
 /// Returns an attachment as a document to show.
 pub(crate) async fn view(
     State(server): State<Arc<Server>>,
-    target: PathAttachment,
+    PathAttachment { copy, index }: PathAttachment,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    server
-        .file_response(
-            &server.find_message(&target.message).await?,
-            PartSelector::Attachment(target.index),
-            &if_none_match,
-            Purpose::View,
-        )
-        .await
+    server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, Purpose::View).await
 }

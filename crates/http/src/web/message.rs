@@ -11,7 +11,7 @@ use restante_mail::mime::Mime;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extractors::parameters::PathMessage;
+use crate::extractors::messages::PathCopy;
 use crate::response::etag::IfNoneMatch;
 use crate::response::inline_images::ImageLinks;
 use crate::response::json;
@@ -23,17 +23,14 @@ use crate::state::message::Representation;
 /// Returns a message as JSON.
 pub(crate) async fn compat(
     State(server): State<Arc<Server>>,
-    target: PathMessage,
+    PathCopy(copy): PathCopy,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     let root = server.settings.link_root().to_owned();
     server
-        .json_response(
-            &server.find_message(&target).await?,
-            &if_none_match,
-            Representation::Compat,
-            move |summary, mime| render_compat(summary, mime, &root),
-        )
+        .json_response(&copy, &if_none_match, Representation::Compat, move |summary, mime| {
+            render_compat(summary, mime, &root)
+        })
         .await
 }
 

@@ -12,7 +12,8 @@ use bytes::Bytes;
 use restante_html::{self, ColorScheme, PreviewOptions};
 use restante_mail::mime::Mime;
 
-use crate::extractors::parameters::{PathMessage, query_pairs, text_parameter};
+use crate::extractors::messages::PathCopy;
+use crate::extractors::parameters::{query_pairs, text_parameter};
 use crate::response::etag::IfNoneMatch;
 use crate::response::inline_images::EmbeddedImages;
 use crate::response::problem::Problem;
@@ -66,11 +67,10 @@ impl<S: Sync> FromRequestParts<S> for PreviewParameters {
 /// Returns the preview of a message.
 pub(crate) async fn preview(
     State(server): State<Arc<Server>>,
-    target: PathMessage,
+    PathCopy(summary): PathCopy,
     PreviewParameters(options): PreviewParameters,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    let summary = server.find_message(&target).await?;
     let representation = Representation::Preview(options);
     let tag = representation.etag(&server.etags, &summary);
     if if_none_match.matches(&tag) {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
-use restante_mail::message::Source;
 use restante_store::{Listing, MessageSelector, Page};
 use serde_json::Value;
 
@@ -17,7 +16,7 @@ use crate::response::etag::IfNoneMatch;
 use crate::response::problem::Problem;
 use crate::response::{message_json, success};
 use crate::state::Server;
-use crate::state::message::{CacheKey, Representation, source_length};
+use crate::state::message::{CacheKey, Representation};
 
 /// The maximum size of a request body. A valid one has about twenty bytes.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -85,15 +84,7 @@ pub(crate) async fn source(
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     server.wait_for_latest(&target, wait).await?;
-    let summary = server.find_message(&target).await?;
-    let tag = server.etags.source(summary.id);
-    if if_none_match.matches(&tag) {
-        return Ok(success::not_modified(success::PLAIN, tag));
-    }
-    // The store may delete the message before a slow client has read it, so its bytes are counted.
-    let memory = server.response_budget.reserve(source_length(&summary)).await?;
-    let source = server.mailroom.source(&target.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
-    Ok(success::source(Source { body: memory.attach(source.body), ..source }, tag))
+    server.source_response(&server.find_message(&target).await?, &if_none_match).await
 }
 
 /// Marks a message as seen or unseen. A request that specifies neither changes nothing.

@@ -11,7 +11,7 @@ use restante_mail::mime::{self, Mime, Role};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extractors::parameters::{PathMessage, PathPart};
+use crate::extractors::messages::{PathCopy, PathPart};
 use crate::response::etag::{Extract, IfNoneMatch};
 use crate::response::json;
 use crate::response::links::Purpose;
@@ -25,85 +25,50 @@ type HandlerResult = Result<Response, Problem>;
 /// Returns the links of a message.
 pub(crate) async fn links(
     State(server): State<Arc<Server>>,
-    target: PathMessage,
+    PathCopy(copy): PathCopy,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&Links::from_mime(mime));
-    server
-        .json_response(
-            &server.find_message(&target).await?,
-            &if_none_match,
-            Representation::Extract(Extract::Links),
-            write,
-        )
-        .await
+    server.json_response(&copy, &if_none_match, Representation::Extract(Extract::Links), write).await
 }
 
 /// Returns the possible one-time codes of a message.
 pub(crate) async fn codes(
     State(server): State<Arc<Server>>,
-    target: PathMessage,
+    PathCopy(copy): PathCopy,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&Codes::from_mime(mime));
-    server
-        .json_response(
-            &server.find_message(&target).await?,
-            &if_none_match,
-            Representation::Extract(Extract::Codes),
-            write,
-        )
-        .await
+    server.json_response(&copy, &if_none_match, Representation::Extract(Extract::Codes), write).await
 }
 
 /// Returns the unsubscribe links of a message.
 pub(crate) async fn unsubscribe(
     State(server): State<Arc<Server>>,
-    target: PathMessage,
+    PathCopy(copy): PathCopy,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&Unsubscribe::from_mime(mime));
-    server
-        .json_response(
-            &server.find_message(&target).await?,
-            &if_none_match,
-            Representation::Extract(Extract::Unsubscribe),
-            write,
-        )
-        .await
+    server.json_response(&copy, &if_none_match, Representation::Extract(Extract::Unsubscribe), write).await
 }
 
 /// Returns the MIME parts of a message, depth first.
 pub(crate) async fn parts(
     State(server): State<Arc<Server>>,
-    target: PathMessage,
+    PathCopy(copy): PathCopy,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&Parts::from_mime(mime));
-    server
-        .json_response(
-            &server.find_message(&target).await?,
-            &if_none_match,
-            Representation::Extract(Extract::Parts),
-            write,
-        )
-        .await
+    server.json_response(&copy, &if_none_match, Representation::Extract(Extract::Parts), write).await
 }
 
 /// Returns the content of a part. The part may be a text or contain other parts.
 pub(crate) async fn part_content(
     State(server): State<Arc<Server>>,
-    target: PathPart,
+    PathPart { copy, index }: PathPart,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    server
-        .file_response(
-            &server.find_message(&target.message).await?,
-            PartSelector::Part(target.index),
-            &if_none_match,
-            Purpose::View,
-        )
-        .await
+    server.file_response(&copy, PartSelector::Part(index), &if_none_match, Purpose::View).await
 }
 
 /// The links of a message.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::api::v2::extract::Disposition;
-use crate::extractors::parameters::PathMessage;
+use crate::extractors::messages::PathCopy;
 use crate::response::etag::IfNoneMatch;
 use crate::response::inline_images::ImageLinks;
 use crate::response::json;
@@ -24,12 +24,10 @@ use crate::state::message::Representation;
 /// Returns a message as JSON.
 pub(crate) async fn details(
     State(server): State<Arc<Server>>,
-    target: PathMessage,
+    PathCopy(copy): PathCopy,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    server
-        .json_response(&server.find_message(&target).await?, &if_none_match, Representation::Details, render_details)
-        .await
+    server.json_response(&copy, &if_none_match, Representation::Details, render_details).await
 }
 
 fn render_details(summary: &Summary, mime: &Mime) -> Result<Bytes, Problem> {

@@ -17,7 +17,8 @@ use restante_mailroom::Mailroom;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extractors::parameters::{PathMessage, PathSession, RequestGrant, RequireAdmin, SessionPageQuery};
+use crate::extractors::messages::PathCopy;
+use crate::extractors::parameters::{PathSession, RequestGrant, RequireAdmin, SessionPageQuery};
 use crate::response::problem::Problem;
 use crate::response::{json, success};
 use crate::state::Server;
@@ -34,11 +35,10 @@ type HandlerResult = Result<Response, Problem>;
 pub(crate) async fn transcript(
     State(server): State<Arc<Server>>,
     RequestGrant(grant): RequestGrant,
-    target: PathMessage,
+    PathCopy(copy): PathCopy,
 ) -> HandlerResult {
-    let message = server.find_message(&target).await?;
     let Some(journal) = server.mailroom.journal() else { return Err(Problem::NoTranscript) };
-    let transcript = journal.find_by_message(&message.mailbox, message.id).await?.ok_or(Problem::NoTranscript)?;
+    let transcript = journal.find_by_message(&copy.mailbox, copy.id).await?.ok_or(Problem::NoTranscript)?;
     server.transcript_response(transcript, grant).await
 }
 

@@ -1,5 +1,5 @@
-//! Waiting for messages: the response is sent as soon as enough matching messages exist, or when the time is up. The
-//! mailroom implements waiting; the query language of the search selects the messages.
+//! Waiting for messages of one mailbox or of all: the response is sent as soon as enough matching messages exist, or when
+//! the time is up. The mailroom implements waiting; the query language of the search selects the messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,31 +11,37 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use jiff::Timestamp;
-use restante_api_types::MessageRecord;
+use restante_api_types::{MessageEntry, MessageRecord};
+use restante_auth::Grant;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_mail::message::{Message, MessageId, Summary};
 use restante_mail::naming::MailboxName;
-use restante_mailroom::Arrivals;
+use restante_mailroom::{Arrivals, Mailroom};
 use restante_search::Query;
 use restante_store::MessageSelector;
 use serde::Serialize;
+use tokio::task::yield_now;
 use utoipa::ToSchema;
 
 use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::{
-    PathMailbox, duration_parameter, number_parameter, query_pairs, reject_unknown_parameters, text_parameter,
+    PathMailbox, RequestGrant, duration_parameter, number_parameter, query_pairs, reject_unknown_parameters,
+    text_parameter,
 };
-use crate::response::message_json::listing_size;
+use crate::response::entry_json::entries_size;
 use crate::response::problem::{Problem, ProblemDocument};
 use crate::response::{json, success};
 use crate::state::Server;
+use crate::state::messages::permitted_copies;
 
 /// The timeout if the client does not specify one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum number of messages that a request can wait for.
 const MAX_COUNT: usize = 1000;
+/// The number of messages that are examined before other tasks run.
+const YIELD_INTERVAL: usize = 100;
 
-/// Waits for messages.
+/// Waits for messages of a mailbox.
 pub(crate) async fn wait(
     State(server): State<Arc<Server>>,
     PathMailbox(mailbox): PathMailbox,
@@ -48,21 +54,54 @@ pub(crate) async fn wait(
         let sentence = format!("The parameter count must be at most {cap}: a mailbox keeps no more messages.");
         return Err(Problem::Malformed(sentence));
     }
-    let _permit = server.wait_permit()?;
-    let arrivals = server.mailroom.arrivals(Some(&mailbox), parameters.after, parameters.timeout);
-    let found = cancellation.run_until_cancelled(server.collect_arrivals(&mailbox, arrivals, &parameters)).await?;
-    let (arrived, count) = (found.len(), parameters.count);
-    let problem = match parameters.expect {
-        Expect::None if arrived == 0 => return Ok(no_content()),
-        Expect::None => Some(Problem::UnexpectedMessage),
-        Expect::Some if arrived < count => Some(Problem::TooFewMessages { found: arrived, expected: count }),
-        Expect::Some => None,
-    };
-    let body = server.render_messages(problem.as_ref().map(Problem::document), found).await?;
-    let Some(problem) = problem else { return Ok(success::no_store_body(body)) };
-    let mut response = problem.into_response();
-    *response.body_mut() = Body::from(body);
-    Ok(response)
+    server.wait_for_messages(WaitTarget::Mailbox(mailbox), &parameters, &cancellation).await
+}
+
+/// Waits for messages of all mailboxes that the client may read.
+pub(crate) async fn wait_for_any(
+    State(server): State<Arc<Server>>,
+    RequestGrant(grant): RequestGrant,
+    parameters: WaitParameters,
+    cancellation: Cancellation,
+) -> Result<Response, Problem> {
+    server.wait_for_messages(WaitTarget::AllMailboxes(grant), &parameters, &cancellation).await
+}
+
+/// The mailboxes whose messages a request waits for.
+enum WaitTarget {
+    /// One mailbox. Its messages have one copy, the one in this mailbox.
+    Mailbox(MailboxName),
+    /// All mailboxes that the grant allows. Messages have all copies in these mailboxes.
+    AllMailboxes(Grant),
+}
+
+impl WaitTarget {
+    fn mailbox(&self) -> Option<&MailboxName> {
+        match self {
+            Self::Mailbox(mailbox) => Some(mailbox),
+            Self::AllMailboxes(_) => None,
+        }
+    }
+
+    /// Returns the message with the copies that belong to the target, or `None` if there are none.
+    fn select_copies(&self, message: Message) -> Option<Message> {
+        match self {
+            Self::Mailbox(_) => Some(message),
+            Self::AllMailboxes(grant) => permitted_copies(grant, message),
+        }
+    }
+
+    /// Returns the current state of a message, or `None` if it was deleted.
+    async fn reload(&self, mailroom: &Mailroom, message: &Message) -> Result<Option<Message>, Problem> {
+        let message = match self {
+            Self::Mailbox(mailbox) => {
+                let copy = mailroom.find(mailbox, MessageSelector::Id(message.first().id)).await?;
+                Message::group(copy).pop()
+            }
+            Self::AllMailboxes(_) => mailroom.find_message(MessageSelector::Id(message.id())).await?,
+        };
+        Ok(message.and_then(|message| self.select_copies(message)))
+    }
 }
 
 /// Messages that exist now.
@@ -86,6 +125,23 @@ pub(crate) struct WaitProblem<'a> {
     problem: ProblemDocument,
     /// The matching messages that arrived.
     messages: Vec<MessageRecord<'a>>,
+}
+
+/// Messages of all mailboxes that exist now.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ArrivedEntries)]
+pub(crate) struct EntryList<'a> {
+    /// The messages, ascending by id.
+    messages: Vec<MessageEntry<'a>>,
+}
+
+/// A problem document with the messages of all mailboxes that arrived.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EntryWaitProblem<'a> {
+    #[serde(flatten)]
+    problem: ProblemDocument,
+    /// The matching messages that arrived.
+    messages: Vec<MessageEntry<'a>>,
 }
 
 /// The parameters of a request that waits.
@@ -133,69 +189,116 @@ impl<S: Sync> FromRequestParts<S> for WaitParameters {
 }
 
 impl Server {
+    async fn wait_for_messages(
+        &self,
+        target: WaitTarget,
+        parameters: &WaitParameters,
+        cancellation: &Cancellation,
+    ) -> Result<Response, Problem> {
+        let _permit = self.wait_permit()?;
+        let found = cancellation.run_until_cancelled(self.collect_arrivals(&target, parameters)).await?;
+        let (arrived, count) = (found.len(), parameters.count);
+        let problem = match parameters.expect {
+            Expect::None if arrived == 0 => return Ok(no_content()),
+            Expect::None => Some(Problem::UnexpectedMessage),
+            Expect::Some if arrived < count => Some(Problem::TooFewMessages { found: arrived, expected: count }),
+            Expect::Some => None,
+        };
+        let body = self.render_messages(&target, problem.as_ref().map(Problem::document), found).await?;
+        let Some(problem) = problem else { return Ok(success::no_store_body(body)) };
+        let mut response = problem.into_response();
+        *response.body_mut() = Body::from(body);
+        Ok(response)
+    }
+
     /// Returns the matching messages: the requested number, or those that arrived in time. Messages that were deleted
     /// in the meantime are left out.
     async fn collect_arrivals(
         &self,
-        mailbox: &MailboxName,
-        mut arrivals: Arrivals,
+        target: &WaitTarget,
         parameters: &WaitParameters,
-    ) -> Result<Vec<Summary>, Problem> {
-        let mut found: Vec<Summary> = Vec::new();
-        while let Some(next) = arrivals.next().await?.map(first_copy) {
-            if !self.matches_query(&next, parameters.query.as_ref()).await? {
-                continue;
-            }
+    ) -> Result<Vec<Message>, Problem> {
+        let mut found: Vec<Message> = Vec::new();
+        let mut arrivals = self.mailroom.arrivals(target.mailbox(), parameters.after, parameters.timeout);
+        while let Some(next) = self.next_match(&mut arrivals, target, parameters).await? {
             found.push(next);
             if found.len() >= parameters.count {
-                found = self.retain_existing(mailbox, found).await?;
+                found = self.retain_existing(target, found).await?;
             }
             if found.len() >= parameters.count {
                 return Ok(found);
             }
         }
-        let found = self.retain_existing(mailbox, found).await?;
+        let found = self.retain_existing(target, found).await?;
         if parameters.query.is_none() || parameters.timeout.is_zero() {
             return Ok(found);
         }
-        self.recheck_mailbox(mailbox, found, parameters).await
+        self.recheck_messages(target, found, parameters).await
     }
 
-    /// Checks all messages of the mailbox once more, in addition to those already found. A message that did not match
-    /// on arrival can match later, for example after it was marked as seen.
-    async fn recheck_mailbox(
+    /// Checks all messages once more, in addition to those already found. A message that did not match on arrival can
+    /// match later, for example after it was marked as seen.
+    async fn recheck_messages(
         &self,
-        mailbox: &MailboxName,
-        mut found: Vec<Summary>,
+        target: &WaitTarget,
+        mut found: Vec<Message>,
         parameters: &WaitParameters,
-    ) -> Result<Vec<Summary>, Problem> {
+    ) -> Result<Vec<Message>, Problem> {
         let before = found.len();
-        let mut all = self.mailroom.arrivals(Some(mailbox), parameters.after, Duration::ZERO);
+        let mut all = self.mailroom.arrivals(target.mailbox(), parameters.after, Duration::ZERO);
         while found.len() < parameters.count
-            && let Some(next) = all.next().await?.map(first_copy)
+            && let Some(next) = self.next_match(&mut all, target, parameters).await?
         {
-            let is_found = found[..before].binary_search_by_key(&next.id, |message| message.id).is_ok();
-            if !is_found && self.matches_query(&next, parameters.query.as_ref()).await? {
+            if found[..before].binary_search_by_key(&next.id(), Message::id).is_err() {
                 found.push(next);
             }
         }
-        found.sort_by_key(|message| message.id);
+        found.sort_by_key(Message::id);
         Ok(found)
     }
 
-    async fn matches_query(&self, summary: &Summary, query: Option<&Arc<Query>>) -> Result<bool, Problem> {
-        let Some(query) = query else { return Ok(true) };
-        if !query.needs_source() {
-            return Ok(query.matches(summary, None));
+    /// Returns the next matching message, or `None` after the deadline.
+    async fn next_match(
+        &self,
+        arrivals: &mut Arrivals,
+        target: &WaitTarget,
+        parameters: &WaitParameters,
+    ) -> Result<Option<Message>, Problem> {
+        let mut examined = 0_usize;
+        while let Some(next) = arrivals.next().await? {
+            examined += 1;
+            if examined.is_multiple_of(YIELD_INTERVAL) {
+                // A memory store returns without yielding to other tasks.
+                yield_now().await;
+            }
+            let Some(next) = target.select_copies(next) else { continue };
+            if self.matches_query(&next, parameters.query.as_ref()).await? {
+                return Ok(Some(next));
+            }
         }
-        let source = async { Ok(self.mailroom.source(&summary.mailbox, summary.id).await?) };
-        self.parsed_mail_cache.match_message(query, summary, source).await
+        Ok(None)
     }
 
-    async fn retain_existing(&self, mailbox: &MailboxName, found: Vec<Summary>) -> Result<Vec<Summary>, Problem> {
+    /// Returns whether a copy of the message matches.
+    async fn matches_query(&self, message: &Message, query: Option<&Arc<Query>>) -> Result<bool, Problem> {
+        let Some(query) = query else { return Ok(true) };
+        for copy in message.copies() {
+            let source = async { Ok(self.mailroom.source(&copy.mailbox, copy.id).await?) };
+            let is_match = match query.needs_source() {
+                false => query.matches(copy, None),
+                true => self.parsed_mail_cache.match_message(query, copy, source).await?,
+            };
+            if is_match {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn retain_existing(&self, target: &WaitTarget, found: Vec<Message>) -> Result<Vec<Message>, Problem> {
         let mut existing = Vec::with_capacity(found.len());
-        for summary in found {
-            existing.extend(self.mailroom.find(mailbox, MessageSelector::Id(summary.id)).await?);
+        for message in found {
+            existing.extend(target.reload(&self.mailroom, &message).await?);
         }
         Ok(existing)
     }
@@ -203,19 +306,21 @@ impl Server {
     /// Returns the body with these messages: a problem document if there is a problem.
     async fn render_messages(
         &self,
+        target: &WaitTarget,
         problem: Option<ProblemDocument>,
-        messages: Vec<Summary>,
+        messages: Vec<Message>,
     ) -> Result<Bytes, Problem> {
-        let (size, messages) = (listing_size(&messages), Arc::<[Summary]>::from(messages));
+        let (size, messages) = (entries_size(&messages), Arc::<[Message]>::from(messages));
+        let as_records = matches!(target, WaitTarget::Mailbox(_));
         let (problem, messages) = (&problem, &messages);
         let render = |memory: MemoryPermit| async move {
             let work = self.work_permit(size, SMALL_BYTES).await?;
             let (problem, messages) = (problem.clone(), messages.clone());
             let write = move || {
-                let MessageList { messages } = MessageList::from(&*messages);
-                let body = match problem {
-                    Some(problem) => json::body_with_capacity(&WaitProblem { problem, messages }, size),
-                    None => json::body_with_capacity(&MessageList { messages }, size),
+                let body = if as_records {
+                    record_body(problem, &messages, size)
+                } else {
+                    entry_body(problem, &messages, size)
                 };
                 Ok::<_, Problem>(memory.charge(body?)?)
             };
@@ -225,16 +330,30 @@ impl Server {
     }
 }
 
+/// Returns the body with the summary records of messages with one copy.
+fn record_body(problem: Option<ProblemDocument>, messages: &[Message], size: usize) -> Result<Bytes, Problem> {
+    let messages = messages.iter().map(|message| message.first().into()).collect();
+    match problem {
+        Some(problem) => json::body_with_capacity(&WaitProblem { problem, messages }, size),
+        None => json::body_with_capacity(&MessageList { messages }, size),
+    }
+}
+
+/// Returns the body with the entries of messages.
+fn entry_body(problem: Option<ProblemDocument>, messages: &[Message], size: usize) -> Result<Bytes, Problem> {
+    let messages = messages.iter().map(Into::into).collect();
+    match problem {
+        Some(problem) => json::body_with_capacity(&EntryWaitProblem { problem, messages }, size),
+        None => json::body_with_capacity(&EntryList { messages }, size),
+    }
+}
+
 /// Returns the response for a request that expects no messages.
 fn no_content() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
-}
-
-fn first_copy(message: Message) -> Summary {
-    message.first().clone()
 }
 
 fn malformed(sentence: &str) -> Problem {

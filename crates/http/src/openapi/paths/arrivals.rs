@@ -5,36 +5,31 @@ use utoipa::openapi::Required;
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::schema::Type;
 
-use crate::api::v2::wait::{MessageList, WaitProblem};
+use crate::api::v2::wait::{EntryList, EntryWaitProblem, MessageList, WaitProblem};
 use crate::openapi::operation::{Operation, choice, get, post, query};
-use crate::openapi::paths::examples::record;
+use crate::openapi::paths::examples::{entry, record};
 use crate::openapi::request_bodies::NewMail;
+
+const WAIT: &str = "The response is sent as soon as enough matching messages exist. Messages that exist already count. \
+                    `match` uses the query language of the search.";
+const TOO_FEW: &str = "Fewer messages than requested arrived in time.";
+const UNEXPECTED: &str = "No message was expected, but one arrived.";
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
-        get("/api/v2/mailbox/{name}/wait", "waitForMessages")
-            .describe(
-                "Wait for messages",
-                "The response is sent as soon as enough matching messages exist. Messages that exist already count. `match` \
-                 uses the query language of the search.",
-            )
-            .parameter(query("timeout", Type::String, "The time to wait: `30s`, `1m30s` or a number of seconds, at most `10m`. Default: `30s`."))
-            .parameter(query("after", Type::Integer, "Only messages with a greater id."))
-            .parameter(query("count", Type::Integer, "The number of messages to wait for, at most 1000. Default: 1."))
-            .parameter(query("match", Type::String, "Only messages that match this query."))
-            .parameter(choice("expect", &["some", "none"], "With `none`, the request succeeds if no matching message arrives."))
+        wait_operation("/api/v2/mailbox/{name}/wait", "waitForMessages")
+            .describe("Wait for messages", WAIT)
             .json_response::<MessageList<'_>>("The messages.", json!({ "messages": [record()] }))
-            .response("204", ResponseBuilder::new().description("No message was expected, and none arrived in time."))
-            .problem::<WaitProblem<'_>>(
-                "408",
-                "Fewer messages than requested arrived in time.",
-                problem(408, "Request Timeout", "0 of 1 matching messages arrived in time.", &json!([])),
+            .problem::<WaitProblem<'_>>("408", TOO_FEW, too_few())
+            .problem::<WaitProblem<'_>>("409", UNEXPECTED, unexpected(&record())),
+        wait_operation("/api/v2/wait", "waitForAnyMessages")
+            .describe(
+                "Wait for messages of all mailboxes",
+                &format!("{WAIT} A message matches if one of its copies does. Only copies that the credentials allow count."),
             )
-            .problem::<WaitProblem<'_>>(
-                "409",
-                "No message was expected, but one arrived.",
-                problem(409, "Conflict", "A matching message arrived, but none was expected.", &json!([record()])),
-            ),
+            .json_response::<EntryList<'_>>("The messages.", json!({ "messages": [entry()] }))
+            .problem::<EntryWaitProblem<'_>>("408", TOO_FEW, too_few())
+            .problem::<EntryWaitProblem<'_>>("409", UNEXPECTED, unexpected(&entry())),
         post("/api/v2/mailbox/{name}", "addMessage")
             .describe(
                 "Add a message to a mailbox",
@@ -47,6 +42,33 @@ pub(super) fn operations() -> Vec<Operation> {
             .json_response::<MessageList<'_>>("The message was discarded.", json!({ "messages": [] }))
             .created::<MessageList<'_>>("The stored copies of the message.", json!({ "messages": [record()] })),
     ]
+}
+
+/// Creates an operation that waits, with its parameters.
+fn wait_operation(path: &'static str, name: &str) -> Operation {
+    get(path, name)
+        .parameter(query(
+            "timeout",
+            Type::String,
+            "The time to wait: `30s`, `1m30s` or a number of seconds, at most `10m`. Default: `30s`.",
+        ))
+        .parameter(query("after", Type::Integer, "Only messages with a greater id."))
+        .parameter(query("count", Type::Integer, "The number of messages to wait for, at most 1000. Default: 1."))
+        .parameter(query("match", Type::String, "Only messages that match this query."))
+        .parameter(choice(
+            "expect",
+            &["some", "none"],
+            "With `none`, the request succeeds if no matching message arrives.",
+        ))
+        .response("204", ResponseBuilder::new().description("No message was expected, and none arrived in time."))
+}
+
+fn too_few() -> Value {
+    problem(408, "Request Timeout", "0 of 1 matching messages arrived in time.", &json!([]))
+}
+
+fn unexpected(message: &Value) -> Value {
+    problem(409, "Conflict", "A matching message arrived, but none was expected.", &json!([message]))
 }
 
 fn problem(status: u16, title: &str, detail: &str, messages: &Value) -> Value {

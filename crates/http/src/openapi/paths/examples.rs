@@ -20,9 +20,36 @@ pub(super) fn record() -> Value {
     })
 }
 
+/// The entry of the message in the examples.
+pub(super) fn entry() -> Value {
+    json!({
+        "id": ID,
+        "from": "Ann <ann@example.org>",
+        "to": ["<bob@example.org>"],
+        "cc": [],
+        "recipients": ["bob@example.org"],
+        "mailboxes": ["bob"],
+        "subject": "Your code",
+        "snippet": "Your code is 482913.",
+        "received": "2026-11-15T02:52:50.123456+00:00",
+        "size": 512,
+        "attachments": 0,
+        "seen": false,
+        "tags": ["run 7"],
+    })
+}
+
 /// Returns the record of the message with additional members.
 pub(super) fn record_and(more: Value) -> Value {
-    let mut whole = record();
+    with_members(record(), more)
+}
+
+/// Returns the entry of the message with additional members.
+pub(super) fn entry_and(more: Value) -> Value {
+    with_members(entry(), more)
+}
+
+fn with_members(mut whole: Value, more: Value) -> Value {
     if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
         whole.extend(more);
     }

@@ -11,6 +11,7 @@ mod monitor;
 mod pages;
 mod search;
 mod sessions;
+mod whole_messages;
 
 use crate::openapi::operation::Operation;
 
@@ -29,6 +30,12 @@ pub(super) const CHAPTERS: &[Chapter] = &[
         name: "Messages",
         about: "Reading, marking and deleting messages: version 1, the API of Inbucket.",
         operations: messages::operations,
+    },
+    Chapter {
+        name: "All mail",
+        about: "Messages as a whole, in one list for all mailboxes. A message has a copy in the mailbox of each recipient. Its \
+                id is that of its first copy.",
+        operations: whole_messages::operations,
     },
     Chapter {
         name: "Mailboxes",

@@ -1,4 +1,5 @@
-//! Live events. WebSocket and Server-Sent Events have the same content.
+//! Live events. A WebSocket gets one event per copy of a message; Server-Sent Events are one per stored message, and contain
+//! the message as a whole.
 
 use restante_api_types::MessageRecord;
 use utoipa::ToSchema;
@@ -6,20 +7,21 @@ use utoipa::openapi::path::ParameterIn;
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::schema::Type;
 
-use crate::live::frame::Change;
+use crate::live::frame::{Change, MessageChange};
 use crate::openapi::operation::{Operation, get, parameter, query};
 use crate::openapi::reference::header;
 use crate::openapi::refusals::WEBSOCKET_REQUIRED;
 
-const RECORDS: &str = "A WebSocket. One text frame for each stored message: its `MessageRecord`, on one line.";
-const CHANGES: &str = "A WebSocket. One text frame for each stored or deleted message: a `Change`, on one line.";
+const RECORDS: &str = "A WebSocket. One text frame for each stored copy: its `MessageRecord`, on one line.";
+const CHANGES: &str = "A WebSocket. One text frame for each stored or deleted copy: a `Change`, on one line.";
 const CLOSING: &str = "\n\nThe server pings every 54 seconds and disconnects a client that sends nothing for 60 seconds. \
                        It closes with 1001 when it shuts down, with 1002, 1007 or 1009 when the client sends invalid \
                        frames, text that is not UTF-8 or too long messages, with 1008 when the credentials are no longer \
                        valid, and with 1013 when the client was too slow, missed events and should connect again.";
 const EVENTS: &str = "Server-Sent Events: the response continues until the client disconnects. Events are named \
-                      `message-stored` and `message-deleted`; their data is a `Change`, on one line. An event named \
-                      `lagged` means that events are missing at this place.\n\nA client that connects again sends the last \
+                      `message-stored` and `message-deleted`; their data is a `MessageChange`, on one line. There is one event \
+                      for each stored message, with the copies that the credentials allow, and one for each deleted copy. An \
+                      event named `lagged` means that events are missing at this place.\n\nA client that connects again sends the last \
                       `id` that it got, and gets the events that it missed instead of the most recent messages.";
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -54,7 +56,7 @@ fn stream(path: &'static str, name: &str, about: &str) -> Operation {
             "The same as `Last-Event-ID`, for clients that cannot send headers.",
         ))
         .content("text/event-stream", "The events.")
-        .event_frames::<Change<'_>>()
+        .event_frames::<MessageChange<'_>>()
 }
 
 fn socket<T: ToSchema>(path: &'static str, name: &str, about: &str) -> Operation {

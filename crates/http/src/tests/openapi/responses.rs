@@ -19,8 +19,16 @@ use crate::About;
 const UNTESTABLE_STATUS: &str = "500";
 /// Operations that do not return 503 if the store fails, because they do not use it, or fail an earlier check.
 /// Other causes of 503, such as too many connections, do not reach the router.
-const WITHOUT_STORE: [&str; 7] =
-    ["isLive", "aboutServer", "describeApi", "describeApiToPeople", "search", "listSessions", "readSession"];
+const WITHOUT_STORE: [&str; 8] = [
+    "isLive",
+    "aboutServer",
+    "describeApi",
+    "describeApiToPeople",
+    "search",
+    "listSessions",
+    "readSession",
+    "deleteMatchingMessages",
+];
 
 /// Requests to a server in which mailbox `test` contains [`MAIL`], which has text, HTML and attachments, and the expected statuses.
 const TABLE: &[(&str, &str, u16)] = &[
@@ -58,6 +66,53 @@ const TABLE: &[(&str, &str, u16)] = &[
     ("GET /api/v2/mailbox/test/wait?expect=none", "", 409),
     ("GET /api/v2/mailbox/nobody/wait?expect=none&timeout=1ms", "", 204),
     ("GET /api/v2/mailbox/test/wait?match=(", "", 400),
+    ("GET /api/v2/wait", "", 200),
+    ("GET /api/v2/wait?count=2&timeout=1ms", "", 408),
+    ("GET /api/v2/wait?expect=none", "", 409),
+    ("GET /api/v2/wait?expect=none&timeout=1ms&match=nothing", "", 204),
+    ("GET /api/v2/wait?mach=x", "", 400),
+    ("GET /api/v2/messages", "", 200),
+    ("GET /api/v2/messages?limit=1&after=0&before=9", "", 200),
+    ("GET /api/v2/messages?q=number", "", 200),
+    ("GET /api/v2/messages\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages?limit=0", "", 400),
+    ("DELETE /api/v2/messages?q=nothing", "", 200),
+    ("DELETE /api/v2/messages", "", 400),
+    ("GET /api/v2/messages/latest", "", 200),
+    ("GET /api/v2/messages/latest\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages/17", "", 404),
+    ("PATCH /api/v2/messages/latest", "{\"seen\":true,\"tags\":[\"run 7\"]}", 200),
+    ("PATCH /api/v2/messages/17", "{\"seen\":true}", 404),
+    ("DELETE /api/v2/messages/17", "", 404),
+    ("GET /api/v2/messages/latest/details", "", 200),
+    ("GET /api/v2/messages/latest/details\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages/17/details", "", 404),
+    ("GET /api/v2/messages/latest/source", "", 200),
+    ("GET /api/v2/messages/latest/source\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages/17/source", "", 404),
+    ("GET /api/v2/messages/latest/html", "", 200),
+    ("GET /api/v2/messages/latest/html\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages/17/html", "", 404),
+    ("GET /api/v2/messages/latest/links", "", 200),
+    ("GET /api/v2/messages/latest/links\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages/17/links", "", 404),
+    ("GET /api/v2/messages/latest/codes", "", 200),
+    ("GET /api/v2/messages/latest/codes\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages/17/codes", "", 404),
+    ("GET /api/v2/messages/latest/unsubscribe", "", 200),
+    ("GET /api/v2/messages/latest/unsubscribe\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages/17/unsubscribe", "", 404),
+    ("GET /api/v2/messages/latest/parts", "", 200),
+    ("GET /api/v2/messages/latest/parts\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages/17/parts", "", 404),
+    ("GET /api/v2/messages/latest/parts/0", "", 200),
+    ("GET /api/v2/messages/latest/parts/0\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages/latest/parts/99", "", 404),
+    ("GET /api/v2/messages/latest/attachments/0", "", 200),
+    ("GET /api/v2/messages/latest/attachments/0\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages/latest/attachments/9", "", 404),
+    ("GET /api/v2/messages/latest/transcript", "", 200),
+    ("GET /api/v2/messages/17/transcript", "", 404),
     ("GET /api/v2/search?q=number", "", 200),
     ("GET /api/v2/search?q=(", "", 400),
     ("GET /api/v2/mailbox/test/latest/transcript", "", 200),
@@ -269,10 +324,11 @@ async fn arrivals(checker: &mut ResponseChecker<'_>) {
 
 /// The search is disabled.
 async fn without_search(checker: &mut ResponseChecker<'_>) {
-    let request = "GET /api/v2/search?q=x";
-    let response = TestServer::new().request(request).await;
-    response.problem(404);
-    checker.check(request, &response);
+    for request in ["GET /api/v2/search?q=x", "GET /api/v2/messages?q=x", "DELETE /api/v2/messages?q=x"] {
+        let response = TestServer::new().request(request).await;
+        response.problem(404);
+        checker.check(request, &response);
+    }
 }
 
 /// Requests the links, codes and unsubscribe addresses of a message that has all of them.
@@ -300,6 +356,7 @@ async fn deletions(checker: &mut ResponseChecker<'_>) {
         "v1/mailbox/test/1794699770123456",
         "v1/mailbox/test/1794699770123456/source",
         "v2/mailboxes",
+        "v2/messages/1794699770123456",
     ] {
         let server = TestServer::with_everything().await;
         let request = format!("DELETE /api/{path}");

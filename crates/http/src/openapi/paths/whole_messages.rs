@@ -1,0 +1,124 @@
+//! Messages as a whole, each with its copies in mailboxes.
+
+use restante_api_types::{MessageEntry, WholeMessage};
+use serde_json::{Value, json};
+use utoipa::openapi::Required;
+use utoipa::openapi::path::{HttpMethod, ParameterBuilder};
+use utoipa::openapi::schema::{Array, Object, Type};
+
+use crate::api::v2::batch::Deleted;
+use crate::api::v2::messages::MessageEntries;
+use crate::openapi::operation::{Operation, delete, get, patch, query};
+use crate::openapi::paths::examples::{ID, entry, entry_and};
+use crate::openapi::paths::{extract, files, messages, pages, sessions};
+use crate::openapi::refusals::NOT_FOUND;
+use crate::openapi::request_bodies::MessageChanges;
+use crate::response::success::Done;
+
+const LIST: &str = "/api/v2/messages";
+const MESSAGE: &str = "/api/v2/messages/{id}";
+
+/// The resources below a message, which are those of its first copy: the path of the resource of a copy, the path of the
+/// resource of the message, and its operation id.
+const RESOURCES: &[(&str, &str, &str)] = &[
+    ("/api/v2/mailbox/{name}/{id}", "/api/v2/messages/{id}/details", "getMessageDetails"),
+    ("/api/v1/mailbox/{name}/{id}/source", "/api/v2/messages/{id}/source", "getMessageSource"),
+    ("/serve/mailbox/{name}/{id}/html", "/api/v2/messages/{id}/html", "getMessageHtml"),
+    ("/api/v2/mailbox/{name}/{id}/links", "/api/v2/messages/{id}/links", "getMessageLinks"),
+    ("/api/v2/mailbox/{name}/{id}/codes", "/api/v2/messages/{id}/codes", "getMessageCodes"),
+    ("/api/v2/mailbox/{name}/{id}/unsubscribe", "/api/v2/messages/{id}/unsubscribe", "getMessageUnsubscribe"),
+    ("/api/v2/mailbox/{name}/{id}/parts", "/api/v2/messages/{id}/parts", "getMessageParts"),
+    ("/api/v2/mailbox/{name}/{id}/parts/{index}", "/api/v2/messages/{id}/parts/{index}", "getMessagePart"),
+    (
+        "/serve/mailbox/{name}/{id}/attach/{index}/{file}",
+        "/api/v2/messages/{id}/attachments/{index}",
+        "getMessageAttachment",
+    ),
+    ("/api/v2/mailbox/{name}/{id}/transcript", "/api/v2/messages/{id}/transcript", "getMessageTranscript"),
+];
+
+pub(super) fn operations() -> Vec<Operation> {
+    let mut operations = vec![
+        get(LIST, "listAllMessages")
+            .describe(
+                "List the messages of all mailboxes",
+                "The newest first. Only messages with a copy that the credentials allow are listed. If the credentials allow \
+                 only some mailboxes, or with `q` or `tag`, a page can have fewer messages than requested even if `next` is \
+                 not null.",
+            )
+            .parameter(query("limit", Type::Integer, "The maximum number of messages, at most 200. Default: 50."))
+            .parameter(query("before", Type::Integer, "Only messages with ids below this one: the `next` of the previous page."))
+            .parameter(query("after", Type::Integer, "Only messages with a greater id."))
+            .parameter(query("q", Type::String, "Only messages of which a copy matches this query, in the language of the search."))
+            .parameter(tag_parameter())
+            .json_response::<MessageEntries<'_>>("A page of the list.", json!({ "messages": [entry()], "next": ID }))
+            .cacheable()
+            // If the search is disabled.
+            .refusals(&[&NOT_FOUND]),
+        delete(LIST, "deleteMatchingMessages")
+            .describe(
+                "Delete the messages that match a query",
+                "Deletes each message of which a copy matches, with all of its copies that the credentials allow. One of the \
+                 parameters is required, and unknown parameters are refused. Messages that arrive during the operation stay.",
+            )
+            .parameter(query("q", Type::String, "The query, in the language of the search."))
+            .parameter(tag_parameter())
+            .json_response::<Deleted>("The number of deleted messages.", json!({ "deleted": 7 }))
+            // If the search is disabled.
+            .refusals(&[&NOT_FOUND]),
+        get(MESSAGE, "getMessage")
+            .describe("Get a message with its envelope and its copies", "")
+            .json_response::<WholeMessage<'_>>("The message.", whole_message())
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
+        patch(MESSAGE, "changeMessage")
+            .describe(
+                "Mark a message, or replace its tags",
+                "Changes the copies that the credentials allow. Credentials without the scope `read` get `\"OK\"` instead of \
+                 the message.",
+            )
+            .json_body::<MessageChanges>(
+                Required::True,
+                "The new state: at least one member, at most 64 KiB.",
+                json!({ "seen": true, "tags": ["run 7"] }),
+            )
+            .json_response::<MessageEntry<'_>>("The message after the change.", entry())
+            .refusals(&[&NOT_FOUND]),
+        delete(MESSAGE, "removeMessage")
+            .describe(
+                "Delete a message",
+                "Deletes the copies that the credentials allow. `latest` is not accepted: another message could have become \
+                 the latest.",
+            )
+            .json_response::<Done>("The message is deleted.", json!("OK"))
+            .refusals(&[&NOT_FOUND]),
+    ];
+    operations.extend(resources());
+    operations
+}
+
+/// Returns the operations of the resources below a message.
+fn resources() -> Vec<Operation> {
+    let chapters = [messages::operations(), pages::operations(), extract::operations()];
+    let chapters = chapters.into_iter().chain([files::operations(), sessions::operations()]);
+    let resource = |operation: Operation| {
+        let same_path = |(copy, _, _): &&(&str, _, _)| *copy == operation.path && operation.method == HttpMethod::Get;
+        let (_, path, name) = RESOURCES.iter().find(same_path)?;
+        Some(operation.moved_to(path, name))
+    };
+    chapters.flatten().filter_map(resource).collect()
+}
+
+/// Returns the parameter `tag`, which may be repeated.
+fn tag_parameter() -> ParameterBuilder {
+    let about = "Only messages of which a copy has this tag. If the parameter is repeated, it must have all of them.";
+    query("tag", Type::String, about).schema(Some(Array::new(Object::with_type(Type::String))))
+}
+
+fn whole_message() -> Value {
+    entry_and(json!({
+        "sender": "ann@example.org",
+        "client": { "ip": "192.0.2.1", "helo": "app.example.org", "login": null },
+        "copies": [{ "mailbox": "bob", "id": ID, "number": 1, "seen": false, "tags": ["run 7"] }],
+    }))
+}
