@@ -100,6 +100,11 @@ fn search_server() -> TestServer {
     TestServer { store, router: router(mailroom, Settings { extensions, ..Settings::default() }) }
 }
 
+/// Waits until all messages are in the index.
+async fn wait_until_indexed(server: &TestServer, header: &str) {
+    while server.request(&format!("GET /api/v2/search?limit=1{header}")).await.json()["complete"] != true {}
+}
+
 #[tokio::test]
 async fn list_contains_all_fields() {
     let server = TestServer::new();
@@ -484,6 +489,7 @@ async fn finds_messages_once() {
         let mailboxes: &[&str] = if number % 2 == 0 { &["ann", "bob", "eve", "joe"] } else { &["bob"] };
         add_copies(&server, number, mailboxes, &[]).await;
     }
+    wait_until_indexed(&server, "").await;
     for limit in [1, 2, 5, 12, 50] {
         let (mut found, mut before) = (Vec::new(), String::new());
         loop {
@@ -517,6 +523,7 @@ async fn deletes_matching_messages() {
     for number in 0..10 {
         add_copies(&server, number, if number < 5 { &["ann", "bob"] } else { &["bob"] }, &[]).await;
     }
+    wait_until_indexed(&server, "").await;
     let delete = async |query: &str| server.request(&format!("DELETE {LIST}?{query}")).await.text().to_owned();
     assert_eq!(delete("q=nothing").await, "{\"deleted\":0}\n");
     assert_eq!(delete("q=%22number+7%22").await, "{\"deleted\":1}\n");
@@ -532,6 +539,7 @@ async fn deletes_more_than_one_batch() {
     for number in 0..450 {
         add_copies(&server, number, &["ann", "bob"], &[]).await;
     }
+    wait_until_indexed(&server, "").await;
     let response = server.request(&format!("DELETE {LIST}?q=subject:number")).await;
     assert_eq!(response.text(), "{\"deleted\":450}\n");
     assert_eq!(numbers(&server.request(&format!("GET {LIST}")).await), (vec![], None));
@@ -544,6 +552,7 @@ async fn limited_token_finds_and_deletes_only_its_copies() {
         add_copies(&accounts.server, number, if number < 2 { &["ann", "ci-1"] } else { &["ann"] }, &[]).await;
     }
     let (all, limited) = (accounts.token(&[]).await, accounts.token(&["ci-*"]).await);
+    wait_until_indexed(&accounts.server, &format!("\n{all}")).await;
     let get = async |request: &str, header: &str| accounts.server.request(&format!("{request}\n{header}")).await;
     let found = get(&format!("GET {LIST}?q=number"), &limited).await;
     assert_eq!(numbers(&found), (vec![1, 0], None));
@@ -563,6 +572,7 @@ async fn finds_and_deletes_messages_by_tag() {
     {
         add_copies(&server, number as u64, &["ann", "bob"], tags).await;
     }
+    wait_until_indexed(&server, "").await;
     let table = [
         ("tag=run%207", vec![2, 1, 0]),
         ("tag=smoke", vec![3, 1]),

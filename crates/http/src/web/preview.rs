@@ -67,8 +67,8 @@ impl<S: Sync> FromRequestParts<S> for PreviewParameters {
 /// Returns the preview of a message.
 pub(crate) async fn preview(
     State(server): State<Arc<Server>>,
-    PathCopy(summary): PathCopy,
     PreviewParameters(options): PreviewParameters,
+    PathCopy(summary): PathCopy,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     let representation = Representation::Preview(options);
