@@ -152,16 +152,12 @@ impl Server {
 }
 
 async fn copy(parts: &mut Parts, server: &Arc<Server>, values: &[(String, String)]) -> Result<Summary, Problem> {
-    match values.iter().find(|(name, _)| name == "name") {
-        Some((_, name)) => {
-            let target = permitted_message(server, parts, name, path_value(values, "id"))?;
-            server.find_message(&target).await
-        }
-        None => {
-            let target = PathWholeMessage::from_request_parts(parts, server).await?;
-            Ok(server.find_whole_message(&target).await?.first().clone())
-        }
+    if let Some((_, name)) = values.iter().find(|(name, _)| name == "name") {
+        let target = permitted_message(server, parts, name, path_value(values, "id"))?;
+        return server.find_message(&target).await;
     }
+    let target = PathWholeMessage::from_request_parts(parts, server).await?;
+    Ok(server.find_whole_message(&target).await?.first().clone())
 }
 
 fn path_value<'v>(values: &'v [(String, String)], name: &str) -> &'v str {

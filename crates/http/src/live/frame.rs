@@ -99,14 +99,14 @@ pub(crate) struct MessageChange<'a> {
 #[serde(untagged)]
 pub(crate) enum ChangedMessage<'a> {
     /// The stored message.
-    Stored(MessageEntry<'a>),
+    Stored(Box<MessageEntry<'a>>),
     /// The message of the deleted copy.
     Deleted(DeletedMessage<'a>),
 }
 
 impl<'a> From<&'a Message> for ChangedMessage<'a> {
     fn from(stored: &'a Message) -> Self {
-        Self::Stored(stored.into())
+        Self::Stored(Box::new(stored.into()))
     }
 }
 

@@ -14,6 +14,7 @@ const MAX_RECENT_MESSAGES: usize = 64;
 ///
 /// This is the event of the first copy that the grant allows. In the history this event can be missing, because the copy
 /// was deleted or because the history contains only some of the copies. Then the first event that is there is selected.
+/// A subscriber that resumes may have received the first event before, so for it no other event is selected.
 #[derive(Debug)]
 pub(super) struct MessageSelector {
     /// Whether the subscriber has received earlier events, and with them possibly the first event of a message.
@@ -30,16 +31,15 @@ impl MessageSelector {
     /// Returns whether this event is selected. Every deletion is selected. Call it once for each event, in their order.
     pub(super) fn selects(&mut self, event: &Event, grant: &Grant) -> bool {
         let Event::Stored(copy, _) = event else { return true };
-        let Some(first) = event.copies().iter().find(|copy| grant.covers(&copy.mailbox)) else { return false };
-        let is_selected = if first.id == copy.id {
-            true
-        } else {
-            grant.covers(&copy.mailbox) && !self.is_resumed && !self.recent.contains(&copy.message)
-        };
-        if is_selected && event.copies().len() > 1 {
-            self.recent.truncate(MAX_RECENT_MESSAGES - 1);
-            self.recent.push_front(copy.message);
+        if !grant.covers(&copy.mailbox) || self.recent.contains(&copy.message) {
+            return false;
         }
-        is_selected
+        let first = event.copies().iter().find(|copy| grant.covers(&copy.mailbox));
+        if self.is_resumed && first.is_some_and(|first| first.id != copy.id) {
+            return false;
+        }
+        self.recent.truncate(MAX_RECENT_MESSAGES - 1);
+        self.recent.push_front(copy.message);
+        true
     }
 }

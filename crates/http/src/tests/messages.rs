@@ -154,8 +154,7 @@ async fn pages_of_the_list() {
     for number in 0..5 {
         add_copies(&server, number, &["ann", "bob"], &[]).await;
     }
-    type Page = (&'static [u64], Option<u64>);
-    let table: [(String, Page); 9] = [
+    let table: [(String, (&[u64], Option<u64>)); 9] = [
         (String::new(), (&[4, 3, 2, 1, 0], None)),
         ("limit=2".to_owned(), (&[4, 3], Some(3))),
         (format!("limit=2&before={}", id(3)), (&[2, 1], Some(1))),
@@ -395,8 +394,7 @@ async fn limited_token_finds_old_messages_in_several_pages() {
 async fn changes_marks_and_tags() {
     let server = TestServer::new();
     let message = add_copies(&server, 0, &["ann", "bob"], &["old"]).await.to_string();
-    type Expected = (bool, &'static [&'static str]);
-    let table: [(&str, Expected); 5] = [
+    let table: [(&str, (bool, &[&str])); 5] = [
         ("{\"seen\":true}", (true, &["old"])),
         ("{\"tags\":[\" Run 7 \",\"run 7\",\"größe\"]}", (true, &["Run 7", "größe"])),
         ("{\"tags\":[],\"seen\":false}", (false, &[])),

@@ -284,9 +284,10 @@ impl Server {
         let Some(query) = query else { return Ok(true) };
         for copy in message.copies() {
             let source = async { Ok(self.mailroom.source(&copy.mailbox, copy.id).await?) };
-            let is_match = match query.needs_source() {
-                false => query.matches(copy, None),
-                true => self.parsed_mail_cache.match_message(query, copy, source).await?,
+            let is_match = if query.needs_source() {
+                self.parsed_mail_cache.match_message(query, copy, source).await?
+            } else {
+                query.matches(copy, None)
             };
             if is_match {
                 return Ok(true);

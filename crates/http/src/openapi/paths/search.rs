@@ -14,9 +14,10 @@ Words and `\"phrases\"` are searched in subject, text, sender and recipients. A 
 accents are ignored. `word*` matches the beginning of a word.
 
 `from:` `to:` `cc:` `subject:` `body:` `filename:` `mailbox:` are followed by a word, a phrase or the beginning of a word. \
-`header:Name` and `header:Name=value` search one header field. `has:attachment`, `is:seen` and `is:unseen` match properties \
-of a message. `before:` and `after:` are followed by a day (`2026-11-15`), a time (`2026-11-15T10:00Z`), `today`, \
-`yesterday`, or an age (`2h`, `7d`). `larger:` and `smaller:` are followed by a size (`10k`, `2M`).
+`tag:` is followed by a tag, in quotes if it contains spaces. `header:Name` and `header:Name=value` search one header field. \
+`has:attachment`, `is:seen` and `is:unseen` match properties of a message. `before:` and `after:` are followed by a day \
+(`2026-11-15`), a time (`2026-11-15T10:00Z`), `today`, `yesterday`, or an age (`2h`, `7d`). `larger:` and `smaller:` are \
+followed by a size (`10k`, `2M`).
 
 `-` before a term negates it, `or` between terms matches either side, and parentheses group.";
 
