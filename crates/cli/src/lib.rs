@@ -1,4 +1,4 @@
-//! The commands that use a server: they list, wait for, search, delete and send messages.
+//! The commands that use a server: they list, watch, wait for, search, tag, delete and send messages.
 //!
 //! Each command is one file in `commands`. The commands use only the REST API and SMTP, so they work with every server
 //! that has these. Texts of messages are escaped before they are written to a terminal, see
@@ -6,6 +6,8 @@
 
 mod commands;
 mod error;
+mod event_stream;
+mod interaction;
 mod options;
 mod output;
 mod send;
@@ -18,6 +20,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{ArgMatches, Command};
 use jiff::Timestamp;
@@ -27,6 +30,7 @@ pub use commands::EXIT_CODES;
 pub use error::CommandError;
 pub use options::ENVIRONMENT_VARIABLES;
 
+use interaction::{Confirm, confirm_on_terminal, exit_on_interrupt};
 use options::{Options, SmtpOptions};
 use output::OutputStyle;
 use server::Server;
@@ -57,9 +61,12 @@ impl ClientCommand {
 
     /// Runs the command. Prints an error to standard error, and returns the exit code.
     pub fn run(&self) -> ExitCode {
+        if self.task.runs_until_interrupt() {
+            exit_on_interrupt();
+        }
         let mut out = io::BufWriter::new(io::stdout().lock());
         let style = OutputStyle::for_stdout(self.options.color);
-        let done = self.execute(&mut out, style).and_then(|()| Ok(out.flush()?));
+        let done = self.execute(&mut out, style, confirm_on_terminal).and_then(|()| Ok(out.flush()?));
         let Err(error) = done else { return ExitCode::SUCCESS };
         // Results that were found before the error are printed too.
         let _ = out.flush();
@@ -69,10 +76,10 @@ impl ClientCommand {
         ExitCode::from(self.task.exit_code(&error))
     }
 
-    fn execute(&self, out: &mut dyn Write, style: OutputStyle) -> Result<(), CommandError> {
-        let server = self.options.server()?;
+    fn execute(&self, out: &mut dyn Write, style: OutputStyle, confirm: Confirm) -> Result<(), CommandError> {
+        let server = Arc::new(self.options.server()?);
         let (smtp_options, json) = (self.options.smtp_options(), self.options.json);
-        self.task.run(&mut CommandContext { server, smtp_options, style, json, out, now: Timestamp::now() })
+        self.task.run(&mut CommandContext { server, smtp_options, style, json, out, confirm, now: Timestamp::now() })
     }
 }
 
@@ -103,15 +110,22 @@ pub(crate) trait Task {
     fn exit_code(&self, error: &CommandError) -> u8 {
         error.exit_code()
     }
+
+    /// Returns true if the command usually runs until the user interrupts it, which is then a success.
+    fn runs_until_interrupt(&self) -> bool {
+        false
+    }
 }
 
 /// What a command has access to.
 pub(crate) struct CommandContext<'a> {
-    pub(crate) server: Server,
+    pub(crate) server: Arc<Server>,
     pub(crate) smtp_options: SmtpOptions,
     pub(crate) style: OutputStyle,
     /// True if the response of the API is printed as JSON.
     pub(crate) json: bool,
     pub(crate) out: &'a mut dyn Write,
+    /// Asks the user a question.
+    pub(crate) confirm: Confirm,
     pub(crate) now: Timestamp,
 }

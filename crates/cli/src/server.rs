@@ -84,6 +84,11 @@ impl Server {
         json_body(&self.send("POST", ApiRequest { path, ..ApiRequest::default() }, Some(body))?)
     }
 
+    /// Sends PATCH with a JSON body and returns the JSON document.
+    pub(crate) fn patch(&self, path: &[&str], body: &Value) -> Result<Value, CommandError> {
+        json_body(&self.send("PATCH", ApiRequest { path, ..ApiRequest::default() }, Some(body))?)
+    }
+
     /// Sends DELETE and returns the JSON document.
     pub(crate) fn delete(&self, path: &[&str]) -> Result<Value, CommandError> {
         json_body(&self.send("DELETE", ApiRequest { path, ..ApiRequest::default() }, None)?)
@@ -106,7 +111,12 @@ impl Server {
 
     /// Sends GET and returns the body as a stream.
     pub(crate) fn download(&self, path: &[&str]) -> Result<Download, CommandError> {
-        let request = self.request("GET", ApiRequest { path, ..ApiRequest::default() });
+        self.stream(ApiRequest { path, ..ApiRequest::default() })
+    }
+
+    /// Sends GET and returns the body as a stream, which fails if no data arrives within the time limit.
+    pub(crate) fn stream(&self, request: ApiRequest<'_>) -> Result<Download, CommandError> {
+        let request = self.request("GET", request);
         let mut download = self.client.download(&request).map_err(|error| self.transport_error(&error))?;
         if download.status == 200 {
             return Ok(download);

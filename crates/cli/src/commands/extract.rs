@@ -7,9 +7,8 @@ use restante_mail::terminal_text;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::message::{self, Message};
+use super::scope::{Scope, selected_id, with_message_args};
 use super::wait_requests::{self, after_arg};
-use super::{arg_text, id_arg, mailbox_arg};
 use crate::error::CommandError;
 use crate::options::duration_arg;
 use crate::output::{Column, Table, TextStyle};
@@ -36,7 +35,7 @@ pub(super) fn codes_command() -> Command {
     let command = Command::new("codes").about("Prints the one-time codes of a message, most likely first").long_about(
         "Prints the one-time codes of a message, most likely first. In a pipe, it prints only the best code: \
              CODE=$(restante codes ann --wait 30s). With --wait or --after, it uses the newest message that has a \
-             code, among the last 1000.",
+             code, among the last 1000. Without a mailbox, it uses all mail.",
     );
     with_wait_args(command, "How long to wait for a message with a code")
 }
@@ -44,7 +43,7 @@ pub(super) fn codes_command() -> Command {
 pub(super) fn links_command() -> Command {
     let command = Command::new("links").about("Prints the links of a message").long_about(
         "Prints the links of a message. In a pipe, each line is one URL. With --wait or --after, it uses the newest \
-         message that has a link, among the last 1000.",
+         message that has a link, among the last 1000. Without a mailbox, it uses all mail.",
     );
     with_wait_args(command, "How long to wait for a message with a link").arg(
         Arg::new("match")
@@ -55,11 +54,9 @@ pub(super) fn links_command() -> Command {
 }
 
 fn with_wait_args(command: Command, wait: &'static str) -> Command {
-    command
-        .arg(mailbox_arg())
-        .arg(id_arg().conflicts_with_all(["wait", "after"]))
-        .arg(duration_arg("wait", wait))
-        .arg(after_arg())
+    with_message_args(command)
+        .arg(duration_arg("wait", wait).conflicts_with_all(["id", "message"]))
+        .arg(after_arg().conflicts_with_all(["id", "message"]))
 }
 
 pub(super) fn parse_codes(matches: &ArgMatches) -> Box<dyn Task> {
@@ -73,7 +70,7 @@ pub(super) fn parse_links(matches: &ArgMatches) -> Box<dyn Task> {
 
 struct Extract {
     kind: ExtractKind,
-    mailbox: String,
+    scope: Scope,
     id: String,
     wait: Duration,
     after: Option<u64>,
@@ -83,8 +80,8 @@ impl Extract {
     fn parse(matches: &ArgMatches, kind: ExtractKind) -> Self {
         Self {
             kind,
-            mailbox: arg_text(matches, "mailbox"),
-            id: arg_text(matches, "id"),
+            scope: Scope::parse(matches),
+            id: selected_id(matches),
             wait: matches.get_one("wait").copied().unwrap_or_default(),
             after: matches.get_one("after").copied(),
         }
@@ -96,7 +93,7 @@ impl Extract {
         let deadline = Instant::now() + self.wait;
         let mut last = self.after.unwrap_or_default();
         loop {
-            let ids = self.ids_after(server, last)?;
+            let ids = self.scope.newest_ids(server, MAX_SEARCHED_MESSAGES, last)?;
             for id in ids.iter().rev().map(u64::to_string) {
                 if self.has_match(server, &id)? {
                     return Ok(id);
@@ -107,20 +104,13 @@ impl Extract {
             if time_left.is_zero() {
                 return Err(CommandError::not_found(format!("No message with {} arrived in time.", self.kind.name())));
             }
-            wait_requests::wait_for_more(server, &self.mailbox, last, time_left.min(MAX_WAIT))?;
+            wait_requests::wait_for_more(server, &self.scope, last, time_left.min(MAX_WAIT))?;
         }
-    }
-
-    /// Returns the ids of the most recent messages after this one, ascending.
-    fn ids_after(&self, server: &Server, last: u64) -> Result<Vec<u64>, CommandError> {
-        let newest: Vec<Message> =
-            decode(&Value::Array(message::list(server, &self.mailbox, Some(MAX_SEARCHED_MESSAGES))?))?;
-        Ok(newest.iter().filter_map(|message| message.id.parse().ok()).filter(|id| *id > last).collect())
     }
 
     /// Returns true if a message has a match. A message that was deleted in the meantime has none.
     fn has_match(&self, server: &Server, id: &str) -> Result<bool, CommandError> {
-        match self.kind.fetch(server, &self.mailbox, id) {
+        match self.kind.fetch(server, &self.scope, id) {
             Ok(response) => Ok(!self.kind.matching(&response).is_empty()),
             Err(CommandError::NotFound(_)) => Ok(false),
             Err(error) => Err(error),
@@ -133,9 +123,9 @@ impl Task for Extract {
         let selects_message = !self.wait.is_zero() || self.after.is_some();
         if selects_message {
             let id = self.wait_for_message(&context.server)?;
-            return print(context, &self.kind, &self.mailbox, &id);
+            return print(context, &self.kind, &self.scope, &id);
         }
-        print(context, &self.kind, &self.mailbox, &self.id)
+        print(context, &self.kind, &self.scope, &self.id)
     }
 }
 
@@ -168,8 +158,8 @@ impl ExtractKind {
         }
     }
 
-    fn fetch(&self, server: &Server, mailbox: &str, id: &str) -> Result<Value, CommandError> {
-        server.get(ApiRequest { path: &["api", "v2", "mailbox", mailbox, id, self.name()], ..ApiRequest::default() })
+    fn fetch(&self, server: &Server, scope: &Scope, id: &str) -> Result<Value, CommandError> {
+        server.get(ApiRequest { path: &scope.extract_path(id, self.name()), ..ApiRequest::default() })
     }
 
     /// Returns the matching entries of a response.
@@ -188,10 +178,10 @@ impl ExtractKind {
 pub(super) fn print(
     context: &mut CommandContext<'_>,
     kind: &ExtractKind,
-    mailbox: &str,
+    scope: &Scope,
     id: &str,
 ) -> Result<(), CommandError> {
-    let mut response = kind.fetch(&context.server, mailbox, id)?;
+    let mut response = kind.fetch(&context.server, scope, id)?;
     let found = Value::Array(kind.matching(&response));
     if context.json {
         response[kind.name()] = found.clone();

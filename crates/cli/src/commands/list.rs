@@ -1,62 +1,84 @@
-//! `restante list`: lists the mailboxes of a server, or the messages of a mailbox.
+//! `restante list`: lists all messages of a server, or those of a mailbox.
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use restante_api_types::{Mailbox, Newest};
 use serde_json::{Value, json};
 
+use super::entry::{self, Entry, EntryFilter, query_arg, tag_arg};
 use super::mailbox_arg;
 use super::message::{self, Message};
 use crate::error::CommandError;
-use crate::output::{Column, Table, TextStyle, format_ago, format_size};
-use crate::server::{ApiRequest, Server, decode};
-use crate::{CommandContext, Task};
+use crate::server::decode;
+use crate::{CommandContext, Task, print_note};
 
-/// The number of mailboxes per request.
-const PAGE_SIZE: &str = "1000";
+/// The number of messages that are listed of all mailboxes together, unless a limit is given.
+const DEFAULT_LIMIT: usize = 50;
 
 pub(super) fn command() -> Command {
     Command::new("list")
-        .about("Lists the messages of a mailbox, or the mailboxes")
+        .about("Lists all messages, or those of a mailbox")
         .long_about(
-            "Lists the messages of a mailbox, oldest first. Without a mailbox, it lists all mailboxes that contain \
-             messages. On a terminal, it prints a table. In a pipe, the columns are separated by tabs: ID, DATE, FROM, \
-             SUBJECT and SIZE of messages; NAME, MESSAGES, UNSEEN, BYTES and the DATE of the newest message of \
-             mailboxes.",
+            "Lists the newest messages of all mailboxes, or the messages of one mailbox, oldest first. Without a \
+             mailbox, a message with several recipients is listed once. On a terminal, it prints a table. In a pipe, \
+             the columns are separated by tabs: ID, DATE, FROM, MAILBOXES, SUBJECT, the number of attachments, and \
+             TAGS; for a mailbox ID, DATE, FROM, SUBJECT and SIZE. Mailboxes and tags are separated by commas. With \
+             --json and without a mailbox, the newest message comes first, as in the REST API. `restante mailboxes` \
+             lists the mailboxes.",
         )
-        .arg(mailbox_arg().required(false))
+        .arg(mailbox_arg().required(false).help("The mailbox, as a name or an address [default: all mail]"))
         .arg(
             Arg::new("limit")
                 .long("limit")
                 .value_name("N")
                 .value_parser(value_parser!(u32).range(1..))
-                .requires("mailbox")
-                .help("Only the newest N messages"),
+                .help("Only the newest N messages [default: 50 of all mail, all of a mailbox]"),
         )
-        .arg(
-            Arg::new("prefix")
-                .long("prefix")
-                .value_name("TEXT")
-                .conflicts_with("mailbox")
-                .help("Only mailboxes whose names begin with this text"),
-        )
+        .arg(query_arg().conflicts_with("mailbox"))
+        .arg(tag_arg().conflicts_with("mailbox"))
 }
 
 pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
+    let limit = matches.get_one::<u32>("limit").and_then(|limit| usize::try_from(*limit).ok());
     match matches.get_one::<String>("mailbox") {
-        Some(mailbox) => {
-            let limit = matches.get_one::<u32>("limit").and_then(|limit| usize::try_from(*limit).ok());
-            Box::new(ListMessages { mailbox: mailbox.clone(), limit })
-        }
-        None => Box::new(ListMailboxes { prefix: matches.get_one::<String>("prefix").cloned() }),
+        Some(mailbox) => Box::new(ListMailbox { mailbox: mailbox.clone(), limit }),
+        None => Box::new(ListAll { filter: EntryFilter::parse(matches), limit }),
     }
 }
 
-struct ListMessages {
+struct ListAll {
+    filter: EntryFilter,
+    limit: Option<usize>,
+}
+
+impl Task for ListAll {
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let mut found = entry::fetch_newest(&context.server, &self.filter, self.limit.unwrap_or(DEFAULT_LIMIT))?;
+        let mut entries: Vec<Entry> = decode(&Value::Array(found.entries.clone()))?;
+        let has_more = !found.next.is_null();
+        if context.json {
+            let document = json!({ "messages": found.entries, "next": found.next.take() });
+            context.style.write_json(context.out, &document)?;
+        } else if !entries.is_empty() {
+            entries.reverse();
+            entry::print_table(context, &entries)?;
+            if has_more && self.limit.is_none() && context.style.is_terminal() {
+                context.out.flush()?;
+                print_note(&format!("Only the newest {DEFAULT_LIMIT} messages are listed: add --limit N for more."));
+            }
+        }
+        match (entries.is_empty(), self.filter.is_empty()) {
+            (false, _) => Ok(()),
+            (true, true) => Err(CommandError::not_found("There are no messages.")),
+            (true, false) => Err(CommandError::not_found("No message matches.")),
+        }
+    }
+}
+
+struct ListMailbox {
     mailbox: String,
     limit: Option<usize>,
 }
 
-impl Task for ListMessages {
+impl Task for ListMailbox {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let found = Value::Array(message::list(&context.server, &self.mailbox, self.limit)?);
         let messages: Vec<Message> = decode(&found)?;
@@ -70,63 +92,4 @@ impl Task for ListMessages {
         }
         Ok(())
     }
-}
-
-struct ListMailboxes {
-    prefix: Option<String>,
-}
-
-impl Task for ListMailboxes {
-    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let found = self.fetch_all(&context.server)?;
-        let mailboxes: Vec<Mailbox<'static>> = decode(&found)?;
-        let is_empty = mailboxes.is_empty();
-        if context.json {
-            context.style.write_json(context.out, &json!({ "mailboxes": found, "next": null }))?;
-        } else if !is_empty {
-            print_mailboxes(context, mailboxes)?;
-        }
-        if is_empty { Err(CommandError::not_found("There are no messages.")) } else { Ok(()) }
-    }
-}
-
-impl ListMailboxes {
-    fn fetch_all(&self, server: &Server) -> Result<Value, CommandError> {
-        let mut found = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let mut parameters = vec![("limit", PAGE_SIZE)];
-            parameters.extend(self.prefix.as_deref().map(|prefix| ("prefix", prefix)));
-            parameters.extend(after.as_deref().map(|after| ("after", after)));
-            let path = &["api", "v2", "mailboxes"];
-            let mut page = server.get(ApiRequest { path, parameters: &parameters, ..ApiRequest::default() })?;
-            if let Value::Array(mailboxes) = page["mailboxes"].take() {
-                found.extend(mailboxes);
-            }
-            match page["next"].as_str() {
-                Some(next) if after.as_deref() != Some(next) => after = Some(next.to_owned()),
-                _ => return Ok(Value::Array(found)),
-            }
-        }
-    }
-}
-
-fn print_mailboxes(context: &mut CommandContext<'_>, mailboxes: Vec<Mailbox<'static>>) -> std::io::Result<()> {
-    let mut table = Table::new([
-        Column::new("MAILBOX").shrinkable().styled(TextStyle::Id),
-        Column::new("MESSAGES").right_aligned(),
-        Column::new("UNSEEN").right_aligned(),
-        Column::new("SIZE").right_aligned(),
-        Column::new("NEWEST").styled(TextStyle::Faint),
-    ]);
-    let is_terminal = context.style.is_terminal();
-    for Mailbox { name, messages, unseen, bytes, newest: Newest { date, .. } } in mailboxes {
-        let newest = match date.parse() {
-            Ok(at) if is_terminal => format_ago(at, context.now),
-            _ => date.into_owned(),
-        };
-        let bytes = if is_terminal { format_size(bytes) } else { bytes.to_string() };
-        table.add_row([name.into_owned(), messages.to_string(), unseen.to_string(), bytes, newest]);
-    }
-    context.style.write_table(context.out, &table)
 }

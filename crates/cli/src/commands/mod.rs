@@ -1,14 +1,19 @@
 //! The commands: one file for each, and the table of all commands.
 
+mod entry;
 mod extract;
 pub(crate) mod inbucket;
 mod list;
+mod mailboxes;
 mod message;
 mod read;
 mod remove;
+mod scope;
 mod search;
+mod tag;
 mod wait;
 mod wait_requests;
+mod watch;
 
 use clap::{Arg, ArgMatches, Command};
 
@@ -21,13 +26,16 @@ type CommandEntry = (fn() -> Command, fn(&ArgMatches) -> Box<dyn Task>);
 /// In the order of the help text.
 const COMMANDS: &[CommandEntry] = &[
     (list::command, list::parse),
+    (mailboxes::command, mailboxes::parse),
     (read::get_command, read::parse_get),
     (read::source_command, read::parse_source),
     (wait::command, wait::parse),
+    (watch::command, watch::parse),
     (search::command, search::parse),
     (extract::codes_command, extract::parse_codes),
     (extract::links_command, extract::parse_links),
     (send::command, send::parse),
+    (tag::command, tag::parse),
     (remove::delete_command, remove::parse_delete),
     (remove::purge_command, remove::parse_purge),
     (inbucket::match_command, inbucket::parse_match),

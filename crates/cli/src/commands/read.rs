@@ -6,54 +6,51 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use restante_mail::terminal_text;
 use serde::Deserialize;
 
-use super::{arg_text, id_arg, mailbox_arg};
+use super::scope::{Scope, selected_id, with_message_args};
 use crate::error::CommandError;
 use crate::output::{Column, Table, TextStyle, format_size};
-use crate::server::{ApiRequest, decode};
+use crate::server::{ApiRequest, Server, decode};
 use crate::{CommandContext, Task};
 
 /// The header fields that are shown by default, in this order.
 const DEFAULT_HEADERS: &[&str] = &["From", "Reply-To", "To", "Cc", "Date", "Subject"];
 
 pub(super) fn get_command() -> Command {
-    Command::new("get")
-        .about("Shows a message: header, text and attachments")
-        .long_about(
-            "Shows a message: the most important header fields, the text, and the list of attachments. With --json, it \
-             prints the whole message as returned by the REST API, with its HTML and all header fields.",
-        )
-        .arg(mailbox_arg())
-        .arg(id_arg())
+    let command = Command::new("get").about("Shows a message: header, text and attachments").long_about(
+        "Shows a message: the most important header fields, the text, and the list of attachments. Without a mailbox, \
+         it shows the newest message of all mail, or that of --message. With --json, it prints the whole message as \
+         returned by the REST API, with its HTML and all header fields.",
+    );
+    with_message_args(command)
         .arg(Arg::new("headers").long("headers").action(ArgAction::SetTrue).help("Shows all header fields"))
 }
 
 pub(super) fn parse_get(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(Get {
-        mailbox: arg_text(matches, "mailbox"),
-        id: arg_text(matches, "id"),
-        headers: matches.get_flag("headers"),
-    })
+    Box::new(Get { scope: Scope::parse(matches), id: selected_id(matches), headers: matches.get_flag("headers") })
 }
 
 pub(super) fn source_command() -> Command {
-    Command::new("source")
-        .about("Prints the source of a message")
-        .long_about(
-            "Prints the source of a message. In a pipe or a file, it is unchanged. On a terminal, control characters \
-             are escaped.",
-        )
-        .arg(mailbox_arg())
-        .arg(id_arg())
+    with_message_args(Command::new("source").about("Prints the source of a message").long_about(
+        "Prints the source of a message. In a pipe or a file, it is unchanged. On a terminal, control characters are \
+         escaped. Without a mailbox, it prints the newest message of all mail, or that of --message.",
+    ))
 }
 
 pub(super) fn parse_source(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(Source { mailbox: arg_text(matches, "mailbox"), id: arg_text(matches, "id") })
+    Box::new(Source { scope: Scope::parse(matches), id: selected_id(matches) })
 }
 
 struct Get {
-    mailbox: String,
+    scope: Scope,
     id: String,
     headers: bool,
+}
+
+/// The copy of a message in a mailbox.
+#[derive(Deserialize)]
+struct MessageCopy {
+    mailbox: String,
+    id: String,
 }
 
 /// The fields of `/api/v2/mailbox/{name}/{id}` that are shown.
@@ -84,7 +81,8 @@ struct Attachment {
 impl Task for Get {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let version = if context.json { "v1" } else { "v2" };
-        let path = &["api", version, "mailbox", &self.mailbox, &self.id];
+        let MessageCopy { mailbox, id } = self.find_copy(&context.server)?;
+        let path = &["api", version, "mailbox", &mailbox, &id];
         let response = context.server.get(ApiRequest { path, ..ApiRequest::default() })?;
         if context.json {
             return Ok(context.style.write_json(context.out, &response)?);
@@ -114,6 +112,15 @@ impl Task for Get {
 }
 
 impl Get {
+    /// Returns the copy of the message that is shown: that of the mailbox, or the first one.
+    fn find_copy(&self, server: &Server) -> Result<MessageCopy, CommandError> {
+        if let Scope::Mailbox(mailbox) = &self.scope {
+            return Ok(MessageCopy { mailbox: mailbox.clone(), id: self.id.clone() });
+        }
+        let path = &["api", "v2", "messages", &self.id];
+        decode(&server.get(ApiRequest { path, ..ApiRequest::default() })?["copies"][0])
+    }
+
     fn selected_fields<'a>(&self, fields: &'a [Field]) -> Vec<&'a Field> {
         if self.headers {
             return fields.iter().collect();
@@ -124,13 +131,13 @@ impl Get {
 }
 
 struct Source {
-    mailbox: String,
+    scope: Scope,
     id: String,
 }
 
 impl Task for Source {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let mut download = context.server.download(&["api", "v1", "mailbox", &self.mailbox, &self.id, "source"])?;
+        let mut download = context.server.download(&self.scope.source_path(&self.id))?;
         let is_terminal = context.style.is_terminal();
         let mut chunk = vec![0; 64 * 1024];
         // An incomplete character or line end, whose rest is in the next chunk.

@@ -6,9 +6,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::{Value, json};
 
 use super::extract::{self, ExtractKind};
-use super::message::{self, Message};
+use super::scope::Scope;
 use super::wait_requests::{self, after_arg, milliseconds};
-use super::{arg_text, mailbox_arg};
+use super::{entry, mailbox_arg, message};
 use crate::error::CommandError;
 use crate::options::duration_arg;
 use crate::server::{ApiRequest, decode, json_body, status_error};
@@ -21,11 +21,11 @@ pub(super) fn command() -> Command {
     Command::new("wait")
         .about("Waits until messages arrive, or checks that none arrive")
         .long_about(
-            "Waits until a mailbox contains matching messages, and lists them. Existing messages count too, unless \
-             --after is given. With --none, it succeeds if no matching message exists or arrives within the time \
-             limit.",
+            "Waits until a mailbox, or the server if no mailbox is given, contains matching messages, and lists them. \
+             Existing messages count too, unless --after is given. With --none, it succeeds if no matching message \
+             exists or arrives within the time limit.",
         )
-        .arg(mailbox_arg())
+        .arg(mailbox_arg().required(false).help("The mailbox, as a name or an address [default: all mail]"))
         .arg(duration_arg("wait-timeout", "How long to wait, at most 10m [default: 30s]").long("timeout"))
         .arg(after_arg())
         .arg(
@@ -38,6 +38,8 @@ pub(super) fn command() -> Command {
         .arg(
             Arg::new("match")
                 .long("match")
+                .visible_alias("query")
+                .short('q')
                 .value_name("QUERY")
                 .allow_hyphen_values(true)
                 .help("Only messages that match this search query"),
@@ -67,7 +69,7 @@ pub(super) fn command() -> Command {
 pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
     let flag = |name: &str| matches.get_flag(name);
     Box::new(Wait {
-        mailbox: arg_text(matches, "mailbox"),
+        scope: Scope::parse(matches),
         timeout: matches.get_one("wait-timeout").copied().unwrap_or(DEFAULT_TIMEOUT),
         after: matches.get_one::<u64>("after").map(ToString::to_string),
         count: matches.get_one::<u32>("count").map(ToString::to_string),
@@ -82,7 +84,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
 }
 
 struct Wait {
-    mailbox: String,
+    scope: Scope,
     timeout: Duration,
     after: Option<String>,
     count: Option<String>,
@@ -100,7 +102,7 @@ impl Task for Wait {
         if self.none {
             parameters.push(("expect", "none"));
         }
-        let path = &["api", "v2", "mailbox", &self.mailbox, "wait"];
+        let path = &self.scope.wait_path();
         let request = ApiRequest { path, parameters: &parameters, wait: self.timeout };
         let response = context.server.send("GET", request, None)?;
         match response.status {
@@ -122,8 +124,8 @@ impl Task for Wait {
             _ => {
                 let found = json_body(&response)?;
                 let Some(kind) = &self.extract else { return self.print_messages(context, &found) };
-                match wait_requests::newest_match(&context.server, &self.mailbox, self.query.as_deref(), &found)? {
-                    Some(id) => extract::print(context, kind, &self.mailbox, &id),
+                match wait_requests::newest_match(&context.server, &self.scope, self.query.as_deref(), &found)? {
+                    Some(id) => extract::print(context, kind, &self.scope, &id),
                     None => self.print_messages(context, &found),
                 }
             }
@@ -136,9 +138,13 @@ impl Wait {
         if context.json {
             return Ok(context.style.write_json(context.out, found)?);
         }
-        let messages: Vec<Message> = decode(&found["messages"])?;
-        if !messages.is_empty() && self.extract.is_none() {
-            message::print_table(context, &messages)?;
+        let messages = &found["messages"];
+        if self.extract.is_some() || messages.as_array().is_some_and(Vec::is_empty) {
+            return Ok(());
+        }
+        match self.scope {
+            Scope::All => entry::print_table(context, &decode::<Vec<_>>(messages)?)?,
+            Scope::Mailbox(_) => message::print_table(context, &decode::<Vec<_>>(messages)?)?,
         }
         Ok(())
     }

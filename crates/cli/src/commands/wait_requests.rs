@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Arg, value_parser};
 use serde_json::Value;
 
+use super::scope::Scope;
 use crate::error::CommandError;
 use crate::server::{ApiRequest, Server, json_body};
 
@@ -21,8 +22,8 @@ pub(super) fn after_arg() -> Arg {
 }
 
 /// Waits until there is a message after this one, or until the time limit.
-pub(super) fn wait_for_more(server: &Server, mailbox: &str, after: u64, timeout: Duration) -> Result<(), CommandError> {
-    let (path, limit) = (&["api", "v2", "mailbox", mailbox, "wait"], milliseconds(timeout));
+pub(super) fn wait_for_more(server: &Server, scope: &Scope, after: u64, timeout: Duration) -> Result<(), CommandError> {
+    let (path, limit) = (&scope.wait_path(), milliseconds(timeout));
     let parameters = &[("timeout", limit.as_str()), ("after", &after.to_string())];
     let response = server.send("GET", ApiRequest { path, parameters, wait: timeout }, None)?;
     if response.status == 408 {
@@ -35,11 +36,11 @@ pub(super) fn wait_for_more(server: &Server, mailbox: &str, after: u64, timeout:
 /// and there may be newer ones.
 pub(super) fn newest_match(
     server: &Server,
-    mailbox: &str,
+    scope: &Scope,
     query: Option<&str>,
     found: &Value,
 ) -> Result<Option<String>, CommandError> {
-    let path = &["api", "v2", "mailbox", mailbox, "wait"];
+    let path = &scope.wait_path();
     let mut newest = last_id(found).map(ToOwned::to_owned);
     while let Some(after) = &newest {
         let mut parameters = vec![("timeout", "0"), ("count", MAX_COUNT), ("after", after.as_str())];
@@ -57,6 +58,18 @@ pub(super) fn newest_match(
         }
     }
     Ok(newest)
+}
+
+/// Returns the id of the oldest message of the server after this one that matches, if there is one now.
+pub(super) fn first_match(server: &Server, query: &str, after: u64) -> Result<Option<u64>, CommandError> {
+    let parameters = &[("timeout", "0"), ("after", &after.to_string()), ("match", query)];
+    let request = ApiRequest { path: &Scope::All.wait_path(), parameters, ..ApiRequest::default() };
+    let response = server.send("GET", request, None)?;
+    if response.status == 408 {
+        return Ok(None);
+    }
+    let found = json_body(&response)?;
+    Ok(found["messages"][0]["id"].as_str().and_then(|id| id.parse().ok()))
 }
 
 fn last_id(found: &Value) -> Option<&str> {

@@ -22,18 +22,26 @@ pub(crate) struct Column {
     name: &'static str,
     /// True if cells may be truncated when the line is too long.
     is_shrinkable: bool,
+    /// The width, if it does not depend on the cells.
+    fixed_width: Option<usize>,
     is_right_aligned: bool,
     style: TextStyle,
 }
 
 impl Column {
     pub(crate) const fn new(name: &'static str) -> Self {
-        Self { name, is_shrinkable: false, is_right_aligned: false, style: TextStyle::Plain }
+        Self { name, is_shrinkable: false, fixed_width: None, is_right_aligned: false, style: TextStyle::Plain }
     }
 
     /// Allows truncation of the cells.
     pub(crate) const fn shrinkable(self) -> Self {
         Self { is_shrinkable: true, ..self }
+    }
+
+    /// Truncates and pads all cells to this width, or to that of the name if it is greater, so that tables with the same
+    /// columns are aligned with each other.
+    pub(crate) const fn fixed(self, width: usize) -> Self {
+        Self { fixed_width: Some(width), ..self }
     }
 
     /// Aligns the cells to the right, for numbers.
@@ -73,6 +81,10 @@ impl<const N: usize> Table<N> {
     /// Returns the widths of the columns: that of the longest cell, or less if the line would be too long.
     fn column_widths(&self, line_width: usize) -> [usize; N] {
         let mut widths: [usize; N] = std::array::from_fn(|index| {
+            let column = &self.columns[index];
+            if let Some(width) = column.fixed_width {
+                return width.max(display_width(column.name));
+            }
             let cells = self.rows.iter().map(|row| display_width(&row[index]));
             cells.chain([display_width(self.columns[index].name)]).max().unwrap_or_default()
         });
@@ -99,11 +111,13 @@ impl<const N: usize> Table<N> {
     fn align_row(&self, row: &[String; N], widths: &[usize; N], style: impl Fn(usize, &str) -> String) -> String {
         let mut line = String::new();
         for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
-            let cell = if self.columns[index].is_shrinkable { truncate(cell, *width) } else { cell.clone() };
+            let column = &self.columns[index];
+            let is_truncated = column.is_shrinkable || column.fixed_width.is_some();
+            let cell = if is_truncated { truncate(cell, *width) } else { cell.clone() };
             let padding = " ".repeat(width.saturating_sub(display_width(&cell)));
             let cell = style(index, &cell);
             let is_last = index + 1 == N;
-            match self.columns[index].is_right_aligned {
+            match column.is_right_aligned {
                 true => line.extend([padding, cell]),
                 false if is_last => line.push_str(&cell),
                 false => line.extend([cell, padding]),
@@ -153,6 +167,17 @@ mod tests {
     fn pipe_output_is_separated_by_tabs() {
         let lines = table().lines(&OutputStyle::pipe());
         assert_eq!(lines, ["1\tAnn\tYour code is here, in 日本語", "10\tevil\\u{1b}[2J\\tbob\tshort"]);
+    }
+
+    #[test]
+    fn fixed_columns_do_not_depend_on_the_cells() {
+        let lines = |cell: &str| {
+            let mut table = Table::new([Column::new("FROM").fixed(6), Column::new("X").shrinkable()]);
+            table.add_row([cell.into(), "a long text".into()]);
+            table.lines(&OutputStyle::terminal(15, false))
+        };
+        assert_eq!(lines("Ann"), ["FROM    X", "Ann     a long…"]);
+        assert_eq!(lines("Annabella"), ["FROM    X", "Annab…  a long…"]);
     }
 
     #[test]

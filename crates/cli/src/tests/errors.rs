@@ -75,17 +75,21 @@ fn sends_credentials() {
 #[test]
 fn delete_rejects_latest() {
     let server = FakeServer::new(&[]);
-    let (_, result) = server.run(OutputStyle::pipe(), &["delete", "ann", "1", "latest"]);
-    assert_eq!(result.unwrap_err().exit_code(), 2);
+    for args in [&["delete", "ann", "1", "latest"][..], &["delete", "--message", "1", "latest"]] {
+        let (_, result) = server.run(OutputStyle::pipe(), args);
+        assert_eq!(result.unwrap_err().exit_code(), 2, "{args:?}");
+    }
     assert_eq!(server.requests(), "");
 }
 
-/// These names would change the path of the request.
+/// Names that would change the path of the request, and arguments that do not fit together.
 #[test]
-fn rejects_names_that_change_the_path() {
+fn rejects_wrong_arguments() {
     let table: &[&[&str]] = &[
         &["list", ""],
         &["get", "."],
+        &["get", "--message", ".."],
+        &["get", "ann", "--message", "1"],
         &["get", "ann", ".."],
         &["source", "ann", ""],
         &["delete", "ann", "1", "."],
@@ -93,6 +97,29 @@ fn rejects_names_that_change_the_path() {
         &["purge"],
         &["purge", "ann", "--all"],
         &["wait", "", "--timeout", "0"],
+        &["list", "ann", "--query", "x"],
+        &["list", "ann", "--tag", "x"],
+        &["list", "--query", " "],
+        &["list", "--limit", "0"],
+        &["list", "--tag", "a,b"],
+        &["list", "--tag", ""],
+        &["codes", "--message", "1", "--wait", "1s"],
+        &["watch", "ann"],
+        &["watch", "--mailbox", ".."],
+        &["watch", "--count", "0"],
+        &["watch", "--timeout", "soon"],
+        &["tag"],
+        &["tag", "1", "a/b"],
+        &["tag", "1", "--add"],
+        &["tag", "1", "a", "--clear"],
+        &["tag", "1", "a", "--add", "--remove"],
+        &["delete"],
+        &["delete", "ann"],
+        &["delete", "--yes"],
+        &["delete", "--message"],
+        &["delete", "ann", "1", "--yes"],
+        &["delete", "ann", "1", "--query", "x"],
+        &["delete", "--message", "1", "--tag", "x"],
         &["codes", "ann", "--after", "latest"],
         &["client", "mbox", ""],
     ];

@@ -7,6 +7,7 @@ use std::thread;
 
 use clap::Command;
 
+use crate::interaction::Confirm;
 use crate::output::OutputStyle;
 use crate::{ClientCommand, CommandError};
 
@@ -16,6 +17,7 @@ pub(super) type CannedResponse = (&'static str, u16, &'static str);
 pub(super) struct FakeServer {
     pub(super) url: String,
     requests: Arc<Mutex<Vec<String>>>,
+    added_responses: Arc<Mutex<Vec<CannedResponse>>>,
 }
 
 impl FakeServer {
@@ -25,25 +27,38 @@ impl FakeServer {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
         let requests = Arc::clone(&seen);
+        let added_responses = Arc::<Mutex<Vec<CannedResponse>>>::default();
+        let added = Arc::clone(&added_responses);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let mut reader = BufReader::new(stream);
                 let Some((head, line)) = request(&mut reader) else { continue };
                 requests.lock().unwrap().push(head);
                 let unknown = format!("{{\"detail\":\"{}\"}}", line.replace('"', "'"));
-                let response = responses.iter().find(|(wanted, ..)| *wanted == line);
+                let all = [responses, &added.lock().unwrap()].concat();
+                let response = all.iter().find(|(wanted, ..)| *wanted == line);
                 let (status, body) = response.map_or((500, unknown.as_str()), |(_, status, body)| (*status, *body));
                 let length = body.len();
                 let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
                 let _ = reader.get_mut().write_all(&[head.as_bytes(), body.as_bytes()].concat());
             }
         });
-        Self { url, requests: seen }
+        Self { url, requests: seen, added_responses }
     }
 
     /// Runs a command line without `--server`. Returns its output and its result.
     pub(super) fn run(&self, style: OutputStyle, args: &[&str]) -> (String, Result<(), CommandError>) {
         run(style, &[args, &["--server", &self.url]].concat())
+    }
+
+    /// Like `run` on a terminal, with a user who answers all questions.
+    pub(super) fn run_with_answer(&self, args: &[&str], answer: Confirm) -> (String, Result<(), CommandError>) {
+        execute(OutputStyle::terminal(80, false), &[args, &["--server", &self.url]].concat(), answer)
+    }
+
+    /// Adds a response while the server is running.
+    pub(super) fn add_response(&self, response: CannedResponse) {
+        self.added_responses.lock().unwrap().push(response);
     }
 
     /// Returns all requests so far, with headers and bodies.
@@ -52,13 +67,17 @@ impl FakeServer {
     }
 }
 
-/// Runs a command line. Returns its output and its result.
+/// Runs a command line without a terminal for questions. Returns its output and its result.
 pub(super) fn run(style: OutputStyle, args: &[&str]) -> (String, Result<(), CommandError>) {
+    execute(style, args, |_| None)
+}
+
+fn execute(style: OutputStyle, args: &[&str], confirm: Confirm) -> (String, Result<(), CommandError>) {
     let command = Command::new("restante").subcommands(crate::commands());
     let matches = command.try_get_matches_from(["restante"].iter().chain(args)).unwrap();
     let (name, matches) = matches.subcommand().unwrap();
     let mut out = Vec::new();
-    let result = ClientCommand::parse(name, matches).unwrap().execute(&mut out, style);
+    let result = ClientCommand::parse(name, matches).unwrap().execute(&mut out, style, confirm);
     (String::from_utf8(out).unwrap(), result)
 }
 

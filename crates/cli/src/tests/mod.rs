@@ -1,7 +1,9 @@
 //! Tests of the commands against a fake server, including responses that a real server does not send on demand. Tests
 //! with a real server are in the crate `restante`.
 
+mod all_mail;
 mod errors;
 mod fake;
 mod reading;
 mod sending;
+mod watching;

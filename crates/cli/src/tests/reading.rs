@@ -62,7 +62,7 @@ fn lists_mailboxes_of_all_pages() {
             r#"{"mailboxes":[{"name":"bob","messages":1,"unseen":0,"bytes":7,"newest":{"id":"1","date":"2026-01-02T03:04:05Z"}}],"next":null}"#,
         ),
     ];
-    let (output, result) = FakeServer::new(RESPONSES).run(OutputStyle::terminal(80, false), &["list"]);
+    let (output, result) = FakeServer::new(RESPONSES).run(OutputStyle::terminal(80, false), &["mailboxes"]);
     assert_eq!(result, Ok(()));
     assert_eq!(
         output,

@@ -1,0 +1,185 @@
+//! Messages of the whole server, which may be in several mailboxes: lists them, and prints them as a table.
+
+use std::io;
+
+use clap::{Arg, ArgAction, ArgMatches};
+use jiff::Timestamp;
+use restante_mail::tags::{self, Tags};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::CommandContext;
+use crate::error::CommandError;
+use crate::output::{Column, Table, TextStyle, format_ago};
+use crate::server::{ApiRequest, Server};
+
+/// The maximum number of messages per request.
+const PAGE_SIZE: usize = 200;
+
+/// The fields of an entry of `/api/v2/messages` that are shown.
+#[derive(Debug, Deserialize)]
+pub(super) struct Entry {
+    pub(super) id: String,
+    #[serde(default)]
+    pub(super) from: String,
+    #[serde(default)]
+    pub(super) mailboxes: Vec<String>,
+    #[serde(default)]
+    pub(super) subject: String,
+    #[serde(default)]
+    pub(super) received: String,
+    /// The number of attachments.
+    #[serde(default)]
+    pub(super) attachments: u64,
+    #[serde(default)]
+    pub(super) tags: Vec<String>,
+}
+
+impl Entry {
+    /// Returns when the server received the message, or the epoch if the date is invalid.
+    pub(super) fn received_at(&self) -> Timestamp {
+        self.received.parse().unwrap_or_default()
+    }
+
+    /// Returns true if the message has all these tags, in any case.
+    pub(super) fn has_tags(&self, wanted: &[String]) -> bool {
+        let tags = Tags::from_valid(self.tags.iter().map(String::as_str));
+        wanted.iter().all(|tag| tags.contains(tag))
+    }
+
+    /// Returns the cells of a row. The second column, the time, depends on the command.
+    pub(super) fn cells(&self, when: String, is_terminal: bool) -> [String; 7] {
+        let separator = if is_terminal { ", " } else { "," };
+        let attachments =
+            if is_terminal && self.attachments == 0 { String::new() } else { self.attachments.to_string() };
+        [
+            self.id.clone(),
+            when,
+            self.from.clone(),
+            self.mailboxes.join(separator),
+            self.subject.clone(),
+            attachments,
+            self.tags.join(separator),
+        ]
+    }
+}
+
+/// The columns of a table of entries.
+pub(super) const COLUMNS: [Column; 7] = [
+    Column::new("ID").styled(TextStyle::Id),
+    Column::new("WHEN").styled(TextStyle::Faint),
+    Column::new("FROM").shrinkable(),
+    Column::new("MAILBOXES").shrinkable(),
+    Column::new("SUBJECT").shrinkable(),
+    Column::new("FILES").right_aligned().styled(TextStyle::Faint),
+    Column::new("TAGS").shrinkable().styled(TextStyle::Hit),
+];
+
+/// The conditions of a list of messages.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EntryFilter {
+    /// Only messages that match this search query.
+    pub(super) query: Option<String>,
+    /// Only messages with all these tags.
+    pub(super) tags: Vec<String>,
+    /// Only messages with greater ids.
+    pub(super) after: Option<u64>,
+}
+
+/// Returns the argument `--query QUERY`.
+pub(super) fn query_arg() -> Arg {
+    Arg::new("query")
+        .long("query")
+        .short('q')
+        .value_name("QUERY")
+        .allow_hyphen_values(true)
+        .value_parser(parse_query)
+        .help("Only messages that match this search query")
+}
+
+/// Returns the argument `--tag TAG`.
+pub(super) fn tag_arg() -> Arg {
+    Arg::new("tag")
+        .long("tag")
+        .value_name("TAG")
+        .action(ArgAction::Append)
+        .value_parser(parse_tag)
+        .help("Only messages with this tag; may be repeated")
+}
+
+/// Parses a search query. The server checks its syntax.
+fn parse_query(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+/// Parses a tag.
+pub(super) fn parse_tag(text: &str) -> Result<String, String> {
+    let tag = text.trim();
+    tags::validate(tag).map(|()| tag.to_owned()).map_err(|error| error.to_string())
+}
+
+impl EntryFilter {
+    /// Returns the conditions of `--query` and `--tag`.
+    pub(super) fn parse(matches: &ArgMatches) -> Self {
+        Self {
+            query: matches.get_one("query").cloned(),
+            tags: matches.get_many("tag").into_iter().flatten().cloned().collect(),
+            after: None,
+        }
+    }
+
+    /// Returns true if there is no condition.
+    pub(super) fn is_empty(&self) -> bool {
+        self.query.is_none() && self.tags.is_empty() && self.after.is_none()
+    }
+
+    /// Returns the parameters of a request.
+    pub(super) fn parameters(&self) -> Vec<(&'static str, String)> {
+        let query = self.query.iter().map(|query| ("q", query.clone()));
+        let tags = self.tags.iter().map(|tag| ("tag", tag.clone()));
+        let after = self.after.iter().map(|after| ("after", after.to_string()));
+        query.chain(tags).chain(after).collect()
+    }
+}
+
+/// Messages of the server, newest first.
+pub(super) struct NewestEntries {
+    pub(super) entries: Vec<Value>,
+    /// Where an older page begins, or null if there are no older messages.
+    pub(super) next: Value,
+}
+
+/// Returns the `limit` newest messages that match, page by page.
+pub(super) fn fetch_newest(server: &Server, filter: &EntryFilter, limit: usize) -> Result<NewestEntries, CommandError> {
+    let mut entries: Vec<Value> = Vec::new();
+    let mut next = Value::Null;
+    let conditions = filter.parameters();
+    loop {
+        let page_size = (limit - entries.len()).min(PAGE_SIZE).to_string();
+        let mut parameters = vec![("limit", page_size.as_str())];
+        parameters.extend(conditions.iter().map(|(name, value)| (*name, value.as_str())));
+        parameters.extend(next.as_str().map(|next| ("before", next)));
+        let path = &["api", "v2", "messages"];
+        let mut page = server.get(ApiRequest { path, parameters: &parameters, ..ApiRequest::default() })?;
+        if let Value::Array(messages) = page["messages"].take() {
+            entries.extend(messages);
+        }
+        let is_last = page["next"].as_str().is_none_or(|token| next == token);
+        next = page["next"].take();
+        if is_last || entries.len() >= limit {
+            entries.truncate(limit);
+            return Ok(NewestEntries { entries, next });
+        }
+    }
+}
+
+/// Prints messages as a table.
+pub(super) fn print_table(context: &mut CommandContext<'_>, entries: &[Entry]) -> io::Result<()> {
+    let mut table = Table::new(COLUMNS);
+    let is_terminal = context.style.is_terminal();
+    for entry in entries {
+        let when = if is_terminal { format_ago(entry.received_at(), context.now) } else { entry.received.clone() };
+        table.add_row(entry.cells(when, is_terminal));
+    }
+    context.style.write_table(context.out, &table)
+}

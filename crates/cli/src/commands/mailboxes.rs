@@ -1,0 +1,91 @@
+//! `restante mailboxes`: lists the mailboxes of a server.
+
+use clap::{Arg, ArgMatches, Command};
+use restante_api_types::{Mailbox, Newest};
+use serde_json::{Value, json};
+
+use crate::error::CommandError;
+use crate::output::{Column, Table, TextStyle, format_ago, format_size};
+use crate::server::{ApiRequest, Server, decode};
+use crate::{CommandContext, Task};
+
+/// The number of mailboxes per request.
+const PAGE_SIZE: &str = "1000";
+
+pub(super) fn command() -> Command {
+    Command::new("mailboxes")
+        .about("Lists the mailboxes that contain messages")
+        .long_about(
+            "Lists the mailboxes that contain messages, by name. In a pipe, the columns are separated by tabs: NAME, \
+             MESSAGES, UNSEEN, BYTES and the DATE of the newest message.",
+        )
+        .arg(
+            Arg::new("prefix")
+                .long("prefix")
+                .value_name("TEXT")
+                .help("Only mailboxes whose names begin with this text"),
+        )
+}
+
+pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
+    Box::new(ListMailboxes { prefix: matches.get_one::<String>("prefix").cloned() })
+}
+
+struct ListMailboxes {
+    prefix: Option<String>,
+}
+
+impl Task for ListMailboxes {
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let found = self.fetch_all(&context.server)?;
+        let mailboxes: Vec<Mailbox<'static>> = decode(&found)?;
+        let is_empty = mailboxes.is_empty();
+        if context.json {
+            context.style.write_json(context.out, &json!({ "mailboxes": found, "next": null }))?;
+        } else if !is_empty {
+            print_mailboxes(context, mailboxes)?;
+        }
+        if is_empty { Err(CommandError::not_found("There are no messages.")) } else { Ok(()) }
+    }
+}
+
+impl ListMailboxes {
+    fn fetch_all(&self, server: &Server) -> Result<Value, CommandError> {
+        let mut found = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let mut parameters = vec![("limit", PAGE_SIZE)];
+            parameters.extend(self.prefix.as_deref().map(|prefix| ("prefix", prefix)));
+            parameters.extend(after.as_deref().map(|after| ("after", after)));
+            let path = &["api", "v2", "mailboxes"];
+            let mut page = server.get(ApiRequest { path, parameters: &parameters, ..ApiRequest::default() })?;
+            if let Value::Array(mailboxes) = page["mailboxes"].take() {
+                found.extend(mailboxes);
+            }
+            match page["next"].as_str() {
+                Some(next) if after.as_deref() != Some(next) => after = Some(next.to_owned()),
+                _ => return Ok(Value::Array(found)),
+            }
+        }
+    }
+}
+
+fn print_mailboxes(context: &mut CommandContext<'_>, mailboxes: Vec<Mailbox<'static>>) -> std::io::Result<()> {
+    let mut table = Table::new([
+        Column::new("MAILBOX").shrinkable().styled(TextStyle::Id),
+        Column::new("MESSAGES").right_aligned(),
+        Column::new("UNSEEN").right_aligned(),
+        Column::new("SIZE").right_aligned(),
+        Column::new("NEWEST").styled(TextStyle::Faint),
+    ]);
+    let is_terminal = context.style.is_terminal();
+    for Mailbox { name, messages, unseen, bytes, newest: Newest { date, .. } } in mailboxes {
+        let newest = match date.parse() {
+            Ok(at) if is_terminal => format_ago(at, context.now),
+            _ => date.into_owned(),
+        };
+        let bytes = if is_terminal { format_size(bytes) } else { bytes.to_string() };
+        table.add_row([name.into_owned(), messages.to_string(), unseen.to_string(), bytes, newest]);
+    }
+    context.style.write_table(context.out, &table)
+}
