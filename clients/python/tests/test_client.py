@@ -102,6 +102,90 @@ def test_mark_delete_and_purge(mailbox, restante_smtp):
         mailbox.message()
 
 
+def test_messages_of_all_mailboxes(restante, mailbox, restante_smtp):
+    other = f"other-{mailbox.address}"
+    before = restante.last()
+    send(restante_smtp, message(f"{mailbox.address}, {other}", "To both"), message(mailbox.address, "To one"))
+    one, both = restante.messages(query="subject:to", after=before)
+    assert (both.subject, both.sender, both.seen, both.tags) == ("To both", "Shop <shop@example.com>", False, [])
+    assert sorted(both.recipients) == sorted([mailbox.address, other])
+    assert len(both.mailboxes) == 2 and one.mailboxes == [mailbox.message().mailbox]
+    assert both.to == [f"<{mailbox.address}>", f"<{other}>"] and both.cc == []
+    assert both.snippet == "Your code is 482913." and both.attachment_count == 0
+    assert one.received >= both.received and one.received.tzinfo is not None
+    assert [mail.id for mail in restante.messages(limit=1)] == [one.id]
+    assert [mail.id for mail in restante.messages(before=one, limit=1)] == [both.id]
+    with pytest.raises(RestanteError) as failure:
+        list(restante.messages(query='"never ends'))
+    assert failure.value.status == 400
+
+
+def test_content_of_a_message_of_all_mailboxes(restante, mailbox, restante_smtp):
+    before = restante.last()
+    mail = message(mailbox.address, "Confirm", html='<a href="https://shop.example/v?t=1">Confirm</a>')
+    mail.add_attachment(b"a;b\r\n", maintype="text", subtype="csv", filename="t\u00e4ble.csv")
+    send(restante_smtp, mail)
+    found = restante.wait(match="subject:confirm", after=before)
+    assert found.text.strip() == "Your code is 482913." and "shop.example" in found.html
+    assert found.header["Subject"] == ["Confirm"]
+    assert (found.code(), found.link("confirm")) == ("482913", "https://shop.example/v?t=1")
+    (file,) = found.attachments
+    assert found.attachment_count == 1 and file.filename == "t\u00e4ble.csv" and found.content(file) == b"a;b\r\n"
+    assert len(found.source()) == found.size and found.transcript()["lines"]
+
+    whole = restante.message(found.id)
+    assert (whole.id, whole.envelope_sender, whole.client.login) == (found.id, "shop@example.com", None)
+    assert whole.client.ip and whole.client.helo
+    (copy,) = whole.copies
+    assert [copy.mailbox] == whole.mailboxes and mailbox.message(copy.id).subject == "Confirm"
+    assert not copy.seen and copy.tags == []
+    with pytest.raises(NotFound):
+        restante.message("7")
+
+
+def test_wait_for_messages_of_all_mailboxes(restante, mailbox, restante_smtp):
+    before = restante.last()
+    send(restante_smtp, *[message(f"{n}-{mailbox.address}", f"number {n}") for n in range(3)])
+    messages = restante.wait_for(3, match="subject:number", after=before)
+    assert [one.subject for one in messages] == [f"number {n}" for n in range(3)]
+    assert restante.wait(after=messages[1]).subject == "number 2"
+    with pytest.raises(WaitTimeout, match="number 2") as failure:
+        restante.wait_for(2, match='subject:"number 2"', after=before, timeout=0.2)
+    assert [one.subject for one in failure.value.messages] == ["number 2"]
+    restante.expect_none(after=messages[2], timeout=0.2)
+    with pytest.raises(UnexpectedMail, match="number 2"):
+        restante.expect_none(after=messages[1], timeout=20)
+
+
+def test_change_and_delete_messages_of_all_mailboxes(restante, mailbox, restante_smtp):
+    before = restante.last()
+    send(restante_smtp, *[message(f"{mailbox.address}, other-{mailbox.address}", f"number {n}") for n in range(3)])
+    first, second, third = restante.wait_for(3, after=before)
+    tag = f"run {first.id}"
+    first.mark_seen()
+    first.set_tags(tag, "checked")
+    second.set_tags(tag)
+    first = restante.message(first.id)
+    assert first.seen and first.tags == [tag, "checked"] and [copy.tags for copy in first.copies] == [first.tags] * 2
+    assert [mail.id for mail in restante.messages(tag=tag)] == [second.id, first.id]
+    assert [mail.id for mail in restante.messages(tag=[tag.upper(), "checked"])] == [first.id]
+    second.set_tags()
+    assert restante.message(second.id).tags == []
+    with pytest.raises(RestanteError, match="tag") as failure:
+        first.set_tags("a,b")
+    assert failure.value.status == 422
+
+    assert restante.delete_messages("subject:number", tag=tag) == 1
+    assert restante.delete_messages(tag=tag) == 0
+    second.delete()
+    with pytest.raises(NotFound):
+        second.delete()
+    assert [mail.id for mail in restante.messages(after=before)] == [third.id]
+    with pytest.raises(RestanteError) as failure:
+        restante.delete_messages()
+    assert failure.value.status == 400
+
+
 def test_search(restante, mailbox, restante_smtp):
     send(restante_smtp, *[message(mailbox.address, f"Invoice {n}", "thank you") for n in range(3)])
     assert [one.subject for one in mailbox.search("invoice", limit=2)] == ["Invoice 2", "Invoice 1"]

@@ -10,14 +10,17 @@
 
 from .client import Mailbox, Restante
 from .errors import NotFound, Refused, RestanteError, UnexpectedMail, WaitTimeout
-from .message import Attachment, Code, Link, Message, Summary
+from .message import Attachment, Client, Code, Link, Message, MessageCopy, MessageEntry, Summary, WholeMessage
 
 __all__ = [
     "Attachment",
+    "Client",
     "Code",
     "Link",
     "Mailbox",
     "Message",
+    "MessageCopy",
+    "MessageEntry",
     "NotFound",
     "Refused",
     "Restante",
@@ -25,4 +28,5 @@ __all__ = [
     "Summary",
     "UnexpectedMail",
     "WaitTimeout",
+    "WholeMessage",
 ]

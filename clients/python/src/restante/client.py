@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import os
 import ssl
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterable, Iterator, Mapping
 from urllib.parse import quote
 
 from .errors import RestanteError, UnexpectedMail, WaitTimeout
-from .message import Message, Summary
+from .message import Message, MessageEntry, Summary, WholeMessage, parse_entry, parse_message
 from .transport import REQUEST_TIMEOUT, Transport, details, problem
 
 #: The URL of the server if none is given.
 DEFAULT_URL = "http://localhost:9000"
+#: The maximum number of messages in one response.
+PAGE_SIZE = 200
 
 
 class Restante:
@@ -63,6 +65,69 @@ class Restante:
         """Yields the messages that match, newest first, at most ``limit``. ``docs/search.md`` describes the query language."""
         return search(self._transport, query, None, limit)
 
+    def messages(
+        self,
+        *,
+        query: str = "",
+        tag: str | Iterable[str] = (),
+        limit: int | None = None,
+        before: str | MessageEntry | None = None,
+        after: str | MessageEntry | None = None,
+    ) -> Iterator[MessageEntry]:
+        """Yields the messages of all mailboxes, newest first, at most ``limit``. A message with several recipients is one
+        message. They match ``query``, have all given tags, and ids less than ``before`` and greater than ``after``."""
+        next_page, left = message_id(before), limit
+        while left is None or left > 0:
+            page_size = PAGE_SIZE if left is None else min(left, PAGE_SIZE)
+            parameters = {**filters(query, tag), "before": next_page, "after": message_id(after), "limit": page_size}
+            page = self._transport.json("GET", "/api/v2/messages", query=parameters)
+            for record in page["messages"]:
+                yield parse_entry(self._transport, record)
+            next_page = page["next"]
+            if next_page is None:
+                return
+            left = None if left is None else left - len(page["messages"])
+
+    def message(self, id: str = "latest") -> WholeMessage:
+        """Returns a message by its id, or the latest, with its envelope and its copies."""
+        record = self._transport.json("GET", f"/api/v2/messages/{quote(id, safe='')}")
+        return parse_message(self._transport, record)
+
+    def last(self) -> str:
+        """Returns the id of the newest message, or ``"0"``. Pass it as ``after`` to wait for later messages."""
+        return next((newest.id for newest in self.messages(limit=1)), "0")
+
+    def wait(self, *, match: str = "", timeout: float = 30.0, after: str | MessageEntry | None = None) -> MessageEntry:
+        """Waits for a message in any mailbox that matches, and returns the oldest one. A message that already exists counts,
+        unless its id is not greater than ``after``. Raises :class:`WaitTimeout`, whose text lists what arrived instead."""
+        return self.wait_for(1, match=match, timeout=timeout, after=after)[0]
+
+    def wait_for(
+        self, count: int, *, match: str = "", timeout: float = 30.0, after: str | MessageEntry | None = None
+    ) -> list[MessageEntry]:
+        """Waits for ``count`` messages in any mailbox that match. Returns them oldest first."""
+        status, body = self._wait(match, timeout, after, count=count)
+        if status == 408:
+            raise WaitTimeout(self._timeout_text(details(body).get("detail", "")), self._entries(details(body)))
+        if status >= 400:
+            raise problem(status, body)
+        return self._entries(details(body))
+
+    def expect_none(
+        self, *, match: str = "", timeout: float = 2.0, after: str | MessageEntry | None = None
+    ) -> None:
+        """Waits and checks that no matching message arrives in any mailbox. Raises :class:`UnexpectedMail` if one does."""
+        status, body = self._wait(match, timeout, after, expect="none")
+        if status == 409:
+            messages = self._entries(details(body))
+            raise UnexpectedMail(f"unexpected mail: {messages}", messages)
+        if status >= 400:
+            raise problem(status, body)
+
+    def delete_messages(self, query: str = "", *, tag: str | Iterable[str] = ()) -> int:
+        """Deletes the messages that match and have all given tags, from all mailboxes. Returns their number."""
+        return self._transport.json("DELETE", "/api/v2/messages", query=filters(query, tag))["deleted"]
+
     def delete_everything(self) -> int:
         """Deletes all messages in all mailboxes. Returns their number."""
         return self._transport.json("DELETE", "/api/v2/mailboxes")["deleted"]
@@ -70,6 +135,20 @@ class Restante:
     def about(self) -> dict[str, Any]:
         """Returns information about the server, such as its ports."""
         return self._transport.json("GET", "/api/v2/server")
+
+    def _wait(
+        self, match: str, timeout: float, after: str | MessageEntry | None, **more: Any
+    ) -> tuple[int, bytes]:
+        return wait(self._transport, "/api/v2/wait", match, timeout, message_id(after), **more)
+
+    def _entries(self, response: dict[str, Any]) -> list[MessageEntry]:
+        return [parse_entry(self._transport, record) for record in response.get("messages", [])]
+
+    def _timeout_text(self, detail: str) -> str:
+        """Returns the text of a timeout, with the messages that exist instead."""
+        newest = list(self.messages(limit=5))
+        content = "; ".join(repr(one) for one in reversed(newest)) if newest else "no messages"
+        return f"{detail} The server contains {content}"
 
     def __repr__(self) -> str:
         return f"Restante({self.url!r})"
@@ -169,9 +248,7 @@ class Mailbox:
     def _wait(
         self, match: str, timeout: float, after: str | Summary | None, **more: Any
     ) -> tuple[int, bytes]:
-        after = after.id if isinstance(after, Summary) else after
-        query = {"timeout": f"{timeout:.3f}s", "match": match or None, "after": after, **more}
-        return self._transport.request("GET", f"{self._path(2)}/wait", query=query, timeout=timeout + REQUEST_TIMEOUT)
+        return wait(self._transport, f"{self._path(2)}/wait", match, timeout, message_id(after), **more)
 
     def _summaries(self, response: dict[str, Any]) -> list[Summary]:
         return [Summary(self._transport, record) for record in response.get("messages", [])]
@@ -187,6 +264,24 @@ class Mailbox:
 
     def __repr__(self) -> str:
         return f"<mailbox {self.name} of {self._transport.url}>"
+
+
+def wait(
+    transport: Transport, path: str, match: str, timeout: float, after: str | None, **more: Any
+) -> tuple[int, bytes]:
+    """Sends a request that waits for messages."""
+    query = {"timeout": f"{timeout:.3f}s", "match": match or None, "after": after, **more}
+    return transport.request("GET", path, query=query, timeout=timeout + REQUEST_TIMEOUT)
+
+
+def message_id(message: str | Summary | MessageEntry | None) -> str | None:
+    """Returns the id of a message that is given as such or by its id."""
+    return message.id if isinstance(message, (Summary, MessageEntry)) else message
+
+
+def filters(query: str, tag: str | Iterable[str]) -> dict[str, Any]:
+    """Returns the parameters that select messages."""
+    return {"q": query or None, "tag": [tag] if isinstance(tag, str) else list(tag)}
 
 
 def search(transport: Transport, text: str, mailbox: str | None, limit: int | None) -> Iterator[Summary]:

@@ -48,7 +48,7 @@ class Transport:
     ) -> tuple[int, bytes]:
         """Sends a request. Returns the status and the body of the response, also for error statuses."""
         parameters = {name: value for name, value in (query or {}).items() if value is not None}
-        url = f"{self.url}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
+        url = f"{self.url}{path}" + (f"?{urlencode(parameters, doseq=True)}" if parameters else "")
         headers = dict(self._headers)
         if body is not None:
             headers["Content-Type"] = content_type
