@@ -1,6 +1,6 @@
 /** The errors of this package. */
 
-import type { Summary } from "./records.js";
+import type { MessageEntry, Summary } from "./records.js";
 
 /** The request failed. The text is the error message of the server. */
 export class RestanteError extends Error {
@@ -23,9 +23,9 @@ export class Refused extends RestanteError {}
 /** The expected messages did not arrive in time. */
 export class WaitTimeout extends RestanteError {
   /** The expected messages that did arrive. */
-  readonly messages: Summary[];
+  readonly messages: (Summary | MessageEntry)[];
 
-  constructor(text: string, messages: Summary[]) {
+  constructor(text: string, messages: (Summary | MessageEntry)[]) {
     super(text, 408);
     this.messages = messages;
   }
@@ -34,9 +34,9 @@ export class WaitTimeout extends RestanteError {
 /** A message arrived although none was expected. */
 export class UnexpectedMail extends RestanteError {
   /** The messages that arrived. */
-  readonly messages: Summary[];
+  readonly messages: (Summary | MessageEntry)[];
 
-  constructor(text: string, messages: Summary[]) {
+  constructor(text: string, messages: (Summary | MessageEntry)[]) {
     super(text, 409);
     this.messages = messages;
   }

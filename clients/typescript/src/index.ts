@@ -8,7 +8,18 @@
  */
 
 export { NotFound, Refused, RestanteError, UnexpectedMail, WaitTimeout } from "./errors.js";
-export { Mailbox, type Draft, type WaitOptions } from "./mailbox.js";
-export { Message } from "./message.js";
-export type { Attachment, Code, Content, Link, Summary } from "./records.js";
-export { Restante, type MailboxState, type RestanteOptions } from "./server.js";
+export { Mailbox, type Draft } from "./mailbox.js";
+export { Message, WholeMessage } from "./message.js";
+export type {
+  Attachment,
+  Client,
+  Code,
+  Content,
+  Link,
+  MessageCopy,
+  MessageEntry,
+  Summary,
+  WholeMessageRecord,
+} from "./records.js";
+export { Restante, type ListOptions, type MailboxState, type MessageFilter, type RestanteOptions } from "./server.js";
+export type { WaitOptions } from "./wait.js";

@@ -1,19 +1,10 @@
 /** Mailboxes: waiting for messages, listing, adding and deleting them. */
 
-import { RestanteError, UnexpectedMail, WaitTimeout } from "./errors.js";
+import { RestanteError } from "./errors.js";
 import { Message } from "./message.js";
 import { type Content, describe, type Summary } from "./records.js";
-import { problem, type Transport } from "./transport.js";
-
-/** The condition and the timeout of a wait. */
-export interface WaitOptions {
-  /** A search query that the message must match: `from:shop subject:"your order"`. */
-  match?: string | undefined;
-  /** In milliseconds. */
-  timeout?: number | undefined;
-  /** Only messages that arrived after this one count. */
-  after?: string | { id: string } | null | undefined;
-}
+import type { Transport } from "./transport.js";
+import { expectNone, waitForMessages, type WaitOptions } from "./wait.js";
 
 /** A message to add to a mailbox. */
 export interface Draft {
@@ -27,11 +18,6 @@ export interface Draft {
   /** The content in base64. */
   attachments?: { filename: string; "content-type"?: string; content: string; "content-id"?: string }[];
 }
-
-const DEFAULT_TIMEOUT_MS = 30_000;
-const DEFAULT_QUIET_MS = 2_000;
-/** The maximum wait of one request: Node aborts responses that do not start within five minutes. */
-const MAX_REQUEST_WAIT_MS = 240_000;
 
 /** A mailbox of a server. It can be empty. */
 export class Mailbox {
@@ -55,23 +41,12 @@ export class Mailbox {
 
   /** Waits for `count` messages that match. Returns them oldest first. */
   async waitForMessages(count: number, options: WaitOptions = {}): Promise<Summary[]> {
-    const response = await this.#wait(options, DEFAULT_TIMEOUT_MS, 408, { count });
-    if (response.status === 408) {
-      const { detail, messages } = (await response.json()) as { detail: string; messages: Summary[] };
-      throw new WaitTimeout(`${detail} ${await this.#inventory()}`, messages);
-    }
-    if (!response.ok) throw await problem(response);
-    return ((await response.json()) as { messages: Summary[] }).messages;
+    return waitForMessages(this.#transport, `${this.#path(2)}/wait`, count, options, () => this.#inventory());
   }
 
   /** Waits and checks that no matching message arrives. Throws `UnexpectedMail` if one does. */
   async expectNone(options: WaitOptions = {}): Promise<void> {
-    const response = await this.#wait(options, DEFAULT_QUIET_MS, 204, { expect: "none" });
-    if (response.status === 409) {
-      const { messages } = (await response.json()) as { messages: Summary[] };
-      throw new UnexpectedMail(`unexpected mail: ${messages.map(describe).join("; ")}`, messages);
-    }
-    if (!response.ok) throw await problem(response);
+    await expectNone(this.#transport, `${this.#path(2)}/wait`, options);
   }
 
   /** Returns a message by its id, or the latest. */
@@ -111,24 +86,6 @@ export class Mailbox {
     await this.#transport.request("DELETE", this.#path(1));
   }
 
-  /** Waits in as many requests as needed. `timeoutStatus` is the status of a request whose time is over. */
-  async #wait(
-    { match, timeout, after }: WaitOptions,
-    defaultTimeout: number,
-    timeoutStatus: number,
-    more: Record<string, string | number>,
-  ): Promise<Response> {
-    const end = Date.now() + (timeout ?? defaultTimeout);
-    for (;;) {
-      const left = Math.max(0, end - Date.now());
-      const now = Math.round(Math.min(left, MAX_REQUEST_WAIT_MS));
-      const query = { timeout: `${now}ms`, match: match || undefined, after: idOf(after), ...more };
-      const response = await this.#transport.send("GET", `${this.#path(2)}/wait`, { query, extraTimeout: now });
-      if (response.status !== timeoutStatus || left <= MAX_REQUEST_WAIT_MS) return response;
-      await response.body?.cancel();
-    }
-  }
-
   /** Returns the content of the mailbox for the text of a timeout. */
   async #inventory(): Promise<string> {
     const messages = await this.messages();
@@ -139,8 +96,4 @@ export class Mailbox {
   #path(version: 1 | 2): string {
     return `/api/v${version}/mailbox/${encodeURIComponent(this.name)}`;
   }
-}
-
-function idOf(message: WaitOptions["after"]): string | undefined {
-  return typeof message === "object" ? message?.id : message;
 }

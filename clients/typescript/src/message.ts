@@ -1,95 +1,87 @@
-/** A message, and what can be requested about it. */
+/** Messages, and what can be requested about them. */
 
 import { NotFound } from "./errors.js";
-import { type Attachment, type Code, type Content, describe, type Link } from "./records.js";
+import {
+  type Attachment,
+  type Client,
+  type Code,
+  type Content,
+  describe,
+  type Link,
+  type MessageCopy,
+  type WholeMessageRecord,
+} from "./records.js";
 import type { Transport } from "./transport.js";
 
 /** A code with a lower score is more often wrong than right. */
 const MIN_SCORE = 0.5;
 
-/** A message with its content. */
-export class Message {
-  readonly #transport: Transport;
-  readonly #content: Content;
+/** The content of a message, and what can be requested about it. */
+abstract class Readable {
+  protected readonly transport: Transport;
+  protected readonly content: Content;
 
   constructor(transport: Transport, content: Content) {
-    this.#transport = transport;
-    this.#content = content;
+    this.transport = transport;
+    this.content = content;
   }
 
-  get mailbox(): string {
-    return this.#content.mailbox;
-  }
-
-  /** The id in the mailbox. Later messages have greater ids. */
-  get id(): string {
-    return this.#content.id;
-  }
+  /** The id. Later messages have greater ids. */
+  abstract get id(): string;
 
   /** The sender: `Name <address>`. */
   get from(): string {
-    return this.#content.from;
+    return this.content.from;
   }
 
   /** The recipients: `Name <address>` each. */
   get to(): string[] {
-    return this.#content.to;
+    return this.content.to;
   }
 
   get subject(): string {
-    return this.#content.subject;
+    return this.content.subject;
   }
 
   /** The time when the server received the message. */
   get received(): Date {
-    return new Date(this.#content["posix-millis"]);
-  }
-
-  /** The length of the source in bytes. */
-  get size(): number {
-    return this.#content.size;
-  }
-
-  /** Whether the message was marked as seen when it was fetched. */
-  get seen(): boolean {
-    return this.#content.seen;
+    return new Date(this.content["posix-millis"]);
   }
 
   /** The plain text, converted from the HTML if the message has no plain text. */
   get text(): string {
-    return this.#content.body.text;
+    return this.content.body.text;
   }
 
   /** The HTML as it was sent; empty if there is none. */
   get html(): string {
-    return this.#content.body.html;
+    return this.content.body.html;
   }
 
   /** The header fields by canonical name. Values are not decoded. */
   get header(): Record<string, string[]> {
-    return this.#content.header;
+    return this.content.header;
   }
 
   get attachments(): Attachment[] {
-    return this.#content.attachments;
+    return this.content.attachments;
   }
 
   /** Returns the content of an attachment by its index. */
   async attachment(index: number): Promise<Uint8Array> {
-    const path = `/mailbox/dattach/${encodeURIComponent(this.mailbox)}/${this.id}/${index}/file`;
-    const response = await this.#transport.request("GET", path);
+    const response = await this.transport.request("GET", this.attachmentPath(index));
     return new Uint8Array(await response.arrayBuffer());
   }
 
   /** Returns the source byte for byte, after the header fields that the server added on arrival. */
   async source(): Promise<Uint8Array> {
-    const response = await this.#transport.request("GET", `${this.#path(1)}/source`);
+    const response = await this.transport.request("GET", this.resource("source"));
     return new Uint8Array(await response.arrayBuffer());
   }
 
   /** Returns the possible one-time codes, the most likely first. */
   async codes(): Promise<Code[]> {
-    return (await this.#transport.json<{ codes: Code[] }>("GET", `${this.#path(2)}/codes`)).codes;
+    return (await this.transport.json<{ codes: Code[] }>("GET", this.resource("codes"))).codes;
   }
 
   /** Returns the one-time code. Throws `NotFound` if there is none. */
@@ -101,7 +93,7 @@ export class Message {
 
   /** Returns the links in order. */
   async links(): Promise<Link[]> {
-    return (await this.#transport.json<{ links: Link[] }>("GET", `${this.#path(2)}/links`)).links;
+    return (await this.transport.json<{ links: Link[] }>("GET", this.resource("links"))).links;
   }
 
   /**
@@ -119,29 +111,175 @@ export class Message {
 
   /** Returns the transcript of the SMTP session that delivered the message. */
   async transcript(): Promise<unknown> {
-    return this.#transport.json("GET", `${this.#path(2)}/transcript`);
+    return this.transport.json("GET", this.resource("transcript"));
+  }
+
+  toString(): string {
+    return describe(this);
+  }
+
+  /** Returns the path of the source, codes, links or transcript. */
+  protected abstract resource(name: string): string;
+
+  protected abstract attachmentPath(index: number): string;
+}
+
+/** A message of a mailbox, with its content. */
+export class Message extends Readable {
+  get mailbox(): string {
+    return this.content.mailbox;
+  }
+
+  /** The id in the mailbox. */
+  get id(): string {
+    return this.content.id;
+  }
+
+  /** The length of the source in bytes. */
+  get size(): number {
+    return this.content.size;
+  }
+
+  /** Whether the message was marked as seen when it was fetched. */
+  get seen(): boolean {
+    return this.content.seen;
   }
 
   /** Marks the message as seen or not seen. */
   async markSeen(seen = true): Promise<void> {
-    await this.#transport.request("PATCH", this.#path(1), { json: { seen } });
+    await this.transport.request("PATCH", this.#path(1), { json: { seen } });
   }
 
   /** Deletes the message. */
   async delete(): Promise<void> {
-    await this.#transport.request("DELETE", this.#path(1));
+    await this.transport.request("DELETE", this.#path(1));
   }
 
   /** The JSON of the message as in the API, for `JSON.stringify`. */
   toJSON(): Content {
-    return this.#content;
+    return this.content;
   }
 
-  toString(): string {
-    return describe(this.#content);
+  protected resource(name: string): string {
+    return `${this.#path(name === "source" ? 1 : 2)}/${name}`;
+  }
+
+  protected attachmentPath(index: number): string {
+    return `/mailbox/dattach/${encodeURIComponent(this.mailbox)}/${this.id}/${index}/file`;
   }
 
   #path(version: 1 | 2): string {
     return `/api/v${version}/mailbox/${encodeURIComponent(this.mailbox)}/${this.id}`;
   }
+}
+
+/** A message of the server, with its content, its envelope and its copies in one mailbox or in several. */
+export class WholeMessage extends Readable {
+  readonly #record: WholeMessageRecord;
+
+  constructor(transport: Transport, record: WholeMessageRecord, content: Content) {
+    super(transport, content);
+    this.#record = record;
+  }
+
+  get id(): string {
+    return this.#record.id;
+  }
+
+  /** The header field Cc: `Name <address>` each. */
+  get cc(): string[] {
+    return this.#record.cc;
+  }
+
+  /** The addresses to which the message was sent. */
+  get recipients(): string[] {
+    return this.#record.recipients;
+  }
+
+  /** The mailboxes that contain a copy. */
+  get mailboxes(): string[] {
+    return this.#record.mailboxes;
+  }
+
+  /** The first words of the text. */
+  get snippet(): string {
+    return this.#record.snippet;
+  }
+
+  /** The length of the source in bytes. */
+  get size(): number {
+    return this.#record.size;
+  }
+
+  /** Whether all copies were marked as seen when the message was fetched. */
+  get seen(): boolean {
+    return this.#record.seen;
+  }
+
+  /** The tags when the message was fetched. */
+  get tags(): string[] {
+    return this.#record.tags;
+  }
+
+  /** The sender of the envelope; empty for bounces. */
+  get envelopeSender(): string {
+    return this.#record.sender;
+  }
+
+  /** The client that delivered the message. */
+  get client(): Client {
+    return this.#record.client;
+  }
+
+  /** The copies, one for each mailbox. */
+  get copies(): MessageCopy[] {
+    return this.#record.copies;
+  }
+
+  /** Marks all copies as seen or not seen. */
+  async markSeen(seen = true): Promise<void> {
+    await this.transport.request("PATCH", this.#path(), { json: { seen } });
+  }
+
+  /** Replaces the tags of all copies. */
+  async setTags(tags: string[]): Promise<void> {
+    await this.transport.request("PATCH", this.#path(), { json: { tags } });
+  }
+
+  /** Deletes the message from all mailboxes. */
+  async delete(): Promise<void> {
+    await this.transport.request("DELETE", this.#path());
+  }
+
+  /** The JSON of the message as in the API, for `JSON.stringify`. */
+  toJSON(): WholeMessageRecord {
+    return this.#record;
+  }
+
+  protected resource(name: string): string {
+    return `${this.#path()}/${name}`;
+  }
+
+  protected attachmentPath(index: number): string {
+    return `${this.#path()}/attachments/${index}`;
+  }
+
+  #path(): string {
+    return messagePath(this.id);
+  }
+}
+
+/** Returns the path of a message of the server. */
+export function messagePath(id: string): string {
+  return `/api/v2/messages/${encodeURIComponent(id)}`;
+}
+
+/** Fetches a message of the server by its id, with its content. */
+export async function fetchMessage(transport: Transport, id: string): Promise<WholeMessage> {
+  const record = await transport.json<WholeMessageRecord>("GET", messagePath(id));
+  // All copies have the same content.
+  const [copy] = record.copies;
+  if (copy === undefined) throw new NotFound(`message ${record.id} has no copies`);
+  const path = `/api/v1/mailbox/${encodeURIComponent(copy.mailbox)}/${copy.id}`;
+  return new WholeMessage(transport, record, await transport.json<Content>("GET", path));
 }

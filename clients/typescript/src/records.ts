@@ -1,6 +1,6 @@
 /** The types of the API responses. */
 
-/** A message in a listing. */
+/** A message in the listing of a mailbox. */
 export interface Summary {
   mailbox: string;
   /** The id in the mailbox. Later messages have greater ids. */
@@ -24,6 +24,59 @@ export interface Content extends Summary {
   /** By canonical name. Values are not decoded. */
   header: Record<string, string[]>;
   attachments: Attachment[];
+}
+
+/** A message of the server, with copies in one mailbox or in several. */
+export interface MessageEntry {
+  /** The id of the message. Later messages have greater ids. */
+  id: string;
+  /** `Name <address>`. */
+  from: string;
+  /** The header fields To and Cc: `Name <address>` each. */
+  to: string[];
+  cc: string[];
+  /** The addresses to which the message was sent. */
+  recipients: string[];
+  /** The mailboxes that contain a copy. */
+  mailboxes: string[];
+  subject: string;
+  /** The first words of the text. */
+  snippet: string;
+  /** The time when the server received the message, in RFC 3339 format. */
+  received: string;
+  /** The length of the source in bytes. */
+  size: number;
+  /** The number of attachments. */
+  attachments: number;
+  /** Whether all copies are marked as seen. */
+  seen: boolean;
+  tags: string[];
+}
+
+/** The copy of a message in one mailbox. */
+export interface MessageCopy {
+  mailbox: string;
+  /** The id in the mailbox. It can differ from the id of the message. */
+  id: string;
+  number: number;
+  seen: boolean;
+  tags: string[];
+}
+
+/** The client that delivered a message. */
+export interface Client {
+  ip: string | null;
+  helo: string;
+  /** The name with which it logged in. */
+  login: string | null;
+}
+
+/** A message of the server, with its envelope and its copies. */
+export interface WholeMessageRecord extends MessageEntry {
+  /** The sender of the envelope; empty for bounces. */
+  sender: string;
+  client: Client;
+  copies: MessageCopy[];
 }
 
 /** An attached file. */

@@ -1,8 +1,10 @@
 /** The server: its mailboxes, search and information. */
 
 import { Mailbox } from "./mailbox.js";
-import type { Summary } from "./records.js";
+import { fetchMessage, type WholeMessage } from "./message.js";
+import { describe, type MessageEntry, type Summary } from "./records.js";
 import { Transport } from "./transport.js";
+import { expectNone, idOf, waitForMessages, type WaitOptions } from "./wait.js";
 
 /** The server and its credentials. */
 export interface RestanteOptions {
@@ -25,11 +27,37 @@ export interface MailboxState {
   newest: { id: string; date: string; "posix-millis": number };
 }
 
+/** The conditions for messages of all mailboxes. */
+export interface MessageFilter {
+  /** A search query that the message must match. */
+  query?: string | undefined;
+  /** One tag, or several that the message must have. */
+  tag?: string | string[] | undefined;
+}
+
+/** The conditions and the number of messages of all mailboxes. */
+export interface ListOptions extends MessageFilter {
+  /** The maximum number of messages. */
+  limit?: number | undefined;
+  /** Only messages that arrived before this one. */
+  before?: string | { id: string } | null | undefined;
+  /** Only messages that arrived after this one. */
+  after?: string | { id: string } | null | undefined;
+}
+
+interface EntryPage {
+  messages: MessageEntry[];
+  next: string | null;
+}
+
 interface SearchPage {
   messages: Summary[];
   next: string | null;
 }
 
+/** The maximum number of messages in one response. */
+const PAGE_SIZE = 200;
+const WAIT_PATH = "/api/v2/wait";
 const DEFAULT_URL = "http://localhost:9000";
 
 /** A Restante server. */
@@ -80,6 +108,56 @@ export class Restante {
     } while (before !== undefined);
   }
 
+  /** Yields the messages of all mailboxes that match, newest first. A message with several recipients is one message. */
+  async *messages(options: ListOptions = {}): AsyncGenerator<MessageEntry> {
+    let before = idOf(options.before);
+    let left = options.limit ?? Infinity;
+    while (left > 0) {
+      const query = { ...parameters(options), before, after: idOf(options.after), limit: Math.min(left, PAGE_SIZE) };
+      const page: EntryPage = await this.#transport.json("GET", "/api/v2/messages", { query });
+      yield* page.messages;
+      left -= page.messages.length;
+      if (page.next === null) return;
+      before = page.next;
+    }
+  }
+
+  /** Returns a message by its id, or the latest, with its content, its envelope and its copies. */
+  async message(id = "latest"): Promise<WholeMessage> {
+    return fetchMessage(this.#transport, id);
+  }
+
+  /** Returns the id of the newest message, or `"0"`. Pass it as `after` to wait for later messages. */
+  async last(): Promise<string> {
+    for await (const newest of this.messages({ limit: 1 })) return newest.id;
+    return "0";
+  }
+
+  /**
+   * Waits for a message in any mailbox that matches and fetches the oldest one. A message that already exists counts, unless it
+   * arrived before `after`. Throws `WaitTimeout`, whose text lists what arrived instead.
+   */
+  async waitForMessage(options: WaitOptions = {}): Promise<WholeMessage> {
+    const [first] = await this.waitForMessages(1, options);
+    return this.message(first?.id);
+  }
+
+  /** Waits for `count` messages in any mailbox that match. Returns them oldest first. */
+  async waitForMessages(count: number, options: WaitOptions = {}): Promise<MessageEntry[]> {
+    return waitForMessages(this.#transport, WAIT_PATH, count, options, () => this.#inventory());
+  }
+
+  /** Waits and checks that no matching message arrives in any mailbox. Throws `UnexpectedMail` if one does. */
+  async expectNone(options: WaitOptions = {}): Promise<void> {
+    await expectNone(this.#transport, WAIT_PATH, options);
+  }
+
+  /** Deletes the messages that match from all mailboxes. Returns their number. */
+  async deleteMessages(filter: MessageFilter): Promise<number> {
+    const query = parameters(filter);
+    return (await this.#transport.json<{ deleted: number }>("DELETE", "/api/v2/messages", { query })).deleted;
+  }
+
   /** Deletes all messages in all mailboxes. Returns their number. */
   async deleteEverything(): Promise<number> {
     return (await this.#transport.json<{ deleted: number }>("DELETE", "/api/v2/mailboxes")).deleted;
@@ -89,6 +167,19 @@ export class Restante {
   async about(): Promise<{ version: string; smtp: { port: number | null }; [more: string]: unknown }> {
     return this.#transport.json("GET", "/api/v2/server");
   }
+
+  /** Returns the newest messages for the text of a timeout. */
+  async #inventory(): Promise<string> {
+    const newest: MessageEntry[] = [];
+    for await (const one of this.messages({ limit: 5 })) newest.unshift(one);
+    const content = newest.length === 0 ? "no messages" : newest.map(describe).join("; ");
+    return `The server contains ${content}`;
+  }
+}
+
+/** Returns the parameters of a request that selects messages. */
+function parameters({ query, tag }: MessageFilter): { q: string | undefined; tag: string[] } {
+  return { q: query || undefined, tag: [tag ?? []].flat() };
 }
 
 function authorization({ token, user }: RestanteOptions, { username, password }: URL): string | undefined {

@@ -7,7 +7,8 @@ const REQUEST_TIMEOUT_MS = 30_000;
 
 /** The options of a request. */
 export interface Request {
-  query?: Record<string, string | number | undefined>;
+  /** Each value of an array is a parameter of its own. */
+  query?: Record<string, string | number | string[] | undefined>;
   json?: unknown;
   mail?: Uint8Array | string;
   /** Added to the timeout, in milliseconds. */
@@ -31,7 +32,7 @@ export class Transport {
   async send(method: string, path: string, options: Request = {}): Promise<Response> {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(options.query ?? {})) {
-      if (value !== undefined) query.set(name, String(value));
+      for (const one of [value ?? []].flat()) query.append(name, String(one));
     }
     const search = String(query) && `?${query}`;
     const headers: Record<string, string> = {};

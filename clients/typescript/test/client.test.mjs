@@ -10,7 +10,7 @@ import { NotFound, Restante, RestanteError, UnexpectedMail, WaitTimeout } from "
 const restante = new Restante();
 const CRLF = "\r\n";
 
-/** Sends messages over SMTP, as the software under test would. */
+/** Sends messages over SMTP to one recipient or to several, as the software under test would. */
 async function send(to, ...mails) {
   const [host, port] = process.env.RESTANTE_SMTP.split(":");
   const socket = createConnection(Number(port), host);
@@ -31,7 +31,7 @@ async function send(to, ...mails) {
   await command("HELO test", "250");
   for (const mail of mails) {
     await command("MAIL FROM:<shop@example.com>", "250");
-    await command(`RCPT TO:<${to}>`, "250");
+    for (const recipient of [to].flat()) await command(`RCPT TO:<${recipient}>`, "250");
     await command("DATA", "354");
     await command(mail + CRLF + ".", "250");
   }
@@ -40,6 +40,13 @@ async function send(to, ...mails) {
 
 function message(subject = "Welcome", text = "Your code is 482913.", type = "text/plain") {
   return [`From: Shop <shop@example.com>`, `Subject: ${subject}`, `Content-Type: ${type}`, "", text].join(CRLF);
+}
+
+/** Returns everything that a generator yields. */
+async function collect(generator) {
+  const all = [];
+  for await (const one of generator) all.push(one);
+  return all;
 }
 
 /** Returns a mailbox that no other test uses. */
@@ -121,6 +128,85 @@ test("search and mailboxes", async () => {
   for await (const state of restante.mailboxes(box.name)) assert.equal(state.messages, 2);
   const failure = await restante.search('"never ends').next().catch((error) => error);
   assert.equal(failure.status, 400);
+});
+
+test("messages of all mailboxes", async () => {
+  const box = newMailbox();
+  const other = newMailbox();
+  const before = await restante.last();
+  await send([box.address, other.address], message("To both"));
+  await send(box.address, message("To one"));
+  // Other tests send messages at the same time.
+  const query = `subject:to mailbox:${box.name}`;
+  const [one, both] = await collect(restante.messages({ query, after: before }));
+  assert.deepEqual([both.subject, both.from, both.tags, both.seen], ["To both", "Shop <shop@example.com>", [], false]);
+  assert.deepEqual(both.mailboxes.sort(), [box.name, other.name].sort());
+  assert.deepEqual(both.recipients.sort(), [box.address, other.address].sort());
+  assert.equal(both.snippet, "Your code is 482913.");
+  assert.deepEqual((await collect(restante.messages({ query, limit: 1 }))).map(({ id }) => id), [one.id]);
+  assert.deepEqual((await collect(restante.messages({ query, before: one, after: before }))).map(({ id }) => id), [both.id]);
+  const failure = await collect(restante.messages({ query: '"never ends' })).catch((error) => error);
+  assert.equal(failure.status, 400);
+});
+
+test("wait for a message in any mailbox", async () => {
+  const box = newMailbox();
+  const match = `mailbox:${box.name}`;
+  const before = await restante.last();
+  const waiting = restante.waitForMessage({ match, after: before, timeout: 20_000 });
+  await sleep(200);
+  await send(box.address, message("x", '<a href="https://shop.example/v">Your code is 482913.</a>', "text/html"));
+  const mail = await waiting;
+  assert.deepEqual(mail.mailboxes, [box.name]);
+  assert.equal(mail.text.trim().startsWith("Your code"), true);
+  assert.match(mail.html, /shop\.example/);
+  assert.equal((await mail.source()).length, mail.size);
+  assert.equal(await mail.code(), "482913");
+  assert.equal(await mail.link("code"), "https://shop.example/v");
+  assert.ok(await mail.transcript());
+  assert.deepEqual([mail.envelopeSender, mail.client.helo, mail.client.login], ["shop@example.com", "test", null]);
+  assert.deepEqual(mail.copies.map(({ mailbox }) => mailbox), [box.name]);
+  assert.equal(JSON.parse(JSON.stringify(mail)).id, mail.id);
+
+  const timeout = await restante.waitForMessages(2, { match, timeout: 200 }).catch((error) => error);
+  assert.ok(timeout instanceof WaitTimeout, timeout);
+  assert.deepEqual(timeout.messages.map(({ id }) => id), [mail.id]);
+  await restante.expectNone({ match, after: mail, timeout: 200 });
+  const unexpected = await restante.expectNone({ match, timeout: 20_000 }).catch((error) => error);
+  assert.ok(unexpected instanceof UnexpectedMail, unexpected);
+  await assert.rejects(restante.message("7"), NotFound);
+});
+
+test("tag and delete messages of all mailboxes", async () => {
+  const [box, other] = [newMailbox(), newMailbox()];
+  await send([box.address, other.address], message("number 0"), message("number 1"), message("number 2"));
+  const entries = await restante.waitForMessages(3, { match: `mailbox:${box.name}` });
+  const [first, second] = await Promise.all(entries.map(({ id }) => restante.message(id)));
+  const tag = `run ${first.id}`;
+  await first.markSeen();
+  await first.setTags([tag, "checked"]);
+  await second.setTags([tag]);
+  const changed = await restante.message(first.id);
+  assert.deepEqual([changed.seen, changed.tags], [true, [tag, "checked"]]);
+  assert.deepEqual(changed.copies.map(({ seen, tags }) => [seen, tags.length]), [[true, 2], [true, 2]]);
+  assert.deepEqual((await collect(restante.messages({ tag }))).map(({ id }) => id), [second.id, first.id]);
+  assert.deepEqual((await collect(restante.messages({ tag: [tag, "CHECKED"] }))).map(({ id }) => id), [first.id]);
+  assert.equal((await first.setTags(["a,b"]).catch((error) => error)).status, 422);
+
+  assert.equal(await restante.deleteMessages({ query: "subject:number", tag: [tag, "checked"] }), 1);
+  await second.delete();
+  await assert.rejects(second.delete(), NotFound);
+  assert.deepEqual((await box.messages()).map(({ subject }) => subject), ["number 2"]);
+  assert.deepEqual((await other.messages()).map(({ subject }) => subject), ["number 2"]);
+  assert.equal((await restante.deleteMessages({}).catch((error) => error)).status, 400);
+});
+
+test("attachments of a message of all mailboxes", async () => {
+  const box = newMailbox();
+  await box.inject({ from: "a@example.org", subject: "file", attachments: [{ filename: "a.csv", content: btoa("a;b") }] });
+  const mail = await restante.waitForMessage({ match: `mailbox:${box.name}` });
+  assert.equal(mail.attachments[0].filename, "a.csv");
+  assert.equal(new TextDecoder().decode(await mail.attachment(0)), "a;b");
 });
 
 test("inject", async () => {
