@@ -22,7 +22,7 @@ pub(super) fn command() -> Command {
         .long_about(
             "Searches all mailboxes, or one. The newest message comes first. A message must contain all words and \
              \"phrases\" of the query. Fields such as from:ann restrict a term: from, to, cc, subject, body, \
-             filename, mailbox, header:Name=value, has:attachment, is:unseen, before, after, larger, smaller. A - \
+             filename, mailbox, tag, header:Name=value, has:attachment, is:unseen, before, after, larger, smaller. A - \
              excludes a term, and `or` separates alternatives. Quote the query, or put -- before a query that begins \
              with a dash. In a pipe, the columns are separated by tabs: MAILBOX, ID, DATE, FROM and SUBJECT.",
         )

@@ -1,5 +1,6 @@
 //! The commands that use a server, with the real program on both sides.
 
+mod all_mail;
 mod extracting;
 mod inbucket;
 mod reading;

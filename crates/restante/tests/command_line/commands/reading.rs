@@ -1,4 +1,4 @@
-//! The commands `list`, `get`, `source`, `delete` and `purge`.
+//! The commands `list`, `mailboxes`, `get`, `source`, `tag`, `delete` and `purge`.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -26,9 +26,9 @@ fn messages_are_listed_read_and_deleted() {
         run_successfully(&server, &["list", "ann", "--limit", "1"]),
         format!("{}\n", list.lines().last().unwrap())
     );
-    let mailboxes = run_successfully(&server, &["list"]);
+    let mailboxes = run_successfully(&server, &["mailboxes"]);
     assert!(mailboxes.starts_with("ann\t2\t2\t") && mailboxes.contains("\nbob\t1\t1\t"), "{mailboxes}");
-    assert!(!run_successfully(&server, &["list", "--prefix", "b"]).contains("ann"));
+    assert!(!run_successfully(&server, &["mailboxes", "--prefix", "b"]).contains("ann"));
 
     let shown = run_successfully(&server, &["get", "ann", &ids[0]]);
     assert!(shown.starts_with("From: Shop <shop@x.org>\nTo: ann@x.org\nSubject: Your "), "{shown}");
@@ -60,7 +60,15 @@ fn exit_codes_of_errors() {
         (&["source", "ann", "12"], 1),
         (&["get", "ann", "--server", &url_with_base_path], 1),
         (&["get", "a b"], 2),
-        (&["get"], 2),
+        (&["get"], 1),
+        (&["get", "--message", "12"], 1),
+        (&["get", "ann", "--message", "12"], 2),
+        (&["list", "--query", "("], 2),
+        (&["list", "--tag", "a,b"], 2),
+        (&["tag", "12", "a"], 1),
+        (&["delete", "--query", "x"], 1),
+        (&["delete", "--query", "(", "--yes"], 2),
+        (&["watch", "--server", "http://127.0.0.1:1"], 3),
         (&["list", "--smtp-addr", ":25"], 2),
         (&["purge"], 2),
         (&["delete", "ann", "latest"], 2),
