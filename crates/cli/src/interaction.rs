@@ -3,6 +3,8 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::thread;
 
+use tokio::signal::unix::{SignalKind, signal};
+
 /// The maximum length of an answer in bytes.
 const MAX_ANSWER_BYTES: u64 = 1024;
 
@@ -24,11 +26,13 @@ pub(crate) fn confirm_on_terminal(question: &str) -> Option<bool> {
 /// Makes Ctrl-C end the program with exit code 0. Without this, the program would end by the signal. Output has to be
 /// flushed at all times.
 pub(crate) fn exit_on_interrupt() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
     // Without a handler, Ctrl-C still ends the program.
-    let Ok(runtime) = runtime else { return };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
+    let guard = runtime.enter();
+    let Ok(mut interrupts) = signal(SignalKind::interrupt()) else { return };
+    drop(guard);
     let wait = move || {
-        if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
+        if runtime.block_on(interrupts.recv()).is_some() {
             std::process::exit(0);
         }
     };

@@ -28,13 +28,13 @@ fn messages_are_listed_tagged_and_deleted() {
             "First",
         ],
     );
-    server.deliver("carl@x.org", b"Subject: Your =?utf-8?B?G1sySg==?= code\r\n\r\nIt is 123456\r\n");
+    server.deliver("carl@x.org", b"Subject: Your =?utf-8?B?4oCu?= code\r\n\r\nIt is 123456\r\n");
 
     let list = run_successfully(&server, &["list"]);
     let rows = columns(&list);
     assert_eq!(
         rows.iter().map(|row| (row[3], row[4])).collect::<Vec<_>>(),
-        [("ann,bob", "First"), ("carl", "Your \\u{1b}[2J code")]
+        [("ann,bob", "First"), ("carl", "Your \\u{202e} code")]
     );
     let (first, second) = (rows[0][0], rows[1][0]);
     assert_eq!(columns(&run_successfully(&server, &["list", "--limit", "1"])), rows[1..]);
