@@ -4,6 +4,7 @@
 //! message is on disk. Memory is bounded by the cache that the settings allow, however much is stored.
 
 mod active_segment;
+mod backfill;
 mod changes;
 mod checkpoint;
 mod compact;

@@ -146,6 +146,11 @@ impl ParsedRecord {
         Ok(Self { copies, body: fields.position })
     }
 
+    /// Returns the offset of the body, which extends to the end.
+    pub(super) fn body(&self) -> usize {
+        self.body
+    }
+
     pub(super) fn copies(&self) -> &[RecordCopy] {
         &self.copies
     }

@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use restante_sqlite::{Migration, Schema, Synchronous, Unusable, connect, set_cache_size, wal_path};
 use rusqlite::{Connection, OpenFlags};
 
-use super::statistics::Counters;
-use super::{Durability, OpenError};
-use crate::Usage;
+use super::{Durability, OpenError, rows};
 
 /// How long the writer waits for a lock of another process after the database was opened.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_millis(100);
@@ -120,13 +118,26 @@ const VERSION_3: &str = "
     CREATE INDEX copies_by_id ON copies (id);
     ";
 
-/// Views that replace the tables of version 1 for readers. Such a database is not migrated if a program of that version
-/// is still using it or if it cannot be written.
+/// Views that replace the tables of versions 1 and 2 for readers. Such a database is not migrated if a program of that
+/// version is still using it or if it cannot be written. To find the copies of a message would take too long, so each
+/// copy is a message of its own, without number, tags and details. There is no index for the list of all messages, so it
+/// reads all rows.
+const VERSION_2_VIEWS: &str = "
+    CREATE TEMP VIEW state AS SELECT
+        last_id, last_version, messages, messages AS copies, mailboxes, bytes, 0 AS highest_free_number
+    FROM main.state;
+    CREATE TEMP VIEW copies AS SELECT
+        mailbox, id, received, seen, size, body, sender, recipients, subject, segment, offset, length, shared,
+        id AS message, 0 AS number, '' AS tags, '' AS details
+    FROM main.copies;
+";
+
+/// The view that replaces the other table of version 1.
 const VERSION_1_VIEWS: &str = "
     CREATE TEMP VIEW mailboxes AS SELECT
         name, messages, version,
-        (SELECT count(*) FROM copies WHERE mailbox = name AND NOT seen) AS unseen,
-        (SELECT coalesce(sum(size), 0) FROM copies WHERE mailbox = name) AS bytes
+        (SELECT count(*) FROM main.copies WHERE mailbox = name AND NOT seen) AS unseen,
+        (SELECT coalesce(sum(size), 0) FROM main.copies WHERE mailbox = name) AS bytes
     FROM main.mailboxes;
 ";
 
@@ -161,17 +172,18 @@ pub(super) fn open_reader(path: &Path, cache_bytes: usize) -> Result<Connection,
     };
     match SCHEMA.found_version(&connection)? {
         0 => return Err(OpenError::Foreign),
-        1 => connection.execute_batch(VERSION_1_VIEWS)?,
+        1 => connection.execute_batch(&[VERSION_1_VIEWS, VERSION_2_VIEWS].concat())?,
+        2 => connection.execute_batch(VERSION_2_VIEWS)?,
         _ => {}
     }
     Ok(connection)
 }
 
-/// Creates a database of version 1.
+/// Creates a database of an earlier version.
 #[cfg(test)]
-pub(super) fn create_version_1(path: &Path) -> Connection {
+pub(super) fn create_version(version: usize, path: &Path) -> Connection {
     let mut connection = Connection::open(path).unwrap();
-    Schema { migrations: &MIGRATIONS[..1], ..SCHEMA }.migrate(&mut connection).unwrap();
+    Schema { migrations: &MIGRATIONS[..version], ..SCHEMA }.migrate(&mut connection).unwrap();
     connection
 }
 
@@ -211,12 +223,14 @@ fn configure(connection: &Connection) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Runs the missing migrations and logs it. With many messages this can take long.
+/// Runs the missing migrations and logs it. With many messages this takes a few seconds.
 fn migrate(connection: &mut Connection, from: i64) -> Result<(), OpenError> {
-    let Usage { mailboxes, messages, .. } = Counters::load(connection)?.usage;
+    let (mailboxes, messages) = connection.query_row("SELECT mailboxes, messages FROM state", [], |row| {
+        Ok((rows::get_u64(row, 0)?, rows::get_u64(row, 1)?))
+    })?;
     tracing::info!(from, to = SCHEMA.version(), mailboxes, messages, "migrating the database");
     let start = Instant::now();
     SCHEMA.migrate(connection)?;
-    tracing::info!(took = ?start.elapsed(), "the database was migrated");
+    tracing::info!(took = ?start.elapsed(), "the tables of the database were migrated");
     Ok(())
 }

@@ -92,6 +92,84 @@ fn copy_as_after_crash(dir: &Path) -> TestDir {
     copy
 }
 
+/// Compares the counters in the database with its rows. The store is closed.
+fn assert_counters_equal_rows(dir: &Path) {
+    let database = rusqlite::Connection::open(dir.join("restante.db")).unwrap();
+    let rows = |query: &str| {
+        let mut statement = database.prepare(query).unwrap();
+        let columns = statement.column_count();
+        let rows = statement.raw_query().mapped(move |row| {
+            (0..columns)
+                .map(|column| row.get::<_, rusqlite::types::Value>(column))
+                .collect::<rusqlite::Result<Vec<_>>>()
+        });
+        rows.collect::<rusqlite::Result<Vec<_>>>().unwrap()
+    };
+    let bodies = "SELECT coalesce(sum(body), 0) FROM (SELECT body FROM copies GROUP BY message)";
+    assert_eq!(
+        rows("SELECT messages, copies, mailboxes, bytes FROM state"),
+        rows(&format!(
+            "SELECT count(DISTINCT message), count(*), count(DISTINCT mailbox),
+                coalesce(sum(size - body), 0) + ({bodies}) FROM copies"
+        ))
+    );
+    assert_eq!(
+        rows("SELECT name, messages, unseen, bytes FROM mailboxes ORDER BY name"),
+        rows("SELECT mailbox, count(*), sum(NOT seen), sum(size) FROM copies GROUP BY mailbox ORDER BY mailbox")
+    );
+    let none: [Vec<rusqlite::types::Value>; 0] = [];
+    assert_eq!(
+        rows("SELECT name FROM mailboxes WHERE last_number < (SELECT max(number) FROM copies WHERE mailbox = name)"),
+        none
+    );
+    // The copies of a message, and only they, have the same record.
+    assert_eq!(
+        rows("SELECT segment, offset FROM copies GROUP BY segment, offset HAVING count(DISTINCT message) > 1"),
+        none
+    );
+    assert_eq!(
+        rows("SELECT message FROM copies GROUP BY message HAVING count(DISTINCT segment || '/' || offset) > 1"),
+        none
+    );
+    assert_eq!(
+        rows("SELECT segment, offset, copies FROM shared ORDER BY segment, offset"),
+        rows(
+            "SELECT segment, offset, count(*) FROM copies WHERE shared GROUP BY segment, offset ORDER BY segment, offset"
+        )
+    );
+    assert_eq!(rows("SELECT backfilled_id FROM state"), [[rusqlite::types::Value::Null]]);
+}
+
+/// A crash at any moment leaves all copies of a message or none, and counters that agree with them.
+#[tokio::test(flavor = "multi_thread")]
+async fn counters_equal_rows_after_crash() {
+    let dir = TestDir::new();
+    let limits = Limits { messages_per_mailbox: 7, bytes: 30_000 };
+    let store = try_open(dir.path(), Settings { limits, ..SMALL }).unwrap();
+    let tags = Tags::new(["x"]).unwrap();
+    for byte in 0..60 {
+        let mailboxes: &[&str] = if byte % 3 == 0 { &["ann", "bob", "cid"] } else { &["bob"] };
+        let copies = add(&store, mailboxes, byte).await;
+        let keys: Vec<_> = copies.iter().map(CopyKey::from).collect();
+        match byte % 10 {
+            3 => assert_eq!(store.set_tags(keys, tags.clone()).await.unwrap().len(), copies.len()),
+            6 => assert_eq!(store.remove_copies(keys[1..].to_vec()).await.unwrap(), copies[1..]),
+            7 => assert!(store.set_seen(&copies[0].mailbox, copies[0].id, true).await.unwrap()),
+            9 => drop(store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap()),
+            _ => {}
+        }
+        if byte % 6 == 5 {
+            let copy = copy_as_after_crash(dir.path());
+            let before = (store.usage().await.unwrap(), store.messages(Page::ALL).await.unwrap().messages);
+            let reopened = open(copy.path());
+            let after = (reopened.usage().await.unwrap(), reopened.messages(Page::ALL).await.unwrap().messages);
+            assert_eq!(after, before);
+            drop(reopened);
+            assert_counters_equal_rows(copy.path());
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn passes_conformance_suite() {
     for durability in [Durability::Full, Durability::Relaxed] {

@@ -34,7 +34,7 @@ use super::reclaim::Reclaim;
 use super::record::{PreparedCopy, Record};
 use super::segment::Location;
 use super::statistics::Statistics;
-use super::{Durability, OpenError, Settings, Shared, schema};
+use super::{Durability, OpenError, Settings, Shared, backfill, schema};
 use crate::{NewCopy, Result, StoreError};
 
 /// The maximum number of jobs and of message bytes in one transaction.
@@ -103,7 +103,8 @@ impl Writer {
         let checkpointer =
             Checkpointer::new(directory.database_path(), shared.segments.clone(), settings.durability)
                 .map_err(|error| OpenError::Database(format!("cannot start the checkpoint thread: {error}")))?;
-        let database = connect(&directory, &settings, &checkpointer)?;
+        let mut database = connect(&directory, &settings, &checkpointer)?;
+        backfill::run(&mut database, &shared.segments)?;
         let database_file = directory.database_file_id().map_err(|error| OpenError::Database(error.to_string()))?;
         let statistics = Statistics::load(&database)?;
         statistics.validate(&database)?;
