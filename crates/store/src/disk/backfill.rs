@@ -7,10 +7,12 @@
 //! numbers, and records are read in about the order in which they were written.
 
 use std::net::IpAddr;
+use std::panic::catch_unwind;
 use std::time::{Duration, Instant};
 
 use restante_mail::details::{DetailFields, Details};
 use restante_mail::message::MessageId;
+use restante_mail::mime::{Preview, summarize};
 use restante_mail::naming::MailboxName;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
@@ -23,7 +25,7 @@ use super::segment::{Location, Segments};
 use crate::sql_values::{id_to_i64, to_i64};
 
 /// The maximum number of copies in one batch, and the number of bytes of records after which a batch ends.
-const MAX_BATCH_COPIES: usize = 5000;
+const MAX_BATCH_COPIES: usize = 25_000;
 const MAX_BATCH_BYTES: u64 = 64 << 20;
 /// The time between two log lines about the progress.
 const LOG_INTERVAL: Duration = Duration::from_secs(3);
@@ -181,16 +183,19 @@ impl<'a> Backfill<'a> {
 struct ReadRecord {
     bytes: Vec<u8>,
     parsed: ParsedRecord,
-    content: Content,
+    /// The addresses of Cc.
+    cc: Vec<String>,
+    preview: Preview,
 }
 
 impl ReadRecord {
-    /// Reads a record. Returns `None` if it is damaged or missing.
+    /// Reads a record and parses its message. Returns `None` if it is damaged or missing.
     fn read(segments: &Segments, at: Location) -> Option<Self> {
         let bytes = segments.read(at).ok()?;
         let parsed = ParsedRecord::parse(&bytes).ok()?;
-        let content = Content::parse(&bytes[parsed.body()..]);
-        Some(Self { bytes, parsed, content })
+        // A bug in the parser must not prevent the server from starting.
+        let (summary, preview) = catch_unwind(|| summarize(&bytes[parsed.body()..])).ok()?;
+        Some(Self { bytes, parsed, cc: summary.cc, preview })
     }
 
     /// Returns the details of a copy. The recipients of the envelope are not known.
@@ -198,24 +203,17 @@ impl ReadRecord {
         let (trace, _) = self.parsed.source(mailbox.as_str(), id)?;
         let trace = std::str::from_utf8(&self.bytes[trace]).ok().and_then(TraceFields::parse);
         let TraceFields { sender, helo, ip, host } = trace.unwrap_or_default();
-        let Content { cc, snippet, attachments } = &self.content;
-        let attachments = *attachments;
-        let (login, recipients) = Default::default();
-        Some(Details::new(&DetailFields { sender, helo, ip, login, host, attachments, snippet, cc, recipients }))
-    }
-}
-
-/// The details that come from a message itself.
-struct Content {
-    cc: Vec<String>,
-    snippet: String,
-    attachments: u32,
-}
-
-impl Content {
-    fn parse(body: &[u8]) -> Self {
-        let _ = body;
-        Self { cc: Vec::new(), snippet: String::new(), attachments: 0 }
+        Some(Details::new(&DetailFields {
+            sender,
+            helo,
+            ip,
+            login: None,
+            host,
+            attachments: self.preview.attachments,
+            snippet: &self.preview.snippet,
+            cc: &self.cc,
+            recipients: &[],
+        }))
     }
 }
 
