@@ -1,6 +1,7 @@
 //! The changes of one transaction: rows in the database, and the counters that are applied to the [`Statistics`] after
 //! the commit. If the transaction fails, the value is dropped without effect.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
@@ -151,8 +152,11 @@ impl<'a> Changes<'a> {
 
     fn enforce_cap(&mut self, database: &Connection, mailbox: &MailboxName, removed: &mut Vec<Summary>) -> Result<()> {
         let cap = self.limits.messages_per_mailbox as u64;
+        if cap == 0 {
+            return Ok(());
+        }
         let excess = self.mailbox_mut(database, mailbox)?.messages.saturating_sub(cap);
-        if cap > 0 && excess > 0 {
+        if excess > 0 {
             let excess = usize::try_from(excess).unwrap_or(usize::MAX);
             removed.extend(self.purge(database, mailbox, MessageId::MAX, excess)?);
         }
@@ -387,15 +391,17 @@ impl<'a> Changes<'a> {
     }
 
     fn mailbox_mut(&mut self, database: &Connection, name: &MailboxName) -> Result<&mut MailboxStats> {
-        // Looked up twice: a borrow that is returned in one branch would last through the other.
-        if !self.mailboxes.contains_key(name) {
-            let stats = match self.shared.mailbox_cache().stats(name) {
-                Some(stats) => stats,
-                None => query_mailbox(database, name)?.unwrap_or_default(),
-            };
-            self.mailboxes.insert(name.clone(), stats);
+        match self.mailboxes.entry(name.clone()) {
+            Entry::Occupied(changed) => Ok(changed.into_mut()),
+            Entry::Vacant(vacant) => {
+                let cached = self.shared.mailbox_cache().stats(name);
+                let stats = match cached {
+                    Some(stats) => stats,
+                    None => query_mailbox(database, name)?.unwrap_or_default(),
+                };
+                Ok(vacant.insert(stats))
+            }
         }
-        Ok(self.mailboxes.entry(name.clone()).or_default())
     }
 }
 
