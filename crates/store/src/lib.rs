@@ -9,6 +9,7 @@ mod conformance;
 pub mod disk;
 pub mod feed;
 pub mod memory;
+mod migrated_details;
 pub mod postgres;
 
 use std::fmt;
