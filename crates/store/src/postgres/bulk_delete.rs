@@ -1,10 +1,10 @@
-//! Changes that delete many rows: purges, expiry, and the trimming of the history. They run one at a time, on a
-//! separate connection, so that they do not delay new messages.
+//! Changes of many rows: purges, expiry, the trimming of the history, and the migration of copies. They run one at a time,
+//! on a separate connection, so that they do not delay new messages.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Row;
 
@@ -37,9 +37,14 @@ impl BulkDeleter {
 
     /// Runs a change that deletes many messages, after the changes that are already waiting.
     pub(super) async fn run(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        let timed_out = |_| StoreError::Unavailable("other bulk deletions took too long".to_owned());
-        let _guard = timeout(LOCK_TIMEOUT, self.lock.lock()).await.map_err(timed_out)?;
+        let _guard = self.lock().await?;
         self.database.execute(change, parameters).await
+    }
+
+    /// Waits for the changes that are already waiting. No other one runs until the guard is dropped.
+    pub(super) async fn lock(&self) -> Result<MutexGuard<'_, ()>> {
+        let timed_out = |_| StoreError::Unavailable("other bulk changes took too long".to_owned());
+        timeout(LOCK_TIMEOUT, self.lock.lock()).await.map_err(timed_out)
     }
 
     /// Trims the history until it is cancelled. Errors are logged at debug level only, because the other operations

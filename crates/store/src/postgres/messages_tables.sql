@@ -1,7 +1,9 @@
 -- The tables of version 3: a message as a whole is the set of its copies, and each copy has tags and details. Nodes of
 -- version 2 may run at the same time, so columns are only added.
 
--- In this order, because most statements lock the tables in it. If there is a deadlock nevertheless, a node tries again.
+-- In this order, because most statements lock the tables in it. If there is a deadlock or a long transaction, the node
+-- tries again. Other nodes wait as long as this one, so it does not wait for long.
+SET LOCAL lock_timeout TO '2s';
 LOCK TABLE state, mailboxes, copies, past IN ACCESS EXCLUSIVE MODE;
 
 -- All of these are null in rows of an earlier version that were not migrated yet (see `backfill`).

@@ -9,6 +9,7 @@ mod address;
 mod bulk_delete;
 mod change_poller;
 mod change_tracker;
+mod copy_migration;
 mod database;
 mod error;
 mod mailbox_generations;
@@ -38,6 +39,7 @@ pub use self::address::{Address, Url};
 use self::bulk_delete::BulkDeleter;
 use self::change_poller::ChangePoller;
 use self::change_tracker::ChangeTracker;
+use self::copy_migration::CopyMigration;
 pub use self::database::{Database, Parameters};
 use self::message_cache::MessageCache;
 use self::reader::CopySource;
@@ -122,6 +124,7 @@ impl PostgresStore {
         tasks.spawn(ChangePoller::new(database.clone(), tracker.clone()).run());
         if access == Access::ReadWrite {
             tasks.spawn(bulk_deleter.clone().trim_history_forever());
+            tasks.spawn(CopyMigration::new(database.clone(), bulk_deleter.clone()).run());
         }
         // Results that are cached from now on are complete up to here.
         tracker.catch_up().await.map_err(|error| OpenError::Unreachable(error.to_string()))?;

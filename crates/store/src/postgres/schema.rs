@@ -95,13 +95,22 @@ pub(super) async fn prepare(database: &Database, access: Access) -> Result<(), O
         access,
         timeout(CHECK_TIMEOUT, is_up_to_date(&client, database.schema(), access)).await.map_err(timed_out),
     ) {
-        (Access::ReadWrite, Ok(Ok(false))) => migrate(&mut client, database.schema()).await,
+        (Access::ReadWrite, Ok(Ok(false))) => migrate(&mut client, database.schema(), MIGRATIONS).await,
         (_, checked) => checked.and_then(|checked| checked).map(drop),
     };
     drop(client);
     // The connection is closed, whatever the result.
     let _ = driver.await;
     prepared
+}
+
+/// Creates the schema of an earlier version.
+#[cfg(test)]
+pub(super) async fn prepare_version(database: &Database, version: usize) {
+    let (mut client, driver) =
+        database.connect().await.expect("the database responds").expect("it accepts connections");
+    tokio::spawn(driver.map(drop));
+    migrate(&mut client, database.schema(), &MIGRATIONS[..version]).await.expect("the schema can be created");
 }
 
 /// Checks the database and the schema. Returns whether no migration is needed.
@@ -132,7 +141,8 @@ async fn is_up_to_date(client: &Client, schema: &str, access: Access) -> Result<
     Ok(found >= MIGRATIONS.len())
 }
 
-async fn migrate(client: &mut Client, schema: &str) -> Result<(), OpenError> {
+/// Runs the steps that are missing.
+async fn migrate(client: &mut Client, schema: &str, steps: &[Migration]) -> Result<(), OpenError> {
     let transaction = client.transaction().await?;
     transaction
         .execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", &[&format!("schema {schema}")])
@@ -149,15 +159,15 @@ async fn migrate(client: &mut Client, schema: &str) -> Result<(), OpenError> {
         transaction.batch_execute(&create_schema).await?;
     }
     transaction.batch_execute(&format!("SET LOCAL search_path TO {schema}")).await?;
-    for (step, number) in MIGRATIONS.iter().zip(1..).skip(found) {
+    for (step, number) in steps.iter().zip(1..).skip(found) {
         for part in step.sql {
             transaction.batch_execute(part).await?;
         }
         transaction.batch_execute(&format!("INSERT INTO version VALUES ({number}, {})", step.min_compatible)).await?;
     }
     transaction.commit().await?;
-    if found < MIGRATIONS.len() {
-        tracing::info!("migrated schema {schema} of the database to version {}", MIGRATIONS.len());
+    if found < steps.len() {
+        tracing::info!("migrated schema {schema} of the database to version {}", steps.len());
     }
     Ok(())
 }

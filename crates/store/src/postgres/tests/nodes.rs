@@ -145,6 +145,84 @@ async fn every_feed_has_all_changes_once_and_in_order() {
     assert_eq!(changes_until_deletion_of(third, last.id).await, received);
 }
 
+/// All nodes write, tag and delete. At every moment each lists whole messages, and at the end all list the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nodes_agree_on_messages_and_tags() {
+    let Some(nodes) = nodes::<3>(Limits { messages_per_mailbox: 30, bytes: 0 }).await else { return };
+    let nodes = nodes.map(Arc::new);
+    let mut workers = JoinSet::new();
+    for worker in 0..6_usize {
+        let (node, other_node) = (nodes[worker % 3].clone(), nodes[(worker + 1) % 3].clone());
+        workers.spawn(async move {
+            for second in 0..30 {
+                // The cap evicts copies of "bob" and "last" only.
+                let own = format!("own-{worker}");
+                let stored = node.append(message(second, &[&own, "bob", "last"], b"x")).await.unwrap().stored;
+                let id = MessageSelector::Id(stored[0].message);
+                let keys: Vec<_> = stored.iter().map(CopyKey::from).collect();
+                match second % 3 {
+                    0 => {
+                        let tags = Tags::new([own.as_str()]).unwrap();
+                        let existing = other_node.set_tags(keys, tags.clone()).await.unwrap();
+                        assert!(existing.contains(&CopyKey::from(&stored[0])));
+                        assert_eq!(node.find_message(id).await.unwrap().unwrap().first().tags, tags);
+                    }
+                    1 => {
+                        assert!(node.find_message(id).await.unwrap().is_some());
+                        other_node.remove_copies(keys).await.unwrap();
+                        assert_eq!(node.find_message(id).await.unwrap(), None);
+                    }
+                    _ => {}
+                }
+                let listing = node.messages(Page { limit: Some(20), ..Page::ALL }).await.unwrap();
+                assert!(listing.version.0 <= node.store_version().await.unwrap().0);
+                let ids: Vec<_> = listing.messages.iter().map(Message::id).collect();
+                assert!(ids.is_sorted_by(|one, other| one < other), "each message is listed once: {ids:?}");
+                let mut first_mailboxes = listing.messages.iter().map(|message| message.first().mailbox.as_str());
+                assert!(first_mailboxes.all(|mailbox| mailbox.starts_with("own")), "no copy is missing");
+            }
+        });
+    }
+    workers.join_all().await;
+    let expected = nodes[0].messages(Page::ALL).await.unwrap();
+    assert_eq!(expected.messages.len() as u64, nodes[1].usage().await.unwrap().messages);
+    assert!(expected.messages.len() >= 60, "{}", expected.messages.len());
+    for node in &nodes {
+        let listing = node.messages(Page::ALL).await.unwrap();
+        assert_eq!((listing.version, &listing.messages), (expected.version, &expected.messages));
+        assert_eq!(node.store_version().await.unwrap(), expected.version);
+        for message in &expected.messages {
+            // Queried twice, because the second result is a cached one.
+            for _ in 0..2 {
+                let found = node.find_message(MessageSelector::Id(message.id())).await.unwrap();
+                assert_eq!(found.as_ref(), Some(message));
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn changed_tags_are_sent_to_other_nodes() {
+    let Some([one, other]) = nodes::<2>(Limits::default()).await else { return };
+    let mut feed = other.feed().unwrap();
+    let stored = one.append(message(1, &["ann", "bob"], b"x")).await.unwrap().stored;
+    let keys: Vec<_> = stored.iter().map(CopyKey::from).collect();
+    let id = MessageSelector::Id(stored[0].message);
+    assert_eq!(other.find_message(id).await.unwrap().unwrap().copies(), stored);
+    let tags = Tags::new(["x", "Größe"]).unwrap();
+    one.set_tags(keys.clone(), tags.clone()).await.unwrap();
+    assert_eq!(other.find_message(id).await.unwrap().unwrap().tags(), tags, "the cached message is outdated");
+    assert_eq!(other.find(&stored[0].mailbox, MessageSelector::Latest).await.unwrap().unwrap().tags, tags);
+    one.set_tags(keys.clone(), tags.clone()).await.unwrap();
+    one.remove_copies(keys.clone()).await.unwrap();
+    let changes = changes_until_deletion_of(&mut feed, stored[1].id).await;
+    let after_storing = changes.into_iter().filter(|change| !matches!(change.event, Event::Stored(_)));
+    let events: Vec<_> = after_storing.map(|change| change.event).collect();
+    let tagged = keys.iter().map(|key| Event::Tagged { mailbox: key.mailbox.clone(), id: key.id, tags: tags.clone() });
+    let deleted = stored.iter().map(|copy| Event::Deleted(Summary { tags: tags.clone(), ..copy.clone() }));
+    assert_eq!(events, tagged.chain(deleted).collect::<Vec<_>>(), "setting the same tags again changes nothing");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn disconnected_node_catches_up() {
     let Some(server) = Postgres::shared() else { return };
