@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan as _};
 use proptest::prelude::*;
+use restante_mail::details::Details;
 use restante_mail::message::{Headline, Summary};
 use restante_mail::naming::{MailboxName, Naming};
+use restante_mail::tags::Tags;
 use restante_store::memory::MemoryStore;
 use restante_store::{Limits, MailboxPage, NewCopy, NewMessage, Page, Store};
 use restante_testdir::TestDir;
@@ -128,8 +130,13 @@ async fn deliver(store: &dyn Store, message: &TestMessage) {
     let new_message = NewMessage {
         received: noon() + i64::from(message.micros).microseconds(),
         headline: Headline::new("<ann@x.org>", ["<bob>"], ""),
+        tags: Tags::default(),
         body: message.body.clone().into(),
-        copies: vec![NewCopy { mailbox: message.mailbox.clone().into(), trace: trace.into() }],
+        copies: vec![NewCopy {
+            mailbox: message.mailbox.clone().into(),
+            details: Details::default(),
+            trace: Some(trace.into()),
+        }],
     };
     let stored = store.append(new_message).await.unwrap().stored.remove(0);
     store.set_seen(&stored.mailbox, stored.id, message.seen).await.unwrap();
