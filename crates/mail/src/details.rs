@@ -68,14 +68,15 @@ impl Details {
         let mut text = String::with_capacity(capacity);
         push_line(&mut text, sender);
         push_line(&mut text, helo);
-        // Writing to a string cannot fail.
-        let _ = ip.map_or(Ok(()), |ip| write!(text, "{ip}"));
+        push_ip(&mut text, ip);
         text.push('\n');
         push_line(&mut text, login.map_or("", |login| &login[..login.floor_char_boundary(MAX_LOGIN_BYTES)]));
         push_line(&mut text, host);
-        let _ = writeln!(text, "{attachments}");
+        push_number(&mut text, attachments);
+        text.push('\n');
         push_line(&mut text, snippet);
-        let _ = writeln!(text, "{}", cc.len());
+        push_number(&mut text, u32::try_from(cc.len()).unwrap_or(u32::MAX));
+        text.push('\n');
         cc.iter().chain(recipients).for_each(|address| push_line(&mut text, address));
         Self { text: Some(text.into()) }
     }
@@ -165,6 +166,38 @@ impl fmt::Debug for Details {
     }
 }
 
+/// Appends a number. Every message needs several, and most of them are small, so it is faster than a formatter.
+fn push_number(text: &mut String, number: u32) {
+    match u8::try_from(number) {
+        Ok(digit @ 0..=9) => text.push(char::from(b'0' + digit)),
+        Ok(small) => {
+            if small >= 100 {
+                text.push(char::from(b'0' + small / 100));
+            }
+            text.push(char::from(b'0' + small / 10 % 10));
+            text.push(char::from(b'0' + small % 10));
+        }
+        // Writing to a string cannot fail.
+        Err(_) => drop(write!(text, "{number}")),
+    }
+}
+
+fn push_ip(text: &mut String, ip: Option<IpAddr>) {
+    match ip {
+        Some(IpAddr::V4(ip)) => {
+            for (index, octet) in ip.octets().into_iter().enumerate() {
+                if index > 0 {
+                    text.push('.');
+                }
+                push_number(text, octet.into());
+            }
+        }
+        // Writing to a string cannot fail.
+        Some(IpAddr::V6(ip)) => drop(write!(text, "{ip}")),
+        None => {}
+    }
+}
+
 fn push_line(text: &mut String, value: &str) {
     if value.contains('\n') {
         text.extend(value.chars().map(|c| if c == '\n' { ' ' } else { c }));
@@ -201,6 +234,20 @@ mod tests {
         assert_eq!(details.cc().collect::<Vec<_>>(), cc);
         assert_eq!(details.recipients().collect::<Vec<_>>(), to);
         assert_eq!(Details::from_encoded(details.encoded()), details);
+    }
+
+    #[test]
+    fn numbers_and_addresses_are_written_like_display() {
+        for number in [0, 7, 10, 42, 99, 100, 105, 255, 256, 70_000, u32::MAX] {
+            let mut text = String::new();
+            push_number(&mut text, number);
+            assert_eq!(text, number.to_string());
+        }
+        for ip in ["0.0.0.0", "192.0.2.17", "255.255.255.255", "2001:db8::7"] {
+            let mut text = String::new();
+            push_ip(&mut text, Some(ip.parse().unwrap()));
+            assert_eq!(text, ip);
+        }
     }
 
     #[test]

@@ -114,6 +114,7 @@ impl Message {
     }
 
     /// Returns the id of the message.
+    #[expect(clippy::misnamed_getters, reason = "the id of a copy is another one")]
     pub fn id(&self) -> MessageId {
         self.first().message
     }
