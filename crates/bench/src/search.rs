@@ -168,10 +168,24 @@ enum QueryKind {
     CommonAndRare,
     TwoRare,
     Phrase,
+    /// The beginnings of two common words.
+    TwoCommonPrefixes,
+    /// The beginnings of a common and a rare word.
+    CommonAndRarePrefix,
+    /// The first letters of two words.
+    TwoLetters,
 }
 
 impl QueryKind {
-    const ALL: [Self; 4] = [Self::TwoCommon, Self::CommonAndRare, Self::TwoRare, Self::Phrase];
+    const ALL: [Self; 7] = [
+        Self::TwoCommon,
+        Self::CommonAndRare,
+        Self::TwoRare,
+        Self::Phrase,
+        Self::TwoCommonPrefixes,
+        Self::CommonAndRarePrefix,
+        Self::TwoLetters,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -179,6 +193,9 @@ impl QueryKind {
             Self::CommonAndRare => "common+rare",
             Self::TwoRare => "rare+rare",
             Self::Phrase => "phrase",
+            Self::TwoCommonPrefixes => "common*+common*",
+            Self::CommonAndRarePrefix => "common*+rare*",
+            Self::TwoLetters => "letter+letter",
         }
     }
 }
@@ -233,6 +250,7 @@ impl WordGenerator {
 
     fn query(&self, kind: QueryKind, number: usize, options: &Options) -> String {
         let mut random = SplitMix64(u64::MAX - number as u64);
+        let prefix = |word: &str, length: usize| word[..length.min(word.len())].to_owned();
         match kind {
             QueryKind::TwoCommon => {
                 format!("{} {}", word(random.in_range(COMMON_RANKS)), word(random.in_range(COMMON_RANKS)))
@@ -242,6 +260,18 @@ impl WordGenerator {
             }
             QueryKind::TwoRare => {
                 format!("{} {}", word(random.in_range(RARE_RANKS)), word(random.in_range(RARE_RANKS)))
+            }
+            QueryKind::TwoCommonPrefixes => {
+                let (left, right) = (word(random.in_range(COMMON_RANKS)), word(random.in_range(COMMON_RANKS)));
+                format!("{} {}", prefix(&left, 3), prefix(&right, 3))
+            }
+            QueryKind::CommonAndRarePrefix => {
+                let (common, rare) = (word(random.in_range(COMMON_RANKS)), word(random.in_range(RARE_RANKS)));
+                format!("{} {}", prefix(&common, 3), prefix(&rare, rare.len() - 1))
+            }
+            QueryKind::TwoLetters => {
+                let (left, right) = (word(random.in_range(0..16)), word(random.in_range(0..16)));
+                format!("{} {}", prefix(&left, 1), prefix(&right, 1))
             }
             QueryKind::Phrase => {
                 let number = usize::try_from(random.next()).unwrap_or(0) % options.messages;

@@ -10,8 +10,8 @@ use restante_mailroom::{MailboxPage, Page};
 use crate::index::Changes;
 use crate::index_operations::{IndexOperations, IndexingError};
 
-/// The number of messages compared in one step.
-const MESSAGES_PER_STEP: usize = 256;
+/// The maximum number of messages compared in one step. They are written in one transaction.
+const MESSAGES_PER_STEP: usize = 1024;
 /// The number of mailboxes per query of the store.
 const MAILBOXES_PER_PAGE: usize = 1000;
 
@@ -52,17 +52,23 @@ impl CatchUp {
             self.verified_up_to = verify_entries(operations, verified)?;
             return Ok(false);
         }
-        let Some((mailbox, after)) = self.current.take().or_else(|| self.next_mailbox()) else {
+        let mut messages = Vec::new();
+        while messages.len() < MESSAGES_PER_STEP
+            && let Some((mailbox, after)) = self.current.take().or_else(|| self.next_mailbox())
+        {
+            let page = Page { limit: Some(MESSAGES_PER_STEP - messages.len()), before: None, after: Some(after) };
+            let listed = operations.with_mailroom(async |mailroom| mailroom.list(&mailbox, page).await)?.messages;
+            if let Some(last) = listed.last() {
+                self.current = Some((mailbox, last.id));
+            }
+            messages.extend(listed);
+        }
+        if messages.is_empty() {
             return self.fetch_mailboxes(operations);
-        };
-        let page = Page { limit: Some(MESSAGES_PER_STEP), before: None, after: Some(after) };
-        let messages = operations.with_mailroom(async |mailroom| mailroom.list(&mailbox, page).await)?.messages;
-        if let Some(last) = messages.last() {
-            self.current = Some((mailbox, last.id));
         }
         // A message that is deleted from now on causes an event, which is applied after this addition.
         let missing = operations.with_index(|index| index.filter_missing(messages))?;
-        operations.add_all(missing)?;
+        operations.add_all(missing, Changes::default())?;
         Ok(false)
     }
 

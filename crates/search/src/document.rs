@@ -23,7 +23,26 @@ const MAX_FIELD_WORDS: usize = 256;
 /// The maximum number of bytes of a field name that are used.
 const MAX_FIELD_NAME_BYTES: usize = 64;
 /// The first character of a marker. No word contains it.
-const MARKER: char = '¦';
+const MARKER: &str = "¦";
+
+/// The names of header fields whose words are not in the index, as in [`field_name`]. Servers and programs write these
+/// fields for each other: they have many words, most of them are in no other message, and few are ever searched.
+const UNINDEXED_FIELDS: &[&str] = &[
+    "arc·authentication·results",
+    "arc·message·signature",
+    "arc·seal",
+    "authentication·results",
+    "content·transfer·encoding",
+    "content·type",
+    "date",
+    "dkim·signature",
+    "domainkey·signature",
+    "mime·version",
+    "received",
+    "received·spf",
+    "x·google·dkim·signature",
+    "x·received",
+];
 
 /// The columns of text that can be searched separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,9 +130,22 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// Builds the text of a column as it is in the index: without the words of some header fields.
+    pub(crate) fn indexed_text(&self, column: Column) -> String {
+        let words = if column == Column::Header { MAX_HEADER_WORDS } else { MAX_WORDS };
+        self.write_text(column, ColumnWriter::new(words))
+    }
+
     fn build_text(&self, column: Column) -> String {
+        if column == Column::Header {
+            let text = ColumnWriter { unindexed_words_left: MAX_HEADER_WORDS, ..ColumnWriter::new(MAX_HEADER_WORDS) };
+            return self.write_text(column, text);
+        }
+        self.indexed_text(column)
+    }
+
+    fn write_text(&self, column: Column, mut text: ColumnWriter) -> String {
         let headline = &self.summary.headline;
-        let mut text = ColumnWriter::new(if column == Column::Header { MAX_HEADER_WORDS } else { MAX_WORDS });
         match (column, self.mime) {
             (Column::From, _) => text.add(headline.from()),
             (Column::Subject, _) => text.add(headline.subject()),
@@ -141,6 +173,11 @@ impl<'a> Document<'a> {
     }
 }
 
+/// Returns true if this part of a text is a marker.
+pub(crate) fn is_marker(part: &[u8]) -> bool {
+    part.starts_with(MARKER.as_bytes())
+}
+
 /// Returns the marker for the presence of a header field of this name.
 pub(crate) fn field_marker(name: &str) -> String {
     format!("{MARKER}{}", field_name(name))
@@ -149,6 +186,15 @@ pub(crate) fn field_marker(name: &str) -> String {
 /// Returns a word of a header field as it is stored in the header column: prefixed with the name of the field.
 pub(crate) fn field_word(name: &str, word: &str) -> String {
     format!("{}{MARKER}{word}", field_name(name))
+}
+
+/// Returns true if the index contains the words of header fields of this name.
+pub(crate) fn is_field_indexed(name: &str) -> bool {
+    is_indexed_name(&field_name(name))
+}
+
+fn is_indexed_name(field_name: &str) -> bool {
+    !UNINDEXED_FIELDS.contains(&field_name)
 }
 
 /// Returns a field name as part of a word. Spaces and punctuation would end the word and are replaced.
@@ -162,24 +208,27 @@ struct ColumnWriter {
     text: String,
     /// The number of words that can still be added.
     words_left: usize,
+    /// The number of words of header fields that are not in the index that can still be added.
+    unindexed_words_left: usize,
 }
 
 impl ColumnWriter {
     fn new(words_left: usize) -> Self {
-        Self { text: String::new(), words_left }
+        Self { text: String::new(), words_left, unindexed_words_left: 0 }
     }
 
     fn add(&mut self, text: &str) {
         let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
+        self.text.reserve(text.len() + text.len() / 8);
         words::for_each(text, |word, _| {
-            self.push(word);
+            self.push(&[word]);
             if self.words_left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
     }
 
     /// Adds a text after a marker, so that no phrase matches across both texts.
     fn add_separate(&mut self, text: &str) {
-        self.push(MARKER.encode_utf8(&mut [0; 4]));
+        self.push(&[MARKER]);
         self.add(text);
     }
 
@@ -187,24 +236,37 @@ impl ColumnWriter {
         if self.words_left == 0 {
             return;
         }
-        let name = field.raw_name();
-        self.push(&field_marker(&name));
+        let name = field_name(&field.raw_name());
+        self.push(&[MARKER, &name]);
+        // The two limits are independent, so that the words of indexed fields are the same with and without the others.
+        let is_indexed = is_indexed_name(&name);
+        let limit = if is_indexed { self.words_left } else { self.unindexed_words_left };
+        let mut words_left = limit.min(MAX_FIELD_WORDS);
+        if words_left == 0 {
+            return;
+        }
         let value = field.decoded_value();
         let value = &value[..value.floor_char_boundary(MAX_TEXT_BYTES)];
-        let mut words_left = MAX_FIELD_WORDS;
         words::for_each(value, |word, _| {
-            self.push(&field_word(&name, word));
+            self.write(&[&name, MARKER, word]);
+            let limit = if is_indexed { &mut self.words_left } else { &mut self.unindexed_words_left };
+            *limit -= 1;
             words_left -= 1;
-            if self.words_left == 0 || words_left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if words_left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
     }
 
-    fn push(&mut self, word: &str) {
+    /// Adds a word that consists of these parts, unless there are enough words.
+    fn push(&mut self, parts: &[&str]) {
         if self.words_left > 0 {
             self.words_left -= 1;
-            self.text.push(' ');
-            self.text.push_str(word);
+            self.write(parts);
         }
+    }
+
+    fn write(&mut self, parts: &[&str]) {
+        self.text.push(' ');
+        parts.iter().for_each(|part| self.text.push_str(part));
     }
 
     fn finish(mut self) -> String {

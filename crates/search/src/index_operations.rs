@@ -1,8 +1,10 @@
 //! Reads messages from the store and writes them to the index, for the indexer and for `catch_up`. They decide what is
 //! read and written, and when.
 
+use std::iter::Peekable;
 use std::sync::{Arc, Weak};
 
+use futures_util::future::join_all;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
@@ -15,6 +17,9 @@ use crate::index_file::IndexFile;
 
 /// The number of bytes of text that are written in one transaction.
 const BATCH_BYTES: usize = 4 << 20;
+/// The maximum number of messages that are read at the same time, and of their bytes. A larger message is read alone.
+const MAX_CONCURRENT_READS: usize = 8;
+const MAX_READ_BYTES: u64 = 1 << 20;
 
 /// Access to the index and to the mailroom.
 pub(crate) struct IndexOperations {
@@ -65,31 +70,23 @@ impl IndexOperations {
         Self { index_file, mailroom, runtime, has_gap: false }
     }
 
-    /// Adds messages that are not in the index.
-    pub(crate) fn add_all(&mut self, summaries: Vec<Summary>) -> Result<(), IndexingError> {
-        let (mut added, mut bytes) = (Vec::new(), 0);
-        for summary in summaries {
-            self.add_to_batch(summary, &mut added, &mut bytes)?;
+    /// Adds messages that are not in the index, together with other changes.
+    pub(crate) fn add_all(&mut self, summaries: Vec<Summary>, changes: Changes) -> Result<(), IndexingError> {
+        let (mut changes, mut bytes) = (changes, 0);
+        let mut summaries = summaries.into_iter().peekable();
+        while summaries.peek().is_some() {
+            let chunk = next_chunk(&mut summaries);
+            for (summary, source) in self.read_sources(chunk)? {
+                let entry = Entry::new(summary, &Mime::parse(source.to_bytes()));
+                bytes += entry.bytes();
+                changes.added.push(entry);
+            }
+            if bytes > BATCH_BYTES {
+                bytes = 0;
+                self.write(Changes { added: std::mem::take(&mut changes.added), ..Changes::default() })?;
+            }
         }
-        self.write(Changes { added, ..Changes::default() })
-    }
-
-    /// Adds a message to the current batch, and writes the batch if it is large enough.
-    pub(crate) fn add_to_batch(
-        &mut self,
-        summary: Summary,
-        added: &mut Vec<Entry>,
-        bytes: &mut usize,
-    ) -> Result<(), IndexingError> {
-        let Some(source) = self.source(&summary)? else { return Ok(()) };
-        let entry = Entry::new(summary, &Mime::parse(source.to_bytes()));
-        *bytes += entry.bytes();
-        added.push(entry);
-        if *bytes > BATCH_BYTES {
-            *bytes = 0;
-            self.write(Changes { added: std::mem::take(added), ..Changes::default() })?;
-        }
-        Ok(())
+        self.write(changes)
     }
 
     /// Applies changes to the index. Fails if the disk is almost full.
@@ -130,17 +127,36 @@ impl IndexOperations {
         self.with_mailroom(async |mailroom| mailroom.find(mailbox, MessageSelector::Id(id)).await)
     }
 
-    /// Returns the source of a message, or `None` if it was deleted. A message that cannot be read is logged and
-    /// skipped.
-    fn source(&mut self, summary: &Summary) -> Result<Option<Source>, IndexingError> {
-        match self.with_mailroom(async |mailroom| mailroom.source(&summary.mailbox, summary.id).await) {
-            Err(IndexingError::Store(error @ StoreError::Broken(_))) => {
-                let Summary { mailbox, id, .. } = summary;
-                tracing::warn!(%error, %mailbox, %id, "cannot read a message, it is not in the search index");
-                self.has_gap = true;
-                Ok(None)
+    /// Reads the sources of messages at the same time, because each read switches to another thread and back. Deleted
+    /// messages are left out. A message that cannot be read is logged and left out.
+    fn read_sources(&mut self, summaries: Vec<Summary>) -> Result<Vec<(Summary, Source)>, IndexingError> {
+        let results = self.with_mailroom(async |mailroom| {
+            Ok(join_all(summaries.iter().map(|summary| mailroom.source(&summary.mailbox, summary.id))).await)
+        })?;
+        let mut sources = Vec::with_capacity(summaries.len());
+        for (summary, result) in summaries.into_iter().zip(results) {
+            match result {
+                Ok(source) => sources.extend(source.map(|source| (summary, source))),
+                Err(error @ StoreError::Broken(_)) => {
+                    let Summary { mailbox, id, .. } = summary;
+                    tracing::warn!(%error, %mailbox, %id, "cannot read a message, it is not in the search index");
+                    self.has_gap = true;
+                }
+                Err(error) => return Err(error.into()),
             }
-            source => source,
         }
+        Ok(sources)
     }
+}
+
+/// Takes messages that are read at the same time: a few, unless they are large.
+fn next_chunk(summaries: &mut Peekable<impl Iterator<Item = Summary>>) -> Vec<Summary> {
+    let (mut chunk, mut bytes) = (Vec::new(), 0_u64);
+    while chunk.len() < MAX_CONCURRENT_READS
+        && let Some(summary) = summaries.next_if(|summary| chunk.is_empty() || bytes + summary.size <= MAX_READ_BYTES)
+    {
+        bytes += summary.size;
+        chunk.push(summary);
+    }
+    chunk
 }

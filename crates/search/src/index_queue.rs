@@ -4,18 +4,21 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use restante_mail::message::MessageId;
+use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 use tokio::sync::{Notify, watch};
 
-/// The maximum number of events in the queue.
+/// The maximum number of events in the queue. There can be fewer if the headlines of messages are long.
 const MAX_EVENTS: usize = 65_536;
+/// The minimum size of an event in the queue, in bytes. It is enough for everything except the headline.
+const MIN_EVENT_BYTES: usize = 256;
 
 /// A change of a stored message that the index has to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IndexEvent {
-    Stored(MailboxName, MessageId),
+    /// The summary is the one at the time of storing. Later changes cause other events.
+    Stored(Summary),
     SeenChanged(MessageId, bool),
     Deleted(MessageId),
     /// The index differs from the store for this message.
@@ -66,7 +69,7 @@ pub(crate) struct IndexQueue {
 
 #[derive(Debug)]
 struct State {
-    /// Every event has size 1.
+    /// The size of an event is in bytes.
     events: BoundedQueue<IndexEvent>,
     resync: Option<Resync>,
     /// The number of events that were ever pushed.
@@ -79,7 +82,7 @@ struct State {
 
 impl Default for State {
     fn default() -> Self {
-        let events = BoundedQueue::new(MAX_EVENTS);
+        let events = BoundedQueue::new(MAX_EVENTS * MIN_EVENT_BYTES);
         Self { events, resync: None, total_pushed: 0, highest_id: MessageId::ZERO, is_urgent: false }
     }
 }
@@ -116,11 +119,12 @@ impl IndexQueue {
             return;
         }
         // The id of a deleted message was assigned too.
-        if let IndexEvent::Stored(_, id) | IndexEvent::Deleted(id) = event {
-            state.highest_id = state.highest_id.max(id);
+        if let IndexEvent::Stored(Summary { id, .. }) | IndexEvent::Deleted(id) = &event {
+            state.highest_id = state.highest_id.max(*id);
             self.highest_changed.notify_waiters();
         }
-        if let Err(event) = state.events.push(event, 1) {
+        let size = event.size();
+        if let Err(event) = state.events.push(event, size) {
             state.record_lost(&event);
             self.progress.send_if_modified(|progress| std::mem::take(&mut progress.is_caught_up));
             return;
@@ -243,10 +247,20 @@ impl IndexQueue {
     }
 }
 
+impl IndexEvent {
+    /// Returns the size in the queue.
+    fn size(&self) -> usize {
+        match self {
+            Self::Stored(summary) => MIN_EVENT_BYTES + summary.headline.text_len(),
+            _ => MIN_EVENT_BYTES,
+        }
+    }
+}
+
 impl State {
     fn record_lost(&mut self, event: &IndexEvent) {
         let resync = match (event, self.resync) {
-            (IndexEvent::Stored(_, id), _) => Resync::NewerThan(id.number().saturating_sub(1).into()),
+            (IndexEvent::Stored(summary), _) => Resync::NewerThan(summary.id.number().saturating_sub(1).into()),
             // The comparison reads the current state of this message anyway.
             (
                 IndexEvent::SeenChanged(id, _) | IndexEvent::Deleted(id) | IndexEvent::Recheck(_, id),
@@ -272,12 +286,38 @@ impl Resync {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use restante_mail::message::Headline;
     use restante_mail::naming::Naming;
 
     use super::*;
 
     fn stored(id: u64) -> IndexEvent {
-        IndexEvent::Stored(Naming::Local.parse_mailbox("ann").unwrap(), id.into())
+        stored_with_subject(id, "")
+    }
+
+    fn stored_with_subject(id: u64, subject: &str) -> IndexEvent {
+        IndexEvent::Stored(Summary {
+            mailbox: Naming::Local.parse_mailbox("ann").unwrap(),
+            id: id.into(),
+            headline: Headline::new("", [], subject),
+            received: Timestamp::UNIX_EPOCH,
+            size: 1,
+            seen: false,
+        })
+    }
+
+    #[test]
+    fn long_headlines_fill_the_queue() {
+        let queue = IndexQueue::default();
+        queue.open();
+        let subject = "x".repeat(3 * MIN_EVENT_BYTES);
+        for id in 1..=MAX_EVENTS as u64 {
+            queue.push(|| stored_with_subject(id, &subject));
+        }
+        let batch = queue.next_batch(MAX_EVENTS, Duration::ZERO, false);
+        let (fitting, last) = (MAX_EVENTS / 4, MessageId::from(MAX_EVENTS as u64 / 4));
+        assert_eq!((batch.events.len(), batch.resync), (fitting, Some(Resync::NewerThan(last))));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::index_operations::{IndexOperations, IndexingError};
 use crate::index_queue::{Batch, IndexEvent, IndexQueue, Resync};
 
 /// The maximum number of events that are applied in one transaction.
-const MAX_BATCH_EVENTS: usize = 512;
+const MAX_BATCH_EVENTS: usize = 2048;
 /// How long events are collected if no search waits for them: one large transaction costs much less than many small
 /// ones.
 const BATCH_DELAY: Duration = Duration::from_millis(250);
@@ -126,7 +126,7 @@ impl Indexer {
         let mut stored = Vec::new();
         for event in events {
             match event {
-                IndexEvent::Stored(mailbox, id) => stored.push((mailbox, id)),
+                IndexEvent::Stored(summary) => stored.push(summary),
                 IndexEvent::SeenChanged(id, seen) => changes.seen.push((id, seen)),
                 IndexEvent::Deleted(id) => changes.removed.push(id),
                 // The current state. A later change causes another event.
@@ -137,15 +137,8 @@ impl Indexer {
             }
         }
         let deleted: HashSet<MessageId> = changes.removed.iter().copied().collect();
-        let mut bytes = 0;
-        for (mailbox, id) in stored {
-            if deleted.contains(&id) {
-                continue;
-            }
-            let Some(summary) = self.operations.find(&mailbox, id)? else { continue };
-            self.operations.add_to_batch(summary, &mut changes.added, &mut bytes)?;
-        }
-        self.operations.write(changes)
+        stored.retain(|summary| !deleted.contains(&summary.id));
+        self.operations.add_all(stored, changes)
     }
 
     /// After an error, requests a comparison of everything, or a new index if the file is damaged.
@@ -244,8 +237,8 @@ mod tests {
         // Enough that some events are left in the queue after the first failed attempt to rebuild the index.
         let count = 3 * MAX_BATCH_EVENTS;
         for _ in 0..count {
-            let Summary { mailbox, id, .. } = deliver(&mailroom).await;
-            queue.push(|| IndexEvent::Stored(mailbox, id));
+            let summary = deliver(&mailroom).await;
+            queue.push(|| IndexEvent::Stored(summary));
         }
         assert!(!queue.wait_until_indexed(Duration::from_millis(50)).await, "there is no index");
         assert!(!indexer.is_finished(), "the indexer still runs");

@@ -1,5 +1,6 @@
 //! The public interface of the search: start, events from the mailroom, requests, and shutdown.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::available_parallelism;
@@ -9,7 +10,7 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use restante_mailroom::hooks::Observer;
-use restante_mailroom::{Mailroom, MessageSelector};
+use restante_mailroom::{Mailroom, MessageSelector, StoreError};
 use restante_worker::Worker;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -146,7 +147,7 @@ impl Search {
         let permit = self.acquire_permit().await?;
         let query = request.query.clone();
         let matches = self.query_index(request, &permit).await?;
-        let next = matches.messages.last().map(|(_, id, _)| *id).filter(|_| matches.has_more);
+        let next = matches.next;
         let mut summaries = Vec::with_capacity(matches.messages.len());
         for (mailbox, id, seen) in matches.messages {
             // The store is the source of truth.
@@ -181,19 +182,29 @@ impl Search {
     /// Queries the index on a blocking thread.
     async fn query_index(&self, request: SearchRequest, permit: &SearchPermit) -> Result<Matches, SearchError> {
         let index = self.index_file.clone();
+        let mailroom = self.indexer.lock().unwrap_or_else(PoisonError::into_inner).mailroom.clone();
+        let runtime = Handle::current();
         let work = move |caller| {
             let SearchRequest { query, mailbox, is_permitted, before, limit } = request;
-            index.find(&IndexQuery {
+            let store_error = RefCell::new(None);
+            let matches_message = |mailbox: &MailboxName, id| {
+                let mailroom = mailroom.upgrade()?;
+                let result = runtime.block_on(matches_message(&mailroom, &query, mailbox, id));
+                result.map_err(|error| store_error.replace(Some(error))).ok()
+            };
+            let matches = index.find(&IndexQuery {
                 query: &query,
                 mailbox: mailbox.as_ref(),
                 is_permitted: &*is_permitted,
                 before: before.unwrap_or(MessageId::MAX),
                 limit,
+                matches_message: &matches_message,
                 deadline: Instant::now() + INDEX_TIMEOUT,
                 caller,
-            })
+            });
+            store_error.take().map_or(Ok(matches), Err)
         };
-        match permit.run_blocking(work).await? {
+        match permit.run_blocking(work).await?? {
             None => Err(SearchError::Unavailable("it is still being opened".to_owned())),
             Some(Ok(matches)) => Ok(matches),
             Some(Err(error)) if index::is_interruption(&error) => Err(SearchError::Timeout),
@@ -207,9 +218,21 @@ impl Search {
     }
 }
 
+/// Returns true if a stored message matches a query.
+async fn matches_message(
+    mailroom: &Mailroom,
+    query: &Query,
+    mailbox: &MailboxName,
+    id: MessageId,
+) -> Result<bool, StoreError> {
+    let Some(summary) = mailroom.find(mailbox, MessageSelector::Id(id)).await? else { return Ok(false) };
+    let Some(source) = mailroom.source(mailbox, id).await? else { return Ok(false) };
+    Ok(query.matches(&summary, Some(&Mime::parse(source.to_bytes()))))
+}
+
 impl Observer for Search {
     fn message_stored(&self, summary: &Summary) {
-        self.queue.push(|| IndexEvent::Stored(summary.mailbox.clone(), summary.id));
+        self.queue.push(|| IndexEvent::Stored(summary.clone()));
     }
 
     fn message_deleted(&self, summary: &Summary) {

@@ -28,16 +28,22 @@ pub(crate) fn split(text: &str) -> Vec<String> {
 
 fn try_for_each(text: &str, found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>) -> ControlFlow<()> {
     let mut pending = PendingWord::default();
-    for (start, c) in text.char_indices() {
-        let end = start + c.len_utf8();
-        if c.is_ascii() {
-            if c.is_ascii_alphanumeric() {
-                pending.push(c.to_ascii_lowercase(), start..end);
+    let mut start = 0;
+    while let Some(&byte) = text.as_bytes().get(start) {
+        if byte.is_ascii() {
+            let rest = &text[start..];
+            let length = rest.bytes().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(rest.len());
+            if length > 0 {
+                pending.push_ascii(&rest[..length], start);
+                start += length;
             } else {
                 pending.finish(found)?;
+                start += 1;
             }
             continue;
         }
+        let Some(c) = text[start..].chars().next() else { break };
+        let end = start + c.len_utf8();
         let mut flow = ControlFlow::Continue(());
         fold(c, |c| {
             if flow.is_continue() {
@@ -46,6 +52,7 @@ fn try_for_each(text: &str, found: &mut impl FnMut(&str, Range<usize>) -> Contro
         });
         flow?;
         pending.extend(start, end);
+        start = end;
     }
     pending.finish(found)
 }
@@ -84,6 +91,18 @@ impl PendingWord {
         if self.word.len() < MAX_WORD_BYTES {
             self.word.push(c);
         }
+    }
+
+    /// Adds ASCII letters and digits that start at this byte.
+    fn push_ascii(&mut self, letters: &str, start: usize) {
+        if self.word.is_empty() {
+            self.range.start = start;
+        }
+        self.range.end = start + letters.len();
+        let old_length = self.word.len();
+        let added = letters.len().min(MAX_WORD_BYTES.saturating_sub(old_length));
+        self.word.push_str(&letters[..added]);
+        self.word[old_length..].make_ascii_lowercase();
     }
 
     /// Extends the range of the current word to a combining accent after it.

@@ -160,6 +160,42 @@ async fn returns_pages_with_snippets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn words_are_prefixes_unless_quoted() {
+    let fixture = Fixture::in_memory(Limits::default());
+    let message = fixture.deliver("ann", "verification by ann@shop.example").await;
+    for text in ["verific", "shop.exa", "\"verification\"", "subject:verif", "header:Subject=shop.exa", "v", "say"] {
+        assert_eq!(fixture.find_ids(text).await, [message.id], "{text}");
+    }
+    for text in ["\"verific\"", "\"shop.exa\"", "fication", "sho.example", "-verific", "subject:\"verif\""] {
+        assert_eq!(fixture.find_ids(text).await, [], "{text}");
+    }
+    let results = fixture.find("verific").await;
+    let hits: Vec<_> =
+        results.hits[0].snippet.iter().filter(|part| part.is_hit).map(|part| part.text.as_str()).collect();
+    assert_eq!(hits, ["verification"], "the whole word is highlighted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn header_fields_that_are_not_indexed_are_read_from_the_messages() {
+    let dir = TestDir::new();
+    for fixture in [Fixture::in_memory(Limits::default()), Fixture::in_directory(dir.path())] {
+        let mut ids = Vec::new();
+        for mailbox in ["ann", "bob", "carla", "ann"] {
+            ids.insert(0, fixture.deliver(mailbox, "alpha").await.id);
+        }
+        assert_eq!(fixture.find_ids("header:Received=client.te").await, ids);
+        assert_eq!(fixture.find_ids("header:Received=ann").await, [ids[0], ids[3]], "the line names the mailbox");
+        assert_eq!(fixture.find_ids("alpha -header:Received=ann").await, [ids[1], ids[2]]);
+        assert_eq!(fixture.find_ids("header:Received=nothing or mailbox:bob").await, [ids[2]]);
+        assert_eq!(fixture.find_ids("header:Received").await, ids);
+        let page = fixture.find_page("header:Received=client", None, 3).await;
+        assert_eq!((page.hits.len(), page.next), (3, Some(ids[2])));
+        assert_eq!(fixture.find_page("header:Received=client", page.next, 3).await.hits.len(), 1);
+        fixture.shut_down();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_permitted_mailboxes_are_searched() {
     let fixture = Fixture::in_memory(Limits::default());
     for number in 0..10 {

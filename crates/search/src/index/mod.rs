@@ -1,12 +1,21 @@
-//! The index: a full-text table, and a table with the other searchable properties of every message. It contains no
-//! texts, only the positions of words. The messages are in the store, which is the source of truth, so the index can
-//! always be rebuilt.
+//! The index: which words are in which messages, and a table with the other searchable properties of every message. It
+//! contains no texts, only the positions of words. The messages are in the store, which is the source of truth, so the
+//! index can always be rebuilt.
+//!
+//! Words are in segments. Every transaction that adds messages writes one, with the terms that `builder` collects and
+//! the `postings` of each term. Small segments are merged into larger ones. `find` evaluates queries segment by segment.
 //!
 //! The id of a document is the id of its message, which is unique in the store. So the order of ids is the order of
-//! arrival, and the newest documents come first without sorting.
+//! arrival, and queries read the segments with the newest documents first.
 
-mod compile;
+mod bitmap;
+mod builder;
+mod find;
+#[cfg(test)]
+mod measure;
+mod postings;
 mod schema;
+mod segment;
 #[cfg(test)]
 mod tests;
 
@@ -18,14 +27,21 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use restante_sqlite::ErrorKind;
-use rusqlite::{Connection, Error, Result, Transaction, params, params_from_iter};
+use rusqlite::{Connection, Error, Result, Transaction, params};
 
 use crate::document::{Column, Document};
 use crate::query::Query;
+use builder::TermsBuilder;
 use schema::OpenedIndex;
+use segment::{Segment, SegmentWriter};
 
 /// The number of database steps between two checks of the deadline.
 const PROGRESS_HANDLER_STEPS: std::ffi::c_int = 10_000;
+
+/// The number of segments of about the same size that are merged.
+const SEGMENTS_PER_LEVEL: usize = 8;
+/// The number of levels whose segments are merged. Those of a higher level have at least 32,768 documents.
+const LEVEL_COUNT: usize = 5;
 
 /// The index, open for its only writer.
 pub(crate) struct Index {
@@ -45,7 +61,7 @@ pub(crate) struct Reader(Connection);
 pub(crate) struct Entry {
     summary: Summary,
     texts: [String; Column::ALL.len()],
-    facts: String,
+    has_attachment: bool,
 }
 
 /// Changes that are applied in one transaction.
@@ -64,8 +80,8 @@ pub(crate) struct Changes {
 pub(crate) struct Matches {
     /// The matching messages, newest first, each with its read mark in the index.
     pub(crate) messages: Vec<(MailboxName, MessageId, bool)>,
-    /// True if there may be more matches.
-    pub(crate) has_more: bool,
+    /// If there may be more matches, they have ids below this one.
+    pub(crate) next: Option<MessageId>,
 }
 
 impl Changes {
@@ -79,9 +95,9 @@ impl Entry {
     /// Creates the entry of a message from its whole source.
     pub(crate) fn new(summary: Summary, mime: &Mime) -> Self {
         let document = Document::new(&summary, Some(mime));
-        let texts = Column::ALL.map(|column| document.text(column).to_owned());
-        let facts = compile::facts_text(&summary.mailbox, document.has_attachment());
-        Self { summary, texts, facts }
+        let texts = Column::ALL.map(|column| document.indexed_text(column));
+        let has_attachment = document.has_attachment();
+        Self { summary, texts, has_attachment }
     }
 
     /// Returns the approximate number of bytes to write.
@@ -119,23 +135,19 @@ impl Index {
 
     /// Applies all changes, or none if it fails.
     pub(crate) fn write(&mut self, mut changes: Changes) -> Result<()> {
-        // The full-text index buffers documents as long as their ids ascend. Any other id flushes the buffer.
         changes.added.sort_unstable_by_key(|entry| entry.summary.id);
         let transaction = self.connection.transaction()?;
         if !self.is_marked_dirty {
             transaction.execute("UPDATE state SET through = NULL", [])?;
         }
         let mut count = self.count;
-        for entry in &changes.added {
-            count += u64::from(insert_entry(&transaction, entry)?);
-        }
+        count += add_entries(&transaction, &changes.added)?;
         for (id, seen) in &changes.seen {
             let mut update = transaction.prepare_cached("UPDATE documents SET seen = ?2 WHERE id = ?1")?;
             update.execute(params![id.number(), seen])?;
         }
-        for id in &changes.removed {
-            count -= u64::from(delete_entry(&transaction, *id)?);
-        }
+        count -= delete_entries(&transaction, &changes.removed)?;
+        merge_segments(&transaction)?;
         transaction.commit()?;
         self.count = count;
         self.is_marked_dirty = true;
@@ -188,10 +200,20 @@ pub(crate) struct IndexQuery<'a> {
     pub(crate) before: MessageId,
     /// The maximum number of results.
     pub(crate) limit: usize,
+    /// Returns true if a message matches the query, for messages whose entry does not say so. Returns `None` if the
+    /// message cannot be read; the query ends then.
+    pub(crate) matches_message: &'a dyn Fn(&MailboxName, MessageId) -> Option<bool>,
     /// The query is interrupted at this time.
     pub(crate) deadline: Instant,
     /// The query is interrupted when the caller has dropped its `Arc`.
     pub(crate) caller: Weak<()>,
+}
+
+impl IndexQuery<'_> {
+    /// Returns true if the result is no longer needed.
+    fn is_cancelled(&self) -> bool {
+        Instant::now() >= self.deadline || self.caller.strong_count() == 0
+    }
 }
 
 impl Reader {
@@ -220,57 +242,96 @@ fn find_with_deadline(connection: &mut Connection, query: &IndexQuery<'_>) -> Re
     let (deadline, caller) = (query.deadline, query.caller.clone());
     let is_cancelled = move || Instant::now() >= deadline || caller.strong_count() == 0;
     connection.progress_handler(PROGRESS_HANDLER_STEPS, Some(is_cancelled))?;
-    let matches = run_query(connection, query);
+    let matches = find::find(connection, query);
     connection.progress_handler(0, None::<fn() -> bool>)?;
     matches
 }
 
-fn run_query(connection: &Connection, query: &IndexQuery<'_>) -> Result<Matches> {
-    let before = i64::try_from(query.before.number()).unwrap_or(i64::MAX);
-    let statement = compile::build_statement(query.query, query.mailbox, before);
-    let mut select = connection.prepare(&statement.sql)?;
-    let mut rows = select.query(params_from_iter(statement.values))?;
-    let mut messages = Vec::new();
-    while let Some(row) = rows.next()? {
-        let mailbox = MailboxName::from(row.get::<_, String>(1)?);
-        if !(query.is_permitted)(&mailbox) {
-            continue;
+/// Adds entries as a new segment. Returns the number of messages that were not in the index before.
+fn add_entries(transaction: &Transaction<'_>, entries: &[Entry]) -> Result<u64> {
+    let (mut terms, mut ids) = (TermsBuilder::default(), Vec::new());
+    for entry in entries {
+        if insert_document(transaction, &entry.summary)? {
+            terms.add(entry);
+            ids.push(entry.summary.id.number());
         }
-        if messages.len() == query.limit {
-            return Ok(Matches { messages, has_more: true });
-        }
-        messages.push((mailbox, row.get::<_, u64>(0)?.into(), row.get(2)?));
     }
-    Ok(Matches { messages, has_more: false })
+    if !ids.is_empty() {
+        let mut writer = SegmentWriter::new(transaction)?;
+        terms.finish(|key, postings| writer.push(key, postings.encoded()))?;
+        writer.finish(&ids)?;
+    }
+    Ok(ids.len() as u64)
 }
 
-/// Adds an entry. Returns false if the message was already in the index.
-fn insert_entry(transaction: &Transaction<'_>, Entry { summary, texts, facts }: &Entry) -> Result<bool> {
-    let id = summary.id.number();
-    let sql = "INSERT OR IGNORE INTO documents (id, mailbox, received, size, seen) VALUES (?1, ?2, ?3, ?4, ?5)";
-    let received = summary.received.as_microsecond();
+/// Adds the row of a message. Returns false if the message was already in the index.
+fn insert_document(transaction: &Transaction<'_>, summary: &Summary) -> Result<bool> {
+    let sql = "INSERT OR IGNORE INTO documents (id, mailbox, delay, size, seen) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let id = i64::try_from(summary.id.number()).unwrap_or(i64::MAX);
     let added = transaction.prepare_cached(sql)?.execute(params![
         id,
         summary.mailbox.as_str(),
-        received,
+        id.saturating_sub(summary.received.as_microsecond()),
         i64::try_from(summary.size).unwrap_or(i64::MAX),
         summary.seen
     ])?;
-    if added == 0 {
-        return Ok(false);
-    }
-    let mut insert = transaction.prepare_cached(schema::INSERT_WORDS)?;
-    let [from, to, cc, subject, body, filename, header] = texts;
-    insert.execute(params![id, from, to, cc, subject, body, filename, header, facts])?;
-    Ok(true)
+    Ok(added > 0)
 }
 
-/// Deletes an entry. Returns false if the message was not in the index.
-fn delete_entry(transaction: &Transaction<'_>, id: MessageId) -> Result<bool> {
-    let id = id.number();
-    if transaction.prepare_cached("DELETE FROM documents WHERE id = ?1")?.execute([id])? == 0 {
-        return Ok(false);
+/// Deletes the entries of messages. Returns the number of messages that were in the index.
+fn delete_entries(transaction: &Transaction<'_>, removed: &[MessageId]) -> Result<u64> {
+    let mut ids = Vec::new();
+    for id in removed.iter().map(|id| id.number()) {
+        if transaction.prepare_cached("DELETE FROM documents WHERE id = ?1")?.execute([id])? > 0 {
+            ids.push(id);
+        }
     }
-    transaction.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([id])?;
-    Ok(true)
+    let count = ids.len() as u64;
+    if ids.is_empty() {
+        return Ok(count);
+    }
+    ids.sort_unstable();
+    for mut segment in Segment::list(transaction)? {
+        let (start, end) = (segment.first_id, segment.last_id);
+        let is_affected = ids.iter().any(|id| (start..=end).contains(id));
+        if !is_affected {
+            continue;
+        }
+        let mut has_changed = false;
+        for (id, number) in segment.ids(transaction)?.iter().zip(0..) {
+            if ids.binary_search(id).is_ok() && !segment.deleted.contains(number) {
+                has_changed |= segment.deleted.insert(number);
+            }
+        }
+        if has_changed {
+            segment.save_deleted(transaction)?;
+        }
+    }
+    Ok(count)
+}
+
+/// Merges small segments, so that queries read few of them. Rewrites segments that consist mostly of deleted documents.
+fn merge_segments(transaction: &Transaction<'_>) -> Result<()> {
+    loop {
+        let segments = Segment::list(transaction)?;
+        let (sparse, segments): (Vec<_>, Vec<_>) =
+            segments.into_iter().partition(|segment| segment.live_count() < segment.count / 2 + 1);
+        if !sparse.is_empty() {
+            sparse.iter().try_for_each(|segment| segment::merge(transaction, std::slice::from_ref(segment)))?;
+            continue;
+        }
+        let mut levels: [Vec<Segment>; LEVEL_COUNT] = Default::default();
+        for segment in segments {
+            if let Some(level) = levels.get_mut(level(segment.live_count())) {
+                level.push(segment);
+            }
+        }
+        let Some(level) = levels.iter().find(|level| level.len() >= SEGMENTS_PER_LEVEL) else { return Ok(()) };
+        segment::merge(transaction, level)?;
+    }
+}
+
+/// Returns the level of a segment: how often segments of one document have to be merged for this number of documents.
+fn level(count: u32) -> usize {
+    count.checked_ilog(SEGMENTS_PER_LEVEL as u32).map_or(0, |level| level as usize)
 }

@@ -13,7 +13,7 @@ const FILE_NAME: &str = "search.db";
 /// damaged or has another version is deleted and rebuilt.
 const SCHEMA: Schema = Schema {
     application_id: 0x7273_6561, // "rsea"
-    migrations: &[Migration { from: 0, to: 2, sql: CREATE_TABLES }],
+    migrations: &[Migration { from: 0, to: 3, sql: CREATE_TABLES }],
     incremental_vacuum: false,
     // Entries that a power failure undoes are added again.
     synchronous: Synchronous::Normal,
@@ -27,8 +27,7 @@ const SCHEMA: Schema = Schema {
     unusable: Unusable::Delete,
 };
 
-/// Words are in lower case and separated by spaces, so the tokenizer only has to split at spaces. It treats all
-/// characters outside of ASCII as parts of words. The texts themselves are not stored.
+/// The texts of messages are not stored.
 const CREATE_TABLES: &str = "
     CREATE TABLE state (
         only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -38,19 +37,25 @@ const CREATE_TABLES: &str = "
     CREATE TABLE documents (
         id INTEGER PRIMARY KEY,          -- the id of the message
         mailbox TEXT NOT NULL,
-        received INTEGER NOT NULL,       -- Unix microseconds
+        delay INTEGER NOT NULL,          -- the id minus the time of arrival in Unix microseconds, which is mostly 0
         size INTEGER NOT NULL,
         seen INTEGER NOT NULL
     ) STRICT;
-    CREATE VIRTUAL TABLE words USING fts5(
-        sender, recipients, cc, subject, body, filename, header, facts,
-        content='', contentless_delete=1, tokenize='ascii'
-    );
+    CREATE TABLE segments (
+        number INTEGER PRIMARY KEY,
+        documents INTEGER NOT NULL,      -- the number of documents, including deleted ones
+        first INTEGER NOT NULL,          -- the lowest and the highest id
+        last INTEGER NOT NULL,
+        deleted BLOB,                    -- the set of deleted documents
+        ids BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE terms (
+        segment INTEGER NOT NULL,
+        first BLOB NOT NULL,             -- the first key of the block
+        data BLOB NOT NULL,
+        PRIMARY KEY (segment, first)
+    ) STRICT, WITHOUT ROWID;
 ";
-
-/// Inserts a document into the full-text table.
-pub(super) const INSERT_WORDS: &str = "INSERT INTO words
-    (rowid, sender, recipients, cc, subject, body, filename, header, facts) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 
 /// An index that was just opened.
 pub(super) struct OpenedIndex {

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use restante_mail::details::Details;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::mime::Mime;
-use restante_mail::naming::Naming;
+use restante_mail::naming::{MailboxName, Naming};
 use restante_mail::tags::Tags;
 
 use super::{Changes, Entry, Index, IndexQuery, Matches};
@@ -42,8 +42,9 @@ impl SampleMessage {
         let file =
             self.file.map(|file| format!("--b\r\nContent-Disposition: attachment; filename={file}\r\n\r\nx\r\n"));
         let source = format!(
-            "Cc: c <cc@x>\r\n{tag}Content-Type: multipart/mixed; boundary=b\r\n\r\n\
+            "Cc: c <cc@x>\r\n{tag}Received: {}\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
              --b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{}\r\n{}--b--\r\n",
+            self.subject.join(" "),
             self.body.join(" "),
             file.unwrap_or_default(),
         );
@@ -92,13 +93,36 @@ fn sample_message() -> impl Strategy<Value = SampleMessage> {
 }
 
 fn term() -> impl Strategy<Value = String> {
-    let field =
-        prop::sample::select(vec!["", "", "from:", "to:", "cc:", "subject:", "body:", "filename:", "header:X-Tag="]);
+    let field = prop::sample::select(vec![
+        "",
+        "",
+        "from:",
+        "to:",
+        "cc:",
+        "subject:",
+        "body:",
+        "filename:",
+        "header:X-Tag=",
+        "header:Received=",
+    ]);
     let text = prop_oneof![
         word().prop_map(str::to_owned),
+        word().prop_map(|word| format!("\"{word}\"")),
         (word(), word()).prop_map(|(left, right)| format!("\"{left} {right}\"")),
-        prop::sample::select(vec!["alp*", "b*", "gamma-r*", "\"alpha be\"*", "\u{78ba}*", "alpha.pdf"])
-            .prop_map(str::to_owned),
+        (word(), word()).prop_map(|(left, right)| format!("{left}.{right}")),
+        (word(), 1..3_usize).prop_map(|(word, length)| word.chars().take(length).collect()),
+        prop::sample::select(vec![
+            "alp*",
+            "b*",
+            "gamma-r",
+            "gamm-ray",
+            "alpha.b",
+            "\"alpha be\"*",
+            "\"alpha be\"",
+            "\u{78ba}*",
+            "alpha.pdf",
+        ])
+        .prop_map(str::to_owned),
     ];
     let fact = prop::sample::select(vec![
         "has:attachment",
@@ -128,36 +152,70 @@ fn query_text() -> impl Strategy<Value = String> {
     })
 }
 
-fn find(index: &mut Index, text: &str, limit: usize, before: MessageId) -> Matches {
+/// Runs a query. `stored` are the messages that are read if the index is not enough.
+fn find(
+    index: &mut Index,
+    stored: &BTreeMap<MessageId, (Summary, Mime)>,
+    text: &str,
+    limit: usize,
+    before: MessageId,
+) -> Matches {
     let query = Query::parse(text, now()).unwrap_or_else(|error| panic!("{text}: {error}"));
     let deadline = Instant::now() + Duration::from_mins(1);
     let caller = Arc::new(());
+    let matches_message = |_: &_, id| stored.get(&id).map(|(summary, mime)| query.matches(summary, Some(mime)));
     let index_query = IndexQuery {
         query: &query,
         mailbox: None,
         is_permitted: &|_| true,
         before,
         limit,
+        matches_message: &matches_message,
         deadline,
         caller: Arc::downgrade(&caller),
     };
     index.find(&index_query).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
+/// Returns all matches, read in pages.
+fn find_all(
+    index: &mut Index,
+    stored: &BTreeMap<MessageId, (Summary, Mime)>,
+    text: &str,
+    limit: usize,
+) -> Vec<(MailboxName, MessageId, bool)> {
+    let (mut messages, mut before) = (Vec::new(), MessageId::MAX);
+    loop {
+        let page = find(index, stored, text, limit, before);
+        assert!(page.messages.len() <= limit);
+        messages.extend(page.messages);
+        match page.next {
+            Some(next) => before = next,
+            None => return messages,
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn index_finds_the_messages_that_match_individually(
-        samples in prop::collection::vec(sample_message(), 0..12),
+        samples in prop::collection::vec((sample_message(), any::<bool>()), 0..24),
         queries in prop::collection::vec(query_text(), 1..12),
-        removed in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+        removed in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        limit in prop_oneof![Just(1_usize), Just(3), Just(1000)],
     ) {
         let mut index = Index::open(None).unwrap().0;
         let mut stored: BTreeMap<MessageId, (Summary, Mime)> = BTreeMap::new();
-        for (number, sample) in (0..).zip(&samples) {
+        let mut changes = Changes::default();
+        for (number, (sample, is_end_of_batch)) in (0..).zip(&samples) {
             let (summary, mime) = sample.build(number);
-            index.write(Changes { added: vec![Entry::new(summary.clone(), &mime)], ..Changes::default() }).unwrap();
+            changes.added.push(Entry::new(summary.clone(), &mime));
             stored.insert(summary.id, (summary, mime));
+            if *is_end_of_batch {
+                index.write(std::mem::take(&mut changes)).unwrap();
+            }
         }
+        index.write(changes).unwrap();
         for position in removed.iter().filter(|_| !samples.is_empty()) {
             let id = *stored.keys().nth(position.index(samples.len())).unwrap_or(&MessageId::ZERO);
             stored.remove(&id);
@@ -168,7 +226,128 @@ proptest! {
             let query = Query::parse(text, now()).unwrap();
             let expected = stored.values().rev().filter(|(summary, mime)| query.matches(summary, Some(mime)));
             let expected: Vec<_> = expected.map(|(summary, _)| (summary.mailbox.clone(), summary.id, summary.seen)).collect();
-            prop_assert_eq!(find(&mut index, text, usize::MAX, MessageId::MAX).messages, expected, "{}", text);
+            prop_assert_eq!(find_all(&mut index, &stored, text, limit), expected, "{}", text);
+        }
+    }
+}
+
+fn numbered_message(number: u64) -> (Summary, Mime) {
+    let received = Timestamp::from_second(i64::try_from(number).unwrap()).unwrap();
+    let source = format!("X-Number: n{number}\r\n\r\nword{} common{}\r\n", number % 100, number % 3);
+    let summary = Summary {
+        mailbox: Naming::Local.parse_mailbox(&format!("box{}", number % 7)).unwrap(),
+        id: MessageId::next_after(MessageId::ZERO, received),
+        headline: Headline::new("ann@shop.example", ["<bob@x.org>"], "Verification"),
+        received,
+        size: 1,
+        seen: false,
+    };
+    (summary, Mime::parse(Bytes::from(source)))
+}
+
+fn entries(numbers: impl Iterator<Item = u64>) -> Vec<Entry> {
+    let build = |number| {
+        let (summary, mime) = numbered_message(number);
+        Entry::new(summary, &mime)
+    };
+    numbers.map(build).collect()
+}
+
+/// Returns the numbers of the matching messages in the order of the results.
+fn find_numbers(index: &mut Index, text: &str, limit: usize) -> Vec<u64> {
+    let matches = find_all(index, &BTreeMap::new(), text, limit);
+    matches.iter().map(|(_, id, _)| id.number() / 1_000_000).collect()
+}
+
+fn segment_count(index: &Index) -> u64 {
+    index.connection.query_row("SELECT count(*) FROM segments", [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn segments_are_merged() {
+    let mut index = Index::open(None).unwrap().0;
+    // Not in the order of their ids, as after a rebuild.
+    for start in 0..50 {
+        let added = entries((0..100).map(|number| start + 50 * number));
+        index.write(Changes { added, ..Changes::default() }).unwrap();
+    }
+    assert_eq!(index.count(), 5000);
+    assert!(segment_count(&index) < 20, "{}", segment_count(&index));
+    let all = |keep: &dyn Fn(&u64) -> bool| (0..5000).rev().filter(keep).collect::<Vec<_>>();
+    assert_eq!(find_numbers(&mut index, "verific", 700), all(&|_| true));
+    assert_eq!(find_numbers(&mut index, "\"word42\"", 7), all(&|number| number % 100 == 42));
+    assert_eq!(
+        find_numbers(&mut index, "word4", 50),
+        all(&|number| (4..5).contains(&(number % 100)) || (40..50).contains(&(number % 100)))
+    );
+    assert_eq!(
+        find_numbers(&mut index, "header:X-Number=n123", 50),
+        all(&|number| *number == 123 || (1230..1240).contains(number))
+    );
+    assert_eq!(
+        find_numbers(&mut index, "\"word7 common1\" mailbox:box3", 50),
+        all(&|n| n % 100 == 7 && n % 3 == 1 && n % 7 == 3)
+    );
+    assert_eq!(
+        find_numbers(&mut index, "common -common1 -\"common2\" word99", 50),
+        all(&|n| n % 3 == 0 && n % 100 == 99)
+    );
+}
+
+#[test]
+fn deleted_documents_are_removed_from_segments() {
+    let mut index = Index::open(None).unwrap().0;
+    let id = |number: u64| MessageId::from(number * 1_000_000);
+    index.write(Changes { added: entries(1..=1000), ..Changes::default() }).unwrap();
+    let remove = |index: &mut Index, numbers: std::ops::RangeInclusive<u64>| {
+        // Removing a message twice, or one that is not in the index, has no effect.
+        let removed = numbers.clone().chain(numbers).chain([5000]).map(id).collect();
+        index.write(Changes { removed, ..Changes::default() }).unwrap();
+    };
+    remove(&mut index, 1..=100);
+    assert_eq!((index.count(), segment_count(&index)), (900, 1));
+    assert_eq!(find_numbers(&mut index, "verification", 1000), (101..=1000).rev().collect::<Vec<_>>());
+    remove(&mut index, 101..=900);
+    let terms = |index: &Index| -> u64 {
+        index
+            .connection
+            .query_row("SELECT sum(length(data)) FROM terms", [], |row| row.get::<_, Option<u64>>(0))
+            .unwrap()
+            .unwrap_or(0)
+    };
+    let bytes_left = terms(&index);
+    assert_eq!(find_numbers(&mut index, "verification", 1000), (901..=1000).rev().collect::<Vec<_>>());
+    index.write(Changes { added: entries(1..=1), ..Changes::default() }).unwrap();
+    assert_eq!(find_numbers(&mut index, "word1", 1000).last(), Some(&1), "a message can be added again");
+    remove(&mut index, 1..=1000);
+    assert!(bytes_left < 20_000, "{bytes_left}");
+    assert_eq!((index.count(), segment_count(&index), terms(&index)), (0, 0, 0));
+}
+
+#[test]
+fn damaged_blocks_are_reported() {
+    let mut index = Index::open(None).unwrap().0;
+    index.write(Changes { added: entries(1..=50), ..Changes::default() }).unwrap();
+    let block: Vec<u8> = index.connection.query_row("SELECT data FROM terms", [], |row| row.get(0)).unwrap();
+    let caller = Arc::new(());
+    for position in 0..block.len() {
+        for value in [0x00, 0x7f, 0xff] {
+            let mut damaged = block.clone();
+            damaged[position] = value;
+            index.connection.execute("UPDATE terms SET data = ?1", [&damaged]).unwrap();
+            let query = Query::parse("\"word1 common1\" or common", now()).unwrap();
+            let result = index.find(&IndexQuery {
+                query: &query,
+                mailbox: None,
+                is_permitted: &|_| true,
+                before: MessageId::MAX,
+                limit: 1000,
+                matches_message: &|_, _| None,
+                deadline: Instant::now() + Duration::from_mins(1),
+                caller: Arc::downgrade(&caller),
+            });
+            // A changed byte may be valid. Everything else is reported as damage, so that the index is rebuilt.
+            assert!(result.as_ref().map_or_else(super::is_damage, |found| found.messages.len() <= 50), "{result:?}");
         }
     }
 }

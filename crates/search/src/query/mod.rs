@@ -69,18 +69,22 @@ impl Query {
 
     /// Returns false if no message with this read mark can match. Nothing else about the message is considered.
     pub(crate) fn may_match(&self, seen: bool) -> bool {
-        // Three-valued logic: `None` is an unknown value.
         let known_result = |term: &Term| match term {
             Term::Seen(expected) => Some(*expected == seen),
             _ => None,
         };
+        self.evaluate_known(known_result) != Some(false)
+    }
+
+    /// Evaluates the query if only the results of some terms are known. Returns `None` if they are not enough.
+    pub(crate) fn evaluate_known(&self, known_result: impl FnMut(&Term) -> Option<bool>) -> Option<bool> {
         let not = |left: Option<bool>| left.map(|left| !left);
         let and = |left: Option<bool>, right: Option<bool>| match (left, right) {
             (Some(false), _) | (_, Some(false)) => Some(false),
             (left, right) => left.and(right),
         };
         let or = |left, right| not(and(not(left), not(right)));
-        self.evaluate(known_result, not, and, or).flatten() != Some(false)
+        self.evaluate(known_result, not, and, or).unwrap_or(Some(true))
     }
 
     /// Returns the phrases to highlight in a matching text: those that are searched in the body and not negated.
@@ -120,16 +124,11 @@ impl Query {
     }
 
     fn matches_document(&self, document: &Document<'_>) -> bool {
-        self.evaluate(
-            |term| term.matches(document),
-            |left| !left,
-            |left, right| left && right,
-            |left, right| left || right,
-        )
-        .unwrap_or(true)
+        self.evaluate_known(|term| Some(term.matches(document))) == Some(true)
     }
 
-    fn terms(&self) -> impl Iterator<Item = &Term> {
+    /// Returns the terms in the order in which [`Query::evaluate`] uses them.
+    pub(crate) fn terms(&self) -> impl Iterator<Item = &Term> {
         self.steps.iter().filter_map(|step| match step {
             Step::Term(term) => Some(term),
             _ => None,

@@ -5,7 +5,7 @@ use restante_mail::naming::canonical_prefix;
 
 use super::lexer::RawTerm;
 use super::{QueryError, size, time};
-use crate::document::{Column, Document, field_marker, field_word};
+use crate::document::{Column, Document, field_marker, field_word, is_field_indexed};
 use crate::words;
 
 /// The columns that are searched if no field is given.
@@ -19,6 +19,10 @@ const FIELD_NAMES: &str =
 pub(crate) enum Term {
     /// One of these columns contains this phrase.
     Words { columns: &'static [Column], phrase: Phrase },
+    /// The message has the header field of this marker.
+    Field(String),
+    /// A header field contains this phrase. `marker` is that of the field.
+    FieldWords { marker: String, phrase: Phrase, is_indexed: bool },
     /// The mailbox has this name, or a name that begins with it.
     Mailbox { name: String, is_prefix: bool },
     /// The message has an attachment.
@@ -35,16 +39,22 @@ pub(crate) enum Term {
     Smaller(u64),
 }
 
-/// Consecutive words.
+/// Consecutive words of one text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Phrase {
     /// At least one word.
     pub(crate) words: Vec<String>,
-    /// True if the last word may be a prefix.
+    /// True if longer words that start like the last word match too.
     pub(crate) is_prefix: bool,
 }
 
 impl Phrase {
+    /// Returns the words, and for each of them whether longer words match too.
+    pub(crate) fn words_with_prefix(&self) -> impl Iterator<Item = (&str, bool)> {
+        let last = self.words.len() - 1;
+        self.words.iter().enumerate().map(move |(position, word)| (word.as_str(), self.is_prefix && position == last))
+    }
+
     /// Returns true if the text of a column contains the phrase.
     fn is_in(&self, text: &str) -> bool {
         let end = if self.is_prefix { "" } else { " " };
@@ -57,7 +67,7 @@ impl Term {
     pub(super) fn needs_source(&self) -> bool {
         match self {
             Self::Words { columns, .. } => columns.iter().any(|column| !column.is_in_summary()),
-            Self::Attachment => true,
+            Self::Field(_) | Self::FieldWords { .. } | Self::Attachment => true,
             _ => false,
         }
     }
@@ -74,6 +84,8 @@ impl Term {
         let summary = document.summary();
         match self {
             Self::Words { columns, phrase } => columns.iter().any(|&column| phrase.is_in(document.text(column))),
+            Self::Field(marker) => document.text(Column::Header).contains(&format!(" {marker} ")),
+            Self::FieldWords { phrase, .. } => phrase.is_in(document.text(Column::Header)),
             Self::Mailbox { name, is_prefix: false } => summary.mailbox.as_str() == name,
             Self::Mailbox { name, is_prefix: true } => summary.mailbox.as_str().starts_with(name),
             Self::Attachment => document.has_attachment(),
@@ -93,7 +105,7 @@ pub(super) fn parse(text: &str, offset: usize, raw: &RawTerm<'_>, now: Timestamp
     let error = |message: String| Err(QueryError::new(text, raw.text_offset, message));
     let columns: &'static [Column] = match field.as_str() {
         "" => {
-            return match default_term(raw.text, raw.has_star) {
+            return match default_term(raw.text, raw) {
                 None if !raw.text.is_ascii() => error("this contains no word to search for".to_owned()),
                 term => Ok(term),
             };
@@ -111,26 +123,27 @@ pub(super) fn parse(text: &str, offset: usize, raw: &RawTerm<'_>, now: Timestamp
             return parse_fact(&field, raw, now).map_or_else(error, |term| Ok(Some(term)));
         }
         // The prefix of a reply: `Re: Hello`.
-        _ if raw.text.is_empty() && !raw.is_quoted => return Ok(default_term(raw.field, raw.has_star)),
+        _ if raw.text.is_empty() && !raw.is_quoted => return Ok(default_term(raw.field, raw)),
         _ => {
             let message =
                 format!("unknown field {field}; the fields are {FIELD_NAMES}; put a text with a colon in quotes");
             return Err(QueryError::new(text, offset, message));
         }
     };
-    match parse_phrase(raw.text, raw.has_star) {
+    match parse_phrase(raw.text, raw) {
         Some(phrase) => Ok(Some(Term::Words { columns, phrase })),
         None => error(format!("a word must follow {field}:")),
     }
 }
 
-fn default_term(text: &str, is_prefix: bool) -> Option<Term> {
-    parse_phrase(text, is_prefix).map(|phrase| Term::Words { columns: DEFAULT_COLUMNS, phrase })
+fn default_term(text: &str, raw: &RawTerm<'_>) -> Option<Term> {
+    parse_phrase(text, raw).map(|phrase| Term::Words { columns: DEFAULT_COLUMNS, phrase })
 }
 
-fn parse_phrase(text: &str, is_prefix: bool) -> Option<Phrase> {
+/// Parses the words of a term. The last one is a prefix, unless the term is in quotation marks without a star.
+fn parse_phrase(text: &str, raw: &RawTerm<'_>) -> Option<Phrase> {
     let words = words::split(text);
-    (!words.is_empty()).then_some(Phrase { words, is_prefix })
+    (!words.is_empty()).then_some(Phrase { words, is_prefix: raw.has_star || !raw.is_quoted })
 }
 
 /// Parses `header:Name`, `header:Name=value` or `header:Name="a phrase"`.
@@ -144,17 +157,18 @@ fn parse_header(text: &str, raw: &RawTerm<'_>) -> Result<Term, QueryError> {
     if name.is_empty() {
         return error("the name of a header field must follow, as in header:X-Mailer or header:X-Mailer=word");
     }
-    let phrase = match value {
-        None if raw.has_star => return error("the name of a header field must be given in full"),
-        None => Phrase { words: vec![field_marker(name)], is_prefix: false },
-        Some(value) => match parse_phrase(value, raw.has_star) {
-            None => return error("a word must follow the equals sign"),
+    match value {
+        None if raw.has_star => error("the name of a header field must be given in full"),
+        None => Ok(Term::Field(field_marker(name))),
+        Some(value) => match parse_phrase(value, raw) {
+            None => error("a word must follow the equals sign"),
             Some(Phrase { words, is_prefix }) => {
-                Phrase { words: words.iter().map(|word| field_word(name, word)).collect(), is_prefix }
+                let words = words.iter().map(|word| field_word(name, word)).collect();
+                let (marker, is_indexed) = (field_marker(name), is_field_indexed(name));
+                Ok(Term::FieldWords { marker, phrase: Phrase { words, is_prefix }, is_indexed })
             }
         },
-    };
-    Ok(Term::Words { columns: &[Column::Header], phrase })
+    }
 }
 
 /// Parses a term that is not about words.
