@@ -90,12 +90,12 @@ impl CatchUp {
 /// more.
 fn verify_entries(operations: &IndexOperations, after: MessageId) -> Result<Option<MessageId>, IndexingError> {
     let entries = operations.with_index(|index| index.entries_after(after, MESSAGES_PER_STEP))?;
-    let last = entries.last().map(|(_, id, _)| *id);
+    let last = entries.last().map(|entry| entry.id);
     let mut changes = Changes::default();
-    for (mailbox, id, seen) in entries {
-        match operations.find(&mailbox, id)? {
-            None => changes.removed.push(id),
-            Some(summary) if summary.seen != seen => changes.seen.push((id, summary.seen)),
+    for entry in entries {
+        match operations.find(&entry.mailbox, entry.id)? {
+            None => changes.removed.push(entry.id),
+            Some(summary) if !entry.agrees_with(&summary) => changes.update(&summary),
             Some(_) => {}
         }
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 use tokio::sync::{Notify, watch};
 
@@ -20,6 +21,7 @@ pub(crate) enum IndexEvent {
     /// The summary is the one at the time of storing. Later changes cause other events.
     Stored(Summary),
     SeenChanged(MessageId, bool),
+    TagsChanged(MessageId, Tags),
     Deleted(MessageId),
     /// The index differs from the store for this message.
     Recheck(MailboxName, MessageId),
@@ -251,7 +253,8 @@ impl IndexEvent {
     /// Returns the size in the queue.
     fn size(&self) -> usize {
         match self {
-            Self::Stored(summary) => MIN_EVENT_BYTES + summary.headline.text_len(),
+            Self::Stored(summary) => MIN_EVENT_BYTES + summary.headline.text_len() + summary.details.encoded().len(),
+            Self::TagsChanged(_, tags) => MIN_EVENT_BYTES + tags.encoded().len(),
             _ => MIN_EVENT_BYTES,
         }
     }
@@ -263,7 +266,10 @@ impl State {
             (IndexEvent::Stored(summary), _) => Resync::NewerThan(summary.id.number().saturating_sub(1).into()),
             // The comparison reads the current state of this message anyway.
             (
-                IndexEvent::SeenChanged(id, _) | IndexEvent::Deleted(id) | IndexEvent::Recheck(_, id),
+                IndexEvent::SeenChanged(id, _)
+                | IndexEvent::TagsChanged(id, _)
+                | IndexEvent::Deleted(id)
+                | IndexEvent::Recheck(_, id),
                 Some(Resync::NewerThan(above)),
             ) if *id > above => {
                 return;
@@ -287,6 +293,7 @@ impl Resync {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use restante_mail::details::Details;
     use restante_mail::message::Headline;
     use restante_mail::naming::Naming;
 
@@ -300,10 +307,14 @@ mod tests {
         IndexEvent::Stored(Summary {
             mailbox: Naming::Local.parse_mailbox("ann").unwrap(),
             id: id.into(),
+            message: id.into(),
+            number: 1,
             headline: Headline::new("", [], subject),
             received: Timestamp::UNIX_EPOCH,
             size: 1,
             seen: false,
+            tags: Tags::default(),
+            details: Details::default(),
         })
     }
 

@@ -128,10 +128,11 @@ impl Indexer {
             match event {
                 IndexEvent::Stored(summary) => stored.push(summary),
                 IndexEvent::SeenChanged(id, seen) => changes.seen.push((id, seen)),
+                IndexEvent::TagsChanged(id, tags) => changes.tags.push((id, tags)),
                 IndexEvent::Deleted(id) => changes.removed.push(id),
                 // The current state. A later change causes another event.
                 IndexEvent::Recheck(mailbox, id) => match self.operations.find(&mailbox, id)? {
-                    Some(summary) => changes.seen.push((id, summary.seen)),
+                    Some(summary) => changes.update(&summary),
                     None => changes.removed.push(id),
                 },
             }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use restante_mailroom::hooks::Observer;
 use restante_mailroom::{Mailroom, MessageSelector, StoreError};
 use restante_worker::Worker;
@@ -149,13 +150,13 @@ impl Search {
         let matches = self.query_index(request, &permit).await?;
         let next = matches.next;
         let mut summaries = Vec::with_capacity(matches.messages.len());
-        for (mailbox, id, seen) in matches.messages {
+        for found in matches.messages {
             // The store is the source of truth.
-            let summary = mailroom.find(&mailbox, MessageSelector::Id(id)).await?;
-            if summary.as_ref().is_none_or(|summary| summary.seen != seen) {
-                self.queue.push(|| IndexEvent::Recheck(mailbox, id));
+            let summary = mailroom.find(&found.mailbox, MessageSelector::Id(found.id)).await?;
+            if summary.as_ref().is_none_or(|summary| !found.agrees_with(summary)) {
+                self.queue.push(|| IndexEvent::Recheck(found.mailbox, found.id));
             }
-            summaries.extend(summary.filter(|summary| query.may_match(summary.seen)));
+            summaries.extend(summary.filter(|summary| query.may_match(summary)));
         }
         let snippets = make_snippets(mailroom, &summaries, query, &permit).await?;
         let hits = summaries.into_iter().zip(snippets).map(|(summary, snippet)| Hit { summary, snippet });
@@ -241,6 +242,10 @@ impl Observer for Search {
 
     fn seen_changed(&self, _: &MailboxName, id: MessageId, seen: bool) {
         self.queue.push(|| IndexEvent::SeenChanged(id, seen));
+    }
+
+    fn tags_changed(&self, _: &MailboxName, id: MessageId, tags: &Tags) {
+        self.queue.push(|| IndexEvent::TagsChanged(id, tags.clone()));
     }
 
     fn events_missed(&self) {

@@ -11,13 +11,14 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use rusqlite::{Connection, Error, Result, Row, ffi, params};
 
 use super::bitmap::Bitmap;
 use super::builder::{ATTACHMENT_FACT, FACT_COLUMN, mailbox_fact};
 use super::postings::EncodedPostings;
 use super::segment::{Segment, damage};
-use super::{IndexQuery, Matches};
+use super::{IndexQuery, IndexedMessage, Matches};
 use crate::document::Column;
 use crate::query::{Phrase, Query, Term};
 
@@ -38,7 +39,7 @@ pub(super) fn find(connection: &mut Connection, query: &IndexQuery<'_>) -> Resul
         return Ok(results.matches);
     }
     let mut candidates = Candidates::new(&transaction, query)?;
-    let sql = "SELECT id, mailbox, delay, size, seen FROM documents WHERE id = ?1";
+    let sql = "SELECT id, mailbox, delay, size, seen, tags FROM documents WHERE id = ?1";
     let mut select = transaction.prepare_cached(sql)?;
     while let Some(candidate) = candidates.next()? {
         let mut rows = select.query([candidate.id])?;
@@ -54,7 +55,7 @@ pub(super) fn find(connection: &mut Connection, query: &IndexQuery<'_>) -> Resul
 /// Runs a query without terms that are in segments.
 fn scan_documents(connection: &Connection, results: &mut Results<'_>) -> Result<()> {
     let query = results.query;
-    let sql = "SELECT id, mailbox, delay, size, seen FROM documents WHERE id < ?1 AND id >= ?2 ORDER BY id DESC";
+    let sql = "SELECT id, mailbox, delay, size, seen, tags FROM documents WHERE id < ?1 AND id >= ?2 ORDER BY id DESC";
     let mut select = connection.prepare_cached(sql)?;
     let mut rows = select.query(params![to_i64(query.before.number()), to_i64(min_id(query.query))])?;
     while let Some(row) = rows.next()? {
@@ -93,12 +94,15 @@ impl<'a> Results<'a> {
             return Ok(ControlFlow::Continue(()));
         }
         if self.matches.messages.len() == self.query.limit {
-            self.matches.next = self.matches.messages.last().map(|(_, id, _)| *id);
+            self.matches.next = self.matches.messages.last().map(|message| message.id);
             return Ok(ControlFlow::Break(()));
         }
         let id = document.id.into();
         match is_match.or_else(|| (self.query.matches_message)(&document.mailbox, id)) {
-            Some(true) => self.matches.messages.push((document.mailbox, id, document.seen)),
+            Some(true) => {
+                let Document { mailbox, seen, tags, .. } = document;
+                self.matches.messages.push(IndexedMessage { mailbox, id, seen, tags });
+            }
             Some(false) => {}
             None => return Ok(ControlFlow::Break(())),
         }
@@ -122,13 +126,15 @@ struct Document {
     received: i64,
     size: u64,
     seen: bool,
+    tags: Tags,
 }
 
 impl Document {
     fn from_row(row: &Row<'_>) -> Result<Self> {
         let (id, delay): (u64, i64) = (row.get(0)?, row.get(2)?);
         let mailbox = MailboxName::from(row.get::<_, String>(1)?);
-        Ok(Self { id, mailbox, received: to_i64(id).saturating_sub(delay), size: row.get(3)?, seen: row.get(4)? })
+        let (size, seen, tags) = (row.get(3)?, row.get(4)?, Tags::from_encoded(row.get_ref(5)?.as_str()?));
+        Ok(Self { id, mailbox, received: to_i64(id).saturating_sub(delay), size, seen, tags })
     }
 
     /// Returns true if the document matches a term that is not in segments.
@@ -139,9 +145,12 @@ impl Document {
             Term::After(time) => self.received >= time.as_microsecond(),
             Term::Larger(bytes) => self.size > *bytes,
             Term::Smaller(bytes) => self.size < *bytes,
-            Term::Words { .. } | Term::Field(_) | Term::FieldWords { .. } | Term::Mailbox { .. } | Term::Attachment => {
-                false
-            }
+            Term::Words { .. }
+            | Term::Field(_)
+            | Term::FieldWords { .. }
+            | Term::Mailbox { .. }
+            | Term::Tag(_)
+            | Term::Attachment => false,
         }
     }
 }
@@ -307,7 +316,12 @@ impl OpenSegment {
 /// Returns true if segments have documents that match the term.
 fn is_indexed(term: &Term) -> bool {
     match term {
-        Term::Words { .. } | Term::Field(_) | Term::FieldWords { .. } | Term::Mailbox { .. } | Term::Attachment => true,
+        Term::Words { .. }
+        | Term::Field(_)
+        | Term::FieldWords { .. }
+        | Term::Mailbox { .. }
+        | Term::Tag(_)
+        | Term::Attachment => true,
         Term::Seen(_) | Term::Before(_) | Term::After(_) | Term::Larger(_) | Term::Smaller(_) => false,
     }
 }
@@ -324,6 +338,7 @@ fn term_result(connection: &Connection, segment: &Segment, term: &Term) -> Resul
         Term::Field(marker) => fact_documents(connection, segment, marker, false)?,
         Term::Mailbox { name, is_prefix } => fact_documents(connection, segment, &mailbox_fact(name), *is_prefix)?,
         Term::Attachment => fact_documents(connection, segment, ATTACHMENT_FACT, false)?,
+        Term::Tag(tag) => tagged_documents(connection, segment, tag)?,
         Term::Seen(_) | Term::Before(_) | Term::After(_) | Term::Larger(_) | Term::Smaller(_) => {
             return Ok(TermResult::Unknown);
         }
@@ -336,6 +351,22 @@ fn fact_documents(connection: &Connection, segment: &Segment, fact: &str, is_pre
     for_each_term(connection, segment, fact, is_prefix, |column, postings| {
         if column == FACT_COLUMN { insert_documents(&mut documents, postings) } else { Ok(()) }
     })?;
+    Ok(documents)
+}
+
+/// Returns the documents with a tag. Tags can change, so they are in a table and not in the segment.
+fn tagged_documents(connection: &Connection, segment: &Segment, tag: &str) -> Result<Bitmap> {
+    let mut select = connection.prepare_cached("SELECT id FROM tags WHERE tag = ?1 AND id BETWEEN ?2 AND ?3")?;
+    let range = params![tag, to_i64(segment.first_id), to_i64(segment.last_id)];
+    let tagged: Vec<u64> = select.query_map(range, |row| row.get(0))?.collect::<Result<_>>()?;
+    let mut documents = Bitmap::new(segment.count);
+    if !tagged.is_empty() {
+        for (id, number) in segment.ids(connection)?.iter().zip(0..) {
+            if tagged.binary_search(id).is_ok() {
+                documents.insert(number);
+            }
+        }
+    }
     Ok(documents)
 }
 

@@ -11,8 +11,6 @@
 mod bitmap;
 mod builder;
 mod find;
-#[cfg(test)]
-mod measure;
 mod postings;
 mod schema;
 mod segment;
@@ -26,8 +24,9 @@ use std::time::Instant;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use restante_sqlite::ErrorKind;
-use rusqlite::{Connection, Error, Result, Transaction, params};
+use rusqlite::{Connection, Error, OptionalExtension as _, Result, Transaction, params};
 
 use crate::document::{Column, Document};
 use crate::query::Query;
@@ -71,23 +70,47 @@ pub(crate) struct Changes {
     pub(crate) added: Vec<Entry>,
     /// Messages whose read mark changed, in the order of the changes.
     pub(crate) seen: Vec<(MessageId, bool)>,
+    /// Messages whose tags changed, in the order of the changes.
+    pub(crate) tags: Vec<(MessageId, Tags)>,
     /// Deleted messages.
     pub(crate) removed: Vec<MessageId>,
+}
+
+/// A message in the index, with the properties that can change.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct IndexedMessage {
+    pub(crate) mailbox: MailboxName,
+    pub(crate) id: MessageId,
+    pub(crate) seen: bool,
+    pub(crate) tags: Tags,
+}
+
+impl IndexedMessage {
+    /// Returns true if the message in the store has the same properties.
+    pub(crate) fn agrees_with(&self, summary: &Summary) -> bool {
+        self.seen == summary.seen && self.tags == summary.tags
+    }
 }
 
 /// The result of a query.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Matches {
-    /// The matching messages, newest first, each with its read mark in the index.
-    pub(crate) messages: Vec<(MailboxName, MessageId, bool)>,
+    /// The matching messages, newest first.
+    pub(crate) messages: Vec<IndexedMessage>,
     /// If there may be more matches, they have ids below this one.
     pub(crate) next: Option<MessageId>,
 }
 
 impl Changes {
+    /// Adds the properties of a message that can change.
+    pub(crate) fn update(&mut self, summary: &Summary) {
+        self.seen.push((summary.id, summary.seen));
+        self.tags.push((summary.id, summary.tags.clone()));
+    }
+
     /// Returns true if there are no changes.
     pub(crate) fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.seen.is_empty() && self.removed.is_empty()
+        self.added.is_empty() && self.seen.is_empty() && self.tags.is_empty() && self.removed.is_empty()
     }
 }
 
@@ -146,6 +169,9 @@ impl Index {
             let mut update = transaction.prepare_cached("UPDATE documents SET seen = ?2 WHERE id = ?1")?;
             update.execute(params![id.number(), seen])?;
         }
+        for (id, tags) in &changes.tags {
+            set_tags(&transaction, *id, tags)?;
+        }
         count -= delete_entries(&transaction, &changes.removed)?;
         merge_segments(&transaction)?;
         transaction.commit()?;
@@ -160,13 +186,18 @@ impl Index {
         self.connection.close().map_err(|(_, error)| error)
     }
 
-    /// Returns the entries with ids above `after` in ascending order, each with its mailbox and read mark.
-    pub(crate) fn entries_after(&self, after: MessageId, limit: usize) -> Result<Vec<(MailboxName, MessageId, bool)>> {
-        let sql = "SELECT mailbox, id, seen FROM documents WHERE id > ?1 ORDER BY id LIMIT ?2";
+    /// Returns the entries with ids above `after` in ascending order.
+    pub(crate) fn entries_after(&self, after: MessageId, limit: usize) -> Result<Vec<IndexedMessage>> {
+        let sql = "SELECT mailbox, id, seen, tags FROM documents WHERE id > ?1 ORDER BY id LIMIT ?2";
         let mut entries = self.connection.prepare_cached(sql)?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = entries.query_map(params![after.number(), limit], |row| {
-            Ok((MailboxName::from(row.get::<_, String>(0)?), row.get::<_, u64>(1)?.into(), row.get(2)?))
+            Ok(IndexedMessage {
+                mailbox: MailboxName::from(row.get::<_, String>(0)?),
+                id: row.get::<_, u64>(1)?.into(),
+                seen: row.get(2)?,
+                tags: Tags::from_encoded(row.get_ref(3)?.as_str()?),
+            })
         })?;
         rows.collect()
     }
@@ -266,23 +297,60 @@ fn add_entries(transaction: &Transaction<'_>, entries: &[Entry]) -> Result<u64> 
 
 /// Adds the row of a message. Returns false if the message was already in the index.
 fn insert_document(transaction: &Transaction<'_>, summary: &Summary) -> Result<bool> {
-    let sql = "INSERT OR IGNORE INTO documents (id, mailbox, delay, size, seen) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let sql = "INSERT OR IGNORE INTO documents (id, mailbox, delay, size, seen, tags) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let id = i64::try_from(summary.id.number()).unwrap_or(i64::MAX);
     let added = transaction.prepare_cached(sql)?.execute(params![
         id,
         summary.mailbox.as_str(),
         id.saturating_sub(summary.received.as_microsecond()),
         i64::try_from(summary.size).unwrap_or(i64::MAX),
-        summary.seen
+        summary.seen,
+        summary.tags.encoded()
     ])?;
+    if added > 0 {
+        insert_tags(transaction, id, &summary.tags)?;
+    }
     Ok(added > 0)
+}
+
+/// Replaces the tags of a message, if it is in the index.
+fn set_tags(transaction: &Transaction<'_>, id: MessageId, tags: &Tags) -> Result<()> {
+    let id = i64::try_from(id.number()).unwrap_or(i64::MAX);
+    let mut select = transaction.prepare_cached("SELECT tags FROM documents WHERE id = ?1")?;
+    let mut rows = select.query([id])?;
+    let Some(row) = rows.next()? else { return Ok(()) };
+    let before = Tags::from_encoded(row.get_ref(0)?.as_str()?);
+    delete_tags(transaction, id, &before)?;
+    insert_tags(transaction, id, tags)?;
+    let mut update = transaction.prepare_cached("UPDATE documents SET tags = ?2 WHERE id = ?1")?;
+    update.execute(params![id, tags.encoded()])?;
+    Ok(())
+}
+
+fn insert_tags(transaction: &Transaction<'_>, id: i64, tags: &Tags) -> Result<()> {
+    for tag in tags.iter() {
+        let mut insert = transaction.prepare_cached("INSERT OR IGNORE INTO tags (tag, id) VALUES (?1, ?2)")?;
+        insert.execute(params![tag.to_lowercase(), id])?;
+    }
+    Ok(())
+}
+
+fn delete_tags(transaction: &Transaction<'_>, id: i64, tags: &Tags) -> Result<()> {
+    for tag in tags.iter() {
+        let mut delete = transaction.prepare_cached("DELETE FROM tags WHERE tag = ?1 AND id = ?2")?;
+        delete.execute(params![tag.to_lowercase(), id])?;
+    }
+    Ok(())
 }
 
 /// Deletes the entries of messages. Returns the number of messages that were in the index.
 fn delete_entries(transaction: &Transaction<'_>, removed: &[MessageId]) -> Result<u64> {
     let mut ids = Vec::new();
     for id in removed.iter().map(|id| id.number()) {
-        if transaction.prepare_cached("DELETE FROM documents WHERE id = ?1")?.execute([id])? > 0 {
+        let mut delete = transaction.prepare_cached("DELETE FROM documents WHERE id = ?1 RETURNING tags")?;
+        let deleted: Option<String> = delete.query_row([id], |row| row.get(0)).optional()?;
+        if let Some(tags) = deleted {
+            delete_tags(transaction, i64::try_from(id).unwrap_or(i64::MAX), &Tags::from_encoded(&tags))?;
             ids.push(id);
         }
     }

@@ -39,8 +39,14 @@ const CREATE_TABLES: &str = "
         mailbox TEXT NOT NULL,
         delay INTEGER NOT NULL,          -- the id minus the time of arrival in Unix microseconds, which is mostly 0
         size INTEGER NOT NULL,
-        seen INTEGER NOT NULL
+        seen INTEGER NOT NULL,
+        tags TEXT NOT NULL               -- lines: the tags
     ) STRICT;
+    CREATE TABLE tags (
+        tag TEXT NOT NULL,               -- in lower case
+        id INTEGER NOT NULL,             -- the id of a message with this tag
+        PRIMARY KEY (tag, id)
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE segments (
         number INTEGER PRIMARY KEY,
         documents INTEGER NOT NULL,      -- the number of documents, including deleted ones

@@ -10,10 +10,10 @@ use proptest::prelude::*;
 use restante_mail::details::Details;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::mime::Mime;
-use restante_mail::naming::{MailboxName, Naming};
+use restante_mail::naming::Naming;
 use restante_mail::tags::Tags;
 
-use super::{Changes, Entry, Index, IndexQuery, Matches};
+use super::{Changes, Entry, Index, IndexQuery, IndexedMessage, Matches};
 use crate::query::Query;
 
 fn now() -> Timestamp {
@@ -33,6 +33,7 @@ struct SampleMessage {
     age: i64,
     size: u64,
     seen: bool,
+    tags: Tags,
 }
 
 impl SampleMessage {
@@ -60,7 +61,7 @@ impl SampleMessage {
             seen: self.seen,
             message: id,
             number: 1,
-            tags: Tags::default(),
+            tags: self.tags.clone(),
             details: Details::default(),
         };
         (summary, Mime::parse(Bytes::from(source)))
@@ -77,6 +78,11 @@ fn words() -> impl Strategy<Value = Vec<&'static str>> {
     prop::collection::vec(word(), 0..4)
 }
 
+fn tags() -> impl Strategy<Value = Tags> {
+    prop::collection::vec(prop::sample::select(vec!["Alpha", "two words", "beta"]), 0..3)
+        .prop_map(|tags| Tags::new(tags).unwrap())
+}
+
 fn sample_message() -> impl Strategy<Value = SampleMessage> {
     let texts = (word(), words(), words(), words(), prop::option::of(words()));
     let facts = (
@@ -85,10 +91,11 @@ fn sample_message() -> impl Strategy<Value = SampleMessage> {
         0..4_i64,
         0..4_u64,
         any::<bool>(),
+        tags(),
     );
-    (texts, facts).prop_map(|((from, to, subject, body, tag), (mailbox, file, age, size, seen))| {
+    (texts, facts).prop_map(|((from, to, subject, body, tag), (mailbox, file, age, size, seen, tags))| {
         let (age, size) = (age * 3600, size * 1024);
-        SampleMessage { mailbox, from, to, subject, body, tag, file, age, size, seen }
+        SampleMessage { mailbox, from, to, subject, body, tag, file, age, size, seen, tags }
     })
 }
 
@@ -136,6 +143,10 @@ fn term() -> impl Strategy<Value = String> {
         "mailbox:ann",
         "mailbox:ann*",
         "mailbox:nobody",
+        "tag:alpha",
+        "tag:ALPHA",
+        "tag:\"two words\"",
+        "tag:alp",
         "header:X-Tag",
         "header:x",
     ]);
@@ -183,7 +194,7 @@ fn find_all(
     stored: &BTreeMap<MessageId, (Summary, Mime)>,
     text: &str,
     limit: usize,
-) -> Vec<(MailboxName, MessageId, bool)> {
+) -> Vec<IndexedMessage> {
     let (mut messages, mut before) = (Vec::new(), MessageId::MAX);
     loop {
         let page = find(index, stored, text, limit, before);
@@ -196,11 +207,17 @@ fn find_all(
     }
 }
 
+fn indexed(summary: &Summary) -> IndexedMessage {
+    let Summary { mailbox, id, seen, tags, .. } = summary.clone();
+    IndexedMessage { mailbox, id, seen, tags }
+}
+
 proptest! {
     #[test]
     fn index_finds_the_messages_that_match_individually(
         samples in prop::collection::vec((sample_message(), any::<bool>()), 0..24),
         queries in prop::collection::vec(query_text(), 1..12),
+        tagged in prop::collection::vec((any::<prop::sample::Index>(), tags()), 0..6),
         removed in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
         limit in prop_oneof![Just(1_usize), Just(3), Just(1000)],
     ) {
@@ -216,6 +233,11 @@ proptest! {
             }
         }
         index.write(changes).unwrap();
+        for (position, tags) in tagged.iter().filter(|_| !samples.is_empty()) {
+            let (summary, _) = stored.values_mut().nth(position.index(samples.len())).unwrap();
+            summary.tags = tags.clone();
+            index.write(Changes { tags: vec![(summary.id, tags.clone())], ..Changes::default() }).unwrap();
+        }
         for position in removed.iter().filter(|_| !samples.is_empty()) {
             let id = *stored.keys().nth(position.index(samples.len())).unwrap_or(&MessageId::ZERO);
             stored.remove(&id);
@@ -225,7 +247,7 @@ proptest! {
         for text in &queries {
             let query = Query::parse(text, now()).unwrap();
             let expected = stored.values().rev().filter(|(summary, mime)| query.matches(summary, Some(mime)));
-            let expected: Vec<_> = expected.map(|(summary, _)| (summary.mailbox.clone(), summary.id, summary.seen)).collect();
+            let expected: Vec<_> = expected.map(|(summary, _)| indexed(summary)).collect();
             prop_assert_eq!(find_all(&mut index, &stored, text, limit), expected, "{}", text);
         }
     }
@@ -237,10 +259,14 @@ fn numbered_message(number: u64) -> (Summary, Mime) {
     let summary = Summary {
         mailbox: Naming::Local.parse_mailbox(&format!("box{}", number % 7)).unwrap(),
         id: MessageId::next_after(MessageId::ZERO, received),
+        message: MessageId::next_after(MessageId::ZERO, received),
+        number: 1,
         headline: Headline::new("ann@shop.example", ["<bob@x.org>"], "Verification"),
         received,
         size: 1,
         seen: false,
+        tags: Tags::default(),
+        details: Details::default(),
     };
     (summary, Mime::parse(Bytes::from(source)))
 }
@@ -256,7 +282,7 @@ fn entries(numbers: impl Iterator<Item = u64>) -> Vec<Entry> {
 /// Returns the numbers of the matching messages in the order of the results.
 fn find_numbers(index: &mut Index, text: &str, limit: usize) -> Vec<u64> {
     let matches = find_all(index, &BTreeMap::new(), text, limit);
-    matches.iter().map(|(_, id, _)| id.number() / 1_000_000).collect()
+    matches.iter().map(|message| message.id.number() / 1_000_000).collect()
 }
 
 fn segment_count(index: &Index) -> u64 {

@@ -67,10 +67,12 @@ impl Query {
         self.matches_document(&Document::from_contents(summary, contents))
     }
 
-    /// Returns false if no message with this read mark can match. Nothing else about the message is considered.
-    pub(crate) fn may_match(&self, seen: bool) -> bool {
+    /// Returns false if no message with this read mark and these tags can match. Nothing else about the message is
+    /// considered.
+    pub(crate) fn may_match(&self, summary: &Summary) -> bool {
         let known_result = |term: &Term| match term {
-            Term::Seen(expected) => Some(*expected == seen),
+            Term::Seen(expected) => Some(*expected == summary.seen),
+            Term::Tag(tag) => Some(summary.tags.contains(tag)),
             _ => None,
         };
         self.evaluate_known(known_result) != Some(false)

@@ -12,7 +12,7 @@ use crate::words;
 const DEFAULT_COLUMNS: &[Column] = &[Column::From, Column::To, Column::Cc, Column::Subject, Column::Body];
 /// The valid field names.
 const FIELD_NAMES: &str =
-    "from, to, cc, subject, body, filename, header, mailbox, has, is, before, after, larger, smaller";
+    "from, to, cc, subject, body, filename, header, mailbox, tag, has, is, before, after, larger, smaller";
 
 /// A condition on a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(crate) enum Term {
     FieldWords { marker: String, phrase: Phrase, is_indexed: bool },
     /// The mailbox has this name, or a name that begins with it.
     Mailbox { name: String, is_prefix: bool },
+    /// The message has this tag, in lower case.
+    Tag(String),
     /// The message has an attachment.
     Attachment,
     /// The message is marked as read, or is not.
@@ -88,6 +90,7 @@ impl Term {
             Self::FieldWords { phrase, .. } => phrase.is_in(document.text(Column::Header)),
             Self::Mailbox { name, is_prefix: false } => summary.mailbox.as_str() == name,
             Self::Mailbox { name, is_prefix: true } => summary.mailbox.as_str().starts_with(name),
+            Self::Tag(tag) => summary.tags.contains(tag),
             Self::Attachment => document.has_attachment(),
             Self::Seen(seen) => summary.seen == *seen,
             Self::Before(time) => summary.received.as_microsecond() < time.as_microsecond(),
@@ -119,6 +122,9 @@ pub(super) fn parse(text: &str, offset: usize, raw: &RawTerm<'_>, now: Timestamp
         "header" => return parse_header(text, raw).map(Some),
         "mailbox" if raw.text.is_empty() => return error("the name of a mailbox must follow mailbox:".to_owned()),
         "mailbox" => return Ok(Some(Term::Mailbox { name: canonical_prefix(raw.text), is_prefix: raw.has_star })),
+        "tag" if raw.text.trim().is_empty() => return error("a tag must follow tag:".to_owned()),
+        "tag" if raw.has_star => return error("a tag must be given in full".to_owned()),
+        "tag" => return Ok(Some(Term::Tag(raw.text.trim().to_lowercase()))),
         "has" | "is" | "before" | "after" | "larger" | "smaller" => {
             return parse_fact(&field, raw, now).map_or_else(error, |term| Ok(Some(term)));
         }

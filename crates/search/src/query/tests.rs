@@ -39,7 +39,7 @@ fn message() -> (Summary, Mime) {
         seen: false,
         message: 7.into(),
         number: 1,
-        tags: Tags::default(),
+        tags: Tags::new(["Release", "run 7"]).unwrap(),
         details: Details::default(),
     };
     (summary, Mime::parse(Bytes::from(source)))
@@ -138,6 +138,11 @@ fn queries_match_the_expected_messages() {
         ("mailbox:ANN.B", true),
         ("mailbox:ann", false),
         ("mailbox:ann*", true),
+        ("tag:release", true),
+        ("tag:RELEASE", true),
+        ("tag:\"run 7\"", true),
+        ("tag:run", false),
+        ("-tag:release", false),
         ("mailbox:\"ann.b\"", true),
         ("has:attachment", true),
         ("is:unseen", true),
@@ -278,10 +283,14 @@ fn read_mark_alone_can_exclude_messages() {
         ("-(code or is:unseen)", true, false),
         ("is:seen is:unseen", false, false),
         ("is:seen or is:unseen", true, true),
+        ("tag:other", false, false),
+        ("tag:release is:seen", true, false),
     ];
+    let (unseen_message, _) = message();
+    let seen_message = Summary { seen: true, ..unseen_message.clone() };
     for (text, seen, unseen) in table {
         let query = query(text);
-        assert_eq!((query.may_match(true), query.may_match(false)), (seen, unseen), "{text}");
+        assert_eq!((query.may_match(&seen_message), query.may_match(&unseen_message)), (seen, unseen), "{text}");
     }
 }
 
