@@ -31,7 +31,7 @@ mod tests {
     use utoipa::PartialSchema;
 
     use super::*;
-    use crate::{Identifier, Mailbox, MessageRecord, Newest};
+    use crate::{Identifier, Mailbox, MessageCopy, MessageEntry, MessageRecord, Newest};
 
     const ALL: [Naming; 3] = [Naming::Local, Naming::Full, Naming::Domain];
 
@@ -86,12 +86,13 @@ mod tests {
         let pattern = |schema: utoipa::openapi::RefOr<utoipa::openapi::Schema>, field: &str| -> Value {
             serde_json::to_value(schema).expect("JSON")["properties"][field]["pattern"].take()
         };
-        for schema in [MessageRecord::schema(), Identifier::schema()] {
+        for schema in [MessageRecord::schema(), Identifier::schema(), MessageCopy::schema()] {
             assert_eq!(pattern(schema.clone(), "mailbox"), MAILBOX_NAME);
             assert_eq!(pattern(schema, "id"), ID);
         }
         assert_eq!(pattern(Mailbox::schema(), "name"), MAILBOX_NAME);
         assert_eq!(pattern(Newest::schema(), "id"), ID);
+        assert_eq!(pattern(MessageEntry::schema(), "id"), ID);
     }
 
     proptest! {

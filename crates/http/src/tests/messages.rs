@@ -16,6 +16,9 @@ use super::*;
 const LIST: &str = "/api/v2/messages";
 const NOT_FOUND: &str = "There is no such message.";
 
+/// The numbers of the messages on a page, and that of `next`.
+type Page = (&'static [u64], Option<u64>);
+
 /// Stores a message with the id [`id(number)`](id), which has a copy in each of these mailboxes, and returns its id.
 async fn add_copies(server: &TestServer, number: u64, mailboxes: &[&str], tags: &[&str]) -> MessageId {
     let copy = |mailbox: &&str| {
@@ -154,7 +157,7 @@ async fn pages_of_the_list() {
     for number in 0..5 {
         add_copies(&server, number, &["ann", "bob"], &[]).await;
     }
-    let table: [(String, (&[u64], Option<u64>)); 9] = [
+    let table: [(String, Page); 9] = [
         (String::new(), (&[4, 3, 2, 1, 0], None)),
         ("limit=2".to_owned(), (&[4, 3], Some(3))),
         (format!("limit=2&before={}", id(3)), (&[2, 1], Some(1))),
