@@ -1,10 +1,10 @@
 //! Live events: a subscriber gets every message that is stored or deleted, starting with the most recent ones. `socket`
 //! sends events over WebSocket, one per copy of a message. `stream` sends Server-Sent Events, one per stored message, which
-//! `message_selector` selects. `frame` renders the JSON of both. The mailroom decides which events a subscription contains.
+//! `event_selector` selects. `frame` renders the JSON of both. The mailroom decides which events a subscription contains.
 
+mod event_selector;
 pub(crate) mod frame;
 mod handshake;
-mod message_selector;
 mod socket;
 mod stream;
 
@@ -27,9 +27,9 @@ use crate::extractors::cancellation;
 use crate::extractors::parameters::{OptionalPathMailbox, request_grant};
 use crate::response::problem::Problem;
 use crate::state::Server;
+use event_selector::EventSelector;
 use frame::{EventFilter, EventFormat};
 use handshake::Handshake;
-use message_selector::MessageSelector;
 use stream::LastEventId;
 
 /// WebSocket, version 1: sends a summary record for every stored message.
@@ -61,7 +61,7 @@ pub(crate) async fn events(
     let selects_messages = mailbox.is_none();
     let events = server.mailroom.subscribe(mailbox, resume);
     let is_resumed = resume.is_some() && !events.has_gap();
-    let selector = selects_messages.then(|| MessageSelector::new(is_resumed));
+    let selector = selects_messages.then(|| EventSelector::new(is_resumed));
     let guard = SubscriberGuard::new(&server.settings.metrics.monitors, |gauges| &gauges.streams, permit);
     let filter = EventFilter { format: EventFormat::Message, grant };
     if let Some(connection) = &connection {

@@ -18,8 +18,8 @@ use restante_mailroom::events::{Event, Lagged, Position, PublishedEvent, Subscri
 use tokio::time::sleep;
 
 use crate::extractors::cancellation::disconnected;
+use crate::live::event_selector::EventSelector;
 use crate::live::frame::EventFilter;
-use crate::live::message_selector::MessageSelector;
 use crate::live::{CloseReason, SubscriberGuard};
 use crate::response::json;
 use crate::response::problem::Problem;
@@ -65,7 +65,7 @@ impl FromRequestParts<Arc<Server>> for LastEventId {
 pub(crate) fn response(
     events: Subscription,
     filter: EventFilter,
-    selector: Option<MessageSelector>,
+    selector: Option<EventSelector>,
     close_requested: impl Future<Output = CloseReason> + Send + 'static,
     disconnect: Option<Disconnect>,
     guard: SubscriberGuard,
@@ -95,7 +95,7 @@ struct EventStream {
     events: Subscription,
     filter: EventFilter,
     /// Selects one event per message. `None` if there is only one.
-    selector: Option<MessageSelector>,
+    selector: Option<EventSelector>,
     /// Ready when the server shuts down, when the credentials become invalid or, with `None`, when the client has
     /// disconnected.
     close_requested: Pin<Box<dyn Future<Output = Option<CloseReason>> + Send>>,

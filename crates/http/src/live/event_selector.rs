@@ -6,8 +6,8 @@ use restante_auth::Grant;
 use restante_mail::message::MessageId;
 use restante_mailroom::events::Event;
 
-/// The number of messages that are remembered. The events of the copies of a message are adjacent, unless many messages
-/// arrive at once.
+/// The number of messages that are remembered. Between the events of two copies of a message there are few others: only
+/// those of messages that arrive at the same time.
 const MAX_RECENT_MESSAGES: usize = 64;
 
 /// Selects the first event of each message that a subscriber may get.
@@ -16,14 +16,14 @@ const MAX_RECENT_MESSAGES: usize = 64;
 /// was deleted or because the history contains only some of the copies. Then the first event that is there is selected.
 /// A subscriber that resumes may have received the first event before, so for it no other event is selected.
 #[derive(Debug)]
-pub(super) struct MessageSelector {
+pub(super) struct EventSelector {
     /// Whether the subscriber has received earlier events, and with them possibly the first event of a message.
     is_resumed: bool,
-    /// The last messages whose event was selected.
+    /// The messages of the last events, the most recent first.
     recent: VecDeque<MessageId>,
 }
 
-impl MessageSelector {
+impl EventSelector {
     pub(super) fn new(is_resumed: bool) -> Self {
         Self { is_resumed, recent: VecDeque::new() }
     }
@@ -31,15 +31,22 @@ impl MessageSelector {
     /// Returns whether this event is selected. Every deletion is selected. Call it once for each event, in their order.
     pub(super) fn selects(&mut self, event: &Event, grant: &Grant) -> bool {
         let Event::Stored(copy, _) = event else { return true };
-        if !grant.covers(&copy.mailbox) || self.recent.contains(&copy.message) {
+        if !grant.covers(&copy.mailbox) {
             return false;
         }
+        let is_known = self.remember(copy.message);
         let first = event.copies().iter().find(|copy| grant.covers(&copy.mailbox));
-        if self.is_resumed && first.is_some_and(|first| first.id != copy.id) {
-            return false;
+        !is_known && !(self.is_resumed && first.is_some_and(|first| first.id != copy.id))
+    }
+
+    /// Moves a message to the front of the recent ones. Returns whether it was one of them.
+    fn remember(&mut self, message: MessageId) -> bool {
+        let known = self.recent.iter().position(|recent| *recent == message);
+        if let Some(index) = known {
+            self.recent.remove(index);
         }
         self.recent.truncate(MAX_RECENT_MESSAGES - 1);
-        self.recent.push_front(copy.message);
-        true
+        self.recent.push_front(message);
+        known.is_some()
     }
 }
