@@ -119,6 +119,12 @@ impl<S: Sync> FromRequestParts<S> for MessageListQuery {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        if parts.uri.query().is_none_or(str::is_empty) {
+            return Ok(Self {
+                range: MessageRange { before: None, after: None, limit: DEFAULT_MESSAGES },
+                query: None,
+            });
+        }
         let pairs = query_pairs(parts)?;
         let range = MessageRange {
             before: number_parameter::<u64>(&pairs, "before")?.map(Into::into),
