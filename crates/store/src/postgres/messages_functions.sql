@@ -91,23 +91,29 @@ BEGIN
     END IF;
 END $$;
 
--- Adds messages. Each message has one position in the arrays `new_bodies` to `tags`, counted from 1. Each copy has one in
--- `positions` to `details`: the position of its message, its index among the copies of the message, counted from 0, its
--- mailbox, and its index among the copies for that mailbox, counted from 1. Returns the ids and the numbers of the copies
--- in the first row, in their order, and then the evicted copies. After a limit was lowered, many copies have to be evicted.
--- Other changes wait for this one, so the rest is evicted with the next messages. Values that can be computed from the
--- messages are passed in (`lengths`, `shared`, `new_bytes` and the indexes), because that costs less.
+-- Adds messages. There are three groups of arrays, whose elements are counted from 1: messages (`new_bodies` to `tags`),
+-- copies (`copy_messages` to `details`) and mailboxes (`names` to `last_copies`). A copy refers to its message and its
+-- mailbox, and has an index among the copies of each of them: from 0 in the message, from 1 in the mailbox. The ids of the
+-- copies ascend, and each is at least its `lowest_ids`. The last copy of each mailbox is in `last_copies`. Returns in the
+-- first row the ids of the copies, and for each mailbox the number before those of its copies. Then returns the evicted
+-- copies. After a limit was lowered, many copies have to be evicted. Other changes wait for this one, so the rest is evicted
+-- with the next messages. Everything that can be computed from the messages is passed in, because that costs less, and
+-- elements are read by their index, because joins of wide rows cost more.
 CREATE FUNCTION append_messages(
-    new_bodies bytea[], lengths bigint[], shared boolean[], received bigint[], headlines bytea[], tags bytea[],
-    positions int[], message_indexes int[], names bytea[], mailbox_indexes int[], traces bytea[], details bytea[],
+    new_bodies bytea[], shared boolean[], received bigint[], headlines bytea[], tags bytea[],
+    copy_messages int[], message_indexes int[], copy_mailboxes int[], mailbox_indexes int[], lowest_ids bigint[], sizes bigint[],
+    traces bytea[], details bytea[],
+    names bytea[], name_copies bigint[], name_bytes bigint[], last_copies int[],
     new_bytes bigint, cap bigint, max_bytes bigint
 ) RETURNS SETOF copy_change LANGUAGE plpgsql AS $$
 DECLARE
+    copies_count CONSTANT int := cardinality(copy_messages);
     first_body CONSTANT bigint := nextval('body_numbers');
     max_evicted CONSTANT bigint := 1000;
     result copy_change;
     before bigint;
     free_number bigint;
+    numbers bigint[];
     last bigint;
     new_mailboxes bigint;
     full_mailboxes bytea[];
@@ -117,52 +123,42 @@ DECLARE
     excess bigint;
 BEGIN
     -- What takes longest comes before the lock.
-    INSERT INTO bodies
-    SELECT first_body + new.position, new.bytes FROM unnest(new_bodies) WITH ORDINALITY AS new (bytes, position);
+    INSERT INTO bodies SELECT first_body + index, new_bodies[index] FROM generate_series(1, cardinality(new_bodies)) AS index;
     SELECT state.clock, state.highest_free_number INTO before, free_number FROM state FOR UPDATE;
-    result.number := before;
-    WITH given AS MATERIALIZED (
-        SELECT copy.index + greatest(before, max(message.received / 1000 - copy.index) OVER (ORDER BY copy.index)) AS id,
-            message.received, length(copy.trace) + message.length AS size, first_body + message.position AS body, message.shared,
-            copy.mailbox, message.headline, copy.trace, copy.message_index, copy.mailbox_index, message.tags, copy.details
-        FROM unnest(positions, message_indexes, names, mailbox_indexes, traces, details) WITH ORDINALITY
-            AS copy (position, message_index, mailbox, mailbox_index, trace, details, index)
-        JOIN unnest(lengths, shared, received, headlines, tags) WITH ORDINALITY
-            AS message (length, shared, received, headline, tags, position) ON message.position = copy.position
-    ), added AS (
-        SELECT given.mailbox, count(*) AS messages, sum(given.size)::bigint AS bytes, max(given.id) AS version
-        FROM given GROUP BY given.mailbox
-    ), existing AS (
+    WITH existing AS (
         UPDATE mailboxes
-        SET messages = mailboxes.messages + added.messages, unseen = mailboxes.unseen + added.messages,
-            bytes = mailboxes.bytes + added.bytes, version = added.version, last_number = mailboxes.last_number + added.messages
-        FROM added WHERE mailboxes.name = added.mailbox
-        RETURNING mailboxes.name, mailboxes.messages, mailboxes.last_number - added.messages AS number
-    ), new AS (
-        INSERT INTO mailboxes (name, messages, unseen, bytes, version, last_number)
-        SELECT added.mailbox, added.messages, added.messages, added.bytes, added.version, free_number + added.messages
-        FROM added WHERE NOT EXISTS (SELECT FROM existing WHERE existing.name = added.mailbox)
-        RETURNING mailboxes.name, mailboxes.messages, free_number AS number
-    ), changed AS (
-        SELECT * FROM existing UNION ALL SELECT * FROM new
-    ), stored AS (
-        INSERT INTO copies (id, received, size, body, shared, seen, mailbox, headline, trace, message, number, tags, details)
-        SELECT given.id, given.received, given.size, given.body, given.shared, false, given.mailbox, given.headline, given.trace,
-            given.id - given.message_index, changed.number + given.mailbox_index, given.tags, given.details
-        FROM given JOIN changed ON changed.name = given.mailbox
-        RETURNING copies.id, copies.number
+        SET messages = mailboxes.messages + name_copies[added.index], unseen = mailboxes.unseen + name_copies[added.index],
+            bytes = mailboxes.bytes + name_bytes[added.index], last_number = mailboxes.last_number + name_copies[added.index],
+            version = greatest(before + last_copies[added.index], lowest_ids[last_copies[added.index]])
+        FROM unnest(names) WITH ORDINALITY AS added (name, index) WHERE mailboxes.name = added.name
+        RETURNING added.index, mailboxes.messages, mailboxes.last_number - name_copies[added.index] AS number
     )
-    SELECT ids.ids, ids.numbers, (SELECT count(*) FROM new),
-        (SELECT array_agg(changed.name) FROM changed WHERE cap > 0 AND changed.messages > cap)
-    INTO result.ids, result.copy_numbers, new_mailboxes, full_mailboxes
-    FROM (
-        SELECT array_agg(stored.id ORDER BY stored.id) AS ids, array_agg(stored.number ORDER BY stored.id) AS numbers FROM stored
-    ) AS ids;
-    last := result.ids[cardinality(result.ids)];
+    SELECT array_agg(coalesce(existing.number, free_number) ORDER BY added.index), count(*) FILTER (WHERE existing.index IS NULL),
+        array_agg(added.name) FILTER (WHERE cap > 0 AND coalesce(existing.messages, name_copies[added.index]) > cap)
+    INTO numbers, new_mailboxes, full_mailboxes
+    FROM unnest(names) WITH ORDINALITY AS added (name, index) LEFT JOIN existing USING (index);
+    IF new_mailboxes > 0 THEN
+        INSERT INTO mailboxes (name, messages, unseen, bytes, version, last_number)
+        SELECT added.name, name_copies[added.index], name_copies[added.index], name_bytes[added.index],
+            greatest(before + last_copies[added.index], lowest_ids[last_copies[added.index]]),
+            free_number + name_copies[added.index]
+        FROM unnest(names) WITH ORDINALITY AS added (name, index)
+        WHERE NOT EXISTS (SELECT FROM mailboxes WHERE mailboxes.name = added.name);
+    END IF;
+    INSERT INTO copies (id, received, size, body, shared, seen, mailbox, headline, trace, message, number, tags, details)
+    SELECT greatest(before + index, lowest_ids[index]), received[copy_messages[index]], sizes[index],
+        first_body + copy_messages[index], shared[copy_messages[index]], false, names[copy_mailboxes[index]],
+        headlines[copy_messages[index]], traces[index], greatest(before + index, lowest_ids[index]) - message_indexes[index],
+        numbers[copy_mailboxes[index]] + mailbox_indexes[index], tags[copy_messages[index]], details[index]
+    FROM generate_series(1, copies_count) AS index;
+    last := greatest(before + copies_count, lowest_ids[copies_count]);
     UPDATE state
-    SET clock = last, last_id = last, last_change = last, messages = state.messages + cardinality(result.ids),
-        extra_copies = state.extra_copies + cardinality(result.ids) - cardinality(lengths),
+    SET clock = last, last_id = last, last_change = last, messages = state.messages + copies_count,
+        extra_copies = state.extra_copies + copies_count - cardinality(new_bodies),
         mailboxes = state.mailboxes + new_mailboxes, bytes = state.bytes + new_bytes;
+    result.number := before;
+    result.ids := ARRAY(SELECT greatest(before + index, lowest_ids[index]) FROM generate_series(1, copies_count) AS index);
+    result.copy_numbers := numbers;
     RETURN NEXT result;
 
     IF full_mailboxes IS NOT NULL THEN
@@ -172,7 +168,7 @@ BEGIN
                 SELECT copies.id FROM copies WHERE copies.mailbox = mailboxes.name ORDER BY copies.id LIMIT mailboxes.messages - cap
             ) AS first
             WHERE mailboxes.name = ANY (full_mailboxes)
-            ORDER BY first.id LIMIT greatest(max_evicted, cardinality(result.ids))
+            ORDER BY first.id LIMIT greatest(max_evicted, copies_count)
         );
         RETURN QUERY SELECT * FROM delete_copies(evicted_ids, last);
         last := last + cardinality(evicted_ids);
@@ -425,21 +421,37 @@ CREATE OR REPLACE FUNCTION append(
     places int[], names bytea[], traces bytea[], new_bytes bigint, cap bigint, bound bigint
 ) RETURNS SETOF change LANGUAGE plpgsql AS $$
 DECLARE
-    message_indexes int[];
-    mailbox_indexes int[];
+    copy record;
+    mailbox record;
 BEGIN
-    SELECT array_agg(indexed.message_index ORDER BY indexed.index), array_agg(indexed.mailbox_index ORDER BY indexed.index)
-    INTO message_indexes, mailbox_indexes
+    SELECT array_agg(given.message_index ORDER BY given.index) AS message_indexes,
+        array_agg(given.mailbox ORDER BY given.index) AS mailboxes,
+        array_agg(given.mailbox_index ORDER BY given.index) AS mailbox_indexes,
+        array_agg(given.lowest_id ORDER BY given.index) AS lowest_ids,
+        array_agg(length(traces[given.index]) + lengths[places[given.index]] ORDER BY given.index) AS sizes
+    INTO copy
     FROM (
-        SELECT copy.index, (row_number() OVER (PARTITION BY copy.place ORDER BY copy.index) - 1)::int AS message_index,
-            (row_number() OVER (PARTITION BY copy.mailbox ORDER BY copy.index))::int AS mailbox_index
-        FROM unnest(places, names) WITH ORDINALITY AS copy (place, mailbox, index)
-    ) AS indexed;
+        SELECT index, (row_number() OVER (PARTITION BY places[index] ORDER BY index) - 1)::int AS message_index,
+            (dense_rank() OVER (ORDER BY names[index]))::int AS mailbox,
+            (row_number() OVER (PARTITION BY names[index] ORDER BY index))::int AS mailbox_index,
+            index + max(received[places[index]] / 1000 - index) OVER (ORDER BY index) AS lowest_id
+        FROM generate_series(1, cardinality(names)) AS index
+    ) AS given;
+    SELECT array_agg(given.name ORDER BY given.mailbox) AS names, array_agg(given.copies ORDER BY given.mailbox) AS copies,
+        array_agg(given.bytes ORDER BY given.mailbox) AS bytes, array_agg(given.last ORDER BY given.mailbox) AS last
+    INTO mailbox
+    FROM (
+        SELECT copy.mailboxes[index] AS mailbox, names[index] AS name, count(*) AS copies, sum(copy.sizes[index])::bigint AS bytes,
+            max(index) AS last
+        FROM generate_series(1, cardinality(names)) AS index GROUP BY 1, 2
+    ) AS given;
     RETURN QUERY SELECT change.number, change.deleted, change.id, change.mailbox, change.received, change.size, change.seen,
         change.headline, change.ids
     FROM append_messages(
-        mails, lengths, shared, received, headlines, array_fill(''::bytea, ARRAY[cardinality(mails)]),
-        places, message_indexes, names, mailbox_indexes, traces, array_fill(NULL::bytea, ARRAY[cardinality(names)]),
+        mails, shared, received, headlines, array_fill(''::bytea, ARRAY[cardinality(mails)]),
+        places, copy.message_indexes, copy.mailboxes, copy.mailbox_indexes, copy.lowest_ids, copy.sizes,
+        traces, array_fill(NULL::bytea, ARRAY[cardinality(names)]),
+        mailbox.names, mailbox.copies, mailbox.bytes, mailbox.last,
         new_bytes, cap, bound
     ) AS change;
     -- Their details are still missing.

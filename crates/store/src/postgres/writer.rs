@@ -33,7 +33,9 @@ const SLOW_BATCH_TIME: Duration = Duration::from_millis(50);
 const MAX_BATCH_CHANGES: usize = 100;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
-const APPEND: &str = "SELECT * FROM append_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+const APPEND: &str = "SELECT * FROM append_messages(
+        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20
+    )";
 const REMOVE: &str = "SELECT * FROM remove_copies($1, $2)";
 const SET_SEEN: &str = "SELECT * FROM set_seen($1, $2, $3)";
 const SET_TAGS: &str = "SELECT * FROM set_tags($1, $2, $3)";
@@ -157,10 +159,18 @@ impl Writer {
     async fn append_messages(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>> {
         let traces = messages.iter().flat_map(|message| message.copies.iter().map(|copy| copy.trace(message.received)));
         let traces: Vec<Bytes> = traces.collect();
-        let rows = self.call_append(&messages, &traces).await?;
+        let (rows, copies) = {
+            let columns = CopyColumns::new(&messages, &traces);
+            (
+                self.call_append(&messages, &traces, &columns).await?,
+                columns.mailboxes.into_iter().zip(columns.mailbox_indexes),
+            )
+        };
         let (first, evicted) = rows.split_first().ok_or_else(|| missing_error("the first row"))?;
         let ids = get_column::<Vec<i64>>(first, "ids")?.into_iter().map(to_u64).map(MessageId::from);
-        let numbers = get_column::<Vec<i64>>(first, "copy_numbers")?.into_iter().map(rows::to_copy_number);
+        let last_numbers: Vec<i64> = get_column(first, "copy_numbers")?;
+        let numbers =
+            copies.map(|(mailbox, index)| last_numbers.get(to_index(mailbox)).map(|last| last + i64::from(index)));
         let mut assigned = ids.zip(numbers).zip(&traces);
         let mut all = Vec::with_capacity(messages.len());
         for message in messages {
@@ -168,6 +178,7 @@ impl Writer {
             let mut stored: Vec<Summary> = Vec::with_capacity(copies.len());
             for copy in copies {
                 let ((id, number), trace) = assigned.next().ok_or_else(|| missing_error("an id"))?;
+                let number = rows::to_copy_number(number.ok_or_else(|| missing_error("a number"))?);
                 stored.push(Summary {
                     mailbox: copy.mailbox,
                     id,
@@ -199,38 +210,39 @@ impl Writer {
     }
 
     /// Calls `append_messages`. `traces` are those of all copies.
-    async fn call_append(&self, messages: &[NewMessage], traces: &[Bytes]) -> Result<Vec<Row>> {
+    async fn call_append(
+        &self,
+        messages: &[NewMessage],
+        traces: &[Bytes],
+        copies: &CopyColumns<'_>,
+    ) -> Result<Vec<Row>> {
         let bodies: Vec<&[u8]> = messages.iter().map(|message| &message.body[..]).collect();
-        let lengths: Vec<i64> = bodies.iter().map(|body| to_i64(body.len())).collect();
         let shared: Vec<bool> = messages.iter().map(|message| message.copies.len() > 1).collect();
         let received: Vec<i64> = messages.iter().map(|message| time_to_nanos(message.received)).collect();
         let headlines: Vec<String> = messages.iter().map(|message| rows::encode_headline(&message.headline)).collect();
         let headlines: Vec<&[u8]> = headlines.iter().map(String::as_bytes).collect();
         let tags: Vec<&[u8]> = messages.iter().map(|message| message.tags.encoded().as_bytes()).collect();
-        let copies = || messages.iter().flat_map(|message| &message.copies);
-        let (positions, message_indexes): (Vec<i32>, Vec<i32>) = (1_i32..)
-            .zip(messages)
-            .flat_map(|(position, message)| (0_i32..).zip(&message.copies).map(move |(index, _)| (position, index)))
-            .unzip();
-        let names: Vec<&[u8]> = copies().map(|copy| copy.mailbox.as_str().as_bytes()).collect();
-        let mailbox_indexes = occurrences(&names);
-        let details: Vec<&[u8]> = copies().map(|copy| copy.details.encoded().as_bytes()).collect();
         let traces: Vec<&[u8]> = traces.iter().map(|trace| &trace[..]).collect();
         let new_bytes: i64 = to_i64(bodies.iter().chain(&traces).map(|bytes| bytes.len()).sum::<usize>());
         let (cap, max_bytes): (i64, i64) = (to_i64(self.limits.messages_per_mailbox), to_i64(self.limits.bytes));
         let parameters: Parameters<'_> = &[
             &bodies,
-            &lengths,
             &shared,
             &received,
             &headlines,
             &tags,
-            &positions,
-            &message_indexes,
-            &names,
-            &mailbox_indexes,
+            &copies.messages,
+            &copies.message_indexes,
+            &copies.mailboxes,
+            &copies.mailbox_indexes,
+            &copies.lowest_ids,
+            &copies.sizes,
             &traces,
-            &details,
+            &copies.details,
+            &copies.names,
+            &copies.name_copies,
+            &copies.name_bytes,
+            &copies.last_copies,
             &new_bytes,
             &cap,
             &max_bytes,
@@ -308,15 +320,75 @@ fn key_columns<'a>(copies: impl Iterator<Item = &'a CopyKey>) -> (Vec<&'a [u8]>,
     copies.map(|copy| (copy.mailbox.as_str().as_bytes(), id_to_i64(copy.id))).unzip()
 }
 
-/// Returns for each name how often it has occurred so far, itself included.
-fn occurrences(names: &[&[u8]]) -> Vec<i32> {
-    let mut counts = HashMap::with_capacity(names.len());
-    let count = |name| {
-        let count = counts.entry(name).or_insert(0);
-        *count += 1;
-        *count
-    };
-    names.iter().map(count).collect()
+/// The parameters of `append_messages` for the copies and the mailboxes of a batch. Messages, copies and mailboxes are
+/// counted from 1.
+#[derive(Default)]
+struct CopyColumns<'a> {
+    /// The message of each copy.
+    messages: Vec<i32>,
+    /// The index of each copy in its message, from 0.
+    message_indexes: Vec<i32>,
+    /// The mailbox of each copy.
+    mailboxes: Vec<i32>,
+    /// The index of each copy among those for its mailbox, from 1.
+    mailbox_indexes: Vec<i32>,
+    lowest_ids: Vec<i64>,
+    sizes: Vec<i64>,
+    details: Vec<&'a [u8]>,
+    /// The name of each mailbox.
+    names: Vec<&'a [u8]>,
+    /// The number of copies for each mailbox.
+    name_copies: Vec<i64>,
+    /// The sum of the sizes of the copies for each mailbox.
+    name_bytes: Vec<i64>,
+    /// The last copy for each mailbox.
+    last_copies: Vec<i32>,
+}
+
+impl<'a> CopyColumns<'a> {
+    /// Creates the parameters for messages and the traces of their copies.
+    fn new(messages: &'a [NewMessage], traces: &[Bytes]) -> Self {
+        let mut columns = Self::default();
+        let (mut known_names, mut traces) = (HashMap::new(), traces.iter());
+        for (position, message) in (1_i32..).zip(messages) {
+            // See `MessageId::next_after`.
+            let arrival = time_to_nanos(message.received) / 1000;
+            for (message_index, copy) in (0_i32..).zip(&message.copies) {
+                let name = copy.mailbox.as_str().as_bytes();
+                let next_name = known_names.len();
+                let name_index = *known_names.entry(name).or_insert(next_name);
+                if name_index == next_name {
+                    columns.names.push(name);
+                    columns.name_copies.push(0);
+                    columns.name_bytes.push(0);
+                    columns.last_copies.push(0);
+                }
+                let size: i64 = to_i64(traces.next().map_or(0, Bytes::len) + message.body.len());
+                let after_last = columns.lowest_ids.last().map_or(arrival, |last| last + 1);
+                columns.messages.push(position);
+                columns.message_indexes.push(message_index);
+                columns.mailboxes.push(to_position(name_index));
+                columns.lowest_ids.push(arrival.max(after_last));
+                columns.sizes.push(size);
+                columns.details.push(copy.details.encoded().as_bytes());
+                columns.name_copies[name_index] += 1;
+                columns.name_bytes[name_index] += size;
+                columns.last_copies[name_index] = to_position(columns.messages.len() - 1);
+                columns.mailbox_indexes.push(i32::try_from(columns.name_copies[name_index]).unwrap_or(i32::MAX));
+            }
+        }
+        columns
+    }
+}
+
+/// Converts an index to a position in an array of the database.
+fn to_position(index: usize) -> i32 {
+    i32::try_from(index + 1).unwrap_or(i32::MAX)
+}
+
+/// Converts a position in an array of the database to an index.
+fn to_index(position: i32) -> usize {
+    usize::try_from(position - 1).unwrap_or(0)
 }
 
 /// Takes the copies that `wanted` identifies out of `removed`. Returns them ascending by id.
