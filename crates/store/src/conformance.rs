@@ -122,6 +122,22 @@ fn details_of(mailbox: &str) -> Details {
     })
 }
 
+/// Returns a summary of a copy of this message.
+pub(crate) fn summary(message: u64) -> Summary {
+    Summary {
+        mailbox: name("bob"),
+        id: message.into(),
+        message: message.into(),
+        number: 1,
+        headline: Headline::new("", [], ""),
+        received: at(0),
+        size: 0,
+        seen: false,
+        tags: Tags::default(),
+        details: Details::default(),
+    }
+}
+
 /// Returns the mailbox of this name.
 pub(crate) fn name(text: &str) -> MailboxName {
     Naming::Local.parse_mailbox(text).expect("tests use valid names")

@@ -78,10 +78,23 @@ impl ListenConnection {
         with_timeout(self.client.query_one(statement, parameters)).await
     }
 
-    /// Returns the first changes after a position.
+    /// Returns the first changes after a position. All copies of a message are in the same result.
     async fn changes_after(&self, position: i64) -> Result<Vec<Change>, DatabaseError> {
-        let rows = with_timeout(self.client.query(&self.select_changes, &[&position, &PAGE_ROWS])).await?;
-        Ok(rows.iter().map(rows::parse_change).collect::<Result<_>>()?)
+        let mut page_rows = PAGE_ROWS;
+        loop {
+            let rows = with_timeout(self.client.query(&self.select_changes, &[&position, &page_rows])).await?;
+            let mut changes = rows.iter().map(rows::parse_change).collect::<Result<Vec<_>>>()?;
+            if to_i64(changes.len() as u64) < page_rows {
+                return Ok(changes);
+            }
+            let complete = complete_messages(&changes);
+            if complete > 0 {
+                changes.truncate(complete);
+                return Ok(changes);
+            }
+            // All rows belong to one message.
+            page_rows = page_rows.saturating_mul(4);
+        }
     }
 }
 
@@ -366,6 +379,17 @@ async fn drive_connection(mut driver: Driver, wakeup: Arc<Wakeup>, backend_pid: 
     wakeup.wake_for_remote_changes();
 }
 
+/// Returns the number of changes before the message at the end, whose other copies may follow. If the last change is not
+/// a stored copy, returns the number of all changes.
+fn complete_messages(changes: &[Change]) -> usize {
+    let stored_message = |change: &Change| match &change.event {
+        Event::Stored(summary) => Some(summary.message),
+        _ => None,
+    };
+    let Some(last) = changes.last().and_then(stored_message) else { return changes.len() };
+    changes.len() - changes.iter().rev().take_while(|change| stored_message(change) == Some(last)).count()
+}
+
 fn mailbox_of(change: &Change) -> &MailboxName {
     match &change.event {
         Event::Stored(summary) | Event::Deleted(summary) => &summary.mailbox,
@@ -387,6 +411,27 @@ fn to_i64(number: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn page_ends_before_the_message_at_its_end() {
+        let change = |event| Change { position: 1, event };
+        let stored = |message: u64| {
+            let message = crate::conformance::summary(message);
+            change(Event::Stored(message))
+        };
+        let seen = || change(Event::Seen { mailbox: crate::conformance::name("bob"), id: 1.into(), seen: true });
+        let table = [
+            (vec![], 0),
+            (vec![stored(1)], 0),
+            (vec![stored(1), stored(1)], 0),
+            (vec![stored(1), stored(2), stored(2)], 1),
+            (vec![stored(1), stored(2), seen()], 3),
+            (vec![seen(), stored(2)], 1),
+        ];
+        for (changes, complete) in table {
+            assert_eq!(complete_messages(&changes), complete, "{changes:?}");
+        }
+    }
 
     #[test]
     fn clock_error_excludes_query_time() {
