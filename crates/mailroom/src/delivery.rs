@@ -88,8 +88,7 @@ impl Mailroom {
             mailboxes: &message.mailboxes,
             header_tags: arrival.header_tags.as_deref(),
         });
-        let mailboxes = std::mem::take(&mut message.mailboxes);
-        let copies = self.new_copies(envelope, mailboxes, &arrival);
+        let copies = self.new_copies(envelope, &message.mailboxes, &arrival);
         let IncomingMessage { headline, body, .. } = message;
         let inner = self.inner.clone();
         let operation = async move {
@@ -123,7 +122,7 @@ impl Mailroom {
 
     /// Returns the copies of a message. Each contains the recipients whose mailbox it is in. Recipients without a
     /// mailbox, because a hook has changed the mailboxes, are in the first copy.
-    fn new_copies(&self, envelope: &Envelope, mailboxes: Vec<MailboxName>, arrival: &Arrival) -> Vec<NewCopy> {
+    fn new_copies(&self, envelope: &Envelope, mailboxes: &[MailboxName], arrival: &Arrival) -> Vec<NewCopy> {
         let sender = reverse_path_text(&envelope.from);
         let has_copy = |recipient: &Recipient| mailboxes.contains(&recipient.mailbox);
         let recipients_of = |index: usize, mailbox: &MailboxName| {

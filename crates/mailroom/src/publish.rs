@@ -102,14 +102,14 @@ impl Inner {
         match item {
             FeedItem::Backlog { after, changes } => {
                 self.hub.set_history_start(after);
-                self.publish_changes(changes);
+                self.publish_changes(&changes);
             }
-            FeedItem::Changes(changes) => self.publish_changes(changes),
+            FeedItem::Changes(changes) => self.publish_changes(&changes),
             FeedItem::Gap => self.publish_missed(),
         }
     }
 
-    fn publish_changes(&self, changes: Vec<Change>) {
+    fn publish_changes(&self, changes: &[Change]) {
         let mut copies = MessageCopies::default();
         let mut last_message = None;
         for (index, change) in changes.iter().enumerate() {

@@ -116,7 +116,7 @@ pub(super) async fn list(database: &Database, mailbox: &MailboxName, page: Page)
     let Some(first) = rows.first() else { return Ok(Listing::default()) };
     let version = Version(get_u64(first, "version")?);
     // The row of a mailbox without matching messages has no id.
-    let messages = rows.iter().filter(has_message).map(|row| rows::parse_summary(row, mailbox.clone()));
+    let messages = rows.iter().filter(|row| has_message(row)).map(|row| rows::parse_summary(row, mailbox.clone()));
     Ok(Listing { version, messages: messages.collect::<Result<_>>()? })
 }
 
@@ -141,7 +141,7 @@ pub(super) async fn messages(database: &Database, page: Page) -> Result<MessageL
     let first = rows.first().ok_or_else(|| rows::missing_error("the state"))?;
     let version = Version(get_u64(first, "clock")?);
     // If no message matches, there is one row without an id.
-    let copies: Vec<Summary> = rows.iter().filter(has_message).map(parse_copy).collect::<Result<_>>()?;
+    let copies: Vec<Summary> = rows.iter().filter(|row| has_message(row)).map(parse_copy).collect::<Result<_>>()?;
     Ok(MessageListing { version, messages: Message::group(copies) })
 }
 
@@ -173,7 +173,7 @@ fn parse_copy(row: &Row) -> Result<Summary> {
 }
 
 /// Returns whether a row of a left join contains a message.
-fn has_message(row: &&Row) -> bool {
+fn has_message(row: &Row) -> bool {
     row.try_get::<_, Option<i64>>("id").is_ok_and(|id| id.is_some())
 }
 

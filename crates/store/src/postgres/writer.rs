@@ -302,12 +302,11 @@ impl Writer {
         let (before, rows) = split_position(&rows)?;
         let (mut existing, mut changes) = (HashSet::new(), Vec::new());
         for row in rows {
-            match get_column::<Option<i64>>(row, "number")? {
-                Some(_) => changes.push(rows::parse_change(row)?),
-                None => {
-                    let mailbox = rows::get_mailbox(row, "mailbox")?;
-                    existing.insert(CopyKey { mailbox, id: rows::get_id(row, "id")? });
-                }
+            if get_column::<Option<i64>>(row, "number")?.is_some() {
+                changes.push(rows::parse_change(row)?);
+            } else {
+                let mailbox = rows::get_mailbox(row, "mailbox")?;
+                existing.insert(CopyKey { mailbox, id: rows::get_id(row, "id")? });
             }
         }
         self.tracker.record_own_changes(before, changes);
