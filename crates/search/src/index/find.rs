@@ -395,13 +395,11 @@ fn phrase_documents(connection: &Connection, segment: &Segment, columns: &[Colum
                 return Ok(());
             }
             let visit = |document, position: u32| {
-                if candidates.contains(document)
-                    && let Some(start) = position.checked_sub(offset)
-                {
+                if let Some(start) = position.checked_sub(offset) {
                     found.push((document, column, start));
                 }
             };
-            postings.for_each_position(visit).ok_or_else(damage)
+            postings.for_each_position(|document| candidates.contains(document), visit).ok_or_else(damage)
         })?;
         found.sort_unstable();
         starts = if offset == 0 { found } else { intersect(&starts, &found) };

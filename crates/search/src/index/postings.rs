@@ -86,11 +86,18 @@ impl EncodedPostings<'_> {
         Some(())
     }
 
-    /// Calls `visit` with each document and each of its positions, in ascending order. Returns `None` if the postings
-    /// are damaged.
-    pub(super) fn for_each_position(self, mut visit: impl FnMut(u32, u32)) -> Option<()> {
+    /// Calls `visit` with each position of the documents for which `is_wanted` returns true, in ascending order. Returns
+    /// `None` if the postings are damaged.
+    pub(super) fn for_each_position(
+        self,
+        is_wanted: impl Fn(u32) -> bool,
+        mut visit: impl FnMut(u32, u32),
+    ) -> Option<()> {
         let mut bytes = self.positions;
         self.for_each(|document, count| {
+            if !is_wanted(document) {
+                return skip_numbers(&mut bytes, count);
+            }
             let mut position = 0_u32;
             for _ in 0..count {
                 position = position.checked_add(u32::try_from(read_number(&mut bytes)?).ok()?)?;
@@ -111,6 +118,7 @@ pub(super) fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Reads a number and removes it from the bytes. Returns `None` if it is incomplete or too large.
+#[inline]
 pub(super) fn read_number(bytes: &mut &[u8]) -> Option<u64> {
     let (&first, rest) = bytes.split_first()?;
     if first < 0x80 {

@@ -52,15 +52,20 @@ const CREATE_TABLES: &str = "
         documents INTEGER NOT NULL,      -- the number of documents, including deleted ones
         first INTEGER NOT NULL,          -- the lowest and the highest id
         last INTEGER NOT NULL,
+        end INTEGER NOT NULL,            -- the number of the block after its last one
         deleted BLOB,                    -- the set of deleted documents
         ids BLOB NOT NULL
     ) STRICT;
-    CREATE TABLE terms (
+    CREATE TABLE keys (
         segment INTEGER NOT NULL,
         first BLOB NOT NULL,             -- the first key of the block
-        data BLOB NOT NULL,
+        block INTEGER NOT NULL,
         PRIMARY KEY (segment, first)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE blocks (
+        number INTEGER PRIMARY KEY,      -- ascending with the keys of a segment, without gaps
+        data BLOB NOT NULL
+    ) STRICT;
 ";
 
 /// An index that was just opened.

@@ -1,5 +1,5 @@
-//! Segments: immutable parts of the index. A segment has the terms of its documents, sorted by key, in blocks. Each
-//! block is a row of the table `terms`.
+//! Segments: immutable parts of the index. A segment has the terms of its documents, sorted by key, in blocks. The
+//! first key of each block is in another table: it must be found without reading the blocks.
 //!
 //! An entry of a block has the number of bytes that its key shares with the key before it, the rest of the key, and
 //! the postings. The numbers of documents are the positions of their ids in the list of ids of the segment. They have
@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 
-use rusqlite::{Connection, Error, Result, Row, ffi, params};
+use rusqlite::{Connection, Error, OptionalExtension as _, Result, Row, ffi, params};
 
 use super::bitmap::Bitmap;
 use super::postings::{EncodedPostings, Postings, push_number, read_number};
@@ -16,6 +16,9 @@ use super::postings::{EncodedPostings, Postings, push_number, read_number};
 /// The size from which a block is complete. With its key it fills four overflow pages of the database, and the part of
 /// a row that is not on overflow pages.
 const BLOCK_BYTES: usize = 4 * 4092 + 800;
+
+/// Reads a block.
+const SELECT_BLOCK: &str = "SELECT data FROM blocks WHERE number = ?1";
 
 /// A segment without its terms.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub(super) struct Segment {
     /// The lowest and the highest id of a document.
     pub(super) first_id: u64,
     pub(super) last_id: u64,
+    /// The number of the block after its last one.
+    end: i64,
     /// The deleted documents.
     pub(super) deleted: Bitmap,
 }
@@ -33,7 +38,7 @@ pub(super) struct Segment {
 impl Segment {
     /// Returns all segments.
     pub(super) fn list(connection: &Connection) -> Result<Vec<Self>> {
-        let sql = "SELECT number, documents, first, last, deleted FROM segments ORDER BY first";
+        let sql = "SELECT number, documents, first, last, end, deleted FROM segments ORDER BY first";
         let mut select = connection.prepare_cached(sql)?;
         let mut rows = select.query([])?;
         let mut segments = Vec::new();
@@ -45,11 +50,11 @@ impl Segment {
 
     fn from_row(row: &Row<'_>) -> Result<Self> {
         let count = row.get(1)?;
-        let deleted = match row.get_ref(4)?.as_blob_or_null()? {
+        let deleted = match row.get_ref(5)?.as_blob_or_null()? {
             None => Bitmap::new(count),
             Some(bytes) => Bitmap::from_bytes(count, bytes).ok_or_else(damage)?,
         };
-        Ok(Self { number: row.get(0)?, count, first_id: row.get(2)?, last_id: row.get(3)?, deleted })
+        Ok(Self { number: row.get(0)?, count, first_id: row.get(2)?, last_id: row.get(3)?, end: row.get(4)?, deleted })
     }
 
     /// Returns the number of documents that are not deleted.
@@ -75,7 +80,10 @@ impl Segment {
 
     /// Deletes the segment.
     pub(super) fn delete(&self, connection: &Connection) -> Result<()> {
-        connection.prepare_cached("DELETE FROM terms WHERE segment = ?1")?.execute([self.number])?;
+        let first_block = self.find_block(connection, &[])?;
+        let mut delete = connection.prepare_cached("DELETE FROM blocks WHERE number >= ?1 AND number < ?2")?;
+        delete.execute([first_block, self.end])?;
+        connection.prepare_cached("DELETE FROM keys WHERE segment = ?1")?.execute([self.number])?;
         connection.prepare_cached("DELETE FROM segments WHERE number = ?1")?.execute([self.number])?;
         Ok(())
     }
@@ -88,12 +96,10 @@ impl Segment {
         from: &[u8],
         mut visit: impl FnMut(&[u8], EncodedPostings<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let sql = "SELECT data FROM terms WHERE segment = ?1 AND first >=
-            coalesce((SELECT max(first) FROM terms WHERE segment = ?1 AND first <= ?2), x'') ORDER BY first";
-        let mut select = connection.prepare_cached(sql)?;
-        let mut rows = select.query(params![self.number, from])?;
-        while let Some(row) = rows.next()? {
-            let block = row.get_ref(0)?.as_blob()?;
+        let mut select = connection.prepare_cached(SELECT_BLOCK)?;
+        for number in self.find_block(connection, from)?..self.end {
+            let mut rows = select.query([number])?;
+            let block = rows.next()?.ok_or_else(damage)?.get_ref(0)?.as_blob()?;
             let mut cursor = BlockCursor::default();
             while let Some(postings) = cursor.next(block)? {
                 if cursor.key.as_slice() >= from && visit(&cursor.key, postings)?.is_break() {
@@ -103,12 +109,25 @@ impl Segment {
         }
         Ok(())
     }
+
+    /// Returns the number of the block that has the key, if any block has it, or otherwise of the first block.
+    fn find_block(&self, connection: &Connection, key: &[u8]) -> Result<i64> {
+        let before = "SELECT block FROM keys WHERE segment = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1";
+        let found = connection.prepare_cached(before)?.query_row(params![self.number, key], |row| row.get(0));
+        if let Some(block) = found.optional()? {
+            return Ok(block);
+        }
+        let first = "SELECT block FROM keys WHERE segment = ?1 ORDER BY first LIMIT 1";
+        connection.prepare_cached(first)?.query_row([self.number], |row| row.get(0)).optional()?.ok_or_else(damage)
+    }
 }
 
 /// Writes a new segment. Terms must be pushed in the ascending order of their keys.
 pub(super) struct SegmentWriter<'a> {
     connection: &'a Connection,
     number: i64,
+    /// The number of the next block.
+    next_block: i64,
     block: Vec<u8>,
     first_key: Vec<u8>,
     last_key: Vec<u8>,
@@ -117,9 +136,11 @@ pub(super) struct SegmentWriter<'a> {
 impl<'a> SegmentWriter<'a> {
     /// Starts a new segment.
     pub(super) fn new(connection: &'a Connection) -> Result<Self> {
-        let sql = "SELECT coalesce(max(number), 0) + 1 FROM segments";
-        let number = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
-        Ok(Self { connection, number, block: Vec::new(), first_key: Vec::new(), last_key: Vec::new() })
+        let next_number = |sql| connection.prepare_cached(sql)?.query_row([], |row| row.get(0));
+        let number = next_number("SELECT coalesce(max(number), 0) + 1 FROM segments")?;
+        let next_block = next_number("SELECT coalesce(max(number), 0) + 1 FROM blocks")?;
+        let (block, first_key, last_key) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { connection, number, next_block, block, first_key, last_key })
     }
 
     /// Appends a term.
@@ -148,9 +169,10 @@ impl<'a> SegmentWriter<'a> {
     /// Completes the segment. `ids` are those of its documents, in the order of their numbers.
     pub(super) fn finish(mut self, ids: &[u64]) -> Result<()> {
         self.write_block()?;
-        let sql = "INSERT INTO segments (number, documents, first, last, ids) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let sql = "INSERT INTO segments (number, documents, first, last, end, ids) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let (first, last) = (ids.iter().min(), ids.iter().max());
-        self.connection.prepare_cached(sql)?.execute(params![self.number, ids.len(), first, last, encode_ids(ids)])?;
+        let mut insert = self.connection.prepare_cached(sql)?;
+        insert.execute(params![self.number, ids.len(), first, last, self.next_block, encode_ids(ids)])?;
         Ok(())
     }
 
@@ -159,8 +181,11 @@ impl<'a> SegmentWriter<'a> {
             return Ok(());
         }
         let mut insert =
-            self.connection.prepare_cached("INSERT INTO terms (segment, first, data) VALUES (?1, ?2, ?3)")?;
-        insert.execute(params![self.number, self.first_key, self.block])?;
+            self.connection.prepare_cached("INSERT INTO keys (segment, first, block) VALUES (?1, ?2, ?3)")?;
+        insert.execute(params![self.number, self.first_key, self.next_block])?;
+        let mut insert = self.connection.prepare_cached("INSERT INTO blocks (number, data) VALUES (?1, ?2)")?;
+        insert.execute(params![self.next_block, self.block])?;
+        self.next_block += 1;
         self.block.clear();
         Ok(())
     }
@@ -178,10 +203,7 @@ pub(super) fn merge(connection: &Connection, segments: &[Segment]) -> Result<()>
                 ids.len() as u32 - 1
             })
         });
-        inputs.push(MergeInput {
-            new_numbers: new_numbers.collect(),
-            terms: TermCursor::new(connection, segment.number)?,
-        });
+        inputs.push(MergeInput { new_numbers: new_numbers.collect(), terms: TermCursor::new(connection, segment)? });
     }
     if !ids.is_empty() {
         let mut writer = SegmentWriter::new(connection)?;
@@ -238,9 +260,8 @@ fn find_lowest_key(inputs: &[MergeInput<'_>], positions: &mut Vec<usize>) {
 /// Reads all terms of a segment.
 struct TermCursor<'a> {
     connection: &'a Connection,
-    segment: i64,
-    /// The first key of the current block.
-    first_key: Vec<u8>,
+    /// The numbers of the blocks that follow the current one.
+    blocks: Range<i64>,
     block: Vec<u8>,
     cursor: BlockCursor,
     is_at_end: bool,
@@ -248,12 +269,12 @@ struct TermCursor<'a> {
 
 impl<'a> TermCursor<'a> {
     /// Starts at the first term.
-    fn new(connection: &'a Connection, segment: i64) -> Result<Self> {
-        let (first_key, block) = (Vec::new(), Vec::new());
-        let mut cursor =
-            Self { connection, segment, first_key, block, cursor: BlockCursor::default(), is_at_end: false };
-        cursor.advance()?;
-        Ok(cursor)
+    fn new(connection: &'a Connection, segment: &Segment) -> Result<Self> {
+        let blocks = segment.find_block(connection, &[])?..segment.end;
+        let (block, cursor) = (Vec::new(), BlockCursor::default());
+        let mut terms = Self { connection, blocks, block, cursor, is_at_end: false };
+        terms.advance()?;
+        Ok(terms)
     }
 
     /// Returns the current key, or `None` at the end.
@@ -271,16 +292,14 @@ impl<'a> TermCursor<'a> {
         if self.cursor.next(&self.block)?.is_some() {
             return Ok(());
         }
-        let sql = "SELECT first, data FROM terms WHERE segment = ?1 AND first > ?2 ORDER BY first LIMIT 1";
-        let mut select = self.connection.prepare_cached(sql)?;
-        let mut rows = select.query(params![self.segment, self.first_key])?;
-        let Some(row) = rows.next()? else {
+        let Some(number) = self.blocks.next() else {
             self.is_at_end = true;
             return Ok(());
         };
-        self.first_key = row.get(0)?;
+        let mut select = self.connection.prepare_cached(SELECT_BLOCK)?;
+        let mut rows = select.query([number])?;
         self.block.clear();
-        self.block.extend_from_slice(row.get_ref(1)?.as_blob()?);
+        self.block.extend_from_slice(rows.next()?.ok_or_else(damage)?.get_ref(0)?.as_blob()?);
         self.cursor = BlockCursor::default();
         self.cursor.next(&self.block)?.ok_or_else(damage)?;
         Ok(())

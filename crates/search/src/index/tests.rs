@@ -337,7 +337,7 @@ fn deleted_documents_are_removed_from_segments() {
     let terms = |index: &Index| -> u64 {
         index
             .connection
-            .query_row("SELECT sum(length(data)) FROM terms", [], |row| row.get::<_, Option<u64>>(0))
+            .query_row("SELECT sum(length(data)) FROM blocks", [], |row| row.get::<_, Option<u64>>(0))
             .unwrap()
             .unwrap_or(0)
     };
@@ -354,13 +354,13 @@ fn deleted_documents_are_removed_from_segments() {
 fn damaged_blocks_are_reported() {
     let mut index = Index::open(None).unwrap().0;
     index.write(Changes { added: entries(1..=50), ..Changes::default() }).unwrap();
-    let block: Vec<u8> = index.connection.query_row("SELECT data FROM terms", [], |row| row.get(0)).unwrap();
+    let block: Vec<u8> = index.connection.query_row("SELECT data FROM blocks", [], |row| row.get(0)).unwrap();
     let caller = Arc::new(());
     for position in 0..block.len() {
         for value in [0x00, 0x7f, 0xff] {
             let mut damaged = block.clone();
             damaged[position] = value;
-            index.connection.execute("UPDATE terms SET data = ?1", [&damaged]).unwrap();
+            index.connection.execute("UPDATE blocks SET data = ?1", [&damaged]).unwrap();
             let query = Query::parse("\"word1 common1\" or common", now()).unwrap();
             let result = index.find(&IndexQuery {
                 query: &query,
