@@ -266,7 +266,9 @@ impl ColumnWriter {
 
     fn write(&mut self, parts: &[&str]) {
         self.text.push(' ');
-        parts.iter().for_each(|part| self.text.push_str(part));
+        for part in parts {
+            self.text.push_str(part);
+        }
     }
 
     fn finish(mut self) -> String {

@@ -66,9 +66,10 @@ impl Bitmap {
     /// Returns the numbers that are not in the set.
     pub(super) fn not(mut self) -> Self {
         self.words.iter_mut().for_each(|word| *word = !*word);
-        let unused = self.words.len() as u32 * u64::BITS - self.len;
-        if let Some(last) = self.words.last_mut() {
-            *last &= u64::MAX >> unused;
+        // The bits of the last word above the length are not numbers of the set.
+        let used = self.len % u64::BITS;
+        if let Some(last) = self.words.last_mut().filter(|_| used > 0) {
+            *last &= u64::MAX >> (u64::BITS - used);
         }
         self
     }

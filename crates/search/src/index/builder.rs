@@ -13,7 +13,7 @@ use crate::document::{Column, is_marker};
 
 /// The byte that follows a fact in its key: the mailbox, the presence of a header field, and so on. Facts have no
 /// positions.
-pub(super) const FACT_COLUMN: u8 = Column::ALL.len() as u8;
+pub(super) const FACT_COLUMN: u8 = 1 + Column::Header as u8;
 /// The fact of documents with an attachment.
 pub(super) const ATTACHMENT_FACT: &str = "¤attachment";
 /// The first character of the fact that names the mailbox.
@@ -88,13 +88,12 @@ impl TermsBuilder {
         self.key.clear();
         self.key.extend_from_slice(word);
         self.key.push(column);
-        let term = match self.numbers.get(self.key.as_slice()) {
-            Some(number) => *number,
-            None => {
-                let number = self.numbers.len() as u32;
-                self.numbers.insert(self.key.as_slice().into(), number);
-                number
-            }
+        let term = if let Some(number) = self.numbers.get(self.key.as_slice()) {
+            *number
+        } else {
+            let number = to_u32(self.numbers.len());
+            self.numbers.insert(self.key.as_slice().into(), number);
+            number
         };
         self.occurrences.push(Occurrence { term, document: self.count, position });
     }
@@ -119,6 +118,11 @@ fn group_by_term(term_count: usize, occurrences: &[Occurrence]) -> (Vec<usize>, 
     (positions, grouped)
 }
 
+/// Converts a number of terms or occurrences. A batch of messages is limited, so it is always small enough.
+fn to_u32(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
 /// Appends a document, given all occurrences of the term in it.
 fn push_document(postings: &mut Postings, occurrences: &[Occurrence], has_positions: bool) {
     let Some(first) = occurrences.first() else { return };
@@ -132,5 +136,5 @@ fn push_document(postings: &mut Postings, occurrences: &[Occurrence], has_positi
         postings.push_position(occurrence.position - last);
         last = occurrence.position;
     }
-    postings.push_document(first.document, occurrences.len() as u32);
+    postings.push_document(first.document, to_u32(occurrences.len()));
 }

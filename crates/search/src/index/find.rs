@@ -405,9 +405,9 @@ fn phrase_documents(connection: &Connection, segment: &Segment, columns: &[Colum
         starts = if offset == 0 { found } else { intersect(&starts, &found) };
     }
     let mut documents = Bitmap::new(segment.count);
-    starts.iter().for_each(|(document, ..)| {
-        documents.insert(*document);
-    });
+    for (document, ..) in starts {
+        documents.insert(document);
+    }
     Ok(documents)
 }
 

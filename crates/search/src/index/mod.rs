@@ -38,7 +38,7 @@ use segment::{Segment, SegmentWriter};
 const PROGRESS_HANDLER_STEPS: std::ffi::c_int = 10_000;
 
 /// The number of segments of about the same size that are merged.
-const SEGMENTS_PER_LEVEL: usize = 8;
+const SEGMENTS_PER_LEVEL: u32 = 8;
 /// The number of levels whose segments are merged. Those of a higher level have at least 32,768 documents.
 const LEVEL_COUNT: usize = 5;
 
@@ -394,12 +394,12 @@ fn merge_segments(transaction: &Transaction<'_>) -> Result<()> {
                 level.push(segment);
             }
         }
-        let Some(level) = levels.iter().find(|level| level.len() >= SEGMENTS_PER_LEVEL) else { return Ok(()) };
+        let Some(level) = levels.iter().find(|level| level.len() >= SEGMENTS_PER_LEVEL as usize) else { return Ok(()) };
         segment::merge(transaction, level)?;
     }
 }
 
 /// Returns the level of a segment: how often segments of one document have to be merged for this number of documents.
 fn level(count: u32) -> usize {
-    count.checked_ilog(SEGMENTS_PER_LEVEL as u32).map_or(0, |level| level as usize)
+    count.checked_ilog(SEGMENTS_PER_LEVEL).map_or(0, |level| level as usize)
 }

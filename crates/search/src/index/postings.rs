@@ -111,10 +111,14 @@ impl EncodedPostings<'_> {
 /// Appends a number.
 pub(super) fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
+        bytes.push(low_byte(number) | 0x80);
         number >>= 7;
     }
-    bytes.push(number as u8);
+    bytes.push(low_byte(number));
+}
+
+fn low_byte(number: u64) -> u8 {
+    number.to_le_bytes()[0]
 }
 
 /// Reads a number and removes it from the bytes. Returns `None` if it is incomplete or too large.

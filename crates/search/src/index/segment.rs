@@ -151,7 +151,7 @@ impl<'a> SegmentWriter<'a> {
             self.write_block()?;
         }
         if self.block.is_empty() {
-            self.first_key = key.to_owned();
+            key.clone_into(&mut self.first_key);
             self.last_key.clear();
         }
         let shared = self.last_key.iter().zip(key).take_while(|(left, right)| left == right).count();
@@ -200,7 +200,7 @@ pub(super) fn merge(connection: &Connection, segments: &[Segment]) -> Result<()>
             let is_kept = !segment.deleted.contains(number);
             is_kept.then(|| {
                 ids.push(id);
-                ids.len() as u32 - 1
+                u32::try_from(ids.len() - 1).unwrap_or(u32::MAX)
             })
         });
         inputs.push(MergeInput { new_numbers: new_numbers.collect(), terms: TermCursor::new(connection, segment)? });
