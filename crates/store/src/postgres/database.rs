@@ -202,13 +202,14 @@ impl Drop for PooledClient {
 }
 
 /// Returns the first statements of every connection. A node that crashes during a change may leave a lock in the
-/// database, so the database must detect the lost connection soon. Tables are read by index even before the database
-/// has statistics about their growth, and one generic plan is good for every batch.
+/// database, so the database must detect the lost connection soon. Tables are read by index, and rows in the order of the
+/// index, even before the database has statistics about their growth. One generic plan is good for every batch.
 pub(super) fn setup_sql(schema: &str) -> String {
     let timeout_millis = STATEMENT_TIMEOUT.as_millis();
     format!(
         "SET tcp_keepalives_idle TO 5; SET tcp_keepalives_interval TO 2; SET tcp_keepalives_count TO 3; SET tcp_user_timeout TO 10000;
-         SET search_path TO {schema}; SET statement_timeout TO {timeout_millis}; SET enable_seqscan TO off; SET jit TO off;
+         SET search_path TO {schema}; SET statement_timeout TO {timeout_millis}; SET enable_seqscan TO off;
+         SET enable_bitmapscan TO off; SET jit TO off;
          SET plan_cache_mode TO force_generic_plan;
          SET default_transaction_isolation TO 'read committed'; SET client_min_messages TO error"
     )

@@ -316,11 +316,10 @@ CREATE FUNCTION changes_after(after bigint, max_changes bigint) RETURNS SETOF co
 $$;
 
 -- Returns the lowest and the highest id of the copies of a page of messages: those with ids above `after` and below
--- `before`, or below the message that contains `before`. Of these, the first `max_messages`, or the last ones. The copies
--- are read in the order of the index until there are enough; the database must not read and sort all of them first.
+-- `before`, or below the message that contains `before`. Of these, the first `max_messages`, or the last ones.
 CREATE FUNCTION page_of_messages(
     after bigint, before bigint, max_messages bigint, is_first boolean, OUT lowest bigint, OUT highest bigint
-) LANGUAGE plpgsql STABLE SET enable_sort TO off SET enable_bitmapscan TO off AS $$
+) LANGUAGE plpgsql STABLE AS $$
 DECLARE
     copy record;
     upper bigint := coalesce(before, 9223372036854775807);

@@ -55,13 +55,57 @@ const SELECT_LATEST: &str = concat!(
     " FROM copies WHERE mailbox = $1 ORDER BY id DESC LIMIT 1) AS copy JOIN bodies ON bodies.id = copy.body"
 );
 
-/// The copies of a page of messages, and the number of the last change.
+/// The id `$2`, or that of the message that has copies below and above it.
+macro_rules! before {
+    () => {
+        "coalesce((
+            SELECT least($2, coalesce(message, message_of_copy(id, body, shared)))
+            FROM copies WHERE id >= $2 ORDER BY id LIMIT 1
+        ), $2)"
+    };
+}
+
+/// The first copies of messages in a range, and the number of the last change.
+const SELECT_FIRST_COPIES: &str = concat!(
+    "SELECT clock, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
+    summary!(),
+    " FROM copies WHERE id > $1 AND id < ",
+    before!(),
+    " AND coalesce(message, message_of_copy(id, body, shared)) > $1 ORDER BY id LIMIT $3) AS copy ON true"
+);
+
+/// The last ones, in descending order.
+const SELECT_LAST_COPIES: &str = concat!(
+    "SELECT clock, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
+    summary!(),
+    " FROM copies WHERE id > $1 AND id < ",
+    before!(),
+    " ORDER BY id DESC LIMIT $3) AS copy ON true"
+);
+
+/// All copies of a page of messages, however many they are, and the number of the last change.
 const SELECT_MESSAGES: &str = concat!(
     "WITH page AS MATERIALIZED (SELECT * FROM page_of_messages($1, $2, $3, $4))
     SELECT clock, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
     summary!(),
     " FROM copies WHERE id >= (SELECT lowest FROM page) AND id <= (SELECT highest FROM page)
         AND coalesce(message, message_of_copy(id, body, shared)) > $1 ORDER BY id) AS copy ON true"
+);
+
+/// The copy with the lowest id from `$2`, and its source if that is small.
+const SELECT_NEXT_COPY: &str = concat!(
+    "SELECT mailbox, shared, trace, ",
+    summary!(),
+    ", (SELECT CASE WHEN length(bytes) <= $1 THEN bytes END FROM bodies WHERE bodies.id = copies.body) AS bytes
+    FROM copies WHERE id >= $2 ORDER BY id LIMIT 1"
+);
+
+/// The copy with the highest id, and its source if that is small.
+const SELECT_LATEST_COPY: &str = concat!(
+    "SELECT mailbox, shared, trace, ",
+    summary!(),
+    ", (SELECT CASE WHEN length(bytes) <= $1 THEN bytes END FROM bodies WHERE bodies.id = copies.body) AS bytes
+    FROM copies ORDER BY id DESC LIMIT 1"
 );
 
 /// The copies of a message. `$one` selects one of them, and the others have the same body. The row of that one contains
@@ -136,13 +180,44 @@ pub(super) async fn find(
 
 pub(super) async fn messages(database: &Database, page: Page) -> Result<MessageListing> {
     let after = page.after.map_or(-1, id_to_i64);
-    let (before, limit) = (page.before.map(id_to_i64), page.limit.map(to_i64));
+    if let Some(limit) = page.limit {
+        // Most messages have one copy. One more is read to know whether the last message is complete.
+        let max_copies = limit.saturating_add(limit / 8).saturating_add(1);
+        let (before, max_rows): (i64, i64) = (page.before.map_or(i64::MAX, id_to_i64), to_i64(max_copies));
+        let query = if page.after.is_some() { SELECT_FIRST_COPIES } else { SELECT_LAST_COPIES };
+        let rows = database.query(query, &[&after, &before, &max_rows]).await?;
+        let (version, copies) = parse_copies(&rows)?;
+        if let Some(messages) = first_messages(copies, limit, max_copies) {
+            return Ok(MessageListing { version, messages });
+        }
+    }
+    let (before, limit): (Option<i64>, Option<i64>) = (page.before.map(id_to_i64), page.limit.map(to_i64));
     let rows = database.query(SELECT_MESSAGES, &[&after, &before, &limit, &page.after.is_some()]).await?;
-    let first = rows.first().ok_or_else(|| rows::missing_error("the state"))?;
-    let version = Version(get_u64(first, "clock")?);
-    // If no message matches, there is one row without an id.
-    let copies: Vec<Summary> = rows.iter().filter(|row| has_message(row)).map(parse_copy).collect::<Result<_>>()?;
+    let (version, copies) = parse_copies(&rows)?;
     Ok(MessageListing { version, messages: Message::group(copies) })
+}
+
+/// Returns the version of the store and the copies in the rows of a left join.
+fn parse_copies(rows: &[Row]) -> Result<(Version, Vec<Summary>)> {
+    let first = rows.first().ok_or_else(|| rows::missing_error("the state"))?;
+    // If no message matches, there is one row without an id.
+    let copies = rows.iter().filter(|row| has_message(row)).map(parse_copy);
+    Ok((Version(get_u64(first, "clock")?), copies.collect::<Result<_>>()?))
+}
+
+/// Returns the first `limit` messages, ascending by id. The copies ascend or descend. `None` if there are `max_copies`
+/// copies, and copies of these messages may be missing.
+fn first_messages(mut copies: Vec<Summary>, limit: usize, max_copies: usize) -> Option<Vec<Message>> {
+    let mut starts = (0..copies.len()).filter(|&at| at == 0 || copies[at - 1].message != copies[at].message);
+    match starts.nth(limit) {
+        Some(end) => copies.truncate(end),
+        None if copies.len() >= max_copies => return None,
+        None => {}
+    }
+    if copies.first().map(|first| first.id) > copies.last().map(|last| last.id) {
+        copies.reverse();
+    }
+    Some(Message::group(copies))
 }
 
 /// Returns a message, and the source of one of its copies if that is small.
@@ -150,10 +225,23 @@ pub(super) async fn find_message(
     database: &Database,
     selector: MessageSelector,
 ) -> Result<Option<(Message, Option<CopySource>)>> {
-    let rows = match selector {
-        MessageSelector::Id(id) => database.query(SELECT_MESSAGE_BY_ID, &[&MAX_PREFETCH_BYTES, &id_to_i64(id)]).await?,
-        MessageSelector::Latest => database.query(SELECT_LATEST_MESSAGE, &[&MAX_PREFETCH_BYTES]).await?,
+    let mut rows = match selector {
+        MessageSelector::Id(id) => database.query(SELECT_NEXT_COPY, &[&MAX_PREFETCH_BYTES, &id_to_i64(id)]).await?,
+        MessageSelector::Latest => database.query(SELECT_LATEST_COPY, &[&MAX_PREFETCH_BYTES]).await?,
     };
+    let Some(row) = rows.first() else { return Ok(None) };
+    let message = rows::get_id(row, "message")?;
+    if matches!(selector, MessageSelector::Id(id) if id != message) {
+        return Ok(None);
+    }
+    if get_column(row, "shared")? {
+        rows = match selector {
+            MessageSelector::Id(id) => {
+                database.query(SELECT_MESSAGE_BY_ID, &[&MAX_PREFETCH_BYTES, &id_to_i64(id)]).await?
+            }
+            MessageSelector::Latest => database.query(SELECT_LATEST_MESSAGE, &[&MAX_PREFETCH_BYTES]).await?,
+        };
+    }
     let copies: Vec<Summary> = rows.iter().map(parse_copy).collect::<Result<_>>()?;
     let mut source = None;
     for (row, copy) in rows.iter().zip(&copies) {

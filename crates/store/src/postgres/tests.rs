@@ -1,6 +1,7 @@
 //! Tests of the PostgreSQL store with a real server.
 
 mod nodes;
+mod rates;
 mod upgrade;
 
 use std::collections::HashMap;
