@@ -187,7 +187,16 @@ pub(super) async fn messages(database: &Database, page: Page) -> Result<MessageL
         let query = if page.after.is_some() { SELECT_FIRST_COPIES } else { SELECT_LAST_COPIES };
         let rows = database.query(query, &[&after, &before, &max_rows]).await?;
         let (version, copies) = parse_copies(&rows)?;
-        if let Some(messages) = first_messages(copies, limit, max_copies) {
+        let is_complete = copies.len() < max_copies;
+        let mut messages = Message::group(copies);
+        let excess = messages.len().saturating_sub(limit);
+        if is_complete || excess > 0 {
+            // The message next to the end of the range may be incomplete. It is among these.
+            drop(if page.after.is_some() {
+                messages.drain(limit.min(messages.len())..)
+            } else {
+                messages.drain(..excess)
+            });
             return Ok(MessageListing { version, messages });
         }
     }
@@ -197,27 +206,14 @@ pub(super) async fn messages(database: &Database, page: Page) -> Result<MessageL
     Ok(MessageListing { version, messages: Message::group(copies) })
 }
 
-/// Returns the version of the store and the copies in the rows of a left join.
+/// Returns the version of the store and the copies in the rows of a left join, ascending by id.
 fn parse_copies(rows: &[Row]) -> Result<(Version, Vec<Summary>)> {
     let first = rows.first().ok_or_else(|| rows::missing_error("the state"))?;
     // If no message matches, there is one row without an id.
     let copies = rows.iter().filter(|row| has_message(row)).map(parse_copy);
-    Ok((Version(get_u64(first, "clock")?), copies.collect::<Result<_>>()?))
-}
-
-/// Returns the first `limit` messages, ascending by id. The copies ascend or descend. `None` if there are `max_copies`
-/// copies, and copies of these messages may be missing.
-fn first_messages(mut copies: Vec<Summary>, limit: usize, max_copies: usize) -> Option<Vec<Message>> {
-    let mut starts = (0..copies.len()).filter(|&at| at == 0 || copies[at - 1].message != copies[at].message);
-    match starts.nth(limit) {
-        Some(end) => copies.truncate(end),
-        None if copies.len() >= max_copies => return None,
-        None => {}
-    }
-    if copies.first().map(|first| first.id) > copies.last().map(|last| last.id) {
-        copies.reverse();
-    }
-    Some(Message::group(copies))
+    let mut copies: Vec<Summary> = copies.collect::<Result<_>>()?;
+    copies.sort_unstable_by_key(|copy| copy.id);
+    Ok((Version(get_u64(first, "clock")?), copies))
 }
 
 /// Returns a message, and the source of one of its copies if that is small.
