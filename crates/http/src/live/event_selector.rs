@@ -36,7 +36,8 @@ impl EventSelector {
         }
         let is_known = self.remember(copy.message);
         let first = event.copies().iter().find(|copy| grant.covers(&copy.mailbox));
-        !(is_known || self.is_resumed && first.is_some_and(|first| first.id != copy.id))
+        let is_first = first.is_some_and(|first| first.id == copy.id);
+        !is_known && (is_first || !self.is_resumed)
     }
 
     /// Moves a message to the front of the recent ones. Returns whether it was one of them.
