@@ -502,7 +502,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn passes_conformance_suite() {
-        conformance::run(|limits| async move { MemoryStore::new(limits) }).await;
+        Box::pin(conformance::run(|limits| async move { MemoryStore::new(limits) })).await;
     }
 
     #[tokio::test]

@@ -61,7 +61,7 @@ async fn tags_are_set_on_arrival_and_by_request() {
     let keys: Vec<_> = copies.iter().map(CopyKey::from).collect();
     assert_eq!(mailroom.set_tags(keys.clone(), tags.clone()).await.unwrap(), 2);
     let listed = mailroom.messages(Page::ALL).await.unwrap().messages;
-    assert_eq!(listed.iter().map(Message::tags).collect::<Vec<_>>(), [tags.clone()]);
+    assert_eq!(listed.iter().map(Message::tags).collect::<Vec<_>>(), std::slice::from_ref(&tags));
     assert_eq!(mailroom.remove_copies(keys.clone()).await.unwrap(), 2);
     assert_eq!(mailroom.set_tags(keys, tags).await.unwrap(), 0);
     assert!(mailroom.messages(Page::ALL).await.unwrap().messages.is_empty());
